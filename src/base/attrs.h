@@ -1,0 +1,14 @@
+// attrs.h: the few compiler words we use everywhere.
+#ifndef QUEEN_BASE_ATTRS_H
+#define QUEEN_BASE_ATTRS_H
+
+#include <stddef.h>
+
+#define MUST_USE              __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, arg) __attribute__((format(printf, fmt, arg)))
+#define NORETURN              __attribute__((noreturn))
+
+#define countof(array) (sizeof(array) / sizeof((array)[0]))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#endif

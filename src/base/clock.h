@@ -1,0 +1,18 @@
+// clock.h: time, settable in tests.
+//
+// Nothing that decides about leases or delivery may use these clocks: that time
+// comes from PostgreSQL.  They serve timers, metrics, logs and made-up ids.
+#ifndef QUEEN_BASE_CLOCK_H
+#define QUEEN_BASE_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t clock_mono_us(void); // monotonic
+uint64_t clock_wall_us(void); // since 1970, UTC
+
+// Tests: freeze both clocks at these values (process-wide); clock_release() undoes it.
+void clock_freeze(uint64_t mono_us, uint64_t wall_us);
+void clock_advance_us(uint64_t us); // moves frozen clocks
+void clock_release(void);
+
+#endif

@@ -1,0 +1,39 @@
+// log.h: one line per fact, on stderr.
+//
+//      log_info("pool.open", "conns=%u host=%s", n, host);
+//
+// Event name first, logfmt fields after it.  Text on a terminal, logfmt with a
+// timestamp otherwise, JSON with a switch.  No payloads, no tokens, ever.
+#ifndef QUEEN_BASE_LOG_H
+#define QUEEN_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include "base/attrs.h"
+#include "base/span.h"
+
+enum log_level { LOG_TRACE, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_CRITICAL, LOG_OFF };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+void log_setup(enum log_level level, enum log_format format); // before threads start
+bool log_parse_level(span text, enum log_level *level);       // the names of LOG_LEVEL
+
+extern enum log_level log_threshold; // read-only for everyone but log_setup()
+
+// Whole line in one write(); values with spaces or quotes must be quoted by the caller's
+// format ("error=\"%s\"").
+void log_line(enum log_level level, const char *event, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+#define log_at(level, event, ...)                                                                \
+    do {                                                                                         \
+        if ((level) >= log_threshold)                                                            \
+            log_line((level), (event), __VA_ARGS__);                                             \
+    } while (0)
+#define log_trace(event, ...)    log_at(LOG_TRACE, event, __VA_ARGS__)
+#define log_debug(event, ...)    log_at(LOG_DEBUG, event, __VA_ARGS__)
+#define log_info(event, ...)     log_at(LOG_INFO, event, __VA_ARGS__)
+#define log_warn(event, ...)     log_at(LOG_WARN, event, __VA_ARGS__)
+#define log_error(event, ...)    log_at(LOG_ERROR, event, __VA_ARGS__)
+#define log_critical(event, ...) log_at(LOG_CRITICAL, event, __VA_ARGS__)
+
+#endif

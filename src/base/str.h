@@ -1,0 +1,35 @@
+// str.h: small things done with spans.
+#ifndef QUEEN_BASE_STR_H
+#define QUEEN_BASE_STR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/span.h"
+
+bool str_parse_u64(span s, uint64_t *v);         // the whole span, decimal, no sign
+bool str_parse_i64(span s, int64_t *v);          // the whole span, optional '-'
+bool str_parse_double(span s, double *v);        // the whole span
+// The query-parameter rule of the contract: the leading decimal integer is used.
+bool str_leading_i64(span s, int64_t *v);        // false: no digits in front
+bool str_eq_nocase(span a, span b);              // ASCII
+bool str_starts(span s, span prefix);
+span str_trim(span s);                           // spaces and tabs
+bool str_split(span *rest, char sep, span *part); // next part; false when rest was used up
+bool str_is_utf8(span s);
+size_t str_utf8_chars(span s);                   // characters of valid UTF-8
+
+// %XX decoding; '+' becomes a space only if plus_is_space.  Appends to out;
+// false on a malformed escape (out is then undefined).
+bool str_percent_decode(span s, bool plus_is_space, struct buf *out);
+
+// Edit distance, for "did you mean"; a and b of at most 64 characters, else 64.
+unsigned str_distance(span a, span b);
+
+// 2026-02-03T04:05:06.123456Z and ...06.123Z from microseconds since 1970.
+enum { STR_TS_US = 27, STR_TS_MS = 24 };
+void str_format_ts_us(int64_t unix_us, char out[STR_TS_US]); // no NUL
+void str_format_ts_ms(int64_t unix_us, char out[STR_TS_MS]); // no NUL
+
+#endif

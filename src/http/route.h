@@ -1,0 +1,45 @@
+// route.h: method + path -> endpoint.
+//
+// An endpoint is a file that ends in its descriptor.  Patterns are literal segments and
+// parameters: "/api/v1/pop/queue/:queue/partition/:partition".  Matching is done on the raw
+// path, segment by segment, case-sensitive; a literal segment wins over a parameter; a trailing
+// slash makes another path.  Parameters are percent-decoded after matching, so that %2F
+// does not split a segment.
+#ifndef QUEEN_HTTP_ROUTE_H
+#define QUEEN_HTTP_ROUTE_H
+
+#include <stddef.h>
+
+#include "base/span.h"
+
+struct http_req;
+
+enum http_verb { HTTP_GET, HTTP_POST, HTTP_PUT, HTTP_DELETE, HTTP_OPTIONS, HTTP_HEAD };
+enum { HTTP_MAX_PARAMS = 4 };
+
+// Who may call it, from weakest to strongest (enforced once tokens are switched on).
+enum http_access { ACCESS_PUBLIC, ACCESS_READ_ONLY, ACCESS_READ_WRITE, ACCESS_ADMIN };
+
+struct http_route {
+    enum http_verb verb;
+    const char *path;
+    enum http_access access;
+    const char *op; // name in metrics: "push", "pop", ...; static
+    void (*handle)(struct http_req *req);
+};
+
+struct http_routes; // compiled table; read-only after http_routes_new, shared by all workers
+
+// table: NULL-terminated list of descriptors, borrowed for ever.
+struct http_routes *http_routes_new(const struct http_route *const *table);
+void http_routes_free(struct http_routes *r);
+size_t http_routes_count(const struct http_routes *r);
+
+// Finds the endpoint.  params get the raw (undecoded) spans of path.
+// NULL: no such path (*other_verb false), or the path exists for another verb (true).
+const struct http_route *http_routes_find(const struct http_routes *r, enum http_verb verb, span path,
+                                          span params[HTTP_MAX_PARAMS], bool *other_verb);
+// Index of the route in the table, for per-route metrics.
+size_t http_route_index(const struct http_routes *r, const struct http_route *route);
+
+#endif

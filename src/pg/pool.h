@@ -1,0 +1,78 @@
+// pool.h: PostgreSQL connections of one loop.
+//
+//      pg_pool_exec ──► (queued) ──► a connection ──► call->done
+//
+// Connections are opened as load asks for them, up to a limit, and closed again when
+// idle for long.  All work is non-blocking (libpq + uv_poll).  A connection that breaks fails the calls
+// it carried with QE_PG_GONE (outcome unknown) and is reopened in the background with
+// jittered back-off; calls that were not sent yet go to another connection, or fail with QE_PG_AWAY
+// once the outage is known.
+#ifndef QUEEN_PG_POOL_H
+#define QUEEN_PG_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/span.h"
+#include "pg/params.h"
+#include "pg/reply.h"
+
+struct pg_pool;
+struct pg_call;
+
+// One SQL call: the text lives in sql/calls/NAME.sql and is embedded at build time
+// (tools/embed_sql.py writes pg/calls.gen.h and .c: `extern const struct pg_statement pg_stmt_NAME;`).
+struct pg_statement {
+    const char *name; // also the name it is prepared under
+    const char *text;
+    unsigned index;   // dense, for per-connection "is prepared" bits
+};
+
+// Called exactly once, never from inside pg_pool_exec().  status is 0 or a code of
+// err.h; reply is borrowed until the return and never NULL (on failure it has no rows but may
+// carry SQLSTATE and message).
+typedef void (*pg_done_cb)(struct pg_call *call, int status, const struct pg_reply *reply);
+
+// Lives in the caller's memory until done.  params are borrowed until done (a call that was
+// never sent may be sent later).
+struct pg_call {
+    const struct pg_statement *statement;
+    const struct pg_params *params;
+    pg_done_cb done;
+    void *owner; // for done
+
+    STAILQ_ENTRY(pg_call) link; // the pool's own from here on
+    uint64_t queued_us, sent_us;
+    bool sent;
+};
+
+struct pg_pool_conf {
+    const char *conninfo;        // keyword=value string; copied
+    unsigned max_conns;          // opened on demand
+    unsigned keep_conns;         // kept open when idle
+    unsigned connect_timeout_ms;
+    unsigned deadline_ms;        // a call without an answer for this long: drop the connection
+    unsigned idle_close_ms;      // surplus connections are closed after this
+};
+
+struct pg_pool_stats { // read from other threads with relaxed loads
+    struct counter opened, broken, calls, failed;
+    _Atomic unsigned n_open, n_busy, n_queued;
+    _Atomic bool up; // the last thing seen was a working connection
+};
+
+// conf is copied.  on_state (may be NULL) is told when the database goes away or comes back.
+struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
+                             void (*on_state)(void *ctx, bool up), void *ctx);
+void pg_pool_exec(struct pg_pool *p, struct pg_call *call); // cannot fail: failure is told to done
+// True if a call given now would be sent at once (an idle connection is there).
+bool pg_pool_has_idle(const struct pg_pool *p);
+unsigned pg_pool_busy(const struct pg_pool *p);
+const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p);
+// Fails what is queued with QE_STOPPING, lets sent calls finish, then closes and frees.
+void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,29 @@
+// reply.h: view of a result, columns in binary.
+#ifndef QUEEN_PG_REPLY_H
+#define QUEEN_PG_REPLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/span.h"
+
+struct pg_reply;
+
+unsigned pg_reply_rows(const struct pg_reply *r);
+unsigned pg_reply_cols(const struct pg_reply *r);
+bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col);
+int16_t pg_reply_i16(const struct pg_reply *r, unsigned row, unsigned col);
+int32_t pg_reply_i32(const struct pg_reply *r, unsigned row, unsigned col);
+int64_t pg_reply_i64(const struct pg_reply *r, unsigned row, unsigned col);
+bool pg_reply_bool(const struct pg_reply *r, unsigned row, unsigned col);
+double pg_reply_f64(const struct pg_reply *r, unsigned row, unsigned col);
+// text, bytea, json: borrowed until the done callback returns.  SPAN_NONE for NULL.
+span pg_reply_bytes(const struct pg_reply *r, unsigned row, unsigned col);
+const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned col); // 16 bytes or NULL
+// timestamptz -> microseconds since 1970; INT64_MIN for NULL
+int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col);
+
+const char *pg_reply_sqlstate(const struct pg_reply *r); // "" when none
+const char *pg_reply_message(const struct pg_reply *r);  // primary message, "" when none
+
+#endif
