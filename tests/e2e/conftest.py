@@ -1,0 +1,122 @@
+"""Fixtures of the black-box tests; what they are made of is in harness.py."""
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+_living = []  # brokers whose log belongs into the report of a failing test
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for broker in _living:
+            state = "running" if broker.alive else "ended with %s" % (broker.process and broker.process.returncode)
+            report.sections.append(("log of the broker on port %d (%s)" % (broker.port, state), broker.log_tail()))
+
+
+def _forget(broker):
+    broker.dispose()
+    if broker in _living:
+        _living.remove(broker)
+    if os.path.exists(broker.log):
+        os.unlink(broker.log)
+
+
+@pytest.fixture(scope="session")
+def pg():
+    """The PostgreSQL all ordinary brokers share: .connect() gives a connection, .env() a broker's environment."""
+    server = harness.Postgres()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+def _start(environment, args=()):
+    broker = harness.Broker(environment, args)
+    _living.append(broker)
+    return broker.start()
+
+
+@pytest.fixture(scope="session")
+def broker(pg):
+    """The broker of the session, two workers, on `pg`."""
+    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
+    yield b
+    _forget(b)
+
+
+@pytest.fixture(scope="session")
+def broker2(pg, broker):
+    """A second broker on the same database; it is not a peer of the first."""
+    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
+    yield b
+    _forget(b)
+
+
+@pytest.fixture
+def make_broker(pg):
+    """make_broker(NAME=value, ...): one more broker on `pg`, ready, for this test only.
+
+    start=False gives it unstarted; args are command line arguments; embedded=True leaves PG_* unset and gives it a data
+    directory of its own (kept until the test ends, so that a second one can be started on it).
+    """
+    made, folders = [], []
+
+    def make(start=True, args=(), embedded=False, data_dir=None, port=None, database=None, **env):
+        if embedded:
+            if data_dir is None:
+                data_dir = tempfile.mkdtemp(prefix="queen-e2e-data-")
+                os.chmod(data_dir, 0o755)
+                folders.append(data_dir)
+            environment = {"QUEEN_DATA_DIR": data_dir, **env}
+        else:
+            environment = {**pg.env(database), "SIDECAR_POOL_SIZE": "4", **env}
+        b = harness.Broker(environment, args, port)
+        made.append(b)
+        _living.append(b)
+        return b.start() if start else b
+
+    yield make
+    for b in made:
+        _forget(b)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def queue():
+    """A queue name nobody has used."""
+    return "t-" + uuid.uuid4().hex[:16]
+
+
+@pytest.fixture
+def group():
+    return "g-" + uuid.uuid4().hex[:12]
+
+
+@pytest.fixture
+def db(pg, broker):
+    """A connection with autocommit, after the schema exists."""
+    conn = pg.connect()
+    yield conn
+    conn.close()
+
+
+@pytest.fixture
+def sql(db):
+    """sql(text, *args): the rows; [] for statements without any."""
+    def run(text, *args):
+        with db.cursor() as cur:
+            cur.execute(text, args or None)
+            return cur.fetchall() if cur.description else []
+    return run
