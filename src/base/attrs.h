@@ -8,7 +8,7 @@
 #define PRINTF_LIKE(fmt, arg) __attribute__((format(printf, fmt, arg)))
 #define NORETURN              __attribute__((noreturn))
 
-#define countof(array) (sizeof(array) / sizeof((array)[0]))
+#define countof(array)                  (sizeof(array) / sizeof((array)[0]))
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

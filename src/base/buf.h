@@ -22,8 +22,8 @@ struct buf {
     bool failed;
 };
 
-void buf_free(struct buf *b);                          // empty and reusable afterwards
-bool buf_grow(struct buf *b, size_t more);             // the slow path of buf_reserve
+void buf_free(struct buf *b);              // empty and reusable afterwards
+bool buf_grow(struct buf *b, size_t more); // the slow path of buf_reserve
 static inline void buf_reset(struct buf *b) { b->len = 0, b->failed = false; }
 static inline span buf_span(const struct buf *b) { return (span){b->ptr, b->len}; }
 

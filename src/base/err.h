@@ -9,33 +9,33 @@
 
 #include "base/attrs.h"
 
-#define ERR_MAP(X)                                                                               \
-    X(QE_BAD_JSON, -20001, 400, "bad_json", "Invalid JSON")                                      \
-    X(QE_BAD_REQUEST, -20002, 400, "bad_request", "the request is malformed")                    \
-    X(QE_BAD_PARAM, -20003, 400, "bad_param", "a parameter has a wrong value")                   \
-    X(QE_NOT_FOUND, -20004, 404, "not_found", "not found")                                       \
-    X(QE_METHOD, -20005, 405, "method_not_allowed", "this path does not take that method")       \
-    X(QE_TOO_LARGE, -20006, 413, "too_large", "the body is larger than this server accepts")     \
-    X(QE_HEADERS_TOO_LARGE, -20007, 431, "headers_too_large", "the header block is too large")   \
-    X(QE_TIMEOUT, -20008, 408, "timeout", "the request did not arrive in time")                  \
-    X(QE_URI_TOO_LONG, -20009, 414, "uri_too_long", "the address is too long")                   \
-    X(QE_BUSY, -20010, 429, "busy", "too much is waiting; try again")                            \
-    X(QE_QUEUE_FULL, -20011, 429, "queue_full", "the queue is full")                             \
-    X(QE_NO_MEMORY, -20012, 503, "no_memory", "not enough memory for this request")              \
-    X(QE_STOPPING, -20013, 503, "stopping", "the server is stopping; try again")                 \
-    X(QE_INTERNAL, -20014, 500, "internal", "unexpected failure")                                \
-    X(QE_CONF, -20015, 500, "bad_configuration", "a setting has a wrong value")                  \
-    X(QE_NOT_SUPPORTED, -20016, 501, "not_supported", "not supported")                           \
-    /* the PostgreSQL side */                                                                    \
-    X(QE_PG_DATA, -20101, 400, "rejected_data", "the database rejected the data")                \
-    X(QE_PG_SHAPE, -20102, 500, "odd_answer", "a procedure answered oddly")                      \
-    X(QE_PG_GONE, -20103, 503, "database_gone", "the database connection was lost")              \
-    X(QE_PG_AWAY, -20104, 503, "database_away", "the database cannot be reached")                \
-    X(QE_PG_RETRY, -20105, 503, "database_busy", "the database asks to try again")               \
-    X(QE_PG_FAILED, -20106, 500, "database_error", "the database failed")                        \
-    X(QE_PG_FULL, -20107, 503, "database_full", "the database has no space left")                \
-    X(QE_PG_READ_ONLY, -20108, 503, "database_read_only", "the database is read-only")           \
-    /* the segment codec */                                                                      \
+#define ERR_MAP(X)                                                                             \
+    X(QE_BAD_JSON, -20001, 400, "bad_json", "Invalid JSON")                                    \
+    X(QE_BAD_REQUEST, -20002, 400, "bad_request", "the request is malformed")                  \
+    X(QE_BAD_PARAM, -20003, 400, "bad_param", "a parameter has a wrong value")                 \
+    X(QE_NOT_FOUND, -20004, 404, "not_found", "not found")                                     \
+    X(QE_METHOD, -20005, 405, "method_not_allowed", "this path does not take that method")     \
+    X(QE_TOO_LARGE, -20006, 413, "too_large", "the body is larger than this server accepts")   \
+    X(QE_HEADERS_TOO_LARGE, -20007, 431, "headers_too_large", "the header block is too large") \
+    X(QE_TIMEOUT, -20008, 408, "timeout", "the request did not arrive in time")                \
+    X(QE_URI_TOO_LONG, -20009, 414, "uri_too_long", "the address is too long")                 \
+    X(QE_BUSY, -20010, 429, "busy", "too much is waiting; try again")                          \
+    X(QE_QUEUE_FULL, -20011, 429, "queue_full", "the queue is full")                           \
+    X(QE_NO_MEMORY, -20012, 503, "no_memory", "not enough memory for this request")            \
+    X(QE_STOPPING, -20013, 503, "stopping", "the server is stopping; try again")               \
+    X(QE_INTERNAL, -20014, 500, "internal", "unexpected failure")                              \
+    X(QE_CONF, -20015, 500, "bad_configuration", "a setting has a wrong value")                \
+    X(QE_NOT_SUPPORTED, -20016, 501, "not_supported", "not supported")                         \
+    /* the PostgreSQL side */                                                                  \
+    X(QE_PG_DATA, -20101, 400, "rejected_data", "the database rejected the data")              \
+    X(QE_PG_SHAPE, -20102, 500, "odd_answer", "a procedure answered oddly")                    \
+    X(QE_PG_GONE, -20103, 503, "database_gone", "the database connection was lost")            \
+    X(QE_PG_AWAY, -20104, 503, "database_away", "the database cannot be reached")              \
+    X(QE_PG_RETRY, -20105, 503, "database_busy", "the database asks to try again")             \
+    X(QE_PG_FAILED, -20106, 500, "database_error", "the database failed")                      \
+    X(QE_PG_FULL, -20107, 503, "database_full", "the database has no space left")              \
+    X(QE_PG_READ_ONLY, -20108, 503, "database_read_only", "the database is read-only")         \
+    /* the segment codec */                                                                    \
     X(QE_BAD_SEGMENT, -20201, 500, "bad_segment", "a stored segment is damaged")
 
 enum {
@@ -55,7 +55,8 @@ struct fault {
     char text[256];
 };
 
-// Writes the sentence and returns code, so that `return fault_set(f, ...)` works.  f may be NULL.
+// Writes the sentence and returns code, so that `return fault_set(f, ...)` works.  f may be
+// NULL.
 int fault_set(struct fault *f, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void fault_prefix(struct fault *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

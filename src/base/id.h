@@ -12,7 +12,8 @@ void id_random(void *bytes, size_t n); // from the kernel, buffered per thread
 uint64_t id_random_u64(void);          // fast, per thread; not for secrets
 
 // UUIDv7, strictly increasing within the process (any thread), also when the wall
-// clock steps back: the random bits double as a counter.
+// clock steps back: the 12 bits after the version are 4096ths of a millisecond, and
+// count on when the clock does not.  The other 62 bits are random.
 void id_uuid7(uint8_t out[16]);
 void id_uuid4(uint8_t out[16]);
 

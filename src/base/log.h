@@ -24,10 +24,10 @@ extern enum log_level log_threshold; // read-only for everyone but log_setup()
 // format ("error=\"%s\"").
 void log_line(enum log_level level, const char *event, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-#define log_at(level, event, ...)                                                                \
-    do {                                                                                         \
-        if ((level) >= log_threshold)                                                            \
-            log_line((level), (event), __VA_ARGS__);                                             \
+#define log_at(level, event, ...)                    \
+    do {                                             \
+        if ((level) >= log_threshold)                \
+            log_line((level), (event), __VA_ARGS__); \
     } while (0)
 #define log_trace(event, ...)    log_at(LOG_TRACE, event, __VA_ARGS__)
 #define log_debug(event, ...)    log_at(LOG_DEBUG, event, __VA_ARGS__)

@@ -14,7 +14,7 @@
 extern uint64_t map_seed; // set once, before threads start, by map_setup()
 void map_setup(void);
 
-#define HASH_FUNCTION(key, keylen, hashv)                                                        \
+#define HASH_FUNCTION(key, keylen, hashv) \
     ((hashv) = (unsigned)XXH3_64bits_withSeed((key), (keylen), map_seed))
 #define uthash_fatal(msg) abort()
 #include <uthash.h>

@@ -16,8 +16,8 @@
 #define mem_new_array(type, n) ((type *)mem_zalloc((n), sizeof(type)))
 
 void *mem_zalloc(size_t n, size_t size);
-void *mem_realloc(void *old, size_t size);         // never NULL for size > 0
-char *mem_strndup(const char *text, size_t len);   // NUL-terminated copy
+void *mem_realloc(void *old, size_t size);              // never NULL for size > 0
+char *mem_strndup(const char *text, size_t len);        // NUL-terminated copy
 MUST_USE void *mem_try_realloc(void *old, size_t size); // NULL: old is untouched
 
 #endif

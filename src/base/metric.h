@@ -30,7 +30,7 @@ struct histogram {
     _Atomic uint64_t step[HISTOGRAM_STEPS * HISTOGRAM_POWERS];
 };
 
-void histogram_add(struct histogram *h, uint64_t value); // owner only
+void histogram_add(struct histogram *h, uint64_t value);                  // owner only
 void histogram_sum(struct histogram *into, const struct histogram *from); // into: caller's own
 uint64_t histogram_quantile(const struct histogram *h, double q);         // 0 <= q <= 1
 // How many observations were <= bound (for Prometheus' cumulative buckets).

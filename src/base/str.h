@@ -8,17 +8,19 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-bool str_parse_u64(span s, uint64_t *v);         // the whole span, decimal, no sign
-bool str_parse_i64(span s, int64_t *v);          // the whole span, optional '-'
-bool str_parse_double(span s, double *v);        // the whole span
+bool str_parse_u64(span s, uint64_t *v);  // the whole span, decimal, no sign
+bool str_parse_i64(span s, int64_t *v);   // the whole span, optional '-'
+bool str_parse_double(span s, double *v); // the whole span
 // The query-parameter rule of the contract: the leading decimal integer is used.
-bool str_leading_i64(span s, int64_t *v);        // false: no digits in front
-bool str_eq_nocase(span a, span b);              // ASCII
+bool str_leading_i64(span s, int64_t *v); // false: no digits in front
+bool str_eq_nocase(span a, span b);       // ASCII
 bool str_starts(span s, span prefix);
-span str_trim(span s);                           // spaces and tabs
-bool str_split(span *rest, char sep, span *part); // next part; false when rest was used up
+span str_trim(span s); // spaces and tabs
+// Next part of rest; false when it was used up, which is when rest->ptr is NULL: "a," has
+// two parts, "" has one (empty), SPAN_NONE has none.
+bool str_split(span *rest, char sep, span *part);
 bool str_is_utf8(span s);
-size_t str_utf8_chars(span s);                   // characters of valid UTF-8
+size_t str_utf8_chars(span s); // characters of valid UTF-8
 
 // %XX decoding; '+' becomes a space only if plus_is_space.  Appends to out;
 // false on a malformed escape (out is then undefined).

@@ -46,6 +46,7 @@ void js_enter_array(struct js *j);
 // key: the raw text between the quotes.  A key that was written with escapes is never equal
 // to one of ours unless unescaped with js_text(); use js_key_is() where it matters.
 bool js_next_key(struct js *j, span *key); // false after the last: object is left
+bool js_key_is(span key, span name);       // compares what the key means, escapes undone
 bool js_next_item(struct js *j);           // false after the last: array is left
 span js_skip(struct js *j);                // raw text of the next value, validated
 void js_fail(struct js *j, int code, const char *why); // the caller's own reason

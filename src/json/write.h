@@ -11,6 +11,6 @@ void js_put_text(struct buf *b, span text);         // quoted and escaped
 void js_put_text_or_null(struct buf *b, span text); // null when text.ptr is NULL
 void js_put_escaped(struct buf *b, span text);      // escaped, without the quotes
 void js_put_bool(struct buf *b, bool v);
-void js_put_number(struct buf *b, double v);        // finite; integers without fraction
+void js_put_number(struct buf *b, double v); // finite; integers without fraction
 
 #endif
