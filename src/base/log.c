@@ -184,9 +184,23 @@ static void put_json(struct buf *line, const struct level *level, const char *ev
     buf_putc(line, '}');
 }
 
-// key=value or key="value with spaces"; a quoted value ends at a quote that is followed by
-// a space or by the end, so quotes inside a message do no harm.  Words without '=' are the
-// field "message".
+// Nothing more, or a space and the next "key=".
+static bool ends_here(const char *p, const char *end)
+{
+    if (p == end)
+        return true;
+    if (*p++ != ' ')
+        return false;
+    const char *key = p;
+    while (p < end && (*p == '_' || *p == '.' || (*p >= '0' && *p <= '9') ||
+                       ((*p | 32) >= 'a' && (*p | 32) <= 'z')))
+        p++;
+    return p > key && p < end && *p == '=';
+}
+
+// key=value or key="value with spaces"; callers do not escape, so a quoted value ends at a
+// quote after which another field (or nothing) comes.  Words without '=' are the field
+// "message".
 static bool next_field(span *rest, span *key, span *value, bool *quoted)
 {
     *rest = str_trim(*rest);
@@ -207,7 +221,7 @@ static bool next_field(span *rest, span *key, span *value, bool *quoted)
     p++;
     *quoted = p < end && *p == '"';
     const char *from = *quoted ? ++p : p;
-    while (p < end && !(*quoted ? *p == '"' && (p + 1 == end || p[1] == ' ') : *p == ' '))
+    while (p < end && !(*quoted ? *p == '"' && ends_here(p + 1, end) : *p == ' '))
         p++;
     *value = (span){from, (size_t)(p - from)};
     if (*quoted && p < end)

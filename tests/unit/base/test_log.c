@@ -1,0 +1,125 @@
+// log.c: one line per fact, in each shape; stderr is a pipe here.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static int pipe_fd[2], real_stderr;
+static char text[8192];
+
+static int catch_stderr(void **state)
+{
+    (void)state;
+    real_stderr = dup(STDERR_FILENO);
+    clock_freeze(0, 1770091506123000);
+    return pipe2(pipe_fd, O_NONBLOCK) || dup2(pipe_fd[1], STDERR_FILENO) < 0;
+}
+
+static int give_back_stderr(void **state)
+{
+    (void)state;
+    clock_release();
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr), close(pipe_fd[0]), close(pipe_fd[1]);
+    return 0;
+}
+
+static const char *logged(void)
+{
+    ssize_t n = read(pipe_fd[0], text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static void a_file_gets_logfmt_with_the_time(void **state)
+{
+    (void)state;
+    log_setup(LOG_INFO, LOG_TEXT);
+    log_info("pool.open", "conns=%d host=%s", 3, "db1");
+    assert_string_equal(logged(), "ts=2026-02-03T04:05:06.123Z level=info event=pool.open "
+                                  "conns=3 host=db1\n");
+}
+
+static void what_is_below_the_threshold_is_not_written(void **state)
+{
+    (void)state;
+    log_setup(LOG_WARN, LOG_TEXT);
+    log_info("quiet", "n=%d", 1);
+    assert_string_equal(logged(), "");
+    log_setup(LOG_OFF, LOG_TEXT);
+    log_critical("quiet", "n=%d", 1);
+    assert_string_equal(logged(), "");
+}
+
+static void json_has_fields_with_types_and_escapes(void **state)
+{
+    (void)state;
+    log_setup(LOG_INFO, LOG_JSON);
+    log_error("pg.fail", "n=%d ratio=0.5 id=007 ok=true error=\"%s\" tail=x", -4,
+              "say \"no\" \\ more");
+    assert_string_equal(
+        logged(),
+        "{\"ts\":\"2026-02-03T04:05:06.123Z\",\"level\":\"error\",\"event\":\"pg.fail\","
+        "\"n\":-4,\"ratio\":0.5,\"id\":\"007\",\"ok\":true,"
+        "\"error\":\"say \\\"no\\\" \\\\ more\",\"tail\":\"x\"}\n");
+}
+
+static void a_value_cannot_start_a_line_of_its_own(void **state)
+{
+    (void)state;
+    log_setup(LOG_INFO, LOG_TEXT);
+    log_info("odd", "name=\"%s\"", "a\nlevel=critical\033[2J");
+    const char *line = logged();
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+    assert_null(strchr(line, '\033'));
+}
+
+static void a_line_that_is_too_long_is_cut_and_still_ends(void **state)
+{
+    (void)state;
+    char big[6000];
+    memset(big, '"', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    log_setup(LOG_INFO, LOG_TEXT);
+    log_info("big", "v=%s", big);
+    size_t n = strlen(logged());
+    assert_in_range(n, 2900, 4096);
+    assert_int_equal(text[n - 1], '\n');
+
+    log_setup(LOG_INFO, LOG_JSON);
+    log_info("big", "n=1 v=%s", big);
+    n = strlen(logged());
+    assert_memory_equal(text + n - 8, ",\"n\":1}\n", 8); // left out whole
+}
+
+static void levels_are_known_by_name(void **state)
+{
+    (void)state;
+    enum log_level level;
+    assert_true(log_parse_level(SPAN("WARN"), &level) && level == LOG_WARN);
+    assert_true(log_parse_level(SPAN("off"), &level) && level == LOG_OFF);
+    assert_false(log_parse_level(SPAN("loud"), &level));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, catch_stderr, give_back_stderr)
+    const struct CMUnitTest tests[] = {
+        T(a_file_gets_logfmt_with_the_time),
+        T(what_is_below_the_threshold_is_not_written),
+        T(json_has_fields_with_types_and_escapes),
+        T(a_value_cannot_start_a_line_of_its_own),
+        T(a_line_that_is_too_long_is_cut_and_still_ends),
+        cmocka_unit_test(levels_are_known_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
