@@ -173,12 +173,3 @@ def test_the_last_of_two_equal_keys_wins(broker, queue):
     body = '{"queue":"wrong","queue":"%s","options":{"leaseTime":5,"leaseTime":6}}' % queue
     answer = broker.post("/api/v1/configure", body).expect(200).json
     assert answer["queue"] == queue and answer["options"]["leaseTime"] == 6
-
-
-def test_a_change_is_seen_by_the_other_broker_at_once(broker, broker2, queue):
-    """Configuration lives in the database; decisions of a pop are made there."""
-    broker2.configure(queue)
-    broker2.put(queue, [1])
-    broker.configure(queue, delayedProcessing=60)
-    broker2.put(queue, [2], partition="late")
-    assert broker2.take(queue, "late") == []
