@@ -1,8 +1,8 @@
 // params.h: parameters of a call, in PostgreSQL's binary formats.
 //
 // Arrays are written straight in wire form into one buffer, so that a batch of any
-// size costs no allocation per element once the buffer has grown.  Usage: for each parameter, in
-// order, either one scalar put or pg_begin_array ... puts ... pg_end_array.
+// size costs no allocation per element once the buffer has grown.  Usage: for each parameter,
+// in order, either one scalar pg_param_* or pg_begin_array ... puts ... pg_end_array.
 #ifndef QUEEN_PG_PARAMS_H
 #define QUEEN_PG_PARAMS_H
 
@@ -14,10 +14,18 @@
 
 enum { PG_MAX_PARAMS = 24 };
 enum pg_type { // OIDs of built-in types
-    PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT2 = 21, PG_INT4 = 23, PG_TEXT = 25,
-    PG_FLOAT8 = 701, PG_TIMESTAMPTZ = 1184, PG_UUID = 2950,
+    PG_BOOL = 16,
+    PG_BYTEA = 17,
+    PG_INT8 = 20,
+    PG_INT2 = 21,
+    PG_INT4 = 23,
+    PG_TEXT = 25,
+    PG_FLOAT8 = 701,
+    PG_TIMESTAMPTZ = 1184,
+    PG_UUID = 2950,
 };
 
+// {0} is empty and ready.  Set data.max to bound what one call may carry.
 struct pg_params {
     struct buf data;
     unsigned n;
@@ -26,6 +34,7 @@ struct pg_params {
         uint32_t oid;   // of the parameter (array types for arrays)
     } param[PG_MAX_PARAMS];
     // state of an array under way
+    uint32_t array_element; // OID; 0: none is open
     size_t array_at;
     uint32_t array_n;
     bool array_has_null;
@@ -41,6 +50,8 @@ void pg_param_i64(struct pg_params *p, int64_t v);
 void pg_param_text(struct pg_params *p, span v);
 void pg_param_bytea(struct pg_params *p, span v);
 void pg_param_uuid(struct pg_params *p, const uint8_t v[16]);
+void pg_param_f64(struct pg_params *p, double v);
+void pg_param_unix_us(struct pg_params *p, int64_t us); // timestamptz
 
 void pg_begin_array(struct pg_params *p, enum pg_type element);
 void pg_put_null(struct pg_params *p);
@@ -51,6 +62,8 @@ void pg_put_i64(struct pg_params *p, int64_t v);
 void pg_put_text(struct pg_params *p, span v);
 void pg_put_bytea(struct pg_params *p, span v);
 void pg_put_uuid(struct pg_params *p, const uint8_t v[16]);
+void pg_put_f64(struct pg_params *p, double v);
+void pg_put_unix_us(struct pg_params *p, int64_t us); // timestamptz
 // An element of unknown length, written in place: append to the returned buffer, then close it.
 struct buf *pg_open_element(struct pg_params *p, size_t *mark);
 void pg_close_element(struct pg_params *p, size_t mark);

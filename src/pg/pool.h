@@ -3,10 +3,10 @@
 //      pg_pool_exec ──► (queued) ──► a connection ──► call->done
 //
 // Connections are opened as load asks for them, up to a limit, and closed again when
-// idle for long.  All work is non-blocking (libpq + uv_poll).  A connection that breaks fails the calls
-// it carried with QE_PG_GONE (outcome unknown) and is reopened in the background with
-// jittered back-off; calls that were not sent yet go to another connection, or fail with QE_PG_AWAY
-// once the outage is known.
+// idle for long.  All work is non-blocking (libpq + uv_poll).  A connection that breaks fails
+// the calls it carried with QE_PG_GONE (outcome unknown) and is reopened in the background with
+// jittered back-off; calls that were not sent yet go to another connection, or fail with
+// QE_PG_AWAY once the outage is known.
 #ifndef QUEEN_PG_POOL_H
 #define QUEEN_PG_POOL_H
 
@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/metric.h"
 #include "base/span.h"
 #include "pg/params.h"
 #include "pg/reply.h"
@@ -24,11 +25,12 @@ struct pg_pool;
 struct pg_call;
 
 // One SQL call: the text lives in sql/calls/NAME.sql and is embedded at build time
-// (tools/embed_sql.py writes pg/calls.gen.h and .c: `extern const struct pg_statement pg_stmt_NAME;`).
+// (tools/embed_sql.py writes pg/sql.gen.h and .c: `extern const struct pg_statement
+// pg_stmt_NAME;`).
 struct pg_statement {
     const char *name; // also the name it is prepared under
     const char *text;
-    unsigned index;   // dense, for per-connection "is prepared" bits
+    unsigned index; // dense, for per-connection "is prepared" bits
 };
 
 // Called exactly once, never from inside pg_pool_exec().  status is 0 or a code of
@@ -47,15 +49,17 @@ struct pg_call {
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;
     bool sent;
+    int refusal; // told to done when it was never sent
 };
 
 struct pg_pool_conf {
-    const char *conninfo;        // keyword=value string; copied
-    unsigned max_conns;          // opened on demand
-    unsigned keep_conns;         // kept open when idle
+    const char *conninfo; // keyword=value string; copied
+    unsigned max_conns;   // opened on demand
+    unsigned keep_conns;  // kept open when idle
     unsigned connect_timeout_ms;
-    unsigned deadline_ms;        // a call without an answer for this long: drop the connection
-    unsigned idle_close_ms;      // surplus connections are closed after this
+    unsigned deadline_ms;   // a call without an answer for this long: drop the connection
+    unsigned idle_close_ms; // surplus connections are closed after this
+    bool no_prepare;        // for transaction-pooling proxies: send the text each time
 };
 
 struct pg_pool_stats { // read from other threads with relaxed loads
@@ -67,7 +71,8 @@ struct pg_pool_stats { // read from other threads with relaxed loads
 // conf is copied.  on_state (may be NULL) is told when the database goes away or comes back.
 struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
                              void (*on_state)(void *ctx, bool up), void *ctx);
-void pg_pool_exec(struct pg_pool *p, struct pg_call *call); // cannot fail: failure is told to done
+void pg_pool_exec(struct pg_pool *p,
+                  struct pg_call *call); // cannot fail: failure is told to done
 // True if a call given now would be sent at once (an idle connection is there).
 bool pg_pool_has_idle(const struct pg_pool *p);
 unsigned pg_pool_busy(const struct pg_pool *p);

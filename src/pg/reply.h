@@ -9,6 +9,7 @@
 
 struct pg_reply;
 
+// Numbers: 0 for NULL.  An integer accessor reads any integer column whose value fits.
 unsigned pg_reply_rows(const struct pg_reply *r);
 unsigned pg_reply_cols(const struct pg_reply *r);
 bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col);
@@ -19,7 +20,8 @@ bool pg_reply_bool(const struct pg_reply *r, unsigned row, unsigned col);
 double pg_reply_f64(const struct pg_reply *r, unsigned row, unsigned col);
 // text, bytea, json: borrowed until the done callback returns.  SPAN_NONE for NULL.
 span pg_reply_bytes(const struct pg_reply *r, unsigned row, unsigned col);
-const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned col); // 16 bytes or NULL
+const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row,
+                             unsigned col); // 16 bytes or NULL
 // timestamptz -> microseconds since 1970; INT64_MIN for NULL
 int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col);
 

@@ -1,0 +1,248 @@
+// conn.c: one connection: sends a call, gathers its answer, notices when the server is gone.
+//
+// The first use of a statement on a connection sends Prepare and Execute together, in libpq's
+// pipeline mode, so it costs one round trip like any other; later uses are plain.
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "pg/conn_int.h"
+#include "pg/reply_int.h"
+
+// The way of a call, in order.
+static bool is_prepared(const struct pg_conn *c, unsigned index);
+static bool send_prepared(struct pg_conn *c, const struct pg_call *call);
+static void on_socket(uv_poll_t *handle, int status, int events);
+static bool gather(struct pg_conn *c);
+static bool keep(struct pg_conn *c, PGresult *r);
+static void land(struct pg_conn *c);
+static void on_timer_closed(uv_handle_t *handle);
+
+// A call's parameters as libpq wants them; on the stack, so a call allocates nothing here.
+struct wire {
+    Oid types[PG_MAX_PARAMS];
+    const char *values[PG_MAX_PARAMS];
+    int lengths[PG_MAX_PARAMS], formats[PG_MAX_PARAMS];
+    int n;
+};
+
+static bool follow_writes(struct pg_conn *c)
+{
+    int pending = PQflush(c->pg);
+
+    if (pending < 0)
+        return false;
+    conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+    return true;
+}
+
+void conn_ready(struct pg_conn *c)
+{
+    if (PQsetnonblocking(c->pg, 1) != 0 || !follow_writes(c)) {
+        c->doomed = true;
+        c->on->broken(c, conn_error(c));
+        return;
+    }
+    c->state = CONN_IDLE;
+    c->on->ready(c);
+}
+
+static void wire_fill(struct wire *w, const struct pg_params *p)
+{
+    w->n = p != NULL ? (int)p->n : 0;
+    for (int i = 0; i < w->n; i++) {
+        size_t len = p->param[i].len;
+        w->types[i] = p->param[i].oid;
+        w->formats[i] = 1;
+        w->lengths[i] = len == SIZE_MAX ? 0 : (int)len;
+        // NULL means NULL to libpq, so an empty value needs an address.
+        w->values[i] = len == SIZE_MAX ? NULL : len == 0 ? "" : p->data.ptr + p->param[i].at;
+    }
+}
+
+int conn_send(struct pg_conn *c, struct pg_call *call)
+{
+    assert(c->state == CONN_IDLE && !c->doomed && c->call == NULL);
+
+    if (call->params != NULL && pg_params_failed(call->params))
+        return QE_TOO_LARGE;
+    if (!send_prepared(c, call) || !follow_writes(c)) {
+        c->doomed = true;
+        return QE_PG_GONE;
+    }
+    c->state = CONN_BUSY;
+    c->call = call;
+    call->sent = true;
+    call->sent_us = clock_mono_us();
+    return 0;
+}
+
+static bool send_prepared(struct pg_conn *c, const struct pg_call *call)
+{
+    const struct pg_statement *s = call->statement;
+    struct wire w;
+
+    wire_fill(&w, call->params);
+    c->n_results = 0;
+    c->piped = false;
+    if (c->no_prepare)
+        return PQsendQueryParams(c->pg, s->text, w.n, w.types, w.values, w.lengths, w.formats,
+                                 1);
+    if (is_prepared(c, s->index))
+        return PQsendQueryPrepared(c->pg, s->name, w.n, w.values, w.lengths, w.formats, 1);
+
+    c->piped = true;
+    return PQenterPipelineMode(c->pg) && PQsendPrepare(c->pg, s->name, s->text, w.n, w.types) &&
+           PQsendQueryPrepared(c->pg, s->name, w.n, w.values, w.lengths, w.formats, 1) &&
+           PQpipelineSync(c->pg);
+}
+
+static bool is_prepared(const struct pg_conn *c, unsigned index)
+{
+    unsigned word = index / 64;
+
+    return word < c->n_prepared && (c->prepared[word] >> index % 64 & 1);
+}
+
+static void set_prepared(struct pg_conn *c, unsigned index)
+{
+    unsigned word = index / 64;
+
+    if (word >= c->n_prepared) {
+        c->prepared = mem_realloc(c->prepared, (word + 1) * sizeof c->prepared[0]);
+        while (c->n_prepared <= word)
+            c->prepared[c->n_prepared++] = 0;
+    }
+    c->prepared[word] |= UINT64_C(1) << index % 64;
+}
+
+static void on_socket(uv_poll_t *handle, int status, int events)
+{
+    struct pg_conn *c = ((struct conn_poll *)handle->data)->conn;
+    bool alive = status == 0;
+
+    if (status != 0)
+        c->poll->events = 0; // libuv stops the handle when it reports an error
+    // Read even then: the server may have said why it leaves.
+    if (status != 0 || (events & UV_READABLE))
+        alive = PQconsumeInput(c->pg) && alive;
+    if (alive && (c->poll->events & UV_WRITABLE))
+        alive = follow_writes(c);
+
+    bool complete = c->state == CONN_BUSY ? gather(c) : false;
+    if (c->state == CONN_IDLE)
+        PQisBusy(c->pg); // parses what came unasked: notices, parameters, a farewell
+    if (!alive || PQstatus(c->pg) == CONNECTION_BAD)
+        c->doomed = true;
+
+    if (complete || (c->doomed && c->state == CONN_BUSY)) {
+        land(c);
+    } else if (c->doomed) {
+        conn_watch(c, 0, NULL);
+        c->on->broken(c, conn_error(c));
+    }
+}
+
+// True when the whole answer is there.
+static bool gather(struct pg_conn *c)
+{
+    while (!PQisBusy(c->pg)) {
+        PGresult *r = PQgetResult(c->pg);
+        if (r == NULL) {
+            if (!c->piped || PQstatus(c->pg) == CONNECTION_BAD)
+                return true;
+            // In a pipeline NULL only ends one command's results; the sync ends all.
+        } else if (keep(c, r)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Takes r.  True when r ends a pipeline.
+static bool keep(struct pg_conn *c, PGresult *r)
+{
+    ExecStatusType s = PQresultStatus(r);
+
+    if (s == PGRES_PIPELINE_SYNC) {
+        PQclear(r);
+        if (!PQexitPipelineMode(c->pg))
+            c->doomed = true;
+        return true;
+    }
+    if (s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH)
+        c->doomed = true; // no statement of ours copies; there is no way out of it but this
+    if (c->piped && c->n_results++ == 0 && s == PGRES_COMMAND_OK) {
+        set_prepared(c, c->call->statement->index);
+        PQclear(r);
+    } else if (c->result != NULL && PQresultStatus(c->result) == PGRES_FATAL_ERROR) {
+        PQclear(r); // the first failure says most; what follows is "pipeline aborted"
+    } else {
+        PQclear(c->result);
+        c->result = r;
+    }
+    return c->doomed;
+}
+
+static void land(struct pg_conn *c)
+{
+    struct pg_call *call = c->call;
+    PGresult *result = c->result;
+    int status = result != NULL ? reply_status(result) : QE_PG_GONE;
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *why = status != 0 ? conn_error(c) : "";
+
+    // A standby where the primary was, statements that a proxy dropped, and plans
+    // made before a column changed (0A000): a new connection cures all of them.
+    if (status == QE_PG_GONE || status == QE_PG_READ_ONLY ||
+        (state != NULL && (strcmp(state, "26000") == 0 || strcmp(state, "0A000") == 0)))
+        c->doomed = true;
+
+    c->call = NULL;
+    c->result = NULL;
+    c->state = CONN_IDLE;
+    if (c->doomed)
+        conn_watch(c, 0, NULL);
+    c->on->answered(c, call, status, &(struct pg_reply){.result = result, .message = why});
+    PQclear(result);
+    // c may be closed by now.
+}
+
+const char *conn_error(struct pg_conn *c)
+{
+    const char *text = PQerrorMessage(c->pg);
+    size_t n = strcspn(text, "\r\n");
+
+    if (n >= sizeof c->why)
+        n = sizeof c->why - 1;
+    memcpy(c->why, text, n);
+    c->why[n] = '\0';
+    return c->why;
+}
+
+void conn_close(struct pg_conn *c)
+{
+    assert(c->state != CONN_CLOSED);
+    c->state = CONN_CLOSED;
+    c->call = NULL;
+    PQclear(c->result);
+    c->result = NULL;
+    // The handle first: epoll must not meet a socket that libpq has closed.
+    conn_unwatch(c);
+    PQfinish(c->pg);
+    c->pg = NULL;
+    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+}
+
+static void on_timer_closed(uv_handle_t *handle) { conn_handle_gone(handle->data); }
+
+void conn_handle_gone(struct pg_conn *c)
+{
+    if (--c->n_handles > 0)
+        return;
+    c->on->closed(c);
+    free(c->prepared);
+    free(c);
+}

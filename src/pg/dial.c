@@ -1,0 +1,134 @@
+// dial.c: opens a connection without blocking the loop.
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "pg/conn_int.h"
+
+// The way of a dial, in order.
+static void on_start(uv_timer_t *timer);
+static void on_socket(uv_poll_t *handle, int status, int events);
+static void step(struct pg_conn *c);
+static void on_timeout(uv_timer_t *timer);
+static void fail(struct pg_conn *c, const char *why);
+static void on_poll_closed(uv_handle_t *handle);
+
+static void ignore_notice(void *ctx, const char *text) { (void)ctx, (void)text; }
+
+struct pg_conn *conn_dial(uv_loop_t *loop, const char *const *keywords,
+                          const char *const *values, unsigned timeout_ms,
+                          const struct conn_events *on, void *owner)
+{
+    struct pg_conn *c = mem_new(struct pg_conn);
+    c->state = CONN_DIALING;
+    c->on = on;
+    c->owner = owner;
+    c->loop = loop;
+    uv_timer_init(loop, &c->timer);
+    c->timer.data = c;
+    c->n_handles = 1;
+
+    // libpq takes the first step at once; if that fails, we may say so only later.
+    c->pg = PQconnectStartParams(keywords, values, 1);
+    if (c->pg == NULL || PQstatus(c->pg) == CONNECTION_BAD) {
+        uv_timer_start(&c->timer, on_start, 1, 0);
+        return c;
+    }
+    PQsetNoticeProcessor(c->pg, ignore_notice, NULL);
+    uv_timer_start(&c->timer, on_timeout, timeout_ms > 0 ? timeout_ms : 1, 0);
+    conn_watch(c, UV_WRITABLE, on_socket);
+    return c;
+}
+
+static void on_start(uv_timer_t *timer)
+{
+    struct pg_conn *c = timer->data;
+
+    fail(c, c->pg != NULL ? conn_error(c) : "out of memory");
+}
+
+// The status does not matter: libpq asks the socket itself what is wrong with it, and may
+// then go on to the next host.
+static void on_socket(uv_poll_t *handle, int status, int events)
+{
+    (void)status, (void)events;
+    step(((struct conn_poll *)handle->data)->conn);
+}
+
+static void step(struct pg_conn *c)
+{
+    // libpq may close this socket and open another, even under the same number: epoll must
+    // have forgotten it by then (libuv 1.44 aborts otherwise).
+    conn_watch(c, 0, NULL);
+
+    switch (PQconnectPoll(c->pg)) {
+    case PGRES_POLLING_READING:
+        conn_watch(c, UV_READABLE, on_socket);
+        break;
+    case PGRES_POLLING_WRITING:
+        conn_watch(c, UV_WRITABLE, on_socket);
+        break;
+    case PGRES_POLLING_OK:
+        uv_timer_stop(&c->timer);
+        conn_ready(c);
+        break;
+    default:
+        fail(c, conn_error(c));
+        break;
+    }
+}
+
+static void on_timeout(uv_timer_t *timer) { fail(timer->data, "no answer in time"); }
+
+static void fail(struct pg_conn *c, const char *why)
+{
+    assert(c->state == CONN_DIALING);
+    c->doomed = true;
+    uv_timer_stop(&c->timer);
+    conn_watch(c, 0, NULL);
+    c->on->broken(c, why);
+}
+
+void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb)
+{
+    int fd = PQsocket(c->pg);
+
+    if (events == 0) {
+        if (c->poll != NULL) {
+            uv_poll_stop(&c->poll->handle);
+            c->poll->events = 0;
+        }
+        return;
+    }
+    if (c->poll != NULL && c->poll->fd != fd)
+        conn_unwatch(c);
+    if (c->poll == NULL) {
+        c->poll = mem_new(struct conn_poll);
+        c->n_handles++;
+        c->poll->conn = c;
+        c->poll->fd = fd;
+        int rc = uv_poll_init(c->loop, &c->poll->handle, fd);
+        if (rc != 0)
+            BUG("uv_poll_init: %s", uv_strerror(rc)); // a socket of ours, fresh from libpq
+        c->poll->handle.data = c->poll;
+    }
+    if (c->poll->events != events) {
+        c->poll->events = events;
+        uv_poll_start(&c->poll->handle, events, cb);
+    }
+}
+
+void conn_unwatch(struct pg_conn *c)
+{
+    if (c->poll != NULL)
+        uv_close((uv_handle_t *)&c->poll->handle, on_poll_closed);
+    c->poll = NULL;
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct conn_poll *p = handle->data;
+
+    conn_handle_gone(p->conn);
+    free(p);
+}

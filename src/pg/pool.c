@@ -1,0 +1,483 @@
+// pool.c: chooses a connection for each call, and keeps as many connections as load asks for.
+//
+// Whether the database is "away" is decided here: no connection is up, at least one dial has
+// failed, and that has lasted longer than a restart of the server may take.
+#include "pg/pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/conn_int.h"
+#include "pg/reply_int.h"
+
+enum {
+    TICK_MS = 250,
+    GRACE_US = 1000 * 1000, // an outage shorter than this only delays calls
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_MAX_MS = 1000, // so the database is tried at least once per second
+    MAX_DIALS = 4,         // at once; each costs the server a process
+};
+
+STAILQ_HEAD(call_queue, pg_call);
+TAILQ_HEAD(conn_list, pg_conn);
+
+enum pool_state { POOL_UNKNOWN, POOL_UP, POOL_DOWN };
+
+struct pg_pool {
+    uv_loop_t *loop;
+    struct pg_pool_conf conf;
+    char *conninfo;
+    struct pg_pool_stats stats;
+
+    struct call_queue queue;      // not sent yet
+    struct call_queue refused;    // to be told why, soon
+    struct conn_list conns, idle; // idle: most recently used first, so surplus ones age
+    unsigned n_conns;             // not freed yet, closed ones included
+    unsigned n_ready, n_dialing, n_busy, n_queued;
+
+    enum pool_state state;
+    uint64_t trouble_us; // since when no connection is up; 0: one is
+    unsigned n_failed_dials;
+    uint64_t next_dial_us;
+
+    uv_idle_t soon;  // runs what must not run inside pg_pool_exec()
+    uv_timer_t tick; // deadlines, idle connections, the outage's age
+    uv_timer_t redial;
+    unsigned n_handles;
+
+    void (*on_state)(void *ctx, bool up);
+    void *state_ctx;
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+// The way of a call, in order; then what happens to connections.
+static void run_soon(struct pg_pool *p);
+static void on_soon(uv_idle_t *soon);
+static void tell_refused(struct pg_pool *p);
+static void send_queued(struct pg_pool *p);
+static void dial_if_needed(struct pg_pool *p);
+static void on_ready(struct pg_conn *c);
+static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
+                        const struct pg_reply *reply);
+static void on_broken(struct pg_conn *c, const char *why);
+static void on_closed(struct pg_conn *c);
+static void on_redial(uv_timer_t *timer);
+static void on_tick(uv_timer_t *timer);
+static void drop(struct pg_pool *p, struct pg_conn *c);
+static void close_if_done(struct pg_pool *p);
+static void on_handle_closed(uv_handle_t *handle);
+
+static const struct conn_events events = {on_ready, on_answered, on_broken, on_closed};
+
+static void publish(struct pg_pool *p)
+{
+    atomic_store_explicit(&p->stats.n_open, p->n_ready, memory_order_relaxed);
+    atomic_store_explicit(&p->stats.n_busy, p->n_busy, memory_order_relaxed);
+    atomic_store_explicit(&p->stats.n_queued, p->n_queued, memory_order_relaxed);
+}
+
+static void set_state(struct pg_pool *p, enum pool_state state)
+{
+    if (p->state == state)
+        return;
+    p->state = state;
+    atomic_store_explicit(&p->stats.up, state == POOL_UP, memory_order_relaxed);
+    if (p->on_state != NULL && !p->closing)
+        p->on_state(p->state_ctx, state == POOL_UP);
+}
+
+struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
+                             void (*on_state)(void *ctx, bool up), void *ctx)
+{
+    assert(conf->max_conns > 0);
+
+    struct pg_pool *p = mem_new(struct pg_pool);
+    p->loop = loop;
+    p->conf = *conf;
+    p->conninfo = mem_strndup(conf->conninfo, strlen(conf->conninfo));
+    p->conf.conninfo = p->conninfo;
+    p->on_state = on_state;
+    p->state_ctx = ctx;
+    STAILQ_INIT(&p->queue);
+    STAILQ_INIT(&p->refused);
+    TAILQ_INIT(&p->conns);
+    TAILQ_INIT(&p->idle);
+    p->trouble_us = clock_mono_us();
+
+    uv_idle_init(loop, &p->soon);
+    uv_timer_init(loop, &p->tick);
+    uv_timer_init(loop, &p->redial);
+    p->soon.data = p->tick.data = p->redial.data = p;
+    p->n_handles = 3;
+    uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+    run_soon(p); // the first connection: is there a database at all?
+    return p;
+}
+
+static struct pg_conn *take_idle(struct pg_pool *p)
+{
+    struct pg_conn *c = TAILQ_FIRST(&p->idle);
+
+    if (c != NULL)
+        TAILQ_REMOVE(&p->idle, c, idle);
+    return c;
+}
+
+static void refuse(struct pg_pool *p, struct pg_call *call, int code)
+{
+    call->refusal = code;
+    STAILQ_INSERT_TAIL(&p->refused, call, link);
+    run_soon(p);
+}
+
+// Gives c, which is in no idle list, the call.
+static void send_on(struct pg_pool *p, struct pg_conn *c, struct pg_call *call)
+{
+    int rc = conn_send(c, call);
+
+    if (rc == 0) {
+        p->n_busy++;
+        return;
+    }
+    refuse(p, call, rc);
+    if (c->doomed)
+        drop(p, c);
+    else
+        TAILQ_INSERT_HEAD(&p->idle, c, idle);
+}
+
+void pg_pool_exec(struct pg_pool *p, struct pg_call *call)
+{
+    call->queued_us = clock_mono_us();
+    call->sent = false;
+    counter_add(&p->stats.calls, 1);
+
+    struct pg_conn *c;
+    if (p->closing || p->state == POOL_DOWN) {
+        refuse(p, call, p->closing ? QE_STOPPING : QE_PG_AWAY);
+    } else if (p->n_queued == 0 && (c = take_idle(p)) != NULL) {
+        send_on(p, c, call);
+    } else {
+        STAILQ_INSERT_TAIL(&p->queue, call, link);
+        p->n_queued++;
+        run_soon(p);
+    }
+    publish(p);
+}
+
+static void run_soon(struct pg_pool *p)
+{
+    if (!uv_is_closing((uv_handle_t *)&p->soon))
+        uv_idle_start(&p->soon, on_soon);
+}
+
+static void on_soon(uv_idle_t *soon)
+{
+    struct pg_pool *p = soon->data;
+
+    uv_idle_stop(soon);
+    tell_refused(p);
+    dial_if_needed(p);
+    publish(p);
+    close_if_done(p);
+}
+
+// Only those present now: a done callback that tries again at once must not hold the loop.
+static void tell_refused(struct pg_pool *p)
+{
+    struct call_queue present = STAILQ_HEAD_INITIALIZER(present);
+
+    STAILQ_CONCAT(&present, &p->refused);
+    while (!STAILQ_EMPTY(&present)) {
+        struct pg_call *call = STAILQ_FIRST(&present);
+        STAILQ_REMOVE_HEAD(&present, link);
+        counter_add(&p->stats.failed, 1);
+        call->done(call, call->refusal, &(struct pg_reply){.message = err_text(call->refusal)});
+    }
+}
+
+static struct pg_call *take_queued(struct pg_pool *p)
+{
+    struct pg_call *call = STAILQ_FIRST(&p->queue);
+
+    if (call != NULL) {
+        STAILQ_REMOVE_HEAD(&p->queue, link);
+        p->n_queued--;
+    }
+    return call;
+}
+
+static void send_queued(struct pg_pool *p)
+{
+    struct pg_conn *c;
+
+    while (p->n_queued > 0 && (c = take_idle(p)) != NULL)
+        send_on(p, c, take_queued(p));
+}
+
+// One connection is always wanted, load or not: it tells whether the database is there.
+static bool wants_conn(const struct pg_pool *p)
+{
+    if (p->closing || p->n_dialing >= MAX_DIALS ||
+        p->n_ready + p->n_dialing >= p->conf.max_conns)
+        return false;
+    return p->n_ready + p->n_dialing == 0 || p->n_queued > p->n_dialing;
+}
+
+static void dial_if_needed(struct pg_pool *p)
+{
+    static const char *const keywords[] = {"dbname", NULL};
+    const char *const values[] = {p->conninfo, NULL};
+
+    while (wants_conn(p)) {
+        uint64_t now = clock_mono_us();
+        if (now < p->next_dial_us) {
+            uv_timer_start(&p->redial, on_redial, (p->next_dial_us - now) / 1000 + 1, 0);
+            return;
+        }
+        struct pg_conn *c =
+            conn_dial(p->loop, keywords, values, p->conf.connect_timeout_ms, &events, p);
+        c->no_prepare = p->conf.no_prepare;
+        TAILQ_INSERT_TAIL(&p->conns, c, all);
+        p->n_conns++;
+        p->n_dialing++;
+    }
+}
+
+static void on_redial(uv_timer_t *timer) { dial_if_needed(timer->data); }
+
+static void on_ready(struct pg_conn *c)
+{
+    struct pg_pool *p = c->owner;
+
+    p->n_dialing--;
+    p->n_ready++;
+    p->n_failed_dials = 0;
+    p->next_dial_us = 0;
+    p->trouble_us = 0;
+    counter_add(&p->stats.opened, 1);
+    c->idle_since_us = clock_mono_us();
+    TAILQ_INSERT_HEAD(&p->idle, c, idle);
+    if (p->state == POOL_DOWN)
+        log_info("pg.back", "conns=%u", p->n_ready);
+    set_state(p, POOL_UP);
+    send_queued(p);
+    dial_if_needed(p);
+    publish(p);
+}
+
+// The next call leaves before this one's answer is looked at, so the server is busy while
+// we are.
+static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
+                        const struct pg_reply *reply)
+{
+    struct pg_pool *p = c->owner;
+
+    p->n_busy--;
+    if (c->doomed) {
+        log_warn("pg.broken", "code=%s error=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+        drop(p, c);
+    } else if (p->closing) {
+        drop(p, c);
+    } else {
+        c->idle_since_us = clock_mono_us();
+        TAILQ_INSERT_HEAD(&p->idle, c, idle);
+        send_queued(p);
+    }
+    if (status != 0)
+        counter_add(&p->stats.failed, 1);
+    publish(p);
+    call->done(call, status, reply);
+    close_if_done(p);
+}
+
+// A dial failed, or an idle connection was closed by the server.
+static void on_broken(struct pg_conn *c, const char *why)
+{
+    struct pg_pool *p = c->owner;
+
+    if (c->state == CONN_DIALING) {
+        // Once per outage at this level: it repeats every second.
+        log_at(p->n_failed_dials == 0 ? LOG_WARN : LOG_DEBUG, "pg.dial_failed",
+               "tries=%u error=\"%s\"", p->n_failed_dials + 1, why);
+        unsigned doublings = p->n_failed_dials < 5 ? p->n_failed_dials : 5;
+        uint64_t wait_ms = (uint64_t)BACKOFF_MIN_MS << doublings;
+        if (wait_ms > BACKOFF_MAX_MS)
+            wait_ms = BACKOFF_MAX_MS;
+        // Jitter, so that the pools of many workers do not come back in step.
+        uint64_t wait_us = wait_ms * 500 + id_random_u64() % (wait_ms * 500);
+        p->n_failed_dials++;
+        p->next_dial_us = clock_mono_us() + wait_us;
+    } else {
+        log_warn("pg.broken", "code=%s error=\"%s\"", err_name(QE_PG_GONE), why);
+        TAILQ_REMOVE(&p->idle, c, idle);
+    }
+    drop(p, c);
+    dial_if_needed(p);
+    publish(p);
+}
+
+// c is in no idle list.  Calls nobody back.
+static void drop(struct pg_pool *p, struct pg_conn *c)
+{
+    if (c->state == CONN_DIALING) {
+        p->n_dialing--;
+    } else {
+        p->n_ready--;
+        if (c->doomed)
+            counter_add(&p->stats.broken, 1);
+        if (p->n_ready == 0 && p->trouble_us == 0)
+            p->trouble_us = clock_mono_us();
+    }
+    TAILQ_REMOVE(&p->conns, c, all);
+    conn_close(c);
+    run_soon(p);
+}
+
+static void on_closed(struct pg_conn *c)
+{
+    struct pg_pool *p = c->owner;
+
+    p->n_conns--;
+    close_if_done(p);
+}
+
+// ---- the clock ----
+
+static void fail_queued(struct pg_pool *p, int code)
+{
+    while (p->n_queued > 0)
+        refuse(p, take_queued(p), code);
+}
+
+static void check_outage(struct pg_pool *p, uint64_t now)
+{
+    if (p->n_ready > 0 || p->n_failed_dials == 0 || now - p->trouble_us < GRACE_US)
+        return;
+    if (p->state != POOL_DOWN)
+        log_error("pg.away", "tries=%u queued=%u", p->n_failed_dials, p->n_queued);
+    set_state(p, POOL_DOWN);
+    fail_queued(p, QE_PG_AWAY);
+}
+
+static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
+{
+    struct pg_call *call = c->call;
+
+    log_error("pg.deadline", "statement=%s deadline_ms=%u", call->statement->name,
+              p->conf.deadline_ms);
+    c->doomed = true;
+    p->n_busy--;
+    drop(p, c);
+    counter_add(&p->stats.failed, 1);
+    call->done(call, QE_PG_GONE,
+               &(struct pg_reply){.message = "no answer before the deadline"});
+}
+
+static struct pg_conn *find_overdue(const struct pg_pool *p, uint64_t now, uint64_t limit_us)
+{
+    struct pg_conn *c;
+
+    TAILQ_FOREACH (c, &p->conns, all)
+        if (c->state == CONN_BUSY && now > c->call->sent_us + limit_us)
+            return c;
+    return NULL;
+}
+
+static void check_deadlines(struct pg_pool *p, uint64_t now)
+{
+    uint64_t limit_us = (uint64_t)p->conf.deadline_ms * 1000;
+    struct pg_conn *c;
+
+    // A done callback may change the list, so after each one the search starts anew.
+    while ((c = find_overdue(p, now, limit_us)) != NULL)
+        tell_overdue(p, c);
+    // All connections busy for so long: whoever waits should hear it rather than hang.
+    struct pg_call *call;
+    while ((call = STAILQ_FIRST(&p->queue)) != NULL && now > call->queued_us + limit_us)
+        refuse(p, take_queued(p), QE_PG_RETRY);
+}
+
+static void close_surplus(struct pg_pool *p, uint64_t now)
+{
+    unsigned keep = p->conf.keep_conns > 0 ? p->conf.keep_conns : 1;
+    struct pg_conn *c;
+
+    while (p->n_ready > keep && (c = TAILQ_LAST(&p->idle, conn_list)) != NULL &&
+           now > c->idle_since_us + (uint64_t)p->conf.idle_close_ms * 1000) {
+        TAILQ_REMOVE(&p->idle, c, idle);
+        drop(p, c);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct pg_pool *p = timer->data;
+    uint64_t now = clock_mono_us();
+
+    check_outage(p, now);
+    check_deadlines(p, now);
+    close_surplus(p, now);
+    publish(p);
+    close_if_done(p);
+}
+
+// ---- questions and the end ----
+
+bool pg_pool_has_idle(const struct pg_pool *p)
+{
+    return p->n_queued == 0 && !TAILQ_EMPTY(&p->idle);
+}
+
+unsigned pg_pool_busy(const struct pg_pool *p) { return p->n_busy; }
+const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return &p->stats; }
+
+void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx)
+{
+    assert(!p->closing);
+    p->closing = true;
+    p->closed = closed;
+    p->closed_ctx = ctx;
+
+    uv_timer_stop(&p->redial);
+    fail_queued(p, QE_STOPPING);
+    struct pg_conn *c = TAILQ_FIRST(&p->conns), *next;
+    for (; c != NULL; c = next) {
+        next = TAILQ_NEXT(c, all);
+        if (c->state == CONN_BUSY)
+            continue;
+        if (c->state == CONN_IDLE)
+            TAILQ_REMOVE(&p->idle, c, idle);
+        drop(p, c);
+    }
+    run_soon(p);
+}
+
+static void close_if_done(struct pg_pool *p)
+{
+    if (!p->closing || p->n_conns > 0 || !STAILQ_EMPTY(&p->refused) ||
+        uv_is_closing((uv_handle_t *)&p->tick))
+        return;
+    uv_close((uv_handle_t *)&p->soon, on_handle_closed);
+    uv_close((uv_handle_t *)&p->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&p->redial, on_handle_closed);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct pg_pool *p = handle->data;
+
+    if (--p->n_handles > 0)
+        return;
+    if (p->closed != NULL)
+        p->closed(p->closed_ctx);
+    free(p->conninfo);
+    free(p);
+}

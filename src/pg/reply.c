@@ -1,0 +1,189 @@
+// reply.c: view of a PGresult in binary; SQLSTATE -> error code.
+#include "pg/reply.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/attrs.h"
+#include "base/err.h"
+#include "pg/reply_int.h"
+
+#define EPOCH_2000_US INT64_C(946684800000000)
+
+// Whole states before classes: the first prefix that fits decides.
+static const struct {
+    const char *prefix;
+    int code;
+} meanings[] = {
+    {"08", QE_PG_GONE},         // connection exceptions
+    {"57P01", QE_PG_GONE},      // administrator's command
+    {"57P02", QE_PG_GONE},      // crash of another backend
+    {"57P03", QE_PG_GONE},      // starting up or shutting down
+    {"57P05", QE_PG_GONE},      // idle session timeout
+    {"25P03", QE_PG_GONE},      // idle in transaction timeout: ends the session
+    {"40001", QE_PG_RETRY},     // serialization failure
+    {"40P01", QE_PG_RETRY},     // deadlock
+    {"55P03", QE_PG_RETRY},     // lock not available
+    {"57014", QE_PG_RETRY},     // cancelled, also by statement_timeout
+    {"53300", QE_PG_RETRY},     // too many connections
+    {"53100", QE_PG_FULL},      // disk full
+    {"53200", QE_PG_FULL},      // out of memory
+    {"58030", QE_PG_FULL},      // input/output error
+    {"25006", QE_PG_READ_ONLY}, // read-only transaction: a standby after a failover
+    {"26000", QE_PG_RETRY},     // prepared statement lost: the next try prepares again
+    {"22", QE_PG_DATA},         // data exceptions
+    {"23", QE_PG_DATA},         // constraints
+    {"QN", QE_PG_DATA},         // our procedures refuse the call
+};
+
+int reply_code(const char *sqlstate)
+{
+    if (sqlstate == NULL || sqlstate[0] == '\0')
+        return QE_PG_GONE;
+    for (size_t i = 0; i < countof(meanings); i++)
+        if (strncmp(sqlstate, meanings[i].prefix, strlen(meanings[i].prefix)) == 0)
+            return meanings[i].code;
+    return QE_PG_FAILED;
+}
+
+int reply_status(const PGresult *result)
+{
+    ExecStatusType s = PQresultStatus(result);
+
+    if (s == PGRES_TUPLES_OK || s == PGRES_COMMAND_OK)
+        return 0;
+    if (s == PGRES_FATAL_ERROR)
+        return reply_code(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+    return QE_PG_FAILED; // empty query, COPY: our statements are neither
+}
+
+unsigned pg_reply_rows(const struct pg_reply *r) { return (unsigned)PQntuples(r->result); }
+unsigned pg_reply_cols(const struct pg_reply *r) { return (unsigned)PQnfields(r->result); }
+
+// Asking for a cell that is not there is our mistake, and libpq would only print a notice.
+static const unsigned char *cell(const struct pg_reply *r, unsigned row, unsigned col, int *len)
+{
+    assert(row < pg_reply_rows(r) && col < pg_reply_cols(r));
+    *len = PQgetlength(r->result, (int)row, (int)col);
+    return (const unsigned char *)PQgetvalue(r->result, (int)row, (int)col);
+}
+
+bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    assert(row < pg_reply_rows(r) && col < pg_reply_cols(r));
+    return PQgetisnull(r->result, (int)row, (int)col) != 0;
+}
+
+static uint64_t be(const unsigned char *p, int n)
+{
+    uint64_t v = 0;
+
+    for (int i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+// Any integer width is read by any integer accessor that can hold it, so a procedure may
+// widen a column without breaking the other version of the server during a roll-out.
+int64_t pg_reply_i64(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    int len;
+    const unsigned char *p = cell(r, row, col, &len);
+
+    switch (len) {
+    case 0:
+        return 0; // NULL
+    case 2:
+        return (int16_t)be(p, 2);
+    case 4:
+        return (int32_t)be(p, 4);
+    case 8:
+        return (int64_t)be(p, 8);
+    default:
+        BUG("column %u is %d bytes wide, not an integer", col, len);
+    }
+}
+
+int32_t pg_reply_i32(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    int64_t v = pg_reply_i64(r, row, col);
+
+    assert(v >= INT32_MIN && v <= INT32_MAX);
+    return (int32_t)v;
+}
+
+int16_t pg_reply_i16(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    int64_t v = pg_reply_i64(r, row, col);
+
+    assert(v >= INT16_MIN && v <= INT16_MAX);
+    return (int16_t)v;
+}
+
+bool pg_reply_bool(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    int len;
+    const unsigned char *p = cell(r, row, col, &len);
+
+    assert(len <= 1);
+    return len == 1 && p[0] != 0;
+}
+
+double pg_reply_f64(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    int len;
+    const unsigned char *p = cell(r, row, col, &len);
+    double v = 0;
+
+    assert(len == 0 || len == 8);
+    if (len == 8) {
+        uint64_t bits = be(p, 8);
+        memcpy(&v, &bits, sizeof v);
+    }
+    return v;
+}
+
+span pg_reply_bytes(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    if (pg_reply_is_null(r, row, col))
+        return SPAN_NONE;
+    int len;
+    const unsigned char *p = cell(r, row, col, &len);
+    return (span){(const char *)p, (size_t)len};
+}
+
+const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    int len;
+    const unsigned char *p = cell(r, row, col, &len);
+
+    assert(len == 0 || len == 16);
+    return len == 16 ? p : NULL;
+}
+
+// infinity and -infinity are the ends of the int64 range on the wire and stay there.
+int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    if (pg_reply_is_null(r, row, col))
+        return INT64_MIN;
+    int64_t v = pg_reply_i64(r, row, col);
+    if (v == INT64_MIN || v > INT64_MAX - EPOCH_2000_US)
+        return v;
+    return v + EPOCH_2000_US;
+}
+
+const char *pg_reply_sqlstate(const struct pg_reply *r)
+{
+    const char *s = PQresultErrorField(r->result, PG_DIAG_SQLSTATE);
+
+    return s != NULL ? s : "";
+}
+
+const char *pg_reply_message(const struct pg_reply *r)
+{
+    const char *s = PQresultErrorField(r->result, PG_DIAG_MESSAGE_PRIMARY);
+
+    if (s == NULL)
+        s = r->message;
+    return s != NULL ? s : "";
+}

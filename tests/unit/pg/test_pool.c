@@ -1,0 +1,429 @@
+// pool.c, conn.c and dial.c against a real server that is killed, stopped and started.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pg/pool.h"
+#include "support/pg_cluster.h"
+
+static struct pg_cluster cluster;
+static uv_loop_t loop;
+static struct pg_pool *pool;
+static bool is_up, unprepared;
+static unsigned n_states;
+
+static const struct pg_statement add = {"add", "select $1::int8 + 1", 0};
+static const struct pg_statement divide = {"divide", "select 1 / $1::int4", 1};
+static const struct pg_statement nap = {"nap", "select pg_sleep($1::float8)", 2};
+static const struct pg_statement wide = {"wide", "select repeat('x', $1::int4), $2::bytea", 3};
+static const struct pg_statement nonsense = {"nonsense", "selekt", 130};
+static const struct pg_statement pid = {"pid", "select pg_backend_pid()", 5};
+static const struct pg_statement refusing = {
+    "refusing", "do $$ begin raise 'no' using errcode = 'QN001'; end $$", 6};
+
+struct probe {
+    struct pg_call call;
+    struct pg_params params;
+    int times, status;
+    int64_t value;
+    size_t len0, len1;
+    char sqlstate[6], message[80];
+};
+
+static void on_done(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct probe *p = call->owner;
+
+    p->times++;
+    p->status = status;
+    snprintf(p->sqlstate, sizeof p->sqlstate, "%s", pg_reply_sqlstate(reply));
+    snprintf(p->message, sizeof p->message, "%s", pg_reply_message(reply));
+    if (pg_reply_rows(reply) == 1) {
+        span first = pg_reply_bytes(reply, 0, 0);
+        p->len0 = first.len;
+        if (first.len == 8 || first.len == 4)
+            p->value = pg_reply_i64(reply, 0, 0);
+        if (pg_reply_cols(reply) > 1)
+            p->len1 = pg_reply_bytes(reply, 0, 1).len;
+    }
+}
+
+static void exec(struct probe *p, const struct pg_statement *s)
+{
+    p->call =
+        (struct pg_call){.statement = s, .params = &p->params, .done = on_done, .owner = p};
+    p->times = 0;
+    pg_pool_exec(pool, &p->call);
+    assert_int_equal(p->times, 0); // never from inside
+}
+
+static void until_done(struct probe *p)
+{
+    uint64_t end = clock_mono_us() + 20 * 1000 * 1000;
+    while (p->times == 0 && clock_mono_us() < end)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(p->times, 1);
+    pg_params_free(&p->params);
+}
+
+static int ask(struct probe *p, const struct pg_statement *s)
+{
+    exec(p, s);
+    until_done(p);
+    return p->status;
+}
+
+static int ask_add(int64_t v)
+{
+    struct probe p = {0};
+    pg_param_i64(&p.params, v);
+    int rc = ask(&p, &add);
+    if (rc == 0)
+        assert_int_equal(p.value, v + 1);
+    return rc;
+}
+
+static void on_state(void *ctx, bool up)
+{
+    (void)ctx;
+    is_up = up;
+    n_states++;
+}
+
+static void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
+{
+    struct pg_pool_conf conf = {.conninfo = cluster.conninfo,
+                                .max_conns = max,
+                                .keep_conns = 1,
+                                .connect_timeout_ms = 2000,
+                                .deadline_ms = deadline_ms,
+                                .idle_close_ms = 300,
+                                .no_prepare = no_prepare};
+    is_up = false;
+    n_states = 0;
+    pool = pg_pool_open(&loop, &conf, on_state, NULL);
+}
+
+static int setup(void **state)
+{
+    unprepared = *state != NULL;
+    return uv_loop_init(&loop);
+}
+
+static void on_closed(void *ctx) { *(bool *)ctx = true; }
+
+static int teardown(void **state)
+{
+    (void)state;
+    bool closed = false;
+    pg_pool_close(pool, on_closed, &closed);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(closed);
+    return uv_loop_close(&loop);
+}
+
+static void calls_are_answered_prepared_or_not(void **state)
+{
+    (void)state;
+    open_pool(4, 5000, unprepared);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ask_add(i), 0);
+    assert_true(is_up);
+    assert_int_equal(n_states, 1);
+    char *n = pg_cluster_ask(&cluster, "select count(*) from pg_stat_activity "
+                                       "where application_name = '' and datname is not null "
+                                       "and pid <> pg_backend_pid()");
+    assert_string_equal(n, "1"); // one after another need only one connection
+    free(n);
+}
+
+static void a_statement_that_fails_keeps_its_connection(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    struct probe p = {0};
+    for (int i = 0; i < 3; i++) {
+        pg_param_i32(&p.params, 0);
+        assert_int_equal(ask(&p, &divide), QE_PG_DATA);
+        assert_string_equal(p.sqlstate, "22012");
+        assert_string_equal(p.message, "division by zero");
+        assert_int_equal(ask(&p, &nonsense), QE_PG_FAILED);
+        assert_string_equal(p.sqlstate, "42601");
+        assert_int_equal(ask(&p, &refusing), QE_PG_DATA);
+        assert_int_equal(ask_add(i), 0);
+    }
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->opened), 1);
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->broken), 0);
+}
+
+static void large_parameters_and_results_pass(void **state)
+{
+    (void)state;
+    open_pool(1, 20000, false);
+    static char bytes[40 * 1000 * 1000];
+    for (int i = 0; i < 2; i++) {
+        struct probe p = {0};
+        pg_param_i32(&p.params, 30 * 1000 * 1000);
+        pg_param_bytea(&p.params, (span){bytes, sizeof bytes});
+        assert_int_equal(ask(&p, &wide), 0);
+        assert_int_equal(p.len0, 30 * 1000 * 1000);
+        assert_int_equal(p.len1, sizeof bytes);
+    }
+}
+
+static void parameters_that_overflowed_are_refused(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    assert_int_equal(ask_add(1), 0);
+    struct probe p = {.params.data.max = 4};
+    pg_param_i64(&p.params, 1);
+    assert_int_equal(ask(&p, &add), QE_TOO_LARGE);
+    assert_int_equal(ask_add(1), 0);
+}
+
+static void load_opens_connections_and_quiet_closes_them(void **state)
+{
+    (void)state;
+    open_pool(3, 5000, false);
+    static struct probe p[9];
+    for (int i = 0; i < 9; i++) {
+        p[i] = (struct probe){0};
+        pg_param_f64(&p[i].params, 0.1);
+        exec(&p[i], &nap);
+    }
+    for (int i = 0; i < 9; i++) {
+        until_done(&p[i]);
+        assert_int_equal(p[i].status, 0);
+    }
+    assert_int_equal(pg_pool_stats(pool)->n_open, 3);
+    uint64_t end = clock_mono_us() + 2000 * 1000;
+    while (clock_mono_us() < end && pg_pool_stats(pool)->n_open > 1)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(pg_pool_stats(pool)->n_open, 1);
+    assert_true(pg_pool_has_idle(pool));
+}
+
+static void a_killed_backend_is_gone_and_replaced(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    struct probe p = {0}, q = {0};
+    assert_int_equal(ask_add(1), 0);
+    pg_param_f64(&p.params, 10);
+    exec(&p, &nap);
+    pg_param_i64(&q.params, 7);
+    exec(&q, &add); // waits for the connection, so it was not sent
+    uv_run(&loop, UV_RUN_NOWAIT);
+    free(pg_cluster_ask(&cluster, "select pg_terminate_backend(pid) from pg_stat_activity "
+                                  "where query like '%pg_sleep%' and pid <> pg_backend_pid()"));
+    until_done(&p);
+    assert_int_equal(p.status, QE_PG_GONE);
+    assert_string_equal(p.sqlstate, "57P01");
+    until_done(&q);
+    assert_int_equal(q.status, 0);
+    assert_int_equal(q.value, 8);
+    assert_int_equal(n_states, 1); // too short to be an outage
+}
+
+static void an_idle_connection_that_dies_is_replaced_unnoticed(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    assert_int_equal(ask_add(1), 0);
+    free(pg_cluster_ask(&cluster,
+                        "select count(pg_terminate_backend(pid)) from pg_stat_activity "
+                        "where datname is not null and pid <> pg_backend_pid()"));
+    uint64_t end = clock_mono_us() + 5000 * 1000;
+    while (clock_mono_us() < end && counter_get(&pg_pool_stats(pool)->opened) < 2)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(ask_add(1), 0);
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->broken), 1);
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->failed), 0);
+}
+
+static void a_stopped_server_is_away_quickly_and_comes_back(void **state)
+{
+    (void)state;
+    open_pool(2, 5000, false);
+    assert_int_equal(ask_add(1), 0);
+    pg_cluster_stop(&cluster, "fast");
+
+    uint64_t from = clock_mono_us();
+    int rc = ask_add(1);
+    if (rc == QE_PG_GONE) // the farewell was still unread
+        rc = ask_add(1);
+    assert_int_equal(rc, QE_PG_AWAY);
+    assert_in_range(clock_mono_us() - from, 500 * 1000, 3000 * 1000);
+    assert_false(is_up);
+
+    from = clock_mono_us();
+    assert_int_equal(ask_add(1), QE_PG_AWAY); // known by now
+    assert_in_range(clock_mono_us() - from, 0, 100 * 1000);
+
+    pg_cluster_start(&cluster);
+    from = clock_mono_us();
+    while (!is_up && clock_mono_us() < from + 5000 * 1000)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_true(is_up);
+    assert_in_range(clock_mono_us() - from, 0, 1500 * 1000);
+    assert_int_equal(ask_add(1), 0);
+}
+
+static void a_call_without_an_answer_drops_the_connection(void **state)
+{
+    (void)state;
+    open_pool(1, 700, false);
+    struct probe p = {0}, q = {0};
+    assert_int_equal(ask_add(1), 0);
+    pg_param_f64(&p.params, 3);
+    exec(&p, &nap);
+    pg_param_i64(&q.params, 7);
+    uint64_t from = clock_mono_us();
+    until_done(&p);
+    assert_int_equal(p.status, QE_PG_GONE);
+    assert_in_range(clock_mono_us() - from, 600 * 1000, 1500 * 1000);
+    assert_int_equal(ask(&q, &add), 0);
+}
+
+static void a_busy_pool_tells_those_who_wait_too_long(void **state)
+{
+    (void)state;
+    open_pool(1, 900, false);
+    struct probe p = {0}, q = {0};
+    assert_int_equal(ask_add(1), 0);
+    pg_param_i64(&q.params, 7);
+    pg_param_f64(&p.params, 0.5);
+    exec(&p, &nap);
+    exec(&q, &add);
+    until_done(&q);
+    assert_int_equal(q.status, 0);
+    assert_int_equal(p.times, 1);
+    pg_params_free(&p.params);
+}
+
+static void closing_fails_the_queue_and_lets_sent_calls_finish(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    static struct probe p, q;
+    assert_int_equal(ask_add(1), 0);
+    pg_param_f64(&p.params, 0.2);
+    exec(&p, &nap);
+    pg_param_i64(&q.params, 7);
+    exec(&q, &add);
+    bool closed = false;
+    pg_pool_close(pool, on_closed, &closed);
+    until_done(&q);
+    assert_int_equal(q.status, QE_STOPPING);
+    until_done(&p);
+    assert_int_equal(p.status, 0);
+    while (!closed)
+        uv_run(&loop, UV_RUN_ONCE);
+    open_pool(1, 5000, false); // for teardown
+}
+
+static struct probe many[16];
+static int n_left;
+
+static void on_one_of_many(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct probe *p = call->owner;
+
+    assert_int_equal(status, 0);
+    assert_int_equal(pg_reply_i64(reply, 0, 0), p->value + 1);
+    if (n_left-- > 0) {
+        p->value = n_left;
+        pg_params_reset(&p->params);
+        pg_param_i64(&p->params, p->value);
+        pg_pool_exec(pool, call);
+    } else {
+        p->times = 1;
+    }
+}
+
+static void ten_thousand_calls_find_their_own_answers(void **state)
+{
+    (void)state;
+    open_pool(4, 5000, false);
+    n_left = 10000;
+    for (int i = 0; i < 16; i++) {
+        struct probe *p = &many[i];
+        *p = (struct probe){.value = i};
+        pg_param_i64(&p->params, i);
+        p->call = (struct pg_call){
+            .statement = &add, .params = &p->params, .done = on_one_of_many, .owner = p};
+        pg_pool_exec(pool, &p->call);
+    }
+    for (int i = 0; i < 16; i++)
+        until_done(&many[i]);
+    assert_true(counter_get(&pg_pool_stats(pool)->calls) >= 10000);
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->failed), 0);
+}
+
+static void a_pool_may_open_before_its_database(void **state)
+{
+    (void)state;
+    pg_cluster_stop(&cluster, "fast");
+    open_pool(2, 5000, false);
+    assert_int_equal(ask_add(1), QE_PG_AWAY);
+    pg_cluster_start(&cluster);
+    uint64_t from = clock_mono_us();
+    while (!is_up && clock_mono_us() < from + 5000 * 1000)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(ask_add(1), 0);
+}
+
+static void another_connection_serves_when_one_breaks(void **state)
+{
+    (void)state;
+    open_pool(2, 5000, false);
+    struct probe p = {0}, a = {0};
+    assert_int_equal(ask(&a, &pid), 0);
+    pg_param_f64(&p.params, 5);
+    exec(&p, &nap);
+    assert_int_equal(ask_add(1), 0); // a second connection
+    char sql[80];
+    snprintf(sql, sizeof sql, "select pg_terminate_backend(%d)", (int)a.value);
+    free(pg_cluster_ask(&cluster, sql));
+    until_done(&p);
+    assert_int_equal(p.status, QE_PG_GONE);
+    assert_int_equal(ask_add(1), 0);
+    assert_int_equal(n_states, 1);
+}
+
+int main(void)
+{
+    static int yes = 1;
+    log_setup(LOG_OFF, LOG_TEXT);
+    pg_cluster_new(&cluster);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(calls_are_answered_prepared_or_not),
+        {"without prepared statements", calls_are_answered_prepared_or_not, setup, teardown,
+         &yes},
+        T(a_statement_that_fails_keeps_its_connection),
+        T(large_parameters_and_results_pass),
+        T(parameters_that_overflowed_are_refused),
+        T(load_opens_connections_and_quiet_closes_them),
+        T(a_killed_backend_is_gone_and_replaced),
+        T(an_idle_connection_that_dies_is_replaced_unnoticed),
+        T(another_connection_serves_when_one_breaks),
+        T(a_stopped_server_is_away_quickly_and_comes_back),
+        T(a_pool_may_open_before_its_database),
+        T(a_call_without_an_answer_drops_the_connection),
+        T(a_busy_pool_tells_those_who_wait_too_long),
+        T(closing_fails_the_queue_and_lets_sent_calls_finish),
+        T(ten_thousand_calls_find_their_own_answers),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    pg_cluster_free(&cluster);
+    return failed;
+}
