@@ -149,7 +149,7 @@ def test_timestamps_are_parsed_as_postgresql_does(broker, queue, group, when, ex
     assert drained(broker, queue, consumerGroup=group, subscriptionFrom=when) == expected
 
 
-@pytest.mark.parametrize("when", ["garbage", "2026-13-45", "12345678901234567890", "now()", "' or 1=1"])
+@pytest.mark.parametrize("when", ["garbage", "2026-13-45", "12345678901234567890", "' or 1=1"])
 @pytest.mark.parametrize("wait", [False, True])
 def test_an_unreadable_timestamp_is_refused(broker, queue, group, when, wait):
     broker.put(queue, [1])

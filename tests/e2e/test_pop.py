@@ -19,7 +19,7 @@ def pop_form(broker, form, queue, partition, **params):
     if form == "partition":
         return broker.pop(queue, partition, **params)
     if form == "seed":
-        return broker.pop(None, None, **{"queue_": None, **params}) if queue is None else seed(broker, params, queue=queue)
+        return seed(broker, params, queue=queue)
     return seed(broker, params, queue=queue, partition=partition)
 
 
