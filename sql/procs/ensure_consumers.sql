@@ -1,0 +1,35 @@
+-- queen.ensure_consumers: the consumers of lanes for a group, created on first contact.
+--
+-- needs: start_cursor
+-- called by  src/broker/group.c (call "ensure_consumers"); queen.discover; the JSON surface
+-- in         pairs of lane and group
+-- out        one row per pair whose lane exists, in order
+-- locks      new rows of consumers by (lane, group)
+create or replace function queen.ensure_consumers(p_lane bigint[], p_group text[])
+returns table (idx int, lane bigint, consumer bigint)
+language plpgsql
+as $$
+#variable_conflict use_column
+begin
+    if exists (select from unnest(p_lane, p_group) u(lane, grp)
+                where not exists (select from queen.consumers c where c.lane = u.lane and c.grp = u.grp)) then
+        with made as (
+            insert into queen.consumers (lane, grp)
+            select distinct u.lane, u.grp
+              from unnest(p_lane, p_group) u(lane, grp)
+              join queen.lanes l on l.num = u.lane
+             where not exists (select from queen.consumers c where c.lane = u.lane and c.grp = u.grp)
+             order by u.lane, u.grp
+                on conflict (lane, grp) do nothing
+            returning num, lane, grp)
+        insert into queen.consumer_states (consumer, ver, cursor_seq, slot)
+        select made.num, 1, queen.start_cursor(made.lane, made.grp), r.active
+          from made cross join queen.rotation r;
+    end if;
+    return query
+    select u.ord::int - 1, u.lane, c.num
+      from unnest(p_lane, p_group) with ordinality u(lane, grp, ord)
+      join queen.consumers c on c.lane = u.lane and c.grp = u.grp
+     order by u.ord;
+end
+$$;

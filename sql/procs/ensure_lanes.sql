@@ -1,0 +1,37 @@
+-- queen.ensure_lanes: queues and partitions by name, created on first use.
+--
+-- needs: derive_labels
+-- called by  src/broker/lanes.c (call "ensure_lanes"), in a transaction of its own, before the push
+-- in         pairs of queue and partition name
+-- out        one row per pair, in order; no row for a pair whose queue was deleted meanwhile
+-- locks      new rows of queues by name, then of lanes by (queue, name): concurrent creators wait
+--            for one another in one order and cannot deadlock
+create or replace function queen.ensure_lanes(p_queue text[], p_partition text[])
+returns table (idx int, lane bigint, lane_id uuid)
+language plpgsql
+as $$
+begin
+    insert into queen.queues (name, namespace, task)
+    select n.name, d.namespace, d.task
+      from (select distinct u.name from unnest(p_queue) u(name)
+             where not exists (select from queen.queues q where q.name = u.name)) n
+      cross join lateral queen.derive_labels(n.name) d
+     order by n.name
+        on conflict (name) do nothing;
+
+    insert into queen.lanes (queue_id, name, limited)
+    select q.id, n.part, q.max_queue_size > 0
+      from (select distinct u.queue, u.part from unnest(p_queue, p_partition) u(queue, part)) n
+      join queen.queues q on q.name = n.queue
+     where not exists (select from queen.lanes l where l.queue_id = q.id and l.name = n.part)
+     order by q.id, n.part
+        on conflict (queue_id, name) do nothing;
+
+    return query
+    select u.ord::int - 1, l.num, l.id
+      from unnest(p_queue, p_partition) with ordinality u(queue, part, ord)
+      join queen.queues q on q.name = u.queue
+      join queen.lanes l on l.queue_id = q.id and l.name = u.part
+     order by u.ord;
+end
+$$;

@@ -1,0 +1,164 @@
+-- queen.push_segments: append packed segments to their lanes, deduplicated exactly.
+--
+-- needs: message_id, key_position, queue_pending
+-- called by  src/broker/push.c (call "push"); queen.push_messages_v2; queen.transact
+-- in         p_origin    the process that pushes, for queen.changes
+--            p_whole     true: one request; store all of it or nothing
+--            p_lanes     how many different lanes there are
+--            p_lane..p_body  one element per segment, in the order to keep; p_nth and p_before: how many
+--                        segments and messages of this call precede it in its lane
+--            p_plain_*   keys that are not UUIDv7: segment (1-based), position, key
+-- out        status 0 stored: lane, first_seq, created_at; these rows come in the order of p_lane
+--            and, for segments that were not stored, seg (1-based):
+--                   1 holds duplicates: one row for each (pos, dup_id)
+--                   2 held back: something else of the lane or request was not stored; send again
+--                   3 the lane is gone: resolve the name again
+--                   4 the queue is full (maxSize)
+--                   5 the lane is limited: send each request by itself, with p_whole
+-- locks      lanes in num order; for limited lanes then their queues in id order
+create or replace function queen.push_segments(
+    p_origin int, p_whole boolean, p_lanes int,
+    p_lane bigint[], p_nth int[], p_before bigint[], p_count int[],
+    p_key_min bigint[], p_key_max bigint[], p_keys bytea[], p_body bytea[],
+    p_plain_seg int[], p_plain_pos int[], p_plain_key uuid[])
+returns table (lane bigint, first_seq bigint, created_at timestamptz,
+               seg int, status int2, pos int, dup_id uuid)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_here    bigint[];      -- lanes that exist
+    v_limited bigint[];      -- those of queues with a maxSize
+    v_now     timestamptz;
+    v_status  int2[];        -- per segment; null when all is well
+    v_near    int[];         -- segments whose ids may be there already ...
+    v_near_at bigint[];      -- ... and the stored segment to compare with
+    v_dup_seg int[];
+    v_dup_pos int[];
+    v_dup_id  uuid[];
+    v_more    record;
+begin
+    select array_agg(l.num), array_agg(l.num) filter (where l.limited)
+      into v_here, v_limited
+      from (select num, limited from queen.lanes
+             where num = any (p_lane) order by num for no key update) l;
+    -- After the locks, so that time rises with the sequence.
+    v_now := clock_timestamp();
+
+    -- Same id, same embedded time: only segments around that time can hold it.
+    select array_agg(u.seg::int), array_agg(s.first_seq)
+      into v_near, v_near_at
+      from unnest(p_lane, p_key_min, p_key_max) with ordinality u(lane, key_min, key_max, seg)
+      join queen.segments s
+        on s.lane = u.lane and s.key_max >= u.key_min and s.key_max <= u.key_max + 1000
+       and s.key_min <= u.key_max;
+
+    if v_near is not null then
+        select array_agg(u.seg), array_agg(m.pos),
+               array_agg(queen.message_id(s.created_at, m.at, s.lane))
+          into v_dup_seg, v_dup_pos, v_dup_id
+          from unnest(v_near, v_near_at) u(seg, at)
+          join queen.segments s on s.lane = p_lane[u.seg] and s.first_seq = u.at
+          cross join lateral (select p_keys[u.seg]) n(keys)
+          cross join lateral (
+               select i as pos, queen.key_position(s.keys, k.key) as at
+                 from generate_series(0, length(n.keys) / 16 - 1) i
+                 cross join lateral (select substr(n.keys, i * 16 + 1, 16)) k(key)
+                where position(k.key in s.keys) > 0) m
+         where m.at is not null;
+    end if;
+
+    if cardinality(p_plain_key) > 0 then
+        select array_agg(u.seg) as seg, array_agg(u.pos) as pos,
+               array_agg(queen.message_id(s.created_at, (k.seq - s.first_seq)::int, k.lane)) as id
+          into v_more
+          from unnest(p_plain_seg, p_plain_pos, p_plain_key) u(seg, pos, key)
+          join queen.message_keys k on k.lane = p_lane[u.seg] and k.key = u.key
+          join lateral (select s.first_seq, s.created_at from queen.segments s
+                         where s.lane = k.lane and s.first_seq <= k.seq
+                         order by s.first_seq desc limit 1) s on true;
+        v_dup_seg := v_dup_seg || v_more.seg;
+        v_dup_pos := v_dup_pos || v_more.pos;
+        v_dup_id := v_dup_id || v_more.id;
+    end if;
+
+    -- The rare cases; the common one leaves v_status null and pays nothing more.
+    if v_dup_seg is not null or (v_limited is not null and not p_whole)
+       or cardinality(v_here) is distinct from p_lanes then
+        select array_agg(case when u.lane = any (v_here) is not true then 3
+                              when not p_whole and u.lane = any (v_limited) then 5
+                              when u.seg = any (v_dup_seg) then 1
+                              when exists (select from unnest(v_dup_seg) d
+                                            where d < u.seg and p_lane[d] = u.lane) then 2
+                              else 0 end::int2 order by u.seg)
+          into v_status
+          from unnest(p_lane) with ordinality u(lane, seg);
+        if p_whole then
+            v_status := array_replace(v_status, 0::int2, 2::int2);
+        end if;
+    elsif v_limited is not null then
+        for v_more in
+            select q.id, q.max_queue_size, n.added
+              from (select l.queue_id, sum(u.count) as added
+                      from unnest(p_lane, p_count) u(lane, count)
+                      join queen.lanes l on l.num = u.lane
+                     group by l.queue_id) n
+              join queen.queues q on q.id = n.queue_id
+             where q.max_queue_size > 0
+             order by q.id for no key update of q
+        loop
+            if queen.queue_pending(v_more.id) + v_more.added > v_more.max_queue_size then
+                v_status := array_fill(4::int2, array[cardinality(p_lane)]);
+            end if;
+        end loop;
+    end if;
+
+    return query
+    insert into queen.segments (lane, first_seq, created_at, key_min, key_max, count, keys, body)
+    select u.lane, coalesce(last.next_seq, 1) + u.before,
+           greatest(v_now, last.after) + u.nth * interval '1 microsecond',
+           u.key_min, u.key_max, u.count, u.keys, u.body
+      from unnest(p_lane, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
+           with ordinality u(lane, nth, before, count, key_min, key_max, keys, body, seg)
+      left join lateral (
+           select s.first_seq + s.count as next_seq, s.created_at + interval '1 microsecond' as after
+             from queen.segments s
+            where s.lane = u.lane order by s.first_seq desc limit 1) last on true
+     where v_status is null or v_status[u.seg] = 0
+    returning segments.lane, segments.first_seq, segments.created_at,
+              null::int, 0::int2, null::int, null::uuid;
+
+    if found then
+        if cardinality(p_plain_key) > 0 then
+            insert into queen.message_keys (lane, key, seq)
+            select p_lane[k.seg], k.key, last.next_seq - p_after.n + k.pos
+              from unnest(p_plain_seg, p_plain_pos, p_plain_key) k(seg, pos, key)
+              cross join lateral (
+                   -- messages of this lane from this segment on, to the end of what was stored
+                   select sum(u.count) as n from unnest(p_lane, p_count) with ordinality u(lane, count, seg)
+                    where u.lane = p_lane[k.seg] and u.seg >= k.seg
+                      and (v_status is null or v_status[u.seg] = 0)) p_after
+              cross join lateral (
+                   select s.first_seq + s.count as next_seq from queen.segments s
+                    where s.lane = p_lane[k.seg] order by s.first_seq desc limit 1) last
+             where v_status is null or v_status[k.seg] = 0;
+        end if;
+        if (select active from queen.rotation) = 'a' then
+            insert into queen.changes_a (origin, slot, lanes) values (p_origin, 'a', v_here);
+        else
+            insert into queen.changes_b (origin, slot, lanes) values (p_origin, 'b', v_here);
+        end if;
+    end if;
+
+    if v_status is not null then
+        return query
+        select null::bigint, null::bigint, null::timestamptz, u.seg::int, u.status, null::int, null::uuid
+          from unnest(v_status) with ordinality u(status, seg)
+         where u.status > 1;
+        return query
+        select null::bigint, null::bigint, null::timestamptz, d.seg, 1::int2, d.pos, d.id
+          from unnest(v_dup_seg, v_dup_pos, v_dup_id) d(seg, pos, id)
+         where v_status[d.seg] = 1;
+    end if;
+end
+$$;

@@ -1,0 +1,65 @@
+-- queen.rotate: empty the slot that is not written any more, or switch slots.
+--
+-- called by  src/broker/chores.c (call "rotate"), by one broker at a time (queen.try_chores)
+-- in         p_min_age: seconds a slot is written at least; p_bytes: and this many bytes
+-- out        what was done: 'switched', 'emptied', 'waiting' or 'nothing'
+--
+-- Switching is one UPDATE; writers that read the old name finish into the old slot.  At least p_min_age later
+-- every version that is still the newest of its consumer is copied over, under the consumer's row lock,
+-- and the old slot is truncated, which no open snapshot can hold back.  TRUNCATE gives up after a
+-- moment when somebody still uses the table, and is tried again at the next call.
+create or replace function queen.rotate(p_min_age int, p_bytes bigint)
+returns text
+language plpgsql
+as $$
+declare
+    v_active "char";
+    v_since  timestamptz;
+    v_old    text;
+    v_batch  bigint[];
+begin
+    select active, switched_at into v_active, v_since from queen.rotation;
+    v_old := case when v_active = 'a' then 'b' else 'a' end;
+    if clock_timestamp() < v_since + p_min_age * interval '1 second' then
+        return 'nothing';
+    elsif pg_relation_size(('queen.consumer_states_' || v_old)::regclass) > 0
+       or pg_relation_size(('queen.changes_' || v_old)::regclass) > 0 then
+        loop
+            execute format(
+                'select array_agg(x.consumer) from (
+                     select o.consumer from queen.consumer_states_%1$s o
+                      where exists (select from queen.consumers c where c.num = o.consumer)
+                      group by o.consumer
+                     having max(o.ver) > coalesce((select max(n.ver) from queen.consumer_states_%2$s n
+                                                    where n.consumer = o.consumer), 0)
+                      order by o.consumer limit 1000) x', v_old, v_active)
+               into v_batch;
+            exit when v_batch is null;
+            perform from queen.consumers where num = any (v_batch) order by num for no key update;
+            execute format(
+                'insert into queen.consumer_states_%2$s
+                 select distinct on (o.consumer) o.consumer, o.ver, o.cursor_seq, o.lease_first, o.lease_last,
+                        o.total_messages, o.total_batches, o.last_at, o.lease_at, o.lease_until, o.retry_at,
+                        o.batch_size, o.acked, o.retries, %2$L, o.lease, o.lease_text, o.acked_mask
+                   from queen.consumer_states_%1$s o
+                  where o.consumer = any ($1)
+                    and not exists (select from queen.consumer_states_%2$s n
+                                     where n.consumer = o.consumer and n.ver >= o.ver)
+                  order by o.consumer, o.ver desc', v_old, v_active)
+                using v_batch;
+        end loop;
+        begin
+            set local lock_timeout = '200ms';
+            execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
+        exception when lock_not_available then
+            return 'waiting';
+        end;
+        return 'emptied';
+    elsif pg_relation_size(('queen.consumer_states_' || v_active)::regclass)
+        + pg_relation_size(('queen.changes_' || v_active)::regclass) >= p_bytes then
+        update queen.rotation set active = v_old::"char", switched_at = clock_timestamp();
+        return 'switched';
+    end if;
+    return 'nothing';
+end
+$$;
