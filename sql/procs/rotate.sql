@@ -13,7 +13,7 @@ returns text
 language plpgsql
 as $$
 declare
-    v_active "char";
+    v_active text;
     v_since  timestamptz;
     v_old    text;
     v_batch  bigint[];
