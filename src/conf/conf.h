@@ -1,0 +1,157 @@
+// conf.h: the settings of the server, from environment and command line.
+//
+//      struct conf c;
+//      struct fault f;
+//      int rc = conf_load(&c, argc - 2, argv + 2, environ, &f);   // after "queen serve"
+//      if (rc != 0)
+//          say f.text and stop
+//      log_setup(c.log_level, c.log_format);
+//      conf_log(&c);                                              // remarks, once
+//
+// One table, conf/keys.c, holds every name, default, range and sentence; this struct holds
+// the values.  A flag beats the environment beats the default; unset and empty mean the
+// default; a bad value of a known setting is an error, never a guess.
+// Only server/ and cli/ include this: everybody else gets a small struct of their own.
+#ifndef QUEEN_CONF_CONF_H
+#define QUEEN_CONF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/attrs.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+
+enum conf_action {
+    CONF_RUN,
+    CONF_SHOW_HELP,
+    CONF_SHOW_CONFIG,
+    CONF_SHOW_MARKDOWN,
+    CONF_SHOW_VERSION
+};
+enum conf_concurrency { CONF_VEGAS, CONF_STATIC };
+enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
+
+// The kinds of operation that are batched; index of conf.op.
+enum conf_op {
+    CONF_PUSH,
+    CONF_POP,
+    CONF_ACK,
+    CONF_TRANSACTION,
+    CONF_RENEW_LEASE,
+    CONF_CUSTOM,
+    CONF_N_OPS
+};
+
+struct conf_batch {
+    int preferred_batch_size; // a batch of this many requests leaves without waiting
+    int max_hold_ms;          // -1: sidecar_micro_batch_wait_ms
+    int max_batch_size;       // requests in one batch at most
+    int max_concurrent;       // batches in flight at most, per worker
+};
+
+enum { CONF_MAX_KEYS = 128 };
+
+struct conf {
+    enum conf_action action; // what the command line asked for
+
+    // listener and process
+    int port;
+    const char *host;
+    const char *worker_id;
+    int num_workers;
+    enum log_level log_level;
+    enum log_format log_format;
+    int max_headers_bytes; // UWS_HTTP_MAX_HEADERS_SIZE
+    size_t max_body_bytes;
+    size_t max_inflight_bytes; // bodies held by one worker
+    int max_connections;
+    int max_pending; // requests waiting in one worker
+    int header_timeout_ms;
+    int idle_timeout_ms;
+    int stop_timeout_ms;
+
+    // what a pop means when it does not say
+    int default_timeout_ms;
+    int default_batch_size;
+    const char *default_subscription_mode; // "", "all", "new" or "new-only"
+
+    // PostgreSQL
+    const char *pg_host; // "": the embedded one; else one host, or several with commas
+    int pg_port;
+    const char *pg_db;
+    const char *pg_user;
+    const char *pg_password;
+    bool pg_use_ssl;
+    bool pg_ssl_reject_unauthorized;
+    int db_pool_size; // of all workers; 0: not set, sidecar_pool_size holds
+    int db_connection_timeout_ms;
+    int db_statement_timeout_ms;
+    int db_lock_timeout_ms;
+    int db_idle_timeout_ms;
+    int db_tcp_user_timeout_ms;
+    int db_keepalives_idle_s;
+    int db_keepalives_interval_s;
+    int db_keepalives_count;
+    int inflight_deadline_ms; // never 0: worked out from db_statement_timeout_ms if not set
+
+    // the embedded PostgreSQL
+    const char *data_dir; // never "": worked out if not set ("" only if there is no $HOME)
+    const char *pg_bin;   // "": search
+    const char *pg_os_user;
+
+    // micro-batching and concurrency
+    int sidecar_pool_size; // connections of one worker
+    int sidecar_micro_batch_wait_ms;
+    int sidecar_max_items_per_tx;
+    enum conf_concurrency concurrency_mode;
+    int vegas_min_limit;
+    int vegas_max_limit;
+    int vegas_alpha;
+    int vegas_beta;
+    int vegas_rtt_window_samples;
+    int vegas_rtt_min_window_s;
+    int vegas_update_interval_ms;
+    struct conf_batch op[CONF_N_OPS];
+
+    // long polling
+    int pop_wait_initial_ms;
+    int pop_wait_backoff_threshold;
+    double pop_wait_backoff_multiplier;
+    int pop_wait_max_ms;
+
+    // chores
+    int eviction_interval_ms;
+    int eviction_batch_size;
+    int reconcile_interval_ms; // PARTITION_LOOKUP_RECONCILE_INTERVAL_MS
+    int cache_refresh_interval_ms;
+
+    // conf's own from here on
+    unsigned char origin[CONF_MAX_KEYS]; // enum conf_origin, by row of the table
+    char **unknown;                      // names that look like ours and are not
+    unsigned n_unknown;
+    const char *unused; // "A B": known names that are set and do nothing here
+    struct arena arena; // worked-out texts
+};
+
+// args: what follows the command, n of them; env: NULL-terminated "NAME=value" list; both
+// borrowed for conf's life.  On failure f says in one line which setting has which bad
+// value and what it should be; c holds nothing then.
+MUST_USE int conf_load(struct conf *c, int n, char *const args[], char *const env[],
+                       struct fault *f);
+void conf_deinit(struct conf *c);
+
+// The remarks about names: one warning per unknown variable, with the nearest known one;
+// one line that lists the variables that are set and not used by this version.
+void conf_log(const struct conf *c);
+
+// Connections of one worker: db_pool_size split over the workers, or sidecar_pool_size.
+int conf_pool_per_worker(const struct conf *c);
+
+void conf_print(const struct conf *c, struct buf *out); // --print-config: values and origins
+void conf_help(struct buf *out);                        // --help
+void conf_markdown(struct buf *out);                    // docs/configuration.md
+
+#endif

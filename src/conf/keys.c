@@ -1,0 +1,223 @@
+// keys.c: every setting: name, default, range, sentence.
+#include "conf/conf_int.h"
+
+#define AT(field)  .offset = offsetof(struct conf, field)
+#define INT(a, b)  .type = CONF_INT, .min = (a), .max = (b)
+#define SIZE(a, b) .type = CONF_SIZE, .min = (a), .max = (b)
+#define MS(a)      INT(a, 86400000), .unit = "ms"
+#define TEXT       .type = CONF_STRING
+
+// The four of one kind of operation.
+#define OP(T, slot, preferred, batch, concurrent)                                             \
+    {.name = "QUEEN_" T "_PREFERRED_BATCH_SIZE",                                              \
+     INT(1, 100000),                                                                          \
+     .fallback = preferred,                                                                   \
+     .text = "A batch of this many requests leaves without waiting.",                         \
+     AT(op[slot].preferred_batch_size)},                                                      \
+        {.name = "QUEEN_" T "_MAX_HOLD_MS",                                                   \
+         INT(-1, 60000),                                                                      \
+         .unit = "ms",                                                                        \
+         .fallback = "-1",                                                                    \
+         .text = "How long a request may wait for company; -1: SIDECAR_MICRO_BATCH_WAIT_MS.", \
+         AT(op[slot].max_hold_ms)},                                                           \
+        {.name = "QUEEN_" T "_MAX_BATCH_SIZE",                                                \
+         INT(1, 100000),                                                                      \
+         .fallback = batch,                                                                   \
+         .text = "Requests in one batch at most.",                                            \
+         AT(op[slot].max_batch_size)},                                                        \
+    {                                                                                         \
+        .name = "QUEEN_" T "_MAX_CONCURRENT", INT(1, 1000), .fallback = concurrent,           \
+        .text = "Batches of this kind in flight at most, per worker.",                        \
+        AT(op[slot].max_concurrent)                                                           \
+    }
+
+// clang-format off
+const struct conf_key conf_keys[] = {
+    {.section = "Listener and process",
+     .name = "PORT", INT(1, 65535), .fallback = "6632", AT(port),
+     .text = "Port of the HTTP interface."},
+    {.name = "HOST", TEXT, .fallback = "0.0.0.0", AT(host),
+     .text = "Address to listen on."},
+    {.name = "WORKER_ID", TEXT, .fallback = "queen-1", AT(worker_id),
+     .text = "Label of this process in its metrics."},
+    {.name = "NUM_WORKERS", INT(1, 256), .fallback = "2", AT(num_workers),
+     .text = "Event-loop threads; more of them make smaller batches, so measure before raising it."},
+    {.name = "LOG_LEVEL", .type = CONF_ENUM, .fallback = "info", AT(log_level),
+     .choices = "trace|debug|info|warn|error|critical|off",
+     .text = "The least important lines to log; `--dev` means debug."},
+    {.name = "LOG_FORMAT", .type = CONF_ENUM, .fallback = "text", .choices = "text|json", AT(log_format),
+     .text = "Text (coloured on a terminal, logfmt elsewhere) or one JSON object per line."},
+    {.name = "UWS_HTTP_MAX_HEADERS_SIZE", INT(1024, 1048576), .unit = "bytes", .fallback = "16384",
+     AT(max_headers_bytes), .text = "Longest header block of a request; more is answered with 431."},
+    {.name = "QUEEN_MAX_BODY_BYTES", SIZE(1024, 1073741824), .unit = "bytes", .fallback = "104857600",
+     AT(max_body_bytes), .text = "Longest body of a request; more is answered with 413. "
+     "The contract promises at least 64 MB."},
+    {.name = "QUEEN_MAX_INFLIGHT_BYTES", SIZE(1048576, 1099511627776.0), .unit = "bytes",
+     .fallback = "268435456", AT(max_inflight_bytes),
+     .text = "Bytes of bodies that one worker holds at most; beyond it requests are answered with 429."},
+    {.name = "QUEEN_MAX_CONNECTIONS", INT(1, 1000000), .fallback = "50000", AT(max_connections),
+     .text = "Client connections at most."},
+    {.name = "QUEEN_MAX_PENDING", INT(1, 10000000), .fallback = "20000", AT(max_pending),
+     .text = "Requests that may wait in one worker before new ones are answered with 429."},
+    {.name = "QUEEN_HEADER_TIMEOUT_MS", MS(100), .fallback = "10000", AT(header_timeout_ms),
+     .text = "A request must have arrived this long after its first byte."},
+    {.name = "QUEEN_IDLE_TIMEOUT_MS", MS(100), .fallback = "120000", AT(idle_timeout_ms),
+     .text = "A connection without requests is closed after this."},
+    {.name = "QUEEN_STOP_TIMEOUT_MS", MS(0), .fallback = "10000", AT(stop_timeout_ms),
+     .text = "Grace for requests under way when the server is told to stop."},
+
+    {.section = "Pop defaults",
+     .name = "DEFAULT_TIMEOUT", MS(0), .fallback = "30000", AT(default_timeout_ms),
+     .text = "Long-poll limit of a pop that gives no `timeout`."},
+    {.name = "DEFAULT_BATCH_SIZE", INT(1, 100000), .fallback = "1", AT(default_batch_size),
+     .text = "`batch` of a pop that gives none."},
+    {.name = "DEFAULT_SUBSCRIPTION_MODE", TEXT, .choices = "all|new|new-only", .fallback = "",
+     AT(default_subscription_mode), .text = "`subscriptionMode` of a pop that gives none; empty means all."},
+
+    {.section = "PostgreSQL",
+     .name = "PG_HOST", TEXT, .fallback = "", AT(pg_host),
+     .text = "Host of the database, or several with commas; empty starts the embedded PostgreSQL."},
+    {.name = "PG_PORT", INT(1, 65535), .fallback = "5432", AT(pg_port), .text = "Its port."},
+    {.name = "PG_DB", TEXT, .fallback = "postgres", AT(pg_db), .text = "Name of the database."},
+    {.name = "PG_USER", TEXT, .fallback = "postgres", AT(pg_user), .text = "Role to connect as."},
+    {.name = "PG_PASSWORD", TEXT, .secret = true, .fallback = "postgres", AT(pg_password),
+     .text = "Its password."},
+    {.name = "PG_USE_SSL", .type = CONF_BOOL, .fallback = "false", AT(pg_use_ssl),
+     .text = "Connect with TLS; false is sslmode disable."},
+    {.name = "PG_SSL_REJECT_UNAUTHORIZED", .type = CONF_BOOL, .fallback = "true",
+     AT(pg_ssl_reject_unauthorized), .text = "With TLS: true is sslmode require, false is prefer."},
+    {.name = "DB_POOL_SIZE", INT(0, 10000), .fallback = "0", AT(db_pool_size),
+     .text = "Connections of all workers together; 0: SIDECAR_POOL_SIZE for each worker."},
+    {.name = "DB_CONNECTION_TIMEOUT", MS(1), .fallback = "2000", AT(db_connection_timeout_ms),
+     .text = "Limit for opening a connection."},
+    {.name = "DB_STATEMENT_TIMEOUT", MS(0), .fallback = "30000", AT(db_statement_timeout_ms),
+     .text = "`statement_timeout` of a connection; 0: none."},
+    {.name = "DB_LOCK_TIMEOUT", MS(0), .fallback = "10000", AT(db_lock_timeout_ms),
+     .text = "`lock_timeout` of a connection; 0: none."},
+    {.name = "DB_IDLE_TIMEOUT", MS(0), .fallback = "30000", AT(db_idle_timeout_ms),
+     .text = "`idle_in_transaction_session_timeout` of a connection; 0: none."},
+    {.name = "DB_TCP_USER_TIMEOUT_MS", MS(0), .fallback = "30000", AT(db_tcp_user_timeout_ms),
+     .text = "A connection whose data is not acknowledged this long is given up; 0: the system's default."},
+    {.name = "DB_KEEPALIVES_IDLE", INT(0, 86400), .unit = "s", .fallback = "60", AT(db_keepalives_idle_s),
+     .text = "Silence before the first TCP keepalive; 0: the system's default."},
+    {.name = "DB_KEEPALIVES_INTERVAL", INT(0, 86400), .unit = "s", .fallback = "10",
+     AT(db_keepalives_interval_s), .text = "Time between keepalives; 0: the system's default."},
+    {.name = "DB_KEEPALIVES_COUNT", INT(0, 127), .fallback = "3", AT(db_keepalives_count),
+     .text = "Lost keepalives before the connection is given up; 0: the system's default."},
+    {.name = "LIBQUEEN_INFLIGHT_DEADLINE_MS", MS(0), .fallback = "0", AT(inflight_deadline_ms),
+     .text = "A connection that has not answered for this long is dropped; "
+     "0: DB_STATEMENT_TIMEOUT + 5000. At least 2000."},
+
+    {.section = "Embedded PostgreSQL",
+     .name = "QUEEN_DATA_DIR", TEXT, .fallback = "", AT(data_dir),
+     .text = "Folder of its data; empty: `$XDG_DATA_HOME/queen` or `~/.local/share/queen`."},
+    {.name = "QUEEN_PG_BIN", TEXT, .fallback = "", AT(pg_bin),
+     .text = "Folder of `initdb` and `postgres`; empty: found in the usual places."},
+    {.name = "QUEEN_PG_USER", TEXT, .fallback = "postgres", AT(pg_os_user),
+     .text = "System user that runs it when the server is root, since PostgreSQL refuses root."},
+
+    {.section = "Micro-batching and concurrency",
+     .name = "SIDECAR_POOL_SIZE", INT(1, 1000), .fallback = "50", AT(sidecar_pool_size),
+     .text = "Database connections of one worker at most; opened as load asks for them."},
+    {.name = "SIDECAR_MICRO_BATCH_WAIT_MS", INT(0, 60000), .unit = "ms", .fallback = "5",
+     AT(sidecar_micro_batch_wait_ms), .text = "How long a request may be held to form a batch."},
+    {.name = "SIDECAR_MAX_ITEMS_PER_TX", INT(1, 1000000), .fallback = "1000", AT(sidecar_max_items_per_tx),
+     .text = "Messages in one database transaction at most, unless a single request has more."},
+    {.name = "QUEEN_CONCURRENCY_MODE", .type = CONF_ENUM, .choices = "vegas|static", .fallback = "vegas",
+     AT(concurrency_mode), .text = "Batches in flight: adapted to the database's answer times, or fixed."},
+    {.name = "QUEEN_VEGAS_MIN_LIMIT", INT(1, 1000), .fallback = "1", AT(vegas_min_limit),
+     .text = "Fewest batches in flight."},
+    {.name = "QUEEN_VEGAS_MAX_LIMIT", INT(1, 1000), .fallback = "32", AT(vegas_max_limit),
+     .text = "Most batches in flight."},
+    {.name = "QUEEN_VEGAS_ALPHA", INT(0, 1000), .fallback = "3", AT(vegas_alpha),
+     .text = "Estimated queue in the database below which the limit grows."},
+    {.name = "QUEEN_VEGAS_BETA", INT(0, 1000), .fallback = "12", AT(vegas_beta),
+     .text = "Estimated queue in the database above which the limit shrinks."},
+    {.name = "QUEEN_VEGAS_RTT_WINDOW_SAMPLES", INT(1, 100000), .fallback = "50", AT(vegas_rtt_window_samples),
+     .text = "Answer times that make the current estimate."},
+    {.name = "QUEEN_VEGAS_RTT_MIN_WINDOW_SEC", INT(1, 86400), .unit = "s", .fallback = "30",
+     AT(vegas_rtt_min_window_s), .text = "How long the best answer time is remembered."},
+    {.name = "QUEEN_VEGAS_UPDATE_INTERVAL_MS", MS(1), .fallback = "1000", AT(vegas_update_interval_ms),
+     .text = "Time between two changes of the limit."},
+    OP("PUSH", CONF_PUSH, "50", "500", "24"),
+    OP("POP", CONF_POP, "20", "500", "16"),
+    OP("ACK", CONF_ACK, "50", "500", "16"),
+    OP("TRANSACTION", CONF_TRANSACTION, "20", "100", "16"),
+    OP("RENEW_LEASE", CONF_RENEW_LEASE, "10", "100", "2"),
+    OP("CUSTOM", CONF_CUSTOM, "1", "1", "8"),
+
+    {.section = "Long polling",
+     .name = "SIDECAR_POP_WAIT_INITIAL_MS", .alias = "POP_WAIT_INITIAL_INTERVAL_MS", MS(1), .fallback = "100",
+     AT(pop_wait_initial_ms), .text = "First look again after an empty pop; a push wakes it at once anyway."},
+    {.name = "SIDECAR_POP_WAIT_BACKOFF_THRESHOLD", .alias = "POP_WAIT_BACKOFF_THRESHOLD", INT(0, 1000000),
+     .fallback = "3", AT(pop_wait_backoff_threshold), .text = "Empty looks before the interval grows."},
+    {.name = "SIDECAR_POP_WAIT_BACKOFF_MULTIPLIER", .alias = "POP_WAIT_BACKOFF_MULTIPLIER",
+     .type = CONF_FLOAT, .min = 1, .max = 1000, .fallback = "3.0", AT(pop_wait_backoff_multiplier),
+     .text = "Its growth."},
+    {.name = "SIDECAR_POP_WAIT_MAX_MS", .alias = "POP_WAIT_MAX_INTERVAL_MS", MS(1), .fallback = "5000",
+     AT(pop_wait_max_ms), .text = "Its ceiling."},
+
+    {.section = "Chores",
+     .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),
+     .text = "Period of removing messages that have waited too long or expired."},
+    {.name = "EVICTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(eviction_batch_size),
+     .text = "Messages that one round removes at most per partition."},
+    {.name = "PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", MS(100), .fallback = "5000", AT(reconcile_interval_ms),
+     .text = "Period of bringing the counts of partitions up to date."},
+    {.name = "QUEEN_CACHE_REFRESH_INTERVAL_MS", MS(100), .fallback = "60000", AT(cache_refresh_interval_ms),
+     .text = "Period of reading queue settings again that another server may have changed."},
+};
+// clang-format on
+const unsigned conf_n_keys = countof(conf_keys);
+_Static_assert(countof(conf_keys) <= CONF_MAX_KEYS, "conf.origin is too small");
+
+#define LATER(name)                                          \
+    {                                                        \
+        name, "of a feature that this version does not have" \
+    }
+#define NOTHING(name)                          \
+    {                                          \
+        name, "nothing here corresponds to it" \
+    }
+#define STREAMS(T)                                                                             \
+    LATER("QUEEN_STREAMS_" T "_PREFERRED_BATCH_SIZE"),                                         \
+        LATER("QUEEN_STREAMS_" T "_MAX_HOLD_MS"), LATER("QUEEN_STREAMS_" T "_MAX_BATCH_SIZE"), \
+        LATER("QUEEN_STREAMS_" T "_MAX_CONCURRENT")
+
+// clang-format off
+const struct conf_unused conf_unused[] = {
+    NOTHING("DB_THREAD_POOL_SERVICE_THREADS"), NOTHING("QUEUE_BACKOFF_CLEANUP_THRESHOLD"),
+    NOTHING("RESPONSE_TIMER_INTERVAL_MS"), NOTHING("RESPONSE_BATCH_SIZE"), NOTHING("RESPONSE_BATCH_MAX"),
+    NOTHING("SIDECAR_MAX_BATCH_SIZE"), NOTHING("SIDECAR_MAX_PENDING_COUNT"),
+    NOTHING("PARTITION_LOOKUP_RECONCILE_LOOKBACK_SECONDS"),
+    NOTHING("QUEEN_CACHE_PARTITION_MAX"), NOTHING("QUEEN_CACHE_PARTITION_TTL_MS"),
+    NOTHING("DB_MAX_RETRIES"), NOTHING("DB_POOL_ACQUISITION_TIMEOUT"), NOTHING("DB_QUERY_TIMEOUT"),
+    NOTHING("LOG_TIMESTAMP"), NOTHING("MAX_PARTITION_CANDIDATES"),
+    LATER("WEBAPP_ROOT"), LATER("QUEEN_ENCRYPTION_KEY"),
+    LATER("RETENTION_INTERVAL"), LATER("RETENTION_BATCH_SIZE"), LATER("PARTITION_CLEANUP_DAYS"),
+    LATER("METRICS_RETENTION_DAYS"), LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),
+    LATER("STATS_INTERVAL_MS"), LATER("STATS_RECONCILE_INTERVAL_MS"), LATER("STATS_HISTORY_RETENTION_DAYS"),
+    LATER("FILE_BUFFER_DIR"), LATER("FILE_BUFFER_FLUSH_MS"), LATER("FILE_BUFFER_MAX_BATCH"),
+    LATER("FILE_BUFFER_EVENTS_PER_FILE"),
+    LATER("QUEEN_UDP_PEERS"), LATER("QUEEN_UDP_NOTIFY_PORT"), LATER("QUEEN_SYNC_ENABLED"),
+    LATER("QUEEN_SYNC_SECRET"), LATER("QUEEN_SYNC_HEARTBEAT_MS"), LATER("QUEEN_SYNC_DEAD_THRESHOLD_MS"),
+    LATER("QUEEN_SYNC_RECV_BUFFER_MB"),
+    LATER("JWT_ENABLED"), LATER("JWT_ALGORITHM"), LATER("JWT_SECRET"), LATER("JWT_PUBLIC_KEY"),
+    LATER("JWT_JWKS_URL"), LATER("JWT_JWKS_REFRESH_INTERVAL"), LATER("JWT_JWKS_TIMEOUT_MS"),
+    LATER("JWT_ISSUER"), LATER("JWT_AUDIENCE"), LATER("JWT_CLOCK_SKEW"), LATER("JWT_SKIP_PATHS"),
+    LATER("JWT_ROLES_CLAIM"), LATER("JWT_ROLES_ARRAY_CLAIM"), LATER("JWT_ROLE_ADMIN"),
+    LATER("JWT_ROLE_READ_WRITE"), LATER("JWT_ROLE_READ_ONLY"),
+    STREAMS("REGISTER"), STREAMS("CYCLE"), STREAMS("STATE_GET"),
+};
+const unsigned conf_n_unused = countof(conf_unused);
+
+const char *const conf_foreign[] = {
+    "QUEEN_CLIENT_LOG", "QUEEN_STREAMS_LOG", "QUEEN_URL", "QUEEN_SERVER_URL", "QUEEN_SERVER", "QUEEN_TOKEN",
+    "QUEEN_BEARER_TOKEN", "QUEEN_CONFIG", "QUEEN_E2E", "QUEEN_RETENTION_INTERVAL_MS", "QUEEN_URLS",
+    "QUEEN_TIMEOUT", "QUEEN_RETRY_ATTEMPTS", "QUEEN_RETRY_DELAY", "QUEEN_LB_STRATEGY",
+    "QUEEN_ENABLE_FAILOVER", "QUEEN_HEALTH_RETRY_AFTER", "QUEEN_AFFINITY_HASH_RING",
+    // our own tests
+    "QUEEN_BIN", "QUEEN_START_TIMEOUT", "QUEEN_TEST_PORTS", "QUEEN_TIME_FACTOR",
+};
+// clang-format on
+const unsigned conf_n_foreign = countof(conf_foreign);

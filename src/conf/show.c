@@ -1,0 +1,204 @@
+// show.c: the settings for people: log lines, --print-config, --help, markdown.
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "conf/conf_int.h"
+
+// The contract's promise (QUEEN_MAX_BODY_BYTES).
+static const size_t promised_body_bytes = (size_t)64 << 20;
+
+static const char *nearest(const char *name)
+{
+    const char *best = conf_keys[0].name;
+    unsigned least = UINT32_MAX;
+    for (unsigned i = 0; i < conf_n_keys + conf_n_unused; i++) {
+        const char *known =
+            i < conf_n_keys ? conf_keys[i].name : conf_unused[i - conf_n_keys].name;
+        unsigned d = str_distance(span_of(name), span_of(known));
+        if (d < least) {
+            least = d;
+            best = known;
+        }
+    }
+    return best;
+}
+
+void conf_log(const struct conf *c)
+{
+    for (unsigned i = 0; i < c->n_unknown; i++)
+        log_warn("conf.unknown", "name=\"%.200s\" nearest=%s", c->unknown[i],
+                 nearest(c->unknown[i]));
+    if (c->unused[0] != '\0')
+        log_warn("conf.unused", "names=\"%s\" note=\"set, but not used by this version\"",
+                 c->unused);
+    if (c->max_body_bytes < promised_body_bytes)
+        log_warn("conf.small_body",
+                 "name=QUEEN_MAX_BODY_BYTES value=%zu note=\"clients may rely on %zu\"",
+                 c->max_body_bytes, promised_body_bytes);
+}
+
+static bool is_a_name(const char *name)
+{
+    for (unsigned i = 0; i < conf_n_keys; i++)
+        if (strcmp(conf_keys[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void conf_flag(const struct conf_key *key, char out[CONF_FLAG_MAX])
+{
+    const char *name = key->name;
+    if (strncmp(name, "QUEEN_", 6) == 0 && !is_a_name(name + 6))
+        name += 6;
+    snprintf(out, CONF_FLAG_MAX, "--%s", name);
+    for (; *out; out++)
+        *out = *out == '_' ? '-' : (char)tolower((unsigned char)*out);
+}
+
+static void put_choice(struct buf *out, const char *choices, unsigned index)
+{
+    span rest = span_of(choices), one = SPAN_NONE;
+    for (unsigned i = 0; i <= index && str_split(&rest, '|', &one); i++)
+        ;
+    buf_put(out, one);
+}
+
+void conf_put_value(const struct conf *c, const struct conf_key *key, struct buf *out)
+{
+    const void *field = (const char *)c + key->offset;
+    const char *text;
+    unsigned choice;
+
+    switch (key->type) {
+    case CONF_INT:
+        buf_put_i64(out, *(const int *)field);
+        break;
+    case CONF_SIZE:
+        buf_put_u64(out, *(const size_t *)field);
+        break;
+    case CONF_FLOAT:
+        buf_printf(out, "%g", *(const double *)field);
+        break;
+    case CONF_BOOL:
+        buf_put(out, *(const bool *)field ? SPAN("true") : SPAN("false"));
+        break;
+    case CONF_ENUM:
+        memcpy(&choice, field, sizeof choice);
+        put_choice(out, key->choices, choice);
+        break;
+    case CONF_STRING:
+        text = *(const char *const *)field;
+        buf_put(out, key->secret && *text ? SPAN("(secret)") : span_of(text));
+        break;
+    }
+}
+
+void conf_put_expected(const struct conf_key *key, struct buf *out)
+{
+    span rest, one;
+
+    switch (key->type) {
+    case CONF_INT:
+    case CONF_SIZE:
+        buf_printf(out, "a whole number from %.0f to %.0f", key->min, key->max);
+        break;
+    case CONF_FLOAT:
+        buf_printf(out, "a number from %g to %g", key->min, key->max);
+        break;
+    case CONF_BOOL:
+        buf_put_lit(out, "true, 1, false or 0");
+        break;
+    case CONF_ENUM:
+    case CONF_STRING:
+        if (!key->choices) {
+            buf_put_lit(out, "text");
+            break;
+        }
+        rest = span_of(key->choices);
+        for (const char *before = "one of "; str_split(&rest, '|', &one); before = ", ")
+            buf_printf(out, "%s" SPAN_FMT, before, SPAN_ARG(one));
+        break;
+    }
+    if (key->unit)
+        buf_printf(out, " (%s)", key->unit);
+}
+
+void conf_print(const struct conf *c, struct buf *out)
+{
+    static const char *const origin[] = {"default", "environment", "flag"};
+
+    for (unsigned row = 0; row < conf_n_keys; row++) {
+        const struct conf_key *key = &conf_keys[row];
+        struct buf value = {0};
+        conf_put_value(c, key, &value);
+        buf_printf(out, "%-42s %-24.*s # %s\n", key->name, SPAN_ARG(buf_span(&value)),
+                   origin[c->origin[row]]);
+        buf_free(&value);
+    }
+}
+
+void conf_help(struct buf *out)
+{
+    buf_put_lit(
+        out, "usage: queen serve [--option VALUE | --option=VALUE]...\n\n"
+             "Without PG_HOST the server starts a PostgreSQL of its own.  Every option is an\n"
+             "environment variable, too: --port is PORT.  An option beats the variable.\n\n"
+             "  --help            this text\n"
+             "  --version         the version\n"
+             "  --dev             log for development: LOG_LEVEL debug\n"
+             "  --print-config    all settings with value and origin\n"
+             "  --print-markdown  all settings as docs/configuration.md\n");
+    for (unsigned row = 0; row < conf_n_keys; row++) {
+        const struct conf_key *key = &conf_keys[row];
+        char flag[CONF_FLAG_MAX];
+        conf_flag(key, flag);
+        if (key->section)
+            buf_printf(out, "\n%s\n", key->section);
+        buf_printf(out, "  %s  (%s", flag, key->name);
+        if (key->fallback[0] != '\0')
+            buf_printf(out, ", default %s", key->secret ? "(secret)" : key->fallback);
+        buf_printf(out, ")\n      %s\n", key->text);
+    }
+}
+
+void conf_markdown(struct buf *out)
+{
+    buf_put_lit(out,
+                "# Settings\n\n"
+                "Generated from `src/conf/keys.c` by `make docs`; do not edit.\n\n"
+                "Each setting is an environment variable and an option of `queen serve`. The "
+                "option beats\n"
+                "the variable, the variable beats the default; unset and empty mean the "
+                "default. Booleans\n"
+                "are `true` or `1`, `false` or `0`. A bad value stops the start with a line "
+                "that names it.\n"
+                "`queen serve --print-config` shows every value and where it came from.\n");
+    for (unsigned row = 0; row < conf_n_keys; row++) {
+        const struct conf_key *key = &conf_keys[row];
+        char flag[CONF_FLAG_MAX];
+        struct buf expected = {0};
+        conf_flag(key, flag);
+        conf_put_expected(key, &expected);
+        if (key->section)
+            buf_printf(out,
+                       "\n## %s\n\n| variable | option | value | default | meaning |\n"
+                       "| --- | --- | --- | --- | --- |\n",
+                       key->section);
+        buf_printf(out, "| `%s` | `%s` | " SPAN_FMT " | ", key->name, flag,
+                   SPAN_ARG(buf_span(&expected)));
+        if (key->fallback[0] != '\0')
+            buf_printf(out, "`%s`", key->fallback);
+        buf_printf(out, " | %s", key->text);
+        if (key->alias)
+            buf_printf(out, " Also read as `%s`.", key->alias);
+        buf_put_lit(out, " |\n");
+        buf_free(&expected);
+    }
+    buf_put_lit(out, "\n## Known but not used by this version\n\n"
+                     "Accepted; when one is set, the server says so once in its log.\n\n"
+                     "| variable | why |\n| --- | --- |\n");
+    for (unsigned i = 0; i < conf_n_unused; i++)
+        buf_printf(out, "| `%s` | %s |\n", conf_unused[i].name, conf_unused[i].why);
+}
