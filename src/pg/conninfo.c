@@ -1,0 +1,80 @@
+// conninfo.c: settings -> the keyword string that libpq takes.
+#include "pg/conninfo.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+// work_mem: a batch of a thousand operations sorts and aggregates its arrays in memory.
+static const char planner[] =
+    " -c jit=off -c plan_cache_mode=force_generic_plan -c enable_hashjoin=off"
+    " -c enable_mergejoin=off -c enable_seqscan=off -c enable_bitmapscan=off -c work_mem=64MB";
+
+static void put_text(struct buf *b, const char *keyword, const char *value)
+{
+    if (value == NULL || value[0] == '\0')
+        return;
+    buf_printf(b, "%s%s='", b->len > 0 ? " " : "", keyword);
+    for (const char *s = value; *s != '\0'; s++) {
+        if (*s == '\'' || *s == '\\')
+            buf_putc(b, '\\');
+        buf_putc(b, *s);
+    }
+    buf_putc(b, '\'');
+}
+
+static void put_number(struct buf *b, const char *keyword, unsigned value)
+{
+    if (value > 0)
+        buf_printf(b, "%s%s=%u", b->len > 0 ? " " : "", keyword, value);
+}
+
+static void put_options(struct buf *b, const struct pg_conninfo *c)
+{
+    struct buf o = {0};
+
+    if (c->statement_timeout_ms > 0)
+        buf_printf(&o, " -c statement_timeout=%u", c->statement_timeout_ms);
+    if (c->lock_timeout_ms > 0)
+        buf_printf(&o, " -c lock_timeout=%u", c->lock_timeout_ms);
+    if (c->idle_in_transaction_ms > 0)
+        buf_printf(&o, " -c idle_in_transaction_session_timeout=%u", c->idle_in_transaction_ms);
+    if (c->probes_only)
+        buf_put(&o, span_of(planner));
+    buf_putc(&o, '\0');
+    if (o.failed)
+        BUG("no memory for a connection string");
+    put_text(b, "options", o.ptr[0] == ' ' ? o.ptr + 1 : o.ptr);
+    buf_free(&o);
+}
+
+char *pg_conninfo_format(const struct pg_conninfo *c)
+{
+    struct buf b = {0};
+
+    put_text(&b, "host", c->hosts);
+    put_number(&b, "port", c->port);
+    put_text(&b, "dbname", c->db);
+    put_text(&b, "user", c->user);
+    put_text(&b, "password", c->password);
+    put_text(&b, "sslmode", !c->ssl ? "disable" : c->ssl_required ? "require" : "prefer");
+    put_text(&b, "gssencmode", "disable"); // its handshake would block the loop
+    put_text(&b, "client_encoding", "UTF8");
+    put_text(&b, "application_name", c->application_name);
+    // libpq's own limit is for blocking connects and is per host; the pool has its timer
+    // besides.
+    put_number(&b, "connect_timeout", (c->connect_timeout_ms + 999) / 1000);
+    put_number(&b, "tcp_user_timeout", c->tcp_user_timeout_ms);
+    put_number(&b, "keepalives_idle", c->keepalives_idle_s);
+    put_number(&b, "keepalives_interval", c->keepalives_interval_s);
+    put_number(&b, "keepalives_count", c->keepalives_count);
+    if (c->hosts != NULL && strchr(c->hosts, ',') != NULL)
+        put_text(&b, "target_session_attrs", "read-write");
+    if (!c->no_options)
+        put_options(&b, c);
+    buf_putc(&b, '\0');
+    if (b.failed)
+        BUG("no memory for a connection string");
+    return b.ptr;
+}

@@ -1,0 +1,265 @@
+// migrate.c: brings a database to the schema that this program carries.
+#include "pg/migrate.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/reply_int.h"
+
+enum { LOCK_TRIES = 12, LOCK_PAUSE_US = 500 * 1000 };
+
+struct run {
+    PGconn *pg;
+    const struct pg_schema *schema;
+    struct pg_migrate_result done;
+    struct fault *f;
+};
+
+// In the order they run.
+static int take_lock(struct run *r);
+static int make_books(struct run *r);
+static int check_versions(struct run *r, unsigned *version);
+static int apply_migration(struct run *r, const struct pg_migration *m);
+static int apply_objects(struct run *r);
+
+static void ignore_notice(void *ctx, const char *text) { (void)ctx, (void)text; }
+
+// Which line of a file the server complains about; 0 if it does not say.
+static unsigned complaint_line(const PGresult *res, const char *text)
+{
+    const char *pos = PQresultErrorField(res, PG_DIAG_STATEMENT_POSITION);
+    unsigned line = 1;
+
+    if (pos == NULL)
+        return 0;
+    // The position counts characters, the text is bytes: skip UTF-8 continuation bytes.
+    for (long left = strtol(pos, NULL, 10) - 1; *text != '\0' && left > 0; text++) {
+        left -= (*text & 0xc0) != 0x80;
+        line += *text == '\n';
+    }
+    return line;
+}
+
+// Takes res.  0, or the failure with "what: message" in the fault.
+static int check(struct run *r, PGresult *res, const char *what, const char *text)
+{
+    int code = reply_status(res);
+
+    if (code == QE_PG_GONE)
+        code = QE_PG_AWAY;
+    if (code != 0) {
+        const char *message = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
+        unsigned line = complaint_line(res, text);
+        char where[32] = "";
+        if (line > 0)
+            snprintf(where, sizeof where, " (line %u)", line);
+        fault_set(r->f, code, "%s%s: %s", what, where,
+                  message != NULL ? message : PQerrorMessage(r->pg));
+    }
+    PQclear(res);
+    return code;
+}
+
+static int exec(struct run *r, const char *what, const char *text)
+{
+    return check(r, PQexec(r->pg, text), what, text);
+}
+
+// Up to three text parameters.
+static int exec_with(struct run *r, const char *what, const char *text, int n, const char *a,
+                     const char *b, const char *c)
+{
+    const char *values[] = {a, b, c};
+
+    return check(r, PQexecParams(r->pg, text, n, NULL, values, NULL, NULL, 0), what, text);
+}
+
+int pg_migrate(const char *conninfo, const struct pg_schema *schema,
+               struct pg_migrate_result *result, struct fault *f)
+{
+    struct run r = {.pg = PQconnectdb(conninfo), .schema = schema, .f = f};
+    unsigned version = 0;
+    int rc;
+
+    if (PQstatus(r.pg) != CONNECTION_OK) {
+        char *text = PQerrorMessage(r.pg);
+        rc = fault_set(f, QE_PG_AWAY, "%.*s", (int)strcspn(text, "\n"), text);
+        goto out;
+    }
+    PQsetNoticeProcessor(r.pg, ignore_notice, NULL);
+    if ((rc = take_lock(&r)) != 0 || (rc = make_books(&r)) != 0 ||
+        (rc = check_versions(&r, &version)) != 0)
+        goto out;
+
+    for (unsigned i = version; i < schema->n_migrations; i++)
+        if ((rc = apply_migration(&r, &schema->migrations[i])) != 0)
+            goto out;
+    if (r.done.newer)
+        log_warn("migrate.newer",
+                 "database=%u program=%u action=\"procedures are left as they are\"", version,
+                 schema->n_migrations);
+    else
+        rc = apply_objects(&r);
+    if (rc == 0 && result != NULL)
+        *result = r.done;
+out:
+    PQfinish(r.pg); // and with it the lock
+    return rc;
+}
+
+static int take_lock(struct run *r)
+{
+    // The settings of the connection string are for calls; building an index may take long.
+    // Waiting for another broker's migration has no limit either, waiting for a table has:
+    // queued behind one slow reader, an ALTER TABLE would stop everybody who comes after it.
+    int rc =
+        exec(r, "session",
+             "set statement_timeout = 0; set lock_timeout = 0;"
+             "set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on;"
+             "set enable_bitmapscan = on; set client_min_messages = warning");
+    if (rc == 0)
+        rc = exec(r, "waiting for another broker's migration",
+                  "select pg_advisory_lock(737000)");
+    if (rc == 0)
+        rc = exec(r, "session", "set lock_timeout = '5s'");
+    return rc;
+}
+
+static int make_books(struct run *r)
+{
+    return exec(r, "bookkeeping tables",
+                "do $$ begin\n"
+                "if to_regclass('queen.schema_version') is null "
+                "or to_regclass('queen.schema_objects') is null then\n"
+                "  create schema if not exists queen;\n"
+                "  create table if not exists queen.schema_version ("
+                "    version int primary key, name text not null, sha256 text not null,"
+                "    applied_at timestamptz not null default now());\n"
+                "  create table if not exists queen.schema_objects ("
+                "    name text primary key, sha256 text not null,"
+                "    applied_at timestamptz not null default now());\n"
+                "end if; end $$");
+}
+
+// Compares what the database says it has with what we carry; *version: how far it is.
+static int check_versions(struct run *r, unsigned *version)
+{
+    const char *sql = "select version, name, sha256 from queen.schema_version order by version";
+    PGresult *res = PQexec(r->pg, sql);
+    unsigned n = (unsigned)PQntuples(res);
+    int rc = reply_status(res);
+
+    if (rc != 0)
+        return check(r, res, "schema version", sql);
+    for (unsigned i = 0; i < n && rc == 0; i++) {
+        unsigned number = (unsigned)strtoul(PQgetvalue(res, (int)i, 0), NULL, 10);
+        const char *name = PQgetvalue(res, (int)i, 1), *sha = PQgetvalue(res, (int)i, 2);
+        if (number != i + 1)
+            rc = fault_set(r->f, QE_PG_FAILED,
+                           "queen.schema_version lacks migration %04u but has %04u: "
+                           "the database was tampered with",
+                           i + 1, number);
+        else if (i < r->schema->n_migrations &&
+                 strcmp(sha, r->schema->migrations[i].sha256) != 0)
+            rc =
+                fault_set(r->f, QE_PG_FAILED,
+                          "migration %04u_%s was applied with other contents (%.12s) than this "
+                          "program carries (%.12s): released migrations must never change",
+                          number, name, sha, r->schema->migrations[i].sha256);
+    }
+    PQclear(res);
+    *version = n;
+    r->done.newer = n > r->schema->n_migrations;
+    return rc;
+}
+
+static int try_migration(struct run *r, const struct pg_migration *m)
+{
+    char number[16], what[96];
+    int rc;
+
+    snprintf(number, sizeof number, "%u", m->number);
+    snprintf(what, sizeof what, "migration %04u_%.64s", m->number, m->name);
+    if ((rc = exec(r, what, "begin")) != 0 || (rc = exec(r, what, m->text)) != 0)
+        return rc;
+    if (PQtransactionStatus(r->pg) != PQTRANS_INTRANS)
+        return fault_set(r->f, QE_PG_FAILED, "%s ends its transaction; it must not", what);
+    rc = exec_with(r, what,
+                   "insert into queen.schema_version (version, name, sha256) "
+                   "values ($1::text::int, $2, $3)",
+                   3, number, m->name, m->sha256);
+    return rc != 0 ? rc : exec(r, what, "commit");
+}
+
+static int apply_migration(struct run *r, const struct pg_migration *m)
+{
+    int rc = QE_PG_RETRY;
+
+    for (unsigned try = 0; rc == QE_PG_RETRY && try < LOCK_TRIES; try++) {
+        if (try > 0) {
+            log_info("migrate.retry", "version=%u try=%u", m->number, try + 1);
+            usleep(LOCK_PAUSE_US);
+        }
+        rc = try_migration(r, m);
+        if (rc != 0)
+            PQclear(PQexec(r->pg, "rollback")); // if this fails too, rc already says why
+    }
+    if (rc == 0) {
+        log_info("migrate.applied", "version=%u name=%s", m->number, m->name);
+        r->done.n_migrations++;
+    }
+    return rc;
+}
+
+// True if the database has this object with this checksum.
+static bool has_object(const PGresult *have, const struct pg_object *o)
+{
+    for (int i = 0; i < PQntuples(have); i++)
+        if (strcmp(PQgetvalue(have, i, 0), o->name) == 0)
+            return strcmp(PQgetvalue(have, i, 1), o->sha256) == 0;
+    return false;
+}
+
+static int apply_object(struct run *r, const struct pg_object *o)
+{
+    int rc = exec(r, o->name, o->text);
+
+    if (rc != 0)
+        return rc;
+    r->done.n_objects++;
+    return exec_with(r, o->name,
+                     "insert into queen.schema_objects (name, sha256) values ($1, $2) "
+                     "on conflict (name) do update "
+                     "set sha256 = excluded.sha256, applied_at = now()",
+                     2, o->name, o->sha256, NULL);
+}
+
+// All or nothing: procedures call each other, and a mixture of versions is none.
+static int apply_objects(struct run *r)
+{
+    const char *sql = "select name, sha256 from queen.schema_objects";
+    int rc = exec(r, "procedures", "begin");
+
+    if (rc != 0)
+        return rc;
+    PGresult *have = PQexec(r->pg, sql);
+    if (PQresultStatus(have) != PGRES_TUPLES_OK)
+        return check(r, have, "procedures", sql);
+    for (unsigned i = 0; i < r->schema->n_objects && rc == 0; i++)
+        if (!has_object(have, &r->schema->objects[i]))
+            rc = apply_object(r, &r->schema->objects[i]);
+    PQclear(have);
+    if (rc == 0 && PQtransactionStatus(r->pg) != PQTRANS_INTRANS)
+        rc = fault_set(r->f, QE_PG_FAILED, "a procedure's file ends the transaction");
+    if (rc == 0)
+        rc = exec(r, "procedures", "commit");
+    if (rc == 0 && r->done.n_objects > 0)
+        log_info("migrate.objects", "replaced=%u of=%u", r->done.n_objects,
+                 r->schema->n_objects);
+    return rc;
+}
