@@ -188,7 +188,7 @@ BAD_PAYLOADS = {
     "cut utf-8": b'"\xe2\x82"', "beyond unicode": b'"\xf4\x90\x80\x80"',
     "nesting": b"[" * 300 + b"]" * 300, "nesting of objects": b'{"a":' * 300 + b"1" + b"}" * 300,
     "deepest nesting": b"[" * 100000 + b"]" * 100000,
-    "huge exponent": b"1e200000", "huge exponent deep inside": b'{"a":[-1E+999999999]}', "endless exponent": b"1e" + b"9" * 40,
+    "huge exponent": b"1e200000", "tiny exponent": b"1e-20000", "huge exponent deep inside": b'{"a":[-1E+999999999]}', "endless exponent": b"1e" + b"9" * 40,
 }
 
 
