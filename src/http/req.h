@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/span.h"
 #include "http/route.h"
 
@@ -23,13 +24,13 @@ struct http_req;
 
 struct arena *http_req_arena(struct http_req *req);
 uv_loop_t *http_req_loop(struct http_req *req);
-void *http_req_app(struct http_req *req);             // what http_server_conf.app was
+void *http_req_app(struct http_req *req); // what http_server_conf.app was
 enum http_verb http_req_verb(const struct http_req *req);
 const struct http_route *http_req_route(const struct http_req *req);
-span http_req_path(const struct http_req *req);       // raw, without the query
-span http_req_body(const struct http_req *req);       // whole body, contiguous
+span http_req_path(const struct http_req *req);              // raw, without the query
+span http_req_body(const struct http_req *req);              // whole body, contiguous
 span http_req_header(const struct http_req *req, span name); // any case; SPAN_NONE: absent
-uint64_t http_req_started_us(const struct http_req *req);    // monotonic, when the head was read
+uint64_t http_req_started_us(const struct http_req *req); // monotonic, when the head was read
 
 // Path parameter i in pattern order, percent-decoded (borrowed from the arena).
 // false: malformed escape or invalid UTF-8.
@@ -41,26 +42,30 @@ span http_req_query(struct http_req *req, span name);
 int64_t http_req_query_int(struct http_req *req, span name, int64_t fallback);
 bool http_req_query_bool(struct http_req *req, span name, bool fallback);
 
-// Called at most once, when the peer has gone before the answer.  Not called after the answer.
-void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx), void *ctx);
+// Called at most once, when the peer has gone before the answer.  Not called after the answer,
+// and never from inside this function: if the peer has gone already, later in this turn.
+// A peer that closes only its sending half counts as gone, too: nobody but a hung-up client
+// does that to a long poll, and the two cannot be told apart.
+void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx),
+                      void *ctx);
 bool http_req_is_gone(const struct http_req *req);
 
 // ---- answers ----
-// Headers set by all of these: Content-Type, Content-Length, Date, CORS.  body is taken over by the
-// buf variant (no copy; *body is empty afterwards), copied by the span variant.
-// HEAD requests are answered like GET without the body.
+// Headers set by all of these: Content-Type, Content-Length, Date, CORS.  body is taken over by
+// the buf variant (no copy; *body is empty afterwards), copied by the span variant. HEAD
+// requests are answered like GET without the body.
 
 void http_reply_json(struct http_req *req, int status, struct buf *body);
 void http_reply_json_span(struct http_req *req, int status, span body);
 void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body);
 void http_reply_empty(struct http_req *req, int status); // 204: no body, no Content-Type
-// {"error": text}; status, name and default text from the code.  Adds "Retry-After: 1" for 429 and 503.
+// {"error": text}; status, name and default text from the code.  Adds "Retry-After: 1" for 429
+// and 503.
 void http_reply_err(struct http_req *req, int code);
 void http_reply_fault(struct http_req *req, const struct fault *f);
 void http_reply_errf(struct http_req *req, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-// Extra header line for the answer to come; name and value are copied.
+// Extra header line for the answer to come; name and value are copied, control characters in
+// them become spaces.
 void http_reply_header(struct http_req *req, span name, span value);
-
-
 
 #endif

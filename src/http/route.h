@@ -8,13 +8,23 @@
 #ifndef QUEEN_HTTP_ROUTE_H
 #define QUEEN_HTTP_ROUTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/span.h"
 
 struct http_req;
 
-enum http_verb { HTTP_GET, HTTP_POST, HTTP_PUT, HTTP_DELETE, HTTP_OPTIONS, HTTP_HEAD };
+// HTTP_OTHER: a method no route has (PATCH, TRACE, ...); handlers never see it.
+enum http_verb {
+    HTTP_GET,
+    HTTP_POST,
+    HTTP_PUT,
+    HTTP_DELETE,
+    HTTP_OPTIONS,
+    HTTP_HEAD,
+    HTTP_OTHER,
+};
 enum { HTTP_MAX_PARAMS = 4 };
 
 // Who may call it, from weakest to strongest (enforced once tokens are switched on).
@@ -35,10 +45,13 @@ struct http_routes *http_routes_new(const struct http_route *const *table);
 void http_routes_free(struct http_routes *r);
 size_t http_routes_count(const struct http_routes *r);
 
-// Finds the endpoint.  params get the raw (undecoded) spans of path.
+// Finds the endpoint; HEAD is served by GET's.  params get the raw (undecoded) spans of path.
 // NULL: no such path (*other_verb false), or the path exists for another verb (true).
-const struct http_route *http_routes_find(const struct http_routes *r, enum http_verb verb, span path,
-                                          span params[HTTP_MAX_PARAMS], bool *other_verb);
+const struct http_route *http_routes_find(const struct http_routes *r, enum http_verb verb,
+                                          span path, span params[HTTP_MAX_PARAMS],
+                                          bool *other_verb);
+// Which verbs the path has: bit 1 << verb each; 0: no such path.
+unsigned http_routes_verbs(const struct http_routes *r, span path);
 // Index of the route in the table, for per-route metrics.
 size_t http_route_index(const struct http_routes *r, const struct http_route *route);
 

@@ -21,10 +21,10 @@ struct http_server_conf {
     size_t max_header_bytes;          // 431 above
     size_t max_body_bytes;            // 413 above
     size_t max_inflight_bytes;        // bodies held by this loop at once; 429 above
-    unsigned max_pipelined;           // unanswered requests per connection before reading pauses
-    unsigned header_timeout_ms;       // from the first byte of a request to the end of its body
-                                      // without progress
-    unsigned idle_timeout_ms;         // kept-alive connection without a request
+    unsigned max_pipelined;     // unanswered requests per connection before reading pauses
+    unsigned header_timeout_ms; // from the first byte of a request to the end of its body
+                                // without progress
+    unsigned idle_timeout_ms;   // kept-alive connection without a request
     // Called when the head of a request was answered: for metrics.  route may be NULL (404).
     void (*observe)(void *app, const struct http_route *route, int status, uint64_t us);
 };
@@ -38,9 +38,11 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
 void http_server_adopt(struct http_server *s, int fd);
 const struct http_server_stats *http_server_stats(const struct http_server *s);
 unsigned http_server_connections(const struct http_server *s);
-// Answers from now on carry "Connection: close"; idle connections are closed, busy ones after their answer.
+// Answers from now on carry "Connection: close"; idle connections are closed, busy ones after
+// their answer.
 void http_server_drain(struct http_server *s);
-// Closes every connection at once (on_gone hooks run), then frees s and calls closed.
+// Closes every connection at once (on_gone hooks run); when the last unanswered request has
+// been answered, frees s and calls closed.
 void http_server_close(struct http_server *s, void (*closed)(void *ctx), void *ctx);
 
 #endif

@@ -1,0 +1,417 @@
+// conn.c: a connection: bytes in, requests to handlers, places and timeouts.
+//
+// Reading goes through the loop's one buffer, except large bodies of known length, which are
+// read straight into their final place.  What one read brought is parsed to its end, so nothing
+// unparsed is ever kept; pausing means not to read.
+#include "http/http_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+// The way of a request, in order.
+static void on_ready(uv_poll_t *poll, int status, int events);
+static void read_some(struct http_conn *c);
+static void request_begin(struct http_conn *c);
+static void head_arrived(struct http_conn *c);
+static void charge_chunks(struct http_conn *c);
+static void request_ready(struct http_conn *c);
+static void request_refuse(struct http_conn *c, int status, const char *text);
+static void dispatch(struct http_req *req);
+static void peer_stopped(struct http_conn *c);
+static void drop_arriving(struct http_conn *c);
+static void on_closed(uv_handle_t *handle);
+
+void http_conn_open(struct http_server *s, int fd)
+{
+    struct http_conn *c = mem_new(struct http_conn);
+    c->server = s;
+    c->fd = fd;
+    STAILQ_INIT(&c->queue);
+    STAILQ_INIT(&c->unsent);
+
+    int rc = uv_poll_init(s->loop, &c->poll, fd);
+    if (rc != 0) {
+        log_warn("http.adopt", "error=%s", uv_err_name(rc));
+        close(fd);
+        free(c);
+        return;
+    }
+    c->poll.data = c;
+    s->n_conns++;
+    counter_add(&s->stats.accepted, 1);
+    c->place = PLACE_IDLE;
+    c->stamp_ms = uv_now(s->loop);
+    TAILQ_INSERT_TAIL(&s->place[PLACE_IDLE], c, place_link);
+    http_conn_settle(c, false);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct http_conn *c = poll->data;
+
+    if (status < 0) {
+        http_conn_close(c);
+        return;
+    }
+    if (events & UV_WRITABLE)
+        http_conn_touch(c); // written with everything else at the end of the turn
+    if (events & UV_READABLE)
+        read_some(c);
+    else if (events & UV_DISCONNECT)
+        peer_stopped(c);
+}
+
+// A large body of known length is read into its place, never past its end.
+static span direct_room(struct http_conn *c)
+{
+    struct http_req *req = c->in;
+
+    if (!req || req->msg.drop_body || req->msg.content_length == 0)
+        return SPAN_NONE;
+    struct buf *body = &req->msg.body;
+    uint64_t missing = req->msg.content_length - body->len;
+    if (missing < HTTP_READ_BYTES / 2 || missing > body->cap - body->len)
+        return SPAN_NONE;
+    return (span){body->ptr + body->len,
+                  missing < HTTP_DIRECT_BYTES ? (size_t)missing : HTTP_DIRECT_BYTES};
+}
+
+static void read_some(struct http_conn *c)
+{
+    struct http_server *s = c->server;
+    span room = direct_room(c);
+    char *into = room.ptr ? c->in->msg.body.ptr + c->in->msg.body.len : s->input;
+    size_t size = room.ptr ? room.len : sizeof s->input;
+    ssize_t n;
+
+    do
+        n = recv(c->fd, into, size, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return;
+    if (n < 0) {
+        http_conn_close(c);
+        return;
+    }
+    if (n == 0) {
+        peer_stopped(c);
+        return;
+    }
+    counter_add(&s->stats.bytes_in, (uint64_t)n);
+    http_conn_input(c, into, (size_t)n);
+}
+
+void http_conn_input(struct http_conn *c, const char *data, size_t len)
+{
+    bool in_body = false;
+
+    while (!c->deaf && !c->closed) {
+        // Empty lines between requests are legal and start nothing.
+        while (!c->in && len > 0 && (*data == '\r' || *data == '\n'))
+            data++, len--;
+        if (!c->in && len == 0)
+            break;
+        if (!c->in)
+            request_begin(c);
+
+        size_t used;
+        enum http_feed got = http_parser_feed(c->parser, data, len, &used);
+        data += used;
+        len -= used;
+        if (got == HTTP_FEED_MORE) {
+            in_body = c->in->started_us > 0;
+            charge_chunks(c);
+            break;
+        }
+        if (got == HTTP_FEED_HEAD)
+            head_arrived(c);
+        else if (got == HTTP_FEED_DONE)
+            request_ready(c);
+        else
+            request_refuse(c, c->in->msg.bad_status, c->in->msg.bad_text);
+    }
+    // The head has one deadline for all of it, a body only needs to move on.
+    if (!c->closed)
+        http_conn_settle(c, in_body);
+}
+
+static void request_begin(struct http_conn *c)
+{
+    c->in = http_server_take_req(c->server);
+    c->in->conn = c;
+    c->parser = http_server_take_parser(c->server);
+    http_parser_start(c->parser, &c->in->msg);
+}
+
+static void head_arrived(struct http_conn *c)
+{
+    struct http_server *s = c->server;
+    struct http_req *req = c->in;
+    struct http_msg *msg = &req->msg;
+
+    req->started_us = clock_mono_us();
+    http_req_split_target(req);
+    if (msg->content_length > s->conf.max_body_bytes) {
+        request_refuse(c, 413, err_text(QE_TOO_LARGE));
+        return;
+    }
+    // A body larger than the whole allowance may come when it is alone.
+    if (s->conf.max_inflight_bytes > 0 && msg->content_length > 0 && s->inflight > 0 &&
+        s->inflight + msg->content_length > s->conf.max_inflight_bytes) {
+        if (msg->expects) {
+            request_refuse(c, err_http_status(QE_BUSY), err_text(QE_BUSY));
+            return;
+        }
+        req->refused = QE_BUSY;
+        msg->drop_body = true;
+    }
+    if (msg->content_length > 0 && !msg->drop_body) {
+        if (!buf_reserve(&msg->body, (size_t)msg->content_length)) {
+            request_refuse(c, err_http_status(QE_NO_MEMORY), err_text(QE_NO_MEMORY));
+            return;
+        }
+        req->charged = (size_t)msg->content_length;
+        s->inflight += req->charged;
+    }
+    if (msg->expects && (msg->chunked || msg->content_length > 0)) {
+        c->owe_continue = true;
+        http_conn_touch(c);
+    }
+}
+
+// A chunked body says its length as it comes.
+static void charge_chunks(struct http_conn *c)
+{
+    struct http_server *s = c->server;
+    struct http_req *req = c->in;
+
+    if (req->msg.body.len <= req->charged)
+        return;
+    s->inflight += req->msg.body.len - req->charged;
+    req->charged = req->msg.body.len;
+    if (s->conf.max_inflight_bytes > 0 && s->inflight > s->conf.max_inflight_bytes &&
+        s->inflight > req->charged) {
+        s->inflight -= req->charged;
+        req->charged = 0;
+        req->refused = QE_BUSY;
+        req->msg.drop_body = true;
+        buf_free(&req->msg.body);
+    }
+}
+
+// Moves the request from arriving to the end of the queue.
+static struct http_req *queue_request(struct http_conn *c)
+{
+    struct http_req *req = c->in;
+
+    c->in = NULL;
+    http_server_return_parser(c->server, c->parser);
+    c->parser = NULL;
+    c->owe_continue = false;
+    STAILQ_INSERT_TAIL(&c->queue, req, link);
+    c->n_queue++;
+    req->state = REQ_PENDING;
+    c->server->n_pending++;
+    counter_add(&c->server->stats.requests, 1);
+    return req;
+}
+
+static void request_ready(struct http_conn *c)
+{
+    charge_chunks(c);
+    struct http_req *req = queue_request(c);
+    if (!req->msg.keep_alive) {
+        req->close = true;
+        c->deaf = true;
+    }
+    dispatch(req);
+}
+
+// The connection is of no use after this: we may have lost track of where requests begin.
+static void request_refuse(struct http_conn *c, int status, const char *text)
+{
+    struct http_req *req = queue_request(c);
+
+    counter_add(&c->server->stats.refused, 1);
+    if (req->started_us == 0)
+        req->started_us = clock_mono_us();
+    req->close = true;
+    c->deaf = c->linger = true;
+    http_reply_status(req, status, text);
+}
+
+static void dispatch(struct http_req *req)
+{
+    const struct http_routes *routes = req->server->conf.routes;
+    bool other_verb;
+
+    if (req->refused != 0) {
+        counter_add(&req->server->stats.refused, 1);
+        http_reply_err(req, req->refused);
+        return;
+    }
+    if (req->msg.verb == MSG_OPTIONS) {
+        http_reply_preflight(req);
+        return;
+    }
+    req->route =
+        http_routes_find(routes, http_req_verb(req), req->path, req->params, &other_verb);
+    if (req->route)
+        req->route->handle(req);
+    else if (other_verb)
+        http_reply_allow(req, http_routes_verbs(routes, req->path));
+    else
+        http_reply_err(req, QE_NOT_FOUND);
+}
+
+static bool has_unanswered(const struct http_conn *c)
+{
+    const struct http_req *req;
+
+    STAILQ_FOREACH (req, &c->queue, link)
+        if (req->state == REQ_PENDING)
+            return true;
+    return false;
+}
+
+// End of input.  With a request unanswered the client counts as gone (req.h); answers that are
+// ready still leave.
+static void peer_stopped(struct http_conn *c)
+{
+    bool has_output = c->n_queue > 0 || !STAILQ_EMPTY(&c->unsent);
+
+    if (c->place == PLACE_LINGERING || !has_output || has_unanswered(c)) {
+        http_conn_close(c);
+        return;
+    }
+    drop_arriving(c);
+    c->eof = c->deaf = c->close_after = true;
+    c->linger = false;
+    http_conn_touch(c);
+    http_conn_settle(c, false);
+}
+
+void http_conn_touch(struct http_conn *c)
+{
+    struct http_server *s = c->server;
+
+    if (c->dirty || c->closed)
+        return;
+    c->dirty = true;
+    TAILQ_INSERT_TAIL(&s->dirty, c, dirty_link);
+    s->n_dirty++;
+    http_server_wake(s);
+}
+
+static enum http_place place_of(const struct http_conn *c)
+{
+    if (c->place == PLACE_LINGERING)
+        return PLACE_LINGERING;
+    if (!STAILQ_EMPTY(&c->unsent))
+        return PLACE_WRITING;
+    if (c->n_queue > 0)
+        return PLACE_PARKED;
+    return c->in ? PLACE_RECEIVING : PLACE_IDLE;
+}
+
+static bool may_read(const struct http_conn *c)
+{
+    if (c->place == PLACE_LINGERING)
+        return true;
+    return !c->deaf && c->n_queue < c->server->conf.max_pipelined &&
+           c->out_bytes <= HTTP_BACKLOG_BYTES;
+}
+
+void http_conn_settle(struct http_conn *c, bool progress)
+{
+    struct http_server *s = c->server;
+    enum http_place place = place_of(c);
+
+    if (place != c->place || progress) {
+        TAILQ_REMOVE(&s->place[c->place], c, place_link);
+        c->place = (uint8_t)place;
+        c->stamp_ms = uv_now(s->loop);
+        TAILQ_INSERT_TAIL(&s->place[place], c, place_link);
+    }
+    // While not reading, hanging up is still noticed.
+    int events = c->eof ? 0 : may_read(c) ? UV_READABLE : UV_DISCONNECT;
+    if (!STAILQ_EMPTY(&c->unsent))
+        events |= UV_WRITABLE;
+    if (events == c->watching)
+        return;
+    c->watching = (uint8_t)events;
+    // Fails only for a closed handle or a bad event mask.
+    int rc = events ? uv_poll_start(&c->poll, events, on_ready) : uv_poll_stop(&c->poll);
+    if (rc != 0)
+        BUG("uv_poll_start: %s", uv_err_name(rc));
+}
+
+// Its time in its place is over.
+void http_conn_expire(struct http_conn *c)
+{
+    if (c->place == PLACE_RECEIVING) {
+        request_refuse(c, err_http_status(QE_TIMEOUT), err_text(QE_TIMEOUT));
+        http_conn_settle(c, false);
+    } else {
+        http_conn_close(c);
+    }
+}
+
+static void drop_arriving(struct http_conn *c)
+{
+    if (!c->in)
+        return;
+    http_server_return_parser(c->server, c->parser);
+    http_server_recycle(c->server, c->in);
+    c->in = NULL;
+    c->parser = NULL;
+}
+
+void http_conn_close(struct http_conn *c)
+{
+    struct http_server *s = c->server;
+    struct http_req *req;
+
+    if (c->closed)
+        return;
+    c->closed = true;
+    TAILQ_REMOVE(&s->place[c->place], c, place_link);
+    if (c->dirty) {
+        TAILQ_REMOVE(&s->dirty, c, dirty_link);
+        s->n_dirty--;
+    }
+    drop_arriving(c);
+    http_output_drop(c);
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+    close(c->fd);
+    counter_add(&s->stats.closed, 1);
+
+    while ((req = STAILQ_FIRST(&c->queue))) {
+        STAILQ_REMOVE_HEAD(&c->queue, link);
+        req->conn = NULL;
+        if (req->state == REQ_ANSWERED) {
+            http_server_discard(s, req);
+        } else if (req->gone) {
+            void (*gone)(struct http_req *, void *) = req->gone;
+            req->gone = NULL;
+            gone(req, req->gone_ctx); // may answer, which frees
+        }
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct http_conn *c = handle->data;
+    struct http_server *s = c->server;
+
+    free(c);
+    s->n_conns--;
+    http_server_finish(s);
+}

@@ -1,0 +1,173 @@
+// http_int.h: what the files of this folder share.
+//
+//      socket ──► conn.c ──► parser.c ──► req ──► handler ──► reply.c
+//                                                               │
+//      socket ◄── output.c ◄── queue of the connection ◄────────┘
+//
+// A connection owns three things only while it needs them: a parser and a request while one is
+// coming in, and chunks of output while the peer is slow.  An idle one is this struct.
+#ifndef QUEEN_HTTP_HTTP_INT_H
+#define QUEEN_HTTP_HTTP_INT_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "http/parser.h"
+#include "http/req.h"
+#include "http/server.h"
+
+enum {
+    HTTP_READ_BYTES = 128 * 1024,   // one read, shared by all connections of the loop
+    HTTP_SCRATCH_BYTES = 64 * 1024, // heads and small bodies of one write
+    HTTP_SMALL_BODY = 8 * 1024,     // copied behind its head instead of an iovec of its own
+    HTTP_BACKLOG_BYTES = 4 << 20,   // unsent answers of a connection before reading pauses
+    HTTP_DIRECT_BYTES = 1 << 20,    // one read straight into a large body
+    HTTP_HEAD_RESERVE = 512,        // an answer's head without extra lines fits
+    HTTP_EXTRA_BYTES = 16 * 1024,   // extra header lines of one answer
+    HTTP_LINGER_MS = 2000,          // a refused client may still be sending
+};
+
+// Where a connection stands decides which timeout it has.  Each place is a list ordered by
+// stamp, so the sweep looks only at those that are late.
+enum http_place {
+    PLACE_IDLE,
+    PLACE_RECEIVING, // a request is coming in, none is unanswered
+    PLACE_WRITING,   // the peer does not read as fast as we write
+    PLACE_LINGERING, // last answer sent; swallowing what the peer still sends
+    PLACE_PARKED,    // a request is unanswered: no timeout
+    N_PLACES,
+};
+
+TAILQ_HEAD(http_conn_list, http_conn);
+STAILQ_HEAD(http_req_queue, http_req);
+STAILQ_HEAD(http_chunk_queue, http_chunk);
+
+struct http_chunk { // output that did not fit into the socket
+    struct buf data;
+    size_t sent;
+    STAILQ_ENTRY(http_chunk) link;
+};
+
+struct http_conn {
+    uv_poll_t poll;
+    struct http_server *server;
+    TAILQ_ENTRY(http_conn) place_link;
+    TAILQ_ENTRY(http_conn) dirty_link;
+    uint64_t stamp_ms; // loop time of entering the place, or of the last progress in it
+
+    struct http_req_queue queue; // complete requests, in order; answers leave from the front
+    struct http_chunk_queue unsent;
+    size_t out_bytes; // unsent, and bodies of answers still in queue
+    struct http_req *in;
+    struct http_parser *parser; // while in is not NULL
+
+    unsigned n_queue;
+    int fd;
+    uint8_t place;
+    uint8_t watching;  // events asked of the loop
+    bool dirty;        // on the server's list: has something to write
+    bool deaf;         // no request after the ones in queue will be read
+    bool close_after;  // the last answer is on its way out
+    bool linger;       // close gently: the peer may still be sending
+    bool eof;          // the peer has stopped sending
+    bool owe_continue; // 100 Continue is due once the queue is empty
+    bool closed;
+};
+
+enum http_req_state { REQ_ARRIVING, REQ_PENDING, REQ_ANSWERED };
+
+struct http_req {
+    struct http_msg msg;
+    struct http_server *server;
+    struct http_conn *conn; // NULL: gone
+    STAILQ_ENTRY(http_req) link;
+    const struct http_route *route;
+    span path, query; // of msg's target
+    span params[HTTP_MAX_PARAMS];
+    struct arena arena;
+    uint64_t started_us;
+    size_t charged; // body bytes counted in server->inflight
+    void (*gone)(struct http_req *req, void *ctx);
+    void *gone_ctx;
+
+    struct buf answer;
+    struct buf extra; // header lines
+    int status;
+    int refused; // code to answer with instead of calling the handler
+    uint8_t state;
+    bool is_json; // the answer
+    bool late;    // on the server's list of that name, which also frees it
+    bool close;   // nothing is served on the connection after this answer
+};
+
+struct http_server {
+    uv_loop_t *loop;
+    struct http_server_conf conf;
+    struct http_server_stats stats;
+    struct http_conn_list place[N_PLACES];
+    uint64_t timeout_ms[N_PLACES]; // 0: none
+    struct http_conn_list dirty;
+    unsigned n_dirty;
+    unsigned n_conns;   // until their memory is freed
+    unsigned n_pending; // requests in the hands of handlers
+    size_t inflight;    // bytes of bodies
+
+    struct http_req_queue trash; // answered, nobody to send it to
+    struct http_req_queue late;  // on_gone hooks set after the peer had gone
+    struct http_req_queue spare;
+    unsigned n_spare;
+    struct http_parser *parsers[32];
+    unsigned n_parsers;
+
+    uv_check_t turn;
+    uv_idle_t busy; // active while something waits for the check phase: the loop must not sleep
+    uv_timer_t sweep;
+    unsigned n_handles;
+    bool draining, closing, handles_closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+
+    uint64_t date_s;
+    char date[40]; // "Date: ...\r\n"
+    unsigned date_len;
+    char input[HTTP_READ_BYTES];
+    char scratch[HTTP_SCRATCH_BYTES];
+};
+
+// ---- server.c ----
+struct http_req *http_server_take_req(struct http_server *s);
+void http_server_recycle(struct http_server *s, struct http_req *req);
+struct http_parser *http_server_take_parser(struct http_server *s);
+void http_server_return_parser(struct http_server *s, struct http_parser *p);
+void http_server_wake(struct http_server *s); // there is work for the end of this turn
+void http_server_discard(struct http_server *s, struct http_req *req); // into the trash
+void http_server_finish(struct http_server *s); // if closing and nothing is left
+
+// ---- conn.c ----
+void http_conn_open(struct http_server *s, int fd);
+// Bytes from the peer; also the way in for the fuzzer.
+void http_conn_input(struct http_conn *c, const char *data, size_t len);
+void http_conn_close(struct http_conn *c); // freed in the closing phase
+void http_conn_expire(struct http_conn *c);
+void http_conn_touch(struct http_conn *c); // an answer is ready
+// Files the connection under its place and asks the loop for the right events.
+void http_conn_settle(struct http_conn *c, bool progress);
+
+// ---- output.c ----
+void http_conn_flush(struct http_conn *c);
+void http_output_drop(struct http_conn *c);
+
+// ---- reply.c ----
+size_t http_reply_head(struct http_req *req, bool close,
+                       char *out); // at most HEAD_RESERVE + extra
+void http_reply_status(struct http_req *req, int status, const char *text);
+void http_reply_preflight(struct http_req *req);
+void http_reply_allow(struct http_req *req, unsigned verbs);
+
+// ---- req.c ----
+void http_req_split_target(struct http_req *req);
+
+#endif

@@ -1,0 +1,69 @@
+// parser.h: bytes -> one HTTP request at a time.
+//
+//      http_parser_start ──► feed ──► HEAD ──► feed ... ──► DONE
+//                              └──► BAD (msg->bad_status, bad_text)
+//
+// The grammar is llhttp's, compiled strict; this file adds the limits and refuses what llhttp
+// lets through: folded header lines, a missing or double Host, transfer codings other than
+// "chunked".  A parser is needed only while a request is coming in, so idle connections
+// own none.  llhttp.h stays inside parser.c: its HTTP_GET is not the HTTP_GET of route.h.
+#ifndef QUEEN_HTTP_PARSER_H
+#define QUEEN_HTTP_PARSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/span.h"
+
+struct http_parser;
+
+// Same order as enum http_verb; anything else is OTHER.
+enum http_msg_verb { MSG_GET, MSG_POST, MSG_PUT, MSG_DELETE, MSG_OPTIONS, MSG_HEAD, MSG_OTHER };
+
+// What the parser fills.  The caller owns it and both buffers.
+struct http_msg {
+    struct buf head; // target, then the header entries; read with the functions below
+    struct buf body;
+    uint32_t target_len;
+    enum http_msg_verb verb;
+    uint64_t content_length; // 0 when chunked
+    bool chunked;
+    bool http10;
+    bool keep_alive;
+    bool expects;   // Expect: 100-continue
+    bool drop_body; // set by the caller after HEAD: read the body, keep none of it
+
+    int bad_status; // after BAD: the HTTP status to answer with
+    const char *bad_text;
+};
+
+struct http_parser_limits {
+    size_t max_head; // bytes of request line and headers; also of a chunked body's trailer
+    size_t max_body;
+};
+
+enum http_feed {
+    HTTP_FEED_MORE, // all bytes used, the request is not complete
+    HTTP_FEED_HEAD, // the head is complete; feed again, even with no bytes left
+    HTTP_FEED_DONE, // the request is complete; bytes behind it belong to the next
+    HTTP_FEED_BAD,  // not a request we serve; the connection is of no more use
+};
+
+struct http_parser *http_parser_new(struct http_parser_limits limits);
+void http_parser_free(struct http_parser *p);
+
+// Begins a request.  msg is borrowed until DONE, BAD or the next start; its buffers must be
+// empty.
+void http_parser_start(struct http_parser *p, struct http_msg *msg);
+
+// Bytes may lie in place already, at the end of msg->body: they are then not copied.
+enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t len,
+                                size_t *used);
+
+span http_msg_target(const struct http_msg *msg);
+// Walks the headers: *at starts at 0; false after the last.
+bool http_msg_next_header(const struct http_msg *msg, size_t *at, span *name, span *value);
+
+#endif

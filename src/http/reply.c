@@ -1,0 +1,254 @@
+// reply.c: answers: heads from prebuilt pieces, bodies by reference.
+#include "http/req.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "http/http_int.h"
+#include "json/write.h"
+
+#define JSON "Content-Type: application/json\r\n"
+#define CORS                                                            \
+    "Access-Control-Allow-Origin: *\r\n"                                \
+    "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n" \
+    "Access-Control-Allow-Headers: Content-Type, Authorization\r\n"
+
+static void finish(struct http_req *req, int status);
+
+static span status_line(int status)
+{
+    switch (status) {
+#define LINE(code, text) \
+    case code:           \
+        return SPAN("HTTP/1.1 " #code " " text "\r\n");
+        LINE(200, "OK")
+        LINE(201, "Created")
+        LINE(202, "Accepted")
+        LINE(204, "No Content")
+        LINE(304, "Not Modified")
+        LINE(400, "Bad Request")
+        LINE(401, "Unauthorized")
+        LINE(403, "Forbidden")
+        LINE(404, "Not Found")
+        LINE(405, "Method Not Allowed")
+        LINE(408, "Request Timeout")
+        LINE(409, "Conflict")
+        LINE(413, "Content Too Large")
+        LINE(414, "URI Too Long")
+        LINE(422, "Unprocessable Content")
+        LINE(429, "Too Many Requests")
+        LINE(431, "Request Header Fields Too Large")
+        LINE(500, "Internal Server Error")
+        LINE(501, "Not Implemented")
+        LINE(502, "Bad Gateway")
+        LINE(503, "Service Unavailable")
+        LINE(504, "Gateway Timeout")
+        LINE(505, "HTTP Version Not Supported")
+#undef LINE
+    default:
+        return SPAN_NONE;
+    }
+}
+
+static char *put(char *out, span s)
+{
+    if (s.len > 0)
+        memcpy(out, s.ptr, s.len);
+    return out + s.len;
+}
+
+static char *put_number(char *out, size_t v)
+{
+    char digits[20];
+    unsigned n = 0;
+
+    do
+        digits[n++] = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    while (n > 0)
+        *out++ = digits[--n];
+    return out;
+}
+
+size_t http_reply_head(struct http_req *req, bool close, char *out)
+{
+    const struct http_server *s = req->server;
+    span line = status_line(req->status);
+    char *at = out;
+
+    if (line.len > 0)
+        at = put(at, line);
+    else
+        at += snprintf(at, 64, "HTTP/1.1 %03d Status\r\n", req->status);
+    if (req->is_json)
+        at = put(at, SPAN(JSON CORS));
+    else
+        at = put(at, SPAN(CORS));
+    at = put(at, (span){s->date, s->date_len});
+    if (req->status != 204 && req->status != 304) {
+        at = put(at, SPAN("Content-Length: "));
+        at = put_number(at, req->answer.len);
+        at = put(at, SPAN("\r\n"));
+    }
+    if (close)
+        at = put(at, SPAN("Connection: close\r\n"));
+    else if (req->msg.http10)
+        at = put(at, SPAN("Connection: keep-alive\r\n"));
+    at = put(at, buf_span(&req->extra));
+    at = put(at, SPAN("\r\n"));
+    return (size_t)(at - out);
+}
+
+void http_reply_json(struct http_req *req, int status, struct buf *body)
+{
+    if (body->failed) { // half a document is worse than none
+        buf_free(body);
+        http_reply_err(req, QE_NO_MEMORY);
+        return;
+    }
+    assert(req->state == REQ_PENDING);
+    req->answer = *body;
+    *body = (struct buf){.max = body->max};
+    req->is_json = true;
+    finish(req, status);
+}
+
+void http_reply_json_span(struct http_req *req, int status, span body)
+{
+    struct buf copy = {0};
+
+    buf_put(&copy, body);
+    http_reply_json(req, status, &copy);
+}
+
+void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body)
+{
+    if (body->failed) {
+        buf_free(body);
+        http_reply_err(req, QE_NO_MEMORY);
+        return;
+    }
+    assert(req->state == REQ_PENDING);
+    http_reply_header(req, SPAN("Content-Type"), content_type);
+    req->answer = *body;
+    *body = (struct buf){.max = body->max};
+    finish(req, status);
+}
+
+void http_reply_empty(struct http_req *req, int status)
+{
+    assert(req->state == REQ_PENDING);
+    finish(req, status);
+}
+
+void http_reply_err(struct http_req *req, int code)
+{
+    http_reply_status(req, err_http_status(code), err_text(code));
+}
+
+void http_reply_fault(struct http_req *req, const struct fault *f)
+{
+    http_reply_status(req, err_http_status(f->code), f->text[0] ? f->text : err_text(f->code));
+}
+
+void http_reply_errf(struct http_req *req, int code, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    http_reply_status(req, err_http_status(code), text);
+}
+
+void http_reply_status(struct http_req *req, int status, const char *text)
+{
+    struct buf body = {0};
+
+    if (status == 429 || status == 503)
+        http_reply_header(req, SPAN("Retry-After"), SPAN("1"));
+    buf_put_lit(&body, "{\"error\":");
+    js_put_text(&body, span_of(text));
+    buf_putc(&body, '}');
+    if (body.failed) // not even these few bytes
+        buf_free(&body);
+    http_reply_json(req, status, &body);
+}
+
+void http_reply_preflight(struct http_req *req)
+{
+    http_reply_header(req, SPAN("Access-Control-Max-Age"), SPAN("86400"));
+    http_reply_empty(req, 204);
+}
+
+void http_reply_allow(struct http_req *req, unsigned verbs)
+{
+    static const char *const names[] = {"GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"};
+    struct buf list = {0};
+
+    verbs |= 1U << HTTP_OPTIONS;
+    for (unsigned v = 0; v < countof(names); v++) {
+        if (!(verbs & 1U << v))
+            continue;
+        if (list.len > 0)
+            buf_put_lit(&list, ", ");
+        buf_put(&list, span_of(names[v]));
+    }
+    http_reply_header(req, SPAN("Allow"), buf_span(&list));
+    buf_free(&list);
+    http_reply_err(req, QE_METHOD);
+}
+
+static void put_clean(struct buf *out, span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        buf_putc(out,
+                 (unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 127 ? ' ' : text.ptr[i]);
+}
+
+void http_reply_header(struct http_req *req, span name, span value)
+{
+    assert(req->state == REQ_PENDING);
+    size_t len = req->extra.len;
+
+    req->extra.max = HTTP_EXTRA_BYTES;
+    put_clean(&req->extra, name);
+    buf_put_lit(&req->extra, ": ");
+    put_clean(&req->extra, value);
+    buf_put_lit(&req->extra, "\r\n");
+    if (req->extra.failed) { // whole lines or none
+        log_error("http.reply_header", "name=" SPAN_FMT " error=\"too large\"", SPAN_ARG(name));
+        req->extra.len = len;
+        req->extra.failed = false;
+    }
+}
+
+// Every answer ends here.  The request lives on until the end of the turn at least.
+static void finish(struct http_req *req, int status)
+{
+    struct http_server *s = req->server;
+    struct http_conn *c = req->conn;
+
+    assert(req->state == REQ_PENDING);
+    req->state = REQ_ANSWERED;
+    req->status = status;
+    req->gone = NULL;
+    s->n_pending--;
+    if (status == 204 || status == 304)
+        buf_free(&req->answer);
+    if (!c) {
+        if (!req->late)
+            http_server_discard(s, req);
+        return;
+    }
+    if (s->conf.observe)
+        s->conf.observe(s->conf.app, req->route, status, clock_mono_us() - req->started_us);
+    c->out_bytes += req->answer.len;
+    if (req == STAILQ_FIRST(&c->queue))
+        http_conn_touch(c);
+}

@@ -1,0 +1,129 @@
+// req.c: what a handler may ask of its request.
+#include "http/req.h"
+
+#include <assert.h>
+
+#include "base/str.h"
+#include "http/http_int.h"
+
+struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
+uv_loop_t *http_req_loop(struct http_req *req) { return req->server->loop; }
+void *http_req_app(struct http_req *req) { return req->server->conf.app; }
+enum http_verb http_req_verb(const struct http_req *req)
+{
+    return (enum http_verb)req->msg.verb;
+}
+const struct http_route *http_req_route(const struct http_req *req) { return req->route; }
+span http_req_path(const struct http_req *req) { return req->path; }
+span http_req_body(const struct http_req *req) { return buf_span(&req->msg.body); }
+uint64_t http_req_started_us(const struct http_req *req) { return req->started_us; }
+bool http_req_is_gone(const struct http_req *req) { return req->conn == NULL; }
+
+// "/path?query", or the absolute form that proxies send; "*" stays what it is.
+void http_req_split_target(struct http_req *req)
+{
+    span target = http_msg_target(&req->msg);
+    static const span schemes[] = {{"http://", 7}, {"https://", 8}};
+
+    for (unsigned i = 0; i < countof(schemes); i++) {
+        if (target.len > 0 && target.ptr[0] != '/' && str_starts(target, schemes[i])) {
+            const char *host = target.ptr + schemes[i].len, *end = target.ptr + target.len;
+            const char *slash = memchr(host, '/', (size_t)(end - host));
+            target = slash ? (span){slash, (size_t)(end - slash)} : SPAN("/");
+            break;
+        }
+    }
+    const char *hash = target.len ? memchr(target.ptr, '#', target.len) : NULL;
+    if (hash)
+        target.len = (size_t)(hash - target.ptr);
+    const char *mark = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    req->path = target;
+    req->query = SPAN_NONE;
+    if (mark) {
+        req->path.len = (size_t)(mark - target.ptr);
+        req->query = (span){mark + 1, target.len - req->path.len - 1};
+    }
+}
+
+span http_req_header(const struct http_req *req, span name)
+{
+    span key, value;
+
+    for (size_t at = 0; http_msg_next_header(&req->msg, &at, &key, &value);)
+        if (str_eq_nocase(key, name))
+            return value;
+    return SPAN_NONE;
+}
+
+// Decoded text into the arena; false on a malformed escape.
+static bool decode(struct http_req *req, span raw, bool plus_is_space, span *value)
+{
+    struct buf text = {0};
+
+    if (raw.len == 0 ||
+        (!memchr(raw.ptr, '%', raw.len) && !(plus_is_space && memchr(raw.ptr, '+', raw.len)))) {
+        *value = raw;
+        return true;
+    }
+    bool ok = str_percent_decode(raw, plus_is_space, &text) && !text.failed;
+    if (ok)
+        *value = arena_copy(&req->arena, buf_span(&text));
+    buf_free(&text);
+    return ok;
+}
+
+bool http_req_param(struct http_req *req, unsigned i, span *value)
+{
+    assert(i < HTTP_MAX_PARAMS);
+    return decode(req, req->params[i], false, value) && str_is_utf8(*value);
+}
+
+span http_req_query(struct http_req *req, span name)
+{
+    span rest = req->query, pair;
+
+    while (str_split(&rest, '&', &pair)) {
+        const char *sign = pair.len ? memchr(pair.ptr, '=', pair.len) : NULL;
+        span key = {pair.ptr, sign ? (size_t)(sign - pair.ptr) : pair.len};
+        span raw = sign ? (span){sign + 1, pair.len - key.len - 1} : SPAN_NONE;
+        span plain = key;
+        if (!decode(req, key, true, &plain))
+            plain = key;
+        if (!span_eq(plain, name))
+            continue;
+        span value = raw;
+        if (!decode(req, raw, true, &value))
+            value = raw;
+        return value.len > 0 ? value : SPAN_NONE;
+    }
+    return SPAN_NONE;
+}
+
+int64_t http_req_query_int(struct http_req *req, span name, int64_t fallback)
+{
+    int64_t v;
+
+    return str_leading_i64(http_req_query(req, name), &v) ? v : fallback;
+}
+
+bool http_req_query_bool(struct http_req *req, span name, bool fallback)
+{
+    span text = http_req_query(req, name);
+
+    if (text.len == 0)
+        return fallback;
+    return span_eq(text, SPAN("true")) || span_eq(text, SPAN("1"));
+}
+
+void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx),
+                      void *ctx)
+{
+    assert(req->state == REQ_PENDING);
+    req->gone = gone;
+    req->gone_ctx = ctx;
+    if (!req->conn && !req->late) {
+        req->late = true;
+        STAILQ_INSERT_TAIL(&req->server->late, req, link);
+        http_server_wake(req->server);
+    }
+}
