@@ -1,0 +1,223 @@
+// Reading the process table.
+#include "cli/bench_proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/attrs.h"
+#include "base/mem.h"
+
+struct proc {
+    int64_t pid, parent;
+    uint64_t ticks; // its own and those of children that exited
+    uint64_t rss_pages;
+    bool is_postgres;
+};
+
+struct table {
+    struct proc *rows;
+    size_t n, cap;
+};
+
+static bool read_file(const char *path, char *text, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, room - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+static bool read_proc(int64_t pid, struct proc *p)
+{
+    char path[64], text[1024];
+    uint64_t user, sys, child_user, child_sys;
+
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
+    if (!read_file(path, text, sizeof text))
+        return false;
+    // "pid (name) state ...": the name may hold blanks and parentheses.
+    char *open = strchr(text, '('), *end = strrchr(text, ')');
+    if (!open || !end || end[1] == '\0')
+        return false;
+    *p = (struct proc){.pid = pid,
+                       .is_postgres = end - open == 9 && memcmp(open + 1, "postgres", 8) == 0};
+    if (sscanf(end + 2,
+               "%*c %" SCNd64 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+               " %" SCNu64 " %" SCNu64 " %*d %*d %*d %*d %*u %*u %" SCNu64,
+               &p->parent, &user, &sys, &child_user, &child_sys, &p->rss_pages) != 6)
+        return false;
+    p->ticks = user + sys + child_user + child_sys;
+    return true;
+}
+
+static struct table read_table(void)
+{
+    struct table t = {0};
+    struct dirent *entry;
+    DIR *dir = opendir("/proc");
+
+    while (dir && (entry = readdir(dir))) {
+        struct proc p;
+        int64_t pid = strtoll(entry->d_name, NULL, 10);
+        if (pid <= 0 || !read_proc(pid, &p))
+            continue;
+        if (t.n == t.cap) {
+            t.cap = t.cap > 0 ? t.cap * 2 : 256;
+            t.rows = mem_realloc(t.rows, t.cap * sizeof *t.rows);
+        }
+        t.rows[t.n++] = p;
+    }
+    if (dir)
+        closedir(dir);
+    return t;
+}
+
+static const struct proc *find(const struct table *t, int64_t pid)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->rows[i].pid == pid)
+            return &t->rows[i];
+    return NULL;
+}
+
+// The inode of a listening socket on that port, as /proc/net/tcp and tcp6 show it; 0: none.
+static uint64_t find_socket(unsigned port)
+{
+    static const char *const files[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+    uint64_t inode = 0;
+    char line[512];
+
+    for (size_t i = 0; i < countof(files) && inode == 0; i++) {
+        FILE *f = fopen(files[i], "re");
+        while (f && fgets(line, sizeof line, f)) {
+            unsigned local, state;
+            uint64_t found;
+            if (sscanf(
+                    line,
+                    " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %" SCNu64,
+                    &local, &state, &found) == 3 &&
+                local == port && state == 0x0a)
+                inode = found;
+        }
+        if (f)
+            fclose(f);
+    }
+    return inode;
+}
+
+static bool holds_socket(int64_t pid, uint64_t inode)
+{
+    char path[64], want[64], target[64];
+    struct dirent *entry;
+    bool found = false;
+
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/fd", pid);
+    snprintf(want, sizeof want, "socket:[%" PRIu64 "]", inode);
+    DIR *dir = opendir(path);
+    while (dir && !found && (entry = readdir(dir))) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        found = strcmp(target, want) == 0;
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static bool is_below(const struct table *t, const struct proc *p, int64_t root)
+{
+    for (int depth = 0; p && depth < 64; depth++, p = find(t, p->parent))
+        if (p->pid == root)
+            return true;
+    return false;
+}
+
+static void find_postmaster(const struct table *t, struct proc_target *target)
+{
+    int64_t only = 0;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const struct proc *p = &t->rows[i], *parent = find(t, p->parent);
+        if (!p->is_postgres || (parent && parent->is_postgres))
+            continue;
+        only = p->pid;
+        n++;
+        if (target->broker != 0 && is_below(t, p, target->broker)) {
+            target->pg = p->pid;
+            return;
+        }
+    }
+    if (n == 1)
+        target->pg = only;
+}
+
+void proc_find(struct proc_target *t, unsigned port)
+{
+    struct table all = read_table();
+    uint64_t inode = t->broker == 0 ? find_socket(port) : 0;
+
+    // A child that inherited the socket holds it too: the topmost holder is the server.
+    for (size_t i = 0; inode != 0 && i < all.n; i++) {
+        const struct proc *p = &all.rows[i];
+        if (holds_socket(p->pid, inode) && (t->broker == 0 || !is_below(&all, p, t->broker)))
+            t->broker = p->pid;
+    }
+    if (t->pg == 0)
+        find_postmaster(&all, t);
+    free(all.rows);
+}
+
+// Busy ticks of all cores: user, nice, system, irq, softirq.
+static uint64_t machine_ticks(void)
+{
+    char text[512];
+    uint64_t v[7];
+
+    if (!read_file("/proc/stat", text, sizeof text) ||
+        sscanf(text,
+               "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %" SCNu64,
+               &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]) != 7)
+        return 0;
+    return v[0] + v[1] + v[2] + v[5] + v[6];
+}
+
+struct proc_usage proc_read(const struct proc_target *t)
+{
+    struct table all = read_table();
+    struct proc_usage u = {0};
+    struct rusage self;
+    uint64_t broker = 0, pg = 0, pages = 0;
+
+    for (size_t i = 0; i < all.n; i++) {
+        const struct proc *p = &all.rows[i];
+        if (t->pg != 0 && is_below(&all, p, t->pg)) {
+            pg += p->ticks;
+        } else if (t->broker != 0 && is_below(&all, p, t->broker)) {
+            broker += p->ticks;
+            pages += p->rss_pages;
+        }
+    }
+    free(all.rows);
+
+    double hz = (double)sysconf(_SC_CLK_TCK);
+    u.broker_s = (double)broker / hz;
+    u.pg_s = (double)pg / hz;
+    u.machine_s = (double)machine_ticks() / hz;
+    u.broker_rss_kb = pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+    getrusage(RUSAGE_SELF, &self);
+    u.self_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+               (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6;
+    return u;
+}

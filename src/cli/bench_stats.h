@@ -1,0 +1,36 @@
+// bench_stats.h: what one generator thread counted.
+//
+// The thread is the only writer; the progress line reads counters meanwhile, histograms
+// are read after the thread has ended.
+#ifndef QUEEN_CLI_BENCH_STATS_H
+#define QUEEN_CLI_BENCH_STATS_H
+
+#include "base/attrs.h"
+#include "base/metric.h"
+#include "cli/bench_hist.h"
+
+enum bench_op { BENCH_OP_PUSH, BENCH_OP_POP, BENCH_OP_ACK, BENCH_OP_CONFIGURE, BENCH_N_OPS };
+
+struct bench_stats {
+    struct counter messages[BENCH_N_OPS], requests[BENCH_N_OPS]; // whole run
+    struct counter window_messages[BENCH_N_OPS];                 // measured time only
+    struct counter window_requests[BENCH_N_OPS];
+    struct counter empty_pops;
+    struct counter http_errors;  // answers that are not 2xx, or not readable
+    struct counter conn_errors;  // connections refused or lost with a request under way
+    struct counter not_accepted; // messages that a push did not take
+    struct counter buffered;     // taken, but not yet into the database
+    struct counter ack_refused;  // messages
+    struct counter foreign;      // popped, but not sent by this run
+
+    struct bench_hist latency[BENCH_N_OPS]; // measured time; pops that brought something
+    struct bench_hist e2e;                  // due -> received
+    char first_error[200];
+};
+
+void bench_stats_merge(struct bench_stats *into, const struct bench_stats *from);
+uint64_t bench_stats_errors(const struct bench_stats *s);
+// Keeps the first one only: the rest is usually the same again.
+void bench_stats_note(struct bench_stats *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif
