@@ -1,0 +1,281 @@
+// broker.h: the domain: queues, consumer groups, leases.  No HTTP in here.
+//
+//      op ──► home broker ──► micro-batch ──► PostgreSQL ──► op->done
+//                 ▲                                │
+//                 └── parked (long poll) ◄─ empty ─┘
+//
+// There is one broker per loop; all brokers of a process form a house.  Every queue has a home:
+// the broker that alone keeps the queue's lanes, groups, ready lists and parked pops, so that
+// batches of two workers never meet in the same lane and nothing here needs a lock.  An operation may be
+// given to any broker: it travels to its home and back by itself (net/mailbox), and `done` is always
+// called on the thread it was given on.
+//
+// Contract of all operations: they live in the caller's memory, with everything they point to, until
+// `done`, which is called exactly once and never from inside the starting function.  Fields
+// below the line "out" are written by the broker, the rest by the caller.  Spans are borrowed until done.
+// status is 0 or a code of err.h; `why` carries a sentence for people then.
+#ifndef QUEEN_BROKER_BROKER_H
+#define QUEEN_BROKER_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metric.h"
+#include "base/span.h"
+#include "net/mailbox.h"
+#include "pg/pool.h"
+
+struct broker;
+struct house;
+
+// What every operation starts with; the broker's own.
+struct op {
+    struct broker *origin; // where it was given
+    struct mailbox_item mail;
+    STAILQ_ENTRY(op) link; // one queue of its home at a time
+    uint64_t since_us;     // monotonic, when it was given
+    uint8_t kind;
+    uint8_t tries;
+    bool alone;   // shares no batch: one of its neighbours was bad, or it must be whole
+    bool whole;   // all or nothing (queues with a maxSize)
+    bool unknown; // an earlier try may have been stored
+    int status;
+    struct fault why;
+};
+
+// ---- push ----
+
+enum push_status { PUSH_PENDING, PUSH_QUEUED, PUSH_DUPLICATE };
+
+struct lane;
+struct push_item {
+    span queue, partition; // partition "" is taken for "Default" by the caller
+    span txid;             // SPAN_NONE: none given; the key below is the id
+    span payload;          // valid JSON text
+    span producer;         // SPAN_NONE: none
+    uint8_t trace[16];
+    bool has_trace;
+    uint8_t key[16]; // key_of_text(txid), or a fresh UUIDv7 when no txid was given
+    bool txid_is_key; // txid is the text of key (or was not given)
+    // out
+    enum push_status status;
+    uint8_t message_id[16];   // of this message, or of the one that was there first
+    uint8_t partition_id[16]; // set when queued
+    // the broker's own
+    struct lane *lane;
+    struct push_item *next, *same; // next in the lane's batch; earlier item with the same key
+    struct push_op *op;
+};
+
+struct push_op {
+    struct op op;
+    struct push_item *items;
+    unsigned n_items;
+    void (*done)(struct push_op *op, int status);
+    // the broker's own
+    unsigned n_pending;
+};
+void broker_push(struct broker *b, struct push_op *op);
+
+// ---- pop ----
+
+// A run of messages inside one segment: `n` of them, starting with number `from` (0-based).
+struct pop_slice {
+    span keys, body;
+    int64_t created_us;
+    unsigned from, n;
+};
+struct pop_claim { // messages of one lane
+    span queue, partition;
+    const uint8_t *partition_id;
+    int64_t lane;
+    int retries;
+    unsigned n_slices, n_messages;
+    const struct pop_slice *slices;
+};
+struct pop_result {
+    unsigned n_claims, n_messages;
+    const struct pop_claim *claims;
+    const uint8_t *lease; // 16 bytes; NULL: acknowledged already (autoAck)
+};
+
+struct group;
+struct pop_op {
+    struct op op;
+    span queue;            // SPAN_NONE: any queue of (namespace_, task)
+    span partition;        // SPAN_NONE: any
+    span namespace_, task; // SPAN_NONE: any
+    span group;            // "__QUEUE_MODE__" for none
+    span sub_mode, sub_from;
+    uint32_t batch, partitions; // both >= 1
+    uint32_t timeout_ms;        // for wait
+    bool wait, auto_ack;
+    // Called on the home's thread, with messages, before done: write the answer into out.  Must touch
+    // nothing but *op; result is borrowed until the return.
+    void (*render)(struct pop_op *op, const struct pop_result *result);
+    // out: n_messages is 0 when there was nothing (status 0 too).
+    void (*done)(struct pop_op *op, int status);
+    struct buf out;
+    unsigned n_messages;
+    // the broker's own
+    TAILQ_ENTRY(pop_op) seat; // of the group: waiting for its turn, or parked
+    struct group *at;
+    uint64_t deadline_us;
+    unsigned heap_at;
+    uint8_t lease[16];
+    unsigned n_targets, n_got;
+    uint8_t state;
+    bool looked;    // the feed was asked after it came
+    bool cancelled, cancel_sent, cancel_back, finished;
+    struct mailbox_item cancel_mail;
+};
+void broker_pop(struct broker *b, struct pop_op *op);
+// The client has gone: done comes soon, with UV_ECANCELED, unless it is on its way already.  What was
+// leased for it is given back.  At most once, on the thread of broker_pop().
+void broker_pop_cancel(struct broker *b, struct pop_op *op);
+// The answer of a finished pop could not be written: give its lease back.
+void broker_give_back(struct broker *b, const uint8_t lease[16]);
+
+// ---- ack ----
+
+enum ack_status { ACK_COMPLETED, ACK_FAILED, ACK_DLQ, ACK_RETRY, ACK_UNKNOWN };
+enum ack_why { ACK_OK, ACK_NOT_FOUND, ACK_BAD_LEASE, ACK_BAD_STATUS };
+
+struct ack_entry {
+    span txid;
+    uint8_t partition_id[16];
+    bool bad_partition; // partitionId was no UUID: answered "not found" without asking
+    enum ack_status status;
+    span lease; // SPAN_NONE: none given
+    span error; // SPAN_NONE: none
+    // out
+    enum ack_why why;
+    int8_t released; // 1, 0, or -1: the group has no state for the partition
+    bool dead;
+    span queue, partition; // names, in the op's arena; SPAN_NONE: no such partition
+    // the broker's own
+    uint8_t key[16];
+    unsigned group_no, group_pos;
+};
+
+struct ack_op {
+    struct op op;
+    struct ack_entry *entries;
+    unsigned n_entries;
+    span group;
+    struct arena *arena; // for the names; used on the home's thread until done
+    void (*done)(struct ack_op *op, int status);
+    // the broker's own
+    unsigned n_groups;
+    unsigned first_group; // of this op in its batch
+};
+void broker_ack(struct broker *b, struct ack_op *op);
+
+// ---- transaction: pushes and acks, all or nothing ----
+
+enum { TX_PUSH, TX_ACK };
+struct tx_step { // in request order: which item or entry comes when
+    uint8_t kind;
+    unsigned index; // into items or entries
+};
+struct tx_op {
+    struct op op;
+    struct push_item *items;
+    unsigned n_items;
+    struct ack_entry *entries; // each with its own group:
+    span *entry_groups;
+    unsigned n_entries;
+    span *required; // requiredLeases
+    unsigned n_required;
+    struct arena *arena;
+    void (*done)(struct tx_op *op, int status); // status 0 also when it did not commit
+    // out
+    bool committed;
+    int failed_item, failed_entry; // index of the one at fault, or -1
+    span error;                    // in the arena; when not committed
+    // the broker's own
+    struct pg_call call;
+    struct pg_params params;
+};
+void broker_transaction(struct broker *b, struct tx_op *op);
+
+// ---- lease ----
+
+struct renew_op {
+    struct op op;
+    span lease;
+    int32_t seconds;
+    void (*done)(struct renew_op *op, int status);
+    // out
+    int why; // 0 renewed, 1 not found, 2 expired
+    int64_t expires_us;
+};
+void broker_renew(struct broker *b, struct renew_op *op);
+
+// ---- custom: any statement, one per connection ----
+
+struct custom_op {
+    struct op op;
+    const struct pg_statement *statement;
+    struct pg_params params; // the caller frees it
+    void (*done)(struct custom_op *op, int status, const struct pg_reply *reply);
+    struct pg_call call; // the broker's own
+};
+void broker_custom(struct broker *b, struct custom_op *op);
+
+// Something about a queue was changed (configure, delete): forget what was learnt about it.
+void broker_queue_changed(struct broker *b, span queue);
+
+// ---- life ----
+
+struct batch_conf {
+    unsigned max_requests; // per batch
+    unsigned max_items;    // messages per batch
+    unsigned preferred;    // leaves without waiting for company
+    unsigned hold_ms;      // ceiling of waiting for company
+    unsigned max_flights;  // ceiling of batches in flight
+};
+struct limit_conf { // how many batches may be in flight: adaptive between min and max
+    bool fixed;
+    unsigned min, max, alpha, beta, window_samples, min_window_s, update_ms;
+};
+struct broker_conf {
+    struct pg_pool_conf pg;
+    struct batch_conf push, pop, ack, renew, tx, custom;
+    struct limit_conf limit;
+    unsigned max_pending; // operations not parked, per broker; QE_BUSY above
+    unsigned poll_initial_ms, poll_threshold, poll_max_ms;
+    double poll_multiplier;
+    unsigned expire_ms, expire_limit; // sweep of over-age messages
+};
+
+enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_KINDS };
+struct broker_stats { // one writer, any reader
+    struct histogram latency_us[OP_KINDS]; // given to done, parked time of pops excluded
+    struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];
+    struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
+    struct counter duplicates, pops_empty, acks_ok, acks_failed, dead_letters, expired, refused, retried;
+    _Atomic uint64_t parked, pending, lanes, consumers, queues;
+};
+
+// n brokers that will share the queues among them; call broker_open n times before any loop runs.
+struct house *house_new(unsigned n);
+void house_free(struct house *h); // after all brokers are closed
+struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
+                           const struct broker_conf *conf);
+const struct broker_stats *broker_stats(const struct broker *b);
+const struct pg_pool_stats *broker_pg_stats(const struct broker *b);
+bool broker_is_up(const struct broker *b); // the database answers; any thread
+unsigned house_size(const struct house *h);
+struct broker *house_broker(const struct house *h, unsigned i);
+// Parked pops are answered empty; later waits do not park.  Work under way goes on.
+void broker_drain(struct broker *b);
+// After drain, with no operation left.  Frees b, then calls closed.
+void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx);
+
+#endif
