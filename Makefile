@@ -1,0 +1,84 @@
+# Meson builds; this file only remembers the commands.  `make help` lists them.
+B       := build
+MESON   := meson
+PYTHON  := /usr/bin/python3
+PREFIX  ?= /usr/local
+DESTDIR ?=
+FUZZ    ?= all
+TIME    ?= 60
+WERROR  := $(if $(CI),-Dwerror=true)
+C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'include/*.h')
+
+.PHONY: all release debug asan tsan deps run test unit e2e check bench format format-check layers \
+	tidy fuzz docs docs-check install clean help
+.DEFAULT_GOAL := all
+
+all: release         ## hardened release build; the program is build/queen
+release: $(B)/release/build.ninja
+	ninja -C $(B)/release
+	@install -m 755 $(B)/release/src/cli/queen $(B)/queen
+
+debug asan tsan: %: $(B)/%/build.ninja  ## the same without optimisation, or with sanitizers, in build/<name>
+	ninja -C $(B)/$*
+
+$(B)/release/build.ninja: ; $(MESON) setup $(B)/release --buildtype=debugoptimized -Dhardened=true -Db_lto=true -Db_pie=true --prefix=$(PREFIX) $(WERROR)
+$(B)/debug/build.ninja:   ; $(MESON) setup $(B)/debug $(WERROR)
+$(B)/asan/build.ninja:    ; $(MESON) setup $(B)/asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false $(WERROR)
+$(B)/tsan/build.ninja:    ; $(MESON) setup $(B)/tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false $(WERROR)
+
+deps:                ## install missing Debian packages for building
+	tools/deps.sh build
+
+run: deps            ## build and start the broker; settings come from the environment
+	$(MAKE) release
+	$(B)/queen serve
+
+test:                ## unit and end-to-end tests, after installing what they need
+	tools/deps.sh test
+	$(MAKE) release
+	$(MAKE) unit e2e
+
+unit:                ## unit tests of the release build
+	$(MESON) test -C $(B)/release --suite unit --print-errorlogs
+
+e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN
+	@if ls tests/e2e/test_*.py >/dev/null 2>&1; then $(PYTHON) -m pytest -q tests/e2e; fi
+
+check:               ## everything that must hold before a push
+	tools/deps.sh check
+	$(MAKE) format-check layers release docs-check unit
+	$(MAKE) debug asan tsan
+	tools/tidy.sh $(B)/debug changed
+	UBSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/asan --suite unit --print-errorlogs -t 3
+	TSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/tsan --suite unit --print-errorlogs -t 3
+	tools/fuzz.sh all 20
+	QUEEN_BIN=$(CURDIR)/$(B)/asan/src/cli/queen QUEEN_TIME_FACTOR=5 QUEEN_START_TIMEOUT=90 \
+	    $(PYTHON) -m pytest -q tests/e2e -m 'not slow'
+
+bench: release       ## the benchmarks; see bench/
+	bench/run.sh
+
+format:              ## rewrite all C files with clang-format
+	clang-format -i $(C_FILES)
+format-check:
+	clang-format --dry-run -Werror $(C_FILES)
+layers:
+	tools/check_layers.py
+tidy: debug          ## clang-tidy over all of src/
+	tools/tidy.sh $(B)/debug all
+fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60
+	tools/fuzz.sh $(FUZZ) $(TIME)
+
+docs: release        ## write docs/configuration.md from the table of settings
+	$(B)/queen serve --print-markdown > docs/configuration.md
+docs-check:
+	$(B)/queen serve --print-markdown | diff -u docs/configuration.md -
+
+install: release     ## into $(DESTDIR)$(PREFIX)
+	DESTDIR=$(DESTDIR) $(MESON) install -C $(B)/release --no-rebuild
+
+clean:               ## forget all builds
+	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/queen
+
+help:
+	@sed -n 's/^\([a-z0-9 -]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

@@ -1,0 +1,87 @@
+#!/bin/bash
+# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|test|check
+#
+# When nothing is missing it does nothing: no network, no root.  A word with bars is a
+# choice: any of its packages will do, and the first one that the archive has is installed.
+set -euo pipefail
+
+build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev
+       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3"
+# The broker starts its own PostgreSQL unless told of another, so running it needs the server.
+run="postgresql-15|postgresql-16|postgresql-17|postgresql"
+test="libcmocka-dev python3-pytest python3-httpx python3-psycopg2"
+check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev"
+
+case "${1:-}" in
+build) wanted="$build $run" ;;
+test) wanted="$build $run $test" ;;
+check) wanted="$build $run $test $check" ;;
+*)
+    echo "usage: tools/deps.sh build|test|check" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "deps.sh: not a Debian system; please install what $0 lists by hand" >&2
+    exit 0
+fi
+
+is_installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing=()
+for choice in $wanted; do
+    found=no
+    for package in ${choice//|/ }; do
+        if is_installed "$package"; then
+            found=yes
+            break
+        fi
+    done
+    [ $found = yes ] || missing+=("$choice")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+echo "deps.sh: missing: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "deps.sh: need root or sudo to install them" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+apt_get() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@"
+}
+apt_get update
+
+packages=()
+for choice in "${missing[@]}"; do
+    chosen=""
+    for package in ${choice//|/ }; do
+        if [ -n "$(apt-cache madison "$package" 2>/dev/null)" ]; then
+            chosen=$package
+            break
+        fi
+    done
+    if [ -z "$chosen" ]; then
+        echo "deps.sh: the archive has none of $choice" >&2
+        exit 1
+    fi
+    packages+=("$chosen")
+done
+
+# Debian makes and starts a cluster when a server package is first configured; nobody asked
+# for one here.  The drop-in is there only while we install.
+dropin=/etc/postgresql-common/createcluster.d/queen-deps.conf
+if [[ " ${packages[*]} " == *" postgresql"* ]]; then
+    apt_get install --no-install-recommends postgresql-common
+    "${as_root[@]}" mkdir -p "$(dirname $dropin)"
+    trap '"${as_root[@]}" rm -f $dropin' EXIT
+    echo 'create_main_cluster = false' | "${as_root[@]}" tee $dropin >/dev/null
+fi
+apt_get install --no-install-recommends "${packages[@]}"
