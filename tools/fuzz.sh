@@ -1,8 +1,8 @@
 #!/bin/bash
 # fuzz.sh: builds and runs libFuzzer programs.   tools/fuzz.sh NAME|all [SECONDS]
 #
-# A fuzzer is tests/fuzz/fuzz_NAME.c; its line "// build: ..." names the sources and libraries it
-# needs besides itself.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run
+# A fuzzer is tests/fuzz/fuzz_NAME.c; its lines "// build: ..." name the sources and libraries
+# it needs besides itself.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run
 # finds goes to build/fuzz; a crash becomes a seed and a unit test by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
