@@ -1,0 +1,203 @@
+"""Health, metrics, CORS and the shape of errors: http-api sections 1.9, 2 and 19."""
+import re
+
+import pytest
+
+from harness import Client, wait_until
+
+CORS = {"access-control-allow-origin": "*", "access-control-allow-methods": "GET, POST, PUT, DELETE, OPTIONS",
+        "access-control-allow-headers": "Content-Type, Authorization"}
+SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(.*)\})? (-?[0-9.eE+-]+|\+Inf|-Inf|NaN)( \d+)?$')
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\.)*)"(?:,|$)')
+
+
+def scrape(broker):
+    """name -> [(labels, value)], and name -> type; fails on a line that Prometheus would not read."""
+    r = broker.get("/metrics/prometheus").expect(200)
+    samples, types = {}, {}
+    for line in r.text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ", 3)
+            assert name not in types, "two TYPE lines for %s" % name
+            types[name] = kind
+        elif line and not line.startswith("#"):
+            found = SAMPLE.match(line)
+            assert found, "not a sample: %r" % line
+            labels = dict(LABEL.findall(found.group(3) or ""))
+            samples.setdefault(found.group(1), []).append((labels, float(found.group(4))))
+    return samples, types
+
+
+def histograms(broker):
+    """family -> {labels without le -> [(le, cumulative)]}"""
+    samples, types = scrape(broker)
+    out = {}
+    for name, kind in types.items():
+        if kind != "histogram":
+            continue
+        series = {}
+        for labels, value in samples.get(name + "_bucket", []):
+            key = tuple(sorted((k, v) for k, v in labels.items() if k != "le"))
+            series.setdefault(key, []).append((float(labels["le"].replace("+Inf", "inf")), value))
+        out[name] = (series, {tuple(sorted(lv.items())): v for lv, v in samples.get(name + "_count", [])},
+                     {tuple(sorted(lv.items())): v for lv, v in samples.get(name + "_sum", [])})
+    return out
+
+
+def test_health_of_a_healthy_broker(broker):
+    answer = broker.get("/health").expect(200).json
+    assert answer["status"] == "healthy" and answer["database"] == "connected"
+    assert isinstance(answer["server"], str) and isinstance(answer["version"], str) and answer["version"]
+    assert type(answer["worker_id"]) is int
+    assert answer["shared_state"]["enabled"] is False
+    assert answer["queen"]["status"] == "active" and type(answer["queen"]["worker_id"]) is int
+
+
+@pytest.mark.parametrize("path", ["/live", "/ready"])
+def test_probes_answer_200(broker, path):
+    assert broker.get(path).status == 200
+
+
+def test_metrics_as_json(broker, queue):
+    broker.put(queue, [1, 2, 3])
+    answer = broker.get("/metrics").expect(200).json
+    shape = {"requests": {"total", "rate"}, "messages": {"total", "rate"},
+             "database": {"poolSize", "idleConnections", "waitingRequests"},
+             "memory": {"rss", "heapTotal", "heapUsed", "external", "arrayBuffers"}, "cpu": {"user", "system"}}
+    assert type(answer["uptime"]) is int
+    for part, keys in shape.items():
+        assert keys <= set(answer[part]), part
+        assert all(isinstance(answer[part][k], (int, float)) for k in keys)
+    assert answer["requests"]["total"] > 0 and answer["messages"]["total"] > 0
+    assert answer["memory"]["rss"] > 1000000 and answer["database"]["poolSize"] > 0
+
+
+def test_prometheus_text_is_well_formed(broker):
+    r = broker.get("/metrics/prometheus").expect(200)
+    assert r.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert r.headers["cache-control"] == "no-cache"
+    assert r.text.endswith("\n")
+    samples, types = scrape(broker)
+    for name in samples:
+        family = re.sub(r"_(bucket|count|sum)$", "", name)
+        assert name in types or family in types, "%s has no TYPE" % name
+
+
+@pytest.mark.parametrize("family", ["queen_uptime_seconds", "queen_cpu_user_microseconds_total",
+                                    "queen_cpu_system_microseconds_total", "queen_process_resident_memory_bytes",
+                                    "queen_db_pool_size", "queen_db_pool_idle", "queen_db_pool_active"])
+def test_a_family_of_the_contract_is_there(broker, family):
+    samples, types = scrape(broker)
+    assert len(samples[family]) == 1 and samples[family][0][1] >= 0
+    assert types[family] == ("counter" if family.endswith("_total") else "gauge")
+
+
+def use_everything(broker, queue):
+    broker.configure(queue)
+    broker.put(queue, list(range(4)), partition="p")
+    a, b, c = broker.take(queue, batch=3)
+    broker.extend(a["leaseId"], 60).expect(200)
+    broker.ack(a)
+    broker.ack_batch([b])
+    assert broker.transaction([{"type": "ack", "transactionId": c["transactionId"], "partitionId": c["partitionId"]}])["success"]
+
+
+def test_histograms_are_cumulative_and_consistent(broker, queue):
+    use_everything(broker, queue)
+    found = histograms(broker)
+    assert found, "no histogram at all"
+    for name, (series, counts, sums) in found.items():
+        assert series, "%s has no buckets" % name
+        for key, buckets in series.items():
+            buckets.sort()
+            values = [v for _, v in buckets]
+            assert values == sorted(values), "%s is not cumulative" % name
+            assert buckets[-1][0] == float("inf") and counts[key] == values[-1]
+            assert key in sums
+
+
+@pytest.mark.parametrize("op", ["push", "pop", "ack", "transaction", "configure", "lease|renew|extend"])
+def test_there_is_a_latency_histogram_for_each_operation(broker, queue, op):
+    """The names are ours to choose: an operation is found by a label value or in the family's name."""
+    def count():
+        total = 0
+        for name, (_, counts, _) in histograms(broker).items():
+            if re.search(r"batch|items|messages|size", name):
+                continue
+            for key, value in counts.items():
+                if re.search(op, name) or any(re.search(op, v) for _, v in key):
+                    total += value
+        return total
+    before = count()
+    use_everything(broker, queue)
+    wait_until(lambda: count() > before, 3, "the histogram of %s to count" % op)
+
+
+@pytest.mark.parametrize("op", ["push", "pop", "ack"])
+def test_there_is_a_histogram_of_batch_sizes(broker, queue, op):
+    def count():
+        return sum(value for name, (_, counts, _) in histograms(broker).items() if re.search(r"batch|items", name)
+                   for key, value in counts.items() if re.search(op, name) or any(re.search(op, v) for _, v in key))
+    before = count()
+    use_everything(broker, queue)
+    wait_until(lambda: count() > before, 3, "the batch sizes of %s to count" % op)
+
+
+# --- CORS -----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("path", ["/api/v1/push", "/api/v1/pop/queue/x", "/health", "/", "/no/such/path"])
+def test_a_preflight_is_answered_for_any_path(broker, path):
+    r = broker.request("OPTIONS", path, headers={"Origin": "http://x", "Access-Control-Request-Method": "POST"}).expect(204)
+    assert r.body == b""
+    assert {k: r.headers.get(k) for k in CORS} == CORS
+    assert r.headers["access-control-max-age"] == "86400"
+
+
+def test_every_json_answer_carries_the_cors_headers(broker, queue):
+    answers = [broker.push([{"queue": queue}]), broker.pop(queue), broker.post("/api/v1/push", b"{"), broker.get("/health"),
+               broker.post("/api/v1/configure", {"queue": queue}), broker.post("/api/v1/ack/batch", {"acknowledgments": []}),
+               broker.get("/metrics")]
+    for r in answers:
+        assert {k: r.headers.get(k) for k in CORS} == CORS, r
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("method,path", [
+    ("GET", "/api/v1/nothing"), ("POST", "/api/v1/nothing"), ("DELETE", "/api/v2/push"), ("GET", "/api/v1/pop/queue"),
+    ("POST", "/api/v1/push/"), ("POST", "/API/v1/push"), ("GET", "/api/v1/pop/queue/a/partition"),
+    ("GET", "/api/v1/pop/queue/a/partition/b/c"), ("PUT", "/nothing")])
+def test_an_unknown_path_is_404_with_an_error(broker, method, path):
+    r = broker.request(method, path, body=b"{}" if method != "GET" else None).expect(404)
+    assert r.json["error"] == "not found"
+    assert r.headers["content-type"].startswith("application/json")
+
+
+@pytest.mark.parametrize("method,path", [("GET", "/api/v1/push"), ("PUT", "/api/v1/push"), ("DELETE", "/api/v1/ack"),
+                                         ("POST", "/api/v1/pop/queue/x"), ("POST", "/health"), ("GET", "/api/v1/transaction")])
+def test_a_wrong_method_is_refused_with_an_error(broker, method, path):
+    """404 by http-api section 2, 405 by HTTP itself: both are 4xx, which no client retries."""
+    r = broker.request(method, path, body=b"{}" if method in ("PUT", "POST") else None)
+    assert r.status in (404, 405) and isinstance(r.json["error"], str)
+
+
+def test_json_answers_have_an_exact_length(broker, queue):
+    r = broker.push([{"queue": queue, "payload": "ü"}])
+    assert int(r.headers["content-length"]) == len(r.body) and "transfer-encoding" not in r.headers
+    r = broker.pop(queue)
+    assert int(r.headers["content-length"]) == len(r.body)
+    assert "ü".encode() in r.body, "not escaped"
+
+
+def test_a_connection_is_kept_for_many_requests(broker, queue):
+    client = Client(broker.host, broker.port)
+    client.get("/live")
+    first = client._local.conn.sock.getsockname()
+    for i in range(20):
+        client.put(queue, [i])
+        client.take(queue, autoAck=True)
+        client.take(queue)
+        client.post("/api/v1/push", b"{").expect(400)
+        client.get("/nothing").expect(404)
+    assert client._local.conn.sock.getsockname() == first
+    client.forget()
