@@ -39,7 +39,8 @@ static ssize_t write_iov(struct http_conn *c, struct iovec *iov, unsigned n)
     ssize_t sent;
 
     do
-        sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+        sent = n == 1 ? send(c->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
+                      : sendmsg(c->fd, &msg, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;

@@ -68,7 +68,6 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
     uv_check_start(&s->turn, on_turn);
     uv_timer_start(&s->sweep, on_sweep, sweep_every_ms(s), sweep_every_ms(s));
     uv_unref((uv_handle_t *)&s->turn);
-    uv_unref((uv_handle_t *)&s->busy);
     uv_unref((uv_handle_t *)&s->sweep);
     return s;
 }
