@@ -46,11 +46,12 @@ static void write_all(const char *bytes, size_t n);
 // The journal names its socket, so that a redirected stderr is not mistaken for it.
 static bool is_journal(void)
 {
-    const char *name = getenv("JOURNAL_STREAM");
-    unsigned long long dev, ino;
+    span name = span_of(getenv("JOURNAL_STREAM")), dev_text;
+    uint64_t dev, ino;
     struct stat st;
-    return name && sscanf(name, "%llu:%llu", &dev, &ino) == 2 &&
-           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+    return str_split(&name, ':', &dev_text) && str_parse_u64(dev_text, &dev) &&
+           str_parse_u64(name, &ino) && fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev &&
+           st.st_ino == ino;
 }
 
 void log_setup(enum log_level level, enum log_format format)

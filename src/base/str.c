@@ -38,7 +38,7 @@ bool str_parse_double(span s, double *v)
     if (s.len == 0 || s.len >= sizeof copy)
         return false;
     for (size_t i = 0; i < s.len; i++)
-        if (!memchr("0123456789+-.eE", s.ptr[i], 15))
+        if (s.ptr[i] == '\0' || !strchr("0123456789+-.eE", s.ptr[i]))
             return false;
     memcpy(copy, s.ptr, s.len);
     copy[s.len] = '\0';

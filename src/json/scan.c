@@ -348,7 +348,8 @@ static const char *skip_digits(const char *p, const char *end)
 }
 
 // The grammar is JSON's; the range that of numeric, for which only the place of the first
-// digit that counts and the number of digits after the point matter.
+// digit that counts and the number of digits after the point matter.  (PostgreSQL takes
+// 0e131072, after having made room for it; a zero gets no more than other numbers here.)
 static void skip_number(struct js *j)
 {
     const char *end = j->end, *p = j->pos + (*j->pos == '-');
