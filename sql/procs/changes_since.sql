@@ -7,7 +7,7 @@
 --            with their queue.  Exact, whatever order transactions commit in: what is returned is what the
 --            old snapshot did not see and the new one does.
 create or replace function queen.changes_since(p_seen text, p_origin int)
-returns table (snapshot text, lane bigint, queue_name text)
+returns table (snapshot text, lane bigint, lane_id uuid, lane_name text, queue_name text)
 language sql volatile
 as $$
     with fresh as materialized (
@@ -20,9 +20,9 @@ as $$
           cross join lateral unnest(c.lanes) n(lane)
          where c.origin <> p_origin
            and not pg_visible_in_snapshot(c.xid, p_seen::pg_snapshot))
-    select pg_current_snapshot()::text, null::bigint, null::text
+    select pg_current_snapshot()::text, null::bigint, null::uuid, null::text, null::text
      union all
-    select null, f.lane, q.name
+    select null, f.lane, l.id, l.name, q.name
       from fresh f
       join queen.lanes l on l.num = f.lane
       join queen.queues q on q.id = l.queue_id

@@ -7,7 +7,7 @@
 --            p_seconds: lease time, 0: the queue's
 -- out        one row per target that was not claimed (segment columns null), and one row per segment
 --            of every claimed one, in order:
---              status 0 claimed
+--              status 0 claimed; wait_us: how long the lease runs
 --                     1 busy: somebody else is at this consumer right now
 --                     2 leased: until wait_us from now
 --                     3 empty
@@ -143,7 +143,8 @@ begin
          where d.take > 0
     )
     select d.target, case when d.status = 0 and d.take = 0 then 6::int2 else d.status end,
-           case when d.take = 0 then (extract(epoch from d.until - v_now) * 1000000)::bigint end,
+           case when d.take = 0 then (extract(epoch from d.until - v_now) * 1000000)::bigint
+                when not d.auto then d.seconds * 1000000::bigint end,
            d.lane, d.lane_id, d.lane_name::text, d.queue_name::text, d.retries, d.start_seq, d.take,
            d.next_seq > d.start_seq + d.take,
            s.first_seq, s.count, s.created_at, s.keys, s.body

@@ -4,13 +4,13 @@
 -- called by  src/broker/group.c (call "discover") at first contact of a group with a queue, and
 --            again when something may have changed behind the broker's back
 -- in         p_partition null: all partitions; p_mode, p_from: the subscription to record
--- out        the lanes with something after the cursor, least recently served first; lease_us: how long
---            the current lease still runs (null: none)
+-- out        the lanes with something after the cursor, least recently served first; with p_partition
+--            that lane in any case (pending tells).  lease_us: how long the current lease still runs (null: none)
 -- effects    records the subscription, even for a queue that does not exist yet; creates the
 --            group's consumers on every lane; notes an empty scan in queen.consumer_watermarks
 create or replace function queen.discover(
     p_queue text, p_partition text, p_group text, p_namespace text, p_task text, p_mode text, p_from text)
-returns table (lane bigint, consumer bigint, lease_us bigint)
+returns table (lane bigint, lane_id uuid, lane_name text, consumer bigint, pending boolean, lease_us bigint)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -29,16 +29,17 @@ begin
      having count(*) > 0;
 
     return query
-    select l.num, c.num,
+    select l.num, l.id, l.name::text, c.num, head.next_seq is not null,
            case when st.lease_until > now()
                 then (extract(epoch from st.lease_until - now()) * 1000000)::bigint end
       from queen.lanes l
       join queen.consumers c on c.lane = l.num and c.grp = p_group
       cross join lateral queen.latest_state(c.num) st
-      join lateral (select s.first_seq + s.count as next_seq from queen.segments s
-                     where s.lane = l.num order by s.first_seq desc limit 1) head
+      left join lateral (select s.first_seq + s.count as next_seq from queen.segments s
+                          where s.lane = l.num order by s.first_seq desc limit 1) head
         on head.next_seq > st.cursor_seq + 1
-     where l.queue_id = v_queue_id and (p_partition is null or l.name = p_partition)
+     where l.queue_id = v_queue_id
+       and case when p_partition is null then head.next_seq is not null else l.name = p_partition end
      order by st.last_at nulls first, l.num;
 
     if not found and p_partition is null then

@@ -1,26 +1,39 @@
 -- queen.release_leases: give back what was leased for a client that has gone.
 --
 -- needs: latest_state
--- called by  src/broker/pop.c (call "release")
--- in         pairs of consumer and lease
--- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.
+-- called by  src/broker/lease.c (call "release")
+-- in         leases
+-- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.  A lease of
+--            which something was acknowledged already is left to its holder.
 -- locks      consumers in num order
-create or replace function queen.release_leases(p_consumer bigint[], p_lease uuid[])
-returns table (consumer bigint)
+create or replace function queen.release_leases(p_lease uuid[])
+returns table (consumer bigint, lane bigint, queue_name text)
 language plpgsql
 as $$
 #variable_conflict use_column
+declare
+    v_consumer bigint[];
 begin
-    perform c.num from queen.consumers c where c.num = any (p_consumer) order by c.num for no key update;
+    select array_agg(c.num) into v_consumer
+      from (select num from queen.consumers
+             where num in (select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
+                            union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease))
+             order by num for no key update) c;
     return query
-    insert into queen.consumer_states
-           (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot)
-    select st.consumer, st.ver + 1, st.cursor_seq, st.total_messages, st.total_batches, st.last_at,
-           st.retry_at, st.retries, r.active
-      from unnest(p_consumer, p_lease) u(consumer, lease)
-      cross join lateral queen.latest_state(u.consumer) st
-      cross join queen.rotation r
-     where st.lease = u.lease and st.acked = 0
-    returning consumer_states.consumer;
+    with freed as (
+        insert into queen.consumer_states as n
+               (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot)
+        select st.consumer, st.ver + 1, st.cursor_seq, st.total_messages, st.total_batches, st.last_at,
+               st.retry_at, st.retries, r.active
+          from unnest(v_consumer) u(consumer)
+          cross join lateral queen.latest_state(u.consumer) st
+          cross join queen.rotation r
+         where st.lease = any (p_lease) and st.acked = 0
+        returning n.consumer)
+    select f.consumer, c.lane, q.name::text
+      from freed f
+      join queen.consumers c on c.num = f.consumer
+      join queen.lanes l on l.num = c.lane
+      join queen.queues q on q.id = l.queue_id;
 end
 $$;

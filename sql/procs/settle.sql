@@ -1,8 +1,8 @@
 -- queen.settle: acknowledge deliveries.
 --
--- needs: find_message, leased_keys, bury
+-- needs: find_message, leased_keys, bury, tell
 -- called by  src/broker/ack.c (call "settle"); queen.ack_messages_v2; queen.transact
--- in         one element per group, the entries of one request for one (partition, consumer group):
+-- in         p_origin: who asks, for the change feed.  One element per group, the entries of one request for one (partition, consumer group):
 --            p_lane_id, p_group; p_keys: packed 16-byte keys of the entries in request order;
 --            p_uniform: all are "completed" under p_lease, and no p_entry_* elements describe them.
 --            For other groups one element per entry: its group (1-based), status (0 completed,
@@ -19,7 +19,7 @@
 -- failure releases the lease and freezes the cursor; entries behind it will be delivered
 -- again.  The cursor never moves backwards, and no message is counted twice.
 create or replace function queen.settle(
-    p_lane_id uuid[], p_group text[], p_keys bytea[], p_uniform boolean[], p_lease uuid[],
+    p_origin int, p_lane_id uuid[], p_group text[], p_keys bytea[], p_uniform boolean[], p_lease uuid[],
     p_entry_group int[], p_entry_status int2[], p_entry_lease uuid[], p_entry_error text[],
     p_final boolean)
 returns table (grp int, entry int, why int2, released boolean, dead boolean,
@@ -39,6 +39,7 @@ declare
     v_frozen boolean;
     v_bit    int;
     v_dirty  boolean;
+    v_freed  bigint[] := '{}'; -- lanes that others may find worth a look
 begin
     -- Locked first, read afterwards: see queen.claim.
     perform c.num
@@ -92,6 +93,9 @@ begin
                                              where s.lane = g.lane and s.first_seq <= st.lease_last
                                              order by s.first_seq desc limit 1) h
                                 where h.next_seq > st.lease_last + 1);
+            if more then
+                v_freed := v_freed || g.lane;
+            end if;
             return next;
             continue;
         end if;
@@ -173,6 +177,7 @@ begin
 
         if v_dirty then
             if st.lease is null then
+                v_freed := v_freed || g.lane;
                 st.lease_text := null; st.lease_at := null; st.lease_until := null;
                 st.lease_first := null; st.lease_last := null;
                 st.batch_size := 0; st.acked := 0; st.acked_mask := null;
@@ -187,5 +192,8 @@ begin
               from queen.rotation r;
         end if;
     end loop;
+    if v_freed <> '{}' then
+        perform queen.tell(p_origin, v_freed);
+    end if;
 end
 $$;

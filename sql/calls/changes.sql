@@ -1,0 +1,1 @@
+select snapshot, lane, lane_id, lane_name, queue_name from queen.changes_since($1::text, $2::int)

@@ -1,0 +1,1 @@
+select queen.note_empty($1::text[], $2::text[])

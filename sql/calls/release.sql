@@ -1,0 +1,1 @@
+select consumer, lane, queue_name from queen.release_leases($1::uuid[])

@@ -1,0 +1,1 @@
+select queen.rotate($1::int, $2::bigint)

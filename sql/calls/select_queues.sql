@@ -1,0 +1,1 @@
+select name from queen.select_queues($1::text, $2::text)

@@ -1,0 +1,13 @@
+-- queen.tell: write into the change feed that something may be available on these lanes.
+create or replace function queen.tell(p_origin int, p_lanes bigint[])
+returns void
+language plpgsql
+as $$
+begin
+    if (select active from queen.rotation) = 'a' then
+        insert into queen.changes_a (origin, slot, lanes) values (p_origin, 'a', p_lanes);
+    else
+        insert into queen.changes_b (origin, slot, lanes) values (p_origin, 'b', p_lanes);
+    end if;
+end
+$$;
