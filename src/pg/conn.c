@@ -229,6 +229,8 @@ void conn_close(struct pg_conn *c)
     c->call = NULL;
     PQclear(c->result);
     c->result = NULL;
+    if (c->looking_up)
+        lookup_cancel(&c->lookup); // counted as a handle until it has answered
     // The handle first: epoll must not meet a socket that libpq has closed.
     conn_unwatch(c);
     PQfinish(c->pg);
@@ -243,6 +245,7 @@ void conn_handle_gone(struct pg_conn *c)
     if (--c->n_handles > 0)
         return;
     c->on->closed(c);
+    lookup_deinit(&c->lookup);
     free(c->prepared);
     free(c);
 }

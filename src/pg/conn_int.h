@@ -18,6 +18,7 @@
 
 #include "base/attrs.h"
 #include "pg/pool.h"
+#include "pg/target_int.h"
 
 struct pg_conn;
 struct conn_poll;
@@ -46,7 +47,10 @@ struct pg_conn {
     uv_loop_t *loop;
     PGconn *pg;
     struct conn_poll *poll; // watches the socket; NULL while there is none
-    uv_timer_t timer;       // of the dial
+    const struct target *target;
+    struct lookup lookup;
+    bool looking_up;
+    uv_timer_t timer; // of the dial
     unsigned n_handles;
 
     struct pg_call *call;
@@ -67,9 +71,8 @@ struct conn_poll {
 
 // dial.c ---------------------------------------------------------------------------------
 
-// keywords and values as PQconnectStartParams() takes them, with dbname expanded.
-struct pg_conn *conn_dial(uv_loop_t *loop, const char *const *keywords,
-                          const char *const *values, unsigned timeout_ms,
+// target is borrowed until `closed`.
+struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned timeout_ms,
                           const struct conn_events *on, void *owner);
 // Watches for events (0: stop) and sends them to cb; re-made when libpq changed its socket.
 void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb);

@@ -6,7 +6,9 @@
 #include "pg/conn_int.h"
 
 // The way of a dial, in order.
-static void on_start(uv_timer_t *timer);
+static void on_looked_up(struct lookup *l);
+static void begin(struct pg_conn *c);
+static void on_cannot_begin(uv_timer_t *timer);
 static void on_socket(uv_poll_t *handle, int status, int events);
 static void step(struct pg_conn *c);
 static void on_timeout(uv_timer_t *timer);
@@ -15,8 +17,7 @@ static void on_poll_closed(uv_handle_t *handle);
 
 static void ignore_notice(void *ctx, const char *text) { (void)ctx, (void)text; }
 
-struct pg_conn *conn_dial(uv_loop_t *loop, const char *const *keywords,
-                          const char *const *values, unsigned timeout_ms,
+struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned timeout_ms,
                           const struct conn_events *on, void *owner)
 {
     struct pg_conn *c = mem_new(struct pg_conn);
@@ -24,27 +25,56 @@ struct pg_conn *conn_dial(uv_loop_t *loop, const char *const *keywords,
     c->on = on;
     c->owner = owner;
     c->loop = loop;
+    c->target = target;
     uv_timer_init(loop, &c->timer);
     c->timer.data = c;
     c->n_handles = 1;
-
-    // libpq takes the first step at once; if that fails, we may say so only later.
-    c->pg = PQconnectStartParams(keywords, values, 1);
-    if (c->pg == NULL || PQstatus(c->pg) == CONNECTION_BAD) {
-        uv_timer_start(&c->timer, on_start, 1, 0);
-        return c;
-    }
-    PQsetNoticeProcessor(c->pg, ignore_notice, NULL);
     uv_timer_start(&c->timer, on_timeout, timeout_ms > 0 ? timeout_ms : 1, 0);
-    conn_watch(c, UV_WRITABLE, on_socket);
+
+    if (target->has_names) {
+        c->looking_up = true;
+        c->n_handles++;
+        lookup_start(&c->lookup, loop, target, on_looked_up);
+    } else {
+        begin(c);
+    }
     return c;
 }
 
-static void on_start(uv_timer_t *timer)
+static void on_looked_up(struct lookup *l)
+{
+    struct pg_conn *c = container_of(l, struct pg_conn, lookup);
+
+    c->looking_up = false;
+    if (c->state == CONN_DIALING)
+        begin(c);
+    conn_handle_gone(c);
+}
+
+static void begin(struct pg_conn *c)
+{
+    bool found = c->lookup.n_found > 0;
+    // What comes later in the list wins over the same keyword in the connection string.
+    const char *const keywords[] = {"dbname", found ? "host" : NULL, "hostaddr", "port", NULL};
+    const char *const values[] = {c->target->conninfo, c->lookup.hosts.ptr, c->lookup.addrs.ptr,
+                                  c->lookup.ports.ptr, NULL};
+
+    if (!c->target->has_names || found)
+        c->pg = PQconnectStartParams(keywords, values, 1);
+    if (c->pg == NULL || PQstatus(c->pg) == CONNECTION_BAD) {
+        // We may still be inside conn_dial(): say so later.
+        uv_timer_start(&c->timer, on_cannot_begin, 1, 0);
+        return;
+    }
+    PQsetNoticeProcessor(c->pg, ignore_notice, NULL);
+    conn_watch(c, UV_WRITABLE, on_socket);
+}
+
+static void on_cannot_begin(uv_timer_t *timer)
 {
     struct pg_conn *c = timer->data;
 
-    fail(c, c->pg != NULL ? conn_error(c) : "out of memory");
+    fail(c, c->pg != NULL ? conn_error(c) : "no host has an address");
 }
 
 // The status does not matter: libpq asks the socket itself what is wrong with it, and may
@@ -91,8 +121,6 @@ static void fail(struct pg_conn *c, const char *why)
 
 void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb)
 {
-    int fd = PQsocket(c->pg);
-
     if (events == 0) {
         if (c->poll != NULL) {
             uv_poll_stop(&c->poll->handle);
@@ -100,6 +128,7 @@ void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb)
         }
         return;
     }
+    int fd = PQsocket(c->pg);
     if (c->poll != NULL && c->poll->fd != fd)
         conn_unwatch(c);
     if (c->poll == NULL) {

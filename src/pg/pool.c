@@ -30,7 +30,7 @@ enum pool_state { POOL_UNKNOWN, POOL_UP, POOL_DOWN };
 struct pg_pool {
     uv_loop_t *loop;
     struct pg_pool_conf conf;
-    char *conninfo;
+    struct target target;
     struct pg_pool_stats stats;
 
     struct call_queue queue;      // not sent yet
@@ -100,8 +100,8 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     struct pg_pool *p = mem_new(struct pg_pool);
     p->loop = loop;
     p->conf = *conf;
-    p->conninfo = mem_strndup(conf->conninfo, strlen(conf->conninfo));
-    p->conf.conninfo = p->conninfo;
+    target_init(&p->target, conf->conninfo);
+    p->conf.conninfo = p->target.conninfo;
     p->on_state = on_state;
     p->state_ctx = ctx;
     STAILQ_INIT(&p->queue);
@@ -232,9 +232,6 @@ static bool wants_conn(const struct pg_pool *p)
 
 static void dial_if_needed(struct pg_pool *p)
 {
-    static const char *const keywords[] = {"dbname", NULL};
-    const char *const values[] = {p->conninfo, NULL};
-
     while (wants_conn(p)) {
         uint64_t now = clock_mono_us();
         if (now < p->next_dial_us) {
@@ -242,7 +239,7 @@ static void dial_if_needed(struct pg_pool *p)
             return;
         }
         struct pg_conn *c =
-            conn_dial(p->loop, keywords, values, p->conf.connect_timeout_ms, &events, p);
+            conn_dial(p->loop, &p->target, p->conf.connect_timeout_ms, &events, p);
         c->no_prepare = p->conf.no_prepare;
         TAILQ_INSERT_TAIL(&p->conns, c, all);
         p->n_conns++;
@@ -478,6 +475,6 @@ static void on_handle_closed(uv_handle_t *handle)
         return;
     if (p->closed != NULL)
         p->closed(p->closed_ctx);
-    free(p->conninfo);
+    target_deinit(&p->target);
     free(p);
 }

@@ -97,9 +97,11 @@ static void on_state(void *ctx, bool up)
     n_states++;
 }
 
+static const char *conninfo;
+
 static void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
 {
-    struct pg_pool_conf conf = {.conninfo = cluster.conninfo,
+    struct pg_pool_conf conf = {.conninfo = conninfo,
                                 .max_conns = max,
                                 .keep_conns = 1,
                                 .connect_timeout_ms = 2000,
@@ -114,6 +116,7 @@ static void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
 static int setup(void **state)
 {
     unprepared = *state != NULL;
+    conninfo = cluster.conninfo;
     return uv_loop_init(&loop);
 }
 
@@ -399,6 +402,44 @@ static void another_connection_serves_when_one_breaks(void **state)
     assert_int_equal(n_states, 1);
 }
 
+static void of_several_hosts_the_one_that_answers_serves(void **state)
+{
+    (void)state;
+    char text[256];
+    // Refused at once, refused later, without an address, and a name that needs looking up.
+    snprintf(text, sizeof text,
+             "host=/nonexistent,127.0.0.1,localhost,%s port=1,21198,21199,5432 user=postgres "
+             "dbname=postgres target_session_attrs=read-write",
+             cluster.dir);
+    conninfo = text;
+    open_pool(2, 5000, false);
+    assert_int_equal(ask_add(1), 0);
+}
+
+static void names_without_an_address_do_not_stop_the_loop(void **state)
+{
+    (void)state;
+    conninfo = "host=no..name user=postgres";
+    open_pool(2, 5000, false);
+    assert_int_equal(ask_add(1), QE_PG_AWAY);
+}
+
+static void a_pool_may_close_while_it_looks_up_a_name(void **state)
+{
+    (void)state;
+    conninfo = "host=localhost port=21199 user=postgres";
+    open_pool(2, 5000, false);
+    uv_run(&loop, UV_RUN_NOWAIT); // teardown does the rest
+}
+
+static void a_connection_string_that_is_none_is_away(void **state)
+{
+    (void)state;
+    conninfo = "colour=blue";
+    open_pool(2, 5000, false);
+    assert_int_equal(ask_add(1), QE_PG_AWAY);
+}
+
 int main(void)
 {
     static int yes = 1;
@@ -421,6 +462,10 @@ int main(void)
         T(a_call_without_an_answer_drops_the_connection),
         T(a_busy_pool_tells_those_who_wait_too_long),
         T(closing_fails_the_queue_and_lets_sent_calls_finish),
+        T(of_several_hosts_the_one_that_answers_serves),
+        T(names_without_an_address_do_not_stop_the_loop),
+        T(a_pool_may_close_while_it_looks_up_a_name),
+        T(a_connection_string_that_is_none_is_away),
         T(ten_thousand_calls_find_their_own_answers),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
