@@ -27,6 +27,8 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/span.h"
+#include "batch/due.h"
+#include "batch/gate.h"
 #include "net/mailbox.h"
 #include "pg/pool.h"
 
@@ -105,6 +107,8 @@ struct pop_result {
 };
 
 struct group;
+struct consumer;
+struct selector;
 struct pop_op {
     struct op op;
     span queue;            // SPAN_NONE: any queue of (namespace_, task)
@@ -123,14 +127,18 @@ struct pop_op {
     struct buf out;
     unsigned n_messages;
     // the broker's own
-    TAILQ_ENTRY(pop_op) seat; // of the group: waiting for its turn, or parked
+    struct broker *home;
+    TAILQ_ENTRY(pop_op) seat; // of a group, consumer or selector: waits for its turn
     struct group *at;
-    uint64_t deadline_us;
-    unsigned heap_at;
+    struct consumer *only; // of a pop of one partition
+    struct selector *by;   // of a pop by namespace or task
+    struct consumer *targets; // claimed for it, in order
+    unsigned n_targets;
+    struct due deadline;
     uint8_t lease[16];
-    unsigned n_targets, n_got;
     uint8_t state;
-    bool looked;    // the feed was asked after it came
+    bool looked;   // the feed was asked after it came
+    bool parked;   // has waited
     bool cancelled, cancel_sent, cancel_back, finished;
     struct mailbox_item cancel_mail;
 };
@@ -233,17 +241,6 @@ void broker_queue_changed(struct broker *b, span queue);
 
 // ---- life ----
 
-struct batch_conf {
-    unsigned max_requests; // per batch
-    unsigned max_items;    // messages per batch
-    unsigned preferred;    // leaves without waiting for company
-    unsigned hold_ms;      // ceiling of waiting for company
-    unsigned max_flights;  // ceiling of batches in flight
-};
-struct limit_conf { // how many batches may be in flight: adaptive between min and max
-    bool fixed;
-    unsigned min, max, alpha, beta, window_samples, min_window_s, update_ms;
-};
 struct broker_conf {
     struct pg_pool_conf pg;
     struct batch_conf push, pop, ack, renew, tx, custom;
