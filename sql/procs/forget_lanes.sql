@@ -1,0 +1,31 @@
+-- queen.forget_lanes: what goes with lanes that are deleted, by whatever statement.
+--
+-- called by  a statement trigger on queen.lanes (below)
+-- locks      the lanes are deleted by now, so pushes that were in flight have ended and none can follow; then
+--            consumers in num order, so that claims and acknowledgements under way end first
+create or replace function queen.forget_lanes()
+returns trigger
+language plpgsql
+as $$
+declare
+    v_lanes     bigint[];
+    v_consumers bigint[];
+begin
+    select array_agg(num) into v_lanes from gone;
+    if v_lanes is null then
+        return null;
+    end if;
+    delete from queen.segments where lane = any (v_lanes);
+    delete from queen.message_keys where lane = any (v_lanes);
+    select array_agg(c.num) into v_consumers
+      from (select num from queen.consumers where lane = any (v_lanes) order by num for update) c;
+    delete from queen.consumers where num = any (v_consumers);
+    delete from queen.consumer_states where consumer = any (v_consumers);
+    delete from queen.dead_letter_queue where lane = any (v_lanes);
+    return null;
+end
+$$;
+
+create or replace trigger forget_lanes after delete on queen.lanes
+    referencing old table as gone
+    for each statement execute function queen.forget_lanes();
