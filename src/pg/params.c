@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/err.h"
+
 // An array on the wire: dimensions, has-null flag, element type, then per dimension its
 // size and lower bound; after that each element as length and bytes.
 enum { ARRAY_HEAD_EMPTY = 12, AT_NDIM = 0, AT_HAS_NULL = 4, AT_SIZE = 12 };
@@ -32,8 +34,7 @@ static uint32_t array_oid(enum pg_type element)
     case PG_UUID:
         return 2951;
     }
-    assert(!"a type without an array");
-    return 0;
+    BUG("type %d has no array", (int)element);
 }
 
 static uint64_t f64_bits(double v)

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""tools/embed_sql.py: what it makes of a folder, and what it refuses."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv.pop(1)
+sys.path.insert(0, os.path.dirname(TOOL))
+sys.dont_write_bytecode = True
+import embed_sql  # noqa: E402
+
+
+class Embed(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory()
+        self.sql = os.path.join(self.tmp.name, "sql")
+        os.mkdir(self.sql)
+
+    def tearDown(self):
+        self.tmp.cleanup()
+
+    def put(self, name, text):
+        path = os.path.join(self.sql, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+
+    def run_tool(self):
+        out = [os.path.join(self.tmp.name, n) for n in ("o.c", "o.h", "o.d")]
+        p = subprocess.run([sys.executable, TOOL, "--sql", self.sql, "--source", out[0],
+                            "--header", out[1], "--depfile", out[2]],
+                           capture_output=True, text=True)
+        if p.returncode:
+            return None, p.stderr
+        return [open(n).read() for n in out], ""
+
+    def refused(self, words):
+        out, err = self.run_tool()
+        self.assertIsNone(out)
+        self.assertIn(words, err)
+
+    def test_comments_go_and_literals_stay(self):
+        strip = embed_sql.strip_comments
+        self.assertEqual(strip("-- head\nselect 1 -- tail\n , '--no  /*x*/', \"a--b\" /* y */ ;\n"),
+                         "select 1 , '--no  /*x*/', \"a--b\"")
+        self.assertEqual(strip("select $x$ -- kept\n$x$, E'\\'--', $1 -- gone"),
+                         "select $x$ -- kept\n$x$, E'\\'--', $1")
+
+    def test_an_empty_folder_is_fine(self):
+        (source, header, _), _ = self.run_tool()
+        self.assertIn("PG_STMT_COUNT = 0", header)
+        self.assertIn("0, 0,", source)
+
+    def test_calls_are_numbered_by_name(self):
+        self.put("calls/b.sql", "select 2")
+        self.put("calls/a.sql", "select \"x\\y?\" -- é\n, 'é'")
+        (source, header, _), _ = self.run_tool()
+        self.assertIn("PG_STMT_COUNT = 2", header)
+        self.assertLess(source.index("pg_stmt_a"), source.index("pg_stmt_b"))
+        self.assertIn(r'"select \"x\\y\?\" , ' + r"'\303\251'" + '"', source)
+
+    def test_needs_decide_the_order(self):
+        self.put("procs/a.sql", "-- needs: c, b\nselect 'A'")
+        self.put("procs/b.sql", "-- needs: v\nselect 'B'")
+        self.put("procs/c.sql", "select 'C'")
+        self.put("views/v.sql", "select 'V'")
+        (source, _, _), _ = self.run_tool()
+        at = {c: source.index(f"select '{c}'") for c in "ABCV"}
+        self.assertTrue(at["V"] < at["B"] < at["A"] and at["C"] < at["A"], at)
+
+    def test_a_circle_is_refused(self):
+        self.put("procs/a.sql", "-- needs: b\n")
+        self.put("procs/b.sql", "-- needs: a\n")
+        self.refused("a -> b -> a")
+
+    def test_an_unknown_need_is_refused(self):
+        self.put("procs/a.sql", "-- needs: nobody\n")
+        self.refused("needs nobody")
+
+    def test_a_gap_in_the_numbers_is_refused(self):
+        self.put("schema/0001_a.sql", "select 1")
+        self.put("schema/0003_c.sql", "select 1")
+        self.refused("expected number 0002")
+
+    def test_the_checksum_is_that_of_the_file(self):
+        self.put("schema/0001_a.sql", "select 1 -- kept\n")
+        (source, _, _), _ = self.run_tool()
+        path = os.path.join(self.sql, "schema/0001_a.sql")
+        digest = subprocess.run(["sha256sum", path], capture_output=True, text=True).stdout[:64]
+        self.assertIn(digest, source)
+
+    def test_the_depfile_names_files_and_folders(self):
+        self.put("calls/a.sql", "select 1")
+        (_, _, deps), _ = self.run_tool()
+        for name in ("sql ", "sql/calls ", "sql/calls/a.sql"):
+            self.assertIn(os.path.join(self.tmp.name, name), deps + " ")
+
+
+if __name__ == "__main__":
+    unittest.main()
