@@ -35,9 +35,9 @@ begin
       from queen.lanes l
       join queen.consumers c on c.lane = l.num and c.grp = p_group
       cross join lateral queen.latest_state(c.num) st
-      left join lateral (select s.first_seq + s.count as next_seq from queen.segments s
+      left join lateral (select s.first_seq + s.count as next_seq, s.count from queen.segments s
                           where s.lane = l.num order by s.first_seq desc limit 1) head
-        on head.next_seq > st.cursor_seq + 1
+        on head.next_seq > st.cursor_seq + 1 and head.count > 0
      where l.queue_id = v_queue_id
        and case when p_partition is null then head.next_seq is not null else l.name = p_partition end
      order by st.last_at nulls first, l.num;

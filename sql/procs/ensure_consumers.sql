@@ -4,7 +4,7 @@
 -- called by  src/broker/group.c (call "ensure_consumers"); queen.discover; the JSON surface
 -- in         pairs of lane and group
 -- out        one row per pair whose lane exists, in order
--- locks      new rows of consumers by (lane, group)
+-- locks      lanes that get a consumer, against deletion, in num order; new rows of consumers by (lane, group)
 create or replace function queen.ensure_consumers(p_lane bigint[], p_group text[])
 returns table (idx int, lane bigint, consumer bigint)
 language plpgsql
@@ -15,11 +15,14 @@ begin
                 where not exists (select from queen.consumers c where c.lane = u.lane and c.grp = u.grp)) then
         with made as (
             insert into queen.consumers (lane, grp)
-            select distinct u.lane, u.grp
-              from unnest(p_lane, p_group) u(lane, grp)
-              join queen.lanes l on l.num = u.lane
-             where not exists (select from queen.consumers c where c.lane = u.lane and c.grp = u.grp)
-             order by u.lane, u.grp
+            select k.num, k.grp
+              from (select l.num, u.grp
+                      from (select distinct lane, grp from unnest(p_lane, p_group) u(lane, grp)) u
+                      join queen.lanes l on l.num = u.lane
+                     where not exists (select from queen.consumers c
+                                        where c.lane = u.lane and c.grp = u.grp)
+                     order by u.lane, u.grp
+                       for key share of l) k
                 on conflict (lane, grp) do nothing
             returning num, lane, grp)
         insert into queen.consumer_states (consumer, ver, cursor_seq, slot)

@@ -4,8 +4,8 @@
 -- called by  src/broker/lanes.c (call "ensure_lanes"), in a transaction of its own, before the push
 -- in         pairs of queue and partition name
 -- out        one row per pair, in order; no row for a pair whose queue was deleted meanwhile
--- locks      new rows of queues by name, then of lanes by (queue, name): concurrent creators wait
---            for one another in one order and cannot deadlock
+-- locks      new rows of queues by name; queues that get a lane, against deletion, by id; new rows of lanes by
+--            (queue, name): concurrent creators wait for one another in one order and cannot deadlock
 create or replace function queen.ensure_lanes(p_queue text[], p_partition text[])
 returns table (idx int, lane bigint, lane_id uuid)
 language plpgsql
@@ -20,11 +20,13 @@ begin
         on conflict (name) do nothing;
 
     insert into queen.lanes (queue_id, name, limited)
-    select q.id, n.part, q.max_queue_size > 0
-      from (select distinct u.queue, u.part from unnest(p_queue, p_partition) u(queue, part)) n
-      join queen.queues q on q.name = n.queue
-     where not exists (select from queen.lanes l where l.queue_id = q.id and l.name = n.part)
-     order by q.id, n.part
+    select k.id, k.part, k.max_queue_size > 0
+      from (select q.id, q.max_queue_size, n.part
+              from (select distinct u.queue, u.part from unnest(p_queue, p_partition) u(queue, part)) n
+              join queen.queues q on q.name = n.queue
+             where not exists (select from queen.lanes l where l.queue_id = q.id and l.name = n.part)
+             order by q.id, n.part
+               for key share of q) k
         on conflict (queue_id, name) do nothing;
 
     return query

@@ -15,7 +15,8 @@
 --                   3 the lane is gone: resolve the name again
 --                   4 the queue is full (maxSize)
 --                   5 the lane is limited: send each request by itself, with p_whole
--- locks      lanes in num order; for limited lanes then their queues in id order
+-- locks      with p_whole, the queues of limited lanes in id order; then lanes in num order: the order in which
+--            deleting a queue locks them
 create or replace function queen.push_segments(
     p_origin int, p_whole boolean, p_lanes int,
     p_lane bigint[], p_nth int[], p_before bigint[], p_count int[],
@@ -29,6 +30,7 @@ as $$
 declare
     v_here    bigint[];      -- lanes that exist
     v_limited bigint[];      -- those of queues with a maxSize
+    v_full    uuid[];        -- queues that cannot take what this call brings
     v_now     timestamptz;
     v_status  int2[];        -- per segment; null when all is well
     v_near    int[];         -- segments whose ids may be there already ...
@@ -38,6 +40,11 @@ declare
     v_dup_id  uuid[];
     v_more    record;
 begin
+    if p_whole then
+        perform q.id from queen.queues q
+          where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
+          order by q.id for no key update;
+    end if;
     select array_agg(l.num), array_agg(l.num) filter (where l.limited)
       into v_here, v_limited
       from (select num, limited from queen.lanes
@@ -97,20 +104,19 @@ begin
             v_status := array_replace(v_status, 0::int2, 2::int2);
         end if;
     elsif v_limited is not null then
-        for v_more in
-            select q.id, q.max_queue_size, n.added
-              from (select l.queue_id, sum(u.count) as added
-                      from unnest(p_lane, p_count) u(lane, count)
-                      join queen.lanes l on l.num = u.lane
-                     group by l.queue_id) n
-              join queen.queues q on q.id = n.queue_id
-             where q.max_queue_size > 0
-             order by q.id for no key update of q
-        loop
-            if queen.queue_pending(v_more.id) + v_more.added > v_more.max_queue_size then
-                v_status := array_fill(4::int2, array[cardinality(p_lane)]);
-            end if;
-        end loop;
+        select array_agg(q.id) into v_full
+          from (select l.queue_id, sum(u.count) as added
+                  from unnest(p_lane, p_count) u(lane, count)
+                  join queen.lanes l on l.num = u.lane
+                 group by l.queue_id) n
+          join queen.queues q on q.id = n.queue_id
+         where q.max_queue_size > 0 and queen.queue_pending(q.id) + n.added > q.max_queue_size;
+        if v_full is not null then
+            select array_agg(case when l.queue_id = any (v_full) then 4 else 2 end::int2 order by u.seg)
+              into v_status
+              from unnest(p_lane) with ordinality u(lane, seg)
+              join queen.lanes l on l.num = u.lane;
+        end if;
     end if;
 
     return query
@@ -120,8 +126,10 @@ begin
            u.key_min, u.key_max, u.count, u.keys, u.body
       from unnest(p_lane, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
            with ordinality u(lane, nth, before, count, key_min, key_max, keys, body, seg)
+      -- An emptied lane keeps a marker of count 0 at its last sequence (queen.expire).
       left join lateral (
-           select s.first_seq + s.count as next_seq, s.created_at + interval '1 microsecond' as after
+           select s.first_seq + greatest(s.count, 1) as next_seq,
+                  s.created_at + interval '1 microsecond' as after
              from queen.segments s
             where s.lane = u.lane order by s.first_seq desc limit 1) last on true
      where v_status is null or v_status[u.seg] = 0

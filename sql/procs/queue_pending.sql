@@ -13,7 +13,7 @@ as $$
       join lateral (select s.first_seq + s.count as next_seq from queen.segments s
                      where s.lane = l.num order by s.first_seq desc limit 1) h on true
       join lateral (select s.first_seq from queen.segments s
-                     where s.lane = l.num order by s.first_seq limit 1) f on true
+                     where s.lane = l.num and s.count > 0 order by s.first_seq limit 1) f on true
       left join lateral (select min(st.cursor_seq) as slowest
                            from queen.consumers c cross join lateral queen.latest_state(c.num) st
                           where c.lane = l.num) c on true

@@ -4,10 +4,15 @@
 -- in         p_min_age: seconds a slot is written at least; p_bytes: and this many bytes
 -- out        what was done: 'switched', 'emptied', 'waiting' or 'nothing'
 --
--- Switching is one UPDATE; writers that read the old name finish into the old slot.  At least p_min_age later
--- every version that is still the newest of its consumer is copied over, under the consumer's row lock,
--- and the old slot is truncated, which no open snapshot can hold back.  TRUNCATE gives up after a
--- moment when somebody still uses the table, and is tried again at the next call.
+-- Switching is one UPDATE; writers that read the old name finish into the old slot.  At least p_min_age later,
+-- when none of them is left (the SHARE lock says so), every version that is still the newest of its consumer
+-- is copied over and the old slot is truncated, which no open snapshot can hold back.  The copy keeps its
+-- version number, so it does not matter who writes the next one meanwhile: no consumer is locked.
+-- TRUNCATE gives up after a moment when somebody still uses the table, and is tried again at the next call.
+--
+-- Who reads states must name both slots in the statement itself (or through the inlined
+-- queen.latest_state): then the tables are locked before the snapshot is taken, and a truncated slot comes
+-- together with the copy of what it held.
 create or replace function queen.rotate(p_min_age int, p_bytes bigint)
 returns text
 language plpgsql
@@ -16,7 +21,6 @@ declare
     v_active text;
     v_since  timestamptz;
     v_old    text;
-    v_batch  bigint[];
 begin
     select active, switched_at into v_active, v_since from queen.rotation;
     v_old := case when v_active = 'a' then 'b' else 'a' end;
@@ -24,30 +28,22 @@ begin
         return 'nothing';
     elsif pg_relation_size(('queen.consumer_states_' || v_old)::regclass) > 0
        or pg_relation_size(('queen.changes_' || v_old)::regclass) > 0 then
-        loop
-            execute format(
-                'select array_agg(x.consumer) from (
-                     select o.consumer from queen.consumer_states_%1$s o
-                      where exists (select from queen.consumers c where c.num = o.consumer)
-                      group by o.consumer
-                     having max(o.ver) > coalesce((select max(n.ver) from queen.consumer_states_%2$s n
-                                                    where n.consumer = o.consumer), 0)
-                      order by o.consumer limit 1000) x', v_old, v_active)
-               into v_batch;
-            exit when v_batch is null;
-            perform from queen.consumers where num = any (v_batch) order by num for no key update;
-            execute format(
-                'insert into queen.consumer_states_%2$s
-                 select distinct on (o.consumer) o.consumer, o.ver, o.cursor_seq, o.lease_first, o.lease_last,
-                        o.total_messages, o.total_batches, o.last_at, o.lease_at, o.lease_until, o.retry_at,
-                        o.batch_size, o.acked, o.retries, %2$L, o.lease, o.lease_text, o.acked_mask
-                   from queen.consumer_states_%1$s o
-                  where o.consumer = any ($1)
-                    and not exists (select from queen.consumer_states_%2$s n
-                                     where n.consumer = o.consumer and n.ver >= o.ver)
-                  order by o.consumer, o.ver desc', v_old, v_active)
-                using v_batch;
-        end loop;
+        begin
+            execute format('lock table queen.consumer_states_%1$s, queen.changes_%1$s in share mode nowait',
+                           v_old);
+        exception when lock_not_available then
+            return 'waiting';
+        end;
+        execute format(
+            'insert into queen.consumer_states_%2$s
+             select distinct on (o.consumer) o.consumer, o.ver, o.cursor_seq, o.lease_first, o.lease_last,
+                    o.total_messages, o.total_batches, o.last_at, o.lease_at, o.lease_until, o.retry_at,
+                    o.batch_size, o.acked, o.retries, %2$L, o.lease, o.lease_text, o.acked_mask
+               from queen.consumer_states_%1$s o
+              where exists (select from queen.consumers c where c.num = o.consumer)
+                and not exists (select from queen.consumer_states_%2$s n
+                                 where n.consumer = o.consumer and n.ver >= o.ver)
+              order by o.consumer, o.ver desc', v_old, v_active);
         begin
             set local lock_timeout = '200ms';
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);

@@ -36,6 +36,7 @@ declare
     v_n      int;
     v_walked bytea;    -- keys under the lease
     v_retry  boolean;  -- failures are retried, not dead-lettered
+    v_before int;      -- the retry counter from before the request
     v_frozen boolean;
     v_bit    int;
     v_dirty  boolean;
@@ -77,6 +78,9 @@ begin
         v_lease := case when st.lease_until > v_now then st.lease end;
         v_walked := case when v_lease is not null
                          then queen.leased_keys(g.lane, st.lease_first, st.lease_last) end;
+        if length(v_walked) <> 16 * st.batch_size then
+            v_walked := null; -- some have expired under the lease: places say nothing any more
+        end if;
 
         -- The common case: exactly the messages of the lease, in order, completed.
         if g.uniform and g.lease = v_lease and st.acked = 0 and v_n = st.batch_size and v_walked = g.keys then
@@ -100,6 +104,7 @@ begin
             continue;
         end if;
 
+        v_before := case when p_final then 0 else st.retries end;
         v_retry := not p_final and st.retries < g.retry_limit;
         v_frozen := false;
         v_dirty := false;
@@ -139,8 +144,7 @@ begin
                     st.lease := null;
                 else
                     if e.status <> 0 then
-                        perform queen.bury(g.lane, g.lane_id, e.seq, g.name, e.error,
-                                           case when p_final then 0 else st.retries end);
+                        perform queen.bury(g.lane, g.lane_id, e.seq, g.name, e.error, v_before);
                         dead := true;
                     end if;
                     if e.seq > st.cursor_seq then
