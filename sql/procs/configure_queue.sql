@@ -84,8 +84,7 @@ begin
     select array_agg(l.num), (array_agg(l.id) filter (where l.name = 'Default'))[1]
       into v_lanes, v_lane_id
       from queen.lanes l where l.queue_id = n.id;
-    insert into queen.changes (origin, slot, lanes)
-    select 0, r.active, v_lanes from queen.rotation r;
+    perform queen.tell(0, v_lanes);
 
     return query
     select n.id, v_lane_id, jsonb_build_object(

@@ -110,7 +110,7 @@ begin
 
             for r in
                 select s.*, e.status
-                  from queen.settle(p_lane_id, p_group, p_ack_keys, p_uniform, p_lease,
+                  from queen.settle(p_origin, p_lane_id, p_group, p_ack_keys, p_uniform, p_lease,
                                     p_entry_group, p_entry_status, p_entry_lease, p_entry_error, true) s
                   left join (select u.grp, u.status,
                                     row_number() over (partition by u.grp order by u.ord) - 1 as entry
