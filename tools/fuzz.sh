@@ -1,8 +1,8 @@
 #!/bin/bash
 # fuzz.sh: builds and runs libFuzzer programs.   tools/fuzz.sh NAME|all [SECONDS]
 #
-# A fuzzer is tests/fuzz/fuzz_NAME.c; its lines "// build: ..." name the sources and libraries
-# it needs besides itself.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run
+# A fuzzer is tests/fuzz/fuzz_NAME.c; its lines "// build: ..." (or the file NAME.build beside it)
+# name the sources, flags and libraries it needs besides itself.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run
 # finds goes to build/fuzz; a crash becomes a seed and a unit test by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,7 @@ for source in tests/fuzz/fuzz_*.c; do
     found=build/fuzz/$name.found
     mkdir -p "$found"
     needs=$(sed -n 's|^// build: ||p' "$source")
+    [ -n "$needs" ] || needs=$(cat "tests/fuzz/$name.build")
     # shellcheck disable=SC2086  # words are meant to be split
     clang $flags "$source" $needs -o "build/fuzz/$name"
     extra=()
