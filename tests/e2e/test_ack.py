@@ -303,6 +303,21 @@ def test_the_counter_is_reset_by_success(broker, acker, queue):
         assert acker.ack(m)["success"] is True
 
 
+@pytest.mark.parametrize("passed_by", ["completed", "dlq"])
+def test_the_counter_is_reset_when_the_cursor_passes_the_failing_message(broker, acker, queue, passed_by):
+    """Also in the middle of a batch: the next message has all its retries."""
+    broker.configure(queue, retryLimit=1)
+    first, _ = filled(broker, queue, 2)
+    assert acker.ack(first, "failed")["dlq"] is False
+    first, second = broker.take(queue, batch=2)
+    assert second["retryCount"] == 1
+    assert acker.ack(first, passed_by)["success"] is True
+    result = acker.ack(second, "failed")
+    assert (result["success"], result["dlq"], result["leaseReleased"]) == (True, False, True)
+    (again,) = broker.take(queue, batch=2)
+    assert (again["data"], again["retryCount"]) == (1, 1)
+
+
 def test_a_lease_that_runs_out_does_not_count_as_a_failure(broker, queue):
     broker.configure(queue, leaseTime=1, retryLimit=0)
     filled(broker, queue, 1)
