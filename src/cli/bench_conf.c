@@ -14,9 +14,9 @@
 enum kind { INT, REAL, TEXT, FLAG };
 
 struct option_row {
-    char letter; // 0: long name only
-    const char *name, *arg, *help;
+    int letter; // 0: long name only
     enum kind kind;
+    const char *name, *arg, *help;
     size_t offset;
     int64_t fallback; // INT and REAL; -1: chosen by the workload, see choose_defaults()
     int64_t min, max;
@@ -24,72 +24,74 @@ struct option_row {
 
 #define FIELD(f) offsetof(struct bench_conf, f)
 static const struct option_row rows[] = {
-    {'u', "url", "URL", "server (http://127.0.0.1:6632)", TEXT, FIELD(url), 0, 0, 0},
-    {'w', "workload", "NAME", "push, pop, popack, e2e, fanout or idle (e2e)", TEXT,
+    {'u', TEXT, "url", "URL", "server (http://127.0.0.1:6632)", FIELD(url), 0, 0, 0},
+    {'w', TEXT, "workload", "NAME", "push, pop, popack, e2e, fanout or idle (e2e)",
      FIELD(workload_name), 0, 0, 0},
-    {'c', "connections", "N", "producers; with pop and popack: consumers (16)", INT,
+    {'c', INT, "connections", "N", "producers; with pop and popack: consumers (16)",
      FIELD(connections), 16, 1, 60000},
-    {'C', "consumers", "N", "consumers of e2e, fanout and idle (16)", INT, FIELD(consumers), 16,
+    {'C', INT, "consumers", "N", "consumers of e2e, fanout and idle (16)", FIELD(consumers), 16,
      1, 60000},
-    {'b', "batch", "N", "messages in one push (1)", INT, FIELD(batch), 1, 1, 100000},
-    {'B', "pop-batch", "N", "most messages in one pop (100)", INT, FIELD(pop_batch), 100, 1,
+    {'b', INT, "batch", "N", "messages in one push (1)", FIELD(batch), 1, 1, 100000},
+    {'B', INT, "pop-batch", "N", "most messages in one pop (100)", FIELD(pop_batch), 100, 1,
      100000},
-    {'p', "partitions", "N", "partitions that messages go to (100)", INT, FIELD(partitions),
+    {'p', INT, "partitions", "N", "partitions that messages go to (100)", FIELD(partitions),
      100, 1, 10000000},
-    {'S', "spread", NULL, "each message of a push to a partition of its own choice", FLAG,
+    {'S', FLAG, "spread", NULL, "each message of a push to a partition of its own choice",
      FIELD(spread), 0, 0, 0},
-    {'P', "pop-partitions", "N", "most partitions in one pop (1)", INT, FIELD(pop_partitions),
+    {'P', INT, "pop-partitions", "N", "most partitions in one pop (1)", FIELD(pop_partitions),
      1, 1, 100000},
-    {'O', "own-partition", NULL, "consumer i pops partition i only, not any", FLAG,
+    {'O', FLAG, "own-partition", NULL, "consumer i pops partition i only, not any",
      FIELD(own_partition), 0, 0, 0},
-    {'s', "payload", "BYTES", "JSON payload of a message (100; at least about 70)", INT,
+    {'s', INT, "payload", "BYTES", "JSON payload of a message (100; at least about 70)",
      FIELD(payload), 100, 1, 16 << 20},
-    {'R', "random", NULL, "fill payloads with random characters (do not compress)", FLAG,
+    {'R', FLAG, "random", NULL, "fill payloads with random characters (do not compress)",
      FIELD(random), 0, 0, 0},
-    {'r', "rate", "N",
+    {'r', REAL, "rate", "N",
      "messages a second in total, open loop: latency counts from the\n"
      "moment a message was due; 0: as fast as answers come (0)",
-     REAL, FIELD(rate), 0, 0, 1000000000},
-    {'d', "duration", "S", "measured seconds (10)", REAL, FIELD(duration_s), 10, 0, 1000000},
-    {'W', "warmup", "S", "seconds before that (1; pop and popack: 0)", REAL, FIELD(warmup_s),
+     FIELD(rate), 0, 0, 1000000000},
+    {'d', REAL, "duration", "S", "measured seconds (10)", FIELD(duration_s), 10, 0, 1000000},
+    {'W', REAL, "warmup", "S", "seconds before that (1; pop and popack: 0)", FIELD(warmup_s),
      -1, 0, 1000000},
-    {'D', "drain", "S", "give up on missing messages after S seconds without any (5)", REAL,
+    {'D', REAL, "drain", "S", "give up on missing messages after S seconds without any (5)",
      FIELD(drain_s), 5, 0, 1000000},
-    {'g', "groups", "N",
+    {'g', INT, "groups", "N",
      "consumer groups, each gets everything; 0: queue mode\n"
      "(0; fanout: 10)",
-     INT, FIELD(groups), -1, 0, 10000},
-    {'F', "prefill", "N",
+     FIELD(groups), -1, 0, 10000},
+    {'F', INT, "prefill", "N",
      "messages pushed beforehand (0; pop and popack without\n"
      "--queue: 100000)",
-     INT, FIELD(prefill), -1, 0, 4000000000},
-    {'a', "ack", NULL, "consumers of e2e and fanout: pop, then ack/batch", FLAG, FIELD(ack), 0,
+     FIELD(prefill), -1, 0, 4000000000},
+    {'a', FLAG, "ack", NULL, "consumers of e2e and fanout: pop, then ack/batch", FIELD(ack), 0,
      0, 0},
-    {'A', "auto-ack", NULL, "consumers: acknowledge on delivery (the default)", FLAG,
+    {'A', FLAG, "auto-ack", NULL, "consumers: acknowledge on delivery (the default)",
      FIELD(auto_ack), 0, 0, 0},
-    {'m', "wait-ms", "MS",
+    {'m', INT, "wait-ms", "MS",
      "long poll for that long; 0: do not wait (pop and popack: 0,\n"
      "idle: 30000, else 2000)",
-     INT, FIELD(wait_ms), -1, 0, 3600000},
-    {'q', "queue", "NAME", "queue (a fresh one)", TEXT, FIELD(queue), 0, 0, 0},
-    {'Q', "queues", "N", "queues of idle (10000)", INT, FIELD(queues), 10000, 1, 1000000},
-    {'L', "lease", "S", "configure the queue with this lease; 0: do not (60)", INT,
-     FIELD(lease_s), 60, 0, 1000000},
-    {'T', "token", "JWT", "bearer token", TEXT, FIELD(token), 0, 0, 0},
-    {'t', "threads", "N", "threads of the generator (1)", INT, FIELD(threads), 1, 1, 256},
-    {0, "pid", "PID", "broker, for its CPU time (who listens on the port)", INT, FIELD(pid), 0,
+     FIELD(wait_ms), -1, 0, 3600000},
+    {'q', TEXT, "queue", "NAME", "queue (a fresh one)", FIELD(queue), 0, 0, 0},
+    {'Q', INT, "queues", "N", "queues of idle (10000)", FIELD(queues), 10000, 1, 1000000},
+    {'L', INT, "lease", "S",
+     "configure the queue with this lease; 0: leave it as it is\n"
+     "(60; with --queue: 0)",
+     FIELD(lease_s), -1, 0, 1000000},
+    {'T', TEXT, "token", "JWT", "bearer token", FIELD(token), 0, 0, 0},
+    {'t', INT, "threads", "N", "threads of the generator (1)", FIELD(threads), 1, 1, 256},
+    {0, INT, "pid", "PID", "broker, for its CPU time (who listens on the port)", FIELD(pid), 0,
      0, 1 << 30},
-    {0, "pg-pid", "PID", "postmaster (the broker's child, or the only one here)", INT,
+    {0, INT, "pg-pid", "PID", "postmaster (the broker's child, or the only one here)",
      FIELD(pg_pid), 0, 0, 1 << 30},
-    {0, "probe", "CMD",
+    {0, TEXT, "probe", "CMD",
      "prints a number before and after the run; the difference is\n"
      "reported per message (for example a WAL position)",
-     TEXT, FIELD(probe), 0, 0, 0},
-    {'j', "json", "FILE", "append the result as one line of JSON; - is standard output", TEXT,
+     FIELD(probe), 0, 0, 0},
+    {'j', TEXT, "json", "FILE", "append the result as one line of JSON; - is standard output",
      FIELD(json), 0, 0, 0},
-    {'l', "label", "TEXT", "name of the run in the report", TEXT, FIELD(label), 0, 0, 0},
-    {0, "quiet", NULL, "no progress line", FLAG, FIELD(quiet), 0, 0, 0},
-    {'h', "help", NULL, "this text", FLAG, FIELD(help), 0, 0, 0},
+    {'l', TEXT, "label", "TEXT", "name of the run in the report", FIELD(label), 0, 0, 0},
+    {0, FLAG, "quiet", NULL, "no progress line", FIELD(quiet), 0, 0, 0},
+    {'h', FLAG, "help", NULL, "this text", FIELD(help), 0, 0, 0},
 };
 
 enum { LONG_BASE = 1000 }; // getopt value of row i is LONG_BASE + i
@@ -119,7 +121,7 @@ enum bench_conf_result bench_conf_read(struct bench_conf *c, int argc, char **ar
         int has_arg = rows[i].kind == FLAG ? no_argument : required_argument;
         longs[i] = (struct option){rows[i].name, has_arg, NULL, LONG_BASE + (int)i};
         if (rows[i].letter) {
-            shorts[n++] = rows[i].letter;
+            shorts[n++] = (char)rows[i].letter;
             if (has_arg == required_argument)
                 shorts[n++] = ':';
         }
@@ -253,30 +255,28 @@ static bool read_workload(struct bench_conf *c)
 // http://host[:port][/], host may be an IPv6 address in brackets.
 static bool read_url(struct bench_conf *c)
 {
-    span rest = span_of(c->url), host = rest, port = SPAN("80");
-    const char *colon;
+    static const char scheme[] = "http://";
+    span port = SPAN("80");
+    uint64_t number = 0;
 
-    if (!str_starts(rest, SPAN("http://")))
+    if (strncmp(c->url, scheme, sizeof scheme - 1) != 0)
         goto out;
-    rest.ptr += 7, rest.len -= 7;
-    if (rest.len > 0 && rest.ptr[rest.len - 1] == '/')
-        rest.len--;
-    if (memchr(rest.ptr, '/', rest.len))
+    const char *host = c->url + sizeof scheme - 1;
+    size_t len = strcspn(host, "/");
+    if (host[len] == '/' && host[len + 1] != '\0')
         goto out;
 
-    host = rest;
-    colon = memrchr(rest.ptr, ':', rest.len);
-    if (colon && !memchr(colon, ']', (size_t)(rest.ptr + rest.len - colon))) {
-        host.len = (size_t)(colon - rest.ptr);
-        port = (span){colon + 1, rest.len - host.len - 1};
+    const char *colon = memrchr(host, ':', len);
+    if (colon && !memchr(colon, ']', len - (size_t)(colon - host))) {
+        port = (span){colon + 1, len - (size_t)(colon - host) - 1};
+        len = (size_t)(colon - host);
     }
-    if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']')
-        host.ptr++, host.len -= 2;
-    uint64_t number;
-    if (host.len == 0 || host.len >= sizeof c->host || !str_parse_u64(port, &number) ||
-        number == 0 || number > 65535)
+    if (len >= 2 && host[0] == '[' && host[len - 1] == ']')
+        host++, len -= 2;
+    if (len == 0 || len >= sizeof c->host || !str_parse_u64(port, &number) || number == 0 ||
+        number > 65535)
         goto out;
-    snprintf(c->host, sizeof c->host, SPAN_FMT, SPAN_ARG(host));
+    memcpy(c->host, host, len); // the rest is zero
     snprintf(c->port, sizeof c->port, "%u", (unsigned)number);
     return true;
 out:
@@ -296,6 +296,9 @@ static void choose_defaults(struct bench_conf *c)
         c->groups = c->workload == BENCH_FANOUT ? 10 : 0;
     if (c->prefill < 0)
         c->prefill = backlog && !c->queue ? 100000 : 0;
+    // Configuring resets every option: never do that unasked to a queue that may be in use.
+    if (c->lease_s < 0)
+        c->lease_s = c->queue && c->workload != BENCH_IDLE ? 0 : 60;
     if (c->workload == BENCH_POPACK)
         c->ack = true;
     // One consumer per group at least, or that group would wait for ever.

@@ -37,26 +37,40 @@ static bool read_file(const char *path, char *text, size_t room)
     return n > 0;
 }
 
+// Cuts text at blanks and colons; the number of parts, at most max.
+static unsigned split(char *text, char **part, unsigned max)
+{
+    unsigned n = 0;
+    char *rest = text;
+
+    while (n < max && (part[n] = strtok_r(rest, " :\n", &rest)))
+        n++;
+    return n;
+}
+
+static uint64_t number(const char *digits, int base) { return strtoull(digits, NULL, base); }
+
 static bool read_proc(int64_t pid, struct proc *p)
 {
-    char path[64], text[1024];
-    uint64_t user, sys, child_user, child_sys;
+    // Fields of proc(5) after the name, from 0.
+    enum { PARENT = 1, UTIME = 11, STIME, CUTIME, CSTIME, RSS = 21, N_FIELDS };
+    char path[64], text[1024], *field[N_FIELDS];
 
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     if (!read_file(path, text, sizeof text))
         return false;
     // "pid (name) state ...": the name may hold blanks and parentheses.
     char *open = strchr(text, '('), *end = strrchr(text, ')');
-    if (!open || !end || end[1] == '\0')
+    if (!open || !end || split(end + 1, field, N_FIELDS) != N_FIELDS)
         return false;
-    *p = (struct proc){.pid = pid,
-                       .is_postgres = end - open == 9 && memcmp(open + 1, "postgres", 8) == 0};
-    if (sscanf(end + 2,
-               "%*c %" SCNd64 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
-               " %" SCNu64 " %" SCNu64 " %*d %*d %*d %*d %*u %*u %" SCNu64,
-               &p->parent, &user, &sys, &child_user, &child_sys, &p->rss_pages) != 6)
-        return false;
-    p->ticks = user + sys + child_user + child_sys;
+    *p = (struct proc){
+        .pid = pid,
+        .parent = (int64_t)number(field[PARENT], 10),
+        .ticks = number(field[UTIME], 10) + number(field[STIME], 10) +
+                 number(field[CUTIME], 10) + number(field[CSTIME], 10),
+        .rss_pages = number(field[RSS], 10),
+        .is_postgres = end - open == 9 && memcmp(open + 1, "postgres", 8) == 0,
+    };
     return true;
 }
 
@@ -94,20 +108,16 @@ static const struct proc *find(const struct table *t, int64_t pid)
 static uint64_t find_socket(unsigned port)
 {
     static const char *const files[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+    enum { PORT = 2, STATE = 5, INODE = 13, N_FIELDS, LISTENING = 10 };
     uint64_t inode = 0;
-    char line[512];
+    char line[512], *field[N_FIELDS];
 
     for (size_t i = 0; i < countof(files) && inode == 0; i++) {
         FILE *f = fopen(files[i], "re");
         while (f && fgets(line, sizeof line, f)) {
-            unsigned local, state;
-            uint64_t found;
-            if (sscanf(
-                    line,
-                    " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %" SCNu64,
-                    &local, &state, &found) == 3 &&
-                local == port && state == 0x0a)
-                inode = found;
+            if (split(line, field, N_FIELDS) == N_FIELDS && number(field[PORT], 16) == port &&
+                number(field[STATE], 16) == LISTENING)
+                inode = number(field[INODE], 10);
         }
         if (f)
             fclose(f);
@@ -178,19 +188,15 @@ void proc_find(struct proc_target *t, unsigned port)
     free(all.rows);
 }
 
-// Busy ticks of all cores: user, nice, system, irq, softirq.
 static uint64_t machine_ticks(void)
 {
-    char text[512];
-    uint64_t v[7];
+    enum { USER = 1, NICE, SYSTEM, IRQ = 6, SOFTIRQ, N_FIELDS };
+    char text[512], *field[N_FIELDS];
 
-    if (!read_file("/proc/stat", text, sizeof text) ||
-        sscanf(text,
-               "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %" SCNu64,
-               &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]) != 7)
+    if (!read_file("/proc/stat", text, sizeof text) || split(text, field, N_FIELDS) != N_FIELDS)
         return 0;
-    return v[0] + v[1] + v[2] + v[5] + v[6];
+    return number(field[USER], 10) + number(field[NICE], 10) + number(field[SYSTEM], 10) +
+           number(field[IRQ], 10) + number(field[SOFTIRQ], 10);
 }
 
 struct proc_usage proc_read(const struct proc_target *t)

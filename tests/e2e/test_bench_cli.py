@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
@@ -127,6 +128,14 @@ def test_several_threads_count_together(fake):
     code, result, _ = bench("-u", fake(), "-w", "e2e", "-c", 5, "-C", 5, "-t", 3)
     assert_clean(code, result)
     assert result["delivered"] == result["sent"] > 50
+
+
+def test_a_named_queue_is_not_configured_unasked(fake):
+    url = fake()
+    for args, configured in (["-q", "orders"], 0), (["-q", "orders", "-L", "30"], 1), ([], 2):
+        assert bench("-u", url, "-w", "push", *args)[0] == OK
+        with urllib.request.urlopen(url + "/configured") as reply:
+            assert json.load(reply) == configured
 
 
 def test_probe_is_reported_per_message(fake, tmp_path):

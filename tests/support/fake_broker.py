@@ -48,7 +48,7 @@ class Broker:
         self.lose, self.repeat = Every(args.lose), Every(args.repeat)
         self.reorder, self.fail_push = Every(args.reorder), Every(args.fail_push)
         self.fail_ack, self.drop_pop = Every(args.fail_ack), Every(args.drop_pop)
-        self.turn = itertools.count()
+        self.turn, self.configured = itertools.count(), 0
         self.waiters = collections.defaultdict(set)  # queue -> events
 
     def partition(self, queue, name):
@@ -59,6 +59,7 @@ class Broker:
 
     def configure(self, body):
         self.queues.setdefault(body["queue"], {})
+        self.configured += 1
         return 200, {"configured": True, "queue": body["queue"], "options": body["options"]}
 
     def store(self, part, item):
@@ -163,6 +164,8 @@ class Broker:
         query = {k: v[0] for k, v in urllib.parse.parse_qs(url.query).items()}
         if url.path == "/health":
             return 200, {"status": "healthy", "database": "connected"}
+        if url.path == "/configured":  # not of the contract: how often that was done
+            return 200, self.configured
         if url.path.startswith("/api/v1/pop/queue/"):
             return await self.pop(url.path, query)
         routes = {"/api/v1/configure": self.configure, "/api/v1/push": self.push,
