@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -74,8 +75,10 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
 
 void http_server_adopt(struct http_server *s, int fd)
 {
-    assert(!s->closing);
-    http_conn_open(s, fd);
+    if (s->closing)
+        close(fd); // it was on its way to us when we were told to stop
+    else
+        http_conn_open(s, fd);
 }
 
 const struct http_server_stats *http_server_stats(const struct http_server *s)

@@ -20,7 +20,7 @@ struct http_server_conf {
     void *app;                        // for handlers: http_req_app()
     size_t max_header_bytes;          // 431 above
     size_t max_body_bytes;            // 413 above
-    size_t max_inflight_bytes;        // bodies held by this loop at once; 429 above
+    size_t max_inflight_bytes;  // bodies held by this loop at once; 429 above; 0: no limit
     unsigned max_pipelined;     // unanswered requests per connection before reading pauses
     unsigned header_timeout_ms; // from the first byte of a request to the end of its body
                                 // without progress
@@ -34,10 +34,12 @@ struct http_server_stats {
 };
 
 struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf conf);
-// Takes fd over: a connected, non-blocking stream socket.
+// Takes fd over: a connected, non-blocking stream socket.  After http_server_close() it is
+// closed.
 void http_server_adopt(struct http_server *s, int fd);
+// Any thread may read the counters: accepted - closed is the number of open connections.
 const struct http_server_stats *http_server_stats(const struct http_server *s);
-unsigned http_server_connections(const struct http_server *s);
+unsigned http_server_connections(const struct http_server *s); // loop's thread only
 // Answers from now on carry "Connection: close"; idle connections are closed, busy ones after
 // their answer.
 void http_server_drain(struct http_server *s);
