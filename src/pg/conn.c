@@ -17,7 +17,7 @@ static bool send_prepared(struct pg_conn *c, const struct pg_call *call);
 static void on_socket(uv_poll_t *handle, int status, int events);
 static bool gather(struct pg_conn *c);
 static bool keep(struct pg_conn *c, PGresult *r);
-static void land(struct pg_conn *c);
+static void land(struct pg_conn *c, bool complete);
 static void on_timer_closed(uv_handle_t *handle);
 
 // A call's parameters as libpq wants them; on the stack, so a call allocates nothing here.
@@ -138,20 +138,22 @@ static void on_socket(uv_poll_t *handle, int status, int events)
         c->doomed = true;
 
     if (complete || (c->doomed && c->state == CONN_BUSY)) {
-        land(c);
+        land(c, complete);
     } else if (c->doomed) {
         conn_watch(c, 0, NULL);
         c->on->broken(c, conn_error(c));
     }
 }
 
-// True when the whole answer is there.
+// True when the whole answer is there, the server's "ready" included.
 static bool gather(struct pg_conn *c)
 {
     while (!PQisBusy(c->pg)) {
         PGresult *r = PQgetResult(c->pg);
         if (r == NULL) {
-            if (!c->piped || PQstatus(c->pg) == CONNECTION_BAD)
+            if (PQstatus(c->pg) == CONNECTION_BAD)
+                return false;
+            if (!c->piped)
                 return true;
             // In a pipeline NULL only ends one command's results; the sync ends all.
         } else if (keep(c, r)) {
@@ -186,11 +188,18 @@ static bool keep(struct pg_conn *c, PGresult *r)
     return c->doomed;
 }
 
-static void land(struct pg_conn *c)
+// The server commits after the rows and before it says that it is ready.  So rows without the
+// end of the answer prove nothing, and a failure after them is the answer.
+static void land(struct pg_conn *c, bool complete)
 {
     struct pg_call *call = c->call;
     PGresult *result = c->result;
     int status = result != NULL ? reply_status(result) : QE_PG_GONE;
+    if (status == 0 && !complete) {
+        PQclear(result);
+        result = NULL;
+        status = QE_PG_GONE;
+    }
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *why = status != 0 ? conn_error(c) : "";
 

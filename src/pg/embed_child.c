@@ -94,7 +94,7 @@ static int wait_for(pid_t pid)
 
 int embed_run(const struct embed *e, char *const argv[], const char *log_path)
 {
-    return wait_for(embed_spawn(e, argv, log_path, false));
+    return wait_for(embed_spawn(e, argv, log_path, true));
 }
 
 // Asked in a child, because only the kernel knows all the rules (groups, ACLs, mounts).

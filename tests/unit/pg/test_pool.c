@@ -28,6 +28,11 @@ static const struct pg_statement pid = {"pid", "select pg_backend_pid()", 5};
 static const struct pg_statement refusing = {
     "refusing", "do $$ begin raise 'no' using errcode = 'QN001'; end $$", 6};
 
+static const struct pg_statement insert_twice = {
+    "insert_twice", "insert into deferred values (1), (1) returning n", 7};
+static const struct pg_statement insert_slow = {"insert_slow",
+                                                "insert into slow values (1) returning n", 8};
+
 struct probe {
     struct pg_call call;
     struct pg_params params;
@@ -402,6 +407,53 @@ static void another_connection_serves_when_one_breaks(void **state)
     assert_int_equal(n_states, 1);
 }
 
+static void a_commit_that_fails_after_the_rows_is_a_failure(void **state)
+{
+    (void)state;
+    free(pg_cluster_ask(&cluster, "create table deferred (n int8 unique deferrable "
+                                  "initially deferred)"));
+    open_pool(1, 5000, false);
+    struct probe p = {0};
+    for (int i = 0; i < 2; i++) { // in a pipeline, then plain
+        assert_int_equal(ask(&p, &insert_twice), QE_PG_DATA);
+        assert_string_equal(p.sqlstate, "23505");
+        assert_int_equal(p.len0, 0);
+    }
+    assert_int_equal(ask_add(1), 0);
+}
+
+// The rows arrive, then the server dies while it commits: no farewell as a result, only EOF.
+static void rows_without_a_commit_are_no_success(void **state)
+{
+    (void)state;
+    free(pg_cluster_ask(&cluster,
+                        "create table slow (n int8);"
+                        "create function nap() returns trigger language plpgsql as "
+                        "$$begin perform pg_sleep(30); return null; end$$;"
+                        "create constraint trigger nap after insert on slow deferrable "
+                        "initially deferred for each row execute function nap()"));
+    for (int plain = 0; plain < 2; plain++) {
+        open_pool(1, 60000, plain == 1);
+        struct probe p = {0};
+        assert_int_equal(ask_add(1), 0);
+        exec(&p, &insert_slow);
+        uint64_t end = clock_mono_us() + 300 * 1000;
+        while (clock_mono_us() < end)
+            uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(p.times, 0);
+        pg_cluster_stop(&cluster, "immediate");
+        until_done(&p);
+        assert_int_equal(p.status, QE_PG_GONE);
+        assert_int_equal(p.len0, 0);
+        pg_cluster_start(&cluster);
+        bool closed = false;
+        pg_pool_close(pool, on_closed, &closed);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_true(closed);
+    }
+    open_pool(1, 5000, false); // for teardown
+}
+
 static void of_several_hosts_the_one_that_answers_serves(void **state)
 {
     (void)state;
@@ -462,6 +514,8 @@ int main(void)
         T(a_call_without_an_answer_drops_the_connection),
         T(a_busy_pool_tells_those_who_wait_too_long),
         T(closing_fails_the_queue_and_lets_sent_calls_finish),
+        T(a_commit_that_fails_after_the_rows_is_a_failure),
+        T(rows_without_a_commit_are_no_success),
         T(of_several_hosts_the_one_that_answers_serves),
         T(names_without_an_address_do_not_stop_the_loop),
         T(a_pool_may_close_while_it_looks_up_a_name),
