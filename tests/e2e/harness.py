@@ -420,6 +420,10 @@ class Postgres:
         subprocess.run(self.prefix + [os.path.join(self.bin, "initdb"), "-D", self.data, "-U", self.user, "-A", "trust",
                                       "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
                        check=True, stdout=subprocess.DEVNULL, cwd=self.root)
+        return self.launch()
+
+    def launch(self):
+        """Starts the server on the data that is there (after halt)."""
         settings = {"port": self.port, "listen_addresses": self.host, "unix_socket_directories": self.root,
                     "fsync": "off", "full_page_writes": "off", "max_connections": "200", "shared_buffers": "128MB",
                     "log_min_messages": "warning"}
@@ -457,13 +461,17 @@ class Postgres:
         return {"PG_HOST": self.host, "PG_PORT": self.port, "PG_USER": self.user, "PG_PASSWORD": "postgres",
                 "PG_DB": database or self.database}
 
-    def stop(self):
+    def halt(self):
+        """Ends the server at once, as a crash would; the data stays."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT)
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self.process.kill()
+
+    def stop(self):
+        self.halt()
         shutil.rmtree(self.root, ignore_errors=True)
 
 

@@ -355,6 +355,17 @@ def test_a_dead_letter_without_a_text_says_retries_exhausted(broker, acker, queu
     assert [row[2] for row in dead(sql, queue)] == ["Retries exhausted"]
 
 
+@pytest.mark.parametrize("status", ["dlq", "failed"])
+def test_a_message_named_twice_is_dead_lettered_once(broker, acker, queue, sql, status):
+    broker.configure(queue, retryLimit=0)
+    first, second = filled(broker, queue, 2)
+    entry = broker.ack_entry(first, status, error="x")
+    assert all(r["success"] for r in acker.ack_batch([entry, entry]))
+    assert [row[0] for row in dead(sql, queue)] == ["m0"]
+    assert broker.take(queue) == [], "the second message is still leased"
+    assert acker.ack(second)["leaseReleased"] is True
+
+
 def test_a_dead_letter_keeps_the_times(broker, acker, queue, sql):
     broker.configure(queue, retryLimit=0)
     (m,) = filled(broker, queue, 1)

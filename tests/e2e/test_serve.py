@@ -304,7 +304,15 @@ def test_the_log_level_is_honoured(make_broker, level, there):
     assert ("QUEEN_DATADIR" in b.log_text()) is there
 
 
-def test_a_dozen_workers_serve_as_well(make_broker, queue):
+def test_logs_can_be_json(make_broker):
+    b = make_broker(LOG_FORMAT="json", QUEEN_DATADIR="/x")
+    b.terminate()
+    objects = [json.loads(line) for line in b.log_text().splitlines() if line.startswith("{")]
+    assert any("QUEEN_DATADIR" in json.dumps(o) for o in objects)
+    assert all(isinstance(o, dict) and "level" in o for o in objects)
+
+
+def test_several_workers_serve_as_well(make_broker, queue):
     b = make_broker(NUM_WORKERS=6, SIDECAR_POOL_SIZE=2)
     in_parallel([lambda i=i: b.put(queue, [i]) for i in range(24)])
     assert len(b.drain(queue)) == 24
