@@ -1,5 +1,6 @@
 """Fixtures of the black-box tests; what they are made of is in harness.py."""
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -23,12 +24,19 @@ def pytest_runtest_makereport(item, call):
             report.sections.append(("log of the broker on port %d (%s)" % (broker.port, state), broker.log_tail()))
 
 
-def _forget(broker):
-    broker.dispose()
+_SANITIZER = re.compile(r"(Address|Leak|Thread|Memory)Sanitizer|runtime error:")
+
+
+def _forget(broker, clean_exit=False):
+    """Ends a broker; a sanitizer's complaint, or a bad end where a clean one is due, is an error of the tests."""
+    code = broker.dispose()
+    text = broker.log_text() if os.path.exists(broker.log) else ""
     if broker in _living:
         _living.remove(broker)
     if os.path.exists(broker.log):
         os.unlink(broker.log)
+    if _SANITIZER.search(text) or (clean_exit and code != 0):
+        pytest.fail("the broker on port %d ended with %s:\n%s" % (broker.port, code, text[-6000:]), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +52,11 @@ def pg():
 def _start(environment, args=()):
     broker = harness.Broker(environment, args)
     _living.append(broker)
-    return broker.start()
+    try:
+        return broker.start()
+    except BaseException:
+        broker.dispose()
+        raise
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +64,7 @@ def broker(pg):
     """The broker of the session, two workers, on `pg`."""
     b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
     yield b
-    _forget(b)
+    _forget(b, clean_exit=True)
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +72,7 @@ def broker2(pg, broker):
     """A second broker on the same database; it is not a peer of the first."""
     b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
     yield b
-    _forget(b)
+    _forget(b, clean_exit=True)
 
 
 @pytest.fixture
@@ -87,10 +99,14 @@ def make_broker(pg):
         return b.start() if start else b
 
     yield make
-    for b in made:
-        _forget(b)
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        for b in made:
+            _forget(b)
+    finally:
+        for b in made:
+            b.dispose()
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -382,9 +382,9 @@ class Broker(Client):
         return None
 
     def dispose(self):
-        """Ends the process whatever state it is in, and its PostgreSQL if it left one behind."""
+        """Ends the process whatever state it is in, and its PostgreSQL if it left one behind; the exit code."""
         if self.process is None:
-            return
+            return None
         postmaster = self.embedded_postmaster()
         if self.alive:
             self.process.send_signal(signal.SIGTERM)
@@ -399,6 +399,7 @@ class Broker(Client):
                         os.kill(postmaster, signal.SIGQUIT)
             except OSError:
                 pass  # it went with the broker, as it should
+        return self.process.returncode
 
 
 class Postgres:
