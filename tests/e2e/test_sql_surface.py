@@ -210,6 +210,21 @@ def test_push_messages_v2_takes_an_explicit_message_id_and_labels(broker, queue,
     assert sql("select namespace, task from queen.queues where name = %s", queue) == [("n", "t")]
 
 
+def test_an_explicit_message_id_is_the_id_everywhere(broker, queue, sql, call):
+    broker.configure(queue, retryLimit=0)
+    mine = [str(uuid.uuid4()) for _ in range(2)]
+    (a, _) = call("push_messages_v2", [item(queue, i, messageId=m) for i, m in enumerate(mine)])
+    assert sql("select last_message_id::text from queen.partition_lookup where queue_name = %s", queue) == [(mine[1],)]
+    assert sql("select m.id::text " + OF_QUEUE + " order by m.payload", queue) == [(m,) for m in mine]
+    messages = broker.take(queue, batch=2)
+    assert [m["id"] for m in messages] == mine
+    assert broker.ack(messages[0])["success"] is True
+    assert sql("select last_consumed_id::text from queen.partition_consumers where partition_id = %s", a["partition_id"]) == [
+        (mine[0],)]
+    assert broker.ack(messages[1], "failed")["dlq"] is True
+    assert sql("select message_id::text from queen.dead_letter_queue where partition_id = %s", a["partition_id"]) == [(mine[1],)]
+
+
 def test_push_messages_v2_accepts_its_three_arguments(queue, sql):
     ((results,),) = sql("select queen.push_messages_v2(%s::jsonb, true, true)", json.dumps([item(queue, 1)]))
     assert results[0]["status"] == "queued"
