@@ -1,0 +1,63 @@
+-- queen.group_acks: acknowledgements as JSON, as arguments for queen.settle.
+--
+-- needs: transaction_key
+-- called by  queen.ack_messages_v2; queen.execute_transaction_v2
+-- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?}
+-- out        one row: the arguments; item: per entry argument, the place (0-based) of its object in p_entries
+-- raises     QN001, naming the entry, where the HTTP interface answers 400
+create or replace function queen.group_acks(p_entries jsonb)
+returns table (lane_id uuid[], grp text[], keys bytea[], uniform boolean[], lease uuid[],
+               entry_group int[], entry_status int2[], entry_lease uuid[], entry_error text[], item int[])
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_wrong int;
+begin
+    if jsonb_typeof(p_entries) is distinct from 'array' then
+        raise exception 'acknowledgments should be an array' using errcode = 'QN001';
+    end if;
+    select min(e.ord) - 1 into v_wrong
+      from jsonb_array_elements(p_entries) with ordinality e(value, ord)
+     where jsonb_typeof(e.value -> 'transactionId') is distinct from 'string'
+        or jsonb_typeof(e.value -> 'partitionId') is distinct from 'string';
+    if v_wrong is not null then
+        raise exception 'acknowledgment %: transactionId and partitionId should be strings', v_wrong
+            using errcode = 'QN001';
+    end if;
+
+    return query
+    with entries as (
+        -- What is no string counts as absent; what is no UUID is a partition that nobody has.
+        select e.ord::int - 1 as item,
+               case when e.value ->> 'partitionId'
+                         ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
+                    then (e.value ->> 'partitionId')::uuid end as lane_id,
+               coalesce(case when jsonb_typeof(e.value -> 'consumerGroup') = 'string'
+                             then nullif(e.value ->> 'consumerGroup', '') end, '__QUEUE_MODE__') as grp,
+               uuid_send(queen.transaction_key(e.value ->> 'transactionId')) as key,
+               case case when jsonb_typeof(e.value -> 'status') = 'string' then e.value ->> 'status' else 'completed' end
+                    when 'completed' then 0 when 'success' then 0 when 'failed' then 1
+                    when 'dlq' then 2 when 'retry' then 3 else 4 end::int2 as status,
+               case when jsonb_typeof(e.value -> 'leaseId') = 'string' and e.value ->> 'leaseId' <> ''
+                    then queen.transaction_key(e.value ->> 'leaseId') end as lease,
+               case when jsonb_typeof(e.value -> 'error') = 'string' then e.value ->> 'error' end as error
+          from jsonb_array_elements(p_entries) with ordinality e(value, ord)
+    ), numbered as (
+        select e.*, dense_rank() over (order by e.lane_id, e.grp) as n from entries e
+    ), groups as (
+        select n, min(lane_id::text)::uuid as lane_id, min(grp) as grp, string_agg(key, '' order by item) as keys
+          from numbered group by n
+    )
+    select coalesce(g.lane_id, '{}'), coalesce(g.grp, '{}'), coalesce(g.keys, '{}'),
+           array_fill(false, array[cardinality(coalesce(g.grp, '{}'))]),
+           array_fill(null::uuid, array[cardinality(coalesce(g.grp, '{}'))]),
+           coalesce(e.n, '{}'), coalesce(e.status, '{}'), coalesce(e.lease, '{}'), coalesce(e.error, '{}'),
+           coalesce(e.item, '{}')
+      from (select array_agg(lane_id order by n) as lane_id, array_agg(grp order by n) as grp,
+                   array_agg(keys order by n) as keys from groups) g
+      cross join (select array_agg(n::int order by n, item) as n, array_agg(status order by n, item) as status,
+                         array_agg(lease order by n, item) as lease, array_agg(error order by n, item) as error,
+                         array_agg(item order by n, item) as item from numbered) e;
+end
+$$;

@@ -1,0 +1,29 @@
+-- queen.pop_unified_batch: pops from SQL, in the caller's transaction.
+--
+-- needs: pop_one, require_read_committed
+-- called by  people; queen.pop_specific_batch
+-- in         p_requests: array of {idx?, ...}, see queen.pop_one; without partition_name any partition
+-- out        array of {idx, result}
+-- locks      as queen.pop_one, one request after the other; skips what others have locked
+-- raises     QN001, QN002, QN003
+create or replace function queen.pop_unified_batch(p_requests jsonb)
+returns jsonb
+language plpgsql
+as $$
+declare
+    r        record;
+    v_answer jsonb := '[]';
+begin
+    perform queen.require_read_committed();
+    if jsonb_typeof(p_requests) is distinct from 'array' then
+        raise exception 'requests should be an array' using errcode = 'QN001';
+    end if;
+    for r in
+        select e.value, e.ord - 1 as idx from jsonb_array_elements(p_requests) with ordinality e(value, ord) order by e.ord
+    loop
+        v_answer := v_answer || jsonb_build_array(jsonb_build_object(
+            'idx', coalesce(r.value -> 'idx', to_jsonb(r.idx)), 'result', queen.pop_one(r.value)));
+    end loop;
+    return v_answer;
+end
+$$;

@@ -1,0 +1,50 @@
+-- queen.read_items: the items of a push as JSON, checked and packed.
+--
+-- needs: pack_message, transaction_key, uuid_v7
+-- called by  queen.push_items; queen.execute_transaction_v2
+-- in         p_items: array as in POST /api/v1/push, and messageId, producerSub, is_encrypted beside that;
+--            p_payload: what a missing payload means
+-- out        one row per item, in order; message: as it goes into a segment
+-- raises     QN001, naming the item, for what the HTTP interface answers with 400
+create or replace function queen.read_items(p_items jsonb, p_payload jsonb)
+returns table (idx int, queue text, part text, transaction_id text, key uuid, trace_id uuid,
+               message_id uuid, message bytea)
+language plpgsql
+as $$
+declare
+    i      jsonb;
+    v_name text;
+    v_sent boolean; -- the item names its transaction id
+begin
+    if jsonb_typeof(p_items) is distinct from 'array' then
+        raise exception 'items should be an array' using errcode = 'QN001';
+    end if;
+    idx := 0;
+    for i in select e.value from jsonb_array_elements(p_items) with ordinality e(value, ord) order by e.ord loop
+        if jsonb_typeof(i) <> 'object' or jsonb_typeof(i -> 'queue') is distinct from 'string' then
+            raise exception 'item %: queue should be a string', idx using errcode = 'QN001';
+        end if;
+        foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub'] loop
+            if jsonb_typeof(i -> v_name) not in ('string', 'null') then
+                raise exception 'item %: % should be a string', idx, v_name using errcode = 'QN001';
+            end if;
+        end loop;
+        queue := i ->> 'queue';
+        part := coalesce(nullif(i ->> 'partition', ''), 'Default');
+        begin
+            trace_id := nullif(i ->> 'traceId', '')::uuid;
+            message_id := nullif(i ->> 'messageId', '')::uuid;
+        exception when invalid_text_representation then
+            raise exception 'item %: traceId and messageId should be UUIDs', idx using errcode = 'QN001';
+        end;
+        v_sent := coalesce(i ->> 'transactionId', '') <> '';
+        transaction_id := case when v_sent then i ->> 'transactionId' else queen.uuid_v7()::text end;
+        key := queen.transaction_key(transaction_id);
+        message := queen.pack_message(nullif(transaction_id, key::text), trace_id,
+                                      nullif(i ->> 'producerSub', ''), i -> 'is_encrypted' = 'true',
+                                      message_id, coalesce(i -> 'payload', p_payload)::text);
+        return next;
+        idx := idx + 1;
+    end loop;
+end
+$$;

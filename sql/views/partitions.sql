@@ -1,0 +1,9 @@
+-- queen.partitions: the partitions of queues, under the name that tools and tests use.
+--
+-- One lane is one row, so that DELETE works through it (and takes all that belongs to the partition along).
+-- last_activity: when the newest message came.
+create or replace view queen.partitions as
+select l.id, l.queue_id, l.name, l.created_at,
+       coalesce((select s.created_at from queen.segments s where s.lane = l.num
+                  order by s.first_seq desc limit 1), l.created_at) as last_activity
+  from queen.lanes l;
