@@ -225,6 +225,11 @@ static int run_main(struct bench *b)
     } else {
         r->account_messages = counter_get(&r->stats.window_messages[unit]);
     }
+    // A process that has ended or was replaced meanwhile: better no figure than a wrong one.
+    if (r->after.broker_s < r->before.broker_s)
+        r->target.broker = 0;
+    if (r->after.pg_s < r->before.pg_s)
+        r->target.pg = 0;
     r->has_probe = probed && read_probe(b, &probe_to);
     r->probe = probe_to - probe_from;
 

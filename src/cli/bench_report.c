@@ -56,7 +56,8 @@ static void print_latency(const char *name, const struct bench_hist *h)
 static void print_cpu(const struct bench_result *r)
 {
     const struct proc_usage *a = &r->before, *b = &r->after;
-    double broker = b->broker_s - a->broker_s, pg = b->pg_s - a->pg_s;
+    double broker = r->target.broker ? b->broker_s - a->broker_s : 0;
+    double pg = r->target.pg ? b->pg_s - a->pg_s : 0;
     double self = b->self_s - a->self_s;
     double other = b->machine_s - a->machine_s - broker - pg - self;
 
@@ -103,10 +104,9 @@ static void print_checks(const struct bench_result *r)
                s->doubtful, counter_get(&r->stats.foreign));
 }
 
-void bench_report_text(const struct bench_result *r)
+static void print_conf(const struct bench_result *r)
 {
     const struct bench_conf *c = r->conf;
-    const struct bench_stats *s = &r->stats;
 
     printf("%s: %s, %" PRId64 " connections", c->label, c->workload_name, c->connections);
     if (bench_conf_drains(c))
@@ -114,6 +114,17 @@ void bench_report_text(const struct bench_result *r)
     printf(", batch %" PRId64 "/%" PRId64 ", %" PRId64 " partitions, %" PRId64 " B%s, %.1f s\n",
            c->batch, c->pop_batch, c->partitions, c->payload, c->random ? " random" : "",
            r->window_s);
+}
+
+void bench_report_text(const struct bench_result *r)
+{
+    const struct bench_conf *c = r->conf;
+    const struct bench_stats *s = &r->stats;
+
+    if (c->workload == BENCH_IDLE)
+        printf("%s: idle, %.1f s\n", c->label, r->window_s);
+    else
+        print_conf(r);
     for (int op = 0; op < BENCH_N_OPS; op++) {
         uint64_t requests = counter_get(&s->window_requests[op]);
         if (requests == 0 || op == BENCH_OP_CONFIGURE || c->workload == BENCH_IDLE)

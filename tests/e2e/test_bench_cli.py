@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import pytest
@@ -30,6 +31,7 @@ def fake():
         started.append(process)
         return "http://127.0.0.1:" + process.stdout.readline().split()[1]
 
+    start.started = started
     yield start
     for process in started:
         process.kill()
@@ -206,6 +208,17 @@ def test_a_lost_connection_loses_what_was_acknowledged_on_delivery(fake):
     code, result, _ = bench("-u", fake("--drop-pop", "20"), "-w", "e2e", "-c", 2, "-C", 2)
     assert code == WRONG
     assert result["connErrors"] > 0 and result["lost"] > 0
+
+
+def test_a_server_that_dies_in_the_middle_ends_the_run_with_errors(fake):
+    url = fake()
+    killer = threading.Timer(0.7, fake.started[0].kill)
+    killer.start()
+    code, result, _ = bench("-u", url, "-w", "e2e", "-d", 1.5, "-W", 0)
+    killer.join()
+    assert code in (FAILED, WRONG)
+    assert result["connErrors"] > 0 and result["repeated"] == result["disordered"] == 0
+    assert result["cpuBrokerPerM"] is None  # better no figure than a wrong one
 
 
 # ---- the command itself ----
