@@ -77,6 +77,9 @@ struct http_conn {
     bool closed;
 };
 
+// Thousands of clients wait at once: what an idle one costs must not grow unnoticed.
+_Static_assert(sizeof(struct http_conn) <= 512, "an idle connection is too large");
+
 enum http_req_state { REQ_ARRIVING, REQ_PENDING, REQ_ANSWERED };
 
 struct http_req {

@@ -1,12 +1,12 @@
 // fuzz_http.c: any bytes, cut anywhere, into a connection: no crash, no leak, no endless turn.
 //
 // The first byte seeds the cuts; the rest is what the client sends.  Handlers answer at once,
-// at the end, or never before the client has gone, by path.  Built by hand or by `make fuzz`:
+// at the end, or when the client has gone, by path.
 //
-//   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DLLHTTP_STRICT_MODE=1 -Isrc
-//     -I/usr/share/include/llhttp tests/fuzz/fuzz_http.c src/http/*.c src/base/*.c src/json/*.c
-//     /usr/share/llhttp/*.c -luv -lpthread -lm -o fuzz_http && ./fuzz_http
-//     tests/fuzz/corpus/http
+// build: src/http/conn.c src/http/output.c src/http/parser.c src/http/reply.c src/http/req.c
+// build: src/http/route.c src/http/server.c src/json/text.c src/json/write.c src/base/*.c
+// build: -I/usr/share/include/llhttp -DLLHTTP_STRICT_MODE=1 /usr/share/llhttp/api.c
+// build: /usr/share/llhttp/http.c /usr/share/llhttp/llhttp.c -luv -lpthread -lm
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>

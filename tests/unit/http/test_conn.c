@@ -769,6 +769,44 @@ static void draining_closes_idle_ones_and_busy_ones_after_their_answer(void **st
     assert_true(got_eof);
 }
 
+static void answer_first(uv_timer_t *timer)
+{
+    (void)timer;
+    http_reply_json_span(parked[--n_parked], 200, SPAN("timer"));
+}
+
+static void an_answer_from_a_timer_leaves_before_the_loop_sleeps(void **state)
+{
+    (void)state;
+    static uv_timer_t timer; // closed by the teardown
+    open_server((struct http_server_conf){0});
+    send_text(GET("/park"));
+    turns(2);
+    uv_timer_init(&loop, &timer);
+    uv_timer_start(&timer, answer_first, 1, 0);
+    uv_run(&loop, UV_RUN_ONCE); // sleeps until the timer; the answer is made at the turn's end
+    uv_run(&loop, UV_RUN_ONCE); // would sleep for ever
+    read_answers();
+    assert_answer(200, "timer");
+    uv_close((uv_handle_t *)&timer, NULL);
+}
+
+static void a_socket_that_comes_too_late_is_closed(void **state)
+{
+    (void)state;
+    open_server((struct http_server_conf){0});
+    int first = client;
+    http_server_close(server, on_closed, NULL);
+    connect_client();
+    turns(3);
+    assert_true(got_eof);
+    assert_true(was_closed);
+    close(first);
+    close(client);
+    was_closed = got_eof = false;
+    open_server((struct http_server_conf){0}); // for teardown
+}
+
 static void closing_waits_for_requests_in_the_hands_of_handlers(void **state)
 {
     (void)state;
@@ -783,7 +821,7 @@ static void closing_waits_for_requests_in_the_hands_of_handlers(void **state)
     n_parked = 0;
     turns(3);
     assert_true(was_closed);
-    server = NULL;
+    close(client);
     was_closed = false;
     open_server((struct http_server_conf){0}); // for teardown
 }
@@ -818,6 +856,8 @@ int main(void)
         T(an_idle_connection_times_out_but_not_a_parked_one),
         T(a_peer_that_never_reads_times_out),
         T(draining_closes_idle_ones_and_busy_ones_after_their_answer),
+        T(an_answer_from_a_timer_leaves_before_the_loop_sleeps),
+        T(a_socket_that_comes_too_late_is_closed),
         T(closing_waits_for_requests_in_the_hands_of_handlers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
