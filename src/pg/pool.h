@@ -38,8 +38,9 @@ struct pg_statement {
 // carry SQLSTATE and message).
 typedef void (*pg_done_cb)(struct pg_call *call, int status, const struct pg_reply *reply);
 
-// Lives in the caller's memory until done.  params are borrowed until done (a call that was
-// never sent may be sent later).
+// Lives in the caller's memory until done.  params (NULL: none) are borrowed until done, since
+// a call may wait for its connection.  done may free the call, give it to pg_pool_exec() again,
+// or close the pool.
 struct pg_call {
     const struct pg_statement *statement;
     const struct pg_params *params;

@@ -169,6 +169,26 @@ static pid_t start_broker(int out)
     _exit(0);
 }
 
+static void a_killed_broker_takes_its_server_along(void **state)
+{
+    (void)state;
+    int pipe_fds[2];
+    pid_t server = 0;
+    char path[256];
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t broker = start_broker(pipe_fds[1]);
+    assert_int_equal(read(pipe_fds[0], &server, sizeof server), sizeof server);
+    snprintf(path, sizeof path, "%s/pg/postmaster.pid", dir);
+    assert_int_equal(access(path, F_OK), 0);
+    kill(broker, SIGKILL);
+    waitpid(broker, NULL, 0);
+    for (int i = 0; i < 100 && access(path, F_OK) == 0; i++)
+        usleep(50 * 1000);
+    assert_int_equal(access(path, F_OK), -1); // a clean shutdown removes it
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
 static void the_server_of_a_killed_broker_goes_before_the_next_comes(void **state)
 {
     (void)state;
@@ -248,6 +268,7 @@ int main(void)
         T(a_server_is_made_killed_brought_back_and_stopped),
         T(a_second_broker_on_the_directory_is_refused),
         T(an_unfinished_initdb_is_not_mistaken_for_a_cluster),
+        T(a_killed_broker_takes_its_server_along),
         T(the_server_of_a_killed_broker_goes_before_the_next_comes),
         T(a_long_path_still_gets_a_socket),
         T(what_is_wrong_is_said),

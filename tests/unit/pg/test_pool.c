@@ -305,16 +305,21 @@ static void a_busy_pool_tells_those_who_wait_too_long(void **state)
 {
     (void)state;
     open_pool(1, 900, false);
-    struct probe p = {0}, q = {0};
+    struct probe first = {0}, second = {0}, third = {0};
     assert_int_equal(ask_add(1), 0);
-    pg_param_i64(&q.params, 7);
-    pg_param_f64(&p.params, 0.5);
-    exec(&p, &nap);
-    exec(&q, &add);
-    until_done(&q);
-    assert_int_equal(q.status, 0);
-    assert_int_equal(p.times, 1);
-    pg_params_free(&p.params);
+    pg_param_f64(&first.params, 0.7);
+    pg_param_f64(&second.params, 0.7);
+    pg_param_i64(&third.params, 7);
+    exec(&first, &nap);
+    exec(&second, &nap);
+    exec(&third, &add);
+    until_done(&third);
+    assert_int_equal(third.status, QE_PG_RETRY);
+    assert_false(third.call.sent);
+    until_done(&second);
+    assert_int_equal(first.status, 0);
+    assert_int_equal(second.status, 0);
+    pg_params_free(&first.params);
 }
 
 static void closing_fails_the_queue_and_lets_sent_calls_finish(void **state)
