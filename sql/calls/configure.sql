@@ -1,0 +1,3 @@
+-- The options travel as text: jsonb has no binary form that a client could write.
+select queue_id, default_lane_id, options::text
+  from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb)

@@ -1,0 +1,140 @@
+// api.c: counters of the endpoints, and the small things all of them need.
+#include "api/api.h"
+
+#include <stdlib.h>
+
+#include "api/api_int.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "json/write.h"
+
+void api_init(struct api *a, struct api_shared *shared)
+{
+    a->shared = shared;
+    a->n_routes = http_routes_count(shared->routes);
+    a->routes = mem_new_array(struct api_route_stats, a->n_routes + 1);
+}
+
+void api_deinit(struct api *a)
+{
+    free(a->routes);
+    a->routes = NULL;
+}
+
+void api_observe(void *app, const struct http_route *route, int status, uint64_t us)
+{
+    struct api *a = app;
+    size_t i = route ? http_route_index(a->shared->routes, route) : a->n_routes;
+
+    histogram_add(&a->routes[i].us, us);
+    counter_add(&a->routes[i].class_[status >= 100 && status < 600 ? status / 100 : 0], 1);
+}
+
+void api_reply_failed(struct http_req *req, int status, const struct fault *why)
+{
+    if (why->text[0] != '\0')
+        http_reply_errf(req, status, "%s", why->text);
+    else
+        http_reply_err(req, status);
+}
+
+bool api_is_name(span text)
+{
+    if (text.len == 0)
+        return true;
+    // Characters are at most four bytes, so most names need not be counted.
+    return text.len <= 4 * API_NAME_CHARS && !memchr(text.ptr, '\0', text.len) &&
+           str_is_utf8(text) &&
+           (text.len <= API_NAME_CHARS || str_utf8_chars(text) <= API_NAME_CHARS);
+}
+
+void *api_grow(struct arena *a, void *items, unsigned n, unsigned *cap, size_t size,
+               size_t guess)
+{
+    if (n < *cap)
+        return items;
+
+    // The guess comes from the sender's bytes: believe it only up to a point per step.
+    size_t wanted = n == 0 ? 1 : guess;
+    if (wanted < 2 * (size_t)n)
+        wanted = 2 * (size_t)n;
+    if (wanted > 8 * (size_t)n + 8)
+        wanted = 8 * (size_t)n + 8;
+    *cap = (unsigned)(wanted > 0 ? wanted : 1);
+    void *more = arena_alloc(a, size * *cap);
+    if (n > 0)
+        memcpy(more, items, size * n);
+    return more;
+}
+
+char *put_u64(char *at, uint64_t v)
+{
+    char digits[20];
+    unsigned n = 0;
+
+    do
+        digits[n++] = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    return at;
+}
+
+// Eight bytes into sixteen digits at once: spread the nibbles over two words, then make letters
+// of those above nine.
+static void put_hex8(char out[16], const uint8_t in[8])
+{
+    for (unsigned half = 0; half < 2; half++) {
+        uint64_t v = (uint64_t)in[4 * half] << 24 | (uint64_t)in[4 * half + 1] << 16 |
+                     (uint64_t)in[4 * half + 2] << 8 | (uint64_t)in[4 * half + 3];
+        v = (v | v << 16) & 0x0000ffff0000ffffu;
+        v = (v | v << 8) & 0x00ff00ff00ff00ffu;
+        v = (v | v << 4) & 0x0f0f0f0f0f0f0f0fu;
+        uint64_t letters = ((v + 0x0606060606060606u) >> 4) & 0x0101010101010101u;
+        v += 0x3030303030303030u + letters * ('a' - '0' - 10);
+        v = __builtin_bswap64(v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        v = __builtin_bswap64(v);
+#endif
+        memcpy(out + 8 * half, &v, 8);
+    }
+}
+
+char *put_uuid(char *at, const uint8_t id[16])
+{
+    char hex[32];
+
+    put_hex8(hex, id);
+    put_hex8(hex + 16, id + 8);
+    memcpy(at, hex, 8);
+    at[8] = at[13] = at[18] = at[23] = '-';
+    memcpy(at + 9, hex + 8, 4);
+    memcpy(at + 14, hex + 12, 4);
+    memcpy(at + 19, hex + 16, 4);
+    memcpy(at + 24, hex + 20, 12);
+    return at + 36;
+}
+
+bool api_needs_escape(span text)
+{
+    unsigned found = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        found |= (unsigned)(c < 0x20) | (unsigned)(c == '"') | (unsigned)(c == '\\');
+    }
+    return found != 0;
+}
+
+span api_json_text(struct arena *a, span text, span body)
+{
+    bool in_body = text.ptr >= body.ptr && text.ptr < body.ptr + body.len;
+    if (in_body || !api_needs_escape(text))
+        return text;
+
+    struct buf escaped = {0};
+    js_put_escaped(&escaped, text);
+    span copy = arena_copy(a, buf_span(&escaped));
+    buf_free(&escaped);
+    return copy;
+}

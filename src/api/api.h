@@ -1,0 +1,65 @@
+// api.h: the endpoints, and what they share.
+//
+//      http_req ──► endpoint ──► broker op ──► done ──► http_reply_*
+//
+// One struct api per worker: http_server_conf.app of that worker's server.  It is written by
+// its worker alone (counters) and, before the loops run, by src/server, which fills in the
+// fields marked "filled".  Reading the counters of other workers' structs is fine from any
+// thread.
+#ifndef QUEEN_API_API_H
+#define QUEEN_API_API_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/metric.h"
+#include "base/span.h"
+#include "http/route.h"
+#include "http/server.h"
+
+struct broker;
+struct house;
+
+// One per process; all of it is filled before the loops run, the flags change later.
+struct api_shared {
+    const struct http_routes *routes; // filled: compiled from api_routes
+    struct house *house;              // filled
+    struct api **workers;             // filled: n_workers of them, for sums
+    unsigned n_workers;               // filled
+    uint64_t started_us;              // filled: clock_mono_us() at start
+    span version;                     // filled
+    span server;                      // filled: this server's name, for /health
+    _Atomic bool ready;               // set once the schema is in place
+    _Atomic bool stopping;            // set when the server drains
+};
+
+struct api_route_stats {
+    struct histogram us;
+    struct counter class_[6]; // answers by first digit of the status; [0]: any other
+};
+
+struct api {
+    struct api_shared *shared;      // filled
+    struct broker *broker;          // filled: this worker's
+    struct http_server *http;       // filled after http_server_open()
+    unsigned index;                 // filled: number of the worker
+    uint32_t default_timeout_ms;    // filled: of long polls
+    uint32_t default_batch;         // filled: of pops
+    span default_subscription_mode; // filled: "new", "new-only" or "all"; "" is "all"
+
+    struct api_route_stats *routes; // by http_route_index(); the last one: no route
+    size_t n_routes;                // without the last one
+};
+
+// The table: NULL-terminated, for http_routes_new().
+extern const struct http_route *const api_routes[];
+
+// Allocates the counters; shared->routes must be filled.
+void api_init(struct api *a, struct api_shared *shared);
+void api_deinit(struct api *a);
+
+// For http_server_conf.observe; app is the struct api.
+void api_observe(void *app, const struct http_route *route, int status, uint64_t us);
+
+#endif

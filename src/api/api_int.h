@@ -1,0 +1,105 @@
+// api_int.h: what the endpoints share among themselves: reading bodies, writing answers.
+#ifndef QUEEN_API_API_INT_H
+#define QUEEN_API_API_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "base/arena.h"
+#include "base/attrs.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "broker/broker.h"
+#include "http/req.h"
+#include "json/scan.h"
+
+#define API_QUEUE_MODE SPAN("__QUEUE_MODE__")
+enum { API_NAME_CHARS = 255 };
+
+// Answers a failed operation: the sentence of why, if there is one, else that of the code.
+void api_reply_failed(struct http_req *req, int status, const struct fault *why);
+
+// Text from the outside that is going to be a name: UTF-8, no NUL, at most 255 characters.
+// SPAN_NONE passes.
+bool api_is_name(span text);
+
+// ---- reading a body ----
+//
+// A cursor that knows which element it is in, so that the text of a mistake names it:
+//      "item 3: queue must be a string"
+//      "Invalid JSON at byte 57, item 3: half of a surrogate pair"
+// The first mistake sticks and ends all loops, as with struct js itself.
+struct body {
+    struct js j;
+    struct arena *arena;
+    const char *noun;   // of the elements: "item"
+    int64_t at;         // index of the element under way; -1: outside
+    int64_t item;       // item within it ("operation 1, item 0"); -1: none
+    struct fault fault; // says what was wrong once body_finish() has failed
+};
+struct body body_open(struct http_req *req, const char *noun);
+// A mistake in meaning, not in grammar; ends the reading.
+void body_bad(struct body *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+MUST_USE int body_finish(struct body *b);
+
+void body_enter_object(struct body *b);
+// Reads an object, the last value of each named field into raw (SPAN_NONE: not there).  Other
+// fields are skipped.
+void body_read_fields(struct body *b, const span *names, unsigned n, span *raw);
+unsigned body_field_of(span key, const span *names, unsigned n); // n: none of them
+
+// Raw values into text.  Missing and null give SPAN_NONE; other types are a mistake.
+span body_text(struct body *b, span raw, const char *name);
+// The same, at most 255 characters, and "" counts as missing.
+span body_name(struct body *b, span raw, const char *name);
+// Anything but a non-empty string counts as missing.
+span body_text_or_none(struct body *b, span raw);
+
+// The five fields of an item, in this order.
+enum { ITEM_QUEUE, ITEM_PARTITION, ITEM_PAYLOAD, ITEM_TXID, ITEM_TRACE, ITEM_FIELDS };
+extern const span body_item_names[ITEM_FIELDS];
+// raw -> item, with its key; no_payload is taken when none was sent.
+void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
+                    struct push_item *item);
+
+// The fields of an acknowledgement, in this order.
+enum { ACK_TXID, ACK_PARTITION, ACK_STATUS, ACK_LEASE, ACK_GROUP, ACK_ERROR, ACK_FIELDS };
+extern const span body_ack_names[ACK_FIELDS];
+// raw -> entry; *status is the text that was sent (for an unknown one), *group the entry's own.
+void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry *entry,
+                   span *status, span *group);
+
+// Growable array in an arena: room for one more behind the n elements at items.  `guess` is how
+// many there may be in all; it only saves copying.
+void *api_grow(struct arena *a, void *items, unsigned n, unsigned *cap, size_t size,
+               size_t guess);
+
+// ---- writing ----
+
+// Appending to memory that was reserved: no checks.
+static inline char *put_span(char *at, span s)
+{
+    if (s.len > 0)
+        memcpy(at, s.ptr, s.len);
+    return at + s.len;
+}
+#define put_lit(at, literal) \
+    ((char *)memcpy((at), "" literal, sizeof(literal) - 1) + (sizeof(literal) - 1))
+char *put_u64(char *at, uint64_t v);            // at most 20 bytes
+char *put_uuid(char *at, const uint8_t id[16]); // 36 bytes
+
+// The text as it stands between the quotes of a JSON string.  Borrowed from text when nothing
+// needs an escape, which is known without looking when it lies inside body (where it stood in
+// a string without escapes); else escaped into the arena.
+span api_json_text(struct arena *a, span text, span body);
+bool api_needs_escape(span text);
+
+// ---- the endpoints ----
+
+extern const struct http_route api_push, api_pop, api_pop_queue, api_pop_partition, api_ack,
+    api_ack_batch, api_transaction, api_extend, api_configure, api_health, api_live, api_ready,
+    api_metrics, api_prometheus;
+
+#endif

@@ -1,0 +1,216 @@
+// body.c: JSON bodies into spans, and mistakes into sentences that name the place.
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/api_int.h"
+#include "base/id.h"
+#include "base/str.h"
+#include "segment/keys.h"
+
+const span body_item_names[ITEM_FIELDS] = {
+    [ITEM_QUEUE] = {"queue", 5},     [ITEM_PARTITION] = {"partition", 9},
+    [ITEM_PAYLOAD] = {"payload", 7}, [ITEM_TXID] = {"transactionId", 13},
+    [ITEM_TRACE] = {"traceId", 7},
+};
+const span body_ack_names[ACK_FIELDS] = {
+    [ACK_TXID] = {"transactionId", 13},  [ACK_PARTITION] = {"partitionId", 11},
+    [ACK_STATUS] = {"status", 6},        [ACK_LEASE] = {"leaseId", 7},
+    [ACK_GROUP] = {"consumerGroup", 13}, [ACK_ERROR] = {"error", 5},
+};
+
+struct body body_open(struct http_req *req, const char *noun)
+{
+    return (struct body){.j = js_read(http_req_body(req)),
+                         .arena = http_req_arena(req),
+                         .noun = noun,
+                         .at = -1,
+                         .item = -1};
+}
+
+// "item 3", "operation 1, item 0" or ""; returns its length.
+static size_t put_place(const struct body *b, char *out, size_t size)
+{
+    if (b->at < 0)
+        return 0;
+    int n = b->item < 0 ? snprintf(out, size, "%s %lld", b->noun, (long long)b->at)
+                        : snprintf(out, size, "%s %lld, item %lld", b->noun, (long long)b->at,
+                                   (long long)b->item);
+    return n > 0 ? (size_t)n : 0;
+}
+
+void body_bad(struct body *b, const char *fmt, ...)
+{
+    if (b->j.rc != 0)
+        return;
+
+    char what[160], place[64] = "";
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    size_t n = put_place(b, place, sizeof place);
+    fault_set(&b->fault, QE_BAD_REQUEST, "%s%s%s", place, n > 0 ? ": " : "", what);
+    js_fail(&b->j, QE_BAD_REQUEST, NULL);
+}
+
+int body_finish(struct body *b)
+{
+    int rc = js_finish(&b->j);
+    if (rc != QE_BAD_JSON)
+        return rc;
+
+    char place[64] = "";
+    size_t n = put_place(b, place, sizeof place);
+    const char *why = b->j.why                 ? b->j.why
+                      : b->j.start == b->j.end ? "the body is empty"
+                                               : "something follows the value";
+    return fault_set(&b->fault, rc, "Invalid JSON at byte %zu%s%s: %s", js_offset(&b->j),
+                     n > 0 ? ", " : "", place, why);
+}
+
+unsigned body_field_of(span key, const span *names, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (key.len == names[i].len && memcmp(key.ptr, names[i].ptr, key.len) == 0)
+            return i;
+    if (key.len > 0 && memchr(key.ptr, '\\', key.len))
+        for (unsigned i = 0; i < n; i++)
+            if (js_key_is(key, names[i]))
+                return i;
+    return n;
+}
+
+void body_enter_object(struct body *b)
+{
+    enum js_type type = js_peek(&b->j);
+
+    if (type != JS_OBJECT && type != JS_NONE)
+        body_bad(b, b->at < 0 ? "the body must be an object" : "must be an object");
+    js_enter_object(&b->j);
+}
+
+void body_read_fields(struct body *b, const span *names, unsigned n, span *raw)
+{
+    span key;
+
+    for (unsigned i = 0; i < n; i++)
+        raw[i] = SPAN_NONE;
+    body_enter_object(b);
+    while (js_next_key(&b->j, &key)) {
+        unsigned i = body_field_of(key, names, n);
+        span value = js_skip(&b->j);
+        if (i < n)
+            raw[i] = value;
+    }
+}
+
+static bool is_missing(span raw) { return raw.len == 0 || js_type_of(raw) == JS_NULL; }
+
+span body_text(struct body *b, span raw, const char *name)
+{
+    if (is_missing(raw))
+        return SPAN_NONE;
+    if (js_type_of(raw) != JS_STRING) {
+        body_bad(b, "%s must be a string", name);
+        return SPAN_NONE;
+    }
+    return js_text(raw, b->arena);
+}
+
+static void check_length(struct body *b, span text, const char *name)
+{
+    if (text.len > API_NAME_CHARS && str_utf8_chars(text) > API_NAME_CHARS)
+        body_bad(b, "%s is longer than %d characters", name, API_NAME_CHARS);
+}
+
+span body_name(struct body *b, span raw, const char *name)
+{
+    span text = body_text(b, raw, name);
+
+    check_length(b, text, name);
+    return text.len > 0 ? text : SPAN_NONE;
+}
+
+span body_text_or_none(struct body *b, span raw)
+{
+    span text = js_type_of(raw) == JS_STRING ? js_text(raw, b->arena) : SPAN_NONE;
+
+    return text.len > 0 ? text : SPAN_NONE;
+}
+
+void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
+                    struct push_item *item)
+{
+    if (b->j.rc != 0)
+        return;
+    if (js_type_of(raw[ITEM_QUEUE]) != JS_STRING) {
+        body_bad(b, "queue must be a string");
+        return;
+    }
+    item->queue = js_text(raw[ITEM_QUEUE], b->arena);
+    check_length(b, item->queue, "queue");
+    item->partition = body_name(b, raw[ITEM_PARTITION], "partition");
+    if (!item->partition.ptr)
+        item->partition = SPAN("Default");
+    item->payload = raw[ITEM_PAYLOAD].ptr ? raw[ITEM_PAYLOAD] : no_payload;
+    item->producer = SPAN_NONE;
+
+    span trace = body_name(b, raw[ITEM_TRACE], "traceId");
+    item->has_trace = trace.ptr && id_parse_uuid(trace, item->trace);
+    if (trace.ptr && !item->has_trace)
+        body_bad(b, "traceId must be a UUID");
+
+    item->txid = body_name(b, raw[ITEM_TXID], "transactionId");
+    if (b->j.rc != 0)
+        return;
+    if (item->txid.ptr) {
+        item->txid_is_key = key_of_text(item->txid, item->key);
+    } else {
+        id_uuid7(item->key);
+        item->txid_is_key = true;
+    }
+}
+
+static enum ack_status status_of(span text)
+{
+    static const struct {
+        span text;
+        enum ack_status status;
+    } known[] = {
+        {{"completed", 9}, ACK_COMPLETED}, {{"success", 7}, ACK_COMPLETED},
+        {{"failed", 6}, ACK_FAILED},       {{"dlq", 3}, ACK_DLQ},
+        {{"retry", 5}, ACK_RETRY},
+    };
+
+    for (unsigned i = 0; i < countof(known); i++)
+        if (span_eq(text, known[i].text))
+            return known[i].status;
+    return ACK_UNKNOWN;
+}
+
+void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry *entry,
+                   span *status, span *group)
+{
+    if (b->j.rc != 0)
+        return;
+    if (js_type_of(raw[ACK_TXID]) != JS_STRING) {
+        body_bad(b, "transactionId must be a string");
+        return;
+    }
+    if (js_type_of(raw[ACK_PARTITION]) != JS_STRING) {
+        body_bad(b, "partitionId must be a string");
+        return;
+    }
+    entry->txid = js_text(raw[ACK_TXID], b->arena);
+    entry->bad_partition =
+        !id_parse_uuid(js_text(raw[ACK_PARTITION], b->arena), entry->partition_id);
+    entry->lease = body_text_or_none(b, raw[ACK_LEASE]);
+    entry->error = body_text_or_none(b, raw[ACK_ERROR]);
+
+    // An empty status is not a missing one: it was meant to say something.
+    *status = js_type_of(raw[ACK_STATUS]) == JS_STRING ? js_text(raw[ACK_STATUS], b->arena)
+                                                       : SPAN("completed");
+    entry->status = status_of(*status);
+    *group = body_text_or_none(b, raw[ACK_GROUP]);
+    check_length(b, *group, "consumerGroup");
+}

@@ -1,0 +1,123 @@
+// POST /api/v1/configure: {"queue": ..., "namespace": ..., "task": ..., "options": {...}}
+//
+// Replaces the whole configuration.  The options are judged by sql/procs/configure_queue.sql,
+// which names the one it refuses.
+#include "api/api_int.h"
+#include "pg/params.h"
+#include "pg/reply.h"
+#include "pg/sql.gen.h"
+#include "json/write.h"
+
+// In the request's arena.
+struct configure {
+    struct http_req *req;
+    struct custom_op op;
+    span queue, namespace_, task, options;
+};
+
+static void configure_handle(struct http_req *req);
+static int read_body(struct configure *c, struct body *b);
+static void on_configured(struct custom_op *op, int status, const struct pg_reply *reply);
+static void write_answer(const struct configure *c, const struct pg_reply *reply,
+                         struct buf *out);
+
+static void configure_handle(struct http_req *req)
+{
+    struct api *api = http_req_app(req);
+    struct configure *c = arena_new(http_req_arena(req), struct configure);
+    c->req = req;
+
+    struct body b = body_open(req, "");
+    if (read_body(c, &b) != 0) {
+        http_reply_fault(req, &b.fault);
+        return;
+    }
+    c->op.statement = &pg_stmt_configure;
+    c->op.done = on_configured;
+    pg_param_text(&c->op.params, c->queue);
+    pg_param_text(&c->op.params, c->namespace_);
+    pg_param_text(&c->op.params, c->task);
+    pg_param_text(&c->op.params, c->options);
+    broker_custom(api->broker, &c->op);
+}
+
+// A label that is not a string counts as none.
+static span label(struct body *b, span raw, const char *name)
+{
+    span text = body_text_or_none(b, raw);
+
+    if (!api_is_name(text))
+        body_bad(b, "%s is longer than %d characters", name, API_NAME_CHARS);
+    return text.ptr ? text : SPAN("");
+}
+
+static int read_body(struct configure *c, struct body *b)
+{
+    enum { QUEUE, NAMESPACE, TASK, OPTIONS, FIELDS };
+    static const span names[FIELDS] = {
+        {"queue", 5}, {"namespace", 9}, {"task", 4}, {"options", 7}};
+    span raw[FIELDS];
+
+    body_read_fields(b, names, FIELDS, raw);
+    if (js_type_of(raw[QUEUE]) != JS_STRING)
+        body_bad(b, "queue must be a string");
+    c->queue = js_text(raw[QUEUE], b->arena);
+    if (!api_is_name(c->queue))
+        body_bad(b, "queue is longer than %d characters", API_NAME_CHARS);
+    c->namespace_ = label(b, raw[NAMESPACE], "namespace");
+    c->task = label(b, raw[TASK], "task");
+    c->options = raw[OPTIONS];
+    if (c->options.len == 0 || js_type_of(c->options) == JS_NULL)
+        c->options = SPAN("{}");
+    else if (js_type_of(c->options) != JS_OBJECT)
+        body_bad(b, "options must be an object");
+    return body_finish(b);
+}
+
+static void on_configured(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct configure *c = container_of(op, struct configure, op);
+    struct api *api = http_req_app(c->req);
+    struct buf out = {0};
+
+    pg_params_free(&op->params);
+    if (status == 0 && pg_reply_rows(reply) != 1)
+        status = QE_PG_SHAPE;
+    if (status == QE_PG_DATA && reply && pg_reply_message(reply)[0] != '\0') {
+        http_reply_errf(c->req, status, "%s", pg_reply_message(reply));
+        return;
+    }
+    if (status != 0) {
+        api_reply_failed(c->req, status, &op->op.why);
+        return;
+    }
+    broker_queue_changed(api->broker, c->queue);
+    write_answer(c, reply, &out);
+    http_reply_json(c->req, 200, &out);
+}
+
+static void write_answer(const struct configure *c, const struct pg_reply *reply,
+                         struct buf *out)
+{
+    buf_put_lit(out, "{\"configured\":true,\"queueId\":\"");
+    buf_put_uuid(out, pg_reply_uuid(reply, 0, 0));
+    buf_put_lit(out, "\",\"partitionId\":\"");
+    buf_put_uuid(out, pg_reply_uuid(reply, 0, 1));
+    buf_put_lit(out, "\",\"queue\":");
+    js_put_text(out, c->queue);
+    buf_put_lit(out, ",\"namespace\":");
+    js_put_text(out, c->namespace_);
+    buf_put_lit(out, ",\"task\":");
+    js_put_text(out, c->task);
+    buf_put_lit(out, ",\"options\":");
+    buf_put(out, pg_reply_bytes(reply, 0, 2));
+    buf_putc(out, '}');
+}
+
+const struct http_route api_configure = {
+    .verb = HTTP_POST,
+    .path = "/api/v1/configure",
+    .access = ACCESS_READ_WRITE,
+    .op = "configure",
+    .handle = configure_handle,
+};

@@ -1,0 +1,25 @@
+// expo.h: Prometheus' text format, version 0.0.4.
+#ifndef QUEEN_API_EXPO_H
+#define QUEEN_API_EXPO_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/metric.h"
+
+// Heads a family; type is "counter", "gauge" or "histogram".
+void expo_family(struct buf *out, const char *name, const char *type, const char *help);
+// One sample; labels without braces ("op=\"push\"") or NULL.
+void expo_u64(struct buf *out, const char *name, const char *labels, uint64_t v);
+void expo_seconds(struct buf *out, const char *name, const char *labels, double v);
+// Family and its one sample.
+void expo_single(struct buf *out, const char *name, const char *type, const char *help,
+                 uint64_t v);
+
+// The samples of one histogram.  unit 1e-6: observations are microseconds and shown as
+// seconds; 1: they are counts.  A bucket holds what is certainly not above its bound (the steps
+// of struct histogram are up to 6 % wide).
+void expo_histogram(struct buf *out, const char *name, const char *labels,
+                    const struct histogram *h, double unit);
+
+#endif

@@ -1,0 +1,55 @@
+// GET /health, /live, /ready: is this server of any use?
+//
+//      /live    the process answers; a supervisor restarts it when this fails
+//      /ready   send it work: database there, schema in place, not stopping
+//      /health  the same in the shape that clients and people read
+#include "api/api_int.h"
+#include "json/write.h"
+
+static void health_handle(struct http_req *req);
+static void live_handle(struct http_req *req);
+static void ready_handle(struct http_req *req);
+
+static void health_handle(struct http_req *req)
+{
+    const struct api *api = http_req_app(req);
+    bool up = broker_is_up(api->broker);
+    struct buf out = {0};
+
+    buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\",\"server\":",
+               up ? "healthy" : "unhealthy", up ? "connected" : "disconnected");
+    js_put_text(&out, api->shared->server);
+    buf_printf(&out, ",\"worker_id\":%u,\"version\":", api->index);
+    js_put_text(&out, api->shared->version);
+    buf_printf(&out,
+               ",\"shared_state\":{\"enabled\":false},\"queen\":{\"worker_id\":%u,"
+               "\"status\":\"%s\"}}",
+               api->index, atomic_load(&api->shared->stopping) ? "stopping" : "active");
+    http_reply_json(req, up ? 200 : 503, &out);
+}
+
+static void live_handle(struct http_req *req)
+{
+    http_reply_json_span(req, 200, SPAN("{\"status\":\"live\"}"));
+}
+
+static void ready_handle(struct http_req *req)
+{
+    const struct api *api = http_req_app(req);
+
+    if (atomic_load(&api->shared->stopping))
+        http_reply_json_span(req, 503, SPAN("{\"status\":\"stopping\"}"));
+    else if (!atomic_load(&api->shared->ready))
+        http_reply_json_span(req, 503, SPAN("{\"status\":\"starting\"}"));
+    else if (!broker_is_up(api->broker))
+        http_reply_json_span(req, 503, SPAN("{\"status\":\"database unreachable\"}"));
+    else
+        http_reply_json_span(req, 200, SPAN("{\"status\":\"ready\"}"));
+}
+
+const struct http_route api_health = {
+    .verb = HTTP_GET, .path = "/health", .op = "health", .handle = health_handle};
+const struct http_route api_live = {
+    .verb = HTTP_GET, .path = "/live", .op = "live", .handle = live_handle};
+const struct http_route api_ready = {
+    .verb = HTTP_GET, .path = "/ready", .op = "ready", .handle = ready_handle};

@@ -1,0 +1,212 @@
+// GET /api/v1/pop...: take messages, waiting for them if asked to.
+//
+//      /api/v1/pop/queue/:queue                        any partition of a queue
+//      /api/v1/pop/queue/:queue/partition/:partition   that one
+//      /api/v1/pop?namespace=&task=                    any partition of the queues so labelled
+//      /api/v1/pop?queue=&partition=                   the first two, said differently
+//
+// A pop never answers 5xx while the database is away: consumers would give up.
+#include "api/api_int.h"
+#include "api/pop_int.h"
+#include "base/log.h"
+
+enum { MAX_BATCH = 1000000, MAX_TIMEOUT_MS = 86400000 };
+
+static void pop_labels(struct http_req *req);
+static void pop_queue(struct http_req *req);
+static void pop_partition(struct http_req *req);
+static void pop_start(struct pop *p);
+static bool read_names(struct pop *p);
+static void on_gone(struct http_req *req, void *ctx);
+static void on_popped(struct pop_op *op, int status);
+static void give_back(struct pop *p);
+
+static struct pop *pop_new(struct http_req *req)
+{
+    struct pop *p = arena_new(http_req_arena(req), struct pop);
+    p->req = req;
+    return p;
+}
+
+static void pop_labels(struct http_req *req)
+{
+    struct pop *p = pop_new(req);
+
+    p->op.queue = http_req_query(req, SPAN("queue"));
+    if (p->op.queue.ptr) {
+        p->op.partition = http_req_query(req, SPAN("partition"));
+    } else {
+        p->op.namespace_ = http_req_query(req, SPAN("namespace"));
+        p->op.task = http_req_query(req, SPAN("task"));
+        if (!p->op.namespace_.ptr && !p->op.task.ptr) {
+            http_reply_errf(req, QE_BAD_PARAM, "a queue, a namespace or a task is needed");
+            return;
+        }
+    }
+    pop_start(p);
+}
+
+static void pop_queue(struct http_req *req)
+{
+    struct pop *p = pop_new(req);
+
+    if (http_req_param(req, 0, &p->op.queue))
+        pop_start(p);
+    else
+        http_reply_errf(req, QE_BAD_PARAM, "the queue in the path is malformed");
+}
+
+static void pop_partition(struct http_req *req)
+{
+    struct pop *p = pop_new(req);
+
+    if (http_req_param(req, 0, &p->op.queue) && http_req_param(req, 1, &p->op.partition))
+        pop_start(p);
+    else
+        http_reply_errf(req, QE_BAD_PARAM, "the queue or partition in the path is malformed");
+}
+
+static uint32_t clamped(int64_t v, int64_t min, int64_t max)
+{
+    return (uint32_t)(v < min ? min : v > max ? max : v);
+}
+
+static void pop_start(struct pop *p)
+{
+    struct http_req *req = p->req;
+    struct api *api = http_req_app(req);
+    struct pop_op *op = &p->op;
+
+    if (http_req_verb(req) == HTTP_HEAD) { // would take messages that nobody sees
+        http_reply_err(req, QE_METHOD);
+        return;
+    }
+    op->batch =
+        clamped(http_req_query_int(req, SPAN("batch"), api->default_batch), 1, MAX_BATCH);
+    op->partitions = clamped(http_req_query_int(req, SPAN("partitions"), 1), 1, MAX_BATCH);
+    if (op->partition.ptr)
+        op->partitions = 1;
+    op->timeout_ms = clamped(http_req_query_int(req, SPAN("timeout"), api->default_timeout_ms),
+                             0, MAX_TIMEOUT_MS);
+    op->wait = http_req_query_bool(req, SPAN("wait"), false);
+    op->auto_ack = http_req_query_bool(req, SPAN("autoAck"), false);
+    op->sub_from = http_req_query(req, SPAN("subscriptionFrom"));
+    op->sub_mode = http_req_query(req, SPAN("subscriptionMode"));
+    if (!op->sub_mode.ptr)
+        op->sub_mode = api->default_subscription_mode;
+    op->group = http_req_query(req, SPAN("consumerGroup"));
+    if (!op->group.ptr)
+        op->group = API_QUEUE_MODE;
+    if (!read_names(p))
+        return;
+
+    op->render = pop_render;
+    op->done = on_popped;
+    http_req_on_gone(req, on_gone, p);
+    broker_pop(api->broker, op);
+}
+
+// Texts of the query are whatever the client sent; these will be looked up in the database.
+static bool read_names(struct pop *p)
+{
+    const struct pop_op *op = &p->op;
+    const struct {
+        const char *name;
+        span text;
+    } names[] = {{"queue", op->queue},
+                 {"partition", op->partition},
+                 {"namespace", op->namespace_},
+                 {"task", op->task},
+                 {"consumerGroup", op->group},
+                 {"subscriptionMode", op->sub_mode},
+                 {"subscriptionFrom", op->sub_from}};
+
+    for (unsigned i = 0; i < countof(names); i++) {
+        if (!api_is_name(names[i].text)) {
+            http_reply_errf(p->req, QE_BAD_PARAM,
+                            "%s must be at most %d characters of UTF-8 without NUL",
+                            names[i].name, API_NAME_CHARS);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void on_gone(struct http_req *req, void *ctx)
+{
+    struct pop *p = ctx;
+    struct api *api = http_req_app(req);
+
+    broker_pop_cancel(api->broker, &p->op);
+}
+
+// What the client can do nothing about: the database, not the request, is at fault.
+static bool is_outage(int status)
+{
+    switch (status) {
+    case QE_PG_SHAPE:
+    case QE_PG_GONE:
+    case QE_PG_AWAY:
+    case QE_PG_RETRY:
+    case QE_PG_FAILED:
+    case QE_PG_FULL:
+    case QE_PG_READ_ONLY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_popped(struct pop_op *op, int status)
+{
+    struct pop *p = container_of(op, struct pop, op);
+
+    if (status == 0 && op->n_messages > 0 && p->rc == 0 && !op->out.failed &&
+        !http_req_is_gone(p->req)) {
+        http_reply_json(p->req, 200, &op->out);
+        return;
+    }
+    if (p->has_lease && status == 0)
+        give_back(p);
+    int rc = p->rc != 0 ? p->rc : op->out.failed ? QE_NO_MEMORY : 0;
+    buf_free(&op->out);
+
+    if (http_req_is_gone(p->req) || is_outage(status) || (status == 0 && rc == 0))
+        http_reply_empty(p->req, 204);
+    else
+        api_reply_failed(p->req, status != 0 ? status : rc, &op->op.why);
+}
+
+static void give_back(struct pop *p)
+{
+    struct api *api = http_req_app(p->req);
+
+    if (p->rc != 0)
+        log_error("pop.damaged", "error=%s queue=\"" SPAN_FMT "\"", err_name(p->rc),
+                  SPAN_ARG(p->op.queue));
+    broker_give_back(api->broker, p->lease);
+}
+
+const struct http_route api_pop = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/pop",
+    .access = ACCESS_READ_WRITE,
+    .op = "pop",
+    .handle = pop_labels,
+};
+
+const struct http_route api_pop_queue = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/pop/queue/:queue",
+    .access = ACCESS_READ_WRITE,
+    .op = "pop_queue",
+    .handle = pop_queue,
+};
+
+const struct http_route api_pop_partition = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/pop/queue/:queue/partition/:partition",
+    .access = ACCESS_READ_WRITE,
+    .op = "pop_partition",
+    .handle = pop_partition,
+};

@@ -1,0 +1,24 @@
+// pop_int.h: a pop under way, shared by pop.c (asking) and pop_render.c (answering).
+#ifndef QUEEN_API_POP_INT_H
+#define QUEEN_API_POP_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/broker.h"
+#include "http/req.h"
+
+// In the request's arena.  Below the line: written by pop_render(), on the home's thread.
+struct pop {
+    struct http_req *req;
+    struct pop_op op;
+
+    uint8_t lease[16];
+    bool has_lease;
+    int rc; // QE_BAD_SEGMENT: the answer is not complete
+};
+
+// pop_op.render of a pop inside a struct pop.
+void pop_render(struct pop_op *op, const struct pop_result *result);
+
+#endif

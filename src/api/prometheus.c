@@ -1,0 +1,322 @@
+// GET /metrics/prometheus: everything this process counts.  Families: docs/metrics.md.
+//
+// Numbers are summed over the workers when asked for.  A family is here only if its value is
+// real; those that need the database are not asked for on this path.
+#include <stdio.h>
+
+#include "api/api_int.h"
+#include "api/expo.h"
+#include "api/totals.h"
+
+static void prometheus_handle(struct http_req *req);
+static void put_process(struct buf *out, const struct api_shared *s);
+static void put_database(struct buf *out, const struct api_shared *s);
+static void put_http(struct buf *out, const struct api_shared *s);
+static void put_engine(struct buf *out, const struct api_shared *s);
+static void put_engine_histograms(struct buf *out, const struct api_shared *s);
+static void put_messages(struct buf *out, const struct api_shared *s);
+static void put_state(struct buf *out, const struct api_shared *s);
+
+static const char *const op_names[OP_KINDS] = {
+    [OP_PUSH] = "push",   [OP_POP] = "pop",
+    [OP_ACK] = "ack",     [OP_TRANSACTION] = "transaction",
+    [OP_RENEW] = "renew", [OP_CUSTOM] = "custom",
+};
+
+static void prometheus_handle(struct http_req *req)
+{
+    const struct api *api = http_req_app(req);
+    struct buf out = {0};
+
+    put_process(&out, api->shared);
+    put_database(&out, api->shared);
+    put_http(&out, api->shared);
+    put_engine(&out, api->shared);
+    put_engine_histograms(&out, api->shared);
+    put_messages(&out, api->shared);
+    put_state(&out, api->shared);
+    http_reply_header(req, SPAN("Cache-Control"), SPAN("no-cache"));
+    http_reply_text(req, 200, SPAN("text/plain; version=0.0.4; charset=utf-8"), &out);
+}
+
+static void put_process(struct buf *out, const struct api_shared *s)
+{
+    struct api_process p = api_process(s);
+    char labels[128];
+
+    expo_family(out, "queen_build_info", "gauge", "1, with the version as label");
+    snprintf(labels, sizeof labels, "version=\"" SPAN_FMT "\"", SPAN_ARG(s->version));
+    expo_u64(out, "queen_build_info", labels, 1);
+    expo_single(out, "queen_uptime_seconds", "gauge", "seconds since the start",
+                (uint64_t)p.uptime_s);
+    expo_single(out, "queen_cpu_user_microseconds_total", "counter",
+                "processor time spent in the program", p.user_us);
+    expo_single(out, "queen_cpu_system_microseconds_total", "counter",
+                "processor time spent in the kernel", p.system_us);
+    if (p.virtual_bytes > 0) {
+        expo_single(out, "queen_process_resident_memory_bytes", "gauge", "memory in RAM",
+                    p.resident_bytes);
+        expo_single(out, "queen_process_virtual_memory_bytes", "gauge", "address space",
+                    p.virtual_bytes);
+    }
+    expo_single(out, "queen_workers", "gauge", "event loops", s->n_workers);
+}
+
+// ---- the database ----
+
+static uint64_t db_opened(const struct api *a, unsigned i)
+{
+    const struct pg_pool_stats *s = broker_pg_stats(a->broker);
+    const struct counter *c[] = {&s->opened, &s->broken, &s->calls, &s->failed};
+    return counter_get(c[i]);
+}
+
+static uint64_t db_up(const struct api *a, unsigned i)
+{
+    (void)i;
+    return broker_is_up(a->broker);
+}
+
+static void put_database(struct buf *out, const struct api_shared *s)
+{
+    uint64_t open = api_sum(s, api_db_open, 0), busy = api_sum(s, api_db_busy, 0);
+
+    expo_single(out, "queen_database_up", "gauge", "1 if the database answers all workers",
+                api_sum(s, db_up, 0) == s->n_workers);
+    expo_single(out, "queen_db_pool_size", "gauge", "open connections", open);
+    expo_single(out, "queen_db_pool_idle", "gauge", "open connections without a call",
+                open > busy ? open - busy : 0);
+    expo_single(out, "queen_db_pool_active", "gauge", "connections with a call under way",
+                busy);
+    expo_single(out, "queen_db_queued_calls", "gauge", "calls that wait for a connection",
+                api_sum(s, api_db_queued, 0));
+    expo_single(out, "queen_db_connections_opened_total", "counter", "connections made",
+                api_sum(s, db_opened, 0));
+    expo_single(out, "queen_db_connections_broken_total", "counter", "connections lost",
+                api_sum(s, db_opened, 1));
+    expo_single(out, "queen_db_calls_total", "counter", "calls sent", api_sum(s, db_opened, 2));
+    expo_single(out, "queen_db_calls_failed_total", "counter", "calls that failed",
+                api_sum(s, db_opened, 3));
+}
+
+// ---- HTTP ----
+
+static uint64_t http_counter(const struct api *a, unsigned i)
+{
+    const struct http_server_stats *s = http_server_stats(a->http);
+    const struct counter *c[] = {&s->accepted, &s->closed,    &s->requests,
+                                 &s->bytes_in, &s->bytes_out, &s->refused};
+    return counter_get(c[i]);
+}
+
+static uint64_t route_class(const struct api *a, unsigned i)
+{
+    return counter_get(&a->routes[i / 6].class_[i % 6]);
+}
+
+static const char *route_op(unsigned i) { return api_routes[i] ? api_routes[i]->op : "none"; }
+
+static void put_http(struct buf *out, const struct api_shared *s)
+{
+    unsigned n_routes = (unsigned)http_routes_count(s->routes) + 1;
+    uint64_t accepted = api_sum(s, http_counter, 0), closed = api_sum(s, http_counter, 1);
+    char labels[96];
+
+    expo_single(out, "queen_http_connections", "gauge", "open client connections",
+                accepted > closed ? accepted - closed : 0);
+    expo_single(out, "queen_http_connections_accepted_total", "counter", "connections taken",
+                accepted);
+    expo_single(out, "queen_http_received_bytes_total", "counter", "bytes from clients",
+                api_sum(s, http_counter, 3));
+    expo_single(out, "queen_http_sent_bytes_total", "counter", "bytes to clients",
+                api_sum(s, http_counter, 4));
+    expo_single(out, "queen_http_refused_total", "counter",
+                "requests refused before an endpoint saw them", api_sum(s, http_counter, 5));
+
+    expo_family(out, "queen_http_requests_total", "counter",
+                "answers by endpoint and first digit of the status");
+    for (unsigned i = 0; i < n_routes; i++) {
+        for (unsigned c = 1; c < 6; c++) {
+            uint64_t n = api_sum(s, route_class, i * 6 + c);
+            if (n == 0)
+                continue;
+            snprintf(labels, sizeof labels, "op=\"%s\",code=\"%uxx\"", route_op(i), c);
+            expo_u64(out, "queen_http_requests_total", labels, n);
+        }
+    }
+    expo_family(out, "queen_http_request_duration_seconds", "histogram",
+                "from the head of a request to its answer; waiting pops included");
+    for (unsigned i = 0; i < n_routes; i++) {
+        struct histogram sum = {0};
+        for (unsigned w = 0; w < s->n_workers; w++)
+            histogram_sum(&sum, &s->workers[w]->routes[i].us);
+        snprintf(labels, sizeof labels, "op=\"%s\"", route_op(i));
+        expo_histogram(out, "queen_http_request_duration_seconds", labels, &sum, 1e-6);
+    }
+}
+
+// ---- the engine ----
+
+enum { ENGINE_REQUESTS, ENGINE_ITEMS, ENGINE_FAILED, ENGINE_LATENCY_SUM, ENGINE_LATENCY_N };
+
+static uint64_t engine_counter(const struct api *a, unsigned i)
+{
+    const struct broker_stats *s = broker_stats(a->broker);
+    unsigned kind = i % OP_KINDS;
+
+    switch (i / OP_KINDS) {
+    case ENGINE_REQUESTS:
+        return counter_get(&s->requests[kind]);
+    case ENGINE_ITEMS:
+        return counter_get(&s->items[kind]);
+    case ENGINE_FAILED:
+        return counter_get(&s->failed[kind]);
+    case ENGINE_LATENCY_SUM:
+        return atomic_load_explicit(&s->latency_us[kind].sum, memory_order_relaxed);
+    default:
+        return atomic_load_explicit(&s->latency_us[kind].n, memory_order_relaxed);
+    }
+}
+
+static void put_by_op(struct buf *out, const struct api_shared *s, const char *name,
+                      const char *type, const char *help, unsigned what)
+{
+    char labels[48];
+
+    expo_family(out, name, type, help);
+    for (unsigned k = 0; k < OP_KINDS; k++) {
+        snprintf(labels, sizeof labels, "op=\"%s\"", op_names[k]);
+        expo_u64(out, name, labels, api_sum(s, engine_counter, what * OP_KINDS + k));
+    }
+}
+
+static void put_engine(struct buf *out, const struct api_shared *s)
+{
+    char labels[48];
+
+    put_by_op(out, s, "queen_op_requests_total", "counter", "operations finished",
+              ENGINE_REQUESTS);
+    put_by_op(out, s, "queen_op_items_total", "counter", "messages in these operations",
+              ENGINE_ITEMS);
+    put_by_op(out, s, "queen_op_failed_total", "counter", "operations that failed",
+              ENGINE_FAILED);
+    // The same under the names that existing dashboards know.
+    put_by_op(out, s, "queen_sidecar_op_count", "gauge", "operations finished",
+              ENGINE_REQUESTS);
+    put_by_op(out, s, "queen_sidecar_op_items", "gauge", "messages in these operations",
+              ENGINE_ITEMS);
+    expo_family(out, "queen_sidecar_op_latency_microseconds", "gauge",
+                "mean time of an operation since the start");
+    for (unsigned k = 0; k < OP_KINDS; k++) {
+        uint64_t n = api_sum(s, engine_counter, ENGINE_LATENCY_N * OP_KINDS + k);
+        uint64_t sum = api_sum(s, engine_counter, ENGINE_LATENCY_SUM * OP_KINDS + k);
+        snprintf(labels, sizeof labels, "op=\"%s\"", op_names[k]);
+        expo_u64(out, "queen_sidecar_op_latency_microseconds", labels, n > 0 ? sum / n : 0);
+    }
+}
+
+static void put_engine_histograms(struct buf *out, const struct api_shared *s)
+{
+    static const struct {
+        const char *name, *help;
+        size_t offset;
+        double unit;
+    } families[] = {
+        {"queen_op_duration_seconds",
+         "from giving an operation to its end, without parked time",
+         offsetof(struct broker_stats, latency_us), 1e-6},
+        {"queen_batch_duration_seconds", "round trip of a batch",
+         offsetof(struct broker_stats, batch_us), 1e-6},
+        {"queen_batch_requests", "operations per batch",
+         offsetof(struct broker_stats, batch_requests), 1},
+        {"queen_batch_items", "messages per batch", offsetof(struct broker_stats, batch_items),
+         1},
+    };
+    char labels[48];
+
+    for (unsigned f = 0; f < countof(families); f++) {
+        expo_family(out, families[f].name, "histogram", families[f].help);
+        for (unsigned k = 0; k < OP_KINDS; k++) {
+            struct histogram sum = {0};
+            for (unsigned w = 0; w < s->n_workers; w++) {
+                const char *stats = (const char *)broker_stats(s->workers[w]->broker);
+                const struct histogram *of_kind = (const void *)(stats + families[f].offset);
+                histogram_sum(&sum, &of_kind[k]);
+            }
+            snprintf(labels, sizeof labels, "op=\"%s\"", op_names[k]);
+            expo_histogram(out, families[f].name, labels, &sum, families[f].unit);
+        }
+    }
+}
+
+// ---- messages and state ----
+
+static uint64_t message_counter(const struct api *a, unsigned i)
+{
+    const struct broker_stats *s = broker_stats(a->broker);
+    const struct counter *c[] = {&s->duplicates,   &s->pops_empty, &s->acks_ok, &s->acks_failed,
+                                 &s->dead_letters, &s->expired,    &s->refused, &s->retried};
+    return counter_get(c[i]);
+}
+
+static void put_messages(struct buf *out, const struct api_shared *s)
+{
+    static const struct {
+        const char *name, *help;
+        unsigned i;
+    } families[] = {
+        {"queen_duplicates_total", "pushed messages that were there already", 0},
+        {"queen_pops_empty_total", "pops answered without a message", 1},
+        {"queen_dead_letters_total", "messages moved to the dead letters", 4},
+        {"queen_expired_total", "messages removed because of their age", 5},
+        {"queen_refused_total", "operations refused because too many were waiting", 6},
+        {"queen_retried_total", "operations sent to the database again", 7},
+    };
+
+    for (unsigned f = 0; f < countof(families); f++)
+        expo_single(out, families[f].name, "counter", families[f].help,
+                    api_sum(s, message_counter, families[f].i));
+    expo_family(out, "queen_acks_total", "counter", "acknowledgements by result");
+    expo_u64(out, "queen_acks_total", "result=\"success\"", api_sum(s, message_counter, 2));
+    expo_u64(out, "queen_acks_total", "result=\"failed\"", api_sum(s, message_counter, 3));
+}
+
+static uint64_t state_gauge(const struct api *a, unsigned i)
+{
+    const struct broker_stats *s = broker_stats(a->broker);
+    const _Atomic uint64_t *g[] = {&s->parked, &s->pending, &s->queues, &s->lanes,
+                                   &s->consumers};
+    return atomic_load_explicit(g[i], memory_order_relaxed);
+}
+
+static void put_state(struct buf *out, const struct api_shared *s)
+{
+    char labels[48];
+
+    expo_single(out, "queen_parked_consumers", "gauge", "pops that wait for a message",
+                api_sum(s, state_gauge, 0));
+    expo_single(out, "queen_pending_operations", "gauge",
+                "operations under way, parked ones not", api_sum(s, state_gauge, 1));
+    expo_single(out, "queen_known_queues", "gauge", "queues that the engine keeps in memory",
+                api_sum(s, state_gauge, 2));
+    expo_single(out, "queen_known_partitions", "gauge",
+                "partitions that the engine keeps in memory", api_sum(s, state_gauge, 3));
+    expo_single(out, "queen_known_consumers", "gauge",
+                "pairs of partition and group that the engine keeps in memory",
+                api_sum(s, state_gauge, 4));
+    expo_family(out, "queen_response_registry_size", "gauge",
+                "operations whose answer is outstanding, parked ones included");
+    for (unsigned w = 0; w < s->n_workers; w++) {
+        snprintf(labels, sizeof labels, "worker_id=\"%u\"", w);
+        expo_u64(out, "queen_response_registry_size", labels,
+                 state_gauge(s->workers[w], 0) + state_gauge(s->workers[w], 1));
+    }
+    expo_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other", 0);
+}
+
+const struct http_route api_prometheus = {
+    .verb = HTTP_GET,
+    .path = "/metrics/prometheus",
+    .op = "prometheus",
+    .handle = prometheus_handle,
+};

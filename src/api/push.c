@@ -1,0 +1,173 @@
+// POST /api/v1/push: {"items": [{"queue": ..., "payload": ...}, ...]}
+//
+// One pass over the body.  Payloads and names stay where they are: the spans that the scanner
+// found are the spans that the broker packs.  Nothing is stored unless every item is good.
+#include "api/api_int.h"
+
+// In the request's arena: dies when the answer has been written.
+struct push {
+    struct http_req *req;
+    struct push_op op;
+    unsigned cap;
+};
+
+static void push_handle(struct http_req *req);
+static int read_body(struct push *p, struct body *b);
+static void read_items(struct push *p, struct body *b);
+static void on_pushed(struct push_op *op, int status);
+static void write_answer(struct push *p, struct buf *out);
+static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
+                        span txid);
+
+static void push_handle(struct http_req *req)
+{
+    struct api *api = http_req_app(req);
+    struct push *p = arena_new(http_req_arena(req), struct push);
+    p->req = req;
+    p->op.done = on_pushed;
+
+    struct body b = body_open(req, "item");
+    if (read_body(p, &b) != 0)
+        http_reply_fault(req, &b.fault);
+    else if (p->op.n_items == 0)
+        http_reply_json_span(req, 201, SPAN("[]"));
+    else
+        broker_push(api->broker, &p->op);
+}
+
+static int read_body(struct push *p, struct body *b)
+{
+    bool has_items = false;
+    span key;
+
+    body_enter_object(b);
+    while (js_next_key(&b->j, &key)) {
+        if (!js_key_is(key, SPAN("items"))) {
+            js_skip(&b->j);
+            continue;
+        }
+        p->op.n_items = 0; // the last of two equal keys wins
+        has_items = js_peek(&b->j) == JS_ARRAY;
+        if (has_items)
+            read_items(p, b);
+        else
+            js_skip(&b->j);
+    }
+    int rc = body_finish(b);
+    if (rc == 0 && !has_items)
+        rc = fault_set(&b->fault, QE_BAD_REQUEST, "items must be an array");
+    return rc;
+}
+
+static void read_items(struct push *p, struct body *b)
+{
+    const char *from = b->j.pos;
+    span raw[ITEM_FIELDS];
+    unsigned n = 0;
+
+    js_enter_array(&b->j);
+    while (js_next_item(&b->j)) {
+        size_t used = (size_t)(b->j.pos - from), left = (size_t)(b->j.end - b->j.pos);
+        size_t guess = n > 0 && used / n > 0 ? n + 1 + left / (used / n) : 0;
+        p->op.items = api_grow(b->arena, p->op.items, n, &p->cap, sizeof *p->op.items, guess);
+
+        b->at = n;
+        body_read_fields(b, body_item_names, ITEM_FIELDS, raw);
+        body_take_item(b, raw, SPAN("null"), &p->op.items[n]);
+        n++;
+    }
+    if (b->j.rc == 0)
+        b->at = -1;
+    p->op.n_items = n;
+}
+
+// If the client has hung up meanwhile, http_reply_*() only frees the request.
+static void on_pushed(struct push_op *op, int status)
+{
+    struct push *p = container_of(op, struct push, op);
+    struct buf out = {0};
+
+    if (status != 0) {
+        api_reply_failed(p->req, status, &op->op.why);
+        return;
+    }
+    write_answer(p, &out);
+    http_reply_json(p->req, 201, &out);
+}
+
+enum { RESULT_BYTES = 480 }; // of a result without its two texts, with room to spare
+
+static void write_answer(struct push *p, struct buf *out)
+{
+    span body = http_req_body(p->req);
+    struct arena *arena = http_req_arena(p->req);
+
+    // Results are alike: the first tells how much room all of them need.
+    const struct push_item *first = &p->op.items[0];
+    size_t each = RESULT_BYTES + 2 * (first->txid.len + 8) + first->queue.len;
+    if (!buf_reserve(out, 2 + each * p->op.n_items))
+        return;
+    buf_putc(out, '[');
+    for (unsigned i = 0; i < p->op.n_items; i++) {
+        const struct push_item *item = &p->op.items[i];
+        span queue = api_json_text(arena, item->queue, body);
+        span txid = item->txid.ptr ? api_json_text(arena, item->txid, body) : SPAN_NONE;
+        if (!buf_reserve(out, RESULT_BYTES + 2 * txid.len + queue.len))
+            return;
+        char *at = put_result(out->ptr + out->len, item, i, queue, txid);
+        out->len = (size_t)(at - out->ptr);
+    }
+    out->ptr[out->len - 1] = ']'; // over the last comma
+}
+
+// queue and txid come escaped; txid SPAN_NONE: the key is the id.
+static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
+                        span txid)
+{
+    char key[36], id[36], lane[36];
+    bool queued = item->status == PUSH_QUEUED;
+
+    if (!txid.ptr) {
+        put_uuid(key, item->key);
+        txid = (span){key, sizeof key};
+    }
+    put_uuid(id, item->message_id);
+
+    at = put_lit(at, "{\"index\":");
+    at = put_u64(at, i);
+    if (queued)
+        at = put_lit(at, ",\"status\":\"queued\",\"transaction_id\":\"");
+    else
+        at = put_lit(at, ",\"status\":\"duplicate\",\"transaction_id\":\"");
+    at = put_span(at, txid);
+    at = put_lit(at, "\",\"message_id\":\"");
+    at = put_span(at, (span){id, sizeof id});
+    if (queued) {
+        put_uuid(lane, item->partition_id);
+        at = put_lit(at, "\",\"partition_id\":\"");
+        at = put_span(at, (span){lane, sizeof lane});
+        if (item->has_trace) {
+            at = put_lit(at, "\",\"trace_id\":\"");
+            at = put_uuid(at, item->trace);
+            at = put_lit(at, "\",\"partitionId\":\"");
+        } else {
+            at = put_lit(at, "\",\"trace_id\":null,\"partitionId\":\"");
+        }
+        at = put_span(at, (span){lane, sizeof lane});
+    }
+    at = put_lit(at, "\",\"transactionId\":\"");
+    at = put_span(at, txid);
+    at = put_lit(at, "\",\"messageId\":\"");
+    at = put_span(at, (span){id, sizeof id});
+    at = put_lit(at, "\",\"queueName\":\"");
+    at = put_span(at, queue);
+    return put_lit(at, "\"},");
+}
+
+const struct http_route api_push = {
+    .verb = HTTP_POST,
+    .path = "/api/v1/push",
+    .access = ACCESS_READ_WRITE,
+    .op = "push",
+    .handle = push_handle,
+};

@@ -1,0 +1,8 @@
+// routes.c: the table of all endpoints.
+#include "api/api_int.h"
+
+const struct http_route *const api_routes[] = {
+    &api_push,      &api_pop,         &api_pop_queue, &api_pop_partition, &api_ack,
+    &api_ack_batch, &api_transaction, &api_extend,    &api_configure,     &api_health,
+    &api_live,      &api_ready,       &api_metrics,   &api_prometheus,    NULL,
+};

@@ -1,0 +1,87 @@
+// totals.c: sums over the workers, and what the kernel says about the process.
+#include "api/totals.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "broker/broker.h"
+
+static uint64_t micros(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static void read_memory(struct api_process *p)
+{
+    unsigned long virtual_pages, resident_pages;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (!f)
+        return;
+    if (fscanf(f, "%lu %lu", &virtual_pages, &resident_pages) == 2) {
+        p->virtual_bytes = virtual_pages * page;
+        p->resident_bytes = resident_pages * page;
+    }
+    fclose(f);
+}
+
+struct api_process api_process(const struct api_shared *s)
+{
+    struct api_process p = {.uptime_s = (double)(clock_mono_us() - s->started_us) / 1e6};
+    struct rusage used;
+    struct mallinfo2 heap = mallinfo2();
+
+    if (getrusage(RUSAGE_SELF, &used) == 0) {
+        p.user_us = micros(used.ru_utime);
+        p.system_us = micros(used.ru_stime);
+    }
+    p.heap_bytes = heap.arena + heap.hblkhd;
+    p.heap_used_bytes = heap.uordblks + heap.hblkhd;
+    read_memory(&p);
+    return p;
+}
+
+uint64_t api_sum(const struct api_shared *s, uint64_t (*at)(const struct api *a, unsigned i),
+                 unsigned i)
+{
+    uint64_t sum = 0;
+
+    for (unsigned w = 0; w < s->n_workers; w++)
+        sum += at(s->workers[w], i);
+    return sum;
+}
+
+uint64_t api_http_requests(const struct api *a, unsigned i)
+{
+    (void)i;
+    return counter_get(&http_server_stats(a->http)->requests);
+}
+
+uint64_t api_messages(const struct api *a, unsigned i)
+{
+    const struct broker_stats *s = broker_stats(a->broker);
+    (void)i;
+    return counter_get(&s->items[OP_PUSH]) + counter_get(&s->items[OP_POP]);
+}
+
+uint64_t api_db_open(const struct api *a, unsigned i)
+{
+    (void)i;
+    return atomic_load_explicit(&broker_pg_stats(a->broker)->n_open, memory_order_relaxed);
+}
+
+uint64_t api_db_busy(const struct api *a, unsigned i)
+{
+    (void)i;
+    return atomic_load_explicit(&broker_pg_stats(a->broker)->n_busy, memory_order_relaxed);
+}
+
+uint64_t api_db_queued(const struct api *a, unsigned i)
+{
+    (void)i;
+    return atomic_load_explicit(&broker_pg_stats(a->broker)->n_queued, memory_order_relaxed);
+}
