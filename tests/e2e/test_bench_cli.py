@@ -212,7 +212,12 @@ def test_a_lost_connection_loses_what_was_acknowledged_on_delivery(fake):
 
 def test_a_server_that_dies_in_the_middle_ends_the_run_with_errors(fake):
     url = fake()
-    killer = threading.Timer(0.7, fake.started[0].kill)
+
+    def kill():
+        fake.started[0].kill()
+        fake.started[0].wait()  # a zombie would still have its CPU time
+
+    killer = threading.Timer(0.7, kill)
     killer.start()
     code, result, _ = bench("-u", url, "-w", "e2e", "-d", 1.5, "-W", 0)
     killer.join()
