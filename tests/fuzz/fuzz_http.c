@@ -4,7 +4,7 @@
 // at the end, or when the client has gone, by path.
 //
 // build: src/http/conn.c src/http/output.c src/http/parser.c src/http/reply.c src/http/req.c
-// build: src/http/route.c src/http/server.c src/json/text.c src/json/write.c src/base/*.c
+// build: src/http/route.c src/http/server.c src/json/*.c src/base/*.c
 // build: -I/usr/share/include/llhttp -DLLHTTP_STRICT_MODE=1 /usr/share/llhttp/api.c
 // build: /usr/share/llhttp/http.c /usr/share/llhttp/llhttp.c -luv -lpthread -lm
 #include <errno.h>
