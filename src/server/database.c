@@ -1,0 +1,237 @@
+// database.c: start it if it is ours, bring its schema up to date, keep trying.
+//
+// Migrations run on a thread of libuv's pool, since pg_migrate() blocks; one at a time.
+#include "server/database.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/embed.h"
+#include "pg/migrate.h"
+#include "pg/sql.gen.h"
+#include "server/settings.h"
+
+enum { RETRY_MS = 250, RETRY_MAX_MS = 5000 };
+
+struct database {
+    const struct conf *conf;
+    struct embed *embed; // NULL: not ours
+    char *pool_info, *chore_info;
+    struct buf where; // NUL-terminated
+
+    uv_loop_t *loop;
+    struct database_events on;
+    void *ctx;
+
+    uv_timer_t retry;
+    uv_work_t work;
+    unsigned wait_ms;
+    bool working, ready, stopping, embed_stopped;
+    struct fault last; // of the try before, so that one outage is one line
+
+    // Written by the work thread while working, read by the loop afterwards.
+    int rc;
+    struct fault why;
+    struct pg_migrate_result done;
+
+    void (*stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+// From start to ready, in order.
+static void on_postgres_ready(void *ctx);
+static void migrate(struct database *d);
+static void do_migrate(uv_work_t *work);
+static void on_migrated(uv_work_t *work, int status);
+static void try_again(struct database *d);
+static void on_retry(uv_timer_t *timer);
+// And the end.
+static void on_embed_stopped(void *ctx);
+static void close_if_done(struct database *d);
+static void on_timer_closed(uv_handle_t *handle);
+
+static int open_embedded(struct database *d, struct fault *f)
+{
+    const struct conf *c = d->conf;
+
+    if (c->data_dir[0] == '\0')
+        return fault_set(f, QE_CONF, "no $HOME to keep data in: set QUEEN_DATA_DIR or PG_HOST");
+    int rc = embed_prepare(&(struct embed_conf){.data_dir = c->data_dir,
+                                                .bin_dir = c->pg_bin,
+                                                .run_as = c->pg_os_user},
+                           &d->embed, f);
+    if (rc != 0)
+        return rc;
+    const char *dir = embed_socket_dir(d->embed);
+    d->pool_info = settings_embedded_conninfo(c, dir, SETTINGS_POOL);
+    d->chore_info = settings_embedded_conninfo(c, dir, SETTINGS_CHORE);
+    buf_printf(&d->where, "%s (its own PostgreSQL)", c->data_dir);
+    return 0;
+}
+
+int database_open(struct database **out, const struct conf *conf, struct fault *f)
+{
+    struct database *d = mem_new(struct database);
+    int rc = 0;
+
+    *out = NULL;
+    d->conf = conf;
+    if (conf->pg_host[0] == '\0') {
+        rc = open_embedded(d, f);
+    } else {
+        d->pool_info = settings_conninfo(conf, SETTINGS_POOL);
+        d->chore_info = settings_conninfo(conf, SETTINGS_CHORE);
+        buf_printf(&d->where, "PostgreSQL at %s:%d, database %s", conf->pg_host, conf->pg_port,
+                   conf->pg_db);
+    }
+    buf_putc(&d->where, '\0');
+    if (rc != 0)
+        database_free(d);
+    else
+        *out = d;
+    return rc;
+}
+
+void database_start(struct database *d, uv_loop_t *loop, struct database_events on, void *ctx)
+{
+    d->loop = loop;
+    d->on = on;
+    d->ctx = ctx;
+    d->wait_ms = RETRY_MS;
+    uv_timer_init(loop, &d->retry);
+    d->retry.data = d->work.data = d;
+    if (d->embed)
+        embed_start(d->embed, loop, (struct embed_events){.on_ready = on_postgres_ready}, d);
+    else
+        migrate(d);
+}
+
+static void on_postgres_ready(void *ctx)
+{
+    struct database *d = ctx;
+
+    if (d->stopping)
+        return;
+    d->on.on_up(d->ctx);
+    if (!d->ready && !d->working) {
+        uv_timer_stop(&d->retry);
+        migrate(d);
+    }
+}
+
+static void migrate(struct database *d)
+{
+    d->working = true;
+    int rc = uv_queue_work(d->loop, &d->work, do_migrate, on_migrated);
+    if (rc != 0)
+        BUG("uv_queue_work: %s", uv_strerror(rc));
+}
+
+// On a thread of the pool: touches only what the struct says is its own.
+static void do_migrate(uv_work_t *work)
+{
+    struct database *d = work->data;
+
+    d->rc = pg_migrate(d->chore_info, &pg_schema_queen, &d->done, &d->why);
+}
+
+// What passes by itself: outages, fail-overs, a full disk.  All else needs a person.
+static bool may_pass(int rc)
+{
+    switch (rc) {
+    case QE_PG_AWAY:
+    case QE_PG_GONE:
+    case QE_PG_RETRY:
+    case QE_PG_FULL:
+    case QE_PG_READ_ONLY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_migrated(uv_work_t *work, int status)
+{
+    struct database *d = work->data;
+
+    d->working = false;
+    if (d->stopping) {
+        close_if_done(d);
+    } else if (status != 0 || may_pass(d->rc)) {
+        try_again(d);
+    } else if (d->rc != 0) {
+        d->on.on_failed(d->ctx, &d->why);
+    } else {
+        d->ready = true;
+        log_info("schema.ready", "migrations=%u objects=%u newer=%s", d->done.n_migrations,
+                 d->done.n_objects, d->done.newer ? "true" : "false");
+        d->on.on_ready(d->ctx);
+    }
+}
+
+static void try_again(struct database *d)
+{
+    // An outage is told once, and again when its reason changes.
+    if (d->why.code != d->last.code)
+        log_warn("database.away", "error=\"%s\" retry=true", d->why.text);
+    d->last = d->why;
+    uv_timer_start(&d->retry, on_retry, d->wait_ms, 0);
+    d->wait_ms = d->wait_ms * 2 < RETRY_MAX_MS ? d->wait_ms * 2 : RETRY_MAX_MS;
+}
+
+static void on_retry(uv_timer_t *timer) { migrate(timer->data); }
+
+void database_stop(struct database *d, void (*stopped)(void *ctx), void *ctx)
+{
+    d->stopping = true;
+    d->stopped = stopped;
+    d->stopped_ctx = ctx;
+    uv_timer_stop(&d->retry);
+    if (d->working)
+        uv_cancel((uv_req_t *)&d->work); // either way on_migrated() comes
+    d->embed_stopped = d->embed == NULL;
+    if (d->embed)
+        embed_stop(d->embed, on_embed_stopped, d);
+    close_if_done(d);
+}
+
+static void on_embed_stopped(void *ctx)
+{
+    struct database *d = ctx;
+
+    d->embed_stopped = true;
+    close_if_done(d);
+}
+
+static void close_if_done(struct database *d)
+{
+    if (!d->working && d->embed_stopped)
+        uv_close((uv_handle_t *)&d->retry, on_timer_closed);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct database *d = handle->data;
+
+    d->stopped(d->stopped_ctx);
+}
+
+void database_free(struct database *d)
+{
+    if (d->embed)
+        embed_free(d->embed);
+    free(d->pool_info);
+    free(d->chore_info);
+    buf_free(&d->where);
+    free(d);
+}
+
+bool database_is_embedded(const struct database *d) { return d->embed != NULL; }
+
+const char *database_conninfo(const struct database *d) { return d->pool_info; }
+
+const char *database_where(const struct database *d) { return d->where.ptr; }
+
+pid_t database_pid(const struct database *d) { return d->embed ? embed_pid(d->embed) : 0; }

@@ -1,0 +1,278 @@
+// server.c: the acceptor: starting, and dealing connections to the workers.
+#include "server/server.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "http/route.h"
+#include "server/greet.h"
+#include "server/server_int.h"
+#include "server/settings.h"
+
+enum {
+    // An embedded server is up within that time unless it has to recover; brokers that try to
+    // reach it earlier would only fill the log.
+    UP_MS = 1000,
+    ECHO_MS = 300, // a second signal this soon is the first one, sent to the group as well
+};
+
+// In the order of events.
+static int server_open(struct server *s, struct fault *f);
+static void server_abandon(struct server *s);
+static void on_late(uv_timer_t *limit);
+static void on_up(void *ctx);
+static void begin_serving(struct server *s);
+static int open_workers(struct server *s, struct fault *f);
+static void on_ready(void *ctx);
+static bool may_admit(void *ctx);
+static void on_accepted(void *ctx, int fd);
+static void deal(struct server *s, int fd);
+static void on_dump(void *ctx);
+static void on_failed(void *ctx, const struct fault *f);
+static void on_stop(void *ctx, int signum);
+
+// A broker with ten thousand consumers has as many descriptors; the hard limit is ours to use.
+static void raise_file_limit(const struct conf *conf)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max < (rlim_t)conf->max_connections)
+        log_info("limits.files", "limit=%llu max_connections=%d",
+                 (unsigned long long)files.rlim_cur, conf->max_connections);
+}
+
+int server_run(const struct conf *conf)
+{
+    struct server *s = mem_new(struct server);
+    struct fault f = {0};
+
+    s->conf = conf;
+    s->start_us = clock_mono_us();
+    conf_log(conf);
+    raise_file_limit(conf);
+    int rc = uv_loop_init(&s->loop);
+    if (rc == 0)
+        rc = mailbox_open(&s->reports, &s->loop);
+    if (rc != 0) {
+        fprintf(stderr, "queen serve: cannot make an event loop: %s\n", uv_strerror(rc));
+        free(s);
+        return SERVER_CANNOT_START;
+    }
+    uv_timer_init(&s->loop, &s->limit);
+    s->limit.data = s;
+    if (server_open(s, &f) != 0) {
+        fprintf(stderr, "queen serve: %s\n", f.text);
+        s->exit_code = SERVER_CANNOT_START;
+        server_abandon(s);
+    } else {
+        uv_run(&s->loop, UV_RUN_DEFAULT);
+        log_info("serve.end", "code=%d", s->exit_code);
+    }
+    if (uv_loop_close(&s->loop) != 0)
+        BUG("the acceptor left a handle open");
+    mailbox_deinit(&s->reports);
+    int code = s->exit_code;
+    free(s);
+    return code;
+}
+
+// The port first: that it is taken should not be found out after minutes of other work.
+static int server_open(struct server *s, struct fault *f)
+{
+    const struct conf *c = s->conf;
+
+    int rc = listener_open(&s->listener, &s->loop,
+                           &(struct listener_conf){.host = c->host,
+                                                   .port = (unsigned)c->port,
+                                                   .ctx = s,
+                                                   .admit = may_admit,
+                                                   .accepted = on_accepted},
+                           f);
+    if (rc != 0)
+        return rc;
+    s->port = listener_port(s->listener);
+    log_info("serve.listen", "host=%s port=%u", c->host, s->port);
+    rc = database_open(&s->database, c, f);
+    if (rc != 0)
+        return rc;
+    rc = signals_open(&s->signals, &s->loop, on_stop, on_dump, s);
+    if (rc != 0)
+        return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
+
+    struct database_events on = {.on_up = on_up, .on_ready = on_ready, .on_failed = on_failed};
+    uv_update_time(&s->loop); // initdb may have blocked it for long
+    uv_timer_start(&s->limit, on_late, database_is_embedded(s->database) ? UP_MS : 0, 0);
+    database_start(s->database, &s->loop, on, s);
+    return 0;
+}
+
+static void server_abandon(struct server *s)
+{
+    if (s->listener)
+        listener_close(s->listener, NULL, NULL);
+    if (s->database)
+        database_free(s->database);
+    server_close_handles(s);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+}
+
+// The embedded server takes its time: serve what can be served without it.
+static void on_late(uv_timer_t *limit) { begin_serving(limit->data); }
+
+static void on_up(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (s->phase == STARTING)
+        begin_serving(s);
+}
+
+static void begin_serving(struct server *s)
+{
+    struct fault f;
+
+    uv_timer_stop(&s->limit);
+    if (open_workers(s, &f) != 0) {
+        // Threads may run already: what they use cannot be taken back.
+        fprintf(stderr, "queen serve: %s\n", f.text);
+        _exit(SERVER_CANNOT_START);
+    }
+    s->phase = SERVING;
+    for (unsigned i = 0; i < s->n_early; i++)
+        deal(s, s->early[i]);
+    free(s->early);
+    s->early = NULL;
+}
+
+// All brokers before any thread: they get to know one another.
+static int open_workers(struct server *s, struct fault *f)
+{
+    const struct conf *c = s->conf;
+
+    s->n_workers = (unsigned)c->num_workers;
+    s->workers = mem_new_array(struct worker *, s->n_workers);
+    s->house = house_new(s->n_workers);
+    s->routes = http_routes_new(api_routes);
+    s->shared.routes = s->routes;
+    s->shared.house = s->house;
+    s->shared.workers = mem_new_array(struct api *, s->n_workers);
+    s->shared.n_workers = s->n_workers;
+    s->shared.started_us = s->start_us;
+    s->shared.version = SPAN(QUEEN_VERSION);
+    s->shared.server = span_of(c->worker_id);
+
+    struct worker_conf conf = {
+        .house = s->house,
+        .reports = &s->reports,
+        .broker = settings_broker(c, database_conninfo(s->database),
+                                  database_is_embedded(s->database)),
+        .http = settings_http(c),
+        .shared = &s->shared,
+        .default_timeout_ms = (uint32_t)c->default_timeout_ms,
+        .default_batch = (uint32_t)c->default_batch_size,
+        .default_subscription_mode = span_of(c->default_subscription_mode),
+        .on = server_worker_events,
+        .ctx = s,
+    };
+    conf.http.routes = s->routes;
+
+    int rc = 0;
+    for (unsigned i = 0; i < s->n_workers && rc == 0; i++) {
+        conf.index = i;
+        rc = worker_new(&s->workers[i], &conf, f);
+        if (rc == 0)
+            s->shared.workers[i] = worker_api(s->workers[i]);
+    }
+    for (unsigned i = 0; i < s->n_workers && rc == 0; i++)
+        rc = worker_start(s->workers[i], f);
+    return rc;
+}
+
+static void on_ready(void *ctx)
+{
+    struct server *s = ctx;
+
+    greet_print(s->conf->host, s->port, database_where(s->database));
+    log_info("serve.ready", "port=%u workers=%u ms=%" PRIu64, s->port, s->n_workers,
+             (clock_mono_us() - s->start_us) / 1000);
+    atomic_store(&s->shared.ready, true);
+}
+
+// ---- connections ----
+
+static bool may_admit(void *ctx)
+{
+    const struct server *s = ctx;
+    uint64_t n_closed = 0;
+
+    for (unsigned i = 0; i < s->n_workers; i++)
+        n_closed += worker_closed(s->workers[i]);
+    return s->n_dealt - n_closed < (uint64_t)s->conf->max_connections;
+}
+
+static void on_accepted(void *ctx, int fd)
+{
+    struct server *s = ctx;
+
+    s->n_dealt++;
+    if (s->phase == STARTING) {
+        s->early = mem_realloc(s->early, (s->n_early + 1) * sizeof s->early[0]);
+        s->early[s->n_early++] = fd;
+    } else {
+        deal(s, fd);
+    }
+}
+
+static void deal(struct server *s, int fd)
+{
+    worker_adopt(s->workers[s->next], fd);
+    s->next = (s->next + 1) % s->n_workers;
+}
+
+static void on_dump(void *ctx)
+{
+    struct server *s = ctx;
+
+    log_info("serve.state",
+             "phase=%s ready=%s uptime_s=%" PRIu64 " accepted=%" PRIu64 " postgres_pid=%d",
+             server_phase_name(s), atomic_load(&s->shared.ready) ? "true" : "false",
+             (clock_mono_us() - s->start_us) / 1000000, s->n_dealt,
+             (int)database_pid(s->database));
+    if (s->phase == SERVING || s->phase == DRAINING) // later they are being taken apart
+        for (unsigned i = 0; i < s->n_workers; i++)
+            worker_log(s->workers[i]);
+}
+
+static void on_failed(void *ctx, const struct fault *f)
+{
+    struct server *s = ctx;
+
+    fprintf(stderr, "queen serve: %s\n", f->text);
+    s->exit_code = SERVER_CANNOT_START;
+    if (s->phase <= SERVING)
+        server_stop(s);
+}
+
+static void on_stop(void *ctx, int signum)
+{
+    struct server *s = ctx;
+
+    if (s->phase <= SERVING) {
+        log_info("stop.begin", "signal=%d", signum);
+        server_stop(s);
+    } else if (uv_now(&s->loop) - s->stop_ms > ECHO_MS) {
+        // The embedded PostgreSQL gets its signal from the kernel when we are gone.
+        log_warn("stop.now", "signal=%d phase=%s", signum, server_phase_name(s));
+        _exit(128 + signum);
+    }
+}

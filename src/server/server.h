@@ -1,0 +1,23 @@
+// server.h: the whole of `queen serve`.
+//
+//      bind ──► database ──► workers ──► accept ... signal ──► drain ──► close ──► end
+//
+// The calling thread becomes the acceptor: it owns the listening socket, the signals, the
+// embedded PostgreSQL and the order of starting and stopping, and never serves a request.
+// It must be the process's main thread (the embedded PostgreSQL dies with it).
+#ifndef QUEEN_SERVER_SERVER_H
+#define QUEEN_SERVER_SERVER_H
+
+#include "conf/conf.h"
+
+enum server_exit {
+    SERVER_OK = 0,
+    SERVER_BAD_CONF = 1,     // told on stderr in one line
+    SERVER_CANNOT_START = 2, // the same
+};
+
+// Serves until a signal; returns the program's exit code, one of enum server_exit.
+// conf is borrowed for the call; log_setup() has been called.
+int server_run(const struct conf *conf);
+
+#endif

@@ -1,0 +1,61 @@
+// server_int.h: the acceptor, shared by server.c (up) and stop.c (down).
+//
+//      STARTING ──► SERVING ──► DRAINING ──► HANGING_UP ──► STOPPING ──► STOPPING_DATABASE
+//
+// Each step down is asked of all workers; the next begins when all have reported, or when
+// its time is over.
+#ifndef QUEEN_SERVER_SERVER_INT_H
+#define QUEEN_SERVER_SERVER_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "api/api.h"
+#include "conf/conf.h"
+#include "net/listener.h"
+#include "net/mailbox.h"
+#include "server/database.h"
+#include "server/signals.h"
+#include "server/worker.h"
+
+enum server_phase { STARTING, SERVING, DRAINING, HANGING_UP, STOPPING, STOPPING_DATABASE };
+
+struct server {
+    const struct conf *conf;
+    uv_loop_t loop;
+    struct mailbox reports; // from the workers
+    struct signals signals;
+    struct listener *listener;
+    unsigned port;
+    struct database *database;
+    struct house *house;
+    struct http_routes *routes;
+    struct api_shared
+        shared; // with the workers' endpoints; says whether the schema is in place
+
+    struct worker **workers;
+    unsigned n_workers;
+    unsigned next;    // worker that gets the next connection
+    uint64_t n_dealt; // connections accepted so far
+    int *early;       // those that came before the workers
+    unsigned n_early;
+
+    enum server_phase phase;
+    unsigned n_awaited; // workers that have not reported this phase yet
+    uv_timer_t limit;   // of this phase
+    uint64_t stop_ms;   // loop time of the first signal
+    uint64_t start_us;
+    bool forced; // some worker did not end in time
+    int exit_code;
+};
+
+const char *server_phase_name(const struct server *s);
+extern const struct worker_events server_worker_events; // the reports that stop.c waits for
+
+// Begins the way down, once; from any phase up to SERVING.
+void server_stop(struct server *s);
+// Closes what only the acceptor has; its loop ends then.
+void server_close_handles(struct server *s);
+
+#endif

@@ -1,0 +1,132 @@
+// settings.c: which setting goes where.
+#include "server/settings.h"
+
+#include "base/log.h"
+#include "pg/conninfo.h"
+
+enum {
+    EMBEDDED_CONNECTIONS = 230, // of its max_connections, the rest is for people and chores
+    KEPT_CONNECTIONS = 4,       // per worker, when nothing happens
+    IDLE_CLOSE_MS = 60000,
+    MAX_PIPELINED = 256,
+};
+
+static struct pg_conninfo limits(const struct conf *c, enum settings_use use)
+{
+    struct pg_conninfo info = {
+        .application_name = use == SETTINGS_POOL ? "queen" : "queen-chore",
+        .connect_timeout_ms = (unsigned)c->db_connection_timeout_ms,
+        .tcp_user_timeout_ms = (unsigned)c->db_tcp_user_timeout_ms,
+        .keepalives_idle_s = (unsigned)c->db_keepalives_idle_s,
+        .keepalives_interval_s = (unsigned)c->db_keepalives_interval_s,
+        .keepalives_count = (unsigned)c->db_keepalives_count,
+    };
+
+    if (use == SETTINGS_POOL) {
+        info.statement_timeout_ms = (unsigned)c->db_statement_timeout_ms;
+        info.lock_timeout_ms = (unsigned)c->db_lock_timeout_ms;
+        info.idle_in_transaction_ms = (unsigned)c->db_idle_timeout_ms;
+        info.probes_only = true;
+    }
+    return info;
+}
+
+char *settings_conninfo(const struct conf *c, enum settings_use use)
+{
+    struct pg_conninfo info = limits(c, use);
+
+    info.hosts = c->pg_host;
+    info.port = (unsigned)c->pg_port;
+    info.db = c->pg_db;
+    info.user = c->pg_user;
+    info.password = c->pg_password;
+    info.ssl = c->pg_use_ssl;
+    info.ssl_required = c->pg_ssl_reject_unauthorized;
+    return pg_conninfo_format(&info);
+}
+
+char *settings_embedded_conninfo(const struct conf *c, const char *socket_dir,
+                                 enum settings_use use)
+{
+    struct pg_conninfo info = limits(c, use);
+
+    info.hosts = socket_dir;
+    info.db = info.user = "postgres";
+    return pg_conninfo_format(&info);
+}
+
+static struct batch_conf batch(const struct conf *c, enum conf_op op)
+{
+    const struct conf_batch *b = &c->op[op];
+    int hold_ms = b->max_hold_ms < 0 ? c->sidecar_micro_batch_wait_ms : b->max_hold_ms;
+
+    return (struct batch_conf){
+        .max_requests = (unsigned)b->max_batch_size,
+        .max_items = (unsigned)c->sidecar_max_items_per_tx,
+        .preferred = (unsigned)b->preferred_batch_size,
+        .hold_ms = (unsigned)hold_ms,
+        .max_flights = (unsigned)b->max_concurrent,
+    };
+}
+
+static unsigned pool_size(const struct conf *c, bool embedded)
+{
+    unsigned size = (unsigned)conf_pool_per_worker(c);
+    unsigned most = EMBEDDED_CONNECTIONS / (unsigned)c->num_workers;
+
+    if (most == 0)
+        most = 1;
+    if (!embedded || size <= most)
+        return size;
+    log_info("pool.capped",
+             "asked=%u used=%u why=\"the embedded PostgreSQL takes 250 connections\"", size,
+             most);
+    return most;
+}
+
+struct broker_conf settings_broker(const struct conf *c, const char *conninfo, bool embedded)
+{
+    unsigned max_conns = pool_size(c, embedded);
+
+    return (struct broker_conf){
+        .pg = {.conninfo = conninfo,
+               .max_conns = max_conns,
+               .keep_conns = max_conns < KEPT_CONNECTIONS ? max_conns : KEPT_CONNECTIONS,
+               .connect_timeout_ms = (unsigned)c->db_connection_timeout_ms,
+               .deadline_ms = (unsigned)c->inflight_deadline_ms,
+               .idle_close_ms = IDLE_CLOSE_MS},
+        .push = batch(c, CONF_PUSH),
+        .pop = batch(c, CONF_POP),
+        .ack = batch(c, CONF_ACK),
+        .renew = batch(c, CONF_RENEW_LEASE),
+        .tx = batch(c, CONF_TRANSACTION),
+        .custom = batch(c, CONF_CUSTOM),
+        .limit = {.fixed = c->concurrency_mode == CONF_STATIC,
+                  .min = (unsigned)c->vegas_min_limit,
+                  .max = (unsigned)c->vegas_max_limit,
+                  .alpha = (unsigned)c->vegas_alpha,
+                  .beta = (unsigned)c->vegas_beta,
+                  .window_samples = (unsigned)c->vegas_rtt_window_samples,
+                  .min_window_s = (unsigned)c->vegas_rtt_min_window_s,
+                  .update_ms = (unsigned)c->vegas_update_interval_ms},
+        .max_pending = (unsigned)c->max_pending,
+        .poll_initial_ms = (unsigned)c->pop_wait_initial_ms,
+        .poll_threshold = (unsigned)c->pop_wait_backoff_threshold,
+        .poll_max_ms = (unsigned)c->pop_wait_max_ms,
+        .poll_multiplier = c->pop_wait_backoff_multiplier,
+        .expire_ms = (unsigned)c->eviction_interval_ms,
+        .expire_limit = (unsigned)c->eviction_batch_size,
+    };
+}
+
+struct http_server_conf settings_http(const struct conf *c)
+{
+    return (struct http_server_conf){
+        .max_header_bytes = (size_t)c->max_headers_bytes,
+        .max_body_bytes = c->max_body_bytes,
+        .max_inflight_bytes = c->max_inflight_bytes,
+        .max_pipelined = MAX_PIPELINED,
+        .header_timeout_ms = (unsigned)c->header_timeout_ms,
+        .idle_timeout_ms = (unsigned)c->idle_timeout_ms,
+    };
+}

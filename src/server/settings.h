@@ -1,0 +1,25 @@
+// settings.h: the settings of the process -> the small structs of the modules.
+#ifndef QUEEN_SERVER_SETTINGS_H
+#define QUEEN_SERVER_SETTINGS_H
+
+#include "broker/broker.h"
+#include "conf/conf.h"
+#include "http/server.h"
+
+enum settings_use {
+    SETTINGS_POOL,  // the workers' connections
+    SETTINGS_CHORE, // migrations: no limits on time, the planner left alone
+};
+
+// The connection string to a server that is not ours.  Given: free().  Holds the password.
+char *settings_conninfo(const struct conf *c, enum settings_use use);
+// The same for the embedded one, which lives behind a socket folder.
+char *settings_embedded_conninfo(const struct conf *c, const char *socket_dir,
+                                 enum settings_use use);
+
+// conninfo is borrowed by the result.
+struct broker_conf settings_broker(const struct conf *c, const char *conninfo, bool embedded);
+// Everything but routes, app and observe.
+struct http_server_conf settings_http(const struct conf *c);
+
+#endif
