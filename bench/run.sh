@@ -39,6 +39,14 @@ say() { printf '%s\n' "$*" >&2; }
 stop_broker() {
     [ "$broker" -gt 0 ] || return 0
     kill -TERM "$broker" 2>/dev/null
+    for _ in $(seq 300); do
+        kill -0 "$broker" 2>/dev/null || break
+        sleep 0.1
+    done
+    if kill -0 "$broker" 2>/dev/null; then
+        say "the broker did not stop within 30 s; killed"
+        kill -KILL "$broker"
+    fi
     wait "$broker" 2>/dev/null
     broker=0
 }
