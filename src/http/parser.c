@@ -319,7 +319,7 @@ static int on_body(llhttp_t *g, const char *at, size_t len)
         return 0;
     if (len > p->limits.max_body - body->len) // body->len never exceeds the limit
         return too_much(p, 413, "the body is larger than this server accepts");
-    if (body->ptr && at == body->ptr + body->len) { // read straight into place
+    if (body->cap > 0 && at == body->ptr + body->len) { // read straight into place
         body->len += len;
         return 0;
     }

@@ -33,7 +33,9 @@ struct pattern {
 struct http_routes {
     const struct http_route *const *table;
     size_t n_routes;
-    struct literal *literals;
+    struct literal *literals; // hash
+    struct literal *literal_store;
+    size_t n_literals;
     struct pattern *patterns;
     size_t n_patterns;
     size_t first[MAX_SEGMENTS + 2]; // patterns of n segments: first[n] .. first[n + 1]
@@ -72,6 +74,7 @@ struct http_routes *http_routes_new(const struct http_route *const *table)
     while (table[r->n_routes])
         r->n_routes++;
     r->patterns = mem_new_array(struct pattern, r->n_routes + 1);
+    r->literal_store = mem_new_array(struct literal, r->n_routes + 1);
 
     for (size_t i = 0; i < r->n_routes; i++) {
         if ((unsigned)table[i]->verb >= N_VERBS || !table[i]->handle)
@@ -100,7 +103,7 @@ static void add_literal(struct http_routes *r, const struct http_route *route)
 
     HASH_FIND(hh, r->literals, path.ptr, path.len, l);
     if (!l) {
-        l = mem_new(struct literal);
+        l = &r->literal_store[r->n_literals++];
         l->path = path;
         HASH_ADD_KEYPTR(hh, r->literals, l->path.ptr, l->path.len, l);
     }
@@ -170,12 +173,8 @@ static void index_patterns(struct http_routes *r)
 
 void http_routes_free(struct http_routes *r)
 {
-    struct literal *l, *next;
-
-    HASH_ITER (hh, r->literals, l, next) {
-        HASH_DEL(r->literals, l);
-        free(l);
-    }
+    HASH_CLEAR(hh, r->literals);
+    free(r->literal_store);
     free(r->patterns);
     free(r);
 }
@@ -204,7 +203,7 @@ const struct http_route *http_routes_find(const struct http_routes *r, enum http
                                           span path, span params[HTTP_MAX_PARAMS],
                                           bool *other_verb)
 {
-    span segment[MAX_SEGMENTS];
+    span segment[MAX_SEGMENTS] = {SPAN_NONE};
     struct literal *l;
     unsigned want = verb == HTTP_HEAD ? HTTP_GET : verb;
 

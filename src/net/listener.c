@@ -55,7 +55,7 @@ static unsigned port_of(int fd)
 int listener_open(struct listener **out, uv_loop_t *loop, const struct listener_conf *conf,
                   struct fault *f)
 {
-    int fd;
+    int fd = -1;
 
     *out = NULL;
     int rc = open_socket(conf, &fd, f);
