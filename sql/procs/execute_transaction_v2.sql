@@ -26,7 +26,6 @@ declare
     a          record;    -- arguments of the pushes
     k          record;    -- arguments of the acknowledgements
     t          record;    -- a row of the answer
-    v_segments int := 0;
     v_at       timestamptz[] := '{}';
     v_first    int;       -- the first operation that failed
     v_error    text;
@@ -88,8 +87,8 @@ begin
         v_error := 'duplicate transaction id';
     end if;
 
+    select * into a from queen.pack_segments(l.num, r.key, r.message);
     if v_first is null then
-        select * into a from queen.pack_segments(l.num, r.key, r.message);
         for t in
             select * from queen.transact(
                 0, a.lanes, a.lane, a.nth, a.before, a.count, a.key_min, a.key_max, a.keys, a.body,

@@ -9,6 +9,8 @@
 -- is copied over and the old slot is truncated, which no open snapshot can hold back.  The copy keeps its
 -- version number, so it does not matter who writes the next one meanwhile: no consumer is locked.
 -- TRUNCATE gives up after a moment when somebody still uses the table, and is tried again at the next call.
+-- A writer that reads the slot's name before the switch and writes only now would deadlock with it; p_min_age, a
+-- second or more, is there to make sure that there is none.
 --
 -- Who reads states must name both slots in the statement itself (or through the inlined
 -- queen.latest_state): then the tables are locked before the snapshot is taken, and a truncated slot comes
@@ -47,7 +49,7 @@ begin
         begin
             set local lock_timeout = '200ms';
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
-        exception when lock_not_available then
+        exception when lock_not_available or deadlock_detected then
             return 'waiting';
         end;
         return 'emptied';
