@@ -1,1 +1,1 @@
-select queen.rotate($1::int, $2::bigint)
+select queen.rotate($1::int, $2::bigint) where queen.try_chores()

@@ -81,7 +81,10 @@ void due_cancel(struct due_heap *h, struct due *d)
     sift_down(h, last);
 }
 
-uint64_t due_next_us(const struct due_heap *h) { return h->n > 0 ? h->at[0]->at_us : UINT64_MAX; }
+uint64_t due_next_us(const struct due_heap *h)
+{
+    return h->n > 0 ? h->at[0]->at_us : UINT64_MAX;
+}
 
 void due_run(struct due_heap *h, uint64_t now_us)
 {

@@ -24,7 +24,8 @@ void due_cancel(struct due_heap *h, struct due *d); // nothing if it is not ther
 static inline bool due_is_set(const struct due *d) { return d->place != 0; }
 // Earliest time, or UINT64_MAX.
 uint64_t due_next_us(const struct due_heap *h);
-// Takes out everything due by now_us and fires it; what is set meanwhile waits for the next call.
+// Takes out everything due by now_us and fires it; what is set meanwhile waits for the next
+// call.
 void due_run(struct due_heap *h, uint64_t now_us);
 
 #endif

@@ -1,8 +1,9 @@
 // gate.h: when does a batch leave?
 //
-// With nothing in flight: at once, so an idle server answers in about one commit.  While others are in
-// flight, requests gather (this is group commit) until they are a worthwhile batch, or the oldest has
-// waited for hold_ms; and never more batches at once than the adaptive limit allows.
+// With nothing in flight: at once, so an idle server answers in about one commit.  While others
+// are in flight, requests gather (this is group commit) until they are a worthwhile batch, or
+// the oldest has waited for hold_ms; and never more batches at once than the adaptive limit
+// allows.
 #ifndef QUEEN_BATCH_GATE_H
 #define QUEEN_BATCH_GATE_H
 
@@ -31,7 +32,8 @@ struct gate_queue {
     uint64_t oldest_us; // monotonic
 };
 
-void gate_init(struct gate *g, struct batch_conf conf, struct limit_conf limit, uint64_t now_us);
+void gate_init(struct gate *g, struct batch_conf conf, struct limit_conf limit,
+               uint64_t now_us);
 bool gate_is_open(const struct gate *g, struct gate_queue q, uint64_t now_us);
 // In how many ms it may open by itself (the oldest having waited long enough); 0: not by time.
 unsigned gate_opens_in_ms(const struct gate *g, struct gate_queue q, uint64_t now_us);

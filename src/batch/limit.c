@@ -24,8 +24,8 @@ void limit_sample(struct limit *l, uint64_t rtt_us, uint64_t now_us)
         l->window_since_us = now_us;
     }
     double weight = 2.0 / (l->conf.window_samples + 1);
-    l->mean_us = l->mean_us == 0 ? (double)rtt_us
-                                 : l->mean_us + weight * ((double)rtt_us - l->mean_us);
+    l->mean_us =
+        l->mean_us == 0 ? (double)rtt_us : l->mean_us + weight * ((double)rtt_us - l->mean_us);
     l->n_samples++;
 
     if (now_us - l->changed_us < l->conf.update_ms * 1000ull || l->mean_us <= 0)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct limit_conf {
-    bool fixed;              // keep max, measure nothing
+    bool fixed; // keep max, measure nothing
     unsigned min, max;
     unsigned alpha, beta;
     unsigned window_samples; // round trips averaged for "current"
@@ -20,11 +20,11 @@ struct limit_conf {
 
 struct limit {
     struct limit_conf conf;
-    unsigned now;          // the limit
-    double mean_us;        // moving average of round trips
-    uint64_t shortest_us;  // of the current window; 0: none yet
+    unsigned now;         // the limit
+    double mean_us;       // moving average of round trips
+    uint64_t shortest_us; // of the current window; 0: none yet
     uint64_t window_since_us, changed_us;
-    unsigned n_samples;    // since the last change
+    unsigned n_samples; // since the last change
 };
 
 void limit_init(struct limit *l, struct limit_conf conf, uint64_t now_us);

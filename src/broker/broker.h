@@ -6,14 +6,15 @@
 //
 // There is one broker per loop; all brokers of a process form a house.  Every queue has a home:
 // the broker that alone keeps the queue's lanes, groups, ready lists and parked pops, so that
-// batches of two workers never meet in the same lane and nothing here needs a lock.  An operation may be
-// given to any broker: it travels to its home and back by itself (net/mailbox), and `done` is always
-// called on the thread it was given on.
+// batches of two workers never meet in the same lane and nothing here needs a lock.  An
+// operation may be given to any broker: it travels to its home and back by itself
+// (net/mailbox), and `done` is always called on the thread it was given on.
 //
-// Contract of all operations: they live in the caller's memory, with everything they point to, until
-// `done`, which is called exactly once and never from inside the starting function.  Fields
-// below the line "out" are written by the broker, the rest by the caller.  Spans are borrowed until done.
-// status is 0 or a code of err.h; `why` carries a sentence for people then.
+// Contract of all operations: they live in the caller's memory, with everything they point to,
+// until `done`, which is called exactly once and never from inside the starting function.
+// Fields below the line "out" are written by the broker, the rest by the caller.  Spans are
+// borrowed until done. status is 0 or a code of err.h; `why` carries a sentence for people
+// then.
 #ifndef QUEEN_BROKER_BROKER_H
 #define QUEEN_BROKER_BROKER_H
 
@@ -62,7 +63,7 @@ struct push_item {
     span producer;         // SPAN_NONE: none
     uint8_t trace[16];
     bool has_trace;
-    uint8_t key[16]; // key_of_text(txid), or a fresh UUIDv7 when no txid was given
+    uint8_t key[16];  // key_of_text(txid), or a fresh UUIDv7 when no txid was given
     bool txid_is_key; // txid is the text of key (or was not given)
     // out
     enum push_status status;
@@ -119,8 +120,8 @@ struct pop_op {
     uint32_t batch, partitions; // both >= 1
     uint32_t timeout_ms;        // for wait
     bool wait, auto_ack;
-    // Called on the home's thread, with messages, before done: write the answer into out.  Must touch
-    // nothing but *op; result is borrowed until the return.
+    // Called on the home's thread, with messages, before done: write the answer into out.  Must
+    // touch nothing but *op; result is borrowed until the return.
     void (*render)(struct pop_op *op, const struct pop_result *result);
     // out: n_messages is 0 when there was nothing (status 0 too).
     void (*done)(struct pop_op *op, int status);
@@ -130,21 +131,21 @@ struct pop_op {
     struct broker *home;
     TAILQ_ENTRY(pop_op) seat; // of a group, consumer or selector: waits for its turn
     struct group *at;
-    struct consumer *only; // of a pop of one partition
-    struct selector *by;   // of a pop by namespace or task
+    struct consumer *only;    // of a pop of one partition
+    struct selector *by;      // of a pop by namespace or task
     struct consumer *targets; // claimed for it, in order
     unsigned n_targets;
     struct due deadline;
     uint8_t lease[16];
     uint8_t state;
-    bool looked;   // the feed was asked after it came
-    bool parked;   // has waited
+    bool looked; // the feed was asked after it came
+    bool parked; // has waited
     bool cancelled, cancel_sent, cancel_back, finished;
     struct mailbox_item cancel_mail;
 };
 void broker_pop(struct broker *b, struct pop_op *op);
-// The client has gone: done comes soon, with UV_ECANCELED, unless it is on its way already.  What was
-// leased for it is given back.  At most once, on the thread of broker_pop().
+// The client has gone: done comes soon, with UV_ECANCELED, unless it is on its way already.
+// What was leased for it is given back.  At most once, on the thread of broker_pop().
 void broker_pop_cancel(struct broker *b, struct pop_op *op);
 // The answer of a finished pop could not be written: give its lease back.
 void broker_give_back(struct broker *b, const uint8_t lease[16]);
@@ -168,9 +169,10 @@ struct ack_entry {
     span queue, partition; // names, in the op's arena; SPAN_NONE: no such partition
     // the broker's own
     uint8_t key[16];
-    unsigned group_no, group_pos;
+    struct ack_entry *next; // of the same partition
 };
 
+struct ack_group;
 struct ack_op {
     struct op op;
     struct ack_entry *entries;
@@ -179,8 +181,8 @@ struct ack_op {
     struct arena *arena; // for the names; used on the home's thread until done
     void (*done)(struct ack_op *op, int status);
     // the broker's own
+    struct ack_group *groups;
     unsigned n_groups;
-    unsigned first_group; // of this op in its batch
 };
 void broker_ack(struct broker *b, struct ack_op *op);
 
@@ -206,9 +208,6 @@ struct tx_op {
     bool committed;
     int failed_item, failed_entry; // index of the one at fault, or -1
     span error;                    // in the arena; when not committed
-    // the broker's own
-    struct pg_call call;
-    struct pg_params params;
 };
 void broker_transaction(struct broker *b, struct tx_op *op);
 
@@ -252,15 +251,17 @@ struct broker_conf {
 };
 
 enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_KINDS };
-struct broker_stats { // one writer, any reader
+struct broker_stats {                      // one writer, any reader
     struct histogram latency_us[OP_KINDS]; // given to done, parked time of pops excluded
     struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];
     struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
-    struct counter duplicates, pops_empty, acks_ok, acks_failed, dead_letters, expired, refused, retried;
+    struct counter duplicates, pops_empty, acks_ok, acks_failed, dead_letters, expired, refused,
+        retried;
     _Atomic uint64_t parked, pending, lanes, consumers, queues;
 };
 
-// n brokers that will share the queues among them; call broker_open n times before any loop runs.
+// n brokers that will share the queues among them; call broker_open n times before any loop
+// runs.
 struct house *house_new(unsigned n);
 void house_free(struct house *h); // after all brokers are closed
 struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,

@@ -26,8 +26,8 @@ void segment_put(struct buf *body, const struct segment_message *m)
     if (!buf_reserve(body, segment_size(m)))
         return;
     buf_putc(body, (char)((m->txid.ptr ? HAS_TXID : 0) | (m->trace ? HAS_TRACE : 0) |
-                          (m->producer.ptr ? HAS_PRODUCER : 0) | (m->encrypted ? ENCRYPTED : 0) |
-                          (m->id ? HAS_ID : 0)));
+                          (m->producer.ptr ? HAS_PRODUCER : 0) |
+                          (m->encrypted ? ENCRYPTED : 0) | (m->id ? HAS_ID : 0)));
     if (m->txid.ptr) {
         buf_put_be16(body, (uint16_t)m->txid.len);
         buf_put(body, m->txid);

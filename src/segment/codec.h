@@ -12,9 +12,9 @@
 #include "base/span.h"
 
 enum {
-    SEGMENT_MAX_MESSAGES = 256,      // a pop of one message never reads more than its segment ...
-    SEGMENT_MAX_BYTES = 64 * 1024,   // ... nor, unless the message itself is larger, this much
-    SEGMENT_KEY_SPAN_MS = 1000,      // UUIDv7 keys of one segment lie this close together
+    SEGMENT_MAX_MESSAGES = 256,    // a pop of one message never reads more than its segment ...
+    SEGMENT_MAX_BYTES = 64 * 1024, // ... nor, unless the message itself is larger, this much
+    SEGMENT_KEY_SPAN_MS = 1000,    // UUIDv7 keys of one segment lie this close together
 };
 
 // A message as it is stored.  All spans are borrowed.
@@ -38,7 +38,7 @@ struct segment_walk {
 };
 struct segment_walk segment_walk(span body);
 bool segment_next(struct segment_walk *w, struct segment_message *m); // false: end or damage
-bool segment_skip(struct segment_walk *w, unsigned n);                // false: fewer than n left
+bool segment_skip(struct segment_walk *w, unsigned n); // false: fewer than n left
 
 // The id of message `pos` of the segment created at created_us (microseconds since 1970) in
 // lane `lane`: see sql/procs/message_id.sql.

@@ -1,0 +1,1 @@
+select queue_name, expired from queen.expire($1::int)

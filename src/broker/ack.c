@@ -1,0 +1,180 @@
+// Acks: entries grouped by partition, many requests in one call.
+//
+// Entries travel as 16-byte keys; the database knows which messages are under a lease, so no
+// broker has to remember what it delivered, and any broker can take any ack.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/ack_int.h"
+#include "pg/sql.gen.h"
+#include "segment/keys.h"
+
+enum { MAX_TRIES = 5 };
+
+struct ack_flight {
+    struct op_list ops;
+    unsigned n_ops, n_groups, n_entries;
+    struct ack_group **groups; // in the order sent
+};
+
+static void arrive(struct mailbox_item *item);
+static struct ack_flight *load(struct broker *b);
+static void on_settled(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void land(struct broker *b, struct ack_flight *f, int status, const char *detail);
+
+// The broker that gave out a lease put its number into it.
+static struct broker *home_of_lease(struct broker *b, span lease)
+{
+    uint8_t id[16];
+    struct house *h = b->house;
+
+    if (id_parse_uuid(lease, id) && memcmp(id + 9, h->mark, sizeof h->mark) == 0 &&
+        id[15] < h->n)
+        return h->brokers[id[15]];
+    return b;
+}
+
+void broker_ack(struct broker *b, struct ack_op *ack)
+{
+    op_begin(b, &ack->op, OP_ACK);
+    op_go(b, home_of_lease(b, ack->entries[0].lease), &ack->op, arrive);
+}
+
+static void arrive(struct mailbox_item *item)
+{
+    struct ack_op *ack = container_of(item, struct ack_op, op.mail);
+    struct broker *b = item->owner;
+
+    if (!op_admit(b, &ack->op))
+        return;
+    ack->groups = ack_groups_make(ack->arena, ack->entries, ack->n_entries, &ack->group, false,
+                                  &ack->n_groups);
+    if (ack->n_groups == 0) { // not one of the partitions can exist
+        op_finish(b, &ack->op, 0);
+        return;
+    }
+    STAILQ_INSERT_TAIL(&b->ack_queue, &ack->op, link);
+    b->n_ack_requests++;
+    b->n_ack_items += ack->n_entries;
+    broker_wake(b);
+}
+
+void acks_flush(struct broker *b)
+{
+    for (;;) {
+        struct op *oldest = STAILQ_FIRST(&b->ack_queue);
+        struct gate_queue q = {b->n_ack_requests, b->n_ack_items,
+                               oldest ? oldest->since_us : 0};
+        if (!oldest || !gate_is_open(&b->ack_gate, q, clock_mono_us()))
+            return;
+        struct ack_flight *f = load(b);
+        struct call *c = call_new(b, &pg_stmt_settle, f);
+        pg_param_i32(&c->params, b->house->origin);
+        ack_groups_fill(&c->params, f->groups, f->n_groups);
+        gate_left(&b->ack_gate);
+        histogram_add(&b->stats.batch_requests[OP_ACK], f->n_ops);
+        histogram_add(&b->stats.batch_items[OP_ACK], f->n_entries);
+        call_send(c, on_settled);
+    }
+}
+
+static struct ack_flight *load(struct broker *b)
+{
+    struct ack_flight *f = mem_new(struct ack_flight);
+    struct op *op;
+
+    STAILQ_INIT(&f->ops);
+    while ((op = STAILQ_FIRST(&b->ack_queue))) {
+        struct ack_op *ack = container_of(op, struct ack_op, op);
+        if (f->n_ops > 0 && (f->n_ops == b->conf.ack.max_requests || op->alone ||
+                             f->n_entries + ack->n_entries > b->conf.ack.max_items))
+            break;
+        STAILQ_REMOVE_HEAD(&b->ack_queue, link);
+        STAILQ_INSERT_TAIL(&f->ops, op, link);
+        f->n_ops++;
+        f->n_groups += ack->n_groups;
+        f->n_entries += ack->n_entries;
+        b->n_ack_requests--;
+        b->n_ack_items -= ack->n_entries;
+        if (op->alone)
+            break;
+    }
+    f->groups = mem_new_array(struct ack_group *, f->n_groups);
+    unsigned n = 0;
+    STAILQ_FOREACH (op, &f->ops, link) {
+        struct ack_op *ack = container_of(op, struct ack_op, op);
+        for (unsigned i = 0; i < ack->n_groups; i++) {
+            ack->groups[i].arena = ack->arena;
+            f->groups[n++] = &ack->groups[i];
+        }
+    }
+    return f;
+}
+
+static void on_settled(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct ack_flight *f = c->what;
+    uint64_t now = clock_mono_us();
+
+    gate_landed(&b->ack_gate, now - c->left_us, now);
+    histogram_add(&b->stats.batch_us[OP_ACK], now - c->left_us);
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
+        unsigned i = (unsigned)pg_reply_i32(reply, row, 0) - 1;
+        if (i >= f->n_groups)
+            status = QE_PG_SHAPE;
+        else
+            ack_group_read(b, f->groups[i], reply, row, 0);
+    }
+    if (status != 0)
+        log_debug("ack.failed", "status=%s detail=\"%s\"", err_name(status),
+                  pg_reply_message(reply));
+    land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    free(f->groups);
+    free(f);
+    call_free(c);
+    broker_wake(b);
+}
+
+// An ack whose outcome is unknown may be sent again: "completed" twice is harmless, and a
+// second "failed" finds the lease released.
+static void land(struct broker *b, struct ack_flight *f, int status, const char *detail)
+{
+    struct op_list again = STAILQ_HEAD_INITIALIZER(again);
+    bool scatter = (status == QE_PG_DATA || status == QE_PG_FAILED) && f->n_ops > 1;
+
+    while (!STAILQ_EMPTY(&f->ops)) {
+        struct op *op = STAILQ_FIRST(&f->ops);
+        struct ack_op *ack = container_of(op, struct ack_op, op);
+        STAILQ_REMOVE_HEAD(&f->ops, link);
+        if (scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
+            op->alone = op->alone || scatter;
+            STAILQ_INSERT_TAIL(&again, op, link);
+            b->n_ack_requests++;
+            b->n_ack_items += ack->n_entries;
+            continue;
+        }
+        if (status == 0) {
+            counter_add(&b->stats.items[OP_ACK], ack->n_entries);
+            for (unsigned i = 0; i < ack->n_entries; i++) {
+                counter_add(ack->entries[i].why == ACK_OK ? &b->stats.acks_ok
+                                                          : &b->stats.acks_failed,
+                            1);
+                counter_add(&b->stats.dead_letters, ack->entries[i].dead);
+            }
+        } else {
+            fault_set(&op->why, status, "%s%s%s", err_text(status), *detail ? ": " : "",
+                      detail);
+        }
+        op_finish(b, op, status);
+    }
+    STAILQ_CONCAT(&again, &b->ack_queue);
+    STAILQ_CONCAT(&b->ack_queue, &again);
+    feed_active(b);
+}

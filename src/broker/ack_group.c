@@ -1,0 +1,191 @@
+// The entries of one request for one partition and group: out as arrays, back as rows.
+#include "broker/ack_int.h"
+
+#include "segment/keys.h"
+
+enum {
+    COL_GROUP,
+    COL_ENTRY,
+    COL_WHY,
+    COL_RELEASED,
+    COL_DEAD,
+    COL_QUEUE,
+    COL_LANE_NAME,
+    COL_LANE,
+    COL_CONSUMER,
+    COL_MORE
+};
+
+static struct ack_group *group_of(struct ack_group *groups, unsigned n,
+                                  const struct ack_entry *e, span name)
+{
+    for (unsigned i = n; i-- > 0;)
+        if (memcmp(groups[i].first->partition_id, e->partition_id, 16) == 0 &&
+            span_eq(groups[i].name, name))
+            return &groups[i];
+    return NULL;
+}
+
+static void add(struct ack_group *g, struct ack_entry *e)
+{
+    uint8_t lease[16] = {0};
+    bool has_lease = e->lease.ptr != NULL;
+
+    if (has_lease)
+        (void)key_of_text(e->lease, lease);
+    if (g->n == 0) {
+        g->uniform = true;
+        g->has_lease = has_lease;
+        memcpy(g->lease, lease, 16);
+        g->first = e;
+    } else {
+        g->last->next = e;
+        if (has_lease != g->has_lease || memcmp(lease, g->lease, 16) != 0)
+            g->uniform = false;
+    }
+    if (e->status != ACK_COMPLETED)
+        g->uniform = false;
+    e->next = NULL;
+    g->last = e;
+    g->n++;
+}
+
+struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, unsigned n,
+                                  const span *names, bool name_each, unsigned *n_groups)
+{
+    unsigned cap = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        cap += i == 0 ||
+               memcmp(entries[i].partition_id, entries[i - 1].partition_id, 16) != 0 ||
+               name_each;
+    struct ack_group *groups = arena_new_array(a, struct ack_group, cap > 0 ? cap : 1);
+    *n_groups = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct ack_entry *e = &entries[i];
+        span name = names[name_each ? i : 0];
+        e->why = ACK_NOT_FOUND;
+        e->released = -1;
+        e->dead = false;
+        e->queue = e->partition = SPAN_NONE;
+        if (e->bad_partition)
+            continue;
+        (void)key_of_text(e->txid, e->key);
+        struct ack_group *g = group_of(groups, *n_groups, e, name);
+        if (!g) {
+            g = &groups[(*n_groups)++];
+            g->name = name;
+            g->arena = a;
+        }
+        add(g, e);
+    }
+    return groups;
+}
+
+#define FOR_GROUPS(type, put)                  \
+    pg_begin_array(p, type);                   \
+    for (unsigned i = 0; i < n; i++) {         \
+        const struct ack_group *g = groups[i]; \
+        put;                                   \
+    }                                          \
+    pg_end_array(p)
+
+#define FOR_ENTRIES(type, put)                                                   \
+    pg_begin_array(p, type);                                                     \
+    for (unsigned i = 0; i < n; i++)                                             \
+        if (!groups[i]->uniform)                                                 \
+            for (const struct ack_entry *e = groups[i]->first; e; e = e->next) { \
+                put;                                                             \
+            }                                                                    \
+    pg_end_array(p)
+
+static void put_keys(struct pg_params *p, const struct ack_group *g)
+{
+    size_t mark;
+    struct buf *keys = pg_open_element(p, &mark);
+
+    for (const struct ack_entry *e = g->first; e; e = e->next)
+        buf_put_bytes(keys, e->key, 16);
+    pg_close_element(p, mark);
+}
+
+static void put_lease(struct pg_params *p, const struct ack_entry *e)
+{
+    uint8_t key[16];
+
+    if (!e->lease.ptr) {
+        pg_put_null(p);
+        return;
+    }
+    (void)key_of_text(e->lease, key);
+    pg_put_uuid(p, key);
+}
+
+static void put_text_or_null(struct pg_params *p, span text)
+{
+    if (text.ptr)
+        pg_put_text(p, text);
+    else
+        pg_put_null(p);
+}
+
+void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsigned n)
+{
+    FOR_GROUPS(PG_UUID, pg_put_uuid(p, g->first->partition_id));
+    FOR_GROUPS(PG_TEXT, pg_put_text(p, g->name));
+    FOR_GROUPS(PG_BYTEA, put_keys(p, g));
+    FOR_GROUPS(PG_BOOL, pg_put_bool(p, g->uniform));
+    FOR_GROUPS(PG_UUID, if (g->uniform && g->has_lease) pg_put_uuid(p, g->lease);
+               else pg_put_null(p));
+    FOR_ENTRIES(PG_INT4, pg_put_i32(p, (int32_t)i + 1));
+    FOR_ENTRIES(PG_INT2, pg_put_i16(p, (int16_t)e->status));
+    FOR_ENTRIES(PG_UUID, put_lease(p, e));
+    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->error));
+}
+
+static void take_names(struct ack_group *g, const struct pg_reply *reply, unsigned row,
+                       unsigned col)
+{
+    if (g->named || pg_reply_is_null(reply, row, col + COL_QUEUE))
+        return;
+    g->named = true;
+    span queue = arena_copy(g->arena, pg_reply_bytes(reply, row, col + COL_QUEUE));
+    span lane = arena_copy(g->arena, pg_reply_bytes(reply, row, col + COL_LANE_NAME));
+    for (struct ack_entry *e = g->first; e; e = e->next) {
+        e->queue = queue;
+        e->partition = lane;
+    }
+}
+
+static void set(struct ack_entry *e, const struct pg_reply *reply, unsigned row, unsigned col)
+{
+    e->why = (enum ack_why)pg_reply_i16(reply, row, col + COL_WHY);
+    e->released = pg_reply_is_null(reply, row, col + COL_RELEASED)
+                      ? -1
+                      : (int8_t)pg_reply_bool(reply, row, col + COL_RELEASED);
+    e->dead = pg_reply_bool(reply, row, col + COL_DEAD);
+}
+
+void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
+                    unsigned row, unsigned col)
+{
+    take_names(g, reply, row, col);
+    struct ack_entry *e = g->first;
+    if (pg_reply_is_null(reply, row, col + COL_ENTRY)) {
+        for (; e; e = e->next)
+            set(e, reply, row, col);
+    } else {
+        for (int pos = pg_reply_i32(reply, row, col + COL_ENTRY); pos > 0 && e; pos--)
+            e = e->next;
+        if (e)
+            set(e, reply, row, col);
+    }
+    bool released = !pg_reply_is_null(reply, row, col + COL_RELEASED) &&
+                    pg_reply_bool(reply, row, col + COL_RELEASED);
+    if (released && !pg_reply_is_null(reply, row, col + COL_CONSUMER)) {
+        bool more = pg_reply_is_null(reply, row, col + COL_MORE) ||
+                    pg_reply_bool(reply, row, col + COL_MORE);
+        news_released(b, pg_reply_bytes(reply, row, col + COL_QUEUE),
+                      pg_reply_i64(reply, row, col + COL_CONSUMER), more);
+    }
+}

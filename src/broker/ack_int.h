@@ -1,0 +1,29 @@
+// ack_int.h: entries of one partition and group, as the database wants them; for acks and
+// transactions.
+#ifndef QUEEN_BROKER_ACK_INT_H
+#define QUEEN_BROKER_ACK_INT_H
+
+#include "broker/broker_int.h"
+
+struct ack_group {
+    struct ack_entry *first, *last; // chained by next, in request order
+    unsigned n;
+    span name;    // of the consumer group
+    bool uniform; // all completed under one lease (or none)
+    bool has_lease;
+    uint8_t lease[16];
+    struct arena *arena; // of the request; names go there
+    bool named;
+};
+
+// Groups the entries by partition (and group name: names[i] for entry i, or names[0] for all).
+// Entries whose partition can't exist are answered at once and left out.  In the arena.
+struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, unsigned n,
+                                  const span *names, bool name_each, unsigned *n_groups);
+// The parameters of queen.settle from p_lane_id to p_entry_error.
+void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsigned n);
+// One row of queen.settle, whose columns start at col.
+void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
+                    unsigned row, unsigned col);
+
+#endif

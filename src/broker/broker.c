@@ -1,0 +1,403 @@
+// One broker: its life, the turn of its loop, and how operations travel.
+#include "broker/broker_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/mem.h"
+
+static void on_turn(uv_check_t *turn);
+static void on_timer(uv_timer_t *timer);
+static void take_turn(struct broker *b);
+static void call_finished(struct broker *b);
+static void rearm_timer(struct broker *b);
+static void on_pg_state(void *ctx, bool up);
+static void close_if_done(struct broker *b);
+static void on_pool_closed(void *ctx);
+static void on_handle_closed(uv_handle_t *handle);
+static void on_mailbox_closed(void *ctx);
+
+// ---- life ----
+
+struct house *house_new(unsigned n)
+{
+    assert(n > 0 && n <= 256);
+    struct house *h = mem_new(struct house);
+    h->n = n;
+    h->brokers = mem_new_array(struct broker *, n);
+    id_random(h->mark, sizeof h->mark);
+    do
+        id_random(&h->origin, sizeof h->origin);
+    while (h->origin == 0); // 0 is "a SQL session"
+    return h;
+}
+
+// Brokers are freed here and not when they close: another one may still have been posting to
+// the mailbox.
+void house_free(struct house *h)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        if (!h->brokers[i])
+            continue;
+        mailbox_deinit(&h->brokers[i]->mailbox);
+        free(h->brokers[i]);
+    }
+    free(h->brokers);
+    free(h);
+}
+
+unsigned house_size(const struct house *h) { return h->n; }
+struct broker *house_broker(const struct house *h, unsigned i) { return h->brokers[i]; }
+
+struct broker *house_home(struct house *h, span queue)
+{
+    return h->brokers[XXH3_64bits_withSeed(queue.ptr, queue.len, map_seed) % h->n];
+}
+
+struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
+                           const struct broker_conf *conf)
+{
+    struct broker *b = mem_new(struct broker);
+    uint64_t now = clock_mono_us();
+
+    b->house = h;
+    b->index = index;
+    b->loop = loop;
+    b->conf = *conf;
+    TAILQ_INIT(&b->recent_lanes);
+    TAILQ_INIT(&b->feed_waiting);
+    TAILQ_INIT(&b->feed_flying_pops);
+    TAILQ_INIT(&b->noting_pops);
+    LIST_INIT(&b->selectors);
+    STAILQ_INIT(&b->finished);
+    STAILQ_INIT(&b->push_queue);
+    STAILQ_INIT(&b->pop_queue);
+    STAILQ_INIT(&b->ack_queue);
+    STAILQ_INIT(&b->renew_queue);
+    STAILQ_INIT(&b->tx_queue);
+    STAILQ_INIT(&b->custom_queue);
+    gate_init(&b->push_gate, conf->push, conf->limit, now);
+    gate_init(&b->pop_gate, conf->pop, conf->limit, now);
+    gate_init(&b->ack_gate, conf->ack, conf->limit, now);
+    gate_init(&b->renew_gate, conf->renew, conf->limit, now);
+    gate_init(&b->tx_gate, conf->tx, conf->limit, now);
+    gate_init(&b->custom_gate, conf->custom, conf->limit, now);
+
+    if (mailbox_open(&b->mailbox, loop) != 0)
+        BUG("no mailbox");
+    uv_check_init(loop, &b->turn);
+    uv_timer_init(loop, &b->timer);
+    b->turn.data = b->timer.data = b;
+    b->n_handles = 3; // and the mailbox
+    uv_check_start(&b->turn, on_turn);
+    b->pg = pg_pool_open(loop, &conf->pg, on_pg_state, b);
+    h->brokers[index] = b;
+    chores_start(b);
+    return b;
+}
+
+static void on_pg_state(void *ctx, bool up)
+{
+    struct broker *b = ctx;
+
+    atomic_store_explicit(&b->up, up, memory_order_relaxed);
+    if (up)
+        broker_wake(b);
+}
+
+const struct broker_stats *broker_stats(const struct broker *b) { return &b->stats; }
+const struct pg_pool_stats *broker_pg_stats(const struct broker *b)
+{
+    return pg_pool_stats(b->pg);
+}
+
+bool broker_is_up(const struct broker *b)
+{
+    return atomic_load_explicit(&b->up, memory_order_relaxed);
+}
+
+void broker_drain(struct broker *b)
+{
+    b->draining = true;
+    pops_drain(b);
+    broker_wake(b);
+}
+
+void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx)
+{
+    b->closing = true;
+    b->closed = closed;
+    b->closed_ctx = ctx;
+    pops_drain(b);
+    pg_pool_close(b->pg, on_pool_closed, b);
+}
+
+static void on_pool_closed(void *ctx)
+{
+    struct broker *b = ctx;
+
+    b->pg = NULL;
+    close_if_done(b);
+}
+
+static void close_if_done(struct broker *b)
+{
+    call_finished(b);
+    uv_close((uv_handle_t *)&b->turn, on_handle_closed);
+    uv_close((uv_handle_t *)&b->timer, on_handle_closed);
+    mailbox_close(&b->mailbox, on_mailbox_closed, b);
+}
+
+static void handle_gone(struct broker *b)
+{
+    if (--b->n_handles > 0)
+        return;
+    feed_deinit(b);
+    selectors_free(b);
+    lanes_free(b);
+    due_deinit(&b->due);
+    free(b->unresolved);
+    free(b->unnumbered);
+    free(b->give_back);
+    free(b->empties);
+    if (b->closed)
+        b->closed(b->closed_ctx); // b itself goes with its house
+}
+
+static void on_handle_closed(uv_handle_t *handle) { handle_gone(handle->data); }
+static void on_mailbox_closed(void *ctx) { handle_gone(ctx); }
+
+// ---- the turn ----
+
+// After the loop has read all sockets: what came in together leaves together.
+static void on_turn(uv_check_t *turn) { take_turn(turn->data); }
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct broker *b = timer->data;
+
+    due_run(&b->due, clock_mono_us());
+    take_turn(b);
+}
+
+static void flush_all(struct broker *b)
+{
+    lanes_flush(b);
+    groups_flush(b);
+    pushes_flush(b);
+    feed_flush(b);
+    claims_flush(b);
+    acks_flush(b);
+    renewals_flush(b);
+    give_back_flush(b);
+    empties_flush(b);
+    transactions_flush(b);
+    customs_flush(b);
+}
+
+static void take_turn(struct broker *b)
+{
+    if (b->closing)
+        return;
+    b->in_turn = true;
+    b->again = false;
+    flush_all(b);
+    call_finished(b);
+    if (b->again) { // done callbacks have brought more
+        b->again = false;
+        flush_all(b);
+    }
+    b->in_turn = false;
+    rearm_timer(b);
+    if (b->again || !STAILQ_EMPTY(&b->finished))
+        uv_timer_start(&b->timer, on_timer, 1, 0);
+}
+
+// When the earliest of: something due, a batch that has waited for company long enough.
+static void rearm_timer(struct broker *b)
+{
+    uint64_t now = clock_mono_us(), next = due_next_us(&b->due);
+    uint64_t in_ms = next == UINT64_MAX ? 0 : next <= now ? 1 : (next - now + 999) / 1000;
+    struct {
+        const struct gate *gate;
+        const struct op_list *queue;
+        unsigned requests;
+    } held[] = {
+        {&b->push_gate, &b->push_queue, b->n_push_requests},
+        {&b->pop_gate, &b->pop_queue, b->n_pop_requests},
+        {&b->ack_gate, &b->ack_queue, b->n_ack_requests},
+        {&b->renew_gate, &b->renew_queue, b->n_renew_requests},
+    };
+    for (unsigned i = 0; i < countof(held); i++) {
+        struct op *oldest = STAILQ_FIRST(held[i].queue);
+        if (!oldest)
+            continue;
+        unsigned ms = gate_opens_in_ms(
+            held[i].gate,
+            (struct gate_queue){.requests = held[i].requests, .oldest_us = oldest->since_us},
+            now);
+        if (ms > 0 && (in_ms == 0 || ms < in_ms))
+            in_ms = ms;
+    }
+    if (in_ms == 0)
+        uv_timer_stop(&b->timer);
+    else // never 0: libuv 1.44 would run it again within the same turn
+        uv_timer_start(&b->timer, on_timer, in_ms, 0);
+}
+
+void broker_wake(struct broker *b)
+{
+    if (b->in_turn)
+        b->again = true;
+    else if (!b->closing)
+        uv_timer_start(&b->timer, on_timer, 0, 0);
+}
+
+// ---- operations ----
+
+void op_begin(struct broker *b, struct op *op, uint8_t kind)
+{
+    *op = (struct op){.origin = b, .kind = kind, .since_us = clock_mono_us()};
+}
+
+void op_go(struct broker *b, struct broker *home, struct op *op,
+           void (*arrive)(struct mailbox_item *))
+{
+    op->mail = (struct mailbox_item){.deliver = arrive, .owner = home};
+    if (home == b)
+        arrive(&op->mail);
+    else if (mailbox_post(&home->mailbox, &op->mail) != 0)
+        op_finish(b, op, QE_STOPPING);
+}
+
+bool op_admit(struct broker *home, struct op *op)
+{
+    if (home->n_pending < home->conf.max_pending && !home->closing) {
+        home->n_pending++;
+        atomic_store_explicit(&home->stats.pending, home->n_pending, memory_order_relaxed);
+        return true;
+    }
+    home->n_pending++; // op_finish() will take it off again
+    counter_add(&home->stats.refused, 1);
+    op_finish(home, op, home->closing ? QE_STOPPING : QE_BUSY);
+    return false;
+}
+
+static void deliver_finished(struct mailbox_item *item)
+{
+    struct op *op = container_of(item, struct op, mail);
+
+    STAILQ_INSERT_TAIL(&op->origin->finished, op, link);
+    broker_wake(op->origin);
+}
+
+void op_finish(struct broker *home, struct op *op, int status)
+{
+    op->status = status;
+    if (home->n_pending > 0)
+        home->n_pending--;
+    atomic_store_explicit(&home->stats.pending, home->n_pending, memory_order_relaxed);
+    counter_add(&home->stats.requests[op->kind], 1);
+    if (status != 0 && status != UV_ECANCELED)
+        counter_add(&home->stats.failed[op->kind], 1);
+    if (op->kind != OP_POP || !pop_of(op)->parked)
+        histogram_add(&home->stats.latency_us[op->kind], clock_mono_us() - op->since_us);
+
+    if (op->origin == home) {
+        STAILQ_INSERT_TAIL(&home->finished, op, link);
+        broker_wake(home);
+        return;
+    }
+    op->mail = (struct mailbox_item){.deliver = deliver_finished};
+    if (mailbox_post(&op->origin->mailbox, &op->mail) != 0)
+        BUG("an operation outlived the broker it was given to");
+}
+
+static void finish_pop(struct pop_op *pop, int status)
+{
+    pop->finished = true;
+    // A cancel on its way to the home still points to the operation: wait for it to come back.
+    if (!pop->cancel_sent || pop->cancel_back)
+        pop->done(pop, status);
+}
+
+static void call_finished(struct broker *b)
+{
+    // Only those present now: a done callback may start the next operation.
+    struct op_list now = STAILQ_HEAD_INITIALIZER(now);
+    STAILQ_CONCAT(&now, &b->finished);
+
+    while (!STAILQ_EMPTY(&now)) {
+        struct op *op = STAILQ_FIRST(&now);
+        STAILQ_REMOVE_HEAD(&now, link);
+        int status = op->status;
+        switch (op->kind) {
+        case OP_PUSH: {
+            struct push_op *push = container_of(op, struct push_op, op);
+            push->done(push, status);
+            break;
+        }
+        case OP_POP:
+            finish_pop(pop_of(op), status);
+            break;
+        case OP_ACK: {
+            struct ack_op *ack = container_of(op, struct ack_op, op);
+            ack->done(ack, status);
+            break;
+        }
+        case OP_TRANSACTION: {
+            struct tx_op *tx = container_of(op, struct tx_op, op);
+            tx->done(tx, status);
+            break;
+        }
+        case OP_RENEW: {
+            struct renew_op *renew = container_of(op, struct renew_op, op);
+            renew->done(renew, status);
+            break;
+        }
+        case OP_CUSTOM: { // only refusals come this way; see custom.c
+            struct custom_op *custom = container_of(op, struct custom_op, op);
+            custom->done(custom, status, NULL);
+            break;
+        }
+        default:
+            BUG("operation of kind %u", op->kind);
+        }
+    }
+}
+
+// ---- calls ----
+
+struct call *call_new(struct broker *b, const struct pg_statement *statement, void *what)
+{
+    struct call *c = mem_new(struct call);
+    c->broker = b;
+    c->what = what;
+    c->pg.statement = statement;
+    c->pg.params = &c->params;
+    c->pg.owner = c;
+    return c;
+}
+
+void call_send(struct call *c, pg_done_cb done)
+{
+    c->pg.done = done;
+    c->left_us = clock_mono_us();
+    pg_pool_exec(c->broker->pg, &c->pg);
+}
+
+void call_free(struct call *c)
+{
+    pg_params_free(&c->params);
+    free(c);
+}
+
+bool is_outage(int status)
+{
+    return status == QE_PG_AWAY || status == QE_PG_GONE || status == QE_PG_FULL ||
+           status == QE_PG_READ_ONLY;
+}
+
+bool is_worth_retry(int status) { return status == QE_PG_RETRY || status == QE_PG_GONE; }

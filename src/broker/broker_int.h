@@ -1,0 +1,282 @@
+// broker_int.h: what the files of this folder share.
+//
+//      queue ─┬─ lane ──────┐
+//             └─ group ── consumer (one per lane and group)
+//
+// A consumer is in exactly one state; READY means "in its group's ready list", which is served
+// from the front and refilled at the back: least recently served first, at a cost that follows
+// the lanes that have something, not those that exist.
+//
+//           push, feed, discovery              taken for a pop
+//      IDLE ──────────────────────► READY ◄──────────────► CLAIMING
+//        ▲                            ▲                     │ │ │
+//        └──── nothing there ─────────│─────────────────────┘ │ │
+//                      due, released  ├── LEASED ◄─ claimed ──┘ │
+//                                due  └── TIMED ◄─ not yet ─────┘
+#ifndef QUEEN_BROKER_BROKER_INT_H
+#define QUEEN_BROKER_BROKER_INT_H
+
+#include "broker/broker.h"
+
+#include "base/map.h"
+#include "batch/due.h"
+#include "batch/gate.h"
+
+STAILQ_HEAD(op_list, op);
+TAILQ_HEAD(pop_list, pop_op);
+TAILQ_HEAD(consumer_list, consumer);
+LIST_HEAD(lane_consumers, consumer);
+
+struct lane {
+    UT_hash_handle hh;     // by name, in its queue
+    UT_hash_handle hh_num; // by num, in the broker; only while num is not 0
+    struct queue *queue;
+    int64_t num; // 0: not known yet, or no longer
+    uint8_t id[16];
+    struct lane_consumers consumers;
+    TAILQ_ENTRY(lane) recent; // least recently used first
+    unsigned pins;            // items of queued requests that point here
+    // pushing
+    struct push_item *first, *last; // chain of the batch under construction
+    struct lane *next_in_batch;
+    unsigned blocked_pass; // an earlier request of this pass waits for the lane
+    bool pushing;          // a batch with this lane is in flight
+    bool resolving;        // its number is being asked for
+    bool limited;          // of a queue with a maxSize: requests go by themselves
+    size_t name_len;
+    char name[];
+};
+
+struct queue {
+    UT_hash_handle hh;
+    struct broker *broker;
+    struct lane *lanes;
+    struct group *groups;
+    unsigned n_lanes;
+    size_t name_len;
+    char name[];
+};
+
+enum consumer_state { IDLE, READY, CLAIMING, LEASED, TIMED };
+
+struct consumer {
+    UT_hash_handle hh;     // by lane, in its group
+    UT_hash_handle hh_num; // by num, in the broker; only while num is not 0
+    struct group *group;
+    struct lane *lane;
+    int64_t num; // 0: not known yet
+    enum consumer_state state;
+    bool dirty;                   // something came while it was CLAIMING or LEASED
+    bool gone;                    // deleted in the database while in flight
+    bool asking;                  // its number is being asked for
+    uint8_t misses;               // lease polls in a row that found it leased by others
+    struct pop_op *pop;           // CLAIMING: for this one
+    struct consumer *next_target; // of the same pop
+    struct due due;               // LEASED, TIMED
+    TAILQ_ENTRY(consumer) ready;
+    LIST_ENTRY(consumer) of_lane;
+    struct pop_list seats; // pops of this partition only
+};
+
+struct group {
+    UT_hash_handle hh; // by name, in its queue
+    struct queue *queue;
+    struct consumer *consumers;
+    struct consumer_list ready;
+    unsigned n_ready;
+    unsigned n_busy;       // CLAIMING, LEASED or TIMED: something is pending
+    struct pop_list seats; // pops of any partition, first come first served
+    LIST_HEAD(, follow) selectors;
+    bool known;      // discovered
+    bool subscribed; // the start point was recorded (or looked up) with checked_from
+    bool discovering;
+    uint64_t empty_noted_us; // when the watermark was last written
+    bool noting;
+    char *checked_from; // last subscriptionFrom that the database accepted
+    size_t name_len;
+    char name[];
+};
+
+// States of a pop.
+enum { POP_SEATED = 1, POP_LOOKING, POP_FLYING, POP_NOTING, POP_DISCOVERING, POP_DONE };
+
+struct broker {
+    struct house *house;
+    unsigned index;
+    uv_loop_t *loop;
+    struct broker_conf conf;
+    struct broker_stats stats;
+    struct pg_pool *pg;
+    struct mailbox mailbox;
+    uv_check_t turn;
+    uv_timer_t timer;
+    unsigned n_handles;
+    _Atomic bool up;
+    bool in_turn, again, draining, closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+
+    struct queue *queues;
+    struct lane *lanes_by_num;
+    struct consumer *consumers_by_num;
+    TAILQ_HEAD(, lane) recent_lanes;
+    unsigned n_lanes;
+
+    struct op_list finished; // done is called at the end of the turn
+    unsigned n_pending, n_parked, n_calls;
+    struct due_heap due;
+
+    struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, custom_gate;
+    struct op_list push_queue, pop_queue, ack_queue, renew_queue, tx_queue, custom_queue;
+    unsigned n_push_requests, n_push_items, n_pop_requests, n_ack_requests, n_ack_items;
+    unsigned n_renew_requests, n_tx_requests, n_custom_requests;
+    unsigned push_pass;
+
+    struct lane **unresolved; // lanes whose number must be asked for
+    unsigned n_unresolved, cap_unresolved;
+    bool resolving;
+    struct consumer **unnumbered; // consumers likewise
+    unsigned n_unnumbered, cap_unnumbered;
+    bool numbering;
+
+    // feed.c
+    char *feed_seen;
+    bool feed_flying, feed_ready;
+    struct pop_list feed_waiting, feed_flying_pops;
+    unsigned feed_misses;
+    struct due feed_due;
+
+    uint8_t (*give_back)[16]; // leases to be released
+    unsigned n_give_back, cap_give_back;
+    bool giving_back;
+
+    struct group **empties; // groups whose watermark is to be written
+    unsigned n_empties, cap_empties;
+    bool noting;
+    struct pop_list noting_pops;
+
+    LIST_HEAD(, selector) selectors;
+    struct due chores_due;
+    uint64_t expired_us; // when the last sweep began
+};
+
+struct house {
+    unsigned n;
+    int32_t origin;               // random number of this process, for the change feed
+    uint8_t mark[6];              // inside lease ids: made by this process
+    _Atomic unsigned n_selectors; // pops by namespace or task live at broker 0
+    struct broker **brokers;
+};
+
+// ---- broker.c ----
+struct broker *house_home(struct house *h, span queue);
+void op_begin(struct broker *b, struct op *op, uint8_t kind);
+void op_go(struct broker *b, struct broker *home, struct op *op,
+           void (*arrive)(struct mailbox_item *));
+void op_finish(struct broker *home, struct op *op,
+               int status); // done will be called at its origin
+// false: too much is pending; op was finished with QE_BUSY.
+bool op_admit(struct broker *home, struct op *op);
+void broker_wake(struct broker *b); // make sure a turn is taken soon
+// A call of our own, allocated with its parameters; freed by call_free() in done.
+struct call {
+    struct pg_call pg;
+    struct pg_params params;
+    struct broker *broker;
+    void *what;
+    struct group *group; // for those about one
+    uint64_t left_us;
+};
+struct call *call_new(struct broker *b, const struct pg_statement *statement, void *what);
+void call_send(struct call *c, pg_done_cb done);
+void call_free(struct call *c);
+bool is_outage(int status);      // the database is away, gone, full or read-only
+bool is_worth_retry(int status); // the same call may work in a moment
+
+// ---- lanes.c ----
+struct queue *queue_find(struct broker *b, span name);
+struct queue *queue_get(struct broker *b, span name); // made if it is not there
+struct lane *lane_get(struct broker *b, struct queue *q, span name);
+struct lane *lane_find_num(struct broker *b, int64_t num);
+void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
+void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
+void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
+void lanes_flush(struct broker *b);
+void lanes_free(struct broker *b);
+
+// ---- group.c ----
+struct group *group_get(struct broker *b, struct queue *q, span name);
+struct consumer *consumer_get(struct broker *b, struct group *g, struct lane *lane);
+struct consumer *consumer_find_num(struct broker *b, int64_t num);
+void consumer_set_num(struct broker *b, struct consumer *c, int64_t num);
+void consumer_ready(struct broker *b, struct consumer *c, bool first); // into the ready list
+void consumer_idle(struct broker *b, struct consumer *c);
+void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop);
+void consumer_leased(struct broker *b, struct consumer *c, uint64_t us, bool by_us);
+void consumer_timed(struct broker *b, struct consumer *c, uint64_t us);
+void consumer_released(struct broker *b, struct consumer *c,
+                       bool maybe_more); // the lease has ended
+void consumer_gone(struct broker *b, struct consumer *c);
+void lane_ready(struct broker *b, struct lane *lane); // something was pushed, or set free
+void groups_flush(struct broker *b);
+void group_discover(struct broker *b, struct group *g, struct pop_op *pop);
+void group_learn(struct broker *b, struct group *g,
+                 const struct pg_reply *reply);           // rows of discover
+void group_discovered(struct broker *b, struct group *g); // those who waited for it go on
+bool group_must_discover(const struct group *g, const struct pop_op *pop);
+
+// ---- pop.c ----
+void pop_place(struct broker *b, struct pop_op *pop); // find it a seat, or serve it
+void pop_empty(struct broker *b,
+               struct pop_op *pop); // nothing there: look, note, park or finish
+void pop_finish(struct broker *b, struct pop_op *pop, int status);
+void group_serve(struct broker *b, struct group *g);
+void consumer_serve(struct broker *b, struct consumer *c);
+void pop_unseat(struct broker *b, struct pop_op *pop);
+void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
+void pops_drain(struct broker *b);
+
+// ---- claim.c ----
+void claims_flush(struct broker *b);
+
+// ---- the rest, each the flush of its queue ----
+void pushes_flush(struct broker *b);
+void pushes_fail_unresolved(struct broker *b, int status);
+void acks_flush(struct broker *b);
+void renewals_flush(struct broker *b);
+void give_back_flush(struct broker *b);
+void give_back_add(struct broker *b, const uint8_t lease[16]);
+void transactions_flush(struct broker *b);
+void transactions_fail_unresolved(struct broker *b, int status);
+void customs_flush(struct broker *b);
+void empties_add(struct broker *b, struct group *g);
+void empties_flush(struct broker *b);
+
+// ---- feed.c ----
+void feed_look(struct broker *b, struct pop_op *pop); // pop_place() again after a fresh look
+void feed_flush(struct broker *b);
+void feed_rearm(struct broker *b);  // there are parked pops: poll
+void feed_active(struct broker *b); // something happened: poll often again
+void feed_deinit(struct broker *b);
+
+// ---- news.c ----
+void news_lane(struct broker *b,
+               struct lane *lane); // tell the lane's home, and whoever selects
+void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
+
+// ---- selector.c ----
+void selector_place(struct broker *b, struct pop_op *pop);
+void selectors_serve(struct broker *b, struct group *g);
+void selector_leave(struct broker *b, struct pop_op *pop);
+void selectors_drain(struct broker *b);
+void selectors_free(struct broker *b);
+
+// ---- chores.c ----
+void chores_start(struct broker *b);
+
+static inline struct pop_op *pop_of(struct op *op)
+{
+    return container_of(op, struct pop_op, op);
+}
+
+#endif

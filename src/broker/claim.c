@@ -1,0 +1,356 @@
+// Claims: the pops that have chosen their lanes go to the database together.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+
+enum {
+    CLAIMED,
+    BUSY,
+    TAKEN,
+    EMPTY,
+    NOT_YET,
+    GONE,
+    NOT_NEEDED
+}; // status of sql/procs/claim.sql
+enum {
+    COL_TARGET,
+    COL_STATUS,
+    COL_WAIT,
+    COL_LANE,
+    COL_LANE_ID,
+    COL_LANE_NAME,
+    COL_QUEUE,
+    COL_RETRIES,
+    COL_START,
+    COL_TAKE,
+    COL_MORE,
+    COL_FIRST,
+    COL_COUNT,
+    COL_CREATED,
+    COL_KEYS,
+    COL_BODY
+};
+
+struct claim_flight {
+    struct op_list pops;
+    unsigned n_pops, n_targets;
+    struct consumer *targets[];
+};
+
+static struct claim_flight *load(struct broker *b);
+static void fill(struct pg_params *p, struct broker *b, struct claim_flight *f);
+static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply);
+static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
+                         const struct pg_reply *reply, unsigned row, unsigned *target);
+static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
+                            unsigned row);
+static void end_pop(struct broker *b, struct pop_op *pop);
+static void fail(struct broker *b, struct claim_flight *f, int status,
+                 const struct pg_reply *reply);
+
+void claims_flush(struct broker *b)
+{
+    for (;;) {
+        struct op *oldest = STAILQ_FIRST(&b->pop_queue);
+        struct gate_queue q = {b->n_pop_requests, b->n_pop_requests,
+                               oldest ? oldest->since_us : 0};
+        if (!oldest || !gate_is_open(&b->pop_gate, q, clock_mono_us()))
+            return;
+        struct claim_flight *f = load(b);
+        struct call *c = call_new(b, &pg_stmt_claim, f);
+        fill(&c->params, b, f);
+        gate_left(&b->pop_gate);
+        histogram_add(&b->stats.batch_requests[OP_POP], f->n_pops);
+        call_send(c, on_claimed);
+    }
+}
+
+static struct claim_flight *load(struct broker *b)
+{
+    struct op *op;
+    unsigned n_targets = 0, n_pops = 0;
+
+    STAILQ_FOREACH (op, &b->pop_queue, link) {
+        n_targets += pop_of(op)->n_targets;
+        if (++n_pops == b->conf.pop.max_requests)
+            break;
+    }
+    struct claim_flight *f = mem_zalloc(1, sizeof *f + n_targets * sizeof(struct consumer *));
+    STAILQ_INIT(&f->pops);
+    f->n_pops = n_pops;
+    for (unsigned i = 0; i < n_pops; i++) {
+        op = STAILQ_FIRST(&b->pop_queue);
+        STAILQ_REMOVE_HEAD(&b->pop_queue, link);
+        STAILQ_INSERT_TAIL(&f->pops, op, link);
+        for (struct consumer *c = pop_of(op)->targets; c; c = c->next_target)
+            f->targets[f->n_targets++] = c;
+    }
+    b->n_pop_requests -= n_pops;
+    return f;
+}
+
+#define FOR_TARGETS(put)                          \
+    for (unsigned i = 0; i < f->n_targets; i++) { \
+        struct consumer *c = f->targets[i];       \
+        struct pop_op *pop = c->pop;              \
+        (void)pop;                                \
+        put;                                      \
+    }                                             \
+    pg_end_array(p)
+
+static void fill(struct pg_params *p, struct broker *b, struct claim_flight *f)
+{
+    int32_t number = -1;
+    const struct pop_op *last = NULL;
+
+    (void)b;
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(if (pop != last) number++; last = pop; pg_put_i32(p, number));
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->num));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, (int32_t)pop->batch));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, (int32_t)pop->partitions));
+    pg_begin_array(p, PG_BOOL);
+    FOR_TARGETS(pg_put_bool(p, pop->auto_ack));
+    pg_begin_array(p, PG_UUID);
+    FOR_TARGETS(pg_put_uuid(p, pop->lease));
+    pg_begin_array(p, PG_TEXT);
+    FOR_TARGETS(pg_put_null(p));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, 0));
+}
+
+static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct claim_flight *f = c->what;
+    uint64_t now = clock_mono_us();
+
+    gate_landed(&b->pop_gate, now - c->left_us, now);
+    histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
+    if (status != 0) {
+        fail(b, f, status, reply);
+    } else {
+        unsigned row = 0, target = 0, n_messages = 0;
+        while (!STAILQ_EMPTY(&f->pops)) {
+            struct pop_op *pop = pop_of(STAILQ_FIRST(&f->pops));
+            STAILQ_REMOVE_HEAD(&f->pops, link);
+            row = read_pop(b, f, pop, reply, row, &target);
+            n_messages += pop->n_messages;
+            end_pop(b, pop);
+        }
+        histogram_add(&b->stats.batch_items[OP_POP], n_messages);
+    }
+    free(f);
+    call_free(c);
+}
+
+// The rows of one pop: renders what was claimed, then moves its consumers on.
+// Returns the first row of the next pop.
+static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
+                         const struct pg_reply *reply, unsigned row, unsigned *target)
+{
+    unsigned end = row, n_rows = pg_reply_rows(reply), until = *target + pop->n_targets;
+    while (end < n_rows && (unsigned)pg_reply_i32(reply, end, COL_TARGET) <= until)
+        end++;
+
+    struct pop_slice *slices = mem_new_array(struct pop_slice, end - row + 1);
+    struct pop_claim *claims = mem_new_array(struct pop_claim, pop->n_targets + 1);
+    struct pop_result result = {.claims = claims, .lease = pop->auto_ack ? NULL : pop->lease};
+    unsigned n_slices = 0;
+    int last_target = -1;
+    for (unsigned r = row; r < end; r++) {
+        if (pg_reply_i16(reply, r, COL_STATUS) != CLAIMED)
+            continue;
+        int t = pg_reply_i32(reply, r, COL_TARGET);
+        int64_t start = pg_reply_i64(reply, r, COL_START);
+        int64_t stop = start + pg_reply_i32(reply, r, COL_TAKE); // one behind
+        if (t != last_target) {
+            last_target = t;
+            claims[result.n_claims++] = (struct pop_claim){
+                .queue = pg_reply_bytes(reply, r, COL_QUEUE),
+                .partition = pg_reply_bytes(reply, r, COL_LANE_NAME),
+                .partition_id = pg_reply_uuid(reply, r, COL_LANE_ID),
+                .lane = pg_reply_i64(reply, r, COL_LANE),
+                .retries = pg_reply_i32(reply, r, COL_RETRIES),
+                .slices = slices + n_slices,
+            };
+        }
+        if (pg_reply_is_null(reply, r, COL_FIRST))
+            continue;
+        struct pop_claim *claim = &claims[result.n_claims - 1];
+        int64_t first = pg_reply_i64(reply, r, COL_FIRST);
+        int64_t next = first + pg_reply_i32(reply, r, COL_COUNT);
+        int64_t from = start > first ? start : first, to = stop < next ? stop : next;
+        if (to <= from)
+            continue;
+        slices[n_slices++] = (struct pop_slice){
+            .keys = pg_reply_bytes(reply, r, COL_KEYS),
+            .body = pg_reply_bytes(reply, r, COL_BODY),
+            .created_us = pg_reply_unix_us(reply, r, COL_CREATED),
+            .from = (unsigned)(from - first),
+            .n = (unsigned)(to - from),
+        };
+        claim->n_slices++;
+        claim->n_messages += (unsigned)(to - from);
+        result.n_messages += (unsigned)(to - from);
+    }
+    if (result.n_messages > 0 && !pop->cancelled) {
+        pop->n_messages = result.n_messages;
+        pop->render(pop, &result);
+    } else if (result.n_messages > 0 && !pop->auto_ack) {
+        give_back_add(b, pop->lease);
+    }
+    free(slices);
+    free(claims);
+
+    // One row per target decides about its consumer; further segments repeat it.
+    unsigned r = row;
+    for (; *target < until; ++*target) {
+        struct consumer *c = f->targets[*target];
+        while (r < end && (unsigned)pg_reply_i32(reply, r, COL_TARGET) < *target + 1)
+            r++;
+        c->pop = NULL;
+        if (r == end || (unsigned)pg_reply_i32(reply, r, COL_TARGET) != *target + 1) {
+            consumer_idle(b, c);
+            continue;
+        }
+        if (c->gone || pg_reply_i16(reply, r, COL_STATUS) == GONE) {
+            pop->only = NULL; // c is about to be freed
+            pop->looked = false;
+        }
+        settle_consumer(b, c, reply, r);
+    }
+    return end;
+}
+
+static void serve_seats(struct broker *b, struct consumer *c)
+{
+    struct pop_op *pop, *next;
+
+    for (pop = TAILQ_FIRST(&c->seats); pop && c->state != CLAIMING; pop = next) {
+        next = TAILQ_NEXT(pop, seat);
+        if (!pop->parked) // came while the claim was out: has not been told yet
+            pop_empty(b, pop);
+    }
+}
+
+static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
+                            unsigned row)
+{
+    uint64_t wait_us = pg_reply_is_null(reply, row, COL_WAIT)
+                           ? 0
+                           : (uint64_t)pg_reply_i64(reply, row, COL_WAIT);
+
+    if (c->gone) {
+        c->state = IDLE;
+        c->group->n_busy--;
+        c->gone = false;
+        consumer_gone(b, c);
+        return;
+    }
+    switch (pg_reply_i16(reply, row, COL_STATUS)) {
+    case CLAIMED: {
+        bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;
+        c->misses = 0;
+        if (wait_us > 0) {
+            consumer_leased(b, c, wait_us, true);
+            c->dirty = more;
+        } else if (more) {
+            consumer_ready(b, c, false);
+        } else {
+            consumer_idle(b, c);
+        }
+        break;
+    }
+    case BUSY:
+        consumer_timed(b, c, 2000);
+        break;
+    case TAKEN:
+        consumer_leased(b, c, wait_us, false);
+        break;
+    case EMPTY:
+        consumer_idle(b, c);
+        break;
+    case NOT_YET:
+        consumer_timed(b, c, wait_us);
+        break;
+    case GONE:
+        c->state = IDLE;
+        c->group->n_busy--;
+        lane_forget_num(b, c->lane); // frees c, and its like of other groups
+        return;
+    case NOT_NEEDED:
+        consumer_ready(b, c, true);
+        break;
+    default:
+        BUG("claim status %d", pg_reply_i16(reply, row, COL_STATUS));
+    }
+    serve_seats(b, c);
+}
+
+static void end_pop(struct broker *b, struct pop_op *pop)
+{
+    pop->targets = NULL;
+    pop->n_targets = 0;
+    pop->state = 0;
+    if (pop->n_messages > 0 || pop->cancelled) {
+        pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
+        feed_active(b);
+    } else if (pop->only) {
+        pop->looked = true;
+        pop_empty(b, pop);
+    } else {
+        pop_place(b, pop); // the lanes it was given had nothing: try others
+    }
+}
+
+// The outcome of a lost claim is unknown: leases may have been taken that nobody will ever
+// use, so they are given back when the database returns.
+static void fail(struct broker *b, struct claim_flight *f, int status,
+                 const struct pg_reply *reply)
+{
+    log_debug("claim.failed", "status=%s detail=\"%s\"", err_name(status),
+              pg_reply_message(reply));
+    for (unsigned i = 0; i < f->n_targets; i++) {
+        struct consumer *c = f->targets[i];
+        struct pop_op *pop = c->pop;
+        c->pop = NULL;
+        consumer_timed(b, c, b->conf.poll_initial_ms * 1000ull);
+        if (c->gone) {
+            c->gone = false;
+            if (pop->only == c)
+                pop->only = NULL;
+            consumer_gone(b, c);
+        }
+    }
+    while (!STAILQ_EMPTY(&f->pops)) {
+        struct pop_op *pop = pop_of(STAILQ_FIRST(&f->pops));
+        STAILQ_REMOVE_HEAD(&f->pops, link);
+        if (status == QE_PG_GONE && !pop->auto_ack)
+            give_back_add(b, pop->lease);
+        pop->targets = NULL;
+        pop->n_targets = 0;
+        pop->state = 0;
+        if (pop->cancelled) {
+            pop_finish(b, pop, UV_ECANCELED);
+        } else if (pop->wait) {
+            pop->looked = true;
+            if (pop->partition.ptr && !pop->only)
+                pop_place(b, pop);
+            else
+                pop_empty(b, pop);
+        } else {
+            fault_set(&pop->op.why, status, "%s", err_text(status));
+            pop_finish(b, pop, status);
+        }
+    }
+}

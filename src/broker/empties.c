@@ -1,0 +1,64 @@
+// The watermark of groups that found nothing: written together, at most every 30 s for each.
+#include "broker/broker_int.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+
+static void on_noted(struct pg_call *pg, int status, const struct pg_reply *reply);
+
+void empties_add(struct broker *b, struct group *g)
+{
+    if (b->n_empties == b->cap_empties) {
+        b->cap_empties = b->cap_empties > 0 ? b->cap_empties * 2 : 16;
+        b->empties = mem_realloc(b->empties, b->cap_empties * sizeof *b->empties);
+    }
+    b->empties[b->n_empties++] = g;
+    broker_wake(b);
+}
+
+// Pops that wait for their note: those that came while one was on its way wait for the next.
+void empties_flush(struct broker *b)
+{
+    if (b->noting || b->n_empties == 0)
+        return;
+    struct pop_list *pops = mem_new(struct pop_list);
+    TAILQ_INIT(pops);
+    TAILQ_CONCAT(pops, &b->noting_pops, seat);
+
+    struct call *c = call_new(b, &pg_stmt_note_empty, pops);
+    pg_begin_array(&c->params, PG_TEXT);
+    for (unsigned i = 0; i < b->n_empties; i++)
+        pg_put_text(&c->params,
+                    (span){b->empties[i]->queue->name, b->empties[i]->queue->name_len});
+    pg_end_array(&c->params);
+    pg_begin_array(&c->params, PG_TEXT);
+    for (unsigned i = 0; i < b->n_empties; i++)
+        pg_put_text(&c->params, (span){b->empties[i]->name, b->empties[i]->name_len});
+    pg_end_array(&c->params);
+    b->n_empties = 0;
+    b->noting = true;
+    call_send(c, on_noted);
+}
+
+// The note is bookkeeping: should it fail, the pop was still empty.
+static void on_noted(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct pop_list *pops = c->what;
+    struct pop_op *pop;
+
+    b->noting = false;
+    if (status != 0)
+        log_info("watermark.failed", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    while ((pop = TAILQ_FIRST(pops))) {
+        TAILQ_REMOVE(pops, pop, seat);
+        pop->state = 0;
+        pop_empty(b, pop);
+    }
+    free(pops);
+    call_free(c);
+    broker_wake(b);
+}

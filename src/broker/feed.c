@@ -1,0 +1,150 @@
+// The change feed: what others have pushed or set free since we last looked.
+//
+// A pop that finds nothing looks once before it believes it, so that what any broker or SQL
+// session has committed is found; and while pops are parked somebody looks from time to time.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+
+enum { COL_SNAPSHOT, COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_QUEUE };
+
+static void ask(struct broker *b);
+static void on_poll(struct due *d);
+static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void learn(struct broker *b, const struct pg_reply *reply, unsigned row);
+
+void feed_look(struct broker *b, struct pop_op *pop)
+{
+    pop->state = POP_LOOKING;
+    TAILQ_INSERT_TAIL(&b->feed_waiting, pop, seat);
+    broker_wake(b);
+}
+
+void feed_flush(struct broker *b)
+{
+    if (!b->feed_flying && !TAILQ_EMPTY(&b->feed_waiting))
+        ask(b);
+}
+
+static void ask(struct broker *b)
+{
+    TAILQ_CONCAT(&b->feed_flying_pops, &b->feed_waiting, seat);
+    b->feed_flying = true;
+    struct call *c = call_new(b, &pg_stmt_changes, NULL);
+    if (b->feed_seen)
+        pg_param_text(&c->params, span_of(b->feed_seen));
+    else
+        pg_param_null(&c->params, PG_TEXT);
+    pg_param_i32(&c->params, b->house->origin);
+    call_send(c, on_changes);
+}
+
+// 100 ms for the first tries, then ever more seldom: see the settings.
+static uint64_t interval_us(const struct broker *b)
+{
+    double ms = b->conf.poll_initial_ms;
+
+    for (unsigned i = b->conf.poll_threshold; i < b->feed_misses && ms < b->conf.poll_max_ms;
+         i++)
+        ms *= b->conf.poll_multiplier;
+    return (uint64_t)((ms < b->conf.poll_max_ms ? ms : b->conf.poll_max_ms) * 1000);
+}
+
+void feed_rearm(struct broker *b)
+{
+    if (!due_is_set(&b->feed_due))
+        due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
+}
+
+void feed_active(struct broker *b)
+{
+    if (b->feed_misses == 0)
+        return;
+    b->feed_misses = 0;
+    if (due_is_set(&b->feed_due))
+        due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
+}
+
+static void on_poll(struct due *d)
+{
+    struct broker *b = container_of(d, struct broker, feed_due);
+
+    if (b->n_parked == 0 || b->closing)
+        return; // the next one to park starts it again
+    if (b->feed_misses < 32)
+        b->feed_misses++;
+    if (!b->feed_flying)
+        ask(b);
+    feed_rearm(b);
+}
+
+static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct pop_list pops = TAILQ_HEAD_INITIALIZER(pops);
+    struct pop_op *pop;
+
+    b->feed_flying = false;
+    TAILQ_CONCAT(&pops, &b->feed_flying_pops, seat);
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
+        if (pg_reply_is_null(reply, row, COL_LANE)) {
+            span seen = pg_reply_bytes(reply, row, COL_SNAPSHOT);
+            free(b->feed_seen);
+            b->feed_seen = mem_strndup(seen.ptr, seen.len);
+            b->feed_ready = true;
+        } else {
+            b->feed_misses = 0;
+            learn(b, reply, row);
+        }
+    }
+    if (status != 0)
+        log_debug("feed.failed", "status=%s detail=\"%s\"", err_name(status),
+                  pg_reply_message(reply));
+    while ((pop = TAILQ_FIRST(&pops))) {
+        TAILQ_REMOVE(&pops, pop, seat);
+        pop->state = 0;
+        if (status == 0) {
+            pop->looked = pop->at ? pop->at->known || pop->only : true;
+            pop_place(b, pop);
+        } else if (pop->wait) { // the database is away: wait for better times
+            pop->looked = true;
+            pop_empty(b, pop);
+        } else {
+            fault_set(&pop->op.why, status, "%s", err_text(status));
+            pop_finish(b, pop, status);
+        }
+    }
+    call_free(c);
+    broker_wake(b);
+}
+
+static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
+{
+    struct queue *q = queue_find(b, pg_reply_bytes(reply, row, COL_QUEUE));
+
+    if (!q || !q->groups)
+        return; // nobody here is interested
+    struct lane *lane = lane_get(b, q, pg_reply_bytes(reply, row, COL_LANE_NAME));
+    lane_set_num(b, lane, pg_reply_i64(reply, row, COL_LANE),
+                 pg_reply_uuid(reply, row, COL_LANE_ID));
+    // It may be free although we believe it leased: look.
+    struct consumer *c, *next;
+    for (c = LIST_FIRST(&lane->consumers); c; c = next) {
+        next = LIST_NEXT(c, of_lane);
+        if (c->state == LEASED)
+            consumer_ready(b, c, false);
+    }
+    lane_ready(b, lane);
+}
+
+void feed_deinit(struct broker *b)
+{
+    free(b->feed_seen);
+    b->feed_seen = NULL;
+}

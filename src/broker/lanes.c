@@ -1,0 +1,240 @@
+// Queues and lanes by name and number, and the asking for numbers.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+
+// Names are kept so that a push finds its lane without asking.  Beyond this many, lanes that
+// nobody waits for are forgotten, least recently used first; they are found again by name.
+enum { MAX_LANES = 200000, EVICT_AT_ONCE = 64 };
+
+static void evict(struct broker *b);
+static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *reply);
+
+struct queue *queue_find(struct broker *b, span name)
+{
+    struct queue *q;
+
+    HASH_FIND(hh, b->queues, name.ptr, name.len, q);
+    return q;
+}
+
+struct queue *queue_get(struct broker *b, span name)
+{
+    struct queue *q = queue_find(b, name);
+
+    if (!q) {
+        q = mem_zalloc(1, sizeof *q + name.len + 1);
+        q->broker = b;
+        q->name_len = name.len;
+        memcpy(q->name, name.ptr ? name.ptr : "", name.len);
+        HASH_ADD_KEYPTR(hh, b->queues, q->name, q->name_len, q);
+        atomic_store_explicit(&b->stats.queues, HASH_COUNT(b->queues), memory_order_relaxed);
+    }
+    return q;
+}
+
+struct lane *lane_get(struct broker *b, struct queue *q, span name)
+{
+    struct lane *lane;
+
+    HASH_FIND(hh, q->lanes, name.ptr, name.len, lane);
+    if (lane) {
+        TAILQ_REMOVE(&b->recent_lanes, lane, recent);
+        TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
+        return lane;
+    }
+    if (b->n_lanes >= MAX_LANES)
+        evict(b);
+    lane = mem_zalloc(1, sizeof *lane + name.len + 1);
+    lane->queue = q;
+    lane->name_len = name.len;
+    memcpy(lane->name, name.ptr, name.len);
+    LIST_INIT(&lane->consumers);
+    HASH_ADD_KEYPTR(hh, q->lanes, lane->name, lane->name_len, lane);
+    TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
+    q->n_lanes++;
+    atomic_store_explicit(&b->stats.lanes, ++b->n_lanes, memory_order_relaxed);
+    return lane;
+}
+
+struct lane *lane_find_num(struct broker *b, int64_t num)
+{
+    struct lane *lane;
+
+    HASH_FIND(hh_num, b->lanes_by_num, &num, sizeof num, lane);
+    return lane;
+}
+
+void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16])
+{
+    if (lane->num == num)
+        return;
+    if (lane->num != 0)
+        lane_forget_num(b, lane);
+    lane->num = num;
+    memcpy(lane->id, id, 16);
+    HASH_ADD(hh_num, b->lanes_by_num, num, sizeof lane->num, lane);
+}
+
+// The queue was deleted (and perhaps made anew): what we know of its consumers is void.
+void lane_forget_num(struct broker *b, struct lane *lane)
+{
+    if (lane->num == 0)
+        return;
+    HASH_DELETE(hh_num, b->lanes_by_num, lane);
+    lane->num = 0;
+    lane->limited = false;
+    struct consumer *c, *next;
+    for (c = LIST_FIRST(&lane->consumers); c; c = next) {
+        next = LIST_NEXT(c, of_lane);
+        consumer_gone(b, c);
+    }
+}
+
+static bool is_evictable(const struct lane *lane)
+{
+    const struct consumer *c;
+
+    if (lane->pins > 0 || lane->pushing || lane->resolving || lane->num == 0)
+        return false;
+    LIST_FOREACH (c, &lane->consumers, of_lane)
+        if (c->state != IDLE || c->asking || !TAILQ_EMPTY(&c->seats))
+            return false;
+    return true;
+}
+
+static void lane_free(struct broker *b, struct lane *lane)
+{
+    struct consumer *c;
+
+    while ((c = LIST_FIRST(&lane->consumers)))
+        consumer_gone(b, c);
+    if (lane->num != 0)
+        HASH_DELETE(hh_num, b->lanes_by_num, lane);
+    HASH_DELETE(hh, lane->queue->lanes, lane);
+    TAILQ_REMOVE(&b->recent_lanes, lane, recent);
+    lane->queue->n_lanes--;
+    atomic_store_explicit(&b->stats.lanes, --b->n_lanes, memory_order_relaxed);
+    free(lane);
+}
+
+static void evict(struct broker *b)
+{
+    struct lane *lane = TAILQ_FIRST(&b->recent_lanes), *next;
+
+    for (unsigned i = 0; i < EVICT_AT_ONCE && lane; i++, lane = next) {
+        next = TAILQ_NEXT(lane, recent);
+        if (is_evictable(lane))
+            lane_free(b, lane);
+    }
+}
+
+void lane_resolve(struct broker *b, struct lane *lane)
+{
+    if (lane->num != 0 || lane->resolving)
+        return;
+    lane->resolving = true;
+    if (b->n_unresolved == b->cap_unresolved) {
+        b->cap_unresolved = b->cap_unresolved > 0 ? b->cap_unresolved * 2 : 64;
+        b->unresolved = mem_realloc(b->unresolved, b->cap_unresolved * sizeof *b->unresolved);
+    }
+    b->unresolved[b->n_unresolved++] = lane;
+}
+
+struct lanes_asked {
+    unsigned n;
+    struct lane *lanes[];
+};
+
+void lanes_flush(struct broker *b)
+{
+    if (b->n_unresolved == 0 || b->resolving)
+        return;
+    struct lanes_asked *asked =
+        mem_zalloc(1, sizeof *asked + b->n_unresolved * sizeof(struct lane *));
+    asked->n = b->n_unresolved;
+    memcpy(asked->lanes, b->unresolved, asked->n * sizeof(struct lane *));
+    b->n_unresolved = 0;
+    b->resolving = true;
+
+    struct call *c = call_new(b, &pg_stmt_ensure_lanes, asked);
+    pg_begin_array(&c->params, PG_TEXT);
+    for (unsigned i = 0; i < asked->n; i++)
+        pg_put_text(&c->params,
+                    (span){asked->lanes[i]->queue->name, asked->lanes[i]->queue->name_len});
+    pg_end_array(&c->params);
+    pg_begin_array(&c->params, PG_TEXT);
+    for (unsigned i = 0; i < asked->n; i++)
+        pg_put_text(&c->params, (span){asked->lanes[i]->name, asked->lanes[i]->name_len});
+    pg_end_array(&c->params);
+    call_send(c, on_lanes);
+}
+
+static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct lanes_asked *asked = c->what;
+
+    b->resolving = false;
+    for (unsigned i = 0; i < asked->n; i++)
+        asked->lanes[i]->resolving = false;
+    if (status == 0) {
+        for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+            unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
+            if (i < asked->n)
+                lane_set_num(b, asked->lanes[i], pg_reply_i64(reply, row, 1),
+                             pg_reply_uuid(reply, row, 2));
+        }
+        // Deleted again between two statements: ask once more.
+        for (unsigned i = 0; i < asked->n; i++)
+            lane_resolve(b, asked->lanes[i]);
+    } else if (is_worth_retry(status)) {
+        for (unsigned i = 0; i < asked->n; i++)
+            lane_resolve(b, asked->lanes[i]);
+    } else {
+        log_warn("lanes.ensure", "error=\"%s\" detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+        // Names were checked at the door, so what fails here is the database: for all who wait.
+        pushes_fail_unresolved(b, status);
+        transactions_fail_unresolved(b, status);
+    }
+    free(asked);
+    call_free(c);
+    broker_wake(b);
+}
+
+void broker_queue_changed(struct broker *b, span queue)
+{
+    // Limits are only a hint for how to send; the database decides.  Seen by the home alone,
+    // others learn it from the database's answer.
+    struct queue *q = queue_find(b, queue);
+    struct lane *lane, *next;
+
+    if (q)
+        HASH_ITER (hh, q->lanes, lane, next)
+            lane->limited = false;
+}
+
+void lanes_free(struct broker *b)
+{
+    struct queue *q, *next_q;
+
+    while (!TAILQ_EMPTY(&b->recent_lanes))
+        lane_free(b, TAILQ_FIRST(&b->recent_lanes));
+    HASH_ITER (hh, b->queues, q, next_q) {
+        struct group *g, *next_g;
+        HASH_ITER (hh, q->groups, g, next_g) {
+            HASH_DELETE(hh, q->groups, g);
+            free(g->checked_from);
+            free(g);
+        }
+        HASH_DELETE(hh, b->queues, q);
+        free(q);
+    }
+}

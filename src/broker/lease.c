@@ -1,0 +1,160 @@
+// Leases: letting them run longer, and giving back those that nobody will use.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+#include "segment/keys.h"
+
+enum { MAX_TRIES = 5 };
+
+struct renew_flight {
+    struct op_list ops;
+    unsigned n;
+};
+
+static void arrive(struct mailbox_item *item);
+static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_given_back(struct pg_call *pg, int status, const struct pg_reply *reply);
+
+// ---- renew ----
+
+void broker_renew(struct broker *b, struct renew_op *renew)
+{
+    op_begin(b, &renew->op, OP_RENEW);
+    op_go(b, b, &renew->op, arrive); // the database finds the lease: any broker will do
+}
+
+static void arrive(struct mailbox_item *item)
+{
+    struct renew_op *renew = container_of(item, struct renew_op, op.mail);
+    struct broker *b = item->owner;
+
+    if (!op_admit(b, &renew->op))
+        return;
+    STAILQ_INSERT_TAIL(&b->renew_queue, &renew->op, link);
+    b->n_renew_requests++;
+    broker_wake(b);
+}
+
+void renewals_flush(struct broker *b)
+{
+    for (;;) {
+        struct op *oldest = STAILQ_FIRST(&b->renew_queue), *op;
+        struct gate_queue q = {b->n_renew_requests, b->n_renew_requests,
+                               oldest ? oldest->since_us : 0};
+        if (!oldest || !gate_is_open(&b->renew_gate, q, clock_mono_us()))
+            return;
+        struct renew_flight *f = mem_new(struct renew_flight);
+        STAILQ_INIT(&f->ops);
+        while ((op = STAILQ_FIRST(&b->renew_queue)) && f->n < b->conf.renew.max_requests) {
+            STAILQ_REMOVE_HEAD(&b->renew_queue, link);
+            STAILQ_INSERT_TAIL(&f->ops, op, link);
+            f->n++;
+            b->n_renew_requests--;
+        }
+        struct call *c = call_new(b, &pg_stmt_renew, f);
+        pg_begin_array(&c->params, PG_UUID);
+        STAILQ_FOREACH (op, &f->ops, link) {
+            uint8_t key[16];
+            (void)key_of_text(container_of(op, struct renew_op, op)->lease, key);
+            pg_put_uuid(&c->params, key);
+        }
+        pg_end_array(&c->params);
+        pg_begin_array(&c->params, PG_INT4);
+        STAILQ_FOREACH (op, &f->ops, link)
+            pg_put_i32(&c->params, container_of(op, struct renew_op, op)->seconds);
+        pg_end_array(&c->params);
+        gate_left(&b->renew_gate);
+        histogram_add(&b->stats.batch_requests[OP_RENEW], f->n);
+        histogram_add(&b->stats.batch_items[OP_RENEW], f->n);
+        call_send(c, on_renewed);
+    }
+}
+
+static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct renew_flight *f = c->what;
+    uint64_t now = clock_mono_us();
+    struct op_list again = STAILQ_HEAD_INITIALIZER(again);
+
+    gate_landed(&b->renew_gate, now - c->left_us, now);
+    histogram_add(&b->stats.batch_us[OP_RENEW], now - c->left_us);
+    if (status == 0 && pg_reply_rows(reply) != f->n)
+        status = QE_PG_SHAPE;
+    for (unsigned row = 0; !STAILQ_EMPTY(&f->ops); row++) {
+        struct op *op = STAILQ_FIRST(&f->ops);
+        struct renew_op *renew = container_of(op, struct renew_op, op);
+        STAILQ_REMOVE_HEAD(&f->ops, link);
+        if (is_worth_retry(status) && op->tries++ < MAX_TRIES) {
+            STAILQ_INSERT_TAIL(&again, op, link);
+            b->n_renew_requests++;
+            continue;
+        }
+        if (status == 0) {
+            renew->why = pg_reply_i16(reply, row, 1);
+            renew->expires_us = renew->why == 0 ? pg_reply_unix_us(reply, row, 2) : 0;
+            counter_add(&b->stats.items[OP_RENEW], 1);
+        } else {
+            fault_set(&op->why, status, "%s", err_text(status));
+        }
+        op_finish(b, op, status);
+    }
+    STAILQ_CONCAT(&again, &b->renew_queue);
+    STAILQ_CONCAT(&b->renew_queue, &again);
+    free(f);
+    call_free(c);
+    broker_wake(b);
+}
+
+// ---- give back ----
+
+void broker_give_back(struct broker *b, const uint8_t lease[16])
+{
+    give_back_add(b, lease);
+    broker_wake(b);
+}
+
+void give_back_add(struct broker *b, const uint8_t lease[16])
+{
+    if (b->n_give_back == b->cap_give_back) {
+        b->cap_give_back = b->cap_give_back > 0 ? b->cap_give_back * 2 : 16;
+        b->give_back = mem_realloc(b->give_back, b->cap_give_back * sizeof *b->give_back);
+    }
+    memcpy(b->give_back[b->n_give_back++], lease, 16);
+}
+
+void give_back_flush(struct broker *b)
+{
+    if (b->n_give_back == 0 || b->giving_back || !broker_is_up(b))
+        return;
+    struct call *c = call_new(b, &pg_stmt_release, NULL);
+    pg_begin_array(&c->params, PG_UUID);
+    for (unsigned i = 0; i < b->n_give_back; i++)
+        pg_put_uuid(&c->params, b->give_back[i]);
+    pg_end_array(&c->params);
+    b->n_give_back = 0;
+    b->giving_back = true;
+    call_send(c, on_given_back);
+}
+
+// Should this fail, the leases run out by themselves.
+static void on_given_back(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+
+    b->giving_back = false;
+    if (status != 0)
+        log_info("lease.give_back", "status=%s", err_name(status));
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
+        news_released(b, pg_reply_bytes(reply, row, 2), pg_reply_i64(reply, row, 0), true);
+    call_free(c);
+    broker_wake(b);
+}

@@ -1,0 +1,312 @@
+// Pops: find a seat, be served, or wait.
+//
+//      arrive ──► place ──► (discover, look into the feed) ──► seat ──► fly ──► finish
+//                   ▲                                            │        │
+//                   └────────────── woken, or empty-handed ◄─────┴────────┘
+#include "broker/broker_int.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+
+// How often the watermark of a group that finds nothing is written.
+enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000 };
+
+static void arrive(struct mailbox_item *item);
+static void place_on_lane(struct broker *b, struct pop_op *pop);
+static void seat(struct broker *b, struct pop_op *pop, bool first);
+static void park(struct broker *b, struct pop_op *pop);
+static void on_deadline(struct due *d);
+static void deliver_cancel(struct mailbox_item *item);
+static void deliver_cancel_back(struct mailbox_item *item);
+
+void broker_pop(struct broker *b, struct pop_op *pop)
+{
+    op_begin(b, &pop->op, OP_POP);
+    // Pops by namespace or task see many queues, whose homes differ; they all live at broker 0.
+    pop->home = pop->queue.ptr ? house_home(b->house, pop->queue) : b->house->brokers[0];
+    pop->state = 0;
+    pop->looked = pop->parked = pop->cancelled = pop->cancel_sent = pop->cancel_back = false;
+    pop->finished = false;
+    pop->at = NULL;
+    pop->only = NULL;
+    pop->by = NULL;
+    pop->targets = NULL;
+    pop->n_targets = pop->n_messages = 0;
+    pop->deadline = (struct due){0};
+    op_go(b, pop->home, &pop->op, arrive);
+}
+
+static void arrive(struct mailbox_item *item)
+{
+    struct pop_op *pop = container_of(item, struct pop_op, op.mail);
+    struct broker *b = pop->home;
+
+    if (!op_admit(b, &pop->op)) {
+        pop->state = POP_DONE;
+        return;
+    }
+    // A push that was answered before this pop was sent may still be in our mailbox.
+    mailbox_drain_now(&b->mailbox);
+    if (pop->queue.ptr)
+        pop->at = group_get(b, queue_get(b, pop->queue), pop->group);
+    pop_place(b, pop);
+    broker_wake(b);
+}
+
+void pop_place(struct broker *b, struct pop_op *pop)
+{
+    if (pop->cancelled) {
+        pop_finish(b, pop, UV_ECANCELED);
+    } else if (b->draining) {
+        pop_finish(b, pop, 0);
+    } else if (!b->feed_ready) {
+        // What discovery reads must not be older than what the feed will tell.
+        feed_look(b, pop);
+    } else if (!pop->at) {
+        selector_place(b, pop);
+    } else if (pop->partition.ptr) {
+        place_on_lane(b, pop);
+    } else if (group_must_discover(pop->at, pop)) {
+        if (pop->at->discovering)
+            seat(b, pop, false);
+        else
+            group_discover(b, pop->at, pop);
+    } else {
+        seat(b, pop, pop->parked); // who has waited comes first
+        group_serve(b, pop->at);
+        if (pop->state == POP_SEATED)
+            pop_empty(b, pop);
+    }
+}
+
+// A pop of one partition always asks the database: there is only one row to look at.
+static void place_on_lane(struct broker *b, struct pop_op *pop)
+{
+    struct lane *lane = lane_get(b, pop->at->queue, pop->partition);
+    struct consumer *c = consumer_get(b, pop->at, lane);
+
+    pop->only = c;
+    if ((c->num == 0 || group_must_discover(pop->at, pop)) && !pop->looked && !c->asking) {
+        group_discover(b, pop->at, pop);
+        return;
+    }
+    seat(b, pop, false);
+    if (c->num == 0)
+        pop_empty(b, pop); // no such partition yet
+    else if (c->state != CLAIMING)
+        consumer_serve(b, c);
+}
+
+static void seat(struct broker *b, struct pop_op *pop, bool first)
+{
+    struct pop_list *seats = pop->only ? &pop->only->seats : &pop->at->seats;
+
+    (void)b;
+    pop->state = POP_SEATED;
+    if (first)
+        TAILQ_INSERT_HEAD(seats, pop, seat);
+    else
+        TAILQ_INSERT_TAIL(seats, pop, seat);
+}
+
+void pop_unseat(struct broker *b, struct pop_op *pop)
+{
+    if (pop->by)
+        selector_leave(b, pop);
+    else
+        TAILQ_REMOVE(pop->only ? &pop->only->seats : &pop->at->seats, pop, seat);
+    if (due_is_set(&pop->deadline)) {
+        due_cancel(&b->due, &pop->deadline);
+        atomic_store_explicit(&b->stats.parked, --b->n_parked, memory_order_relaxed);
+    }
+    pop->state = 0;
+}
+
+void consumer_serve(struct broker *b, struct consumer *c)
+{
+    struct pop_op *pop = TAILQ_FIRST(&c->seats);
+
+    if (!pop || c->state == CLAIMING || c->num == 0)
+        return;
+    pop_unseat(b, pop);
+    consumer_take(b, c, pop);
+    c->next_target = NULL;
+    pop->targets = c;
+    pop->n_targets = 1;
+    pop_fly(b, pop);
+}
+
+void group_serve(struct broker *b, struct group *g)
+{
+    struct pop_op *pop;
+    struct consumer *c, *next;
+
+    while (g->n_ready > 0 && (pop = TAILQ_FIRST(&g->seats))) {
+        struct consumer **last = &pop->targets;
+        pop->n_targets = 0;
+        for (c = TAILQ_FIRST(&g->ready); c && pop->n_targets < pop->partitions; c = next) {
+            next = TAILQ_NEXT(c, ready);
+            if (c->num == 0)
+                continue;
+            consumer_take(b, c, pop);
+            c->next_target = NULL;
+            *last = c;
+            last = &c->next_target;
+            pop->n_targets++;
+        }
+        if (pop->n_targets == 0)
+            return;
+        pop_unseat(b, pop);
+        pop_fly(b, pop);
+    }
+}
+
+void pop_fly(struct broker *b, struct pop_op *pop)
+{
+    pop->state = POP_FLYING;
+    id_uuid4(pop->lease);
+    memcpy(pop->lease + 9, b->house->mark, sizeof b->house->mark);
+    pop->lease[15] = (uint8_t)b->index;
+    STAILQ_INSERT_TAIL(&b->pop_queue, &pop->op, link);
+    b->n_pop_requests++;
+    broker_wake(b);
+}
+
+// Nothing for this pop at the moment.
+void pop_empty(struct broker *b, struct pop_op *pop)
+{
+    struct group *g = pop->at;
+
+    if (pop->cancelled || b->draining) {
+        if (pop->state == POP_SEATED)
+            pop_unseat(b, pop);
+        pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
+        return;
+    }
+    if (!pop->looked && b->feed_ready && !pop->only) {
+        if (pop->state == POP_SEATED)
+            pop_unseat(b, pop);
+        feed_look(b, pop);
+        return;
+    }
+    uint64_t now = clock_mono_us();
+    if (g && !pop->only && g->known && g->n_ready == 0 && g->n_busy == 0 &&
+        (g->empty_noted_us == 0 || now - g->empty_noted_us > NOTE_EMPTY_EVERY_US)) {
+        g->empty_noted_us = now;
+        empties_add(b, g);
+        if (!pop->wait) { // the note is part of the answer
+            if (pop->state == POP_SEATED)
+                pop_unseat(b, pop);
+            pop->state = POP_NOTING;
+            TAILQ_INSERT_TAIL(&b->noting_pops, pop, seat);
+            return;
+        }
+    }
+    if (pop->wait && now < pop->op.since_us + pop->timeout_ms * 1000ull) {
+        park(b, pop);
+        return;
+    }
+    if (pop->state == POP_SEATED)
+        pop_unseat(b, pop);
+    pop_finish(b, pop, 0);
+}
+
+static void park(struct broker *b, struct pop_op *pop)
+{
+    if (pop->state != POP_SEATED)
+        seat(b, pop, true);
+    pop->parked = true;
+    if (!due_is_set(&pop->deadline))
+        atomic_store_explicit(&b->stats.parked, ++b->n_parked, memory_order_relaxed);
+    due_set(&b->due, &pop->deadline, pop->op.since_us + pop->timeout_ms * 1000ull, on_deadline);
+    feed_rearm(b);
+    broker_wake(b);
+}
+
+static void on_deadline(struct due *d)
+{
+    struct pop_op *pop = container_of(d, struct pop_op, deadline);
+    struct broker *b = pop->home;
+
+    atomic_store_explicit(&b->stats.parked, --b->n_parked, memory_order_relaxed);
+    pop_unseat(b, pop);
+    pop_finish(b, pop, 0);
+}
+
+void pop_finish(struct broker *b, struct pop_op *pop, int status)
+{
+    if (status == 0 && pop->n_messages == 0)
+        counter_add(&b->stats.pops_empty, 1);
+    counter_add(&b->stats.items[OP_POP], pop->n_messages);
+    pop->state = POP_DONE;
+    op_finish(b, &pop->op, status);
+}
+
+// ---- cancelling ----
+
+void broker_pop_cancel(struct broker *b, struct pop_op *pop)
+{
+    if (pop->finished || pop->cancel_sent)
+        return;
+    pop->cancel_sent = true;
+    pop->cancel_mail = (struct mailbox_item){.deliver = deliver_cancel};
+    if (pop->home == b)
+        deliver_cancel(&pop->cancel_mail);
+    else if (mailbox_post(&pop->home->mailbox, &pop->cancel_mail) != 0)
+        pop->cancel_back = true; // the home is closing and finishes everything
+}
+
+static void deliver_cancel(struct mailbox_item *item)
+{
+    struct pop_op *pop = container_of(item, struct pop_op, cancel_mail);
+    struct broker *b = pop->home;
+
+    if (pop->state == POP_SEATED) {
+        pop_unseat(b, pop);
+        pop_finish(b, pop, UV_ECANCELED);
+    } else if (pop->state != POP_DONE) {
+        pop->cancelled = true; // whoever has it now will see
+    }
+    pop->cancel_mail.deliver = deliver_cancel_back;
+    if (pop->op.origin == b)
+        deliver_cancel_back(item);
+    else if (mailbox_post(&pop->op.origin->mailbox, item) != 0)
+        BUG("a pop outlived the broker it was given to");
+}
+
+static void deliver_cancel_back(struct mailbox_item *item)
+{
+    struct pop_op *pop = container_of(item, struct pop_op, cancel_mail);
+
+    pop->cancel_back = true;
+    if (pop->finished)
+        pop->done(pop, pop->op.status);
+}
+
+// ---- stopping ----
+
+static void drain_seats(struct broker *b, struct pop_list *seats)
+{
+    struct pop_op *pop;
+
+    while ((pop = TAILQ_FIRST(seats))) {
+        pop_unseat(b, pop);
+        pop_finish(b, pop, 0);
+    }
+}
+
+void pops_drain(struct broker *b)
+{
+    struct queue *q, *next_q;
+    struct group *g, *next_g;
+    struct consumer *c, *next_c;
+
+    b->draining = true;
+    selectors_drain(b);
+    HASH_ITER (hh, b->queues, q, next_q)
+        HASH_ITER (hh, q->groups, g, next_g) {
+            drain_seats(b, &g->seats);
+            HASH_ITER (hh, g->consumers, c, next_c)
+                drain_seats(b, &c->seats);
+        }
+}

@@ -1,0 +1,37 @@
+// segs.h: the messages of one call, cut into segments.
+//
+//      segs_add (each item) ──► segs_cut ──► segs_fill ──► call ──► seg_stored ──► segs_free
+//
+// While items are added their lanes chain them; after the cut only the segments do.
+#ifndef QUEEN_BROKER_SEGS_H
+#define QUEEN_BROKER_SEGS_H
+
+#include "broker/broker_int.h"
+#include "segment/keys.h"
+
+struct seg {
+    struct lane *lane;
+    struct push_item *first; // count of them, chained by next
+    unsigned count, nth;     // nth segment of its lane in this call
+    int64_t before;          // messages of this call before it in its lane
+    struct key_range range;
+    bool stored;
+};
+
+struct segs {
+    struct lane *lanes; // while adding
+    unsigned n_lanes, n;
+    struct seg *at;
+};
+
+// item->lane must be set.  No other segs may be adding to the same lane.
+void segs_add(struct segs *f, struct push_item *it);
+// Items whose key came before in the same lane are left out; their `same` points to the first.
+void segs_cut(struct segs *f, unsigned n_items);
+// The parameters of queen.push_segments from p_lanes on.
+void segs_fill(const struct segs *f, struct pg_params *p);
+struct push_item *seg_item(const struct seg *s, unsigned pos);
+void seg_stored(struct seg *s, int64_t created_us); // its items are queued, with ids
+void segs_free(struct segs *f);
+
+#endif

@@ -1,0 +1,283 @@
+// Transactions: pushes and acks, each transaction one call, all or nothing.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/ack_int.h"
+#include "broker/segs.h"
+#include "pg/sql.gen.h"
+
+enum { PUSHED, ACKED, FAILED }; // kind of a row
+enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
+enum { LANE_GONE = 3, MAX_TRIES = 5 };
+
+// What a transaction needs while it is out.
+struct tx_flight {
+    struct tx_op *tx;
+    struct segs segs;
+    struct ack_group *groups;
+    struct ack_group **group_list;
+    unsigned n_groups;
+};
+
+static void arrive(struct mailbox_item *item);
+static void launch(struct broker *b, struct tx_op *tx);
+static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
+static void finish(struct broker *b, struct tx_op *tx, int status);
+
+void broker_transaction(struct broker *b, struct tx_op *tx)
+{
+    op_begin(b, &tx->op, OP_TRANSACTION);
+    tx->committed = false;
+    tx->failed_item = tx->failed_entry = -1;
+    tx->error = SPAN_NONE;
+    op_go(b, tx->n_items > 0 ? house_home(b->house, tx->items[0].queue) : b, &tx->op, arrive);
+}
+
+static void arrive(struct mailbox_item *item)
+{
+    struct tx_op *tx = container_of(item, struct tx_op, op.mail);
+    struct broker *b = item->owner;
+
+    if (!op_admit(b, &tx->op))
+        return;
+    for (unsigned i = 0; i < tx->n_items; i++) {
+        struct push_item *it = &tx->items[i];
+        it->lane = lane_get(b, queue_get(b, it->queue), it->partition);
+        it->lane->pins++;
+        it->status = PUSH_PENDING;
+        it->op = NULL;
+        lane_resolve(b, it->lane);
+    }
+    STAILQ_INSERT_TAIL(&b->tx_queue, &tx->op, link);
+    b->n_tx_requests++;
+    broker_wake(b);
+}
+
+static bool is_resolved(const struct tx_op *tx)
+{
+    for (unsigned i = 0; i < tx->n_items; i++)
+        if (tx->items[i].lane->num == 0)
+            return false;
+    return true;
+}
+
+void transactions_flush(struct broker *b)
+{
+    struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
+    struct op *op;
+
+    while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
+        struct tx_op *tx = container_of(op, struct tx_op, op);
+        STAILQ_REMOVE_HEAD(&b->tx_queue, link);
+        if (is_resolved(tx)) {
+            b->n_tx_requests--;
+            launch(b, tx);
+        } else {
+            STAILQ_INSERT_TAIL(&stay, op, link);
+        }
+    }
+    STAILQ_CONCAT(&stay, &b->tx_queue);
+    STAILQ_CONCAT(&b->tx_queue, &stay);
+}
+
+void transactions_fail_unresolved(struct broker *b, int status)
+{
+    struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
+    struct op *op;
+
+    while ((op = STAILQ_FIRST(&b->tx_queue))) {
+        struct tx_op *tx = container_of(op, struct tx_op, op);
+        STAILQ_REMOVE_HEAD(&b->tx_queue, link);
+        if (is_resolved(tx)) {
+            STAILQ_INSERT_TAIL(&keep, op, link);
+            continue;
+        }
+        b->n_tx_requests--;
+        fault_set(&op->why, status, "%s", err_text(status));
+        finish(b, tx, status);
+    }
+    STAILQ_CONCAT(&b->tx_queue, &keep);
+}
+
+// ---- there ----
+
+static void free_flight(struct tx_flight *f)
+{
+    segs_free(&f->segs);
+    free(f->group_list);
+    free(f);
+}
+
+static void launch(struct broker *b, struct tx_op *tx)
+{
+    struct tx_flight *f = mem_new(struct tx_flight);
+
+    f->tx = tx;
+    for (unsigned i = 0; i < tx->n_items; i++)
+        segs_add(&f->segs, &tx->items[i]);
+    segs_cut(&f->segs, tx->n_items > 0 ? tx->n_items : 1);
+    for (unsigned i = 0; i < tx->n_items; i++)
+        if (tx->items[i].same) { // twice in one transaction: no need to ask
+            tx->failed_item = (int)i;
+            tx->error = SPAN("duplicate transaction id");
+            free_flight(f);
+            finish(b, tx, 0);
+            return;
+        }
+    f->groups = ack_groups_make(tx->arena, tx->entries, tx->n_entries, tx->entry_groups, true,
+                                &f->n_groups);
+    for (unsigned i = 0; i < tx->n_entries; i++)
+        if (tx->entries[i].bad_partition) {
+            tx->failed_entry = (int)i;
+            tx->error = SPAN("Message not found");
+            free_flight(f);
+            finish(b, tx, 0);
+            return;
+        }
+    f->group_list = mem_new_array(struct ack_group *, f->n_groups > 0 ? f->n_groups : 1);
+    for (unsigned i = 0; i < f->n_groups; i++)
+        f->group_list[i] = &f->groups[i];
+
+    struct call *c = call_new(b, &pg_stmt_transact, f);
+    pg_param_i32(&c->params, b->house->origin);
+    segs_fill(&f->segs, &c->params);
+    ack_groups_fill(&c->params, f->group_list, f->n_groups);
+    pg_begin_array(&c->params, PG_UUID);
+    for (unsigned i = 0; i < tx->n_required; i++) {
+        uint8_t key[16];
+        (void)key_of_text(tx->required[i], key);
+        pg_put_uuid(&c->params, key);
+    }
+    pg_end_array(&c->params);
+    gate_left(&b->tx_gate);
+    histogram_add(&b->stats.batch_requests[OP_TRANSACTION], 1);
+    histogram_add(&b->stats.batch_items[OP_TRANSACTION], tx->n_items + tx->n_entries);
+    call_send(c, on_done);
+}
+
+// ---- and back ----
+
+static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct tx_flight *f = c->what;
+    struct tx_op *tx = f->tx;
+    uint64_t now = clock_mono_us();
+    bool again = false;
+
+    gate_landed(&b->tx_gate, now - c->left_us, now);
+    histogram_add(&b->stats.batch_us[OP_TRANSACTION], now - c->left_us);
+    if (status == 0)
+        again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
+    else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
+        again = tx->op.tries++ < MAX_TRIES;
+    if (again) {
+        for (unsigned i = 0; i < tx->n_items; i++)
+            lane_resolve(b, tx->items[i].lane);
+        STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
+        b->n_tx_requests++;
+    } else {
+        if (status != 0)
+            fault_set(&tx->op.why, status, "%s%s%s", err_text(status),
+                      *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
+        finish(b, tx, status);
+    }
+    free_flight(f);
+    call_free(c);
+    broker_wake(b);
+}
+
+static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int pos)
+{
+    const struct ack_entry *e = g->first;
+
+    while (pos-- > 0 && e)
+        e = e->next;
+    return e ? (int)(e - tx->entries) : 0;
+}
+
+static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row)
+{
+    struct tx_op *tx = f->tx;
+    int item = -1, entry = -1;
+
+    if (!pg_reply_is_null(reply, row, COL_SEG)) {
+        unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+        unsigned pos = pg_reply_is_null(reply, row, COL_POS)
+                           ? 0
+                           : (unsigned)pg_reply_i32(reply, row, COL_POS);
+        if (seg < f->segs.n && pos < f->segs.at[seg].count)
+            item = (int)(seg_item(&f->segs.at[seg], pos) - tx->items);
+    } else if (!pg_reply_is_null(reply, row, COL_ACK)) {
+        unsigned g = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+        if (g < f->n_groups)
+            entry = index_of_entry(tx, &f->groups[g],
+                                   pg_reply_is_null(reply, row, COL_ACK + 1)
+                                       ? 0
+                                       : pg_reply_i32(reply, row, COL_ACK + 1));
+    }
+    if (tx->error.ptr) // the first failure is the one that is told
+        return;
+    tx->failed_item = item;
+    tx->failed_entry = entry;
+    tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));
+}
+
+// true: a lane was gone and must be asked for again.
+static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply)
+{
+    struct tx_op *tx = f->tx;
+    unsigned seg = 0;
+    bool failed = false, gone = false;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++)
+        failed = failed || pg_reply_i16(reply, row, COL_KIND) == FAILED;
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        switch (pg_reply_i16(reply, row, COL_KIND)) {
+        case PUSHED:
+            if (seg < f->segs.n)
+                seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+            break;
+        case ACKED: {
+            unsigned g = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+            if (g < f->n_groups && !failed)
+                ack_group_read(b, &f->groups[g], reply, row, COL_ACK);
+            break;
+        }
+        default: {
+            bool lane_gone = !pg_reply_is_null(reply, row, COL_SEG) &&
+                             pg_reply_i16(reply, row, COL_STATUS) == LANE_GONE;
+            if (lane_gone) {
+                unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+                if (i < f->segs.n)
+                    lane_forget_num(b, f->segs.at[i].lane);
+                gone = true;
+            } else {
+                read_failure(f, reply, row);
+            }
+        }
+        }
+    }
+    tx->committed = !failed;
+    if (failed)
+        return gone && !tx->error.ptr;
+    for (unsigned i = 0; i < f->segs.n; i++)
+        news_lane(b, f->segs.at[i].lane);
+    feed_active(b);
+    return false;
+}
+
+static void finish(struct broker *b, struct tx_op *tx, int status)
+{
+    for (unsigned i = 0; i < tx->n_items; i++)
+        tx->items[i].lane->pins--;
+    if (status == 0 && tx->committed)
+        counter_add(&b->stats.items[OP_TRANSACTION], tx->n_items + tx->n_entries);
+    op_finish(b, &tx->op, status);
+}
