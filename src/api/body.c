@@ -61,9 +61,9 @@ int body_finish(struct body *b)
 
     char place[64] = "";
     size_t n = put_place(b, place, sizeof place);
-    const char *why = b->j.why                 ? b->j.why
-                      : b->j.start == b->j.end ? "the body is empty"
-                                               : "something follows the value";
+    const char *why = b->j.start == b->j.end ? "the body is empty"
+                      : b->j.why             ? b->j.why
+                                             : "something follows the value";
     return fault_set(&b->fault, rc, "Invalid JSON at byte %zu%s%s: %s", js_offset(&b->j),
                      n > 0 ? ", " : "", place, why);
 }

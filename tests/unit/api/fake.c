@@ -1,0 +1,284 @@
+// fake.c: the HTTP and broker functions that the endpoints call.
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "pg/reply.h"
+#include "json/scan.h"
+
+struct http_req {
+    struct arena arena;
+    span body, query, params[HTTP_MAX_PARAMS];
+    enum http_verb verb;
+    bool gone, made;
+    void (*on_gone)(struct http_req *req, void *ctx);
+    void *on_gone_ctx;
+};
+
+struct fake_reply fake_reply;
+struct fake_given fake_given;
+struct api fake_api;
+struct api_shared fake_shared;
+struct broker_stats fake_stats;
+struct pg_pool_stats fake_pg_stats;
+bool fake_is_up = true, fake_trusts;
+
+static struct http_req request;
+static struct api *workers[] = {&fake_api};
+static struct http_server_stats http_stats;
+static char *body_copy; // exactly as long as the body, so that ASan sees an overrun
+
+static void drop_request(void)
+{
+    if (request.made)
+        arena_deinit(&request.arena);
+    free(body_copy);
+    body_copy = NULL;
+    request = (struct http_req){0};
+    memset(&fake_reply, 0, sizeof fake_reply);
+    memset(&fake_given, 0, sizeof fake_given);
+}
+
+struct http_req *fake_request_span(span body)
+{
+    drop_request();
+    arena_init(&request.arena);
+    request.made = true;
+    request.verb = HTTP_POST;
+    body_copy = malloc(body.len > 0 ? body.len : 1);
+    if (body.len > 0)
+        memcpy(body_copy, body.ptr, body.len);
+    request.body = (span){body_copy, body.len};
+    return &request;
+}
+
+struct http_req *fake_request(const char *body) { return fake_request_span(span_of(body)); }
+
+struct http_req *fake_get(const char *query, const char *param0, const char *param1)
+{
+    fake_request_span(SPAN_NONE);
+    request.verb = HTTP_GET;
+    request.query = span_of(query);
+    request.params[0] = span_of(param0);
+    request.params[1] = span_of(param1);
+    return &request;
+}
+
+struct http_req *fake_post(const char *param0, const char *body)
+{
+    fake_request(body);
+    request.params[0] = span_of(param0);
+    return &request;
+}
+
+void fake_set_verb(enum http_verb verb) { request.verb = verb; }
+
+void fake_hang_up(void)
+{
+    request.gone = true;
+    if (request.on_gone)
+        request.on_gone(&request, request.on_gone_ctx);
+}
+
+int fake_setup(void **state)
+{
+    (void)state;
+    memset(&fake_api, 0, sizeof fake_api);
+    fake_shared.routes = http_routes_new(api_routes);
+    fake_shared.workers = workers;
+    fake_shared.n_workers = 1;
+    fake_shared.version = SPAN("1.2.3");
+    fake_shared.server = SPAN("a \"name\"");
+    fake_api.default_batch = 1;
+    fake_api.default_timeout_ms = 30000;
+    fake_api.default_subscription_mode = SPAN("all");
+    api_init(&fake_api, &fake_shared);
+    return 0;
+}
+
+int fake_teardown(void **state)
+{
+    (void)state;
+    drop_request();
+    api_deinit(&fake_api);
+    struct http_routes *routes;
+    memcpy(&routes, &fake_shared.routes, sizeof routes); // ours, const for everybody else
+    http_routes_free(routes);
+    return 0;
+}
+
+void fake_uuid(uint8_t id[16], uint8_t fill) { memset(id, fill, 16); }
+
+// ---- http/req.h ----
+
+struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
+void *http_req_app(struct http_req *req) { return req ? &fake_api : NULL; }
+enum http_verb http_req_verb(const struct http_req *req) { return req->verb; }
+span http_req_body(const struct http_req *req) { return req->body; }
+bool http_req_is_gone(const struct http_req *req) { return req->gone; }
+
+bool http_req_param(struct http_req *req, unsigned i, span *value)
+{
+    *value = req->params[i];
+    return value->ptr != NULL && value->ptr[0] != '%'; // a malformed escape, for tests
+}
+
+span http_req_query(struct http_req *req, span name)
+{
+    span rest = req->query, pair;
+
+    while (rest.ptr && str_split(&rest, '&', &pair)) {
+        if (pair.len > name.len && str_starts(pair, name) && pair.ptr[name.len] == '=') {
+            span v = {pair.ptr + name.len + 1, pair.len - name.len - 1};
+            return v.len > 0 ? v : SPAN_NONE;
+        }
+    }
+    return SPAN_NONE;
+}
+
+int64_t http_req_query_int(struct http_req *req, span name, int64_t fallback)
+{
+    int64_t v;
+    return str_leading_i64(http_req_query(req, name), &v) ? v : fallback;
+}
+
+bool http_req_query_bool(struct http_req *req, span name, bool fallback)
+{
+    span v = http_req_query(req, name);
+    return v.len == 0 ? fallback : span_eq(v, SPAN("true")) || span_eq(v, SPAN("1"));
+}
+
+void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx),
+                      void *ctx)
+{
+    req->on_gone = gone;
+    req->on_gone_ctx = ctx;
+}
+
+static void answer(int status, span body)
+{
+    size_t n = body.len < sizeof fake_reply.text - 1 ? body.len : sizeof fake_reply.text - 1;
+
+    fake_reply.times++;
+    fake_reply.status = status;
+    fake_reply.len = body.len;
+    if (n > 0)
+        memcpy(fake_reply.text, body.ptr, n);
+    fake_reply.text[n] = '\0';
+}
+
+static void answer_json(int status, span body)
+{
+    struct js j = js_read(fake_trusts ? SPAN("0") : body);
+    js_skip(&j);
+    if (js_finish(&j) != 0)
+        fail_msg("the answer is not JSON (%s at %zu): %.*s", j.why ? j.why : "", js_offset(&j),
+                 (int)body.len, body.ptr);
+    answer(status, body);
+}
+
+void http_reply_json(struct http_req *req, int status, struct buf *body)
+{
+    (void)req;
+    assert_false(body->failed);
+    answer_json(status, buf_span(body));
+    buf_free(body);
+}
+
+void http_reply_json_span(struct http_req *req, int status, span body)
+{
+    (void)req;
+    answer_json(status, body);
+}
+
+void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body)
+{
+    (void)req;
+    snprintf(fake_reply.type, sizeof fake_reply.type, SPAN_FMT, SPAN_ARG(content_type));
+    answer(status, buf_span(body));
+    buf_free(body);
+}
+
+void http_reply_header(struct http_req *req, span name, span value)
+{
+    (void)req, (void)name, (void)value;
+}
+
+void http_reply_empty(struct http_req *req, int status)
+{
+    (void)req;
+    answer(status, SPAN_NONE);
+}
+
+void http_reply_err(struct http_req *req, int code)
+{
+    (void)req;
+    answer(err_http_status(code), span_of(err_text(code)));
+}
+
+void http_reply_fault(struct http_req *req, const struct fault *f)
+{
+    (void)req;
+    answer(err_http_status(f->code), span_of(f->text));
+}
+
+void http_reply_errf(struct http_req *req, int code, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    (void)req;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    answer(err_http_status(code), span_of(text));
+}
+
+const struct http_server_stats *http_server_stats(const struct http_server *s)
+{
+    (void)s;
+    return &http_stats;
+}
+
+// ---- broker/broker.h ----
+
+void broker_push(struct broker *b, struct push_op *op) { (void)b, fake_given.push = op; }
+void broker_pop(struct broker *b, struct pop_op *op) { (void)b, fake_given.pop = op; }
+void broker_pop_cancel(struct broker *b, struct pop_op *op)
+{
+    (void)b, fake_given.cancelled = op;
+}
+void broker_give_back(struct broker *b, const uint8_t lease[16])
+{
+    (void)b;
+    fake_given.n_given_back++;
+    memcpy(fake_given.given_back, lease, 16);
+}
+void broker_ack(struct broker *b, struct ack_op *op) { (void)b, fake_given.ack = op; }
+void broker_transaction(struct broker *b, struct tx_op *op) { (void)b, fake_given.tx = op; }
+void broker_renew(struct broker *b, struct renew_op *op) { (void)b, fake_given.renew = op; }
+void broker_custom(struct broker *b, struct custom_op *op) { (void)b, fake_given.custom = op; }
+void broker_queue_changed(struct broker *b, span queue) { (void)b, fake_given.changed = queue; }
+const struct broker_stats *broker_stats(const struct broker *b) { return (void)b, &fake_stats; }
+const struct pg_pool_stats *broker_pg_stats(const struct broker *b)
+{
+    return (void)b, &fake_pg_stats;
+}
+bool broker_is_up(const struct broker *b) { return (void)b, fake_is_up; }
+
+// ---- pg/reply.h ----
+
+unsigned pg_reply_rows(const struct pg_reply *r) { return r->rows; }
+const char *pg_reply_message(const struct pg_reply *r) { return r->message ? r->message : ""; }
+const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    (void)row;
+    return r->uuid[col];
+}
+span pg_reply_bytes(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    (void)row, (void)col;
+    return span_of(r->options);
+}
