@@ -58,6 +58,7 @@ static void tx_handle(struct http_req *req)
     t->req = req;
     t->op.arena = http_req_arena(req);
     t->op.done = on_decided;
+    t->op.failed_item = t->op.failed_entry = -1;
     id_uuid4(t->id);
 
     struct body b = body_open(req, "operation");
