@@ -32,7 +32,8 @@ begin
     return query
     select u.ord::int - 1, u.lane, c.num
       from unnest(p_lane, p_group) with ordinality u(lane, grp, ord)
-      join queen.consumers c on c.lane = u.lane and c.grp = u.grp
+      cross join lateral (select c.num from queen.consumers c
+                           where c.lane = u.lane and c.grp = u.grp offset 0) c
      order by u.ord;
 end
 $$;

@@ -30,10 +30,11 @@ begin
         on conflict (queue_id, name) do nothing;
 
     return query
-    select u.ord::int - 1, l.num, l.id
+    select u.ord::int - 1, k.num, k.id
       from unnest(p_queue, p_partition) with ordinality u(queue, part, ord)
-      join queen.queues q on q.name = u.queue
-      join queen.lanes l on l.queue_id = q.id and l.name = u.part
+      cross join lateral (select l.num, l.id from queen.queues q
+                            join queen.lanes l on l.queue_id = q.id and l.name = u.part
+                           where q.name = u.queue offset 0) k
      order by u.ord;
 end
 $$;

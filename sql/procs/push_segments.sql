@@ -52,20 +52,23 @@ begin
     -- After the locks, so that time rises with the sequence.
     v_now := clock_timestamp();
 
-    -- Same id, same embedded time: only segments around that time can hold it.
+    -- Same id, same embedded time: only segments around that time can hold it.  (offset 0, here and
+    -- below: a plan made while the tables were empty must not become a scan of all of them.)
     select array_agg(u.seg::int), array_agg(s.first_seq)
       into v_near, v_near_at
       from unnest(p_lane, p_key_min, p_key_max) with ordinality u(lane, key_min, key_max, seg)
-      join queen.segments s
-        on s.lane = u.lane and s.key_max >= u.key_min and s.key_max <= u.key_max + 1000
-       and s.key_min <= u.key_max;
+      cross join lateral (
+           select s.first_seq from queen.segments s
+            where s.lane = u.lane and s.key_max >= u.key_min and s.key_max <= u.key_max + 1000
+              and s.key_min <= u.key_max offset 0) s;
 
     if v_near is not null then
         select array_agg(u.seg), array_agg(m.pos),
                array_agg(queen.message_id(s.created_at, m.at, s.lane))
           into v_dup_seg, v_dup_pos, v_dup_id
           from unnest(v_near, v_near_at) u(seg, at)
-          join queen.segments s on s.lane = p_lane[u.seg] and s.first_seq = u.at
+          cross join lateral (select * from queen.segments s
+                               where s.lane = p_lane[u.seg] and s.first_seq = u.at offset 0) s
           cross join lateral (select p_keys[u.seg]) n(keys)
           cross join lateral (
                select i as pos, queen.key_position(s.keys, k.key) as at
@@ -80,7 +83,8 @@ begin
                array_agg(queen.message_id(s.created_at, (k.seq - s.first_seq)::int, k.lane)) as id
           into v_more
           from unnest(p_plain_seg, p_plain_pos, p_plain_key) u(seg, pos, key)
-          join queen.message_keys k on k.lane = p_lane[u.seg] and k.key = u.key
+          cross join lateral (select * from queen.message_keys k
+                               where k.lane = p_lane[u.seg] and k.key = u.key offset 0) k
           join lateral (select s.first_seq, s.created_at from queen.segments s
                          where s.lane = k.lane and s.first_seq <= k.seq
                          order by s.first_seq desc limit 1) s on true;

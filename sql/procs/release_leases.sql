@@ -16,8 +16,9 @@ declare
 begin
     select array_agg(c.num) into v_consumer
       from (select num from queen.consumers
-             where num in (select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
-                            union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease))
+             where num = any (array(
+                   select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
+                    union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease)))
              order by num for no key update) c;
     return query
     with freed as (

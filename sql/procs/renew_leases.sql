@@ -16,8 +16,9 @@ declare
 begin
     perform c.num
        from queen.consumers c
-      where c.num in (select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
-                       union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease))
+      where c.num = any (array(
+            select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
+             union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease)))
       order by c.num for no key update;
     v_now := clock_timestamp();
 

@@ -67,9 +67,11 @@ begin
             -- Locked first, read afterwards: see queen.claim.
             perform c.num
                from queen.consumers c
-              where c.num in (select c2.num from unnest(p_lane_id, p_group) u(lane_id, grp)
-                                join queen.lanes l on l.id = u.lane_id
-                                join queen.consumers c2 on c2.lane = l.num and c2.grp = u.grp)
+              where c.num = any (array(
+                    select k.num from unnest(p_lane_id, p_group) u(lane_id, grp)
+                     cross join lateral (select c2.num from queen.lanes l
+                                           join queen.consumers c2 on c2.lane = l.num and c2.grp = u.grp
+                                          where l.id = u.lane_id offset 0) k))
               order by c.num for no key update;
             v_now := clock_timestamp();
 
