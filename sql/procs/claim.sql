@@ -44,7 +44,7 @@ begin
                c.lane, l.id as lane_id, l.name as lane_name, q.name as queue_name,
                coalesce(nullif(t.seconds, 0), nullif(q.lease_time, 0), 60) as seconds,
                st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
-               f.start_seq, head.next_seq,
+               f.start_seq, f.seg_first, head.next_seq,
                case when c.num is null then 5
                     when c.num = any (v_locked) is not true then 1
                     when st.lease_until > v_now then 2
@@ -71,11 +71,14 @@ begin
           left join queen.lanes l on l.num = c.lane
           left join queen.queues q on q.id = l.queue_id
           left join lateral (
-               select * from (
-                   (select * from queen.consumer_states_a a where a.consumer = c.num order by ver desc limit 1)
-                   union all
-                   (select * from queen.consumer_states_b b where b.consumer = c.num order by ver desc limit 1)
-               ) slots order by ver desc limit 1) st on true
+               (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.last_at,
+                       a.lease_until, a.retry_at
+                  from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
+               union all
+               (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.last_at,
+                       b.lease_until, b.retry_at
+                  from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
+               order by ver desc limit 1) st on true
           left join lateral (
                select s.first_seq + s.count as next_seq, s.created_at from queen.segments s
                 where s.lane = c.lane order by s.first_seq desc limit 1) head on true
@@ -90,18 +93,18 @@ begin
                 where s.lane = c.lane and s.first_seq <= st.cursor_seq + 1
                 order by s.first_seq desc limit 1) here on true
           left join lateral (
-               select st.cursor_seq + 1 as start_seq, here.created_at
+               select st.cursor_seq + 1 as start_seq, here.created_at, here.first_seq as seg_first
                 where here.first_seq + here.count > st.cursor_seq + 1
                   and (cutoff.at is null or here.created_at >= cutoff.at)
                 union all
-               (select s.first_seq, s.created_at from queen.segments s
+               (select s.first_seq, s.created_at, s.first_seq from queen.segments s
                  where s.lane = c.lane and s.first_seq > st.cursor_seq + 1 and s.count > 0
                    and (here.first_seq + here.count > st.cursor_seq + 1
                         and (cutoff.at is null or here.created_at >= cutoff.at)) is not true
                    and (cutoff.at is null or s.created_at >= cutoff.at)
                  order by s.first_seq limit 1)
                 limit 1) f on true
-    ), offered as (
+    ), offered as materialized (
         select k.*, case when k.status <> 0 then 0
                          when k.visible is null then least(k.batch, k.next_seq - k.start_seq)
                          else least(k.batch, (select max(s.first_seq + s.count) from queen.segments s
@@ -151,10 +154,8 @@ begin
       from settled d
       left join lateral (
            select * from queen.segments s
-            where d.take > 0 and s.lane = d.lane and s.first_seq < d.start_seq + d.take
-              and s.first_seq >= coalesce((select p.first_seq from queen.segments p
-                                            where p.lane = d.lane and p.first_seq <= d.start_seq
-                                            order by p.first_seq desc limit 1), 0)
+            where d.take > 0 and s.lane = d.lane
+              and s.first_seq >= d.seg_first and s.first_seq < d.start_seq + d.take
             order by s.first_seq) s on true
      order by d.target, s.first_seq;
 end
