@@ -131,7 +131,7 @@ static void a_status_that_transactions_do_not_know_aborts(void **state)
     for (unsigned i = 0; i < countof(statuses); i++) {
         snprintf(body, sizeof body,
                  "{\"operations\":[" PUSH ",{\"type\":\"ack\",\"transactionId\":\"t\","
-                                          "\"partitionId\":\"x\",\"status\":\"%s\"}," PUSH "]}",
+                 "\"partitionId\":\"x\",\"status\":\"%s\"}," PUSH "]}",
                  statuses[i]);
         SEND(api_transaction, body);
         assert_null(fake_given.tx);
