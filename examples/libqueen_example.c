@@ -157,7 +157,8 @@ static void on_messages(struct pop_op *op, const struct pop_result *result)
             for (unsigned i = 0; i < slice->n && segment_next(&walk, &m); i++) {
                 struct ack_entry *entry = &e->entries[e->n_entries++];
                 char text[UUID_TEXT];
-                id_format_uuid((const uint8_t *)slice->keys.ptr + 16 * (slice->from + i), text);
+                id_format_uuid(
+                    (const uint8_t *)slice->keys.ptr + (size_t)16 * (slice->from + i), text);
                 entry->txid = arena_copy(&e->arena, (span){text, sizeof text});
                 memcpy(entry->partition_id, claim->partition_id, 16);
                 entry->status = ACK_COMPLETED;

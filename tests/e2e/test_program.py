@@ -58,6 +58,17 @@ def test_bad_settings_and_failed_starts_have_different_codes(make_broker, broker
     assert taken.process.wait(20) == 2
 
 
+def test_a_database_that_refuses_the_schema_ends_it(make_broker, pg, queue):
+    role, name = "weak" + queue.replace("-", ""), pg.create_database("refused" + queue.replace("-", ""))
+    conn = pg.connect()
+    conn.cursor().execute('create role "%s" login' % role)
+    b = make_broker(start=False, database=name, PG_USER=role).spawn()
+    assert b.process.wait(20 * max(1, TIME_FACTOR)) == 2
+    assert "permission denied" in b.log_text()
+    conn.cursor().execute('drop role "%s"' % role)
+    conn.close()
+
+
 def test_usr1_logs_every_worker(make_broker):
     b = make_broker(NUM_WORKERS=3)
     b.process.send_signal(signal.SIGUSR1)
