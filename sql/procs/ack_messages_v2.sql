@@ -2,7 +2,8 @@
 --
 -- needs: group_acks, settle, require_read_committed
 -- called by  people
--- in         p_acknowledgments: array of {index?, transactionId, partitionId, leaseId?, status?, consumerGroup?, error?}
+-- in         p_acknowledgments: array of {index?, transactionId, partitionId, leaseId?, status?, consumerGroup?,
+--            error?}
 -- out        array of results in order, as POST /api/v1/ack/batch answers
 -- locks      consumers in num order
 -- raises     QN001 malformed, QN003 wrong isolation level

@@ -49,8 +49,8 @@ begin
               left join lateral (
                    select n.value || case when n.value ? 'payload' or not n.value ? 'data' then '{}'::jsonb
                                           else jsonb_build_object('payload', n.value -> 'data') end as value, n.nth
-                     from jsonb_array_elements(case when jsonb_typeof(o.value -> 'items') = 'array' then o.value -> 'items'
-                                                    else jsonb_build_array(o.value) end)
+                     from jsonb_array_elements(case when jsonb_typeof(o.value -> 'items') = 'array'
+                                                    then o.value -> 'items' else jsonb_build_array(o.value) end)
                           with ordinality n(value, nth)) i on o.value ->> 'type' = 'push'
              where o.value ->> 'type' is distinct from 'push' or i.value is not null) f;
 
@@ -65,13 +65,17 @@ begin
         v_error := format('Unknown operation type "%s"', coalesce(v_type[v_first + 1], ''));
     end if;
 
-    select coalesce(array_agg(i.queue order by i.idx), '{}') as queue, coalesce(array_agg(i.part order by i.idx), '{}') as part,
-           coalesce(array_agg(i.transaction_id order by i.idx), '{}') as id, coalesce(array_agg(i.key order by i.idx), '{}') as key,
+    select coalesce(array_agg(i.queue order by i.idx), '{}') as queue,
+           coalesce(array_agg(i.part order by i.idx), '{}') as part,
+           coalesce(array_agg(i.transaction_id order by i.idx), '{}') as id,
+           coalesce(array_agg(i.key order by i.idx), '{}') as key,
            coalesce(array_agg(i.message_id order by i.idx), '{}') as message_id,
            coalesce(array_agg(i.message order by i.idx), '{}') as message
       into r
       from queen.read_items(array_to_json(array(select v_op[p + 1] from unnest(v_push) p))::jsonb, '{}') i;
-    select coalesce(array_agg(e.lane order by e.idx), '{}') as num, coalesce(array_agg(e.lane_id order by e.idx), '{}') as id into l
+    select coalesce(array_agg(e.lane order by e.idx), '{}') as num,
+           coalesce(array_agg(e.lane_id order by e.idx), '{}') as id
+      into l
       from queen.ensure_lanes(r.queue, r.part) e;
     if cardinality(l.num) < cardinality(r.key) then
         raise exception 'a queue was deleted meanwhile' using errcode = '40001';

@@ -1,6 +1,6 @@
 -- queen.expire: remove messages that have become too old.
 --
--- called by  src/broker/chores.c (call "expire"), by one broker at a time (queen.try_chores)
+-- called by  src/broker/chores.c (call "expire"); several at once do no harm, only less work each
 -- in         p_limit: how many segments one run removes at most
 -- out        per queue that lost some: how many messages
 -- locks      lanes in num order, skipping those a push is at: they have their turn at the next run

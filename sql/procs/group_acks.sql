@@ -36,7 +36,8 @@ begin
                coalesce(case when jsonb_typeof(e.value -> 'consumerGroup') = 'string'
                              then nullif(e.value ->> 'consumerGroup', '') end, '__QUEUE_MODE__') as grp,
                uuid_send(queen.transaction_key(e.value ->> 'transactionId')) as key,
-               case case when jsonb_typeof(e.value -> 'status') = 'string' then e.value ->> 'status' else 'completed' end
+               case case when jsonb_typeof(e.value -> 'status') = 'string' then e.value ->> 'status'
+                         else 'completed' end
                     when 'completed' then 0 when 'success' then 0 when 'failed' then 1
                     when 'dlq' then 2 when 'retry' then 3 else 4 end::int2 as status,
                case when jsonb_typeof(e.value -> 'leaseId') = 'string' and e.value ->> 'leaseId' <> ''

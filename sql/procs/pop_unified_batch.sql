@@ -19,7 +19,8 @@ begin
         raise exception 'requests should be an array' using errcode = 'QN001';
     end if;
     for r in
-        select e.value, e.ord - 1 as idx from jsonb_array_elements(p_requests) with ordinality e(value, ord) order by e.ord
+        select e.value, e.ord - 1 as idx
+          from jsonb_array_elements(p_requests) with ordinality e(value, ord) order by e.ord
     loop
         v_answer := v_answer || jsonb_build_array(jsonb_build_object(
             'idx', coalesce(r.value -> 'idx', to_jsonb(r.idx)), 'result', queen.pop_one(r.value)));

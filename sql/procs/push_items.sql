@@ -62,7 +62,8 @@ begin
         v_dup := '{}';
         exit when v_keep is null;
         select * into a
-          from queen.pack_segments(array(select l.num[k] from unnest(v_keep) k), array(select r.key[k] from unnest(v_keep) k),
+          from queen.pack_segments(array(select l.num[k] from unnest(v_keep) k),
+                                   array(select r.key[k] from unnest(v_keep) k),
                                    array(select r.message[k] from unnest(v_keep) k));
         for s in
             select * from queen.push_segments(0, true, a.lanes, a.lane, a.nth, a.before, a.count, a.key_min, a.key_max,
@@ -78,8 +79,9 @@ begin
                 when 3 then
                     raise exception 'a partition was deleted meanwhile' using errcode = '40001';
                 when 4 then
-                    raise exception 'queue "%" is full', (select q.name from queen.lanes l join queen.queues q on q.id = l.queue_id
-                                                           where l.num = a.lane[s.seg]) using errcode = 'QN004';
+                    raise exception 'queue "%" is full',
+                        (select q.name from queen.lanes n join queen.queues q on q.id = n.queue_id
+                          where n.num = a.lane[s.seg]) using errcode = 'QN004';
                 else
                     null; -- held back because of another row
             end case;

@@ -22,7 +22,8 @@ as $$
                                          'message_id', r.message_id, 'queueName', r.queue)
                  else jsonb_build_object('index', r.idx, 'status', 'queued', 'transaction_id', r.transaction_id,
                                          'message_id', r.message_id, 'partition_id', r.lane_id,
-                                         'trace_id', r.trace_id, 'queueName', r.queue) end order by r.idx), '[]') from r),
+                                         'trace_id', r.trace_id, 'queueName', r.queue) end
+            order by r.idx), '[]') from r),
         'partition_updates', (select coalesce(jsonb_agg(jsonb_build_object(
             'queue_name', n.queue, 'partition_id', n.lane_id, 'last_message_id', n.message_id,
             'last_message_created_at', n.created_at)), '[]') from newest n))
