@@ -46,6 +46,7 @@ class Model:
         """entries: (seq or None, status, lease); (why, released, dead) of each."""
         active = None if self.expired else self.lease
         retry, before, frozen = self.retries < self.retry_limit, self.retries, False
+        last, buried = None, False  # a message named twice in a request counts once, by its first entry
         results = [None] * len(entries)
         for i in sorted(range(len(entries)), key=lambda i: (entries[i][0] or 0, i)):
             seq, status, lease = entries[i]
@@ -59,7 +60,10 @@ class Model:
             if status == UNKNOWN:
                 results[i] = (3, False, False)
                 continue
-            if not frozen:
+            if seq == last:
+                dead = buried
+            elif not frozen:
+                last = seq
                 if status == RETRY or status == FAILED and retry:
                     if status == FAILED and self.lease:
                         self.retries += 1
@@ -70,6 +74,7 @@ class Model:
                         self.dead.append((seq, before))
                         dead = True
                     self.advance(seq)
+                buried = dead
             results[i] = (0, self.lease is None or active is None, dead)
         return results
 
