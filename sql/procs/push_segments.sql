@@ -104,7 +104,9 @@ begin
                               else 0 end::int2 order by u.seg)
           into v_status
           from unnest(p_lane) with ordinality u(lane, seg);
-        if p_whole then
+        -- A request that touches a limited lane must not be stored in part, and only the caller knows
+        -- which segments belong together.
+        if p_whole or v_limited is not null then
             v_status := array_replace(v_status, 0::int2, 2::int2);
         end if;
     elsif v_limited is not null then

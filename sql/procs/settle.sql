@@ -40,6 +40,8 @@ declare
     v_frozen boolean;
     v_bit    int;
     v_dirty  boolean;
+    v_last   bigint;   -- the message that the last entry was about; one named twice counts once
+    v_buried boolean;
     v_freed  bigint[] := '{}'; -- lanes that others may find worth a look
 begin
     -- Locked first, read afterwards: see queen.claim.
@@ -110,6 +112,7 @@ begin
         v_retry := not p_final and st.retries < g.retry_limit;
         v_frozen := false;
         v_dirty := false;
+        v_last := null;
         for e in
             select k.pos, coalesce(x.status, 0) as status,
                    case when g.uniform then g.lease else x.lease end as lease,
@@ -136,7 +139,10 @@ begin
                 why := 3;
             elsif g.consumer is null then
                 null; -- nothing to move: the group has never been here
+            elsif e.seq = v_last then
+                dead := v_buried;
             elsif not v_frozen then
+                v_last := e.seq;
                 if e.status = 3 or (e.status = 1 and v_retry) then
                     if e.status = 1 and st.lease is not null then
                         st.retries := st.retries + 1;
@@ -174,6 +180,7 @@ begin
                     end if;
                 end if;
                 v_dirty := true;
+                v_buried := dead;
             end if;
             if why = 0 and g.consumer is not null then
                 released := st.lease is null or v_lease is null;

@@ -85,6 +85,7 @@ struct group {
     struct consumer_list ready;
     unsigned n_ready;
     unsigned n_busy;       // CLAIMING, LEASED or TIMED: something is pending
+    unsigned n_asking;     // consumers whose number is on its way: they may have something
     struct pop_list seats; // pops of any partition, first come first served
     LIST_HEAD(, follow) selectors;
     bool known;      // discovered
@@ -212,8 +213,11 @@ void consumer_set_num(struct broker *b, struct consumer *c, int64_t num);
 void consumer_ready(struct broker *b, struct consumer *c, bool first); // into the ready list
 void consumer_idle(struct broker *b, struct consumer *c);
 void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop);
-void consumer_leased(struct broker *b, struct consumer *c, uint64_t us, bool by_us);
-void consumer_timed(struct broker *b, struct consumer *c, uint64_t us);
+// us: from since_us on, when the call left.  Rather too early than too late: the database is
+// asked again.
+void consumer_leased(struct broker *b, struct consumer *c, uint64_t since_us, uint64_t us,
+                     bool by_us);
+void consumer_timed(struct broker *b, struct consumer *c, uint64_t since_us, uint64_t us);
 void consumer_released(struct broker *b, struct consumer *c,
                        bool maybe_more); // the lease has ended
 void consumer_gone(struct broker *b, struct consumer *c);
@@ -229,6 +233,7 @@ bool group_must_discover(const struct group *g, const struct pop_op *pop);
 void pop_place(struct broker *b, struct pop_op *pop); // find it a seat, or serve it
 void pop_empty(struct broker *b,
                struct pop_op *pop); // nothing there: look, note, park or finish
+void pops_empty(struct broker *b, struct pop_list *seats); // for those not yet parked
 void pop_finish(struct broker *b, struct pop_op *pop, int status);
 void group_serve(struct broker *b, struct group *g);
 void consumer_serve(struct broker *b, struct consumer *c);
@@ -268,6 +273,8 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
 void selector_place(struct broker *b, struct pop_op *pop);
 void selectors_serve(struct broker *b, struct group *g);
 void selector_leave(struct broker *b, struct pop_op *pop);
+bool selector_is_asking(const struct pop_op *pop); // see group.n_asking
+void selectors_settle(struct broker *b, struct group *g);
 void selectors_drain(struct broker *b);
 void selectors_free(struct broker *b);
 

@@ -39,6 +39,7 @@ enum {
 struct claim_flight {
     struct op_list pops;
     unsigned n_pops, n_targets;
+    uint64_t left_us;
     struct consumer *targets[];
 };
 
@@ -48,7 +49,7 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
 static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
                          const struct pg_reply *reply, unsigned row, unsigned *target);
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
-                            unsigned row);
+                            unsigned row, uint64_t left_us);
 static void end_pop(struct broker *b, struct pop_op *pop);
 static void fail(struct broker *b, struct claim_flight *f, int status,
                  const struct pg_reply *reply);
@@ -133,6 +134,8 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
     struct broker *b = c->broker;
     struct claim_flight *f = c->what;
     uint64_t now = clock_mono_us();
+
+    f->left_us = c->left_us;
 
     gate_landed(&b->pop_gate, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
@@ -227,24 +230,13 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
             pop->only = NULL; // c is about to be freed
             pop->looked = false;
         }
-        settle_consumer(b, c, reply, r);
+        settle_consumer(b, c, reply, r, f->left_us);
     }
     return end;
 }
 
-static void serve_seats(struct broker *b, struct consumer *c)
-{
-    struct pop_op *pop, *next;
-
-    for (pop = TAILQ_FIRST(&c->seats); pop && c->state != CLAIMING; pop = next) {
-        next = TAILQ_NEXT(pop, seat);
-        if (!pop->parked) // came while the claim was out: has not been told yet
-            pop_empty(b, pop);
-    }
-}
-
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
-                            unsigned row)
+                            unsigned row, uint64_t left_us)
 {
     uint64_t wait_us = pg_reply_is_null(reply, row, COL_WAIT)
                            ? 0
@@ -262,7 +254,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;
         c->misses = 0;
         if (wait_us > 0) {
-            consumer_leased(b, c, wait_us, true);
+            consumer_leased(b, c, left_us, wait_us, true);
             c->dirty = more;
         } else if (more) {
             consumer_ready(b, c, false);
@@ -272,16 +264,16 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         break;
     }
     case BUSY:
-        consumer_timed(b, c, 2000);
+        consumer_timed(b, c, clock_mono_us(), 2000);
         break;
     case TAKEN:
-        consumer_leased(b, c, wait_us, false);
+        consumer_leased(b, c, left_us, wait_us, false);
         break;
     case EMPTY:
         consumer_idle(b, c);
         break;
     case NOT_YET:
-        consumer_timed(b, c, wait_us);
+        consumer_timed(b, c, left_us, wait_us + 1000);
         break;
     case GONE:
         c->state = IDLE;
@@ -294,7 +286,8 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     default:
         BUG("claim status %d", pg_reply_i16(reply, row, COL_STATUS));
     }
-    serve_seats(b, c);
+    if (c->state != CLAIMING) // pops that came while the claim was out have not been told yet
+        pops_empty(b, &c->seats);
 }
 
 static void end_pop(struct broker *b, struct pop_op *pop)
@@ -324,7 +317,7 @@ static void fail(struct broker *b, struct claim_flight *f, int status,
         struct consumer *c = f->targets[i];
         struct pop_op *pop = c->pop;
         c->pop = NULL;
-        consumer_timed(b, c, b->conf.poll_initial_ms * 1000ull);
+        consumer_timed(b, c, clock_mono_us(), b->conf.poll_initial_ms * 1000ull);
         if (c->gone) {
             c->gone = false;
             if (pop->only == c)

@@ -133,11 +133,12 @@ static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
     struct lane *lane = lane_get(b, q, pg_reply_bytes(reply, row, COL_LANE_NAME));
     lane_set_num(b, lane, pg_reply_i64(reply, row, COL_LANE),
                  pg_reply_uuid(reply, row, COL_LANE_ID));
-    // It may be free although we believe it leased: look.
+    // It may be free although we believe it leased, or its queue may have been configured anew:
+    // look.
     struct consumer *c, *next;
     for (c = LIST_FIRST(&lane->consumers); c; c = next) {
         next = LIST_NEXT(c, of_lane);
-        if (c->state == LEASED)
+        if (c->state == LEASED || c->state == TIMED)
             consumer_ready(b, c, false);
     }
     lane_ready(b, lane);

@@ -135,7 +135,8 @@ void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop)
 
 // A lease of ours ends by our ack, or by itself; one of somebody else's may end any moment
 // without a word, so we look again, ever more seldom, as a poll would.
-void consumer_leased(struct broker *b, struct consumer *c, uint64_t us, bool by_us)
+void consumer_leased(struct broker *b, struct consumer *c, uint64_t since_us, uint64_t us,
+                     bool by_us)
 {
     leave_state(b, c);
     c->state = LEASED;
@@ -153,15 +154,15 @@ void consumer_leased(struct broker *b, struct consumer *c, uint64_t us, bool by_
         if (c->misses < 32)
             c->misses++;
     }
-    due_set(&b->due, &c->due, clock_mono_us() + us + 1000, on_due);
+    due_set(&b->due, &c->due, since_us + us, on_due);
 }
 
-void consumer_timed(struct broker *b, struct consumer *c, uint64_t us)
+void consumer_timed(struct broker *b, struct consumer *c, uint64_t since_us, uint64_t us)
 {
     leave_state(b, c);
     c->state = TIMED;
     c->group->n_busy++;
-    due_set(&b->due, &c->due, clock_mono_us() + us + 1000, on_due);
+    due_set(&b->due, &c->due, since_us + us, on_due);
 }
 
 static void on_due(struct due *d)
@@ -245,6 +246,7 @@ static void number(struct broker *b, struct consumer *c)
     if (c->asking || c->num != 0)
         return;
     c->asking = true;
+    c->group->n_asking++;
     if (b->n_unnumbered == b->cap_unnumbered) {
         b->cap_unnumbered = b->cap_unnumbered > 0 ? b->cap_unnumbered * 2 : 64;
         b->unnumbered = mem_realloc(b->unnumbered, b->cap_unnumbered * sizeof *b->unnumbered);
@@ -296,13 +298,20 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
     }
     for (unsigned i = 0; i < asked->n; i++) {
         struct consumer *c = asked->consumers[i];
+        struct group *group = c->group;
         c->asking = false;
+        group->n_asking--;
         if (c->gone || (status == 0 && c->num == 0))
             consumer_gone(b, c); // the lane was deleted meanwhile
         else if (c->num != 0)
             consumer_ready(b, c, false);
         else
-            consumer_timed(b, c, b->conf.poll_initial_ms * 1000ull); // the database is away
+            consumer_timed(b, c, clock_mono_us(),
+                           b->conf.poll_initial_ms * 1000ull); // the database is away
+        if (group->n_asking == 0) { // pops that waited for this have been served, or were not
+            pops_empty(b, &group->seats);
+            selectors_settle(b, group);
+        }
     }
     if (status != 0)
         log_debug("consumers.ensure", "error=%s", err_name(status));
@@ -361,7 +370,7 @@ static void learn_row(struct broker *b, struct group *g, const struct pg_reply *
     if (pg_reply_is_null(reply, row, 5))
         consumer_ready(b, c, false);
     else
-        consumer_leased(b, c, (uint64_t)pg_reply_i64(reply, row, 5), false);
+        consumer_leased(b, c, clock_mono_us(), (uint64_t)pg_reply_i64(reply, row, 5), false);
 }
 
 static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply)

@@ -47,6 +47,7 @@ static void arrive(struct mailbox_item *item)
     }
     // A push that was answered before this pop was sent may still be in our mailbox.
     mailbox_drain_now(&b->mailbox);
+    due_run(&b->due, clock_mono_us()); // and a lease may have ended this moment
     if (pop->queue.ptr)
         pop->at = group_get(b, queue_get(b, pop->queue), pop->group);
     pop_place(b, pop);
@@ -189,6 +190,11 @@ void pop_empty(struct broker *b, struct pop_op *pop)
         feed_look(b, pop);
         return;
     }
+    bool asking = pop->only ? pop->only->asking
+                  : pop->by ? selector_is_asking(pop)
+                            : g->n_asking > 0;
+    if (asking && pop->state == POP_SEATED)
+        return; // pops_empty() will come
     uint64_t now = clock_mono_us();
     if (g && !pop->only && g->known && g->n_ready == 0 && g->n_busy == 0 &&
         (g->empty_noted_us == 0 || now - g->empty_noted_us > NOTE_EMPTY_EVERY_US)) {
@@ -209,6 +215,17 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     if (pop->state == POP_SEATED)
         pop_unseat(b, pop);
     pop_finish(b, pop, 0);
+}
+
+void pops_empty(struct broker *b, struct pop_list *seats)
+{
+    struct pop_op *pop, *next;
+
+    for (pop = TAILQ_FIRST(seats); pop; pop = next) {
+        next = TAILQ_NEXT(pop, seat);
+        if (!pop->parked)
+            pop_empty(b, pop);
+    }
 }
 
 static void park(struct broker *b, struct pop_op *pop)

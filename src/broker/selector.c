@@ -288,6 +288,22 @@ static void on_refresh(struct due *d)
     due_set(&s->broker->due, &s->refresh, clock_mono_us() + REFRESH_US, on_refresh);
 }
 
+bool selector_is_asking(const struct pop_op *pop)
+{
+    for (unsigned i = 0; i < pop->by->n_follows; i++)
+        if (pop->by->follows[i]->group->n_asking > 0)
+            return true;
+    return false;
+}
+
+void selectors_settle(struct broker *b, struct group *g)
+{
+    struct follow *f;
+
+    LIST_FOREACH (f, &g->selectors, of_group)
+        pops_empty(b, &f->selector->seats);
+}
+
 void selectors_drain(struct broker *b)
 {
     struct selector *s;
