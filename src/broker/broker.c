@@ -173,14 +173,7 @@ static void on_mailbox_closed(void *ctx) { handle_gone(ctx); }
 
 // After the loop has read all sockets: what came in together leaves together.
 static void on_turn(uv_check_t *turn) { take_turn(turn->data); }
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct broker *b = timer->data;
-
-    due_run(&b->due, clock_mono_us());
-    take_turn(b);
-}
+static void on_timer(uv_timer_t *timer) { take_turn(timer->data); }
 
 static void flush_all(struct broker *b)
 {
@@ -203,6 +196,9 @@ static void take_turn(struct broker *b)
         return;
     b->in_turn = true;
     b->again = false;
+    // Also in the check phase, which comes before the timer that the poll has just waited for: else
+    // rearming would push that timer on and on.
+    due_run(&b->due, clock_mono_us());
     flush_all(b);
     call_finished(b);
     if (b->again) { // done callbacks have brought more

@@ -95,6 +95,7 @@ static void leave_state(struct broker *b, struct consumer *c)
 
 void consumer_ready(struct broker *b, struct consumer *c, bool first)
 {
+    assert(c->state != CLAIMING || !c->pop);
     if (c->state != READY) {
         leave_state(b, c);
         c->dirty = false;
@@ -303,9 +304,9 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         group->n_asking--;
         if (c->gone || (status == 0 && c->num == 0))
             consumer_gone(b, c); // the lane was deleted meanwhile
-        else if (c->num != 0)
+        else if (c->num != 0 && (c->state == READY || c->state == IDLE))
             consumer_ready(b, c, false);
-        else
+        else if (c->num == 0)
             consumer_timed(b, c, clock_mono_us(),
                            b->conf.poll_initial_ms * 1000ull); // the database is away
         if (group->n_asking == 0) { // pops that waited for this have been served, or were not

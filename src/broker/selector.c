@@ -100,13 +100,13 @@ void selector_place(struct broker *b, struct pop_op *pop)
     struct selector *s = find(b, pop);
 
     pop->by = s;
-    if (serve(s, pop)) {
-        pop_fly(b, pop);
-    } else if (!pop->looked) {
+    if (!pop->looked) { // a queue may have come, or its priority may have changed
         pop->state = POP_DISCOVERING;
         TAILQ_INSERT_TAIL(&s->asking, pop, seat);
         if (!s->flying)
             ask(s);
+    } else if (serve(s, pop)) {
+        pop_fly(b, pop);
     } else {
         pop->state = POP_SEATED;
         TAILQ_INSERT_TAIL(&s->seats, pop, seat);

@@ -125,8 +125,9 @@ struct http_server {
     struct http_parser *parsers[32];
     unsigned n_parsers;
 
-    uv_check_t turn;
-    uv_idle_t busy; // active while something waits for the check phase: the loop must not sleep
+    uv_prepare_t turn; // just before the loop sleeps
+    bool in_turn;
+    uv_idle_t busy; // active while a turn has left something behind: the loop must not sleep
     uv_timer_t sweep;
     unsigned n_handles;
     bool draining, closing, handles_closing;

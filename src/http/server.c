@@ -27,7 +27,7 @@ enum { KEEPS_SPARES = 1 };
 enum { MAX_SPARE = 1024, SPARE_BODY = 4096, SPARE_HEAD = 2048 };
 
 // The life of a server, in order.
-static void on_turn(uv_check_t *turn);
+static void on_turn(uv_prepare_t *turn);
 static void on_busy(uv_idle_t *busy);
 static void on_sweep(uv_timer_t *sweep);
 static void on_handle_closed(uv_handle_t *handle);
@@ -61,12 +61,12 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
     s->timeout_ms[PLACE_WRITING] = conf.idle_timeout_ms;
     s->timeout_ms[PLACE_LINGERING] = HTTP_LINGER_MS;
 
-    uv_check_init(loop, &s->turn);
+    uv_prepare_init(loop, &s->turn);
     uv_idle_init(loop, &s->busy);
     uv_timer_init(loop, &s->sweep);
     s->turn.data = s->busy.data = s->sweep.data = s;
     s->n_handles = 3;
-    uv_check_start(&s->turn, on_turn);
+    uv_prepare_start(&s->turn, on_turn);
     uv_timer_start(&s->sweep, on_sweep, sweep_every_ms(s), sweep_every_ms(s));
     uv_unref((uv_handle_t *)&s->turn);
     uv_unref((uv_handle_t *)&s->sweep);
@@ -153,9 +153,11 @@ void http_server_return_parser(struct http_server *s, struct http_parser *p)
 
 // ---- the end of a turn ----
 
+// Whatever was answered since the last poll leaves just before the next one, whichever phase of the
+// loop it was answered in.  Only what the turn itself leaves behind needs the loop to come again.
 void http_server_wake(struct http_server *s)
 {
-    if (!s->handles_closing)
+    if (s->in_turn && !s->handles_closing)
         uv_idle_start(&s->busy, on_busy);
 }
 
@@ -210,10 +212,11 @@ static void run_late_hooks(struct http_server *s)
     }
 }
 
-static void on_turn(uv_check_t *turn)
+static void on_turn(uv_prepare_t *turn)
 {
     struct http_server *s = turn->data;
 
+    s->in_turn = true;
     run_late_hooks(s);
     if (s->n_dirty > 0) {
         refresh_date(s);
@@ -224,6 +227,7 @@ static void on_turn(uv_check_t *turn)
     empty_trash(s);
     if (s->n_dirty == 0 && STAILQ_EMPTY(&s->late) && STAILQ_EMPTY(&s->trash))
         uv_idle_stop(&s->busy);
+    s->in_turn = false;
     http_server_finish(s);
 }
 
