@@ -166,8 +166,9 @@ static int put_header(struct http_parser *p, const char *at, size_t len)
     struct buf *head = &p->msg->head;
 
     // Entries cost eight bytes more than the colon and line end they replace; the exact
-    // limit is checked on the raw bytes in http_parser_feed().
-    if (head->len > 3 * p->limits.max_head)
+    // limit is checked on the raw bytes in http_parser_feed().  A piece may be as long as a
+    // read: it is refused before the buffer, whose failure can then only mean lack of memory.
+    if (head->len + len > 3 * p->limits.max_head)
         return too_much(p, 431, "the header block is too large");
     buf_put_bytes(head, at, len);
     return head->failed ? too_much(p, 503, "not enough memory for this request") : 0;

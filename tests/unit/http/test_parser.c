@@ -11,6 +11,8 @@
 #include "base/attrs.h"
 #include "http/parser.h"
 
+enum { MAX_HEAD = 512 };
+
 static struct http_parser *parser;
 static struct http_msg msg;
 
@@ -18,13 +20,14 @@ static void forget(void)
 {
     buf_free(&msg.head);
     buf_free(&msg.body);
-    msg = (struct http_msg){0};
+    msg = (struct http_msg){.head = {.max = 4 * MAX_HEAD + 1024}}; // as server.c does
 }
 
 static int setup(void **state)
 {
     (void)state;
-    parser = http_parser_new((struct http_parser_limits){.max_head = 512, .max_body = 1000});
+    parser =
+        http_parser_new((struct http_parser_limits){.max_head = MAX_HEAD, .max_body = 1000});
     return 0;
 }
 
@@ -232,6 +235,22 @@ static void limits_are_told_apart(void **state)
     assert_refused(text, 431);
 }
 
+// One read may bring more than the buffer of the head could ever hold.
+static void a_header_beyond_the_buffer_is_too_large_not_lack_of_memory(void **state)
+{
+    (void)state;
+    char text[20000], fill[16000];
+    size_t rest;
+    memset(fill, 'a', sizeof fill);
+
+    for (int in_name = 0; in_name < 2; in_name++) {
+        snprintf(text, sizeof text, "GET / HTTP/1.1\r\n" HOST "%s%.16000s%s\r\n\r\n",
+                 in_name ? "" : "X: ", fill, in_name ? ": x" : "");
+        assert_int_equal(parse_in(span_of(text), strlen(text), &rest), HTTP_FEED_BAD);
+        assert_int_equal(msg.bad_status, 431);
+    }
+}
+
 static void a_dropped_body_is_read_to_its_end(void **state)
 {
     (void)state;
@@ -278,6 +297,7 @@ int main(void)
         T(smuggling_is_refused),
         T(other_versions_are_refused),
         T(limits_are_told_apart),
+        T(a_header_beyond_the_buffer_is_too_large_not_lack_of_memory),
         T(a_dropped_body_is_read_to_its_end),
         T(bytes_read_in_place_are_not_copied),
     };
