@@ -1,4 +1,4 @@
-// log.c: formats a fact and writes it whole.
+// log.c: formats a fact and writes it whole, parseable whatever its values contain.
 #include "base/log.h"
 
 #include <errno.h>
@@ -13,8 +13,30 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-enum { MAX_FIELDS = 3000, MAX_LINE = 4096 }; // a line of this length is one atomic pipe write
-// JSON doubles quotes and backslashes at worst; MAX_LINE cuts what is still too long.
+enum {
+    MAX_FIELDS = 3000, // bytes of all fields before escaping
+    MAX_LINE = 4096,   // a line of this length is one atomic pipe write
+    MAX_FMT = 1024,
+    LINE_RESERVE = 12, // room for a character, its escape and what ends the line
+    KEY_RESERVE = 24,  // the same with a value of some use
+};
+
+// One "key=value" of a format, and the value's bytes in the formatted text.
+struct field {
+    span key;
+    span value;
+    bool quoted;
+};
+
+// A walk over the fields.  Where a value begins and ends is told by the format alone, never by
+// what the values contain: they come from databases and clients.
+struct fields {
+    const char *fmt;
+    va_list args;
+    size_t at;  // in fmt
+    char *text; // fmt and args, formatted
+    size_t len;
+};
 
 static const struct level {
     const char *name;
@@ -34,13 +56,10 @@ static enum { TO_FILE, TO_TERMINAL, TO_JOURNAL } place;
 static enum log_format shape = LOG_TEXT;
 enum log_level log_threshold = LOG_INFO;
 
-static void put_logfmt(struct buf *line, const struct level *level, const char *event,
-                       span fields);
-static void put_terminal(struct buf *line, const struct level *level, const char *event,
-                         span fields);
-static void put_json(struct buf *line, const struct level *level, const char *event,
-                     span fields);
-static bool next_field(span *rest, span *key, span *value, bool *quoted);
+static void put_start(struct buf *line, const struct level *level, const char *event);
+static void put_fields(struct buf *line, struct fields *w);
+static bool next_field(struct fields *w, struct field *f);
+static void put_value(struct buf *line, const struct field *f);
 static void write_all(const char *bytes, size_t n);
 
 // The journal names its socket, so that a redirected stderr is not mistaken for it.
@@ -76,71 +95,136 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 {
     char text[MAX_FIELDS], bytes[MAX_LINE];
     int saved = errno;
-
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    // A value that came from outside must not be able to start a line of its own.
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            text[i] = ' ';
-
+    struct fields w = {.fmt = fmt, .text = text};
     // On the stack and never grown: cap equals max, and one byte is kept for the line's end.
     struct buf line = {.ptr = bytes, .cap = sizeof bytes - 1, .max = sizeof bytes - 1};
-    span fields = str_trim((span){text, len});
+
+    va_start(w.args, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, w.args);
+    va_end(w.args);
+    w.len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+
+    put_start(&line, &levels[level], event);
+    va_start(w.args, fmt);
+    put_fields(&line, &w);
+    va_end(w.args);
     if (shape == LOG_JSON)
-        put_json(&line, &levels[level], event, fields);
-    else if (place == TO_TERMINAL)
-        put_terminal(&line, &levels[level], event, fields);
-    else
-        put_logfmt(&line, &levels[level], event, fields);
+        buf_putc(&line, '}');
     bytes[line.len++] = '\n';
     write_all(bytes, line.len);
     errno = saved;
 }
 
-static void put_time(struct buf *line)
+// Time, level and event, as each reader wants them.
+static void put_start(struct buf *line, const struct level *level, const char *event)
 {
-    char now[STR_TS_MS];
-    str_format_ts_ms((int64_t)clock_wall_us(), now);
-    buf_put_bytes(line, now, sizeof now);
+    char ts[STR_TS_MS];
+    str_format_ts_ms((int64_t)clock_wall_us(), ts);
+    int n = (int)sizeof ts;
+
+    if (shape == LOG_JSON)
+        buf_printf(line, "{\"ts\":\"%.*s\",\"level\":\"%s\",\"event\":\"%s\"", n, ts,
+                   level->name, event);
+    else if (place == TO_TERMINAL)
+        buf_printf(line, "\033[2m%.12s\033[0m %s%-5s\033[0m \033[1m%s\033[0m", ts + 11,
+                   level->colour, level->name, event);
+    else if (place == TO_JOURNAL) // which keeps its own time
+        buf_printf(line, "<%d>level=%s event=%s", level->priority, level->name, event);
+    else
+        buf_printf(line, "ts=%.*s level=%s event=%s", n, ts, level->name, event);
 }
 
-static void put_logfmt(struct buf *line, const struct level *level, const char *event,
-                       span fields)
+static void put_fields(struct buf *line, struct fields *w)
 {
-    if (place == TO_JOURNAL) { // which keeps its own time
-        buf_printf(line, "<%d>", level->priority);
-    } else {
-        buf_put_lit(line, "ts=");
-        put_time(line);
-        buf_putc(line, ' ');
+    struct field f;
+
+    while (next_field(w, &f)) {
+        if (line->len + f.key.len + KEY_RESERVE > line->cap)
+            break; // left out whole
+        if (shape == LOG_JSON)
+            buf_printf(line, ",\"" SPAN_FMT "\":", SPAN_ARG(f.key));
+        else
+            buf_printf(line, " " SPAN_FMT "=", SPAN_ARG(f.key));
+        put_value(line, &f);
     }
-    buf_printf(line, "level=%s event=%s%s", level->name, event, fields.len > 0 ? " " : "");
-    buf_put(line, fields);
 }
 
-static void put_terminal(struct buf *line, const struct level *level, const char *event,
-                         span fields)
+// Length of what the first n bytes of the format print.
+static size_t length_until(struct fields *w, size_t n)
 {
-    char now[STR_TS_MS];
-    str_format_ts_ms((int64_t)clock_wall_us(), now);
-    buf_printf(line, "\033[2m%.12s\033[0m %s%-5s\033[0m \033[1m%s\033[0m ", now + 11,
-               level->colour, level->name, event);
-    buf_put(line, fields);
+    char head[MAX_FMT];
+    memcpy(head, w->fmt, n);
+    head[n] = '\0';
+
+    va_list args;
+    va_copy(args, w->args);
+    // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): the beginning of one that is
+    int len = vsnprintf(NULL, 0, head, args);
+    va_end(args);
+    return len < 0 ? 0 : (size_t)len < w->len ? (size_t)len : w->len;
 }
 
+// key=..., key="..." of the format; from a word without '=' on all is the field "message".
+static bool next_field(struct fields *w, struct field *f)
+{
+    const char *fmt = w->fmt;
+    size_t at = w->at;
+
+    while (fmt[at] == ' ')
+        at++;
+    size_t word = at;
+    while (fmt[at] != '\0' && !strchr(" =%\"", fmt[at]))
+        at++;
+    bool has_key = fmt[at] == '=' && at > word;
+    if (fmt[word] == '\0' || at + 2 >= MAX_FMT)
+        return false;
+
+    f->key = has_key ? (span){fmt + word, at - word} : SPAN("message");
+    size_t from = has_key ? at + 1 : word;
+    f->quoted = !has_key || fmt[from] == '"';
+    if (has_key && f->quoted)
+        from++;
+    size_t to = from;
+    while (fmt[to] != '\0' && to < MAX_FMT - 1 &&
+           (!has_key || fmt[to] != (f->quoted ? '"' : ' ')))
+        to++;
+    w->at = to + (has_key && fmt[to] == '"');
+
+    size_t begin = length_until(w, from), end = length_until(w, to);
+    f->value = (span){w->text + begin, end - begin};
+    return begin < w->len || from == to; // what vsnprintf had to cut is left out
+}
+
+// Escapes of logfmt that are escapes of JSON as well.
 static void put_quoted(struct buf *line, span text)
 {
+    bool is_utf8 = str_is_utf8(text);
+
     buf_putc(line, '"');
     for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '"' || text.ptr[i] == '\\')
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool within = is_utf8 && (c & 0xc0) == 0x80; // a character is never cut
+        if (!within && line->len + LINE_RESERVE > line->cap)
+            break;
+        if (c == '"' || c == '\\')
             buf_putc(line, '\\');
-        buf_putc(line, text.ptr[i]);
+        if (c == '\n')
+            buf_put_lit(line, "\\n");
+        else if (c < 0x20 || c == 0x7f)
+            buf_putc(line, ' ');
+        else
+            buf_putc(line, c < 0x80 || is_utf8 ? (char)c : '?');
     }
     buf_putc(line, '"');
+}
+
+// May stand in logfmt without quotes.
+static bool is_plain(span s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.ptr[i] <= ' ' || s.ptr[i] >= 0x7f || strchr("\"\\=", s.ptr[i]))
+            return false;
+    return true;
 }
 
 // A number of logfmt that is a number of JSON as well: no leading zero, no lone dot.
@@ -160,75 +244,16 @@ static bool is_number(span s)
     return dots <= 1;
 }
 
-// A field that does not fit in any more is left out whole, so the line stays JSON.
-static void put_json(struct buf *line, const struct level *level, const char *event,
-                     span fields)
+static void put_value(struct buf *line, const struct field *f)
 {
-    span key, value;
-    bool quoted;
+    bool bare = shape == LOG_JSON ? is_number(f->value) || span_eq(f->value, SPAN("true")) ||
+                                        span_eq(f->value, SPAN("false"))
+                                  : is_plain(f->value);
 
-    buf_put_lit(line, "{\"ts\":\"");
-    put_time(line);
-    buf_printf(line, "\",\"level\":\"%s\",\"event\":\"%s\"", level->name, event);
-    while (next_field(&fields, &key, &value, &quoted)) {
-        if (line->len + 2 * (key.len + value.len) + 8 > line->cap)
-            break;
-        buf_putc(line, ',');
-        put_quoted(line, key);
-        buf_putc(line, ':');
-        if (!quoted &&
-            (is_number(value) || span_eq(value, SPAN("true")) || span_eq(value, SPAN("false"))))
-            buf_put(line, value);
-        else
-            put_quoted(line, str_is_utf8(value) ? value : SPAN("(not UTF-8)"));
-    }
-    buf_putc(line, '}');
-}
-
-// Nothing more, or a space and the next "key=".
-static bool ends_here(const char *p, const char *end)
-{
-    if (p == end)
-        return true;
-    if (*p++ != ' ')
-        return false;
-    const char *key = p;
-    while (p < end && (*p == '_' || *p == '.' || (*p >= '0' && *p <= '9') ||
-                       ((*p | 32) >= 'a' && (*p | 32) <= 'z')))
-        p++;
-    return p > key && p < end && *p == '=';
-}
-
-// key=value or key="value with spaces"; callers do not escape, so a quoted value ends at a
-// quote after which another field (or nothing) comes.  Words without '=' are the field
-// "message".
-static bool next_field(span *rest, span *key, span *value, bool *quoted)
-{
-    *rest = str_trim(*rest);
-    if (rest->len == 0)
-        return false;
-
-    const char *end = rest->ptr + rest->len, *p = rest->ptr;
-    while (p < end && *p != '=' && *p != ' ')
-        p++;
-    if (p == end || *p == ' ') {
-        *key = SPAN("message");
-        *value = *rest;
-        *quoted = true;
-        *rest = SPAN_NONE;
-        return true;
-    }
-    *key = (span){rest->ptr, (size_t)(p - rest->ptr)};
-    p++;
-    *quoted = p < end && *p == '"';
-    const char *from = *quoted ? ++p : p;
-    while (p < end && !(*quoted ? *p == '"' && ends_here(p + 1, end) : *p == ' '))
-        p++;
-    *value = (span){from, (size_t)(p - from)};
-    if (*quoted && p < end)
-        p++;
-    *rest = (span){p, (size_t)(end - p)};
-    return true;
+    if (bare && !f->quoted && line->len + f->value.len + LINE_RESERVE <= line->cap)
+        buf_put(line, f->value);
+    else
+        put_quoted(line, f->value);
 }
 
 // Nowhere to complain if stderr fails; a full pipe is the reader's business.

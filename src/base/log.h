@@ -20,8 +20,10 @@ bool log_parse_level(span text, enum log_level *level);       // the names of LO
 
 extern enum log_level log_threshold; // read-only for everyone but log_setup()
 
-// Whole line in one write(); values with spaces or quotes must be quoted by the caller's
-// format ("error=\"%s\"").
+// Whole line in one write().  fmt is a list of key=%d, key=%s, key=\"%s\" with single spaces
+// between; words without '=' become the field "message".  The fields are found in fmt, so
+// values may contain anything: they are quoted, escaped (\" \\ \n) and cut as needed.  In JSON
+// a number or a boolean without quotes in fmt is one.
 void log_line(enum log_level level, const char *event, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 #define log_at(level, event, ...)                    \
