@@ -1,10 +1,10 @@
 -- queen.partition_consumers: the state of every consumer group on every partition it has seen.
 --
--- needs: latest_state, message_id
+-- needs: latest_state, stored_id
 -- last_consumed_id is all zeros, and its time null, when nothing was consumed or that message is gone.
 create or replace view queen.partition_consumers as
 select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::varchar as consumer_group,
-       coalesce(done.id, '00000000-0000-0000-0000-000000000000') as last_consumed_id,
+       coalesce(queen.stored_id(c.lane, st.cursor_seq), '00000000-0000-0000-0000-000000000000') as last_consumed_id,
        done.created_at as last_consumed_created_at,
        st.total_messages as total_messages_consumed, st.total_batches as total_batches_consumed,
        st.last_at as last_consumed_at, st.lease_until as lease_expires_at, st.lease_at as lease_acquired_at,
@@ -19,8 +19,7 @@ select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::va
                       where s.lane = c.lane order by s.first_seq desc limit 1) head on true
   left join lateral (select s.first_seq from queen.segments s
                       where s.lane = c.lane and s.count > 0 order by s.first_seq limit 1) front on true
-  left join lateral (select queen.message_id(s.created_at, (st.cursor_seq - s.first_seq)::int, s.lane) as id,
-                            s.created_at
+  left join lateral (select s.created_at
                        from (select * from queen.segments s
                               where s.lane = c.lane and s.first_seq <= st.cursor_seq
                               order by s.first_seq desc limit 1) s
