@@ -196,8 +196,8 @@ static void take_turn(struct broker *b)
         return;
     b->in_turn = true;
     b->again = false;
-    // Also in the check phase, which comes before the timer that the poll has just waited for: else
-    // rearming would push that timer on and on.
+    // Also in the check phase, which comes before the timer that the poll has just waited for:
+    // else rearming would push that timer on and on.
     due_run(&b->due, clock_mono_us());
     flush_all(b);
     call_finished(b);

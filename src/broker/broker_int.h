@@ -145,6 +145,7 @@ struct broker {
     bool feed_flying, feed_ready;
     struct pop_list feed_waiting, feed_flying_pops;
     unsigned feed_misses;
+    uint64_t feed_asked_us; // when we last looked
     struct due feed_due;
 
     uint8_t (*give_back)[16]; // leases to be released

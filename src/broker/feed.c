@@ -35,6 +35,7 @@ static void ask(struct broker *b)
 {
     TAILQ_CONCAT(&b->feed_flying_pops, &b->feed_waiting, seat);
     b->feed_flying = true;
+    b->feed_asked_us = clock_mono_us();
     struct call *c = call_new(b, &pg_stmt_changes, NULL);
     if (b->feed_seen)
         pg_param_text(&c->params, span_of(b->feed_seen));
@@ -55,9 +56,11 @@ static uint64_t interval_us(const struct broker *b)
     return (uint64_t)((ms < b->conf.poll_max_ms ? ms : b->conf.poll_max_ms) * 1000);
 }
 
+// For somebody who has just parked: he starts with short intervals.
 void feed_rearm(struct broker *b)
 {
-    if (!due_is_set(&b->feed_due))
+    b->feed_misses = 0;
+    if (!due_is_set(&b->feed_due) || b->feed_due.at_us > clock_mono_us() + interval_us(b))
         due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
 }
 
@@ -80,7 +83,7 @@ static void on_poll(struct due *d)
         b->feed_misses++;
     if (!b->feed_flying)
         ask(b);
-    feed_rearm(b);
+    due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
 }
 
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply)

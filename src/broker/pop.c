@@ -9,7 +9,7 @@
 #include "base/id.h"
 
 // How often the watermark of a group that finds nothing is written.
-enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000 };
+enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000, LOOK_EVERY_US = 25 * 1000 };
 
 static void arrive(struct mailbox_item *item);
 static void place_on_lane(struct broker *b, struct pop_op *pop);
@@ -184,7 +184,11 @@ void pop_empty(struct broker *b, struct pop_op *pop)
         pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
         return;
     }
-    if (!pop->looked && b->feed_ready && !pop->only) {
+    // A pop that waits need not look if somebody just did: the feed is polled soon anyway.
+    bool look = !pop->looked && b->feed_ready && !pop->only;
+    if (look && pop->wait && !pop->by && clock_mono_us() - b->feed_asked_us < LOOK_EVERY_US)
+        look = false;
+    if (look) {
         if (pop->state == POP_SEATED)
             pop_unseat(b, pop);
         feed_look(b, pop);
