@@ -138,7 +138,8 @@ struct conf {
 
 // args: what follows the command, n of them; env: NULL-terminated "NAME=value" list; both
 // borrowed for conf's life.  On failure f says in one line which setting has which bad
-// value and what it should be; c holds nothing then.
+// value and what it should be, or which one asks for what this version does not have
+// (authentication, encryption); c holds nothing then.
 MUST_USE int conf_load(struct conf *c, int n, char *const args[], char *const env[],
                        struct fault *f);
 void conf_deinit(struct conf *c);

@@ -264,6 +264,19 @@ def test_a_bad_value_stops_the_start_with_one_line_that_names_it(make_broker, na
     assert len(lines) <= 2, lines
 
 
+@pytest.mark.parametrize("name,value", [("JWT_ENABLED", "true"), ("QUEEN_ENCRYPTION_KEY", "c2VjcmV0IGtleSBvZiAzMiBieXRlcw==")])
+def test_a_promise_that_this_version_cannot_keep_stops_the_start(make_broker, name, value):
+    b = make_broker(start=False, **{name: value}).spawn()
+    assert ended(b) == 1
+    (line,) = b.log_text().splitlines()
+    assert name in line and "this version does not have" in line and value not in line.replace("JWT_ENABLED", "")
+
+
+def test_authentication_switched_off_is_no_obstacle(make_broker):
+    b = make_broker(JWT_ENABLED="false", QUEEN_ENCRYPTION_KEY="")
+    assert "JWT_ENABLED" not in b.log_text() and "ENCRYPTION" not in b.log_text()
+
+
 def test_an_unknown_variable_is_warned_of_with_the_nearest_known_one(make_broker):
     b = make_broker(QUEEN_DATADIR="/x", SIDECAR_POOLSIZE="4", LOG_LEVEL="info")
     text = b.log_text()

@@ -245,13 +245,34 @@ static void unknown_names_are_remarked_with_the_nearest(void **state)
 static void names_without_use_are_listed_in_one_line(void **state)
 {
     (void)state;
-    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=true"), S("RESPONSE_BATCH_MAX=odd"),
+    assert_int_equal(load(ARGS(), ENV(S("JWT_SECRET=s"), S("RESPONSE_BATCH_MAX=odd"),
                                       S("QUEEN_UDP_PEERS=a:1"), S("STATS_INTERVAL_MS="), )),
                      0);
     const char *text = logged();
-    assert_contains(text, "names=\"RESPONSE_BATCH_MAX QUEEN_UDP_PEERS JWT_ENABLED\"");
+    assert_contains(text, "names=\"RESPONSE_BATCH_MAX QUEEN_UDP_PEERS JWT_SECRET\"");
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
     assert_int_equal(c.n_unknown, 0);
+}
+
+static void what_would_be_a_lie_stops_the_start(void **state)
+{
+    (void)state;
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=true"), )), QE_CONF);
+    assert_contains(f.text, "JWT_ENABLED asks for authentication");
+    assert_null(strchr(f.text, '\n'));
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=1"), )), QE_CONF);
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=yes"), )), QE_CONF);
+    assert_contains(f.text, "JWT_ENABLED has a bad value");
+    assert_int_equal(load(ARGS(), ENV(S("QUEEN_ENCRYPTION_KEY=hunter2"), )), QE_CONF);
+    assert_contains(f.text, "QUEEN_ENCRYPTION_KEY asks for encryption");
+    assert_null(strstr(f.text, "hunter2"));
+
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=false"), S("QUEEN_ENCRYPTION_KEY="), )),
+                     0);
+    assert_int_equal(c.n_unknown, 0);
+    assert_string_equal(logged(), "");
+    conf_deinit(&c);
+    assert_int_equal(load(ARGS(S("--help"), ), ENV(S("JWT_ENABLED=true"), )), 0);
 }
 
 static void a_body_limit_below_the_promise_is_remarked(void **state)
@@ -309,6 +330,7 @@ int main(void)
         T(what_depends_is_worked_out),
         T(unknown_names_are_remarked_with_the_nearest),
         T(names_without_use_are_listed_in_one_line),
+        T(what_would_be_a_lie_stops_the_start),
         T(a_body_limit_below_the_promise_is_remarked),
         T(secrets_are_never_shown),
         T(help_and_markdown_name_every_setting),
