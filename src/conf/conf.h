@@ -34,7 +34,8 @@ enum conf_action {
 enum conf_concurrency { CONF_VEGAS, CONF_STATIC };
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
-// The kinds of operation that are batched; index of conf.op.
+// The kinds of operation; index of conf.op.  Transactions and custom calls are never batched:
+// only their max_concurrent is set.
 enum conf_op {
     CONF_PUSH,
     CONF_POP,
@@ -125,8 +126,6 @@ struct conf {
     // chores
     int eviction_interval_ms;
     int eviction_batch_size;
-    int reconcile_interval_ms; // PARTITION_LOOKUP_RECONCILE_INTERVAL_MS
-    int cache_refresh_interval_ms;
 
     // conf's own from here on
     unsigned char origin[CONF_MAX_KEYS]; // enum conf_origin, by row of the table

@@ -7,7 +7,14 @@
 #define MS(a)      INT(a, 86400000), .unit = "ms"
 #define TEXT       .type = CONF_STRING
 
-// The four of one kind of operation.
+// The one of a kind of operation that is never batched.
+#define OP_ALONE(T, slot, concurrent, sentence)                                     \
+    {                                                                               \
+        .name = "QUEEN_" T "_MAX_CONCURRENT", INT(1, 1000), .fallback = concurrent, \
+        .text = sentence, AT(op[slot].max_concurrent)                               \
+    }
+
+// The four of one that is.
 #define OP(T, slot, preferred, batch, concurrent)                                             \
     {.name = "QUEEN_" T "_PREFERRED_BATCH_SIZE",                                              \
      INT(1, 100000),                                                                          \
@@ -25,11 +32,7 @@
          .fallback = batch,                                                                   \
          .text = "Requests in one batch at most.",                                            \
          AT(op[slot].max_batch_size)},                                                        \
-    {                                                                                         \
-        .name = "QUEEN_" T "_MAX_CONCURRENT", INT(1, 1000), .fallback = concurrent,           \
-        .text = "Batches of this kind in flight at most, per worker.",                        \
-        AT(op[slot].max_concurrent)                                                           \
-    }
+        OP_ALONE(T, slot, concurrent, "Batches of this kind in flight at most, per worker.")
 
 // clang-format off
 const struct conf_key conf_keys[] = {
@@ -39,7 +42,7 @@ const struct conf_key conf_keys[] = {
     {.name = "HOST", TEXT, .fallback = "0.0.0.0", AT(host),
      .text = "Address to listen on."},
     {.name = "WORKER_ID", TEXT, .fallback = "queen-1", AT(worker_id),
-     .text = "Label of this process in its metrics."},
+     .text = "Name of this process, shown by `/health` as `server`."},
     {.name = "NUM_WORKERS", INT(1, 256), .fallback = "2", AT(num_workers),
      .text = "Event-loop threads; more of them make smaller batches, so measure before raising it."},
     {.name = "LOG_LEVEL", .type = CONF_ENUM, .fallback = "info", AT(log_level),
@@ -142,9 +145,9 @@ const struct conf_key conf_keys[] = {
     OP("PUSH", CONF_PUSH, "50", "500", "24"),
     OP("POP", CONF_POP, "20", "500", "16"),
     OP("ACK", CONF_ACK, "50", "500", "16"),
-    OP("TRANSACTION", CONF_TRANSACTION, "20", "100", "16"),
     OP("RENEW_LEASE", CONF_RENEW_LEASE, "10", "100", "2"),
-    OP("CUSTOM", CONF_CUSTOM, "1", "1", "8"),
+    OP_ALONE("TRANSACTION", CONF_TRANSACTION, "16", "Transactions in flight at most, per worker; each goes alone."),
+    OP_ALONE("CUSTOM", CONF_CUSTOM, "8", "Other calls (configure) in flight at most, per worker; each goes alone."),
 
     {.section = "Long polling",
      .name = "SIDECAR_POP_WAIT_INITIAL_MS", .alias = "POP_WAIT_INITIAL_INTERVAL_MS", MS(1), .fallback = "100",
@@ -162,10 +165,6 @@ const struct conf_key conf_keys[] = {
      .text = "Period of removing messages that have waited too long or expired."},
     {.name = "EVICTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(eviction_batch_size),
      .text = "Messages that one round removes at most per partition."},
-    {.name = "PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", MS(100), .fallback = "5000", AT(reconcile_interval_ms),
-     .text = "Period of bringing the counts of partitions up to date."},
-    {.name = "QUEEN_CACHE_REFRESH_INTERVAL_MS", MS(100), .fallback = "60000", AT(cache_refresh_interval_ms),
-     .text = "Period of reading queue settings again that another server may have changed."},
 };
 // clang-format on
 const unsigned conf_n_keys = countof(conf_keys);
@@ -179,6 +178,12 @@ _Static_assert(countof(conf_keys) <= CONF_MAX_KEYS, "conf.origin is too small");
     {                                          \
         name, "nothing here corresponds to it" \
     }
+#define ALONE(T)                                             \
+    {"QUEEN_" T "_PREFERRED_BATCH_SIZE", "each goes alone"}, \
+        {"QUEEN_" T "_MAX_HOLD_MS", "each goes alone"},      \
+    {                                                        \
+        "QUEEN_" T "_MAX_BATCH_SIZE", "each goes alone"      \
+    }
 #define STREAMS(T)                                                                             \
     LATER("QUEEN_STREAMS_" T "_PREFERRED_BATCH_SIZE"),                                         \
         LATER("QUEEN_STREAMS_" T "_MAX_HOLD_MS"), LATER("QUEEN_STREAMS_" T "_MAX_BATCH_SIZE"), \
@@ -189,10 +194,12 @@ const struct conf_unused conf_unused[] = {
     NOTHING("DB_THREAD_POOL_SERVICE_THREADS"), NOTHING("QUEUE_BACKOFF_CLEANUP_THRESHOLD"),
     NOTHING("RESPONSE_TIMER_INTERVAL_MS"), NOTHING("RESPONSE_BATCH_SIZE"), NOTHING("RESPONSE_BATCH_MAX"),
     NOTHING("SIDECAR_MAX_BATCH_SIZE"), NOTHING("SIDECAR_MAX_PENDING_COUNT"),
-    NOTHING("PARTITION_LOOKUP_RECONCILE_LOOKBACK_SECONDS"),
+    NOTHING("PARTITION_LOOKUP_RECONCILE_INTERVAL_MS"), NOTHING("PARTITION_LOOKUP_RECONCILE_LOOKBACK_SECONDS"),
+    NOTHING("QUEEN_CACHE_REFRESH_INTERVAL_MS"),
     NOTHING("QUEEN_CACHE_PARTITION_MAX"), NOTHING("QUEEN_CACHE_PARTITION_TTL_MS"),
     NOTHING("DB_MAX_RETRIES"), NOTHING("DB_POOL_ACQUISITION_TIMEOUT"), NOTHING("DB_QUERY_TIMEOUT"),
     NOTHING("LOG_TIMESTAMP"), NOTHING("MAX_PARTITION_CANDIDATES"),
+    ALONE("TRANSACTION"), ALONE("CUSTOM"),
     LATER("WEBAPP_ROOT"),
     LATER("RETENTION_INTERVAL"), LATER("RETENTION_BATCH_SIZE"), LATER("PARTITION_CLEANUP_DAYS"),
     LATER("METRICS_RETENTION_DAYS"), LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),

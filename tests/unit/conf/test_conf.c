@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -254,6 +255,24 @@ static void names_without_use_are_listed_in_one_line(void **state)
     assert_int_equal(c.n_unknown, 0);
 }
 
+static void a_setting_that_acts_on_nothing_does_not_pretend_to(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", "QUEEN_CACHE_REFRESH_INTERVAL_MS",
+        "QUEEN_TRANSACTION_PREFERRED_BATCH_SIZE", "QUEEN_TRANSACTION_MAX_HOLD_MS",
+        "QUEEN_TRANSACTION_MAX_BATCH_SIZE",       "QUEEN_CUSTOM_MAX_BATCH_SIZE",
+    };
+    for (size_t i = 0; i < countof(names); i++) {
+        char setting[80];
+        snprintf(setting, sizeof setting, "%s=1", names[i]);
+        assert_int_equal(load(ARGS(), ENV(setting, )), 0);
+        assert_contains(logged(), names[i]);
+        assert_int_equal(c.n_unknown, 0);
+        conf_deinit(&c);
+    }
+}
+
 static void what_would_be_a_lie_stops_the_start(void **state)
 {
     (void)state;
@@ -330,6 +349,7 @@ int main(void)
         T(what_depends_is_worked_out),
         T(unknown_names_are_remarked_with_the_nearest),
         T(names_without_use_are_listed_in_one_line),
+        T(a_setting_that_acts_on_nothing_does_not_pretend_to),
         T(what_would_be_a_lie_stops_the_start),
         T(a_body_limit_below_the_promise_is_remarked),
         T(secrets_are_never_shown),
