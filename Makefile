@@ -6,8 +6,9 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZ    ?= all
 TIME    ?= 60
-WERROR  := $(if $(CI),-Dwerror=true)
-C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'include/*.h')
+# A machine takes warnings as errors, also in a build directory that is there already.
+STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
+C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c')
 
 .PHONY: all release debug asan tsan deps run test unit e2e check bench format format-check layers \
 	tidy fuzz docs docs-check install clean help
@@ -15,16 +16,18 @@ C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'include/*.h')
 
 all: release         ## hardened release build; the program is build/queen
 release: $(B)/release/build.ninja
+	$(call STRICT,$(B)/release)
 	ninja -C $(B)/release
 	@install -m 755 $(B)/release/src/cli/queen $(B)/queen
 
 debug asan tsan: %: $(B)/%/build.ninja  ## the same without optimisation, or with sanitizers, in build/<name>
+	$(call STRICT,$(B)/$*)
 	ninja -C $(B)/$*
 
-$(B)/release/build.ninja: ; $(MESON) setup $(B)/release --buildtype=debugoptimized -Dhardened=true -Db_lto=true -Db_pie=true --prefix=$(PREFIX) $(WERROR)
-$(B)/debug/build.ninja:   ; $(MESON) setup $(B)/debug $(WERROR)
-$(B)/asan/build.ninja:    ; $(MESON) setup $(B)/asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false $(WERROR)
-$(B)/tsan/build.ninja:    ; $(MESON) setup $(B)/tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false $(WERROR)
+$(B)/release/build.ninja: ; $(MESON) setup $(B)/release --buildtype=debugoptimized -Dhardened=true -Db_lto=true -Db_pie=true --prefix=$(PREFIX)
+$(B)/debug/build.ninja:   ; $(MESON) setup $(B)/debug
+$(B)/asan/build.ninja:    ; $(MESON) setup $(B)/asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
+$(B)/tsan/build.ninja:    ; $(MESON) setup $(B)/tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false
 
 deps:                ## install missing Debian packages for building
 	tools/deps.sh build
@@ -75,6 +78,8 @@ docs-check:
 	$(B)/queen serve --print-markdown | diff -u docs/configuration.md -
 
 install: release     ## into $(DESTDIR)$(PREFIX)
+	$(MESON) configure $(B)/release --prefix=$(PREFIX)
+	ninja -C $(B)/release
 	DESTDIR=$(DESTDIR) $(MESON) install -C $(B)/release --no-rebuild
 
 clean:               ## forget all builds
