@@ -70,16 +70,9 @@ begin
            retry_delay_acts = excluded.retry_delay_acts
     returning q.id into n.id;
 
-    insert into queen.lanes (queue_id, name, limited)
-    values (n.id, 'Default', n.max_queue_size > 0)
+    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful)
+    select q.id, 'Default', q.lease_seconds, q.limited, q.careful from queen.queues q where q.id = n.id
         on conflict (queue_id, name) do nothing;
-
-    if exists (select from queen.lanes l
-                where l.queue_id = n.id and l.limited <> (n.max_queue_size > 0)) then
-        perform l.num from queen.lanes l where l.queue_id = n.id order by l.num for no key update;
-        update queen.lanes l set limited = n.max_queue_size > 0
-         where l.queue_id = n.id and l.limited <> (n.max_queue_size > 0);
-    end if;
 
     select array_agg(l.num), (array_agg(l.id) filter (where l.name = 'Default'))[1]
       into v_lanes, v_lane_id

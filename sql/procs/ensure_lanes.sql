@@ -19,14 +19,14 @@ begin
      order by n.name
         on conflict (name) do nothing;
 
-    insert into queen.lanes (queue_id, name, limited)
-    select k.id, k.part, k.max_queue_size > 0
-      from (select q.id, q.max_queue_size, n.part
+    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful)
+    select k.id, k.part, k.lease_seconds, k.limited, k.careful
+      from (select q.id, q.lease_seconds, q.limited, q.careful, n.part
               from (select distinct u.queue, u.part from unnest(p_queue, p_partition) u(queue, part)) n
               join queen.queues q on q.name = n.queue
              where not exists (select from queen.lanes l where l.queue_id = q.id and l.name = n.part)
              order by q.id, n.part
-               for key share of q) k
+               for share of q) k
         on conflict (queue_id, name) do nothing;
 
     return query

@@ -1,6 +1,6 @@
 -- queen.pop_one: one pop as JSON.
 --
--- needs: pop_candidates, claim, unpack_segment, transaction_key
+-- needs: pop_candidates, claim_careful, unpack_segment, transaction_key
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
@@ -55,7 +55,7 @@ begin
         v_from := v_from + cardinality(v_some);
         for r in
             select c.*, u.messages
-              from queen.claim(array_fill(1, array[cardinality(v_some)]), v_some,
+              from queen.claim_careful(array_fill(1, array[cardinality(v_some)]), v_some,
                                array_fill(v_left, array[cardinality(v_some)]),
                                array_fill(v_parts, array[cardinality(v_some)]),
                                array_fill(v_auto, array[cardinality(v_some)]),

@@ -27,7 +27,13 @@ create table queen.queues (
     -- An option acts only when a configure request carried it: what is merely a reported
     -- default (ttl 3600, retryDelay 1000) does nothing.
     ttl_acts                    boolean not null default false,
-    retry_delay_acts            boolean not null default false
+    retry_delay_acts            boolean not null default false,
+    -- What a lane must know of its queue; kept in queen.lanes by a trigger (queen.spread_options).
+    limited       boolean not null generated always as (max_queue_size > 0) stored,
+    careful       boolean not null generated always as
+                      (delayed_processing > 0 or window_buffer > 0 or ttl_acts or max_wait_time_seconds > 0
+                       or (retention_enabled and retention_seconds > 0)) stored,
+    lease_seconds int not null generated always as (coalesce(nullif(lease_time, 0), 60)) stored
 );
 create index queues_namespace_task on queen.queues (namespace, task);
 
@@ -37,7 +43,9 @@ create table queen.lanes (
     queue_id   uuid not null,
     name       varchar(255) not null default 'Default',
     created_at timestamptz not null default now(),
-    -- The queue has a maxSize: pushes must be checked one request at a time.
-    limited    boolean not null default false,
+    -- Copies of the queue's columns of the same names, so that hot calls need not look at queen.queues.
+    lease_seconds int not null,
+    limited       boolean not null, -- it has a maxSize: pushes are checked one request at a time
+    careful       boolean not null, -- it has an option that decides what may be delivered when
     unique (queue_id, name)
 );

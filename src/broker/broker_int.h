@@ -43,6 +43,7 @@ struct lane {
     bool pushing;          // a batch with this lane is in flight
     bool resolving;        // its number is being asked for
     bool limited;          // of a queue with a maxSize: requests go by themselves
+    bool careful;          // its claims go the careful way
     size_t name_len;
     char name[];
 };

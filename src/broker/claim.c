@@ -1,4 +1,7 @@
 // Claims: the pops that have chosen their lanes go to the database together.
+//
+// There are two calls: a hot one, for pops of one lane each of queues without special options,
+// and a careful one for the rest.  Which lanes want care is learnt from the hot one's refusal.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -8,23 +11,13 @@
 #include "base/mem.h"
 #include "pg/sql.gen.h"
 
-enum {
-    CLAIMED,
-    BUSY,
-    TAKEN,
-    EMPTY,
-    NOT_YET,
-    GONE,
-    NOT_NEEDED
-}; // status of sql/procs/claim.sql
+// Status, as in sql/procs/claim_careful.sql and claim.sql.
+enum { CLAIMED, BUSY, TAKEN, EMPTY, NOT_YET, GONE, NOT_NEEDED, WANTS_CARE };
 enum {
     COL_TARGET,
     COL_STATUS,
     COL_WAIT,
-    COL_LANE,
     COL_LANE_ID,
-    COL_LANE_NAME,
-    COL_QUEUE,
     COL_RETRIES,
     COL_START,
     COL_TAKE,
@@ -39,12 +32,14 @@ enum {
 struct claim_flight {
     struct op_list pops;
     unsigned n_pops, n_targets;
+    bool careful;
     uint64_t left_us;
     struct consumer *targets[];
 };
 
 static struct claim_flight *load(struct broker *b);
-static void fill(struct pg_params *p, struct broker *b, struct claim_flight *f);
+static void fill(struct pg_params *p, struct claim_flight *f);
+static void fill_careful(struct pg_params *p, struct claim_flight *f);
 static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply);
 static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
                          const struct pg_reply *reply, unsigned row, unsigned *target);
@@ -63,35 +58,53 @@ void claims_flush(struct broker *b)
         if (!oldest || !gate_is_open(&b->pop_gate, q, clock_mono_us()))
             return;
         struct claim_flight *f = load(b);
-        struct call *c = call_new(b, &pg_stmt_claim, f);
-        fill(&c->params, b, f);
+        struct call *c = call_new(b, f->careful ? &pg_stmt_claim_careful : &pg_stmt_claim, f);
+        if (f->careful)
+            fill_careful(&c->params, f);
+        else
+            fill(&c->params, f);
         gate_left(&b->pop_gate);
         histogram_add(&b->stats.batch_requests[OP_POP], f->n_pops);
         call_send(c, on_claimed);
     }
 }
 
+static bool wants_care(const struct pop_op *pop)
+{
+    return pop->n_targets > 1 || pop->targets->lane->careful;
+}
+
+// As many as fit, all of the first one's kind; the others wait for the next flight.
 static struct claim_flight *load(struct broker *b)
 {
-    struct op *op;
+    struct op_list stay = STAILQ_HEAD_INITIALIZER(stay), pops = STAILQ_HEAD_INITIALIZER(pops);
+    bool careful = wants_care(pop_of(STAILQ_FIRST(&b->pop_queue)));
     unsigned n_targets = 0, n_pops = 0;
+    struct op *op;
 
-    STAILQ_FOREACH (op, &b->pop_queue, link) {
-        n_targets += pop_of(op)->n_targets;
-        if (++n_pops == b->conf.pop.max_requests)
-            break;
+    while ((op = STAILQ_FIRST(&b->pop_queue)) && n_pops < b->conf.pop.max_requests) {
+        struct pop_op *pop = pop_of(op);
+        STAILQ_REMOVE_HEAD(&b->pop_queue, link);
+        if (wants_care(pop) != careful) {
+            STAILQ_INSERT_TAIL(&stay, op, link);
+            continue;
+        }
+        STAILQ_INSERT_TAIL(&pops, op, link);
+        n_targets += pop->n_targets;
+        n_pops++;
     }
+    STAILQ_CONCAT(&stay, &b->pop_queue);
+    STAILQ_CONCAT(&b->pop_queue, &stay);
+    b->n_pop_requests -= n_pops;
+
     struct claim_flight *f = mem_zalloc(1, sizeof *f + n_targets * sizeof(struct consumer *));
     STAILQ_INIT(&f->pops);
+    STAILQ_CONCAT(&f->pops, &pops);
+    f->careful = careful;
     f->n_pops = n_pops;
-    for (unsigned i = 0; i < n_pops; i++) {
-        op = STAILQ_FIRST(&b->pop_queue);
-        STAILQ_REMOVE_HEAD(&b->pop_queue, link);
-        STAILQ_INSERT_TAIL(&f->pops, op, link);
+    STAILQ_FOREACH (op, &f->pops, link)
         for (struct consumer *c = pop_of(op)->targets; c; c = c->next_target)
             f->targets[f->n_targets++] = c;
-    }
-    b->n_pop_requests -= n_pops;
     return f;
 }
 
@@ -104,12 +117,23 @@ static struct claim_flight *load(struct broker *b)
     }                                             \
     pg_end_array(p)
 
-static void fill(struct pg_params *p, struct broker *b, struct claim_flight *f)
+static void fill(struct pg_params *p, struct claim_flight *f)
+{
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->num));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, (int32_t)pop->batch));
+    pg_begin_array(p, PG_BOOL);
+    FOR_TARGETS(pg_put_bool(p, pop->auto_ack));
+    pg_begin_array(p, PG_UUID);
+    FOR_TARGETS(pg_put_uuid(p, pop->lease));
+}
+
+static void fill_careful(struct pg_params *p, struct claim_flight *f)
 {
     int32_t number = -1;
     const struct pop_op *last = NULL;
 
-    (void)b;
     pg_begin_array(p, PG_INT4);
     FOR_TARGETS(if (pop != last) number++; last = pop; pg_put_i32(p, number));
     pg_begin_array(p, PG_INT8);
@@ -123,7 +147,7 @@ static void fill(struct pg_params *p, struct broker *b, struct claim_flight *f)
     pg_begin_array(p, PG_UUID);
     FOR_TARGETS(pg_put_uuid(p, pop->lease));
     pg_begin_array(p, PG_TEXT);
-    FOR_TARGETS(pg_put_null(p));
+    FOR_TARGETS(pg_put_null(p)); // the lease is a UUID, and as long as the queue says
     pg_begin_array(p, PG_INT4);
     FOR_TARGETS(pg_put_i32(p, 0));
 }
@@ -170,19 +194,25 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     struct pop_result result = {.claims = claims, .lease = pop->auto_ack ? NULL : pop->lease};
     unsigned n_slices = 0;
     int last_target = -1;
+    bool claimed = false;
     for (unsigned r = row; r < end; r++) {
-        if (pg_reply_i16(reply, r, COL_STATUS) != CLAIMED)
-            continue;
         int t = pg_reply_i32(reply, r, COL_TARGET);
+        if (t != last_target) // the first row of a target decides
+            claimed = pg_reply_i16(reply, r, COL_STATUS) == CLAIMED;
+        if (!claimed) {
+            last_target = t;
+            continue;
+        }
         int64_t start = pg_reply_i64(reply, r, COL_START);
         int64_t stop = start + pg_reply_i32(reply, r, COL_TAKE); // one behind
         if (t != last_target) {
+            const struct lane *lane = f->targets[t - 1]->lane;
             last_target = t;
             claims[result.n_claims++] = (struct pop_claim){
-                .queue = pg_reply_bytes(reply, r, COL_QUEUE),
-                .partition = pg_reply_bytes(reply, r, COL_LANE_NAME),
+                .queue = {lane->queue->name, lane->queue->name_len},
+                .partition = {lane->name, lane->name_len},
                 .partition_id = pg_reply_uuid(reply, r, COL_LANE_ID),
-                .lane = pg_reply_i64(reply, r, COL_LANE),
+                .lane = lane->num,
                 .retries = pg_reply_i32(reply, r, COL_RETRIES),
                 .slices = slices + n_slices,
             };
@@ -281,6 +311,10 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         lane_forget_num(b, c->lane); // frees c, and its like of other groups
         return;
     case NOT_NEEDED:
+        consumer_ready(b, c, true);
+        break;
+    case WANTS_CARE:
+        c->lane->careful = true;
         consumer_ready(b, c, true);
         break;
     default:

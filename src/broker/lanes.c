@@ -88,7 +88,7 @@ void lane_forget_num(struct broker *b, struct lane *lane)
         return;
     HASH_DELETE(hh_num, b->lanes_by_num, lane);
     lane->num = 0;
-    lane->limited = false;
+    lane->limited = lane->careful = false;
     struct consumer *c, *next;
     for (c = LIST_FIRST(&lane->consumers); c; c = next) {
         next = LIST_NEXT(c, of_lane);
@@ -218,7 +218,7 @@ void broker_queue_changed(struct broker *b, span queue)
 
     if (q)
         HASH_ITER (hh, q->lanes, lane, next)
-            lane->limited = false;
+            lane->limited = lane->careful = false;
 }
 
 void lanes_free(struct broker *b)
