@@ -153,8 +153,9 @@ void http_server_return_parser(struct http_server *s, struct http_parser *p)
 
 // ---- the end of a turn ----
 
-// Whatever was answered since the last poll leaves just before the next one, whichever phase of the
-// loop it was answered in.  Only what the turn itself leaves behind needs the loop to come again.
+// Whatever was answered since the last poll leaves just before the next one, whichever phase of
+// the loop it was answered in.  Only what the turn itself leaves behind needs the loop to come
+// again.
 void http_server_wake(struct http_server *s)
 {
     if (s->in_turn && !s->handles_closing)
