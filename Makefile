@@ -10,8 +10,8 @@ TIME    ?= 60
 STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c')
 
-.PHONY: all release debug asan tsan deps run test unit e2e check bench format format-check layers \
-	tidy fuzz docs docs-check install clean help
+.PHONY: all release debug asan tsan deps run test unit e2e check lint bench format format-check \
+	layers frozen tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
 all: release         ## hardened release build; the program is build/queen
@@ -49,14 +49,16 @@ e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN
 
 check:               ## everything that must hold before a push
 	tools/deps.sh check
-	$(MAKE) format-check layers release docs-check unit
+	$(MAKE) lint release docs-check unit
 	$(MAKE) debug asan tsan
-	tools/tidy.sh $(B)/debug changed
+	tools/tidy.sh $(B)/debug all
 	UBSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/asan --suite unit --print-errorlogs -t 3
 	TSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/tsan --suite unit --print-errorlogs -t 3
-	tools/fuzz.sh all 20
+	tools/fuzz.sh all 10
 	QUEEN_BIN=$(CURDIR)/$(B)/asan/src/cli/queen QUEEN_TIME_FACTOR=5 QUEEN_START_TIMEOUT=90 \
 	    $(PYTHON) -m pytest -q tests/e2e -m 'not slow'
+
+lint: format-check layers frozen  ## what needs no build: format, layers, frozen schema
 
 bench: release       ## the benchmarks; see bench/
 	bench/run.sh
@@ -67,6 +69,8 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 layers:
 	tools/check_layers.py
+frozen:
+	tools/check_frozen.sh
 tidy: debug          ## clang-tidy over all of src/
 	tools/tidy.sh $(B)/debug all
 fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60
