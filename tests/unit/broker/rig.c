@@ -279,3 +279,50 @@ const void *lease_of(const struct pg_call *claim, unsigned i)
 {
     return fake_bytes(claim->params, PG_UUID, 0, i).ptr;
 }
+
+void pop_first(struct pop *p, const char *queue, unsigned timeout_ms, unsigned n_lanes)
+{
+    pop_start(p, queue, timeout_ms);
+    answer_changes();
+    answer_discover(n_lanes);
+}
+
+void answer_claim(void)
+{
+    fake_answer(fake_call("claim"), 0);
+    turn();
+}
+
+void answer_careful_claim(void)
+{
+    fake_answer(fake_call("claim_careful"), 0);
+    turn();
+}
+
+void claim_of_lane(int lane, bool more, int64_t lease_us)
+{
+    assert_int_equal(target_of(fake_call("claim"), 0), 100 + lane);
+    row_claimed(1, lane, more, lease_us);
+    answer_claim();
+}
+
+void push_to(const char *partition, struct push *p)
+{
+    *p = (struct push){0};
+    push_item(p, "q", partition, NULL);
+    push_start(p);
+    turn();
+    if (fake_find("ensure_lanes"))
+        answer_lanes();
+    answer_stored();
+}
+
+void answer_number(int consumer)
+{
+    struct pg_call *c = fake_call("ensure_consumers");
+
+    fake_row("idx:i lane:l consumer:l", 0, fake_int(c->params, PG_INT8, 0, 0),
+             (int64_t)consumer);
+    fake_answer(c, 0);
+    turn();
+}

@@ -62,4 +62,17 @@ void row_status(int target, int status, int64_t wait_us);
 int64_t target_of(const struct pg_call *claim, unsigned i);
 const void *lease_of(const struct pg_call *claim, unsigned i);
 
+enum { CLAIMED, BUSY, TAKEN, EMPTY, NOT_YET, GONE, NOT_NEEDED, WANTS_CARE }; // of a claim
+enum { MINUTE_US = 60 * 1000 * 1000 };
+void answer_claim(void);         // the oldest, with the rows so far
+void answer_careful_claim(void); // likewise
+// The oldest claim is of this lane and gets one message of it.
+void claim_of_lane(int lane, bool more, int64_t lease_us);
+// The first pop of a broker: the feed is opened, the group discovered with n lanes.
+void pop_first(struct pop *p, const char *queue, unsigned timeout_ms, unsigned n_lanes);
+// A message for queue "q" is pushed and stored.
+void push_to(const char *partition, struct push *p);
+// The consumer whose number is asked for gets this one.
+void answer_number(int consumer);
+
 #endif

@@ -1,0 +1,168 @@
+// pop.c, claim.c, lease.c: pops that are given up, and pops whose database goes away.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "rig.h"
+
+// ---- cancelling ----
+
+static void a_parked_pop_is_cancelled_at_once(void **state)
+{
+    (void)state;
+    static struct pop p;
+    static struct push m;
+    rig_open();
+    pop_first(&p, "q", 5000, 0);
+    broker_pop_cancel(broker, &p.op);
+    turn();
+    assert_int_equal(p.times, 1);
+    assert_int_equal(p.status, UV_ECANCELED);
+    push_to("p1", &m); // wakes nobody
+    answer_number(101);
+    assert_int_equal(fake_n_calls(), 0);
+}
+
+static void a_pop_cancelled_in_flight_gives_its_lease_back(void **state)
+{
+    (void)state;
+    static struct pop p, next;
+    uint8_t lease[16];
+    rig_open();
+    pop_first(&p, "q", 5000, 1);
+    memcpy(lease, lease_of(fake_call("claim"), 0), 16);
+    broker_pop_cancel(broker, &p.op);
+    turn();
+    assert_int_equal(p.times, 0); // the claim is out: its outcome must be known first
+    claim_of_lane(1, false, MINUTE_US);
+    assert_int_equal(p.status, UV_ECANCELED);
+    assert_int_equal(p.rendered, 0);
+    struct pg_call *c = fake_call("release");
+    assert_int_equal(fake_len(c->params, PG_UUID, 0), 1);
+    assert_memory_equal(lease_of(c, 0), lease, 16);
+    fake_row("consumer:l lane:l queue_name:t", (int64_t)101, (int64_t)1, "q");
+    fake_answer(c, 0);
+    turn();
+    pop_start(&next, "q", 0); // the lane is free again
+    claim_of_lane(1, false, MINUTE_US);
+    assert_int_equal(next.rendered, 1);
+}
+
+static void a_pop_cancelled_in_flight_that_found_nothing_gives_nothing_back(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_first(&p, "q", 5000, 1);
+    broker_pop_cancel(broker, &p.op);
+    row_status(1, EMPTY, 0);
+    answer_claim();
+    assert_int_equal(p.status, UV_ECANCELED);
+    assert_null(fake_find("release"));
+}
+
+static void a_pop_cancelled_while_it_looks_is_told_after_the_look(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_start(&p, "q", 5000);
+    broker_pop_cancel(broker, &p.op);
+    turn();
+    assert_int_equal(p.times, 0);
+    answer_changes();
+    assert_int_equal(p.status, UV_ECANCELED);
+    assert_int_equal(p.times, 1);
+}
+
+static void an_answer_that_could_not_be_written_gives_its_lease_back(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_first(&p, "q", 0, 1);
+    claim_of_lane(1, false, MINUTE_US);
+    broker_give_back(broker, p.op.lease);
+    turn();
+    assert_memory_equal(lease_of(fake_call("release"), 0), p.op.lease, 16);
+}
+
+// ---- outages ----
+
+static void a_lost_claim_gives_its_lease_back_and_the_pop_waits_on(void **state)
+{
+    (void)state;
+    static struct pop p;
+    uint8_t lease[16];
+    rig_open();
+    pop_first(&p, "q", 5000, 1);
+    memcpy(lease, lease_of(fake_call("claim"), 0), 16);
+    fake_answer(fake_call("claim"), QE_PG_GONE);
+    turn();
+    assert_int_equal(p.times, 0);
+    assert_memory_equal(lease_of(fake_call("release"), 0), lease, 16);
+    fake_answer(fake_call("release"), 0);
+    wait_ms(100); // the lane is tried again
+    assert_non_null(fake_find("claim"));
+    assert_memory_not_equal(lease_of(fake_find("claim"), 0), lease, 16);
+}
+
+static void a_lost_claim_is_told_to_a_pop_that_does_not_wait(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_first(&p, "q", 0, 1);
+    fake_answer(fake_call("claim"), QE_PG_AWAY);
+    turn();
+    assert_int_equal(p.status, QE_PG_AWAY);
+    assert_null(fake_find("release")); // never sent: nothing was leased
+}
+
+static void leases_wait_for_the_database_to_come_back(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_first(&p, "q", 0, 1);
+    fake_set_up(false);
+    fake_answer(fake_call("claim"), QE_PG_GONE);
+    turn();
+    assert_int_equal(p.status, QE_PG_GONE);
+    assert_int_equal(fake_n_calls(), 0);
+    fake_set_up(true);
+    turn();
+    assert_non_null(fake_find("release"));
+}
+
+static void too_many_pops_at_once_are_refused(void **state)
+{
+    (void)state;
+    static struct pop a, b;
+    rig_conf.max_pending = 1;
+    rig_open();
+    pop_start(&a, "q", 5000);
+    pop_start(&b, "q", 5000);
+    assert_int_equal(b.status, QE_BUSY);
+    assert_int_equal(a.times, 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_parked_pop_is_cancelled_at_once),
+        T(a_pop_cancelled_in_flight_gives_its_lease_back),
+        T(a_pop_cancelled_in_flight_that_found_nothing_gives_nothing_back),
+        T(a_pop_cancelled_while_it_looks_is_told_after_the_look),
+        T(an_answer_that_could_not_be_written_gives_its_lease_back),
+        T(a_lost_claim_gives_its_lease_back_and_the_pop_waits_on),
+        T(a_lost_claim_is_told_to_a_pop_that_does_not_wait),
+        T(leases_wait_for_the_database_to_come_back),
+        T(too_many_pops_at_once_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
