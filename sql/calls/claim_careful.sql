@@ -1,4 +1,4 @@
 select target, status, wait_us, lane_id, retries, start_seq, take, more,
-       first_seq, count, created_at, keys, body
+       first_seq, count, created_at, keys, body, 0::bigint as ver
   from queen.claim_careful($1::int[], $2::bigint[], $3::int[], $4::int[], $5::boolean[], $6::uuid[],
                            $7::text[], $8::int[])

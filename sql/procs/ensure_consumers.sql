@@ -12,15 +12,16 @@ as $$
 #variable_conflict use_column
 begin
     if exists (select from unnest(p_lane, p_group) u(lane, grp)
-                where not exists (select from queen.consumers c where c.lane = u.lane and c.grp = u.grp)) then
+                where (select c.num from queen.consumers c where c.lane = u.lane and c.grp = u.grp) is null) then
         with made as (
             insert into queen.consumers (lane, grp)
             select k.num, k.grp
               from (select l.num, u.grp
                       from (select distinct lane, grp from unnest(p_lane, p_group) u(lane, grp)) u
                       join queen.lanes l on l.num = u.lane
-                     where not exists (select from queen.consumers c
-                                        where c.lane = u.lane and c.grp = u.grp)
+                     -- Not an anti-join: one planned while there was nobody would walk all groups of the lane.
+                     where (select c.num from queen.consumers c
+                             where c.lane = u.lane and c.grp = u.grp) is null
                      order by u.lane, u.grp
                        for key share of l) k
                 on conflict (lane, grp) do nothing

@@ -14,7 +14,7 @@ begin
     insert into queen.queues (name, namespace, task)
     select n.name, d.namespace, d.task
       from (select distinct u.name from unnest(p_queue) u(name)
-             where not exists (select from queen.queues q where q.name = u.name)) n
+             where (select q.id from queen.queues q where q.name = u.name) is null) n
       cross join lateral queen.derive_labels(n.name) d
      order by n.name
         on conflict (name) do nothing;
@@ -24,7 +24,8 @@ begin
       from (select q.id, q.lease_seconds, q.limited, q.careful, n.part
               from (select distinct u.queue, u.part from unnest(p_queue, p_partition) u(queue, part)) n
               join queen.queues q on q.name = n.queue
-             where not exists (select from queen.lanes l where l.queue_id = q.id and l.name = n.part)
+             -- Not an anti-join: one planned while there were no lanes would walk all of the queue's.
+             where (select l.num from queen.lanes l where l.queue_id = q.id and l.name = n.part) is null
              order by q.id, n.part
                for share of q) k
         on conflict (queue_id, name) do nothing;

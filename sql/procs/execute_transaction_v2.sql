@@ -95,7 +95,7 @@ begin
     if v_first is null then
         for t in
             select * from queen.transact(
-                0, a.lanes, a.lane, a.nth, a.before, a.count, a.key_min, a.key_max, a.keys, a.body,
+                0, a.lanes, a.lane, array_fill(0::bigint, array[cardinality(a.lane)]), a.nth, a.before, a.count, a.key_min, a.key_max, a.keys, a.body,
                 a.plain_seg, a.plain_pos, a.plain_key, k.lane_id, k.grp, k.keys, k.uniform, k.lease,
                 k.entry_group, k.entry_status, k.entry_lease, k.entry_error, v_required)
         loop

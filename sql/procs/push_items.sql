@@ -66,7 +66,7 @@ begin
                                    array(select r.key[k] from unnest(v_keep) k),
                                    array(select r.message[k] from unnest(v_keep) k));
         for s in
-            select * from queen.push_segments(0, true, a.lanes, a.lane, a.nth, a.before, a.count, a.key_min, a.key_max,
+            select * from queen.push_segments(0, true, a.lanes, a.lane, array_fill(0::bigint, array[cardinality(a.lane)]), a.nth, a.before, a.count, a.key_min, a.key_max,
                                               a.keys, a.body, a.plain_seg, a.plain_pos, a.plain_key)
         loop
             case s.status

@@ -6,6 +6,7 @@
 --            p_whole     true: one request; store all of it or nothing
 --            p_lanes     how many different lanes there are
 --            p_lane..p_body  one element per segment, in the order to keep; p_nth and p_before: how many
+--                        p_last: start of a segment the lane has had (a hint that bounds the probe; 0: none);
 --                        segments and messages of this call precede it in its lane
 --            p_plain_*   keys that are not UUIDv7: segment (1-based), position, key
 -- out        status 0 stored: lane, first_seq, created_at; these rows come in the order of p_lane
@@ -19,7 +20,7 @@
 --            deleting a queue locks them
 create or replace function queen.push_segments(
     p_origin int, p_whole boolean, p_lanes int,
-    p_lane bigint[], p_nth int[], p_before bigint[], p_count int[],
+    p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
     p_key_min bigint[], p_key_max bigint[], p_keys bytea[], p_body bytea[],
     p_plain_seg int[], p_plain_pos int[], p_plain_key uuid[])
 returns table (lane bigint, first_seq bigint, created_at timestamptz,
@@ -130,14 +131,15 @@ begin
     select u.lane, coalesce(last.next_seq, 1) + u.before,
            greatest(v_now, last.after) + u.nth * interval '1 microsecond',
            u.key_min, u.key_max, u.count, u.keys, u.body
-      from unnest(p_lane, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
-           with ordinality u(lane, nth, before, count, key_min, key_max, keys, body, seg)
+      from unnest(p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
+           with ordinality u(lane, last, nth, before, count, key_min, key_max, keys, body, seg)
       -- An emptied lane keeps a marker of count 0 at its last sequence (queen.expire).
       left join lateral (
            select s.first_seq + greatest(s.count, 1) as next_seq,
                   s.created_at + interval '1 microsecond' as after
              from queen.segments s
-            where s.lane = u.lane order by s.first_seq desc limit 1) last on true
+            where s.lane = u.lane and s.first_seq >= u.last
+            order by s.first_seq desc limit 1) last on true
      where v_status is null or v_status[u.seg] = 0
     returning segments.lane, segments.first_seq, segments.created_at,
               null::int, 0::int2, null::int, null::uuid;

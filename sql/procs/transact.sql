@@ -19,7 +19,7 @@
 -- raises     nothing for a business failure
 create or replace function queen.transact(
     p_origin int,
-    p_lanes int, p_lane bigint[], p_nth int[], p_before bigint[], p_count int[],
+    p_lanes int, p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
     p_key_min bigint[], p_key_max bigint[], p_keys bytea[], p_body bytea[],
     p_plain_seg int[], p_plain_pos int[], p_plain_key uuid[],
     p_lane_id uuid[], p_group text[], p_ack_keys bytea[], p_uniform boolean[], p_lease uuid[],
@@ -43,7 +43,7 @@ begin
         if cardinality(p_lane) > 0 then
             for r in
                 select p.*, q.name as queue_name
-                  from queen.push_segments(p_origin, true, p_lanes, p_lane, p_nth, p_before, p_count,
+                  from queen.push_segments(p_origin, true, p_lanes, p_lane, p_last, p_nth, p_before, p_count,
                                            p_key_min, p_key_max, p_keys, p_body,
                                            p_plain_seg, p_plain_pos, p_plain_key) p
                   left join queen.lanes l on p.status = 4 and l.num = p_lane[p.seg]

@@ -43,7 +43,7 @@ bool api_is_name(span text)
     if (text.len == 0)
         return true;
     // Characters are at most four bytes, so most names need not be counted.
-    return text.len <= 4 * API_NAME_CHARS && !memchr(text.ptr, '\0', text.len) &&
+    return text.len <= (size_t)4 * API_NAME_CHARS && !memchr(text.ptr, '\0', text.len) &&
            str_is_utf8(text) &&
            (text.len <= API_NAME_CHARS || str_utf8_chars(text) <= API_NAME_CHARS);
 }
@@ -84,7 +84,7 @@ char *put_u64(char *at, uint64_t v)
 // of those above nine.
 static void put_hex8(char out[16], const uint8_t in[8])
 {
-    for (unsigned half = 0; half < 2; half++) {
+    for (size_t half = 0; half < 2; half++) {
         uint64_t v = (uint64_t)in[4 * half] << 24 | (uint64_t)in[4 * half + 1] << 16 |
                      (uint64_t)in[4 * half + 2] << 8 | (uint64_t)in[4 * half + 3];
         v = (v | v << 16) & 0x0000ffff0000ffffu;

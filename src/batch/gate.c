@@ -24,12 +24,24 @@ static bool is_worthwhile(const struct gate *g, struct gate_queue q)
            q.requests >= g->conf.max_requests;
 }
 
-bool gate_is_open(const struct gate *g, struct gate_queue q, uint64_t now_us)
+// Below this many there is little to share, and a single client should never wait for itself.
+enum { CROWD = 8, MOMENT_US = 1000 };
+
+static bool is_gathering(struct gate *g, struct gate_queue q, uint64_t now_us)
+{
+    if (g->landed < CROWD || now_us - g->landed_us >= MOMENT_US || is_worthwhile(g, q))
+        return false;
+    if (g->expected == 0)
+        g->expected = g->landed + q.requests;
+    return q.requests < g->expected * 3 / 4;
+}
+
+bool gate_is_open(struct gate *g, struct gate_queue q, uint64_t now_us)
 {
     if (q.requests == 0)
         return false;
     if (g->n_flights == 0)
-        return true;
+        return !is_gathering(g, q, now_us);
     return may_fly(g) &&
            (is_worthwhile(g, q) || now_us - q.oldest_us >= g->conf.hold_ms * 1000ull);
 }
@@ -38,15 +50,20 @@ unsigned gate_opens_in_ms(const struct gate *g, struct gate_queue q, uint64_t no
 {
     if (q.requests == 0 || !may_fly(g))
         return 0;
+    if (g->n_flights == 0)
+        return 1; // gathering
     uint64_t waited_us = now_us - q.oldest_us, hold_us = g->conf.hold_ms * 1000ull;
     return waited_us >= hold_us ? 1 : (unsigned)((hold_us - waited_us + 999) / 1000);
 }
 
 void gate_left(struct gate *g) { g->n_flights++; }
 
-void gate_landed(struct gate *g, uint64_t rtt_us, uint64_t now_us)
+void gate_landed(struct gate *g, unsigned requests, uint64_t rtt_us, uint64_t now_us)
 {
     assert(g->n_flights > 0);
     g->n_flights--;
+    g->landed = requests;
+    g->expected = 0;
+    g->landed_us = now_us;
     limit_sample(&g->limit, rtt_us, now_us);
 }

@@ -123,7 +123,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
     struct ack_flight *f = c->what;
     uint64_t now = clock_mono_us();
 
-    gate_landed(&b->ack_gate, now - c->left_us, now);
+    gate_landed(&b->ack_gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_ACK], now - c->left_us);
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         unsigned i = (unsigned)pg_reply_i32(reply, row, 0) - 1;

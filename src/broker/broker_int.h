@@ -42,8 +42,9 @@ struct lane {
     unsigned blocked_pass; // an earlier request of this pass waits for the lane
     bool pushing;          // a batch with this lane is in flight
     bool resolving;        // its number is being asked for
-    bool limited;          // of a queue with a maxSize: requests go by themselves
-    bool careful;          // its claims go the careful way
+    int64_t last_seq; // start of the last segment we know of: where the database starts to look
+    bool limited;     // of a queue with a maxSize: requests go by themselves
+    bool careful;     // its claims go the careful way
     size_t name_len;
     char name[];
 };
@@ -65,7 +66,8 @@ struct consumer {
     UT_hash_handle hh_num; // by num, in the broker; only while num is not 0
     struct group *group;
     struct lane *lane;
-    int64_t num; // 0: not known yet
+    int64_t num;           // 0: not known yet
+    int64_t ver, near_seq; // hints for the next claim: see sql/procs/claim.sql; 0: none
     enum consumer_state state;
     bool dirty;                   // something came while it was CLAIMING or LEASED
     bool gone;                    // deleted in the database while in flight

@@ -26,7 +26,8 @@ enum {
     COL_COUNT,
     COL_CREATED,
     COL_KEYS,
-    COL_BODY
+    COL_BODY,
+    COL_VER
 };
 
 struct claim_flight {
@@ -121,6 +122,10 @@ static void fill(struct pg_params *p, struct claim_flight *f)
 {
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->num));
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->ver));
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->near_seq));
     pg_begin_array(p, PG_INT4);
     FOR_TARGETS(pg_put_i32(p, (int32_t)pop->batch));
     pg_begin_array(p, PG_BOOL);
@@ -161,7 +166,7 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
 
     f->left_us = c->left_us;
 
-    gate_landed(&b->pop_gate, now - c->left_us, now);
+    gate_landed(&b->pop_gate, f->n_pops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
     if (status != 0) {
         fail(b, f, status, reply);
@@ -222,6 +227,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         struct pop_claim *claim = &claims[result.n_claims - 1];
         int64_t first = pg_reply_i64(reply, r, COL_FIRST);
         int64_t next = first + pg_reply_i32(reply, r, COL_COUNT);
+        f->targets[t - 1]->near_seq = first;
         int64_t from = start > first ? start : first, to = stop < next ? stop : next;
         if (to <= from)
             continue;
@@ -279,6 +285,8 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         consumer_gone(b, c);
         return;
     }
+    if (!pg_reply_is_null(reply, row, COL_VER) && pg_reply_i64(reply, row, COL_VER) > c->ver)
+        c->ver = pg_reply_i64(reply, row, COL_VER);
     switch (pg_reply_i16(reply, row, COL_STATUS)) {
     case CLAIMED: {
         bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;

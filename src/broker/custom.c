@@ -40,7 +40,7 @@ static void on_called(struct pg_call *pg, int status, const struct pg_reply *rep
     struct broker *b = pg->owner;
     uint64_t now = clock_mono_us();
 
-    gate_landed(&b->custom_gate, now - custom->op.since_us, now);
+    gate_landed(&b->custom_gate, 1, now - custom->op.since_us, now);
     b->n_pending--;
     counter_add(&b->stats.requests[OP_CUSTOM], 1);
     counter_add(&b->stats.failed[OP_CUSTOM], status != 0);

@@ -67,6 +67,7 @@ void consumer_set_num(struct broker *b, struct consumer *c, int64_t num)
     if (c->num != 0)
         HASH_DELETE(hh_num, b->consumers_by_num, c);
     c->num = num;
+    c->ver = c->near_seq = 0;
     HASH_ADD(hh_num, b->consumers_by_num, num, sizeof c->num, c);
 }
 

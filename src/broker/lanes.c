@@ -87,7 +87,7 @@ void lane_forget_num(struct broker *b, struct lane *lane)
     if (lane->num == 0)
         return;
     HASH_DELETE(hh_num, b->lanes_by_num, lane);
-    lane->num = 0;
+    lane->num = lane->last_seq = 0;
     lane->limited = lane->careful = false;
     struct consumer *c, *next;
     for (c = LIST_FIRST(&lane->consumers); c; c = next) {

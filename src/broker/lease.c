@@ -84,7 +84,7 @@ static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *re
     uint64_t now = clock_mono_us();
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
 
-    gate_landed(&b->renew_gate, now - c->left_us, now);
+    gate_landed(&b->renew_gate, f->n, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_RENEW], now - c->left_us);
     if (status == 0 && pg_reply_rows(reply) != f->n)
         status = QE_PG_SHAPE;

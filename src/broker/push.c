@@ -180,7 +180,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
     struct push_flight *f = c->what;
     uint64_t now = clock_mono_us();
 
-    gate_landed(&b->push_gate, now - c->left_us, now);
+    gate_landed(&b->push_gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_PUSH], now - c->left_us);
     if (status == 0)
         status = read_reply(b, f, reply);
@@ -253,8 +253,10 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
             seg++;
         if (seg == f->segs.n || f->segs.at[seg].lane->num != pg_reply_i64(reply, row, COL_LANE))
             rc = QE_PG_SHAPE;
-        else
+        else {
+            f->segs.at[seg].lane->last_seq = pg_reply_i64(reply, row, COL_FIRST);
             seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+        }
     }
     free(refused);
     return rc;

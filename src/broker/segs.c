@@ -199,6 +199,7 @@ void segs_fill(const struct segs *f, struct pg_params *p)
 {
     pg_param_i32(p, (int32_t)f->n_lanes);
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->lane->num));
+    FOR_SEGS(PG_INT8, pg_put_i64(p, s->lane->last_seq));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->nth));
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->before));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->count));

@@ -171,7 +171,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     uint64_t now = clock_mono_us();
     bool again = false;
 
-    gate_landed(&b->tx_gate, now - c->left_us, now);
+    gate_landed(&b->tx_gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_TRANSACTION], now - c->left_us);
     if (status == 0)
         again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
