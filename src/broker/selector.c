@@ -322,6 +322,7 @@ void selectors_free(struct broker *b)
 
     while ((s = LIST_FIRST(&b->selectors))) {
         LIST_REMOVE(s, link);
+        due_cancel(&b->due, &s->refresh); // consumers will still move in the heap
         for (unsigned i = 0; i < s->n_follows; i++)
             free(s->follows[i]);
         free(s->follows);

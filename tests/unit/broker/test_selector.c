@@ -147,6 +147,23 @@ static void a_list_that_cannot_be_read_is_told_to_those_who_do_not_wait(void **s
     assert_int_equal(p.status, QE_PG_AWAY);
 }
 
+static void a_broker_can_be_closed_while_its_list_is_due_to_be_read_again(void **state)
+{
+    (void)state;
+    static struct pop a, b;
+    rig_open();
+    select_start(&a, 0);
+    answer_changes();
+    answer_queues("q", NULL);
+    answer_discover(2);
+    claim_of_lane(1, false, MINUTE_US); // leases are due as well: they share a heap
+    select_start(&b, 5000);
+    answer_queues("q", NULL);
+    row_status(1, TAKEN, MINUTE_US);
+    answer_claim();
+    assert_int_equal(b.times, 0); // parked; the rest is teardown's
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -159,6 +176,7 @@ int main(void)
         T(a_parked_pop_can_be_cancelled),
         T(draining_answers_it),
         T(a_list_that_cannot_be_read_is_told_to_those_who_do_not_wait),
+        T(a_broker_can_be_closed_while_its_list_is_due_to_be_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
