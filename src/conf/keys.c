@@ -164,7 +164,7 @@ const struct conf_key conf_keys[] = {
      .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),
      .text = "Period of removing messages that have waited too long or expired."},
     {.name = "EVICTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(eviction_batch_size),
-     .text = "Messages that one round removes at most per partition."},
+     .text = "Segments (of up to 256 messages) that one round removes at most."},
 };
 // clang-format on
 const unsigned conf_n_keys = countof(conf_keys);
