@@ -18,10 +18,9 @@ static bool may_fly(const struct gate *g)
     return g->n_flights < (most < g->conf.max_flights ? most : g->conf.max_flights);
 }
 
-static bool is_worthwhile(const struct gate *g, struct gate_queue q)
+static bool is_full(const struct gate *g, struct gate_queue q)
 {
-    return q.requests >= g->conf.preferred || q.items >= g->conf.max_items ||
-           q.requests >= g->conf.max_requests;
+    return q.items >= g->conf.max_items || q.requests >= g->conf.max_requests;
 }
 
 // Below this many there is little to share, and a single client should never wait for itself.
@@ -29,11 +28,11 @@ enum { CROWD = 8, MOMENT_US = 1000 };
 
 static bool is_gathering(struct gate *g, struct gate_queue q, uint64_t now_us)
 {
-    if (g->landed < CROWD || now_us - g->landed_us >= MOMENT_US || is_worthwhile(g, q))
+    if (g->landed < CROWD || now_us - g->landed_us >= MOMENT_US || is_full(g, q))
         return false;
     if (g->expected == 0)
         g->expected = g->landed + q.requests;
-    return q.requests < g->expected * 3 / 4;
+    return q.requests < g->expected * 7 / 8;
 }
 
 bool gate_is_open(struct gate *g, struct gate_queue q, uint64_t now_us)
@@ -42,8 +41,8 @@ bool gate_is_open(struct gate *g, struct gate_queue q, uint64_t now_us)
         return false;
     if (g->n_flights == 0)
         return !is_gathering(g, q, now_us);
-    return may_fly(g) &&
-           (is_worthwhile(g, q) || now_us - q.oldest_us >= g->conf.hold_ms * 1000ull);
+    return may_fly(g) && (q.requests >= g->conf.preferred || is_full(g, q) ||
+                          now_us - q.oldest_us >= g->conf.hold_ms * 1000ull);
 }
 
 unsigned gate_opens_in_ms(const struct gate *g, struct gate_queue q, uint64_t now_us)

@@ -146,6 +146,7 @@ struct broker {
     // feed.c
     char *feed_seen;
     bool feed_flying, feed_ready;
+    bool feed_missed; // a pop was parked without having looked: the database was away
     struct pop_list feed_waiting, feed_flying_pops;
     unsigned feed_misses;
     uint64_t feed_asked_us; // when we last looked
@@ -243,6 +244,7 @@ void group_serve(struct broker *b, struct group *g);
 void consumer_serve(struct broker *b, struct consumer *c);
 void pop_unseat(struct broker *b, struct pop_op *pop);
 void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
+void pops_place_again(struct broker *b);            // those that could not look, once one can
 void pops_drain(struct broker *b);
 
 // ---- claim.c ----
@@ -275,6 +277,7 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
 
 // ---- selector.c ----
 void selector_place(struct broker *b, struct pop_op *pop);
+void selector_seat(struct broker *b, struct pop_op *pop); // waits, whatever there is
 void selectors_serve(struct broker *b, struct group *g);
 void selector_leave(struct broker *b, struct pop_op *pop);
 bool selector_is_asking(const struct pop_op *pop); // see group.n_asking

@@ -340,7 +340,7 @@ static void end_pop(struct broker *b, struct pop_op *pop)
     if (pop->n_messages > 0 || pop->cancelled) {
         pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
         feed_active(b);
-    } else if (pop->only) {
+    } else if (pop->only && pop->only->state != READY && pop->only->state != CLAIMING) {
         pop->looked = true;
         pop_empty(b, pop);
     } else {

@@ -116,12 +116,17 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             pop->looked = pop->at ? pop->at->known || pop->only : pop->by != NULL;
             pop_place(b, pop);
         } else if (pop->wait) { // the database is away: wait for better times
+            b->feed_missed = true;
             pop->looked = true;
             pop_empty(b, pop);
         } else {
             fault_set(&pop->op.why, status, "%s", err_text(status));
             pop_finish(b, pop, status);
         }
+    }
+    if (status == 0 && b->feed_missed) {
+        b->feed_missed = false;
+        pops_place_again(b);
     }
     call_free(c);
     broker_wake(b);

@@ -404,6 +404,7 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
         pop_finish(b, pop, QE_BAD_PARAM);
     } else if (pop->wait && (is_outage(status) || is_worth_retry(status))) {
         pop->state = 0;
+        b->feed_missed = true;
         pop_empty(b, pop); // waits for better times
     } else {
         fault_set(&pop->op.why, status, "%s", err_text(status));

@@ -110,6 +110,15 @@ static void seat(struct broker *b, struct pop_op *pop, bool first)
         TAILQ_INSERT_TAIL(seats, pop, seat);
 }
 
+// Who is parked is not pending: any number may wait without keeping others out.
+static void count_parked(struct broker *b, int change)
+{
+    b->n_parked += (unsigned)change;
+    b->n_pending -= (unsigned)change;
+    atomic_store_explicit(&b->stats.parked, b->n_parked, memory_order_relaxed);
+    atomic_store_explicit(&b->stats.pending, b->n_pending, memory_order_relaxed);
+}
+
 void pop_unseat(struct broker *b, struct pop_op *pop)
 {
     if (pop->by)
@@ -118,7 +127,7 @@ void pop_unseat(struct broker *b, struct pop_op *pop)
         TAILQ_REMOVE(pop->only ? &pop->only->seats : &pop->at->seats, pop, seat);
     if (due_is_set(&pop->deadline)) {
         due_cancel(&b->due, &pop->deadline);
-        atomic_store_explicit(&b->stats.parked, --b->n_parked, memory_order_relaxed);
+        count_parked(b, -1);
     }
     pop->state = 0;
 }
@@ -196,7 +205,7 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     }
     bool asking = pop->only ? pop->only->asking
                   : pop->by ? selector_is_asking(pop)
-                            : g->n_asking > 0;
+                            : g && g->n_asking > 0;
     if (asking && pop->state == POP_SEATED)
         return; // pops_empty() will come
     uint64_t now = clock_mono_us();
@@ -234,11 +243,13 @@ void pops_empty(struct broker *b, struct pop_list *seats)
 
 static void park(struct broker *b, struct pop_op *pop)
 {
-    if (pop->state != POP_SEATED)
+    if (pop->state != POP_SEATED && !pop->at)
+        selector_seat(b, pop);
+    else if (pop->state != POP_SEATED)
         seat(b, pop, true);
     pop->parked = true;
     if (!due_is_set(&pop->deadline))
-        atomic_store_explicit(&b->stats.parked, ++b->n_parked, memory_order_relaxed);
+        count_parked(b, 1);
     due_set(&b->due, &pop->deadline, pop->op.since_us + pop->timeout_ms * 1000ull, on_deadline);
     feed_rearm(b);
     broker_wake(b);
@@ -249,7 +260,7 @@ static void on_deadline(struct due *d)
     struct pop_op *pop = container_of(d, struct pop_op, deadline);
     struct broker *b = pop->home;
 
-    atomic_store_explicit(&b->stats.parked, --b->n_parked, memory_order_relaxed);
+    count_parked(b, -1);
     pop_unseat(b, pop);
     pop_finish(b, pop, 0);
 }
@@ -261,6 +272,38 @@ void pop_finish(struct broker *b, struct pop_op *pop, int status)
     counter_add(&b->stats.items[OP_POP], pop->n_messages);
     pop->state = POP_DONE;
     op_finish(b, &pop->op, status);
+}
+
+static void place_again(struct broker *b, struct pop_list *seats)
+{
+    struct pop_list pops = TAILQ_HEAD_INITIALIZER(pops);
+    struct pop_op *pop;
+
+    while ((pop = TAILQ_FIRST(seats))) {
+        pop_unseat(b, pop);
+        pop->looked = false;
+        TAILQ_INSERT_TAIL(&pops, pop, seat);
+    }
+    while ((pop = TAILQ_FIRST(&pops))) {
+        TAILQ_REMOVE(&pops, pop, seat);
+        pop_place(b, pop);
+    }
+}
+
+void pops_place_again(struct broker *b)
+{
+    struct queue *q, *next_q;
+    struct group *g, *next_g;
+    struct consumer *c, *next_c;
+
+    HASH_ITER (hh, b->queues, q, next_q)
+        HASH_ITER (hh, q->groups, g, next_g) {
+            if (!g->known && !g->discovering)
+                place_again(b, &g->seats);
+            HASH_ITER (hh, g->consumers, c, next_c)
+                if (c->num == 0 && !c->asking)
+                    place_again(b, &c->seats);
+        }
 }
 
 // ---- cancelling ----

@@ -116,6 +116,17 @@ void selector_place(struct broker *b, struct pop_op *pop)
     }
 }
 
+void selector_seat(struct broker *b, struct pop_op *pop)
+{
+    struct selector *s = find(b, pop);
+
+    pop->by = s;
+    pop->state = POP_SEATED;
+    TAILQ_INSERT_HEAD(&s->seats, pop, seat);
+    if (!due_is_set(&s->refresh)) // looks again by itself, also after an outage
+        due_set(&b->due, &s->refresh, clock_mono_us() + REFRESH_US, on_refresh);
+}
+
 void selectors_serve(struct broker *b, struct group *g)
 {
     struct follow *f;

@@ -126,8 +126,7 @@ struct http_server {
     unsigned n_parsers;
 
     uv_prepare_t turn; // just before the loop sleeps
-    bool in_turn;
-    uv_idle_t busy; // active while a turn has left something behind: the loop must not sleep
+    uv_idle_t busy;    // active while something waits for the turn: the loop must not sleep
     uv_timer_t sweep;
     unsigned n_handles;
     bool draining, closing, handles_closing;

@@ -154,11 +154,11 @@ void http_server_return_parser(struct http_server *s, struct http_parser *p)
 // ---- the end of a turn ----
 
 // Whatever was answered since the last poll leaves just before the next one, whichever phase of
-// the loop it was answered in.  Only what the turn itself leaves behind needs the loop to come
-// again.
+// the loop it was answered in.  The idle handle makes the loop come round, also when nothing
+// else would; it is stopped again before the loop computes how long to sleep.
 void http_server_wake(struct http_server *s)
 {
-    if (s->in_turn && !s->handles_closing)
+    if (!s->handles_closing)
         uv_idle_start(&s->busy, on_busy);
 }
 
@@ -217,7 +217,6 @@ static void on_turn(uv_prepare_t *turn)
 {
     struct http_server *s = turn->data;
 
-    s->in_turn = true;
     run_late_hooks(s);
     if (s->n_dirty > 0) {
         refresh_date(s);
@@ -228,7 +227,6 @@ static void on_turn(uv_prepare_t *turn)
     empty_trash(s);
     if (s->n_dirty == 0 && STAILQ_EMPTY(&s->late) && STAILQ_EMPTY(&s->trash))
         uv_idle_stop(&s->busy);
-    s->in_turn = false;
     http_server_finish(s);
 }
 

@@ -51,7 +51,7 @@ static void while_one_is_in_flight_few_requests_gather(void **state)
     gate_left(&g);
     assert_false(is_open(1, 1, 0));
     assert_false(is_open(9, 999, 19));
-    gate_landed(&g, 1000, NOW);
+    gate_landed(&g, 1, 1000, NOW);
     assert_true(is_open(1, 1, 0));
 }
 
@@ -93,7 +93,7 @@ static void the_limit_is_kept_however_many_wait(void **state)
         gate_left(&g);
     }
     assert_false(is_open(100, 1000, 1000));
-    gate_landed(&g, 1000, NOW);
+    gate_landed(&g, 1, 1000, NOW);
     assert_true(is_open(100, 1000, 1000));
 }
 
@@ -165,9 +165,36 @@ static void landings_teach_the_limit(void **state)
               NOW);
     for (unsigned i = 1; i < 50; i++) {
         gate_left(&g);
-        gate_landed(&g, 1000, NOW + i * 2000);
+        gate_landed(&g, 1, 1000, NOW + i * 2000);
     }
     assert_int_equal(g.limit.now, conf.max_flights); // the ceiling, not the limit's own maximum
+}
+
+static void after_a_crowd_the_next_batch_gathers_for_a_moment(void **state)
+{
+    (void)state;
+    open_gate(4);
+    gate_left(&g);
+    gate_landed(&g, 8, 1000, NOW);
+    struct gate_queue q = {1, 1, NOW}; // nine may come, so seven are most of them
+    assert_false(gate_is_open(&g, q, NOW));
+    assert_int_equal(gate_opens_in_ms(&g, q, NOW), 1);
+    q.requests = 6;
+    assert_false(gate_is_open(&g, q, NOW + 500));
+    q.requests = 7;
+    assert_true(gate_is_open(&g, q, NOW + 500));
+    q.requests = 1;
+    assert_false(gate_is_open(&g, q, NOW + 999));
+    assert_true(gate_is_open(&g, q, NOW + 1000)); // nobody waits longer
+}
+
+static void after_a_few_nobody_gathers(void **state)
+{
+    (void)state;
+    open_gate(4);
+    gate_left(&g);
+    gate_landed(&g, 7, 1000, NOW);
+    assert_true(is_open(1, 1, 0));
 }
 
 int main(void)
@@ -186,6 +213,8 @@ int main(void)
         cmocka_unit_test(one_that_has_waited_long_enough_is_asked_for_soon_not_never),
         cmocka_unit_test(time_alone_does_not_open_a_gate_whose_limit_is_reached),
         cmocka_unit_test(landings_teach_the_limit),
+        cmocka_unit_test(after_a_crowd_the_next_batch_gathers_for_a_moment),
+        cmocka_unit_test(after_a_few_nobody_gathers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -404,6 +404,48 @@ static void a_pop_of_a_partition_that_comes_later_is_woken(void **state)
     assert_int_equal(p.rendered, 1);
 }
 
+static void a_push_during_the_claim_of_one_partition_is_not_lost(void **state)
+{
+    (void)state;
+    static struct pop p;
+    static struct push m;
+    rig_open();
+    pop_fill(&p, "q", 5000);
+    p.op.partition = SPAN("p1");
+    pop_give(&p);
+    answer_changes();
+    answer_discover(1);
+    struct pg_call *claim = fake_call("claim");
+    push_item(&m, "q", "p1", NULL);
+    push_start(&m);
+    turn();
+    row_stored(1);
+    fake_answer(fake_find("push"), 0);
+    turn();
+    row_status(1, EMPTY, 0); // its snapshot was older than the push
+    fake_answer(claim, 0);
+    turn();
+    claim_of_lane(1, false, MINUTE_US);
+    assert_int_equal(p.rendered, 1);
+}
+
+static void one_partition_with_options_is_claimed_the_careful_way_too(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_fill(&p, "q", 0);
+    p.op.partition = SPAN("p1");
+    pop_give(&p);
+    answer_changes();
+    answer_discover(1);
+    row_status(1, WANTS_CARE, 0);
+    answer_claim();
+    row_claimed(1, 1, false, MINUTE_US);
+    answer_careful_claim();
+    assert_int_equal(p.rendered, 1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -432,6 +474,8 @@ int main(void)
         T(draining_lets_a_claim_in_flight_come_home),
         T(a_pop_of_one_partition_asks_the_database_whatever_is_believed),
         T(a_pop_of_a_partition_that_comes_later_is_woken),
+        T(a_push_during_the_claim_of_one_partition_is_not_lost),
+        T(one_partition_with_options_is_claimed_the_careful_way_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,45 @@ static void too_many_pops_at_once_are_refused(void **state)
     assert_int_equal(a.times, 0);
 }
 
+static void a_pop_parked_in_an_outage_looks_when_the_database_is_back(void **state)
+{
+    (void)state;
+    static struct pop any, one;
+    rig_open();
+    pop_start(&any, "q", 30000);
+    pop_fill(&one, "r", 30000);
+    one.op.partition = SPAN("p1");
+    pop_give(&one);
+    fake_answer(fake_call("changes"), QE_PG_AWAY);
+    turn();
+    fake_answer(fake_call("changes"), QE_PG_AWAY);
+    turn();
+    assert_int_equal(any.times + one.times, 0);
+    wait_ms(100);
+    answer_changes();
+    assert_non_null(fake_find("discover"));
+    fake_answer(fake_call("discover"), 0);
+    assert_non_null(fake_find("discover")); // of the other
+}
+
+static void any_number_may_be_parked_without_keeping_others_out(void **state)
+{
+    (void)state;
+    static struct pop a, b;
+    static struct push m;
+    rig_conf.max_pending = 1;
+    rig_open();
+    pop_first(&a, "q", 5000, 0);
+    pop_start(&b, "q", 5000);
+    answer_look();
+    assert_int_equal(atomic_load(&broker_stats(broker)->parked), 2);
+    assert_int_equal(atomic_load(&broker_stats(broker)->pending), 0);
+    push_to("p1", &m);
+    assert_int_equal(m.status, 0);
+    wait_ms(5000);
+    assert_int_equal(a.times, 1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -163,6 +202,8 @@ int main(void)
         T(a_lost_claim_is_told_to_a_pop_that_does_not_wait),
         T(leases_wait_for_the_database_to_come_back),
         T(too_many_pops_at_once_are_refused),
+        T(a_pop_parked_in_an_outage_looks_when_the_database_is_back),
+        T(any_number_may_be_parked_without_keeping_others_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

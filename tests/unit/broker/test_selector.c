@@ -164,6 +164,42 @@ static void a_broker_can_be_closed_while_its_list_is_due_to_be_read_again(void *
     assert_int_equal(b.times, 0); // parked; the rest is teardown's
 }
 
+// ---- outages ----
+
+static void it_waits_for_better_times_when_the_feed_fails(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    select_start(&p, 5000);
+    fake_answer(fake_call("changes"), QE_PG_AWAY);
+    turn();
+    assert_int_equal(p.times, 0);
+    wait_ms(1000);
+    answer_look();
+    answer_queues("q", NULL);
+    answer_discover(1);
+    claim_of_lane(1, false, MINUTE_US);
+    assert_int_equal(p.rendered, 1);
+}
+
+static void it_waits_on_when_its_claim_is_lost(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    select_start(&p, 5000);
+    answer_changes();
+    answer_queues("q", NULL);
+    answer_discover(1);
+    fake_answer(fake_call("claim"), QE_PG_GONE);
+    turn();
+    assert_int_equal(p.times, 0);
+    fake_answer(fake_call("release"), 0);
+    wait_ms(100);
+    assert_non_null(fake_find("claim"));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -177,6 +213,8 @@ int main(void)
         T(draining_answers_it),
         T(a_list_that_cannot_be_read_is_told_to_those_who_do_not_wait),
         T(a_broker_can_be_closed_while_its_list_is_due_to_be_read_again),
+        T(it_waits_for_better_times_when_the_feed_fails),
+        T(it_waits_on_when_its_claim_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
