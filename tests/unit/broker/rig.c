@@ -241,7 +241,7 @@ void answer_look(void)
 
 static const char *lane_name(int lane)
 {
-    static char names[100][4];
+    static char names[100][16];
 
     assert_true(lane < 100);
     snprintf(names[lane], sizeof names[lane], "p%d", lane);
