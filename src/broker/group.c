@@ -367,11 +367,12 @@ static void learn_row(struct broker *b, struct group *g, const struct pg_reply *
     lane_set_num(b, lane, pg_reply_i64(reply, row, 0), pg_reply_uuid(reply, row, 1));
     struct consumer *c = consumer_get(b, g, lane);
     consumer_set_num(b, c, pg_reply_i64(reply, row, 3));
-    if (c->state != IDLE || !pg_reply_bool(reply, row, 4))
-        return; // we know better, or there is nothing
-    if (pg_reply_is_null(reply, row, 5))
+    if (c->state == READY || c->state == CLAIMING || !pg_reply_bool(reply, row, 4))
+        return;
+    if (pg_reply_is_null(reply, row,
+                         5)) // also if we believed it leased: another broker may have freed it
         consumer_ready(b, c, false);
-    else
+    else if (c->state == IDLE)
         consumer_leased(b, c, clock_mono_us(), (uint64_t)pg_reply_i64(reply, row, 5), false);
 }
 

@@ -89,14 +89,14 @@ class Core:
 
     def push(self, segments, whole=False, origin=1):
         """segments: (lane, [transaction id, ...]) each; the rows that push_segments returns."""
-        seen, cols, plain = {}, [[] for _ in range(8)], ([], [], [])
+        seen, cols, plain = {}, [[] for _ in range(9)], ([], [], [])
         for n, (lane, ids) in enumerate(segments):
             nth, before = seen.get(lane, (0, 0))
             seen[lane] = (nth + 1, before + len(ids))
             keys = [key(i) for i in ids]
             times = [t for t in map(key_time, keys) if t is not None]
             body = b"\1" + b"".join(pack(i) for i in ids)
-            for col, value in zip(cols, (lane, nth, before, len(ids), min(times, default=None),
+            for col, value in zip(cols, (lane, 0, nth, before, len(ids), min(times, default=None),
                                          max(times, default=None), b"".join(k.bytes for k in keys), body)):
                 col.append(value)
             for pos, k in enumerate(keys):
@@ -104,7 +104,7 @@ class Core:
                     for col, value in zip(plain, (n + 1, pos, k)):
                         col.append(value)
         return self.rows(
-            "select * from queen.push_segments(%s, %s, %s, %s::bigint[], %s::int[], %s::bigint[], %s::int[], %s::bigint[],"
+            "select * from queen.push_segments(%s, %s, %s, %s::bigint[], %s::bigint[], %s::int[], %s::bigint[], %s::int[], %s::bigint[],"
             " %s::bigint[], %s::bytea[], %s::bytea[], %s::int[], %s::int[], %s::uuid[])",
             origin, whole, len(seen), *cols, *plain)
 
@@ -116,9 +116,17 @@ class Core:
         """One pop; (rows, lease)."""
         lease, n = lease or uuid.uuid4(), len(consumers)
         rows = self.rows(
-            "select * from queen.claim(%s::int[], %s::bigint[], %s::int[], %s::int[], %s::boolean[], %s::uuid[],"
+            "select * from queen.claim_careful(%s::int[], %s::bigint[], %s::int[], %s::int[], %s::boolean[], %s::uuid[],"
             " %s::text[], %s::int[])", [1] * n, list(consumers), [batch] * n, [parts] * n, [auto] * n, [lease] * n,
             [None] * n, [seconds] * n)
+        return rows, lease
+
+    def claim_hot(self, consumers, batch=1, auto=False, lease=None, ver=0, near=0):
+        """Pops of one lane each, the hot way; (rows, lease)."""
+        lease, n = lease or uuid.uuid4(), len(consumers)
+        rows = self.rows(
+            "select * from queen.claim(%s::bigint[], %s::bigint[], %s::bigint[], %s::int[], %s::boolean[], %s::uuid[])",
+            list(consumers), [ver] * n, [near] * n, [batch] * n, [auto] * n, [lease] * n)
         return rows, lease
 
     def settle(self, lane_id, group, ids, statuses=None, leases=None, lease=None, final=False, origin=1):

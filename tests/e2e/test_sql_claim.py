@@ -1,0 +1,78 @@
+"""The hot claim against the careful one: same answers where it answers, and a clear refusal where it does not."""
+import random
+
+import pytest
+
+from test_sql_core import connect, core, core_db, lane  # noqa: F401  (fixtures)
+
+HOT, CAREFUL = 0, 7
+
+
+def facts(rows):
+    return [(r.status, r.start_seq, r.take, r.first_seq, r.count, bytes(r.keys)) for r in rows]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_ways_hand_out_the_same(core, queue, seed):
+    rng = random.Random(seed)
+    twins = core.lanes((queue, "hot"), (queue, "careful"))
+    ids = ["m%d" % i for i in range(60)]
+    while ids:
+        n = min(len(ids), rng.randint(1, 9))
+        for number, _ in twins:
+            core.push([(number, ids[:n])])
+        ids = ids[n:]
+    hot, careful = core.consumers("g", twins[0][0], twins[1][0])
+    ver = near = 0
+    for _ in range(40):
+        batch, auto = rng.randint(1, 12), rng.random() < 0.7
+        a, lease_a = core.claim_hot([hot], batch=batch, auto=auto, ver=ver, near=near)
+        b, lease_b = core.claim([careful], batch=batch, auto=auto)
+        if a[0].status != HOT:
+            assert a[0].status == b[0].status
+            break
+        assert facts(a) == facts(b)
+        assert a[0].more or not b[0].more, "the hot way may only be too hopeful"
+        if rng.random() < 0.5:  # hints may be as old as they like
+            ver, near = a[0].ver, a[-1].first_seq
+        if not auto:
+            keys = [core.state(c) for c in (hot, careful)]
+            assert [(k.cursor_seq, k.lease_first, k.lease_last, k.batch_size) for k in keys[:1]] == \
+                   [(k.cursor_seq, k.lease_first, k.lease_last, k.batch_size) for k in keys[1:]]
+            assert core.claim_hot([hot])[0][0].status == 2
+            core.rows("select * from queen.release_leases(%s::uuid[])", [lease_a, lease_b])
+    assert core.state(hot).cursor_seq == core.state(careful).cursor_seq
+
+
+@pytest.mark.parametrize("option", ["delayedProcessing", "windowBuffer", "ttl", "maxWaitTimeSeconds", "retentionSeconds"])
+def test_lanes_with_options_are_left_to_the_careful_way(core, queue, option):
+    core.configure(queue, **{option: 100})
+    (number, _), = core.lanes((queue, "p"))
+    core.push([(number, ["a"])])
+    consumer = core.consumers("g", number)
+    assert core.claim_hot(consumer)[0][0].status == CAREFUL
+    core.configure(queue)
+    assert core.claim_hot(consumer)[0][0].status == HOT
+
+
+def test_options_set_by_hand_reach_the_lanes(core, queue):
+    (number, _), = core.lanes((queue, "p"))
+    core.rows("update queen.queues set window_buffer = 5, lease_time = 7, max_queue_size = 3 where name = %s returning 1", queue)
+    row, = core.rows("select careful, limited, lease_seconds from queen.lanes where num = %s", number)
+    assert (row.careful, row.limited, row.lease_seconds) == (True, True, 7)
+
+
+def test_a_lane_whose_front_was_cut_off_is_left_to_the_careful_way(core, lane):
+    core.push([(lane[0], ["a", "b"]), (lane[0], ["c"])])
+    consumer = core.consumers("g", lane[0])
+    core.rows("delete from queen.segments where lane = %s and first_seq = 1 returning 1", lane[0])
+    assert core.claim_hot(consumer, batch=1)[0][0].status == CAREFUL
+    assert core.claim_hot(consumer, batch=10)[0][0].status == CAREFUL
+    rows, _ = core.claim(consumer, batch=10)
+    assert (rows[0].status, rows[0].start_seq, rows[0].take) == (0, 3, 1)
+
+
+def test_a_hint_beyond_the_cursor_is_not_believed(core, lane):
+    core.push([(lane[0], ["a"]), (lane[0], ["b"]), (lane[0], ["c"])])
+    rows, _ = core.claim_hot(core.consumers("g", lane[0]), batch=2, auto=True, near=3)
+    assert [r.first_seq for r in rows] == [1, 2]
