@@ -1,4 +1,6 @@
 -- queen.leased_keys: the keys of the messages p_first..p_last of a lane, packed, in order.
+--
+-- A segment holds at most 256 messages, so the one with p_first in it starts less than 256 before.
 create or replace function queen.leased_keys(p_lane bigint, p_first bigint, p_last bigint)
 returns bytea
 language plpgsql stable strict
@@ -13,6 +15,7 @@ begin
          where s.lane = p_lane and s.first_seq <= p_last
            and s.first_seq >= coalesce((select p.first_seq from queen.segments p
                                          where p.lane = p_lane and p.first_seq <= p_first
-                                         order by p.first_seq desc limit 1), 0));
+                                           and p.first_seq > p_first - 256
+                                         order by p.first_seq desc limit 1), p_first));
 end
 $$;

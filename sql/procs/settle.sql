@@ -95,12 +95,11 @@ begin
               from queen.rotation r;
             grp := g.grp; entry := null; why := 0; released := true; dead := false;
             queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
-            more := exists (select from queen.segments s
-                             where s.lane = g.lane and s.first_seq > st.lease_last)
-                    or exists (select from (select s.first_seq + s.count as next_seq from queen.segments s
-                                             where s.lane = g.lane and s.first_seq <= st.lease_last
-                                             order by s.first_seq desc limit 1) h
-                                where h.next_seq > st.lease_last + 1);
+            -- The segment that starts right behind, or else the one that holds the last message.
+            select s.first_seq + s.count > st.lease_last + 1 into more
+              from queen.segments s
+             where s.lane = g.lane and s.first_seq <= st.lease_last + 1 and s.first_seq > st.lease_last - 256
+             order by s.first_seq desc limit 1;
             if more then
                 v_freed := v_freed || g.lane;
             end if;
