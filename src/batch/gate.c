@@ -24,7 +24,7 @@ static bool is_full(const struct gate *g, struct gate_queue q)
 }
 
 // Below this many there is little to share, and a single client should never wait for itself.
-enum { CROWD = 8, MOMENT_US = 1000 };
+enum { CROWD = 4, MOMENT_US = 1000 };
 
 static bool is_gathering(struct gate *g, struct gate_queue q, uint64_t now_us)
 {

@@ -136,11 +136,10 @@ static void fill(struct pg_params *p, struct claim_flight *f)
 
 static void fill_careful(struct pg_params *p, struct claim_flight *f)
 {
-    int32_t number = -1;
-    const struct pop_op *last = NULL;
+    int32_t number = 0;
 
     pg_begin_array(p, PG_INT4);
-    FOR_TARGETS(if (pop != last) number++; last = pop; pg_put_i32(p, number));
+    FOR_TARGETS(number += i > 0 && f->targets[i - 1]->pop != pop; pg_put_i32(p, number));
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->num));
     pg_begin_array(p, PG_INT4);

@@ -227,14 +227,18 @@ void lanes_free(struct broker *b)
 
     while (!TAILQ_EMPTY(&b->recent_lanes))
         lane_free(b, TAILQ_FIRST(&b->recent_lanes));
-    HASH_ITER (hh, b->queues, q, next_q) {
-        struct group *g, *next_g;
-        HASH_ITER (hh, q->groups, g, next_g) {
-            HASH_DELETE(hh, q->groups, g);
+    // The tables go first, so that nothing points to what is freed.
+    q = b->queues;
+    HASH_CLEAR(hh, b->queues);
+    for (; q; q = next_q) {
+        struct group *g = q->groups, *next_g;
+        next_q = q->hh.next;
+        HASH_CLEAR(hh, q->groups);
+        for (; g; g = next_g) {
+            next_g = g->hh.next;
             free(g->checked_from);
             free(g);
         }
-        HASH_DELETE(hh, b->queues, q);
         free(q);
     }
 }

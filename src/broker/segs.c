@@ -1,6 +1,7 @@
 // Cutting the messages of a batch into segments, and writing them as parameters.
 #include "broker/segs.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/id.h"
@@ -85,10 +86,12 @@ static void drop_repeated(struct lane *lane)
     for (struct push_item *it = lane->first; it; it = next) {
         next = it->next;
         it->same = first_with_key(table, size - 1, it);
-        if (it->same) // out of the chain; resolved with the first
+        if (it->same) { // out of the chain; resolved with the first
+            assert(last);
             last->next = next;
-        else
+        } else {
             last = it;
+        }
     }
     lane->last = last;
     free(table);

@@ -193,7 +193,7 @@ static void after_a_few_nobody_gathers(void **state)
     (void)state;
     open_gate(4);
     gate_left(&g);
-    gate_landed(&g, 7, 1000, NOW);
+    gate_landed(&g, 3, 1000, NOW);
     assert_true(is_open(1, 1, 0));
 }
 
