@@ -162,7 +162,7 @@ static void on_popped(struct pop_op *op, int status)
     struct pop *p = container_of(op, struct pop, op);
 
     if (status == 0 && op->n_messages > 0 && p->rc == 0 && !op->out.failed &&
-        !http_req_is_gone(p->req)) {
+        !(p->has_lease ? http_req_has_hung_up(p->req) : http_req_is_gone(p->req))) {
         http_reply_json(p->req, 200, &op->out);
         return;
     }

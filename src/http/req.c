@@ -2,6 +2,8 @@
 #include "http/req.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <sys/socket.h>
 
 #include "base/str.h"
 #include "http/http_int.h"
@@ -18,6 +20,16 @@ span http_req_path(const struct http_req *req) { return req->path; }
 span http_req_body(const struct http_req *req) { return buf_span(&req->msg.body); }
 uint64_t http_req_started_us(const struct http_req *req) { return req->started_us; }
 bool http_req_is_gone(const struct http_req *req) { return req->conn == NULL; }
+
+bool http_req_has_hung_up(const struct http_req *req)
+{
+    char next;
+
+    if (!req->conn)
+        return true;
+    ssize_t n = recv(req->conn->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
 
 // "/path?query", or the absolute form that proxies send; "*" stays what it is.
 void http_req_split_target(struct http_req *req)

@@ -49,6 +49,9 @@ bool http_req_query_bool(struct http_req *req, span name, bool fallback);
 void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx),
                       void *ctx);
 bool http_req_is_gone(const struct http_req *req);
+// The same, but asks the socket: a peer may have closed without the loop having told us yet.
+// One system call; for answers that must not be written into the void (messages under a lease).
+bool http_req_has_hung_up(const struct http_req *req);
 
 // ---- answers ----
 // Headers set by all of these: Content-Type, Content-Length, Date, CORS.  body is taken over by

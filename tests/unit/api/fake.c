@@ -118,6 +118,7 @@ void *http_req_app(struct http_req *req) { return req ? &fake_api : NULL; }
 enum http_verb http_req_verb(const struct http_req *req) { return req->verb; }
 span http_req_body(const struct http_req *req) { return req->body; }
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
+bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
 
 bool http_req_param(struct http_req *req, unsigned i, span *value)
 {
