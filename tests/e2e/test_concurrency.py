@@ -231,3 +231,26 @@ def test_redelivery_under_load_loses_nothing(broker, broker2, queue):
     in_parallel([worker(k) for k in range(6)], LIMIT + 10)
     assert len(completed) == total and len({m["id"] for m in completed}) == total
     check_order(completed)
+
+
+def test_ten_thousand_partitions_keep_their_order(broker, queue):
+    """Where the reference deadlocks while filling and breaks the order while draining."""
+    n, rounds = 10000, 2
+    in_parallel([lambda r=r, lo=lo: broker.push(
+        [{"queue": queue, "partition": "p%d" % p, "payload": [p, r]} for p in range(lo, lo + 1000)]).expect(201)
+        for lo in range(0, n, 1000) for r in [0]], 60)
+    for lo in range(0, n, 1000):
+        broker.push([{"queue": queue, "partition": "p%d" % p, "payload": [p, 1]} for p in range(lo, lo + 1000)]).expect(201)
+    seen, lock = {}, threading.Lock()
+
+    def drain():
+        while True:
+            messages = broker.take(queue, batch=500, partitions=250, autoAck=True)
+            if not messages:
+                return
+            with lock:
+                for m in messages:
+                    p, r = m["data"]
+                    seen.setdefault(p, []).append(r)
+    in_parallel([drain] * 4, 60)
+    assert len(seen) == n and all(got == list(range(rounds)) for got in seen.values())
