@@ -308,12 +308,15 @@ static int work_out(struct conf *c, char *const env[], struct fault *f)
             base = find_env(env, "HOME");
             below = "/.local/share/queen";
         }
-        if (base) {
-            struct buf path = {0};
-            buf_printf(&path, "%s%s", base, below);
-            c->data_dir = arena_cstr(&c->arena, buf_span(&path));
-            buf_free(&path);
+        // Root's home is closed to the user that PostgreSQL runs as; a service has none.
+        if (!base || strcmp(base, "/root") == 0) {
+            base = "/var/lib";
+            below = "/queen";
         }
+        struct buf path = {0};
+        buf_printf(&path, "%s%s", base, below);
+        c->data_dir = arena_cstr(&c->arena, buf_span(&path));
+        buf_free(&path);
     }
     if (c->vegas_min_limit > c->vegas_max_limit)
         return fault_set(f, QE_CONF,

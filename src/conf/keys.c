@@ -113,7 +113,8 @@ const struct conf_key conf_keys[] = {
 
     {.section = "Embedded PostgreSQL",
      .name = "QUEEN_DATA_DIR", TEXT, .fallback = "", AT(data_dir),
-     .text = "Folder of its data; empty: `$XDG_DATA_HOME/queen` or `~/.local/share/queen`."},
+     .text = "Folder of its data; empty: `$XDG_DATA_HOME/queen` or `~/.local/share/queen`; "
+             "`/var/lib/queen` for root."},
     {.name = "QUEEN_PG_BIN", TEXT, .fallback = "", AT(pg_bin),
      .text = "Folder of `initdb` and `postgres`; empty: found in the usual places."},
     {.name = "QUEEN_PG_USER", TEXT, .fallback = "postgres", AT(pg_os_user),

@@ -208,6 +208,9 @@ static void what_depends_is_worked_out(void **state)
     assert_int_equal(conf_pool_per_worker(&c), 7);
     assert_string_equal(c.data_dir, "/x/queen");
     conf_deinit(&c);
+    assert_int_equal(load(ARGS(), (char *[]){S("HOME=/root"), NULL}), 0);
+    assert_string_equal(c.data_dir, "/var/lib/queen");
+    conf_deinit(&c);
     assert_int_equal(
         load(ARGS(), ENV(S("LIBQUEEN_INFLIGHT_DEADLINE_MS=10"), S("DB_POOL_SIZE=1"), )), 0);
     assert_int_equal(c.inflight_deadline_ms, 2000);
