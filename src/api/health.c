@@ -13,7 +13,7 @@ static void ready_handle(struct http_req *req);
 static void health_handle(struct http_req *req)
 {
     const struct api *api = http_req_app(req);
-    bool up = broker_is_up(api->broker);
+    bool up = house_is_up(api->shared->house); // a request may have its home at any of them
     struct buf out = {0};
 
     buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\",\"server\":",
@@ -41,7 +41,7 @@ static void ready_handle(struct http_req *req)
         http_reply_json_span(req, 503, SPAN("{\"status\":\"stopping\"}"));
     else if (!atomic_load(&api->shared->ready))
         http_reply_json_span(req, 503, SPAN("{\"status\":\"starting\"}"));
-    else if (!broker_is_up(api->broker))
+    else if (!house_is_up(api->shared->house))
         http_reply_json_span(req, 503, SPAN("{\"status\":\"database unreachable\"}"));
     else
         http_reply_json_span(req, 200, SPAN("{\"status\":\"ready\"}"));

@@ -118,6 +118,14 @@ bool broker_is_up(const struct broker *b)
     return atomic_load_explicit(&b->up, memory_order_relaxed);
 }
 
+bool house_is_up(const struct house *h)
+{
+    for (unsigned i = 0; i < h->n; i++)
+        if (!h->brokers[i] || !broker_is_up(h->brokers[i]))
+            return false;
+    return true;
+}
+
 void broker_drain(struct broker *b)
 {
     b->draining = true;

@@ -269,6 +269,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
 const struct broker_stats *broker_stats(const struct broker *b);
 const struct pg_pool_stats *broker_pg_stats(const struct broker *b);
 bool broker_is_up(const struct broker *b); // the database answers; any thread
+bool house_is_up(const struct house *h);   // all brokers say so; any thread
 unsigned house_size(const struct house *h);
 struct broker *house_broker(const struct house *h, unsigned i);
 // Parked pops are answered empty; later waits do not park.  Work under way goes on.

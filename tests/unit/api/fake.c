@@ -268,6 +268,7 @@ const struct pg_pool_stats *broker_pg_stats(const struct broker *b)
     return (void)b, &fake_pg_stats;
 }
 bool broker_is_up(const struct broker *b) { return (void)b, fake_is_up; }
+bool house_is_up(const struct house *h) { return (void)h, fake_is_up; }
 
 // ---- pg/reply.h ----
 
