@@ -185,7 +185,7 @@ case " $rows " in
     stop_broker # its memory before the queues must not be that of the rows above
     start_broker
     [ $has_pg = yes ] && { find_postgres || has_pg=no; }
-    run_row I -w idle -Q 10000 -C 10000 --wait-ms 120000 -W 3
+    run_row I -w idle -Q 10000 -C 10000 --wait-ms 120000 -W 20
     ;;
 esac
 
