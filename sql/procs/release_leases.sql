@@ -1,6 +1,6 @@
 -- queen.release_leases: give back what was leased for a client that has gone.
 --
--- needs: latest_state
+-- needs: latest_state, tell
 -- called by  src/broker/lease.c (call "release")
 -- in         leases
 -- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.  A lease of
@@ -36,5 +36,8 @@ begin
       join queen.consumers c on c.num = f.consumer
       join queen.lanes l on l.num = c.lane
       join queen.queues q on q.id = l.queue_id;
+    if v_consumer is not null then -- other brokers may have somebody waiting for it
+        perform queen.tell(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
+    end if;
 end
 $$;
