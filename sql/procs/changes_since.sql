@@ -3,11 +3,12 @@
 -- called by  src/broker/feed.c (call "changes")
 -- in         p_seen   the snapshot that the last call returned, or null at first
 --            p_origin the caller's own number: it knows of its own doings
--- out        a row with lane null: the snapshot to pass next time; and the lanes
+-- out        a row with lane null: the snapshot to pass next time, and how often a slot was emptied (if that has
+--            grown since the last call, rows may be gone unread: discover again); and the lanes
 --            with their queue.  Exact, whatever order transactions commit in: what is returned is what the
 --            old snapshot did not see and the new one does.
 create or replace function queen.changes_since(p_seen text, p_origin int)
-returns table (snapshot text, lane bigint, lane_id uuid, lane_name text, queue_name text)
+returns table (snapshot text, lane bigint, lane_id uuid, lane_name text, queue_name text, emptied bigint)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -19,7 +20,7 @@ declare
 begin
     -- One statement, so one snapshot: the one that is returned.  Each slot by its own index, from the
     -- first transaction that the old snapshot did not know to be over.
-    select pg_current_snapshot(), array(
+    select pg_current_snapshot(), (select r.emptied from queen.rotation r), array(
                select unnest(c.lanes) from queen.changes_a c
                 where c.xid >= v_from and c.origin <> p_origin
                   and not pg_visible_in_snapshot(c.xid, v_seen))
@@ -27,12 +28,12 @@ begin
                select unnest(c.lanes) from queen.changes_b c
                 where c.xid >= v_from and c.origin <> p_origin
                   and not pg_visible_in_snapshot(c.xid, v_seen))
-      into v_now, v_lanes;
+      into v_now, emptied, v_lanes;
     snapshot := v_now;
     return next;
     if v_lanes <> '{}' then
         return query
-        select null::text, l.num, l.id, l.name::text, q.name::text
+        select null::text, l.num, l.id, l.name::text, q.name::text, null::bigint
           from queen.lanes l
           join queen.queues q on q.id = l.queue_id
          where l.num = any (v_lanes);

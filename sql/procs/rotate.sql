@@ -52,6 +52,7 @@ begin
         exception when lock_not_available or deadlock_detected then
             return 'waiting';
         end;
+        update queen.rotation set emptied = emptied + 1;
         return 'emptied';
     elsif pg_relation_size(('queen.consumer_states_' || v_active)::regclass)
         + pg_relation_size(('queen.changes_' || v_active)::regclass) >= p_bytes then

@@ -57,7 +57,9 @@ create index changes_b_xid on queen.changes_b (xid);
 create table queen.rotation (
     one         boolean primary key default true check (one),
     active      "char" not null default 'a',
-    switched_at timestamptz not null default now()
+    switched_at timestamptz not null default now(),
+    -- How often a slot was emptied: who sees it grow may have missed changes, and must look for himself.
+    emptied     bigint not null default 0
 );
 insert into queen.rotation default values;
 

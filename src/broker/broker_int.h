@@ -28,8 +28,7 @@ TAILQ_HEAD(consumer_list, consumer);
 LIST_HEAD(lane_consumers, consumer);
 
 struct lane {
-    UT_hash_handle hh;     // by name, in its queue
-    UT_hash_handle hh_num; // by num, in the broker; only while num is not 0
+    UT_hash_handle hh; // by name, in its queue
     struct queue *queue;
     int64_t num; // 0: not known yet, or no longer
     uint8_t id[16];
@@ -95,8 +94,7 @@ struct group {
     bool subscribed; // the start point was recorded (or looked up) with checked_from
     bool discovering;
     uint64_t empty_noted_us; // when the watermark was last written
-    bool noting;
-    char *checked_from; // last subscriptionFrom that the database accepted
+    char *checked_from;      // last subscriptionFrom that the database accepted
     size_t name_len;
     char name[];
 };
@@ -121,13 +119,12 @@ struct broker {
     void *closed_ctx;
 
     struct queue *queues;
-    struct lane *lanes_by_num;
     struct consumer *consumers_by_num;
     TAILQ_HEAD(, lane) recent_lanes;
     unsigned n_lanes;
 
     struct op_list finished; // done is called at the end of the turn
-    unsigned n_pending, n_parked, n_calls;
+    unsigned n_pending, n_parked;
     struct due_heap due;
 
     struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, custom_gate;
@@ -146,7 +143,8 @@ struct broker {
     // feed.c
     char *feed_seen;
     bool feed_flying, feed_ready;
-    bool feed_missed; // a pop was parked without having looked: the database was away
+    int64_t feed_emptied; // see queen.changes_since
+    bool feed_missed;     // a pop was parked without having looked: the database was away
     struct pop_list feed_waiting, feed_flying_pops;
     unsigned feed_misses;
     uint64_t feed_asked_us; // when we last looked
@@ -203,7 +201,6 @@ bool is_worth_retry(int status); // the same call may work in a moment
 struct queue *queue_find(struct broker *b, span name);
 struct queue *queue_get(struct broker *b, span name); // made if it is not there
 struct lane *lane_get(struct broker *b, struct queue *q, span name);
-struct lane *lane_find_num(struct broker *b, int64_t num);
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
 void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
@@ -228,6 +225,7 @@ void consumer_released(struct broker *b, struct consumer *c,
 void consumer_gone(struct broker *b, struct consumer *c);
 void lane_ready(struct broker *b, struct lane *lane); // something was pushed, or set free
 void groups_flush(struct broker *b);
+void groups_forget(struct broker *b); // every group is to be discovered again
 void group_discover(struct broker *b, struct group *g, struct pop_op *pop);
 void group_learn(struct broker *b, struct group *g,
                  const struct pg_reply *reply);           // rows of discover
@@ -244,7 +242,8 @@ void group_serve(struct broker *b, struct group *g);
 void consumer_serve(struct broker *b, struct consumer *c);
 void pop_unseat(struct broker *b, struct pop_op *pop);
 void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
-void pops_place_again(struct broker *b);            // those that could not look, once one can
+// Those that could not look, once one can; all: also pops of partitions thought to be empty.
+void pops_place_again(struct broker *b, bool all);
 void pops_drain(struct broker *b);
 
 // ---- claim.c ----

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "pg/sql.gen.h"
 
-enum { COL_SNAPSHOT, COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_QUEUE };
+enum { COL_SNAPSHOT, COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_QUEUE, COL_EMPTIED };
 
 static void ask(struct broker *b);
 static void on_poll(struct due *d);
@@ -92,6 +92,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     struct broker *b = c->broker;
     struct pop_list pops = TAILQ_HEAD_INITIALIZER(pops);
     struct pop_op *pop;
+    bool missed = false;
 
     b->feed_flying = false;
     TAILQ_CONCAT(&pops, &b->feed_flying_pops, seat);
@@ -100,12 +101,20 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             span seen = pg_reply_bytes(reply, row, COL_SNAPSHOT);
             free(b->feed_seen);
             b->feed_seen = mem_strndup(seen.ptr, seen.len);
+            int64_t emptied = pg_reply_is_null(reply, row, COL_EMPTIED)
+                                  ? b->feed_emptied
+                                  : pg_reply_i64(reply, row, COL_EMPTIED);
+            // Rows may have gone unread: nobody may rely on having been told.
+            missed = b->feed_ready && emptied != b->feed_emptied;
+            b->feed_emptied = emptied;
             b->feed_ready = true;
         } else {
             b->feed_misses = 0;
             learn(b, reply, row);
         }
     }
+    if (missed)
+        groups_forget(b);
     if (status != 0)
         log_debug("feed.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
@@ -124,9 +133,9 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             pop_finish(b, pop, status);
         }
     }
-    if (status == 0 && b->feed_missed) {
+    if (missed || (status == 0 && b->feed_missed)) {
         b->feed_missed = false;
-        pops_place_again(b);
+        pops_place_again(b, missed);
     }
     call_free(c);
     broker_wake(b);

@@ -425,6 +425,16 @@ void group_learn(struct broker *b, struct group *g, const struct pg_reply *reply
         learn_row(b, g, reply, row);
 }
 
+void groups_forget(struct broker *b)
+{
+    struct queue *q, *next_q;
+    struct group *g, *next_g;
+
+    HASH_ITER (hh, b->queues, q, next_q)
+        HASH_ITER (hh, q->groups, g, next_g)
+            g->known = false;
+}
+
 void group_discovered(struct broker *b, struct group *g)
 {
     struct pop_list others = TAILQ_HEAD_INITIALIZER(others);

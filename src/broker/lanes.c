@@ -62,14 +62,6 @@ struct lane *lane_get(struct broker *b, struct queue *q, span name)
     return lane;
 }
 
-struct lane *lane_find_num(struct broker *b, int64_t num)
-{
-    struct lane *lane;
-
-    HASH_FIND(hh_num, b->lanes_by_num, &num, sizeof num, lane);
-    return lane;
-}
-
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16])
 {
     if (lane->num == num)
@@ -78,7 +70,6 @@ void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_
         lane_forget_num(b, lane);
     lane->num = num;
     memcpy(lane->id, id, 16);
-    HASH_ADD(hh_num, b->lanes_by_num, num, sizeof lane->num, lane);
 }
 
 // The queue was deleted (and perhaps made anew): what we know of its consumers is void.
@@ -86,7 +77,6 @@ void lane_forget_num(struct broker *b, struct lane *lane)
 {
     if (lane->num == 0)
         return;
-    HASH_DELETE(hh_num, b->lanes_by_num, lane);
     lane->num = lane->last_seq = 0;
     lane->limited = lane->careful = false;
     struct consumer *c, *next;
@@ -114,8 +104,6 @@ static void lane_free(struct broker *b, struct lane *lane)
 
     while ((c = LIST_FIRST(&lane->consumers)))
         consumer_gone(b, c);
-    if (lane->num != 0)
-        HASH_DELETE(hh_num, b->lanes_by_num, lane);
     HASH_DELETE(hh, lane->queue->lanes, lane);
     TAILQ_REMOVE(&b->recent_lanes, lane, recent);
     lane->queue->n_lanes--;

@@ -290,7 +290,7 @@ static void place_again(struct broker *b, struct pop_list *seats)
     }
 }
 
-void pops_place_again(struct broker *b)
+void pops_place_again(struct broker *b, bool all)
 {
     struct queue *q, *next_q;
     struct group *g, *next_g;
@@ -301,7 +301,7 @@ void pops_place_again(struct broker *b)
             if (!g->known && !g->discovering)
                 place_again(b, &g->seats);
             HASH_ITER (hh, g->consumers, c, next_c)
-                if (c->num == 0 && !c->asking)
+                if ((c->num == 0 || all) && !c->asking && c->state != CLAIMING)
                     place_again(b, &c->seats);
         }
 }

@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 QUEEN = os.environ.get("QUEEN_BIN", os.path.join(ROOT, "build", "queen"))
 FAKE = os.path.join(ROOT, "tests", "support", "fake_broker.py")
 
-pytestmark = pytest.mark.skipif(not os.path.exists(QUEEN), reason="no program at " + QUEEN)
+assert os.path.exists(QUEEN), "no program at " + QUEEN
 
 OK, USAGE, FAILED, WRONG = 0, 1, 2, 3
 
