@@ -1,8 +1,23 @@
 // routes.c: the table of all endpoints.
 #include "api/api_int.h"
+#include "api/report.h"
 
 const struct http_route *const api_routes[] = {
-    &api_push,      &api_pop,         &api_pop_queue, &api_pop_partition, &api_ack,
-    &api_ack_batch, &api_transaction, &api_extend,    &api_configure,     &api_health,
-    &api_live,      &api_ready,       &api_metrics,   &api_prometheus,    NULL,
+    &api_push,
+    &api_pop,
+    &api_pop_queue,
+    &api_pop_partition,
+    &api_ack,
+    &api_ack_batch,
+    &api_transaction,
+    &api_extend,
+    &api_configure,
+    &api_health,
+    &api_live,
+    &api_ready,
+    &api_metrics,
+    &api_prometheus,
+    // resources.c
+    &api_delete_queue.route,
+    NULL,
 };

@@ -11,6 +11,7 @@
 struct http_req {
     struct arena arena;
     span body, query, params[HTTP_MAX_PARAMS];
+    const struct http_route *route;
     enum http_verb verb;
     bool gone, made;
     void (*on_gone)(struct http_req *req, void *ctx);
@@ -74,6 +75,7 @@ struct http_req *fake_post(const char *param0, const char *body)
 }
 
 void fake_set_verb(enum http_verb verb) { request.verb = verb; }
+void fake_set_route(const struct http_route *route) { request.route = route; }
 
 void fake_hang_up(void)
 {
@@ -116,6 +118,7 @@ void fake_uuid(uint8_t id[16], uint8_t fill) { memset(id, fill, 16); }
 struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
 void *http_req_app(struct http_req *req) { return req ? &fake_api : NULL; }
 enum http_verb http_req_verb(const struct http_req *req) { return req->verb; }
+const struct http_route *http_req_route(const struct http_req *req) { return req->route; }
 span http_req_body(const struct http_req *req) { return req->body; }
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
 bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
@@ -281,6 +284,15 @@ const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned co
 }
 span pg_reply_bytes(const struct pg_reply *r, unsigned row, unsigned col)
 {
+    return r->pieces ? span_of(r->pieces[row][col - 1]) : span_of(r->options);
+}
+unsigned pg_reply_cols(const struct pg_reply *r) { return r->pieces ? 4 : 3; }
+bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    return r->pieces && !r->pieces[row][col - 1];
+}
+int32_t pg_reply_i32(const struct pg_reply *r, unsigned row, unsigned col)
+{
     (void)row, (void)col;
-    return span_of(r->options);
+    return r->status;
 }

@@ -51,6 +51,7 @@ struct http_req *fake_request(const char *body);
 struct http_req *fake_request_span(span body);
 struct http_req *fake_get(const char *query, const char *param0, const char *param1);
 struct http_req *fake_post(const char *param0, const char *body);
+void fake_set_route(const struct http_route *route);
 void fake_set_verb(enum http_verb verb);
 void fake_hang_up(void); // runs the on_gone hook
 
@@ -58,11 +59,14 @@ int fake_setup(void **state);
 int fake_teardown(void **state);
 void fake_uuid(uint8_t id[16], uint8_t fill); // 16 times fill
 
-// A result of configure: filled by the test before it calls done.
+// A result of configure or of a report: filled by the test before it calls done.
 struct pg_reply {
     unsigned rows;
     uint8_t uuid[2][16];
     const char *options, *message;
+    // of a report: its rows, {piece, payload} each
+    int status;
+    const char *const (*pieces)[2];
 };
 
 #define SEND(route, text) (route).handle(fake_request(text))

@@ -1,0 +1,143 @@
+// report.c: a request as one JSON object into SQL, rows out as the answer.
+#include "api/report.h"
+
+#include "api/api_int.h"
+#include "base/str.h"
+#include "pg/params.h"
+#include "pg/reply.h"
+#include "json/write.h"
+
+enum { COL_STATUS, COL_PIECE, COL_PAYLOAD, COL_SEALED };
+
+// In the request's arena.
+struct report_call {
+    struct http_req *req;
+    const struct report *report;
+    struct custom_op op;
+    span queue; // parameter "queue"; SPAN_NONE: it has none
+};
+
+static int put_query(struct report_call *c, struct buf *out);
+static int put_path(struct report_call *c, struct buf *out);
+static int put_body(struct report_call *c, struct body *b, struct buf *out);
+static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply);
+
+void report_handle(struct http_req *req)
+{
+    struct api *api = http_req_app(req);
+    struct report_call *c = arena_new(http_req_arena(req), struct report_call);
+    struct body b = body_open(req, "");
+    struct buf args = {0};
+
+    c->req = req;
+    c->report = container_of(http_req_route(req), struct report, route);
+    c->op.statement = c->report->statement;
+    c->op.done = on_reported;
+
+    buf_putc(&args, '{');
+    if (put_query(c, &args) == 0 && put_path(c, &args) == 0) {
+        if (put_body(c, &b, &args) == 0) {
+            buf_put_lit(&args, "\"\":\"\"}"); // takes the last comma; nobody reads it
+            pg_param_text(&c->op.params, buf_span(&args));
+            broker_custom(api->broker, &c->op);
+        } else {
+            http_reply_fault(req, &b.fault);
+        }
+    }
+    buf_free(&args);
+}
+
+static int put_field(struct report_call *c, struct buf *out, span name, span value)
+{
+    if (memchr(value.ptr, '\0', value.len) || !str_is_utf8(value)) {
+        http_reply_errf(c->req, QE_BAD_PARAM, "%.*s must be UTF-8 text without NUL",
+                        (int)name.len, name.ptr);
+        return QE_BAD_PARAM;
+    }
+    js_put_text(out, name);
+    buf_putc(out, ':');
+    js_put_text(out, value);
+    buf_putc(out, ',');
+    return 0;
+}
+
+static int put_query(struct report_call *c, struct buf *out)
+{
+    for (const char *const *name = c->report->query; name && *name; name++) {
+        span value = http_req_query(c->req, span_of(*name));
+        if (value.len > 0 && put_field(c, out, span_of(*name), value) != 0)
+            return QE_BAD_PARAM;
+    }
+    return 0;
+}
+
+// Behind the query: in an object the last one of a name counts.
+static int put_path(struct report_call *c, struct buf *out)
+{
+    span rest = span_of(c->report->route.path), segment;
+
+    for (unsigned i = 0; str_split(&rest, '/', &segment);) {
+        if (segment.len == 0 || segment.ptr[0] != ':')
+            continue;
+        span name = {segment.ptr + 1, segment.len - 1}, value;
+        if (!http_req_param(c->req, i++, &value)) {
+            http_reply_errf(c->req, QE_BAD_PARAM, "%.*s in the path is malformed",
+                            (int)name.len, name.ptr);
+            return QE_BAD_PARAM;
+        }
+        if (span_eq(name, SPAN("queue")))
+            c->queue = value;
+        if (put_field(c, out, name, value) != 0)
+            return QE_BAD_PARAM;
+    }
+    return 0;
+}
+
+// Where a body may be missing, clients send nothing, {}, [] or null.
+static bool is_no_body(enum js_type type, span raw)
+{
+    return type == JS_NONE || type == JS_NULL ||
+           (type == JS_ARRAY && str_trim((span){raw.ptr + 1, raw.len - 2}).len == 0);
+}
+
+static int put_body(struct report_call *c, struct body *b, struct buf *out)
+{
+    if (c->report->body == REPORT_NO_BODY)
+        return 0;
+
+    enum js_type type = js_peek(&b->j);
+    bool empty = type == JS_NONE && b->j.pos == b->j.end;
+    span raw = empty && c->report->body == REPORT_MAY_BODY ? SPAN("{}") : js_skip(&b->j);
+    if (b->j.rc == 0 && c->report->body == REPORT_MAY_BODY && is_no_body(type, raw))
+        raw = SPAN("{}");
+    else if (type != JS_OBJECT)
+        body_bad(b, "the body must be a JSON object");
+    buf_put_lit(out, "\"body\":");
+    buf_put(out, raw);
+    buf_putc(out, ',');
+    return empty && b->j.rc == 0 ? 0 : body_finish(b);
+}
+
+static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct report_call *c = container_of(op, struct report_call, op);
+    struct api *api = http_req_app(c->req);
+    struct buf out = {0};
+
+    pg_params_free(&op->params);
+    if (status == 0 && (pg_reply_rows(reply) == 0 || pg_reply_cols(reply) != COL_SEALED + 1))
+        status = QE_PG_SHAPE;
+    if (status != 0) {
+        api_reply_failed(c->req, status, &op->op.why);
+        return;
+    }
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        buf_put(&out, pg_reply_bytes(reply, row, COL_PIECE));
+        if (!pg_reply_is_null(reply, row, COL_PAYLOAD))
+            buf_put(&out, pg_reply_bytes(reply, row, COL_PAYLOAD));
+    }
+    int http_status = pg_reply_i32(reply, 0, COL_STATUS);
+    if (c->report->changes_queue && c->queue.ptr && http_status < 300)
+        broker_queue_changed(api->broker, c->queue);
+    http_reply_json(c->req, http_status, &out);
+}

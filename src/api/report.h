@@ -1,0 +1,46 @@
+// report.h: endpoints that are a SQL function.
+//
+// Administrative endpoints are rare and look at the database, so they are written in SQL, one
+// function each, and need no C of their own beyond a descriptor:
+//
+//      path, query and body ──► {"queue":"a","limit":"5","body":{...}} ──► function ──► rows
+//
+// The statement takes one parameter, that object as text, and returns rows of
+//
+//      status int4, piece text, payload bytea, sealed boolean
+//
+// The answer is the pieces in order, each followed by its payload where there is one: payloads
+// leave as they were sent, never as jsonb writes them.  A sealed payload is encrypted and is
+// opened on the way out.  The status is that of the first row.
+//
+// Parameters of path and query come as JSON strings, only those that were sent (a query
+// parameter that is empty counts as not sent); a path parameter wins over a query parameter of
+// the same name.  An error of SQLSTATE class QN becomes 400 with its text.
+#ifndef QUEEN_API_REPORT_H
+#define QUEEN_API_REPORT_H
+
+#include <stdbool.h>
+
+#include "http/route.h"
+
+struct pg_statement;
+
+enum report_body {
+    REPORT_NO_BODY,  // one that comes is drained and ignored
+    REPORT_MAY_BODY, // missing, empty, [] and null count as {}
+    REPORT_BODY,     // must be a JSON object
+};
+
+struct report {
+    struct http_route route; // .handle = report_handle
+    const struct pg_statement *statement;
+    const char *const *query; // names of the query parameters it takes, ends with NULL; or NULL
+    enum report_body body;
+    bool changes_queue; // on success what brokers know of parameter "queue" is out of date
+};
+
+void report_handle(struct http_req *req);
+
+extern const struct report api_delete_queue; // resources.c
+
+#endif
