@@ -1,6 +1,6 @@
 -- queen.pop_one: one pop as JSON.
 --
--- needs: pop_candidates, claim_careful, unpack_segment, transaction_key
+-- needs: pop_candidates, claim_careful, unpack_segment_2, transaction_key
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
@@ -69,8 +69,9 @@ begin
                               'createdAt', to_char(c.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
                               'partitionId', c.lane_id, 'partition', c.lane_name,
                               'leaseId', case when v_auto then '' else v_lease end, 'consumerGroup', v_group,
-                              'queue', c.queue_name, 'retryCount', c.retries) order by m.pos) as messages
-                     from queen.unpack_segment(c.lane, c.created_at, c.count, c.keys, c.body) m
+                              'queue', c.queue_name, 'retryCount', c.retries)
+                              || coalesce(m.meta::jsonb, '{}') order by m.pos) as messages
+                     from queen.unpack_segment_2(c.lane, c.created_at, c.count, c.keys, c.body) m
                     where c.first_seq + m.pos between c.start_seq and c.start_seq + c.take - 1) u
                 on c.status = 0
              order by c.target, c.first_seq

@@ -1,6 +1,6 @@
 -- queen.read_items: the items of a push as JSON, checked and packed.
 --
--- needs: pack_message, transaction_key, uuid_v7
+-- needs: pack_message_2, trace_context, transaction_key, uuid_v7
 -- called by  queen.push_items; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push, and messageId, producerSub, is_encrypted beside that;
 --            p_payload: what a missing payload means
@@ -14,6 +14,7 @@ as $$
 declare
     i      jsonb;
     v_name text;
+    v_meta text;
     v_sent boolean; -- the item names its transaction id
 begin
     if jsonb_typeof(p_items) is distinct from 'array' then
@@ -24,7 +25,8 @@ begin
         if jsonb_typeof(i) <> 'object' or jsonb_typeof(i -> 'queue') is distinct from 'string' then
             raise exception 'item %: queue should be a string', idx using errcode = 'QN001';
         end if;
-        foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub'] loop
+        foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub',
+                                     'traceparent', 'tracestate'] loop
             if jsonb_typeof(i -> v_name) not in ('string', 'null') then
                 raise exception 'item %: % should be a string', idx, v_name using errcode = 'QN001';
             end if;
@@ -34,15 +36,18 @@ begin
         begin
             trace_id := nullif(i ->> 'traceId', '')::uuid;
             message_id := nullif(i ->> 'messageId', '')::uuid;
+            v_meta := queen.trace_context(i ->> 'traceparent', i ->> 'tracestate');
         exception when invalid_text_representation then
             raise exception 'item %: traceId and messageId should be UUIDs', idx using errcode = 'QN001';
+            when sqlstate 'QN001' then
+                raise exception 'item %: %', idx, sqlerrm using errcode = 'QN001';
         end;
         v_sent := coalesce(i ->> 'transactionId', '') <> '';
         transaction_id := case when v_sent then i ->> 'transactionId' else queen.uuid_v7()::text end;
         key := queen.transaction_key(transaction_id);
-        message := queen.pack_message(nullif(transaction_id, key::text), trace_id,
-                                      nullif(i ->> 'producerSub', ''), i -> 'is_encrypted' = 'true',
-                                      message_id, coalesce(i -> 'payload', p_payload)::text);
+        message := queen.pack_message_2(nullif(transaction_id, key::text), trace_id,
+                                        nullif(i ->> 'producerSub', ''), i -> 'is_encrypted' = 'true', message_id,
+                                        v_meta, coalesce(i -> 'payload', p_payload)::text);
         return next;
         idx := idx + 1;
     end loop;

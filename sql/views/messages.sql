@@ -1,11 +1,13 @@
 -- queen.messages: one row per message, for people and tools that use SQL.
 --
--- needs: unpack_segment
+-- needs: unpack_segment_2
 -- A search by partition_id (or through queues and partitions) reads the segments of those lanes only; a search by id or
--- transaction_id alone unpacks everything.  created_at is that of the segment; ids tell the order.
+-- transaction_id alone unpacks everything.  created_at is that of the segment; ids tell the order.  meta holds further fields
+-- (traceparent, cloudEvent), null when there are none.
 create or replace view queen.messages as
 select u.message_id as id, u.transaction_id::varchar as transaction_id, u.trace_id,
-       l.id as partition_id, u.payload::jsonb as payload, s.created_at, u.is_encrypted, u.producer_sub
+       l.id as partition_id, u.payload::jsonb as payload, s.created_at, u.is_encrypted, u.producer_sub,
+       u.meta::jsonb as meta
   from queen.lanes l
   join queen.segments s on s.lane = l.num
-  cross join lateral queen.unpack_segment(s.lane, s.created_at, s.count, s.keys, s.body) u;
+  cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u;

@@ -36,6 +36,7 @@ struct body {
     struct arena *arena;
     const char *noun;   // of the elements: "item"
     int64_t at;         // index of the element under way; -1: outside
+    span meta;          // of items that bring no trace context of their own; SPAN_NONE: none
     int64_t item;       // item within it ("operation 1, item 0"); -1: none
     struct fault fault; // says what was wrong once body_finish() has failed
 };
@@ -57,8 +58,17 @@ span body_name(struct body *b, span raw, const char *name);
 // Anything but a non-empty string counts as missing.
 span body_text_or_none(struct body *b, span raw);
 
-// The five fields of an item, in this order.
-enum { ITEM_QUEUE, ITEM_PARTITION, ITEM_PAYLOAD, ITEM_TXID, ITEM_TRACE, ITEM_FIELDS };
+// The fields of an item, in this order.
+enum {
+    ITEM_QUEUE,
+    ITEM_PARTITION,
+    ITEM_PAYLOAD,
+    ITEM_TXID,
+    ITEM_TRACE,
+    ITEM_TRACEPARENT,
+    ITEM_TRACESTATE,
+    ITEM_FIELDS
+};
 extern const span body_item_names[ITEM_FIELDS];
 // raw -> item, with its key; no_payload is taken when none was sent.
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,

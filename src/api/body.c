@@ -3,14 +3,19 @@
 #include <stdio.h>
 
 #include "api/api_int.h"
+#include "api/trace_context.h"
 #include "base/id.h"
 #include "base/str.h"
 #include "segment/keys.h"
 
 const span body_item_names[ITEM_FIELDS] = {
-    [ITEM_QUEUE] = {"queue", 5},     [ITEM_PARTITION] = {"partition", 9},
-    [ITEM_PAYLOAD] = {"payload", 7}, [ITEM_TXID] = {"transactionId", 13},
+    [ITEM_QUEUE] = {"queue", 5},
+    [ITEM_PARTITION] = {"partition", 9},
+    [ITEM_PAYLOAD] = {"payload", 7},
+    [ITEM_TXID] = {"transactionId", 13},
     [ITEM_TRACE] = {"traceId", 7},
+    [ITEM_TRACEPARENT] = {"traceparent", 11},
+    [ITEM_TRACESTATE] = {"tracestate", 10},
 };
 const span body_ack_names[ACK_FIELDS] = {
     [ACK_TXID] = {"transactionId", 13},  [ACK_PARTITION] = {"partitionId", 11},
@@ -138,6 +143,21 @@ span body_text_or_none(struct body *b, span raw)
     return text.len > 0 ? text : SPAN_NONE;
 }
 
+static void take_context(struct body *b, const span raw[ITEM_FIELDS], struct push_item *item)
+{
+    span parent = body_text(b, raw[ITEM_TRACEPARENT], "traceparent");
+    span state = body_text(b, raw[ITEM_TRACESTATE], "tracestate");
+
+    if (b->j.rc != 0 || parent.len == 0)
+        return;
+    if (!trace_parent_is_valid(parent))
+        body_bad(b, "traceparent is not one of W3C Trace Context");
+    else if (!trace_state_is_valid(state))
+        body_bad(b, "tracestate must be at most %d printable characters", TRACE_STATE_CHARS);
+    else
+        item->meta = trace_context(b->arena, parent, state);
+}
+
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
                     struct push_item *item)
 {
@@ -154,6 +174,9 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
         item->partition = SPAN("Default");
     item->payload = raw[ITEM_PAYLOAD].ptr ? raw[ITEM_PAYLOAD] : no_payload;
     item->producer = SPAN_NONE;
+    item->meta = b->meta;
+    if (raw[ITEM_TRACEPARENT].ptr)
+        take_context(b, raw, item);
 
     span trace = body_name(b, raw[ITEM_TRACE], "traceId");
     item->has_trace = trace.ptr && id_parse_uuid(trace, item->trace);

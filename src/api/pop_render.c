@@ -132,7 +132,8 @@ static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_
 static void put_message(struct buf *out, const struct segment_message *m, const uint8_t id[16],
                         const uint8_t *key)
 {
-    if (!buf_reserve(out, HEAD_BYTES + 6 * (m->txid.len + m->producer.len) + m->payload.len))
+    if (!buf_reserve(out, HEAD_BYTES + 6 * (m->txid.len + m->producer.len) + m->payload.len +
+                              m->meta.len))
         return;
 
     char *at = out->ptr + out->len;
@@ -156,6 +157,10 @@ static void put_message(struct buf *out, const struct segment_message *m, const 
         at = put_lit(at, "\",\"traceId\":null,\"data\":");
     }
     at = put_span(at, m->payload);
+    if (m->meta.len > 2) { // an object: its members become the message's
+        *at++ = ',';
+        at = put_span(at, (span){m->meta.ptr + 1, m->meta.len - 2});
+    }
     if (m->producer.ptr) {
         at = put_lit(at, ",\"producerSub\":");
         out->len = (size_t)(at - out->ptr);

@@ -3,6 +3,7 @@
 // One pass over the body.  Payloads and names stay where they are: the spans that the scanner
 // found are the spans that the broker packs.  Nothing is stored unless every item is good.
 #include "api/api_int.h"
+#include "api/trace_context.h"
 
 // In the request's arena: dies when the answer has been written.
 struct push {
@@ -27,6 +28,7 @@ static void push_handle(struct http_req *req)
     p->op.done = on_pushed;
 
     struct body b = body_open(req, "item");
+    b.meta = trace_context_of(req);
     if (read_body(p, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (p->op.n_items == 0)

@@ -5,6 +5,7 @@
 // of it has happened then.
 #include "api/transaction_int.h"
 
+#include "api/trace_context.h"
 #include "base/id.h"
 
 static void tx_handle(struct http_req *req);
@@ -41,6 +42,8 @@ static const span field_names[FIELDS] = {
     [F_PAYLOAD] = {"payload", 7},
     [F_TXID] = {"transactionId", 13},
     [F_TRACE] = {"traceId", 7},
+    [ITEM_TRACEPARENT] = {"traceparent", 11},
+    [ITEM_TRACESTATE] = {"tracestate", 10},
     [F_ITEMS] = {"items", 5},
     [F_DATA] = {"data", 4},
     [F_TYPE] = {"type", 4},
@@ -62,6 +65,7 @@ static void tx_handle(struct http_req *req)
     id_uuid4(t->id);
 
     struct body b = body_open(req, "operation");
+    b.meta = trace_context_of(req);
     if (read_body(t, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (t->refused || t->n_steps == 0)

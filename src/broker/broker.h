@@ -61,6 +61,7 @@ struct push_item {
     span txid;             // SPAN_NONE: none given; the key below is the id
     span payload;          // valid JSON text
     span producer;         // SPAN_NONE: none
+    span meta; // JSON object of further fields, see segment/codec.h; SPAN_NONE: none
     uint8_t trace[16];
     bool has_trace;
     uint8_t key[16];  // key_of_text(txid), or a fresh UUIDv7 when no txid was given

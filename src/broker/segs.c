@@ -103,6 +103,7 @@ static struct segment_message message_of(const struct push_item *it)
         .txid = it->txid_is_key ? SPAN_NONE : it->txid,
         .producer = it->producer,
         .payload = it->payload,
+        .meta = it->meta,
         .trace = it->has_trace ? it->trace : NULL,
     };
 }

@@ -254,6 +254,33 @@ static enum http_msg_verb verb_of(uint8_t method)
     }
 }
 
+static unsigned rare_of(span name, span value)
+{
+    static const span event = {"application/cloudevents", 23};
+
+    switch (name.len) {
+    case 6:
+        return str_eq_nocase(name, SPAN("accept")) && value.len >= event.len &&
+                       memmem(value.ptr, value.len, event.ptr, event.len)
+                   ? RARE_EVENT_OUT
+                   : 0;
+    case 11:
+        return str_eq_nocase(name, SPAN("traceparent")) ? RARE_TRACEPARENT : 0;
+    case 12:
+        if (str_eq_nocase(name, SPAN("content-type")))
+            return value.len >= event.len && str_eq_nocase((span){value.ptr, event.len}, event)
+                       ? RARE_EVENT_IN
+                       : 0;
+        return str_eq_nocase(name, SPAN("x-request-id")) ? RARE_REQUEST_ID : 0;
+    case 15:
+        return str_eq_nocase(name, SPAN("accept-encoding")) ? RARE_ACCEPT_ENCODING : 0;
+    case 16:
+        return str_eq_nocase(name, SPAN("content-encoding")) ? RARE_CONTENT_ENCODING : 0;
+    default:
+        return 0;
+    }
+}
+
 // NULL, or what is wrong with the headers.
 static const char *check_headers(struct http_parser *p)
 {
@@ -262,6 +289,10 @@ static const char *check_headers(struct http_parser *p)
     span name, value;
 
     for (size_t at = 0; http_msg_next_header(msg, &at, &name, &value);) {
+        msg->rare |= (uint8_t)rare_of(name, value);
+        if (name.len > 3 && name.ptr[2] == '-' &&
+            str_eq_nocase((span){name.ptr, 2}, SPAN("ce")))
+            msg->rare |= RARE_EVENT_IN;
         switch (name.len) { // most headers are none of these: compare few
         case 4:
             n_hosts += str_eq_nocase(name, SPAN("host"));

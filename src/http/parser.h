@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/span.h"
+#include "http/rare.h"
 
 struct http_parser;
 
@@ -29,6 +30,7 @@ struct http_msg {
     uint32_t target_len;
     enum http_msg_verb verb;
     uint64_t content_length; // 0 when chunked
+    uint8_t rare;            // enum http_rare
     bool chunked;
     bool http10;
     bool keep_alive;

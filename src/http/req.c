@@ -19,6 +19,10 @@ const struct http_route *http_req_route(const struct http_req *req) { return req
 span http_req_path(const struct http_req *req) { return req->path; }
 span http_req_body(const struct http_req *req) { return buf_span(&req->msg.body); }
 uint64_t http_req_started_us(const struct http_req *req) { return req->started_us; }
+bool http_req_has(const struct http_req *req, enum http_rare header)
+{
+    return (req->msg.rare & header) != 0;
+}
 bool http_req_is_gone(const struct http_req *req) { return req->conn == NULL; }
 
 bool http_req_has_hung_up(const struct http_req *req)
@@ -65,6 +69,11 @@ span http_req_header(const struct http_req *req, span name)
         if (str_eq_nocase(key, name))
             return value;
     return SPAN_NONE;
+}
+
+bool http_req_next_header(const struct http_req *req, size_t *at, span *name, span *value)
+{
+    return http_msg_next_header(&req->msg, at, name, value);
 }
 
 // Decoded text into the arena; false on a malformed escape.

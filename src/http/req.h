@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "http/rare.h"
 #include "http/route.h"
 
 struct http_req;
@@ -27,9 +28,12 @@ uv_loop_t *http_req_loop(struct http_req *req);
 void *http_req_app(struct http_req *req); // what http_server_conf.app was
 enum http_verb http_req_verb(const struct http_req *req);
 const struct http_route *http_req_route(const struct http_req *req);
-span http_req_path(const struct http_req *req);              // raw, without the query
-span http_req_body(const struct http_req *req);              // whole body, contiguous
+span http_req_path(const struct http_req *req); // raw, without the query
+span http_req_body(const struct http_req *req); // whole body, contiguous
+bool http_req_has(const struct http_req *req, enum http_rare header);
 span http_req_header(const struct http_req *req, span name); // any case; SPAN_NONE: absent
+// Walks the headers: *at starts at 0; false after the last.
+bool http_req_next_header(const struct http_req *req, size_t *at, span *name, span *value);
 uint64_t http_req_started_us(const struct http_req *req); // monotonic, when the head was read
 
 // Path parameter i in pattern order, percent-decoded (borrowed from the arena).

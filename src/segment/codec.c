@@ -10,7 +10,8 @@ enum {
     HAS_PRODUCER = 4,
     ENCRYPTED = 8,
     HAS_ID = 16,
-    KNOWN_FLAGS = 31,
+    HAS_META = 32,
+    KNOWN_FLAGS = 63,
 };
 
 void segment_begin(struct buf *body) { buf_putc(body, VERSION); }
@@ -18,16 +19,18 @@ void segment_begin(struct buf *body) { buf_putc(body, VERSION); }
 size_t segment_size(const struct segment_message *m)
 {
     return 1 + (m->txid.ptr ? 2 + m->txid.len : 0) + (m->trace ? 16 : 0) +
-           (m->producer.ptr ? 2 + m->producer.len : 0) + (m->id ? 16 : 0) + 4 + m->payload.len;
+           (m->producer.ptr ? 2 + m->producer.len : 0) + (m->id ? 16 : 0) +
+           (m->meta.ptr ? 2 + m->meta.len : 0) + 4 + m->payload.len;
 }
 
 void segment_put(struct buf *body, const struct segment_message *m)
 {
     if (!buf_reserve(body, segment_size(m)))
         return;
-    buf_putc(body, (char)((m->txid.ptr ? HAS_TXID : 0) | (m->trace ? HAS_TRACE : 0) |
-                          (m->producer.ptr ? HAS_PRODUCER : 0) |
-                          (m->encrypted ? ENCRYPTED : 0) | (m->id ? HAS_ID : 0)));
+    buf_putc(body,
+             (char)((m->txid.ptr ? HAS_TXID : 0) | (m->trace ? HAS_TRACE : 0) |
+                    (m->producer.ptr ? HAS_PRODUCER : 0) | (m->encrypted ? ENCRYPTED : 0) |
+                    (m->id ? HAS_ID : 0) | (m->meta.ptr ? HAS_META : 0)));
     if (m->txid.ptr) {
         buf_put_be16(body, (uint16_t)m->txid.len);
         buf_put(body, m->txid);
@@ -40,6 +43,10 @@ void segment_put(struct buf *body, const struct segment_message *m)
     }
     if (m->id)
         buf_put_bytes(body, m->id, 16);
+    if (m->meta.ptr) {
+        buf_put_be16(body, (uint16_t)m->meta.len);
+        buf_put(body, m->meta);
+    }
     buf_put_be32(body, (uint32_t)m->payload.len);
     buf_put(body, m->payload);
 }
@@ -93,6 +100,8 @@ bool segment_next(struct segment_walk *w, struct segment_message *m)
         m->producer = take(w, take_length(w, 2));
     if (flags & HAS_ID)
         m->id = (const uint8_t *)take(w, 16).ptr;
+    if (flags & HAS_META)
+        m->meta = take(w, take_length(w, 2));
     m->payload = take(w, take_length(w, 4));
     return w->rc == 0;
 }

@@ -15,6 +15,7 @@ enum {
     SEGMENT_MAX_MESSAGES = 256,    // a pop of one message never reads more than its segment ...
     SEGMENT_MAX_BYTES = 64 * 1024, // ... nor, unless the message itself is larger, this much
     SEGMENT_KEY_SPAN_MS = 1000,    // UUIDv7 keys of one segment lie this close together
+    SEGMENT_MAX_META = 65535,
 };
 
 // A message as it is stored.  All spans are borrowed.
@@ -22,6 +23,7 @@ struct segment_message {
     span txid;            // SPAN_NONE: it is the text of the key
     span producer;        // SPAN_NONE: none
     span payload;         // JSON text
+    span meta;            // JSON object of further fields (traceparent, ...); SPAN_NONE: none
     const uint8_t *trace; // 16 bytes or NULL
     const uint8_t *id;    // explicit message id (pushed by SQL) or NULL: derived
     bool encrypted;

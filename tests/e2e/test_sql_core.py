@@ -93,6 +93,14 @@ def test_a_packed_message_comes_back(core):
         str(uuid.UUID(int=0)), None, None, False, '"x"')
 
 
+def test_further_fields_of_a_message_come_back(core):
+    row = core.rows("""select u.* from queen.unpack_segment_2(3, now(), 2, decode(repeat('00', 32), 'hex'),
+        '\\x01' || queen.pack_message_2('t', null, null, false, null, '{"traceparent":"ä"}', '1')
+                || queen.pack_message_2(null, null, 'sub', false, null, null, '2')) u""")
+    assert [(r.transaction_id, r.meta, r.payload) for r in row] == [
+        ("t", '{"traceparent":"ä"}', "1"), (str(uuid.UUID(int=0)), None, "2")]
+
+
 def test_an_unknown_format_is_refused(core):
     with pytest.raises(psycopg2.Error) as e:
         core.rows("select * from queen.unpack_segment(1, now(), 1, ''::bytea, '\\x02'::bytea)")

@@ -14,6 +14,8 @@ struct http_req {
     const struct http_route *route;
     enum http_verb verb;
     bool gone, made;
+    unsigned rare, n_headers;
+    const char *headers[8][2];
     void (*on_gone)(struct http_req *req, void *ctx);
     void *on_gone_ctx;
 };
@@ -77,6 +79,14 @@ struct http_req *fake_post(const char *param0, const char *body)
 void fake_set_verb(enum http_verb verb) { request.verb = verb; }
 void fake_set_route(const struct http_route *route) { request.route = route; }
 
+void fake_set_header(enum http_rare rare, const char *name, const char *value)
+{
+    assert_true(request.n_headers < countof(request.headers));
+    request.rare |= rare;
+    request.headers[request.n_headers][0] = name;
+    request.headers[request.n_headers++][1] = value;
+}
+
 void fake_hang_up(void)
 {
     request.gone = true;
@@ -120,6 +130,26 @@ void *http_req_app(struct http_req *req) { return req ? &fake_api : NULL; }
 enum http_verb http_req_verb(const struct http_req *req) { return req->verb; }
 const struct http_route *http_req_route(const struct http_req *req) { return req->route; }
 span http_req_body(const struct http_req *req) { return req->body; }
+bool http_req_has(const struct http_req *req, enum http_rare header)
+{
+    return (req->rare & header) != 0;
+}
+span http_req_header(const struct http_req *req, span name)
+{
+    for (unsigned i = 0; i < req->n_headers; i++)
+        if (str_eq_nocase(span_of(req->headers[i][0]), name))
+            return span_of(req->headers[i][1]);
+    return SPAN_NONE;
+}
+bool http_req_next_header(const struct http_req *req, size_t *at, span *name, span *value)
+{
+    if (*at >= req->n_headers)
+        return false;
+    *name = span_of(req->headers[*at][0]);
+    *value = span_of(req->headers[*at][1]);
+    ++*at;
+    return true;
+}
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
 bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
 

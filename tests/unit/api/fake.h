@@ -53,6 +53,7 @@ struct http_req *fake_get(const char *query, const char *param0, const char *par
 struct http_req *fake_post(const char *param0, const char *body);
 void fake_set_route(const struct http_route *route);
 void fake_set_verb(enum http_verb verb);
+void fake_set_header(enum http_rare rare, const char *name, const char *value); // borrowed
 void fake_hang_up(void); // runs the on_gone hook
 
 int fake_setup(void **state);

@@ -22,6 +22,7 @@ static struct segment_message message(unsigned with, span payload)
         .producer = with & 4 ? SPAN("shop") : SPAN_NONE,
         .encrypted = (with & 8) != 0,
         .id = with & 16 ? own_id : NULL,
+        .meta = with & 32 ? SPAN("{\"traceparent\":\"x\"}") : SPAN_NONE,
         .payload = payload,
     };
 }
@@ -38,6 +39,8 @@ static void assert_same(const struct segment_message *a, const struct segment_me
     assert_true(span_eq(a->producer, b->producer));
     assert_int_equal(a->producer.ptr != NULL, b->producer.ptr != NULL);
     assert_true(span_eq(a->payload, b->payload));
+    assert_true(span_eq(a->meta, b->meta));
+    assert_int_equal(a->meta.ptr != NULL, b->meta.ptr != NULL);
     assert_true(same_bytes(a->trace, b->trace));
     assert_true(same_bytes(a->id, b->id));
     assert_int_equal(a->encrypted, b->encrypted);
@@ -49,7 +52,7 @@ static struct buf all_combinations(void)
     struct buf body = {0};
 
     segment_begin(&body);
-    for (unsigned with = 0; with < 32; with++) {
+    for (unsigned with = 0; with < 64; with++) {
         struct segment_message m = message(with, SPAN("{\"n\":1}"));
         segment_put(&body, &m);
     }
@@ -78,7 +81,7 @@ static void every_combination_of_fields_comes_back(void **state)
     struct segment_walk w = segment_walk(buf_span(&body));
     struct segment_message m;
 
-    for (unsigned with = 0; with < 32; with++) {
+    for (unsigned with = 0; with < 64; with++) {
         struct segment_message sent = message(with, SPAN("{\"n\":1}"));
         assert_true(segment_next(&w, &m));
         assert_same(&m, &sent);
@@ -91,7 +94,7 @@ static void every_combination_of_fields_comes_back(void **state)
 static void the_size_is_told_before_it_is_written(void **state)
 {
     (void)state;
-    for (unsigned with = 0; with < 32; with++) {
+    for (unsigned with = 0; with < 64; with++) {
         struct buf body = {0};
         struct segment_message m = message(with, SPAN("[1,2]"));
         segment_put(&body, &m);
@@ -210,18 +213,18 @@ static void every_prefix_ends_between_messages_or_is_refused(void **state)
     (void)state;
     struct buf body = all_combinations();
 
-    size_t ends[33] = {1}; // where a cut leaves whole messages
-    for (unsigned with = 0; with < 32; with++) {
+    size_t ends[65] = {1}; // where a cut leaves whole messages
+    for (unsigned with = 0; with < 64; with++) {
         struct segment_message m = message(with, SPAN("{\"n\":1}"));
         ends[with + 1] = ends[with] + segment_size(&m);
     }
-    assert_int_equal(ends[32], body.len);
+    assert_int_equal(ends[64], body.len);
     for (size_t n = 0; n <= body.len; n++) {
         span cut = copy(body.ptr, n);
         struct segment_walk w = segment_walk(cut);
         struct segment_message m;
         unsigned whole = 0, walked = 0;
-        while (whole < 32 && ends[whole + 1] <= n)
+        while (whole < 64 && ends[whole + 1] <= n)
             whole++;
         while (segment_next(&w, &m))
             walked++;
@@ -253,7 +256,7 @@ static void flags_that_are_not_known_are_refused(void **state)
     (void)state;
     struct segment_message m;
 
-    for (unsigned flags = 32; flags < 256; flags++) {
+    for (unsigned flags = 64; flags < 256; flags++) {
         char bytes[128] = {1, (char)flags};
         struct segment_walk w = segment_walk((span){bytes, sizeof bytes});
         assert_false(segment_next(&w, &m));
@@ -292,14 +295,14 @@ static void skipping_lands_on_the_next_message(void **state)
     assert_true(segment_skip(&w, 20));
     assert_true(segment_next(&w, &m));
     assert_same(&m, &expected);
-    assert_true(segment_skip(&w, 11)); // exactly to the end
+    assert_true(segment_skip(&w, 43)); // exactly to the end
     assert_false(segment_next(&w, &m));
     assert_int_equal(w.rc, 0);
     assert_false(segment_skip(&w, 1));
     assert_int_equal(w.rc, 0); // too few is not damage
 
     w = segment_walk((span){body.ptr, body.len - 1});
-    assert_false(segment_skip(&w, 32));
+    assert_false(segment_skip(&w, 64));
     assert_int_equal(w.rc, QE_BAD_SEGMENT);
     buf_free(&body);
 }

@@ -1,0 +1,70 @@
+-- queen.unpack_segment_2: the messages of a segment, in order.
+--
+-- needs: message_id
+-- called by  queen.messages; queen.pop_one; queen.unpack_segment
+-- in         columns of queen.segments; format in docs/segment-format.md
+-- out        pos: 0-based; payload: the JSON text as it was sent; meta: a JSON object of further fields, or null
+-- raises     QN009 when the body is not of a version that this function knows
+create or replace function queen.unpack_segment_2(
+    p_lane bigint, p_created_at timestamptz, p_count int, p_keys bytea, p_body bytea)
+returns table (pos int, message_id uuid, transaction_id text, trace_id uuid, producer_sub text,
+               is_encrypted boolean, payload text, meta text)
+language plpgsql immutable rows 100
+as $$
+declare
+    -- A copy that is not compressed any more: otherwise every look at a byte would decompress it all.
+    v_body  bytea := p_body || ''::bytea;
+    v_at    int := 1;  -- of the next byte, 0-based
+    v_flags int;
+    v_len   int;
+begin
+    if p_count > 0 and get_byte(v_body, 0) <> 1 then
+        raise exception 'segment of lane % has format version %', p_lane, get_byte(v_body, 0)
+            using errcode = 'QN009';
+    end if;
+    for i in 0 .. p_count - 1 loop
+        v_flags := get_byte(v_body, v_at);
+        v_at := v_at + 1;
+        if v_flags & 192 <> 0 then
+            raise exception 'segment of lane % has unknown flags %', p_lane, v_flags using errcode = 'QN009';
+        end if;
+        pos := i;
+        if v_flags & 1 <> 0 then
+            v_len := get_byte(v_body, v_at) * 256 + get_byte(v_body, v_at + 1);
+            transaction_id := convert_from(substr(v_body, v_at + 3, v_len), 'UTF8');
+            v_at := v_at + 2 + v_len;
+        else
+            transaction_id := encode(substr(p_keys, i * 16 + 1, 16), 'hex')::uuid::text;
+        end if;
+        trace_id := null;
+        if v_flags & 2 <> 0 then
+            trace_id := encode(substr(v_body, v_at + 1, 16), 'hex')::uuid;
+            v_at := v_at + 16;
+        end if;
+        producer_sub := null;
+        if v_flags & 4 <> 0 then
+            v_len := get_byte(v_body, v_at) * 256 + get_byte(v_body, v_at + 1);
+            producer_sub := convert_from(substr(v_body, v_at + 3, v_len), 'UTF8');
+            v_at := v_at + 2 + v_len;
+        end if;
+        is_encrypted := v_flags & 8 <> 0;
+        if v_flags & 16 <> 0 then
+            message_id := encode(substr(v_body, v_at + 1, 16), 'hex')::uuid;
+            v_at := v_at + 16;
+        else
+            message_id := queen.message_id(p_created_at, i, p_lane);
+        end if;
+        meta := null;
+        if v_flags & 32 <> 0 then
+            v_len := get_byte(v_body, v_at) * 256 + get_byte(v_body, v_at + 1);
+            meta := convert_from(substr(v_body, v_at + 3, v_len), 'UTF8');
+            v_at := v_at + 2 + v_len;
+        end if;
+        v_len := (get_byte(v_body, v_at) << 24) | (get_byte(v_body, v_at + 1) << 16)
+               | (get_byte(v_body, v_at + 2) << 8) | get_byte(v_body, v_at + 3);
+        payload := convert_from(substr(v_body, v_at + 5, v_len), 'UTF8');
+        v_at := v_at + 4 + v_len;
+        return next;
+    end loop;
+end
+$$;

@@ -1,0 +1,27 @@
+// trace_context.h: W3C Trace Context of the messages that a request brings.
+//
+// A producer says which trace a message belongs to, in the header of its request or in an item
+// of its own; the message carries it as {"traceparent":"00-...","tracestate":"..."}
+// (segment/codec.h, meta) and whoever pops it goes on from there.
+#ifndef QUEEN_API_TRACE_CONTEXT_H
+#define QUEEN_API_TRACE_CONTEXT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/span.h"
+
+struct http_req;
+
+enum { TRACE_STATE_CHARS = 512 };
+
+bool trace_parent_is_valid(span text);
+bool trace_state_is_valid(span text); // SPAN_NONE passes
+
+// Both must be valid.  The object, in the arena.
+span trace_context(struct arena *a, span parent, span state);
+// That of the request's headers; SPAN_NONE when there is none, or a malformed one: the
+// recommendation wants such a header ignored.
+span trace_context_of(struct http_req *req);
+
+#endif
