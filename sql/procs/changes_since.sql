@@ -2,7 +2,7 @@
 --
 -- called by  src/broker/feed.c (call "changes")
 -- in         p_seen   the snapshot that the last call returned, or null at first
---            p_origin the caller's own number: it knows of its own doings
+--            p_origin the caller's own number: it knows of its own doings.  Origins -1 to -3 are for queen.refresh_stats
 -- out        a row with lane null: the snapshot to pass next time, and how often a slot was emptied (if that has
 --            grown since the last call, rows may be gone unread: discover again); and the lanes
 --            with their queue.  Exact, whatever order transactions commit in: what is returned is what the
@@ -22,11 +22,11 @@ begin
     -- first transaction that the old snapshot did not know to be over.
     select pg_current_snapshot(), (select r.emptied from queen.rotation r), array(
                select unnest(c.lanes) from queen.changes_a c
-                where c.xid >= v_from and c.origin <> p_origin
+                where c.xid >= v_from and c.origin <> p_origin and c.origin not between -3 and -1
                   and not pg_visible_in_snapshot(c.xid, v_seen))
             || array(
                select unnest(c.lanes) from queen.changes_b c
-                where c.xid >= v_from and c.origin <> p_origin
+                where c.xid >= v_from and c.origin <> p_origin and c.origin not between -3 and -1
                   and not pg_visible_in_snapshot(c.xid, v_seen))
       into v_now, emptied, v_lanes;
     snapshot := v_now;

@@ -1,5 +1,6 @@
 -- queen.forget_lanes: what goes with lanes that are deleted, by whatever statement.
 --
+-- needs: tell
 -- called by  a statement trigger on queen.lanes (below)
 -- locks      the lanes are deleted by now, so pushes that were in flight have ended and none can follow; then
 --            consumers in num order, so that claims and acknowledgements under way end first
@@ -22,6 +23,8 @@ begin
     delete from queen.consumers where num = any (v_consumers);
     delete from queen.consumer_states where consumer = any (v_consumers);
     delete from queen.dead_letter_queue where lane = any (v_lanes);
+    delete from queen.message_traces where lane = any (v_lanes);
+    perform queen.tell(-1, v_lanes);
     return null;
 end
 $$;

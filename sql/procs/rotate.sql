@@ -46,6 +46,13 @@ begin
                 and not exists (select from queen.consumer_states_%2$s n
                                  where n.consumer = o.consumer and n.ver >= o.ver)
               order by o.consumer, o.ver desc', v_old, v_active);
+        -- What the statistics have not counted yet stays in the feed; if nobody counts, it is not kept for him.
+        update queen.stats_pass set seen = null where seen is not null and passed_at < now() - interval '10 minutes';
+        execute format(
+            'insert into queen.changes_%2$s (xid, origin, slot, lanes)
+             select o.xid, o.origin, %2$L, o.lanes
+               from queen.changes_%1$s o join queen.stats_pass p on not pg_visible_in_snapshot(o.xid, p.seen)',
+            v_old, v_active);
         begin
             set local lock_timeout = '200ms';
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);

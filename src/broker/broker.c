@@ -30,7 +30,7 @@ struct house *house_new(unsigned n)
     id_random(h->mark, sizeof h->mark);
     do
         id_random(&h->origin, sizeof h->origin);
-    while (h->origin == 0); // 0 is "a SQL session"
+    while (h->origin >= -3 && h->origin <= 0); // 0: a SQL session; below: see refresh_stats.sql
     return h;
 }
 
@@ -95,6 +95,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->pg = pg_pool_open(loop, &conf->pg, on_pg_state, b);
     h->brokers[index] = b;
     chores_start(b);
+    figures_start(b);
     return b;
 }
 

@@ -249,6 +249,7 @@ struct broker_conf {
     unsigned poll_initial_ms, poll_threshold, poll_max_ms;
     double poll_multiplier;
     unsigned expire_ms, expire_limit; // sweep of over-age messages
+    unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
 };
 
 enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_KINDS };

@@ -162,6 +162,7 @@ struct broker {
     LIST_HEAD(, selector) selectors;
     struct due chores_due;
     uint64_t expired_us; // when the last sweep began
+    struct due figures_due;
 };
 
 struct house {
@@ -286,6 +287,9 @@ void selectors_free(struct broker *b);
 
 // ---- chores.c ----
 void chores_start(struct broker *b);
+
+// ---- figures.c ----
+void figures_start(struct broker *b);
 
 static inline struct pop_op *pop_of(struct op *op)
 {

@@ -126,6 +126,9 @@ struct conf {
     // chores
     int eviction_interval_ms;
     int eviction_batch_size;
+    int stats_interval_ms;
+    int stats_reconcile_interval_ms;
+    int stats_history_retention_days;
 
     // conf's own from here on
     unsigned char origin[CONF_MAX_KEYS]; // enum conf_origin, by row of the table

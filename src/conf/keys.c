@@ -166,6 +166,12 @@ const struct conf_key conf_keys[] = {
      .text = "Period of removing messages that have waited too long or expired."},
     {.name = "EVICTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(eviction_batch_size),
      .text = "Segments (of up to 256 messages) that one round removes at most."},
+    {.name = "STATS_INTERVAL_MS", MS(100), .fallback = "10000", AT(stats_interval_ms),
+     .text = "Period of counting what changed, for status pages; one process does it."},
+    {.name = "STATS_RECONCILE_INTERVAL_MS", MS(1000), .fallback = "120000", AT(stats_reconcile_interval_ms),
+     .text = "Period in which such a count looks through all consumer states and recounts the next 1,000 partitions."},
+    {.name = "STATS_HISTORY_RETENTION_DAYS", INT(1, 36500), .fallback = "7", AT(stats_history_retention_days),
+     .text = "Age at which figures per minute are removed."},
 };
 // clang-format on
 const unsigned conf_n_keys = countof(conf_keys);
@@ -204,7 +210,6 @@ const struct conf_unused conf_unused[] = {
     LATER("WEBAPP_ROOT"),
     LATER("RETENTION_INTERVAL"), LATER("RETENTION_BATCH_SIZE"), LATER("PARTITION_CLEANUP_DAYS"),
     LATER("METRICS_RETENTION_DAYS"), LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),
-    LATER("STATS_INTERVAL_MS"), LATER("STATS_RECONCILE_INTERVAL_MS"), LATER("STATS_HISTORY_RETENTION_DAYS"),
     LATER("FILE_BUFFER_DIR"), LATER("FILE_BUFFER_FLUSH_MS"), LATER("FILE_BUFFER_MAX_BATCH"),
     LATER("FILE_BUFFER_EVENTS_PER_FILE"),
     LATER("QUEEN_UDP_PEERS"), LATER("QUEEN_UDP_NOTIFY_PORT"), LATER("QUEEN_SYNC_ENABLED"),

@@ -116,6 +116,9 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
         .poll_multiplier = c->pop_wait_backoff_multiplier,
         .expire_ms = (unsigned)c->eviction_interval_ms,
         .expire_limit = (unsigned)c->eviction_batch_size,
+        .stats_ms = (unsigned)c->stats_interval_ms,
+        .stats_reconcile_ms = (unsigned)c->stats_reconcile_interval_ms,
+        .stats_history_days = (unsigned)c->stats_history_retention_days,
     };
 }
 

@@ -1,0 +1,1 @@
+select 200, queen.refresh_stats_now($1::text::jsonb)::text, null::bytea, false

@@ -1,0 +1,24 @@
+-- queen.note_gone_segments: removed messages take their traces along, and the figures of their lanes are counted again.
+--
+-- needs: tell
+-- called by  a statement trigger on queen.segments (below): retention, expiry, clearing, deletion of lanes
+-- locks      none besides those of the traces deleted
+create or replace function queen.note_gone_segments()
+returns trigger
+language plpgsql
+as $$
+begin
+    if exists (select from gone) then
+        delete from queen.message_traces t
+         where t.id = any (array(select k.id from gone g
+                                   join queen.message_traces k
+                                     on k.lane = g.lane and k.seq >= g.first_seq and k.seq < g.first_seq + g.count));
+        perform queen.tell(-1, array(select distinct g.lane from gone g));
+    end if;
+    return null;
+end
+$$;
+
+create or replace trigger note_gone_segments after delete on queen.segments
+    referencing old table as gone
+    for each statement execute function queen.note_gone_segments();

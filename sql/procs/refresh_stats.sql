@@ -1,0 +1,379 @@
+-- queen.refresh_stats: bring the maintained figures up to date; looks only at lanes where something happened.
+--
+-- needs: latest_state
+-- called by  queen.stats_chore; queen.freshen_stats; queen.refresh_stats_now
+-- in         p_most       give up, changing nothing, when more lanes than this have changed (null: never)
+--            p_reconcile  look through all of the consumer states that are there, and recount the next 1,000 lanes
+--            p_wait_ms    wait this long for a pass under way (0: not at all)
+-- out        one row: lanes counted, lanes that are new to it, queues and groups whose sums changed, lanes that
+--            are gone; no row when another pass is under way or p_most says no
+-- locks      advisory 737010, to the end of the transaction: one pass at a time.  No rows but those that only it writes
+--
+-- What changed since the last look:
+--   - lanes in the change feed that the snapshot of the last look did not see (ADR 10): pushes, and by triggers
+--     (origin -1) segments, consumers and lanes removed, dead letters added (-2) and removed (-3), once per letter;
+--     queen.rotate keeps what we have not seen;
+--   - consumers with a newer state than we know.  States are only ever appended, so those of the last moments lie at the end
+--     of their slot, in the blocks that have come since, and in some before: a backend fills the block it has begun.
+--     A backend may come back to a block begun long ago; such a row is found by the next reconciliation;
+--   - leases that have run out.
+-- Sums are kept by difference to what queen.lane_stats and queen.consumer_stats remember.
+create or replace function queen.refresh_stats(p_most int, p_reconcile boolean, p_wait_ms int default 0)
+returns table (lanes int, new_lanes int, queues int, groups int, gone int)
+language plpgsql
+set search_path = queen, pg_temp
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    p          queen.stats_pass%rowtype;
+    v_now      timestamptz;
+    v_all      boolean;      -- count everything anew
+    v_from     xid8;
+    v_age      int;          -- of the oldest transaction that the last look did not see
+    v_snapshot pg_snapshot;
+    v_emptied  bigint;
+    v_at_a     tid;
+    v_at_b     tid;
+    v_lanes    bigint[];
+    v_dead     bigint[];     -- dead letters of each
+    v_buried   bigint;       -- dead letters that are new
+    v_head     record;       -- arrays: what the segments of the lanes say
+    v_group    record;       -- arrays: differences by queue and group
+    v_queue    record;       -- arrays: differences by queue
+    v_sum      record;
+begin
+    if not pg_try_advisory_xact_lock(737010) then
+        if p_wait_ms = 0 then
+            return;
+        end if;
+        begin
+            perform set_config('lock_timeout', p_wait_ms || 'ms', true);
+            perform pg_advisory_xact_lock(737010);
+            perform set_config('lock_timeout', '0', true);
+        exception when lock_not_available then
+            return;
+        end;
+    end if;
+    select * into p from queen.stats_pass;
+    v_all := p.seen is null;
+    v_from := coalesce(pg_snapshot_xmin(p.seen), '0'::xid8);
+    v_now := clock_timestamp();
+    v_age := case when v_all or p_reconcile then 2147483647 else age(v_from::xid) end;
+    select emptied into v_emptied from queen.rotation;
+    v_at_a := format('(%s,0)', case when v_all or p_reconcile or v_emptied <> p.emptied then 0
+                                    else greatest(p.blocks_a - 128, 0) end);
+    v_at_b := format('(%s,0)', case when v_all or p_reconcile or v_emptied <> p.emptied then 0
+                                    else greatest(p.blocks_b - 128, 0) end);
+    p.blocks_a := pg_relation_size('queen.consumer_states_a') / 8192;
+    p.blocks_b := pg_relation_size('queen.consumer_states_b') / 8192;
+    p.blocks_feed := (pg_relation_size('queen.changes_a') + pg_relation_size('queen.changes_b')) / 8192;
+
+    -- One statement, so one snapshot: the one that is remembered.  Dead letters are counted under it too.
+    with feed as materialized (
+        select c.origin, c.lanes from queen.changes_a c
+         where not v_all and c.xid >= v_from and not pg_visible_in_snapshot(c.xid, p.seen)
+         union all
+        select c.origin, c.lanes from queen.changes_b c
+         where not v_all and c.xid >= v_from and not pg_visible_in_snapshot(c.xid, p.seen)
+    ), moved as materialized (
+        select m.consumer, max(m.ver) as ver
+          from (select a.consumer, a.ver from queen.consumer_states_a a
+                 where not v_all and a.ctid >= v_at_a and age(a.xmin) <= v_age
+                 union all
+                select b.consumer, b.ver from queen.consumer_states_b b
+                 where not v_all and b.ctid >= v_at_b and age(b.xmin) <= v_age) m
+         group by m.consumer
+    ), touched as (
+        select k.lane, sum(k.added) as added, sum(k.removed) as removed, bool_or(k.recount) as recount
+          from (select t.lane, (f.origin = -2)::int as added, (f.origin = -3)::int as removed, false as recount
+                  from feed f cross join lateral unnest(f.lanes) t(lane)
+                 union all
+                select c.lane, 0, 0, false
+                  from moved m join queen.consumers c on c.num = m.consumer
+                 where (select s.ver from queen.consumer_stats s where s.consumer = m.consumer) is distinct from m.ver
+                 union all
+                select s.lane, 0, 0, false from queen.consumer_stats s where s.lease_until <= v_now
+                 union all
+               (select l.num, 0, 0, true from queen.lanes l
+                 where p_reconcile and l.num > p.reconciled_to order by l.num limit 1000)
+                 union all
+                select l.num, 0, 0, true from queen.lanes l where v_all
+                 union all
+                select s.lane, 0, 0, true from queen.lane_stats s where v_all) k
+         group by k.lane
+    ), counted as (
+        select t.lane, t.added,
+               case when s.lane is not null and not t.recount then greatest(s.dead + t.added - t.removed, 0)
+                    else (select count(*) from queen.dead_letter_queue d where d.lane = t.lane) end as dead
+          from touched t left join queen.lane_stats s on s.lane = t.lane
+    )
+    select pg_current_snapshot(), (select emptied from queen.rotation),
+           coalesce(array_agg(c.lane), '{}'), array_agg(c.dead), coalesce(sum(c.added), 0)
+      into v_snapshot, v_emptied, v_lanes, v_dead, v_buried
+      from counted c;
+    if cardinality(v_lanes) > p_most then
+        return;
+    end if;
+
+    -- What the log says of each lane that is still there.
+    select array_agg(l.num) as lane, array_agg(l.queue_id) as queue_id, array_agg(u.dead) as dead,
+           array_agg(coalesce(tail.next_seq, 1)) as next_seq,
+           array_agg(coalesce(front.first_seq, tail.next_seq, 1)) as first_seq,
+           array_agg(coalesce(tail.first_seq, 0)) as tail_seq,
+           array_agg(tail.created_at) as newest_at, array_agg(front.created_at) as front_at
+      into v_head
+      from unnest(v_lanes, v_dead) u(lane, dead)
+      join queen.lanes l on l.num = u.lane
+      left join queen.lane_stats o on o.lane = u.lane
+      left join lateral (
+           select s.first_seq, s.first_seq + greatest(s.count, 1) as next_seq,
+                  case when s.count > 0 then s.created_at end as created_at
+             from queen.segments s
+            where s.lane = u.lane and s.first_seq >= coalesce(o.tail_seq, 0)
+            order by s.first_seq desc limit 1) tail on true
+      -- From where the front was: what retention has removed before it is not walked again.
+      left join lateral (
+           select s.first_seq, s.created_at from queen.segments s
+            where s.lane = u.lane and s.first_seq >= coalesce(o.first_seq, 0) and s.count > 0
+            order by s.first_seq limit 1) front on true;
+
+    -- Consumers of these lanes.
+    with now as materialized (
+        select c.num, c.lane, h.queue_id, c.grp, st.ver, st.cursor_seq, st.total_messages as consumed,
+               greatest(h.next_seq - greatest(st.cursor_seq + 1, h.first_seq), 0) as lag,
+               case when st.lease_until > v_now then st.lease_last end as leased_to,
+               case when st.lease_until > v_now then st.lease_until end as lease_until,
+               wait.created_at as oldest_at
+          from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq)
+               h(lane, queue_id, first_seq, next_seq)
+          join queen.consumers c on c.lane = h.lane
+          join lateral (
+               (select a.ver, a.cursor_seq, a.total_messages, a.lease_last, a.lease_until
+                  from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
+               union all
+               (select b.ver, b.cursor_seq, b.total_messages, b.lease_last, b.lease_until
+                  from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
+               order by ver desc limit 1) st on true
+          left join lateral (
+               select s.created_at from queen.segments s
+                where s.lane = c.lane and h.next_seq > greatest(st.cursor_seq + 1, h.first_seq)
+                  and s.first_seq <= greatest(st.cursor_seq + 1, h.first_seq)
+                order by s.first_seq desc limit 1) wait on true
+    ), before as materialized (
+        select s.* from unnest(v_lanes) u(lane) join queen.consumer_stats s on s.lane = u.lane
+    ), written as (
+        insert into queen.consumer_stats as t
+               (consumer, lane, queue_id, grp, ver, cursor_seq, lag, consumed, leased_to, lease_until, oldest_at)
+        select n.num, n.lane, n.queue_id, n.grp, n.ver, n.cursor_seq, n.lag, n.consumed, n.leased_to, n.lease_until,
+               n.oldest_at
+          from now n
+            on conflict (consumer) do update
+           set ver = excluded.ver, cursor_seq = excluded.cursor_seq, lag = excluded.lag, consumed = excluded.consumed,
+               leased_to = excluded.leased_to, lease_until = excluded.lease_until, oldest_at = excluded.oldest_at
+         where (t.ver, t.lag, t.lease_until, t.oldest_at)
+               is distinct from (excluded.ver, excluded.lag, excluded.lease_until, excluded.oldest_at)
+    ), removed as (
+        delete from queen.consumer_stats s
+         where s.consumer = any (array(select b.consumer from before b except select n.num from now n))
+    ), changed as (
+        select k.queue_id, k.grp, sum(k.sign) as members, sum(k.sign * k.lag) as lag,
+               sum(k.sign) filter (where k.lag > 0) as lagging, sum(k.sign * k.consumed) as consumed,
+               -- of those that still are: what a deleted group had consumed stays consumed
+               sum(k.sign * k.consumed) filter (where k.stays) as passed
+          from (select n.queue_id, n.grp, 1 as sign, n.lag, n.consumed, true as stays from now n
+                 union all
+                select b.queue_id, b.grp, -1, b.lag, b.consumed, n.num is not null
+                  from before b left join now n on n.num = b.consumer) k
+         group by k.queue_id, k.grp
+    )
+    select array_agg(c.queue_id) as queue_id, array_agg(c.grp) as grp, array_agg(c.members) as members,
+           array_agg(c.lag) as lag, array_agg(coalesce(c.lagging, 0)) as lagging,
+           array_agg(c.consumed) as consumed, array_agg(coalesce(c.passed, 0)) as passed
+      into v_group
+      from changed c;
+
+    insert into queen.stats as t
+           (stat_type, stat_key, queue_id, consumer_group, child_count, pending_messages, completed_messages, lagging,
+            oldest_pending_at, last_computed_at)
+    select 'group', u.queue_id || '/' || u.grp, u.queue_id, u.grp, u.members, u.lag, u.consumed, u.lagging,
+           (select s.oldest_at from queen.consumer_stats s
+             where s.queue_id = u.queue_id and s.grp = u.grp and s.oldest_at is not null
+             order by s.oldest_at limit 1), v_now
+      from unnest(v_group.queue_id, v_group.grp, v_group.members, v_group.lag, v_group.consumed, v_group.lagging)
+           u(queue_id, grp, members, lag, consumed, lagging)
+        on conflict (stat_type, stat_key) do update
+       set child_count = t.child_count + excluded.child_count,
+           pending_messages = t.pending_messages + excluded.pending_messages,
+           completed_messages = t.completed_messages + excluded.completed_messages,
+           lagging = t.lagging + excluded.lagging, oldest_pending_at = excluded.oldest_pending_at,
+           last_computed_at = v_now;
+    delete from queen.stats s
+     where s.stat_type = 'group' and s.child_count <= 0
+       and s.stat_key = any (array(select u.queue_id || '/' || u.grp
+                                     from unnest(v_group.queue_id, v_group.grp) u(queue_id, grp)));
+
+    -- The lanes themselves.
+    with now as materialized (
+        select h.lane, h.queue_id, h.first_seq, h.next_seq, h.tail_seq, h.dead, h.newest_at,
+               greatest(h.next_seq - greatest(coalesce(c.slowest + 1, 0), h.first_seq), 0) as waiting,
+               coalesce(c.leased, 0) as processing,
+               case when c.slowest is not null then c.oldest_at else h.front_at end as oldest_at
+          from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq, v_head.tail_seq, v_head.dead,
+                      v_head.newest_at, v_head.front_at)
+               h(lane, queue_id, first_seq, next_seq, tail_seq, dead, newest_at, front_at)
+          left join lateral (
+               select min(s.cursor_seq) as slowest, min(s.oldest_at) as oldest_at,
+                      (select sum(upper(r) - lower(r)) from unnest(range_agg(
+                              int8range(greatest(s.cursor_seq + 1, h.first_seq),
+                                        greatest(s.leased_to + 1, s.cursor_seq + 1, h.first_seq)))
+                              filter (where s.leased_to is not null)) r) as leased
+                 from queen.consumer_stats s where s.lane = h.lane) c on true
+    ), before as materialized (
+        select s.* from unnest(v_lanes) u(lane) join queen.lane_stats s on s.lane = u.lane
+    ), written as (
+        insert into queen.lane_stats as t
+               (lane, queue_id, first_seq, next_seq, tail_seq, waiting, processing, dead, newest_at, oldest_at)
+        select n.lane, n.queue_id, n.first_seq, n.next_seq, n.tail_seq, n.waiting, n.processing, n.dead, n.newest_at,
+               n.oldest_at
+          from now n
+            on conflict (lane) do update
+           set first_seq = excluded.first_seq, next_seq = excluded.next_seq, tail_seq = excluded.tail_seq,
+               waiting = excluded.waiting, processing = excluded.processing, dead = excluded.dead,
+               newest_at = excluded.newest_at, oldest_at = excluded.oldest_at
+         where (t.first_seq, t.next_seq, t.waiting, t.processing, t.dead, t.oldest_at) is distinct from
+               (excluded.first_seq, excluded.next_seq, excluded.waiting, excluded.processing, excluded.dead,
+                excluded.oldest_at)
+    ), removed as (
+        delete from queen.lane_stats s
+         where s.lane = any (array(select b.lane from before b except select n.lane from now n))
+        returning 1
+    ), changed as (
+        select k.queue_id, sum(k.sign) filter (where k.next_seq > 1) as lanes,
+               sum(k.sign * (k.next_seq - k.first_seq)) as total, sum(k.sign * (k.waiting - k.processing)) as pending,
+               sum(k.sign * k.processing) as processing, sum(k.sign * k.dead) as dead,
+               sum(k.sign * greatest(k.next_seq - k.first_seq - k.waiting - k.dead, 0)) as completed,
+               sum(k.sign * (k.next_seq - 1)) filter (where k.stays) as pushed, max(k.newest_at) as newest_at
+          from (select n.queue_id, 1 as sign, n.next_seq, n.first_seq, n.waiting, n.processing, n.dead, n.newest_at,
+                       true as stays
+                  from now n
+                 union all
+                select b.queue_id, -1, b.next_seq, b.first_seq, b.waiting, b.processing, b.dead, b.newest_at,
+                       n.lane is not null
+                  from before b left join now n on n.lane = b.lane) k
+         group by k.queue_id
+    )
+    select array_agg(c.queue_id) as queue_id, array_agg(coalesce(c.lanes, 0)) as lanes, array_agg(c.total) as total,
+           array_agg(c.pending) as pending, array_agg(c.processing) as processing, array_agg(c.dead) as dead,
+           array_agg(c.completed) as completed, array_agg(coalesce(c.pushed, 0)) as pushed,
+           array_agg(coalesce(g.passed, 0)) as passed,
+           array_agg(c.newest_at) as newest_at,
+           (select count(*) from now n where not exists (select from before b where b.lane = n.lane)) as new_lanes,
+           (select count(*) from removed) as gone
+      into v_queue
+      from changed c
+      left join lateral (select sum(u.passed) as passed from unnest(v_group.queue_id, v_group.passed) u(queue_id, passed)
+                          where u.queue_id = c.queue_id) g on true;
+
+    insert into queen.stats as t
+           (stat_type, stat_key, queue_id, child_count, total_messages, pending_messages, processing_messages,
+            completed_messages, dead_letter_messages, ever_pushed, ever_consumed, newest_message_at,
+            oldest_pending_at, last_computed_at)
+    select 'queue', u.queue_id::text, u.queue_id, u.lanes, u.total, u.pending, u.processing, u.completed, u.dead,
+           u.pushed, u.passed, u.newest_at,
+           (select s.oldest_at from queen.lane_stats s
+             where s.queue_id = u.queue_id and s.oldest_at is not null order by s.oldest_at limit 1), v_now
+      from unnest(v_queue.queue_id, v_queue.lanes, v_queue.total, v_queue.pending, v_queue.processing, v_queue.completed,
+                  v_queue.dead, v_queue.pushed, v_queue.passed, v_queue.newest_at)
+           u(queue_id, lanes, total, pending, processing, completed, dead, pushed, passed, newest_at)
+        on conflict (stat_type, stat_key) do update
+       set child_count = t.child_count + excluded.child_count,
+           total_messages = t.total_messages + excluded.total_messages,
+           pending_messages = t.pending_messages + excluded.pending_messages,
+           processing_messages = t.processing_messages + excluded.processing_messages,
+           completed_messages = t.completed_messages + excluded.completed_messages,
+           dead_letter_messages = t.dead_letter_messages + excluded.dead_letter_messages,
+           ever_pushed = t.ever_pushed + excluded.ever_pushed, ever_consumed = t.ever_consumed + excluded.ever_consumed,
+           newest_message_at = greatest(t.newest_message_at, excluded.newest_message_at),
+           oldest_pending_at = excluded.oldest_pending_at,
+           max_lag_seconds = extract(epoch from v_now - excluded.oldest_pending_at),
+           last_computed_at = v_now;
+    -- Of queues that are gone nothing stays.
+    delete from queen.stats s
+     where s.queue_id = any (v_queue.queue_id)
+       and not exists (select from queen.queues q where q.id = s.queue_id);
+    delete from queen.stats_history h
+     where h.stat_type = 'queue' and v_queue.gone > 0
+       and h.stat_key = any (array(select u.id::text from unnest(v_queue.queue_id) u(id)
+                                    where not exists (select from queen.queues q where q.id = u.id)));
+
+    select coalesce(sum(u.lanes), 0) as lanes, coalesce(sum(u.total), 0) as total, coalesce(sum(u.pending), 0) as pending,
+           coalesce(sum(u.processing), 0) as processing, coalesce(sum(u.completed), 0) as completed,
+           coalesce(sum(u.dead), 0) as dead, coalesce(sum(u.pushed), 0) as pushed, coalesce(sum(u.passed), 0) as passed,
+           max(u.newest_at) as newest_at
+      into v_sum
+      from unnest(v_queue.lanes, v_queue.total, v_queue.pending, v_queue.processing, v_queue.completed, v_queue.dead,
+                  v_queue.pushed, v_queue.passed, v_queue.newest_at)
+           u(lanes, total, pending, processing, completed, dead, pushed, passed, newest_at);
+    if v_lanes <> '{}' then
+        update queen.stats t
+           set child_count = t.child_count + v_sum.lanes, total_messages = t.total_messages + v_sum.total,
+               pending_messages = t.pending_messages + v_sum.pending,
+               processing_messages = t.processing_messages + v_sum.processing,
+               completed_messages = t.completed_messages + v_sum.completed,
+               dead_letter_messages = t.dead_letter_messages + v_sum.dead,
+               ever_pushed = t.ever_pushed + v_sum.pushed, ever_consumed = t.ever_consumed + v_sum.passed,
+               ever_dead = t.ever_dead + v_buried,
+               newest_message_at = greatest(t.newest_message_at, v_sum.newest_at),
+               prev_total_messages = t.ever_pushed, prev_completed_messages = t.ever_consumed,
+               prev_snapshot_at = t.last_computed_at, last_computed_at = v_now,
+               ingested_per_second = v_sum.pushed / greatest(extract(epoch from v_now - t.last_computed_at), 0.001),
+               processed_per_second = v_sum.passed / greatest(extract(epoch from v_now - t.last_computed_at), 0.001)
+         where t.stat_type = 'system';
+        -- What was there before we began to count did not come just now.
+        insert into queen.stats_history as t
+               (stat_type, stat_key, bucket_time, total_messages, pending_messages, processing_messages,
+                completed_messages, dead_letter_messages, messages_ingested, messages_processed, max_lag_seconds)
+        select s.stat_type, s.stat_key, date_trunc('minute', v_now), s.total_messages, s.pending_messages,
+               s.processing_messages, s.completed_messages, s.dead_letter_messages, u.pushed, u.passed, s.max_lag_seconds
+          from (select 'queue' as type, k.queue_id::text as key, k.pushed, k.passed
+                  from unnest(v_queue.queue_id, v_queue.pushed, v_queue.passed) k(queue_id, pushed, passed)
+                 where k.pushed > 0 or k.passed > 0
+                 union all
+                select 'system', 'system', v_sum.pushed, v_sum.passed) u
+          join queen.stats s on s.stat_type = u.type and s.stat_key = u.key
+         where not v_all
+            on conflict (stat_type, stat_key, bucket_time) do update
+           set total_messages = excluded.total_messages, pending_messages = excluded.pending_messages,
+               processing_messages = excluded.processing_messages, completed_messages = excluded.completed_messages,
+               dead_letter_messages = excluded.dead_letter_messages,
+               messages_ingested = t.messages_ingested + excluded.messages_ingested,
+               messages_processed = t.messages_processed + excluded.messages_processed,
+               max_lag_seconds = greatest(t.max_lag_seconds, excluded.max_lag_seconds);
+    end if;
+
+    -- A look that found nothing need not be remembered at once: the next one finds the same.
+    if v_lanes <> '{}' or p_reconcile or v_all or v_emptied <> p.emptied
+       or p.passed_at is null or p.passed_at < v_now - interval '2 seconds' then
+        update queen.stats_pass t
+           set seen = v_snapshot, emptied = v_emptied, blocks_a = p.blocks_a, blocks_b = p.blocks_b,
+               blocks_feed = p.blocks_feed, passed_at = v_now,
+               reconciled_at = case when p_reconcile then v_now else t.reconciled_at end,
+               reconciled_to = case when not p_reconcile then t.reconciled_to
+                                    else coalesce((select max(k.num)
+                                                     from (select l.num from queen.lanes l where l.num > t.reconciled_to
+                                                            order by l.num limit 1000) k
+                                                   having count(*) = 1000), 0) end;
+    end if;
+    lanes := cardinality(v_lanes);
+    new_lanes := coalesce(v_queue.new_lanes, 0);
+    queues := coalesce(cardinality(v_queue.queue_id), 0);
+    groups := coalesce(cardinality(v_group.queue_id), 0);
+    gone := coalesce(v_queue.gone, 0);
+    return next;
+end
+$$;

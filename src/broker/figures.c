@@ -1,0 +1,53 @@
+// The statistics pass: any process may do it, whoever comes first when it is due (queen.stats_chore).
+#include "broker/broker_int.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "pg/sql.gen.h"
+
+static void on_due(struct due *d);
+static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply);
+
+static void again(struct broker *b)
+{
+    // Spread, so that several processes do not all come at once.
+    uint64_t ms = b->conf.stats_ms + id_random_u64() % (b->conf.stats_ms / 10 + 1);
+
+    due_set(&b->due, &b->figures_due, clock_mono_us() + ms * 1000, on_due);
+}
+
+void figures_start(struct broker *b)
+{
+    if (b->index == 0 && b->conf.stats_ms > 0)
+        again(b);
+}
+
+static void on_due(struct due *d)
+{
+    struct broker *b = container_of(d, struct broker, figures_due);
+
+    if (!broker_is_up(b) || b->closing) {
+        again(b);
+        return;
+    }
+    struct call *c = call_new(b, &pg_stmt_stats_chore, NULL);
+    pg_param_i32(&c->params, (int32_t)b->conf.stats_ms);
+    pg_param_i32(&c->params, (int32_t)b->conf.stats_reconcile_ms);
+    pg_param_i32(&c->params, (int32_t)b->conf.stats_history_days);
+    call_send(c, on_counted);
+}
+
+static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+
+    if (status != 0)
+        log_warn("chores.stats", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    else if (!pg_reply_is_null(reply, 0, 0))
+        log_debug("chores.stats", "lanes=%d", pg_reply_i32(reply, 0, 0));
+    call_free(c);
+    again(b);
+}
