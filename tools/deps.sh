@@ -5,7 +5,7 @@
 # choice: any of its packages will do, and the first one that the archive has is installed.
 set -euo pipefail
 
-build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev
+build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev zlib1g-dev
        libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3"
 # The broker starts its own PostgreSQL unless told of another, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"

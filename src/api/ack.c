@@ -131,6 +131,7 @@ static void on_acked(struct ack_op *op, int status)
     struct ack *a = container_of(op, struct ack, op);
     struct buf out = {0};
 
+    api_note_db(a->req, &op->op);
     if (status != 0) {
         api_reply_failed(a->req, status, &op->op.why);
         return;

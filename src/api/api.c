@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/api_int.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "json/write.h"
@@ -36,6 +37,12 @@ void api_reply_failed(struct http_req *req, int status, const struct fault *why)
         http_reply_errf(req, status, "%s", why->text);
     else
         http_reply_err(req, status);
+}
+
+void api_note_db(struct http_req *req, const struct op *op)
+{
+    if (http_req_has(req, RARE_REQUEST_ID))
+        http_req_note_db(req, clock_mono_us() - op->since_us);
 }
 
 bool api_is_name(span text)

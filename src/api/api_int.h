@@ -21,6 +21,9 @@ enum { API_NAME_CHARS = 255 };
 // Answers a failed operation: the sentence of why, if there is one, else that of the code.
 void api_reply_failed(struct http_req *req, int status, const struct fault *why);
 
+// Before the answer, for clients that asked for timing: how long the broker and the database took.
+void api_note_db(struct http_req *req, const struct op *op);
+
 // Text from the outside that is going to be a name: UTF-8, no NUL, at most 255 characters.
 // SPAN_NONE passes.
 bool api_is_name(span text);

@@ -81,6 +81,7 @@ static void on_configured(struct custom_op *op, int status, const struct pg_repl
     struct buf out = {0};
 
     pg_params_free(&op->params);
+    api_note_db(c->req, &op->op);
     if (status == 0 && pg_reply_rows(reply) != 1)
         status = QE_PG_SHAPE;
     if (status == QE_PG_DATA && reply && pg_reply_message(reply)[0] != '\0') {

@@ -77,6 +77,7 @@ static void on_renewed(struct renew_op *op, int status)
 {
     struct extend *x = container_of(op, struct extend, op);
 
+    api_note_db(x->req, &op->op);
     if (status != 0)
         api_reply_failed(x->req, status, &op->op.why);
     else

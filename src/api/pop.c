@@ -78,6 +78,7 @@ static void pop_start(struct pop *p)
     struct pop_op *op = &p->op;
 
     if (http_req_verb(req) == HTTP_HEAD) { // would take messages that nobody sees
+        http_reply_header(req, SPAN("Allow"), SPAN("GET, OPTIONS"));
         http_reply_err(req, QE_METHOD);
         return;
     }

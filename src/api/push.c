@@ -89,6 +89,7 @@ static void on_pushed(struct push_op *op, int status)
     struct push *p = container_of(op, struct push, op);
     struct buf out = {0};
 
+    api_note_db(p->req, &op->op);
     if (status != 0) {
         api_reply_failed(p->req, status, &op->op.why);
         return;

@@ -2,6 +2,7 @@
 #include "api/report.h"
 
 #include "api/api_int.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "pg/params.h"
 #include "pg/reply.h"
@@ -125,6 +126,7 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     struct buf out = {0};
 
     pg_params_free(&op->params);
+    http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
     if (status == 0 && (pg_reply_rows(reply) == 0 || pg_reply_cols(reply) != COL_SEALED + 1))
         status = QE_PG_SHAPE;
     if (status != 0) {

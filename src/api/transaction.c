@@ -237,6 +237,7 @@ static void on_decided(struct tx_op *op, int status)
 {
     struct tx *t = container_of(op, struct tx, op);
 
+    api_note_db(t->req, &op->op);
     if (status != 0)
         api_reply_failed(t->req, status, &op->op.why);
     else

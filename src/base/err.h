@@ -25,6 +25,9 @@
     X(QE_STOPPING, -20013, 503, "stopping", "the server is stopping; try again")               \
     X(QE_INTERNAL, -20014, 500, "internal", "unexpected failure")                              \
     X(QE_CONF, -20015, 500, "bad_configuration", "a setting has a wrong value")                \
+    X(QE_UNSUPPORTED, -20017, 415, "unsupported_media", "this kind of body is not understood") \
+    X(QE_NOT_ACCEPTABLE, -20018, 406, "not_acceptable", "no such kind of answer")              \
+    X(QE_FORBIDDEN_PATH, -20019, 403, "forbidden_path", "the path leaves its root")            \
     X(QE_NOT_SUPPORTED, -20016, 501, "not_supported", "not supported")                         \
     /* the PostgreSQL side */                                                                  \
     X(QE_PG_DATA, -20101, 400, "rejected_data", "the database rejected the data")              \

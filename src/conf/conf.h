@@ -67,6 +67,7 @@ struct conf {
     enum log_format log_format;
     int max_headers_bytes; // UWS_HTTP_MAX_HEADERS_SIZE
     size_t max_body_bytes;
+    size_t gzip_min_bytes;
     size_t max_inflight_bytes; // bodies held by one worker
     int max_connections;
     int max_pending; // requests waiting in one worker

@@ -55,6 +55,8 @@ const struct conf_key conf_keys[] = {
     {.name = "QUEEN_MAX_BODY_BYTES", SIZE(1024, 1073741824), .unit = "bytes", .fallback = "104857600",
      AT(max_body_bytes), .text = "Longest body of a request; more is answered with 413. "
      "The contract promises at least 64 MB."},
+    {.name = "QUEEN_GZIP_MIN_BYTES", SIZE(0, 1073741824), .unit = "bytes", .fallback = "8192",
+     AT(gzip_min_bytes), .text = "Answers from this size on are compressed for clients that accept gzip; 0: never."},
     {.name = "QUEEN_MAX_INFLIGHT_BYTES", SIZE(1048576, 1099511627776.0), .unit = "bytes",
      .fallback = "268435456", AT(max_inflight_bytes),
      .text = "Bytes of bodies that one worker holds at most; beyond it requests are answered with 429."},

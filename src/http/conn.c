@@ -23,7 +23,7 @@ static void head_arrived(struct http_conn *c);
 static void charge_chunks(struct http_conn *c);
 static void request_ready(struct http_conn *c);
 static void request_refuse(struct http_conn *c, int status, const char *text);
-static void dispatch(struct http_req *req);
+static void receive(struct http_req *req);
 static void peer_stopped(struct http_conn *c);
 static void drop_arriving(struct http_conn *c);
 static void on_closed(uv_handle_t *handle);
@@ -231,7 +231,10 @@ static void request_ready(struct http_conn *c)
         req->close = true;
         c->deaf = true;
     }
-    dispatch(req);
+    if (c->unpacking)
+        req->held = true;
+    else
+        receive(req);
 }
 
 // The connection is of no use after this: we may have lost track of where requests begin.
@@ -247,16 +250,33 @@ static void request_refuse(struct http_conn *c, int status, const char *text)
     http_reply_status(req, status, text);
 }
 
-static void dispatch(struct http_req *req)
+static void receive(struct http_req *req)
 {
-    const struct http_routes *routes = req->server->conf.routes;
-    bool other_verb;
-
     if (req->refused != 0) {
         counter_add(&req->server->stats.refused, 1);
         http_reply_err(req, req->refused);
         return;
     }
+    if (!(req->msg.rare & RARE_CONTENT_ENCODING) || !http_coding_unpack(req))
+        http_conn_dispatch(req);
+}
+
+void http_conn_release(struct http_conn *c, struct http_req *req)
+{
+    c->unpacking = false;
+    while (!c->unpacking && (req = STAILQ_NEXT(req, link))) {
+        if (!req->held)
+            continue;
+        req->held = false;
+        receive(req);
+    }
+}
+
+void http_conn_dispatch(struct http_req *req)
+{
+    const struct http_routes *routes = req->server->conf.routes;
+    bool other_verb;
+
     if (req->msg.verb == MSG_OPTIONS) {
         http_reply_preflight(req);
         return;
@@ -267,6 +287,9 @@ static void dispatch(struct http_req *req)
         req->route->handle(req);
     else if (other_verb)
         http_reply_allow(req, http_routes_verbs(routes, req->path));
+    else if (req->server->conf.fallback &&
+             (req->msg.verb == MSG_GET || req->msg.verb == MSG_HEAD))
+        req->server->conf.fallback(req);
     else
         http_reply_err(req, QE_NOT_FOUND);
 }
@@ -398,6 +421,8 @@ void http_conn_close(struct http_conn *c)
         req->conn = NULL;
         if (req->state == REQ_ANSWERED) {
             http_server_discard(s, req);
+        } else if (req->held) {
+            http_reply_empty(req, 204); // only frees it
         } else if (req->gone) {
             void (*gone)(struct http_req *, void *) = req->gone;
             req->gone = NULL;

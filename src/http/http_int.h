@@ -72,6 +72,7 @@ struct http_conn {
     bool deaf;         // no request after the ones in queue will be read
     bool close_after;  // the last answer is on its way out
     bool linger;       // close gently: the peer may still be sending
+    bool unpacking;    // the body of a request is; those behind it are held back
     bool eof;          // the peer has stopped sending
     bool owe_continue; // 100 Continue is due once the queue is empty
     bool closed;
@@ -101,9 +102,13 @@ struct http_req {
     int status;
     int refused; // code to answer with instead of calling the handler
     uint8_t state;
-    bool is_json; // the answer
-    bool late;    // on the server's list of that name, which also frees it
-    bool close;   // nothing is served on the connection after this answer
+    bool is_json;   // the answer
+    bool packable;  // the answer is text
+    bool held;      // behind a request whose body is being unpacked
+    uint64_t db_us; // for Server-Timing; 0: not known
+    span id;        // once somebody has asked for it
+    bool late;      // on the server's list of that name, which also frees it
+    bool close;     // nothing is served on the connection after this answer
 };
 
 struct http_server {
@@ -133,6 +138,8 @@ struct http_server {
     void (*closed)(void *ctx);
     void *closed_ctx;
 
+    uint64_t failed_s; // second of the last line about a failed request ...
+    unsigned n_failed; // ... and how many went without since
     uint64_t date_s;
     char date[40]; // "Date: ...\r\n"
     unsigned date_len;
@@ -155,7 +162,10 @@ void http_conn_open(struct http_server *s, int fd);
 void http_conn_input(struct http_conn *c, const char *data, size_t len);
 void http_conn_close(struct http_conn *c); // freed in the closing phase
 void http_conn_expire(struct http_conn *c);
-void http_conn_touch(struct http_conn *c); // an answer is ready
+void http_conn_touch(struct http_conn *c);     // an answer is ready
+void http_conn_dispatch(struct http_req *req); // to its handler
+// The body of req is unpacked: handles those that were held back behind it.
+void http_conn_release(struct http_conn *c, struct http_req *req);
 // Files the connection under its place and asks the loop for the right events.
 void http_conn_settle(struct http_conn *c, bool progress);
 
@@ -169,6 +179,14 @@ size_t http_reply_head(struct http_req *req, bool close,
 void http_reply_status(struct http_req *req, int status, const char *text);
 void http_reply_preflight(struct http_req *req);
 void http_reply_allow(struct http_req *req, unsigned verbs);
+
+void http_reply_settle(struct http_req *req, int status); // the answer is complete
+
+// ---- coding.c ----
+// True: answered, or will be dispatched later.
+bool http_coding_unpack(struct http_req *req);
+// True: will be settled later.
+bool http_coding_pack(struct http_req *req, int status);
 
 // ---- req.c ----
 void http_req_split_target(struct http_req *req);

@@ -35,10 +35,12 @@ static span status_line(int status)
         LINE(403, "Forbidden")
         LINE(404, "Not Found")
         LINE(405, "Method Not Allowed")
+        LINE(406, "Not Acceptable")
         LINE(408, "Request Timeout")
         LINE(409, "Conflict")
         LINE(413, "Content Too Large")
         LINE(414, "URI Too Long")
+        LINE(415, "Unsupported Media Type")
         LINE(422, "Unprocessable Content")
         LINE(429, "Too Many Requests")
         LINE(431, "Request Header Fields Too Large")
@@ -113,7 +115,7 @@ void http_reply_json(struct http_req *req, int status, struct buf *body)
     assert(req->state == REQ_PENDING);
     req->answer = *body;
     *body = (struct buf){.max = body->max};
-    req->is_json = true;
+    req->is_json = req->packable = true;
     finish(req, status);
 }
 
@@ -125,6 +127,17 @@ void http_reply_json_span(struct http_req *req, int status, span body)
     http_reply_json(req, status, &copy);
 }
 
+// What is worth packing: pictures and fonts are packed already.
+static bool is_text(span type)
+{
+    static const char *const parts[] = {"text/", "json", "javascript", "xml"};
+
+    for (unsigned i = 0; i < countof(parts); i++)
+        if (memmem(type.ptr, type.len, parts[i], strlen(parts[i])))
+            return true;
+    return false;
+}
+
 void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body)
 {
     if (body->failed) {
@@ -134,6 +147,7 @@ void http_reply_text(struct http_req *req, int status, span content_type, struct
     }
     assert(req->state == REQ_PENDING);
     http_reply_header(req, SPAN("Content-Type"), content_type);
+    req->packable = is_text(content_type);
     req->answer = *body;
     *body = (struct buf){.max = body->max};
     finish(req, status);
@@ -228,16 +242,70 @@ void http_reply_header(struct http_req *req, span name, span value)
     }
 }
 
-// Every answer ends here.  The request lives on until the end of the turn at least.
+// Few are interested, and on a busy server every header counts: those who sent an id, and
+// whoever reads the log because something failed.
+static void put_trail(struct http_req *req, int status)
+{
+    if (status >= 400 || req->msg.rare & RARE_REQUEST_ID)
+        http_reply_header(req, SPAN("X-Request-Id"), http_req_id(req));
+    if (!(req->msg.rare & RARE_REQUEST_ID) && req->db_us == 0)
+        return;
+    char text[96];
+    double total_ms = (double)(clock_mono_us() - req->started_us) / 1000;
+    int n = snprintf(text, sizeof text, "total;dur=%.3f", total_ms);
+    if (req->db_us > 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", db;dur=%.3f",
+                      (double)req->db_us / 1000);
+    http_reply_header(req, SPAN("Server-Timing"), (span){text, (size_t)n});
+}
+
+// One line a second and worker at most.  Probes that are told "not ready" are no failures.
+static void log_failure(struct http_req *req, int status)
+{
+    struct http_server *s = req->server;
+    uint64_t now_s = clock_mono_us() / 1000000;
+    span id = http_req_id(req);
+
+    if (req->route && req->route->access == ACCESS_PUBLIC)
+        return;
+    if (now_s == s->failed_s) {
+        s->n_failed++;
+        return;
+    }
+    log_warn("http.failed",
+             "status=%d path=\"" SPAN_FMT "\" request=\"" SPAN_FMT "\" unlogged=%u", status,
+             SPAN_ARG(req->path), SPAN_ARG(id), s->n_failed);
+    s->failed_s = now_s;
+    s->n_failed = 0;
+}
+
+// Every answer comes through here.  The request lives on until the end of the turn at least.
 static void finish(struct http_req *req, int status)
+{
+    const struct http_server *s = req->server;
+
+    assert(req->state == REQ_PENDING);
+    req->gone = NULL;
+    if (req->conn) {
+        if (status >= 400 || req->msg.rare & RARE_REQUEST_ID || req->db_us > 0)
+            put_trail(req, status);
+        if (status >= 500)
+            log_failure(req, status);
+        if (req->msg.rare & RARE_ACCEPT_ENCODING && s->conf.gzip_min_bytes > 0 &&
+            req->answer.len >= s->conf.gzip_min_bytes && req->packable && status != 204 &&
+            status != 304 && http_coding_pack(req, status))
+            return;
+    }
+    http_reply_settle(req, status);
+}
+
+void http_reply_settle(struct http_req *req, int status)
 {
     struct http_server *s = req->server;
     struct http_conn *c = req->conn;
 
-    assert(req->state == REQ_PENDING);
     req->state = REQ_ANSWERED;
     req->status = status;
-    req->gone = NULL;
     s->n_pending--;
     if (status == 204 || status == 304)
         buf_free(&req->answer);

@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "base/id.h"
 #include "base/str.h"
 #include "http/http_int.h"
+
+enum { MAX_REQUEST_ID = 128 };
 
 struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
 uv_loop_t *http_req_loop(struct http_req *req) { return req->server->loop; }
@@ -75,6 +78,39 @@ bool http_req_next_header(const struct http_req *req, size_t *at, span *name, sp
 {
     return http_msg_next_header(&req->msg, at, name, value);
 }
+
+static bool is_sane_id(span id)
+{
+    if (id.len == 0 || id.len > MAX_REQUEST_ID)
+        return false;
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.ptr[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!alnum && !strchr("-_.:/+=@", c))
+            return false;
+    }
+    return true;
+}
+
+span http_req_id(struct http_req *req)
+{
+    span sent = http_req_has(req, RARE_REQUEST_ID) ? http_req_header(req, SPAN("x-request-id"))
+                                                   : SPAN_NONE;
+    struct buf text = {0};
+    uint8_t id[16];
+
+    if (req->id.ptr || is_sane_id(sent)) {
+        req->id = req->id.ptr ? req->id : sent;
+        return req->id;
+    }
+    id_uuid7(id);
+    buf_put_uuid(&text, id);
+    req->id = arena_copy(&req->arena, buf_span(&text));
+    buf_free(&text);
+    return req->id;
+}
+
+void http_req_note_db(struct http_req *req, uint64_t us) { req->db_us = us; }
 
 // Decoded text into the arena; false on a malformed escape.
 static bool decode(struct http_req *req, span raw, bool plus_is_space, span *value)

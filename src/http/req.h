@@ -46,6 +46,11 @@ span http_req_query(struct http_req *req, span name);
 int64_t http_req_query_int(struct http_req *req, span name, int64_t fallback);
 bool http_req_query_bool(struct http_req *req, span name, bool fallback);
 
+// What logs and answers call this request: the client's X-Request-Id, or one made for it.
+span http_req_id(struct http_req *req);
+// The share of the database, for Server-Timing.
+void http_req_note_db(struct http_req *req, uint64_t us);
+
 // Called at most once, when the peer has gone before the answer.  Not called after the answer,
 // and never from inside this function: if the peer has gone already, later in this turn.
 // A peer that closes only its sending half counts as gone, too: nobody but a hung-up client
@@ -58,9 +63,11 @@ bool http_req_is_gone(const struct http_req *req);
 bool http_req_has_hung_up(const struct http_req *req);
 
 // ---- answers ----
-// Headers set by all of these: Content-Type, Content-Length, Date, CORS.  body is taken over by
-// the buf variant (no copy; *body is empty afterwards), copied by the span variant. HEAD
-// requests are answered like GET without the body.
+// Headers set by all of these: Content-Type, Content-Length, Date, CORS; X-Request-Id for
+// errors and for clients that sent one, who also get Server-Timing.  Large ones are packed for
+// clients that take gzip.  body is taken over by the buf variant (no copy; *body is empty
+// afterwards), copied by the span variant. HEAD requests are answered like GET without the
+// body.
 
 void http_reply_json(struct http_req *req, int status, struct buf *body);
 void http_reply_json_span(struct http_req *req, int status, span body);

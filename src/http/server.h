@@ -25,6 +25,8 @@ struct http_server_conf {
     unsigned header_timeout_ms; // from the first byte of a request to the end of its body
                                 // without progress
     unsigned idle_timeout_ms;   // kept-alive connection without a request
+    size_t gzip_min_bytes;      // answers from this size on are packed when asked for; 0: never
+    void (*fallback)(struct http_req *req); // GET of a path without a route; NULL: 404
     // Called when the head of a request was answered: for metrics.  route may be NULL (404).
     void (*observe)(void *app, const struct http_route *route, int status, uint64_t us);
 };

@@ -294,3 +294,40 @@ def test_answers_of_one_turn_share_a_connection_with_a_long_poll(wire):
     assert first[0] == 204
     assert time.monotonic() - started > 0.4
     assert wire.answer()[0] == 200
+
+
+def test_a_request_id_is_echoed_with_timing(broker, queue):
+    r = broker.push([{"queue": queue, "payload": 1}], headers={"X-Request-Id": "order-17/a.b:c"}).expect(201)
+    assert r.headers["x-request-id"] == "order-17/a.b:c"
+    timing = dict(re.fullmatch(r"(\w+);dur=([\d.]+)", part).groups() for part in r.headers["server-timing"].split(", "))
+    assert 0 < float(timing["db"]) <= float(timing["total"]) < 10000
+
+
+def test_a_request_without_id_has_one_only_when_it_fails(broker, queue):
+    ok = broker.push([{"queue": queue, "payload": 1}]).expect(201)
+    assert "x-request-id" not in ok.headers and "server-timing" not in ok.headers
+    bad = broker.push("x").expect(400)
+    assert re.fullmatch(r"[0-9a-f-]{36}", bad.headers["x-request-id"])
+
+
+@pytest.mark.parametrize("odd", ["", "a b", "x" * 129, "a\"b", "ä".encode("utf-8").decode("latin-1")])
+def test_odd_request_ids_are_replaced(broker, odd):
+    r = broker.get("/health", headers={"X-Request-Id": odd}).expect(200)
+    assert re.fullmatch(r"[0-9a-f-]{36}", r.headers["x-request-id"])
+
+
+def test_failures_are_logged_with_their_request_id(make_broker, pg):
+    name = pg.create_database("manners_log")
+    b = make_broker(database=name)
+    conn = pg.connect(database=name)
+    conn.cursor().execute("drop function queen.delete_queue cascade")
+    conn.close()
+    r = b.request("DELETE", "/api/v1/resources/queues/x", headers={"X-Request-Id": "find-me"}).expect(500)
+    assert r.headers["x-request-id"] == "find-me"
+    line = next(x for x in b.log_text().splitlines() if "http.failed" in x)
+    assert "find-me" in line and "/api/v1/resources/queues/x" in line and "500" in line
+
+
+def test_head_of_a_pop_says_what_is_allowed(broker):
+    r = broker.request("HEAD", "/api/v1/pop/queue/x").expect(405)
+    assert r.headers["allow"] == "GET, OPTIONS"

@@ -150,6 +150,11 @@ bool http_req_next_header(const struct http_req *req, size_t *at, span *name, sp
     ++*at;
     return true;
 }
+void http_req_note_db(struct http_req *req, uint64_t us)
+{
+    (void)req;
+    (void)us;
+}
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
 bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
 
