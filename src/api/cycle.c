@@ -254,6 +254,7 @@ static void on_decided(struct cycle_op *op, int status)
 {
     struct cycle *c = container_of(op, struct cycle, op);
 
+    api_note_db(c->req, &op->op);
     if (status != 0)
         api_reply_failed(c->req, status, &op->op.why);
     else
