@@ -91,8 +91,10 @@ static struct broker_conf broker_settings(const char *conninfo)
         .poll_threshold = 3,
         .poll_max_ms = 5000,
         .poll_multiplier = 3,
-        .expire_ms = 60000,
-        .expire_limit = 1000,
+        .evict = {.interval_ms = 60000, .max_segments = 1000},
+        .retain = {.interval_ms = 300000, .max_segments = 1000},
+        .idle_partition_days = 30,
+        .history_days = 90,
     };
 }
 

@@ -23,6 +23,8 @@ begin
     delete from queen.consumers where num = any (v_consumers);
     delete from queen.consumer_states where consumer = any (v_consumers);
     delete from queen.dead_letter_queue where lane = any (v_lanes);
+    delete from queen.lane_due where lane = any (v_lanes);
+    delete from queen.retention_history where partition_id = any (array(select id from gone));
     delete from queen.message_traces where lane = any (v_lanes);
     perform queen.tell(-1, v_lanes);
     return null;

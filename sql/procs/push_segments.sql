@@ -133,7 +133,7 @@ begin
            u.key_min, u.key_max, u.count, u.keys, u.body
       from unnest(p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
            with ordinality u(lane, last, nth, before, count, key_min, key_max, keys, body, seg)
-      -- An emptied lane keeps a marker of count 0 at its last sequence (queen.expire).
+      -- An emptied lane keeps a marker of count 0 at its last sequence (queen.sweep).
       left join lateral (
            select s.first_seq + greatest(s.count, 1) as next_seq,
                   s.created_at + interval '1 microsecond' as after

@@ -1,5 +1,6 @@
 -- queen.rotate: empty the slot that is not written any more, or switch slots.
 --
+-- needs: note_ages
 -- called by  src/broker/chores.c (call "rotate"), by one broker at a time (queen.try_chores)
 -- in         p_min_age: seconds a slot is written at least; p_bytes: and this many bytes
 -- out        what was done: 'switched', 'emptied', 'waiting' or 'nothing'
@@ -11,8 +12,6 @@
 -- TRUNCATE gives up after a moment when somebody still uses the table, and is tried again at the next call.
 -- A writer that reads the slot's name before the switch and writes only now would deadlock with it; p_min_age, a
 -- second or more, is there to make sure that there is none.
---
--- Receipts of streams have slots of their own, by the minute (queen.forget_receipts).
 --
 -- Who reads states must name both slots in the statement itself (or through the inlined
 -- queen.latest_state): then the tables are locked before the snapshot is taken, and a truncated slot comes
@@ -26,7 +25,6 @@ declare
     v_since  timestamptz;
     v_old    text;
 begin
-    perform queen.forget_receipts();
     select active, switched_at into v_active, v_since from queen.rotation;
     v_old := case when v_active = 'a' then 'b' else 'a' end;
     if clock_timestamp() < v_since + p_min_age * interval '1 second' then
@@ -49,6 +47,8 @@ begin
                 and not exists (select from queen.consumer_states_%2$s n
                                  where n.consumer = o.consumer and n.ver >= o.ver)
               order by o.consumer, o.ver desc', v_old, v_active);
+        -- Nobody writes to the old slot any more: what it tells about ages is taken over before it goes.
+        perform queen.note_ages(true);
         -- What the statistics have not counted yet stays in the feed; if nobody counts, it is not kept for him.
         update queen.stats_pass set seen = null where seen is not null and passed_at < now() - interval '10 minutes';
         execute format(

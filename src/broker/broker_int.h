@@ -102,6 +102,13 @@ struct group {
 // States of a pop.
 enum { POP_SEATED = 1, POP_LOOKING, POP_FLYING, POP_NOTING, POP_DISCOVERING, POP_DONE };
 
+// chores.c
+enum chore { CHORE_ROTATE, CHORE_EVICT, CHORE_RETAIN, CHORES };
+struct sweep_pass {
+    bool evict;                   // else retention
+    int64_t after_us, after_lane; // where its last step ended
+};
+
 struct broker {
     struct house *house;
     unsigned index;
@@ -127,11 +134,10 @@ struct broker {
     unsigned n_pending, n_parked;
     struct due_heap due;
 
-    struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, cycle_gate, custom_gate;
-    struct op_list push_queue, pop_queue, ack_queue, renew_queue, tx_queue, cycle_queue,
-        custom_queue;
+    struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, custom_gate;
+    struct op_list push_queue, pop_queue, ack_queue, renew_queue, tx_queue, custom_queue;
     unsigned n_push_requests, n_push_items, n_pop_requests, n_ack_requests, n_ack_items;
-    unsigned n_renew_requests, n_tx_requests, n_cycle_requests, n_custom_requests;
+    unsigned n_renew_requests, n_tx_requests, n_custom_requests;
     unsigned push_pass;
 
     struct lane **unresolved; // lanes whose number must be asked for
@@ -162,7 +168,8 @@ struct broker {
 
     LIST_HEAD(, selector) selectors;
     struct due chores_due;
-    uint64_t expired_us; // when the last sweep began
+    uint64_t chore_us[CHORES]; // when each is to be done next
+    struct sweep_pass pass;
     struct due figures_due;
 };
 
@@ -260,8 +267,6 @@ void give_back_flush(struct broker *b);
 void give_back_add(struct broker *b, const uint8_t lease[16]);
 void transactions_flush(struct broker *b);
 void transactions_fail_unresolved(struct broker *b, int status);
-void cycles_flush(struct broker *b);
-void cycles_fail_unresolved(struct broker *b, int status);
 void customs_flush(struct broker *b);
 void empties_add(struct broker *b, struct group *g);
 void empties_flush(struct broker *b);

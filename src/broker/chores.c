@@ -1,4 +1,9 @@
-// Chores in the database that any broker may do, one at a time: rotation and over-age messages.
+// Chores in the database that any broker may do: rotation, over-age messages, unused
+// partitions.
+//
+// They run one after the other at the first broker of a process.  Sweeps go in steps, each a
+// short transaction, until nothing is due; brokers of other processes may be at it as well and
+// take other lanes.
 #include "broker/broker_int.h"
 
 #include "base/clock.h"
@@ -9,35 +14,81 @@
 // The slot of consumer versions is changed when it has grown this large, and the old one
 // emptied no sooner than this long after.
 enum { ROTATE_EVERY_MS = 10000, ROTATE_MIN_AGE_S = 30, ROTATE_BYTES = 32 << 20 };
+// What one step looks at, or removes, at most.
+enum { SWEEP_LANES = 200, TIDY_AT_ONCE = 200 };
+
+enum { COL_QUEUE, COL_TYPE, COL_REMOVED, COL_AFTER_US, COL_AFTER_LANE, COL_MORE };
 
 static void on_due(struct due *d);
+static void rotate(struct broker *b);
 static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void expire(struct broker *b);
-static void on_expired(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void sweep(struct broker *b);
+static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void tidy(struct broker *b);
+static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *reply);
 
-static void again_in(struct broker *b, unsigned ms)
+static uint64_t interval_ms(const struct broker *b, enum chore which)
 {
-    // Spread, so that several brokers do not all come at once.
-    due_set(&b->due, &b->chores_due, clock_mono_us() + ms * 1000ull + id_random_u64() % 500000,
-            on_due);
+    return which == CHORE_ROTATE  ? ROTATE_EVERY_MS
+           : which == CHORE_EVICT ? b->conf.evict.interval_ms
+                                  : b->conf.retain.interval_ms;
+}
+
+static void wait_for_next(struct broker *b)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (unsigned i = 0; i < CHORES; i++)
+        if (b->chore_us[i] < next)
+            next = b->chore_us[i];
+    due_set(&b->due, &b->chores_due, next, on_due);
+}
+
+// Spread, so that several brokers do not all come at once.
+static void again_later(struct broker *b, enum chore which)
+{
+    uint64_t us = interval_ms(b, which) * 1000;
+    uint64_t spread = us / 4 < 500000 ? us / 4 : 500000;
+
+    b->chore_us[which] = clock_mono_us() + us + id_random_u64() % (spread + 1);
 }
 
 void chores_start(struct broker *b)
 {
-    b->expired_us = clock_mono_us();
-    if (b->index == 0)
-        again_in(b, b->conf.expire_ms < ROTATE_EVERY_MS ? b->conf.expire_ms : ROTATE_EVERY_MS);
+    if (b->index != 0)
+        return;
+    for (unsigned i = 0; i < CHORES; i++)
+        again_later(b, i);
+    wait_for_next(b);
 }
 
+// One after the other: each comes back here when it is through.
 static void on_due(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, chores_due);
+    uint64_t now = clock_mono_us();
 
-    if (!broker_is_up(b) || b->closing) {
-        again_in(b, ROTATE_EVERY_MS);
+    for (unsigned i = 0; i < CHORES; i++) {
+        if (b->chore_us[i] > now)
+            continue;
+        again_later(b, i);
+        if (!broker_is_up(b) || b->closing)
+            continue;
+        if (i == CHORE_ROTATE) {
+            rotate(b);
+        } else {
+            b->pass = (struct sweep_pass){.evict = i == CHORE_EVICT};
+            sweep(b);
+        }
         return;
     }
+    wait_for_next(b);
+}
+
+static void rotate(struct broker *b)
+{
     struct call *c = call_new(b, &pg_stmt_rotate, NULL);
+
     pg_param_i32(&c->params, ROTATE_MIN_AGE_S);
     pg_param_i64(&c->params, ROTATE_BYTES);
     call_send(c, on_rotated);
@@ -51,39 +102,88 @@ static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *re
     if (status != 0)
         log_warn("chores.rotate", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
-    else
+    else if (pg_reply_rows(reply) > 0)
         log_debug("chores.rotate", "did=" SPAN_FMT, SPAN_ARG(pg_reply_bytes(reply, 0, 0)));
     call_free(c);
-    if (clock_mono_us() - b->expired_us >= b->conf.expire_ms * 1000ull)
-        expire(b);
-    else
-        again_in(b, b->conf.expire_ms < ROTATE_EVERY_MS ? b->conf.expire_ms : ROTATE_EVERY_MS);
+    wait_for_next(b);
 }
 
-static void expire(struct broker *b)
+static void sweep(struct broker *b)
 {
-    struct call *c = call_new(b, &pg_stmt_expire, NULL);
+    const struct sweep_conf *conf = b->pass.evict ? &b->conf.evict : &b->conf.retain;
+    struct call *c = call_new(b, &pg_stmt_sweep, NULL);
 
-    b->expired_us = clock_mono_us();
-    pg_param_i32(&c->params, (int32_t)b->conf.expire_limit);
-    call_send(c, on_expired);
+    pg_param_bool(&c->params, b->pass.evict);
+    pg_param_i32(&c->params, (int32_t)conf->max_segments);
+    pg_param_i32(&c->params, SWEEP_LANES);
+    pg_param_i64(&c->params, b->pass.after_us);
+    pg_param_i64(&c->params, b->pass.after_lane);
+    pg_param_i64(&c->params, conf->interval_ms);
+    call_send(c, on_swept);
 }
 
-static void on_expired(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
+    bool more = false;
 
     if (status != 0)
-        log_warn("chores.expire", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("chores.sweep", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        span queue = pg_reply_bytes(reply, row, 0);
-        int64_t n = pg_reply_i64(reply, row, 1);
+        if (pg_reply_is_null(reply, row, COL_QUEUE)) {
+            b->pass.after_us = pg_reply_i64(reply, row, COL_AFTER_US);
+            b->pass.after_lane = pg_reply_i64(reply, row, COL_AFTER_LANE);
+            more = pg_reply_bool(reply, row, COL_MORE);
+            continue;
+        }
+        int64_t n = pg_reply_i64(reply, row, COL_REMOVED);
         counter_add(&b->stats.expired, (uint64_t)n);
-        log_info("messages.expired", "queue=\"" SPAN_FMT "\" count=%lld", SPAN_ARG(queue),
-                 (long long)n);
+        log_info("messages.removed", "queue=\"" SPAN_FMT "\" why=" SPAN_FMT " count=%lld",
+                 SPAN_ARG(pg_reply_bytes(reply, row, COL_QUEUE)),
+                 SPAN_ARG(pg_reply_bytes(reply, row, COL_TYPE)), (long long)n);
     }
     call_free(c);
-    again_in(b, b->conf.expire_ms < ROTATE_EVERY_MS ? b->conf.expire_ms : ROTATE_EVERY_MS);
+    if (more && !b->closing && broker_is_up(b))
+        sweep(b);
+    else if (!b->pass.evict && status == 0 && !b->closing)
+        tidy(b);
+    else
+        wait_for_next(b);
+}
+
+static void tidy(struct broker *b)
+{
+    struct call *c = call_new(b, &pg_stmt_tidy, NULL);
+
+    pg_param_i32(&c->params, (int32_t)b->conf.idle_partition_days);
+    pg_param_i32(&c->params, (int32_t)b->conf.history_days);
+    pg_param_i32(&c->params, TIDY_AT_ONCE);
+    call_send(c, on_tidied);
+}
+
+static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    enum { COL_GONE = 1, COL_AGAIN };
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    bool more = false;
+
+    if (status != 0)
+        log_warn("chores.tidy", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
+        if (!pg_reply_is_null(reply, row, COL_AGAIN))
+            more = pg_reply_bool(reply, row, COL_AGAIN);
+        else
+            log_info("partitions.removed", "queue=\"" SPAN_FMT "\" count=%lld",
+                     SPAN_ARG(pg_reply_bytes(reply, row, COL_QUEUE)),
+                     (long long)pg_reply_i64(reply, row, COL_GONE));
+    }
+    call_free(c);
+    if (more && !b->closing && broker_is_up(b))
+        tidy(b);
+    else
+        wait_for_next(b);
 }

@@ -150,8 +150,7 @@ const struct conf_key conf_keys[] = {
     OP("ACK", CONF_ACK, "50", "500", "16"),
     OP("RENEW_LEASE", CONF_RENEW_LEASE, "10", "100", "2"),
     OP_ALONE("TRANSACTION", CONF_TRANSACTION, "16", "Transactions in flight at most, per worker; each goes alone."),
-    OP_ALONE("CUSTOM", CONF_CUSTOM, "8", "Other calls (configure, registering a stream, reading its state, administration) in flight at most, per worker; each goes alone."),
-    OP_ALONE("STREAMS_CYCLE", CONF_STREAMS_CYCLE, "16", "Cycles of streams in flight at most, per worker; each goes alone."),
+    OP_ALONE("CUSTOM", CONF_CUSTOM, "8", "Other calls (configure) in flight at most, per worker; each goes alone."),
 
     {.section = "Long polling",
      .name = "SIDECAR_POP_WAIT_INITIAL_MS", .alias = "POP_WAIT_INITIAL_INTERVAL_MS", MS(1), .fallback = "100",
@@ -168,7 +167,16 @@ const struct conf_key conf_keys[] = {
      .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),
      .text = "Period of removing messages that have waited too long or expired."},
     {.name = "EVICTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(eviction_batch_size),
-     .text = "Segments (of up to 256 messages) that one round removes at most."},
+     .text = "Segments (of up to 256 messages) that one transaction of it removes at most; "
+     "transactions follow one another until nothing is due."},
+    {.name = "RETENTION_INTERVAL", MS(100), .fallback = "300000", AT(retention_interval_ms),
+     .text = "Period of removing messages by retention, and partitions that nobody uses."},
+    {.name = "RETENTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(retention_batch_size),
+     .text = "Segments that one transaction of retention removes at most, as for EVICTION_BATCH_SIZE."},
+    {.name = "PARTITION_CLEANUP_DAYS", INT(1, 36500), .unit = "days", .fallback = "30", AT(partition_cleanup_days),
+     .text = "Partitions without messages are removed when nobody has used them for this long."},
+    {.name = "METRICS_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(metrics_retention_days),
+     .text = "How long rows of retention_history are kept."},
     {.name = "STATS_INTERVAL_MS", MS(100), .fallback = "10000", AT(stats_interval_ms),
      .text = "Period of counting what changed, for status pages; one process does it."},
     {.name = "STATS_RECONCILE_INTERVAL_MS", MS(1000), .fallback = "120000", AT(stats_reconcile_interval_ms),
@@ -194,9 +202,10 @@ _Static_assert(countof(conf_keys) <= CONF_MAX_KEYS, "conf.origin is too small");
     {                                                        \
         "QUEEN_" T "_MAX_BATCH_SIZE", "each goes alone"      \
     }
-// Streams register and read their state as custom calls do.
-#define AS_CUSTOM(T) \
-    ALONE(T), { "QUEEN_" T "_MAX_CONCURRENT", "QUEEN_CUSTOM_MAX_CONCURRENT acts" }
+#define STREAMS(T)                                                                             \
+    LATER("QUEEN_STREAMS_" T "_PREFERRED_BATCH_SIZE"),                                         \
+        LATER("QUEEN_STREAMS_" T "_MAX_HOLD_MS"), LATER("QUEEN_STREAMS_" T "_MAX_BATCH_SIZE"), \
+        LATER("QUEEN_STREAMS_" T "_MAX_CONCURRENT")
 
 // clang-format off
 const struct conf_unused conf_unused[] = {
@@ -210,6 +219,8 @@ const struct conf_unused conf_unused[] = {
     NOTHING("LOG_TIMESTAMP"), NOTHING("MAX_PARTITION_CANDIDATES"),
     ALONE("TRANSACTION"), ALONE("CUSTOM"),
     LATER("WEBAPP_ROOT"),
+    LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),
+    LATER("STATS_INTERVAL_MS"), LATER("STATS_RECONCILE_INTERVAL_MS"), LATER("STATS_HISTORY_RETENTION_DAYS"),
     LATER("RETENTION_INTERVAL"), LATER("RETENTION_BATCH_SIZE"), LATER("PARTITION_CLEANUP_DAYS"),
     LATER("METRICS_RETENTION_DAYS"), LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),
     LATER("FILE_BUFFER_DIR"), LATER("FILE_BUFFER_FLUSH_MS"), LATER("FILE_BUFFER_MAX_BATCH"),
@@ -222,7 +233,7 @@ const struct conf_unused conf_unused[] = {
     LATER("JWT_ISSUER"), LATER("JWT_AUDIENCE"), LATER("JWT_CLOCK_SKEW"), LATER("JWT_SKIP_PATHS"),
     LATER("JWT_ROLES_CLAIM"), LATER("JWT_ROLES_ARRAY_CLAIM"), LATER("JWT_ROLE_ADMIN"),
     LATER("JWT_ROLE_READ_WRITE"), LATER("JWT_ROLE_READ_ONLY"),
-    ALONE("STREAMS_CYCLE"), AS_CUSTOM("STREAMS_REGISTER"), AS_CUSTOM("STREAMS_STATE_GET"),
+    STREAMS("REGISTER"), STREAMS("CYCLE"), STREAMS("STATE_GET"),
 };
 const unsigned conf_n_unused = countof(conf_unused);
 

@@ -646,15 +646,19 @@ def test_pushing_claiming_and_creating_while_the_queue_is_deleted(core, connect,
 @pytest.fixture
 def only(core):
     """Nothing else is about to expire."""
-    core.rows("delete from queen.queues where ttl_acts or max_wait_time_seconds > 0")
+    core.rows("delete from queen.queues where ages")
 
 
-def expire(core, limit=1000):
-    return {r.queue_name: r.expired for r in core.rows("select * from queen.expire(%s)", limit)}
+def expire(core, limit=1000, evict=True):
+    """One step of a pass."""
+    rows = core.rows("select * from queen.sweep(%s, %s, 100, 0, 0, 0)", evict, limit)
+    return {r.queue_name: r.removed for r in rows if r.queue_name}
 
 
 def aged(core, lane, seconds):
     core.rows("update queen.segments set created_at = created_at - %s * interval '1 s' where lane = %s", seconds, lane)
+    core.rows("update queen.lane_due set evict_at = evict_at - %s * interval '1 s', retain_at = retain_at - %s * interval '1 s'"
+              " where lane = %s", seconds, seconds, lane)
 
 
 def test_expiry_removes_whole_old_segments_with_all_that_refers_to_them(core, queue, only):

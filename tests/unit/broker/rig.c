@@ -43,8 +43,10 @@ int rig_setup(void **state)
         .poll_threshold = 5,
         .poll_max_ms = 1000,
         .poll_multiplier = 2,
-        .expire_ms = 3600 * 1000,
-        .expire_limit = 100,
+        .evict = {3600 * 1000, 100},
+        .retain = {3600 * 1000, 100},
+        .idle_partition_days = 30,
+        .history_days = 90,
     };
     clock_freeze(50ull * 1000 * 1000, 1700000000ull * 1000 * 1000);
     fake_reset();

@@ -1,1 +1,0 @@
-select queue_name, expired from queen.expire($1::int)

@@ -1,1 +1,0 @@
-select 200, queen.stream_state($1::text::jsonb), null::bytea, false

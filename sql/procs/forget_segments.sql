@@ -1,0 +1,26 @@
+-- queen.forget_segments: the oldest segments of a lane go, with all that refers to their messages.
+--
+-- called by  queen.sweep, which makes sure that nobody else removes from this lane
+-- in         p_upto: start of the last segment to go
+-- locks      none of its own: messages are not locked, and the end of the lane is the caller's care
+create or replace function queen.forget_segments(p_lane bigint, p_upto bigint)
+returns void
+language plpgsql
+as $$
+declare
+    v_last bigint; -- the last message to go
+begin
+    select s.first_seq + s.count - 1 into v_last
+      from queen.segments s where s.lane = p_lane and s.first_seq = p_upto;
+    if exists (select from queen.message_keys k where k.lane = p_lane) then
+        delete from queen.message_keys k
+         using queen.segments g, generate_series(0, g.count - 1) i
+         where g.lane = p_lane and g.first_seq <= p_upto
+           and get_byte(g.keys, i * 16 + 6) >> 4 <> 7
+           and k.lane = p_lane and k.key = encode(substr(g.keys, i * 16 + 1, 16), 'hex')::uuid
+           and k.seq = g.first_seq + i;
+    end if;
+    delete from queen.dead_letter_queue d where d.lane = p_lane and d.seq <= v_last;
+    delete from queen.segments g where g.lane = p_lane and g.first_seq <= p_upto;
+end
+$$;

@@ -1,0 +1,61 @@
+-- queen.note_ages: enter lanes that were pushed to, and whose queue has an age limit, into queen.lane_due.
+--
+-- called by  queen.sweep; queen.rotate before it empties a slot of the feed
+-- locks      the row of queen.sweeps: when another has it, that one does the work and this call does nothing,
+--            unless p_wait
+--
+-- Reads what the feed has got since the last call, by the snapshot kept in queen.sweeps (as in queen.changes_since), and nothing
+-- at all while no queue has an age limit.  A lane that is in the table stays as it is: its oldest message is known.
+create or replace function queen.note_ages(p_wait boolean)
+returns void
+language plpgsql
+as $$
+declare
+    v_text  text;
+    v_seen  pg_snapshot;
+    v_from  xid8;
+    v_now   pg_snapshot;
+    v_lanes bigint[];
+begin
+    if p_wait then
+        select w.seen into v_text from queen.sweeps w for update;
+    else
+        select w.seen into v_text from queen.sweeps w for update skip locked;
+    end if;
+    if v_text is null then
+        return;
+    end if;
+    v_seen := v_text;
+    v_from := pg_snapshot_xmin(v_seen);
+    -- One statement, so one snapshot: the one that is kept.
+    select pg_current_snapshot(),
+           case when exists (select from queen.queues q where q.ages) then array(
+               select unnest(c.lanes) from queen.changes_a c
+                where c.xid >= v_from and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)
+                union
+               select unnest(c.lanes) from queen.changes_b c
+                where c.xid >= v_from and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)) end
+      into v_now, v_lanes;
+
+    if cardinality(v_lanes) > 0 then
+        insert into queen.lane_due as d (lane, evict_at, retain_at)
+        select l.num, front.created_at + k.evict * interval '1 second', front.created_at + k.retain * interval '1 second'
+          from unnest(v_lanes) u(num)
+          join queen.lanes l on l.num = u.num
+          join queen.queues q on q.id = l.queue_id and q.ages
+          cross join lateral (
+               select least(case when q.ttl_acts then q.ttl end, nullif(q.max_wait_time_seconds, 0)) as evict,
+                      case when q.retention_enabled then least(nullif(q.retention_seconds, 0),
+                                                               nullif(q.completed_retention_seconds, 0)) end as retain) k
+          cross join lateral (select s.created_at from queen.segments s
+                               where s.lane = l.num and s.count > 0 order by s.first_seq limit 1) front
+         where not exists (select from queen.lane_due e
+                            where e.lane = l.num and (e.evict_at is not null or k.evict is null)
+                              and (e.retain_at is not null or k.retain is null) offset 0)
+         order by l.num
+            on conflict (lane) do update
+           set evict_at = coalesce(d.evict_at, excluded.evict_at), retain_at = coalesce(d.retain_at, excluded.retain_at);
+        update queen.sweeps set seen = v_now::text;
+    end if;
+end
+$$;

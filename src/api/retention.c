@@ -1,0 +1,16 @@
+// GET /api/v1/analytics/retention: what was removed because of its age.
+#include "api/api_int.h"
+#include "api/report.h"
+#include "pg/sql.gen.h"
+
+static const char *const range[] = {"from", "to", NULL};
+
+const struct report api_retention = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/analytics/retention",
+              .access = ACCESS_READ_ONLY,
+              .op = "retention",
+              .handle = report_handle},
+    .statement = &pg_stmt_retention_analytics,
+    .query = range,
+};
