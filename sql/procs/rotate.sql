@@ -13,6 +13,8 @@
 -- A writer that reads the slot's name before the switch and writes only now would deadlock with it; p_min_age, a
 -- second or more, is there to make sure that there is none.
 --
+-- Receipts of streams have slots of their own, by the minute (queen.forget_receipts).
+--
 -- Who reads states must name both slots in the statement itself (or through the inlined
 -- queen.latest_state): then the tables are locked before the snapshot is taken, and a truncated slot comes
 -- together with the copy of what it held.
@@ -25,6 +27,7 @@ declare
     v_since  timestamptz;
     v_old    text;
 begin
+    perform queen.forget_receipts();
     select active, switched_at into v_active, v_since from queen.rotation;
     v_old := case when v_active = 'a' then 'b' else 'a' end;
     if clock_timestamp() < v_since + p_min_age * interval '1 second' then

@@ -109,10 +109,15 @@ char *put_uuid(char *at, const uint8_t id[16]); // 36 bytes
 span api_json_text(struct arena *a, span text, span body);
 bool api_needs_escape(span text);
 
+// The results of items that are queued or duplicates, as push answers them.  body: see
+// api_json_text().
+void push_put_results(struct buf *out, struct arena *arena, span body,
+                      const struct push_item *items, unsigned n);
+
 // ---- the endpoints ----
 
 extern const struct http_route api_push, api_pop, api_pop_queue, api_pop_partition, api_ack,
     api_ack_batch, api_transaction, api_extend, api_configure, api_health, api_live, api_ready,
-    api_metrics, api_prometheus;
+    api_metrics, api_prometheus, api_cycle;
 
 #endif

@@ -21,6 +21,7 @@ static const char *const op_names[OP_KINDS] = {
     [OP_PUSH] = "push",   [OP_POP] = "pop",
     [OP_ACK] = "ack",     [OP_TRANSACTION] = "transaction",
     [OP_RENEW] = "renew", [OP_CUSTOM] = "custom",
+    [OP_CYCLE] = "cycle",
 };
 
 static void prometheus_handle(struct http_req *req)

@@ -16,7 +16,6 @@ static void push_handle(struct http_req *req);
 static int read_body(struct push *p, struct body *b);
 static void read_items(struct push *p, struct body *b);
 static void on_pushed(struct push_op *op, int status);
-static void write_answer(struct push *p, struct buf *out);
 static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
                         span txid);
 
@@ -94,25 +93,27 @@ static void on_pushed(struct push_op *op, int status)
         api_reply_failed(p->req, status, &op->op.why);
         return;
     }
-    write_answer(p, &out);
+    push_put_results(&out, http_req_arena(p->req), http_req_body(p->req), op->items,
+                     op->n_items);
     http_reply_json(p->req, 201, &out);
 }
 
 enum { RESULT_BYTES = 480 }; // of a result without its two texts, with room to spare
 
-static void write_answer(struct push *p, struct buf *out)
+void push_put_results(struct buf *out, struct arena *arena, span body,
+                      const struct push_item *items, unsigned n)
 {
-    span body = http_req_body(p->req);
-    struct arena *arena = http_req_arena(p->req);
-
+    if (n == 0) {
+        buf_put_lit(out, "[]");
+        return;
+    }
     // Results are alike: the first tells how much room all of them need.
-    const struct push_item *first = &p->op.items[0];
-    size_t each = RESULT_BYTES + 2 * (first->txid.len + 8) + first->queue.len;
-    if (!buf_reserve(out, 2 + each * p->op.n_items))
+    size_t each = RESULT_BYTES + 2 * (items[0].txid.len + 8) + items[0].queue.len;
+    if (!buf_reserve(out, 2 + each * n))
         return;
     buf_putc(out, '[');
-    for (unsigned i = 0; i < p->op.n_items; i++) {
-        const struct push_item *item = &p->op.items[i];
+    for (unsigned i = 0; i < n; i++) {
+        const struct push_item *item = &items[i];
         span queue = api_json_text(arena, item->queue, body);
         span txid = item->txid.ptr ? api_json_text(arena, item->txid, body) : SPAN_NONE;
         if (!buf_reserve(out, RESULT_BYTES + 2 * txid.len + queue.len))

@@ -41,7 +41,8 @@ struct report {
 
 void report_handle(struct http_req *req);
 
-extern const struct report api_delete_queue; // resources.c
-extern const struct report api_retention;    // retention.c
+extern const struct report api_delete_queue;                      // resources.c
+extern const struct report api_stream_register, api_stream_state; // streams.c
+extern const struct report api_retention;                         // retention.c
 
 #endif

@@ -19,6 +19,10 @@ const struct http_route *const api_routes[] = {
     &api_prometheus,
     // resources.c
     &api_delete_queue.route,
+    // streams.c, cycle.c
+    &api_stream_register.route,
+    &api_stream_state.route,
+    &api_cycle,
     // retention.c
     &api_retention.route,
     NULL,

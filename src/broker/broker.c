@@ -77,12 +77,14 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     STAILQ_INIT(&b->ack_queue);
     STAILQ_INIT(&b->renew_queue);
     STAILQ_INIT(&b->tx_queue);
+    STAILQ_INIT(&b->cycle_queue);
     STAILQ_INIT(&b->custom_queue);
     gate_init(&b->push_gate, conf->push, conf->limit, now);
     gate_init(&b->pop_gate, conf->pop, conf->limit, now);
     gate_init(&b->ack_gate, conf->ack, conf->limit, now);
     gate_init(&b->renew_gate, conf->renew, conf->limit, now);
     gate_init(&b->tx_gate, conf->tx, conf->limit, now);
+    gate_init(&b->cycle_gate, conf->cycle, conf->limit, now);
     gate_init(&b->custom_gate, conf->custom, conf->limit, now);
 
     if (mailbox_open(&b->mailbox, loop) != 0)
@@ -196,6 +198,7 @@ static void flush_all(struct broker *b)
     give_back_flush(b);
     empties_flush(b);
     transactions_flush(b);
+    cycles_flush(b);
     customs_flush(b);
 }
 
@@ -355,6 +358,11 @@ static void call_finished(struct broker *b)
         case OP_TRANSACTION: {
             struct tx_op *tx = container_of(op, struct tx_op, op);
             tx->done(tx, status);
+            break;
+        }
+        case OP_CYCLE: {
+            struct cycle_op *cycle = container_of(op, struct cycle_op, op);
+            cycle->done(cycle, status);
             break;
         }
         case OP_RENEW: {

@@ -212,6 +212,40 @@ struct tx_op {
 };
 void broker_transaction(struct broker *b, struct tx_op *op);
 
+// ---- cycle: state, sink pushes and source ack of a stream, all or nothing ----
+
+struct cycle_state {
+    span key;
+    span value; // JSON text; SPAN_NONE: delete
+};
+struct cycle_ack {
+    uint8_t key[16]; // of the last message of what was processed
+    uint8_t lease[16];
+    bool has_lease;
+    bool dead; // into the dead-letter queue with it
+    bool release;
+    int32_t count;
+    span error; // SPAN_NONE: none
+};
+struct cycle_op {
+    struct op op;
+    uint8_t query[16], partition[16];
+    span group;
+    uint8_t hash[16]; // of the whole request
+    struct cycle_state *states;
+    unsigned n_states;
+    struct push_item *items;
+    unsigned n_items;
+    const struct cycle_ack *ack; // NULL: none
+    struct arena *arena;
+    void (*done)(struct cycle_op *op, int status); // status 0 also when it did not commit
+    // out; after a failure items that are not PUSH_PENDING tell what would have happened
+    bool committed, released;
+    span error;  // in the arena; when not committed
+    span source; // name of the source queue, in the arena; SPAN_NONE: no such partition
+};
+void broker_cycle(struct broker *b, struct cycle_op *op);
+
 // ---- lease ----
 
 struct renew_op {
@@ -243,7 +277,7 @@ void broker_queue_changed(struct broker *b, span queue);
 
 struct broker_conf {
     struct pg_pool_conf pg;
-    struct batch_conf push, pop, ack, renew, tx, custom;
+    struct batch_conf push, pop, ack, renew, tx, cycle, custom;
     struct limit_conf limit;
     unsigned max_pending; // operations not parked, per broker; QE_BUSY above
     unsigned poll_initial_ms, poll_threshold, poll_max_ms;
@@ -258,7 +292,7 @@ struct broker_conf {
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
 };
 
-enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_KINDS };
+enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_CYCLE, OP_KINDS };
 struct broker_stats {                      // one writer, any reader
     struct histogram latency_us[OP_KINDS]; // given to done, parked time of pops excluded
     struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];

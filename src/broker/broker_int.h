@@ -134,10 +134,11 @@ struct broker {
     unsigned n_pending, n_parked;
     struct due_heap due;
 
-    struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, custom_gate;
-    struct op_list push_queue, pop_queue, ack_queue, renew_queue, tx_queue, custom_queue;
+    struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, cycle_gate, custom_gate;
+    struct op_list push_queue, pop_queue, ack_queue, renew_queue, tx_queue, cycle_queue,
+        custom_queue;
     unsigned n_push_requests, n_push_items, n_pop_requests, n_ack_requests, n_ack_items;
-    unsigned n_renew_requests, n_tx_requests, n_custom_requests;
+    unsigned n_renew_requests, n_tx_requests, n_cycle_requests, n_custom_requests;
     unsigned push_pass;
 
     struct lane **unresolved; // lanes whose number must be asked for
@@ -267,6 +268,8 @@ void give_back_flush(struct broker *b);
 void give_back_add(struct broker *b, const uint8_t lease[16]);
 void transactions_flush(struct broker *b);
 void transactions_fail_unresolved(struct broker *b, int status);
+void cycles_flush(struct broker *b);
+void cycles_fail_unresolved(struct broker *b, int status);
 void customs_flush(struct broker *b);
 void empties_add(struct broker *b, struct group *g);
 void empties_flush(struct broker *b);

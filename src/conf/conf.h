@@ -34,8 +34,8 @@ enum conf_action {
 enum conf_concurrency { CONF_VEGAS, CONF_STATIC };
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
-// The kinds of operation; index of conf.op.  Transactions and custom calls are never batched:
-// only their max_concurrent is set.
+// The kinds of operation; index of conf.op.  Transactions, cycles and custom calls are never
+// batched: only their max_concurrent is set.
 enum conf_op {
     CONF_PUSH,
     CONF_POP,
@@ -43,6 +43,7 @@ enum conf_op {
     CONF_TRANSACTION,
     CONF_RENEW_LEASE,
     CONF_CUSTOM,
+    CONF_STREAMS_CYCLE,
     CONF_N_OPS
 };
 

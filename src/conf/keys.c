@@ -150,7 +150,8 @@ const struct conf_key conf_keys[] = {
     OP("ACK", CONF_ACK, "50", "500", "16"),
     OP("RENEW_LEASE", CONF_RENEW_LEASE, "10", "100", "2"),
     OP_ALONE("TRANSACTION", CONF_TRANSACTION, "16", "Transactions in flight at most, per worker; each goes alone."),
-    OP_ALONE("CUSTOM", CONF_CUSTOM, "8", "Other calls (configure) in flight at most, per worker; each goes alone."),
+    OP_ALONE("CUSTOM", CONF_CUSTOM, "8", "Other calls (configure, registering a stream, reading its state, administration) in flight at most, per worker; each goes alone."),
+    OP_ALONE("STREAMS_CYCLE", CONF_STREAMS_CYCLE, "16", "Cycles of streams in flight at most, per worker; each goes alone."),
 
     {.section = "Long polling",
      .name = "SIDECAR_POP_WAIT_INITIAL_MS", .alias = "POP_WAIT_INITIAL_INTERVAL_MS", MS(1), .fallback = "100",
@@ -202,10 +203,9 @@ _Static_assert(countof(conf_keys) <= CONF_MAX_KEYS, "conf.origin is too small");
     {                                                        \
         "QUEEN_" T "_MAX_BATCH_SIZE", "each goes alone"      \
     }
-#define STREAMS(T)                                                                             \
-    LATER("QUEEN_STREAMS_" T "_PREFERRED_BATCH_SIZE"),                                         \
-        LATER("QUEEN_STREAMS_" T "_MAX_HOLD_MS"), LATER("QUEEN_STREAMS_" T "_MAX_BATCH_SIZE"), \
-        LATER("QUEEN_STREAMS_" T "_MAX_CONCURRENT")
+// Streams register and read their state as custom calls do.
+#define AS_CUSTOM(T) \
+    ALONE(T), { "QUEEN_" T "_MAX_CONCURRENT", "QUEEN_CUSTOM_MAX_CONCURRENT acts" }
 
 // clang-format off
 const struct conf_unused conf_unused[] = {
@@ -233,7 +233,7 @@ const struct conf_unused conf_unused[] = {
     LATER("JWT_ISSUER"), LATER("JWT_AUDIENCE"), LATER("JWT_CLOCK_SKEW"), LATER("JWT_SKIP_PATHS"),
     LATER("JWT_ROLES_CLAIM"), LATER("JWT_ROLES_ARRAY_CLAIM"), LATER("JWT_ROLE_ADMIN"),
     LATER("JWT_ROLE_READ_WRITE"), LATER("JWT_ROLE_READ_ONLY"),
-    STREAMS("REGISTER"), STREAMS("CYCLE"), STREAMS("STATE_GET"),
+    ALONE("STREAMS_CYCLE"), AS_CUSTOM("STREAMS_REGISTER"), AS_CUSTOM("STREAMS_STATE_GET"),
 };
 const unsigned conf_n_unused = countof(conf_unused);
 

@@ -100,6 +100,7 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
         .ack = batch(c, CONF_ACK),
         .renew = batch(c, CONF_RENEW_LEASE),
         .tx = batch(c, CONF_TRANSACTION),
+        .cycle = batch(c, CONF_STREAMS_CYCLE),
         .custom = batch(c, CONF_CUSTOM),
         .limit = {.fixed = c->concurrency_mode == CONF_STATIC,
                   .min = (unsigned)c->vegas_min_limit,

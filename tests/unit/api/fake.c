@@ -297,6 +297,7 @@ void broker_give_back(struct broker *b, const uint8_t lease[16])
 }
 void broker_ack(struct broker *b, struct ack_op *op) { (void)b, fake_given.ack = op; }
 void broker_transaction(struct broker *b, struct tx_op *op) { (void)b, fake_given.tx = op; }
+void broker_cycle(struct broker *b, struct cycle_op *op) { (void)b, fake_given.cycle = op; }
 void broker_renew(struct broker *b, struct renew_op *op) { (void)b, fake_given.renew = op; }
 void broker_custom(struct broker *b, struct custom_op *op) { (void)b, fake_given.custom = op; }
 void broker_queue_changed(struct broker *b, span queue) { (void)b, fake_given.changed = queue; }

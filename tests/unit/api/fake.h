@@ -30,6 +30,7 @@ struct fake_given {
     struct pop_op *pop, *cancelled;
     struct ack_op *ack;
     struct tx_op *tx;
+    struct cycle_op *cycle;
     struct renew_op *renew;
     struct custom_op *custom;
     unsigned n_given_back;

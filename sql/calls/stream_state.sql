@@ -1,0 +1,1 @@
+select 200, queen.stream_state($1::text::jsonb), null::bytea, false

@@ -1,0 +1,78 @@
+-- queen.advance: one message of a partition stands for all up to it: the acknowledgement of a stream's cycle.
+--
+-- needs: ensure_consumers, find_message, bury, tell
+-- called by  queen.stream_cycle
+-- in         p_key of the message; p_lease null: whoever holds it, if anybody; p_count: messages it stands for;
+--            p_dead: into the dead-letter queue with it; p_release false: the lease stays until it runs out
+-- out        why 0 ok, 1 message not found, 2 invalid or expired lease; released; more: something is pending behind it
+-- locks      lanes of a consumer to be made; the consumer
+--
+-- A lease that runs out afterwards is no failed delivery: the rest comes again, with the counter as it was.
+create or replace function queen.advance(
+    p_origin int, p_lane bigint, p_group text, p_key uuid, p_lease uuid, p_count int, p_dead boolean,
+    p_error text, p_release boolean)
+returns table (why int2, released boolean, consumer bigint, more boolean)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_now timestamptz;
+    v_seq bigint;
+    st    queen.consumer_states%rowtype;
+begin
+    why := 1;
+    released := false;
+    select e.consumer into consumer from queen.ensure_consumers(array[p_lane], array[p_group]) e;
+    if consumer is not null then
+        -- Locked first, read afterwards: see queen.claim.
+        perform from queen.consumers c where c.num = consumer for no key update;
+        v_seq := queen.find_message(p_lane, p_key);
+    end if;
+    if v_seq is null then
+        return next;
+        return;
+    end if;
+    v_now := clock_timestamp();
+    select * into st from (
+        (select * from queen.consumer_states_a a where a.consumer = advance.consumer order by ver desc limit 1)
+        union all
+        (select * from queen.consumer_states_b b where b.consumer = advance.consumer order by ver desc limit 1)
+    ) slots order by ver desc limit 1;
+    if st.ver is null then
+        raise exception 'consumer % has no state', consumer using errcode = '40001';
+    end if;
+    if p_lease is not null and (st.lease = p_lease and st.lease_until > v_now) is not true then
+        why := 2;
+        return next;
+        return;
+    end if;
+
+    why := 0;
+    released := p_release or p_dead;
+    if p_dead then
+        perform queen.bury(p_lane, (select l.id from queen.lanes l where l.num = p_lane), v_seq, p_group, p_error, 0);
+    end if;
+    insert into queen.consumer_states
+           (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches, last_at, lease_at,
+            lease_until, retry_at, batch_size, acked, retries, slot, lease, lease_text, acked_mask)
+    select consumer, st.ver + 1, greatest(st.cursor_seq, v_seq),
+           case when not released then st.lease_first end, case when not released then st.lease_last end,
+           st.total_messages + p_count, st.total_batches + released::int, v_now,
+           case when not released then st.lease_at end, case when not released then st.lease_until end,
+           case when v_seq <= st.cursor_seq then st.retry_at end,
+           case when released then 0 else st.batch_size end, case when released then 0 else st.acked end,
+           case when released or v_seq > st.cursor_seq then 0 else st.retries end, r.active,
+           case when not released then st.lease end, case when not released then st.lease_text end,
+           case when not released then st.acked_mask end
+      from queen.rotation r;
+    if released then
+        select exists (select from queen.segments s
+                        where s.lane = p_lane and s.first_seq > greatest(st.cursor_seq, v_seq) - 256
+                          and s.first_seq + s.count > greatest(st.cursor_seq, v_seq) + 1) into more;
+        if more then
+            perform queen.tell(p_origin, array[p_lane]);
+        end if;
+    end if;
+    return next;
+end
+$$;

@@ -1,0 +1,18 @@
+-- queen.stream_lock: cycles of one query on one partition come one after the other, and none while the query is reset.
+--
+-- called by  queen.stream_cycle (a partition), queen.stream_register (p_partition null: all of the query)
+-- locks      advisory, until the end of the transaction, before any row: (737002, query) shared, or exclusive for all of it;
+--            then (737003, query and partition).  Two that share a number only wait for one another
+create or replace function queen.stream_lock(p_query uuid, p_partition uuid)
+returns void
+language plpgsql
+as $$
+begin
+    if p_partition is null then
+        perform pg_advisory_xact_lock(737002, hashtext(p_query::text));
+    else
+        perform pg_advisory_xact_lock_shared(737002, hashtext(p_query::text));
+        perform pg_advisory_xact_lock(737003, hashtext(p_query::text || p_partition::text));
+    end if;
+end
+$$;

@@ -1,0 +1,25 @@
+// POST /streams/v1/queries and /streams/v1/state/get: what streams register and read back.
+// Their third endpoint, which changes things, is cycle.c.
+#include "api/api_int.h"
+#include "api/report.h"
+#include "pg/sql.gen.h"
+
+const struct report api_stream_register = {
+    .route = {.verb = HTTP_POST,
+              .path = "/streams/v1/queries",
+              .access = ACCESS_READ_WRITE,
+              .op = "stream_register",
+              .handle = report_handle},
+    .statement = &pg_stmt_stream_register,
+    .body = REPORT_BODY,
+};
+
+const struct report api_stream_state = {
+    .route = {.verb = HTTP_POST,
+              .path = "/streams/v1/state/get",
+              .access = ACCESS_READ_ONLY,
+              .op = "stream_state",
+              .handle = report_handle},
+    .statement = &pg_stmt_stream_state,
+    .body = REPORT_BODY,
+};
