@@ -38,6 +38,9 @@
     X(QE_PG_FAILED, -20106, 500, "database_error", "the database failed")                      \
     X(QE_PG_FULL, -20107, 503, "database_full", "the database has no space left")              \
     X(QE_PG_READ_ONLY, -20108, 503, "database_read_only", "the database is read-only")         \
+    /* the file buffer */                                                                      \
+    X(QE_BUFFER_FULL, -20301, 503, "buffer_full", "the file buffer is full; try again later")  \
+    X(QE_BUFFER_FAILED, -20302, 500, "buffer_failed", "the file buffer cannot be written")     \
     /* the segment codec */                                                                    \
     X(QE_BAD_SEGMENT, -20201, 500, "bad_segment", "a stored segment is damaged")
 
