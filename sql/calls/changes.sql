@@ -1,2 +1,3 @@
-select snapshot, lane, lane_id, lane_name, queue_name, emptied
+select snapshot, lane, lane_id, lane_name, queue_name, emptied,
+       case when lane is null then queen.maintenance_flags() end
   from queen.changes_since($1::text, $2::int)

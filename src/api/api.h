@@ -29,6 +29,7 @@ struct api_shared {
     unsigned n_workers;               // filled
     uint64_t started_us;              // filled: clock_mono_us() at start
     span version;                     // filled
+    unsigned port;                    // filled: of HTTP
     span server;                      // filled: this server's name, for /health
     _Atomic bool ready;               // set once the schema is in place
     _Atomic bool stopping;            // set when the server drains

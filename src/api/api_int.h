@@ -21,7 +21,8 @@ enum { API_NAME_CHARS = 255 };
 // Answers a failed operation: the sentence of why, if there is one, else that of the code.
 void api_reply_failed(struct http_req *req, int status, const struct fault *why);
 
-// Before the answer, for clients that asked for timing: how long the broker and the database took.
+// Before the answer, for clients that asked for timing: how long the broker and the database
+// took.
 void api_note_db(struct http_req *req, const struct op *op);
 
 // Text from the outside that is going to be a name: UTF-8, no NUL, at most 255 characters.
@@ -119,5 +120,10 @@ void push_put_results(struct buf *out, struct arena *arena, span body,
 extern const struct http_route api_push, api_pop, api_pop_queue, api_pop_partition, api_ack,
     api_ack_batch, api_transaction, api_extend, api_configure, api_health, api_live, api_ready,
     api_metrics, api_prometheus, api_cycle;
+
+// system.c
+extern const struct http_route api_maintenance_get, api_maintenance_set,
+    api_pop_maintenance_get, api_pop_maintenance_set, api_buffers, api_shared_state,
+    api_shared_state_stats, api_inter_instance_stats, api_notify;
 
 #endif

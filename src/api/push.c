@@ -4,6 +4,7 @@
 // found are the spans that the broker packs.  Nothing is stored unless every item is good.
 #include "api/api_int.h"
 #include "api/trace_context.h"
+#include "json/write.h"
 
 // In the request's arena: dies when the answer has been written.
 struct push {
@@ -16,6 +17,8 @@ static void push_handle(struct http_req *req);
 static int read_body(struct push *p, struct body *b);
 static void read_items(struct push *p, struct body *b);
 static void on_pushed(struct push_op *op, int status);
+static void put_buffered(struct buf *out, const struct push_item *item, span queue, span txid);
+static void write_failed(struct push *p, const struct fault *why, struct buf *out);
 static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
                         span txid);
 
@@ -89,6 +92,11 @@ static void on_pushed(struct push_op *op, int status)
     struct buf out = {0};
 
     api_note_db(p->req, &op->op);
+    if (status == QE_BUFFER_FAILED) { // the contract wants it item by item
+        write_failed(p, &op->op.why, &out);
+        http_reply_json(p->req, 500, &out);
+        return;
+    }
     if (status != 0) {
         api_reply_failed(p->req, status, &op->op.why);
         return;
@@ -116,12 +124,46 @@ void push_put_results(struct buf *out, struct arena *arena, span body,
         const struct push_item *item = &items[i];
         span queue = api_json_text(arena, item->queue, body);
         span txid = item->txid.ptr ? api_json_text(arena, item->txid, body) : SPAN_NONE;
+        if (item->status == PUSH_BUFFERED) {
+            put_buffered(out, item, queue, txid);
+            continue;
+        }
         if (!buf_reserve(out, RESULT_BYTES + 2 * txid.len + queue.len))
             return;
         char *at = put_result(out->ptr + out->len, item, i, queue, txid);
         out->len = (size_t)(at - out->ptr);
     }
     out->ptr[out->len - 1] = ']'; // over the last comma
+}
+
+// It has no ids yet.
+static void put_buffered(struct buf *out, const struct push_item *item, span queue, span txid)
+{
+    buf_put_lit(out, "{\"status\":\"buffered\",\"queue\":\"");
+    buf_put(out, queue);
+    buf_put_lit(out, "\",\"partition\":");
+    js_put_text(out, item->partition);
+    if (txid.ptr) {
+        buf_put_lit(out, ",\"transactionId\":\"");
+        buf_put(out, txid);
+        buf_putc(out, '"');
+    }
+    buf_put_lit(out, "},");
+}
+
+static void write_failed(struct push *p, const struct fault *why, struct buf *out)
+{
+    for (unsigned i = 0; i < p->op.n_items; i++) {
+        buf_put(out, i == 0 ? SPAN("[{") : SPAN("{"));
+        buf_put_lit(out, "\"status\":\"failed\",\"error\":");
+        js_put_text(out, span_of(why->text));
+        buf_put_lit(out, ",\"queue\":");
+        js_put_text(out, p->op.items[i].queue);
+        buf_put_lit(out, ",\"partition\":");
+        js_put_text(out, p->op.items[i].partition);
+        buf_put_lit(out, "},");
+    }
+    out->ptr[out->len - 1] = ']';
 }
 
 // queue and txid come escaped; txid SPAN_NONE: the key is the id.

@@ -25,5 +25,15 @@ const struct http_route *const api_routes[] = {
     &api_cycle,
     // retention.c
     &api_retention.route,
+    // system.c
+    &api_maintenance_get,
+    &api_maintenance_set,
+    &api_pop_maintenance_get,
+    &api_pop_maintenance_set,
+    &api_buffers,
+    &api_shared_state,
+    &api_shared_state_stats,
+    &api_inter_instance_stats,
+    &api_notify,
     NULL,
 };

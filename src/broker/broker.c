@@ -44,8 +44,17 @@ void house_free(struct house *h)
         mailbox_deinit(&h->brokers[i]->mailbox);
         free(h->brokers[i]);
     }
+    if (h->replay)
+        replay_free(h->replay);
     free(h->brokers);
     free(h);
+}
+
+void house_use_spool(struct house *h, struct spool *s, const struct replay_conf *conf)
+{
+    h->spool = s;
+    h->replay_conf = *conf;
+    h->replay = replay_new(h);
 }
 
 unsigned house_size(const struct house *h) { return h->n; }
@@ -98,6 +107,8 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     h->brokers[index] = b;
     chores_start(b);
     figures_start(b);
+    if (index == 0 && h->spool)
+        maintenance_start(b);
     return b;
 }
 
@@ -106,8 +117,10 @@ static void on_pg_state(void *ctx, bool up)
     struct broker *b = ctx;
 
     atomic_store_explicit(&b->up, up, memory_order_relaxed);
-    if (up)
-        broker_wake(b);
+    b->away = !up;
+    broker_wake(b); // pushes are diverted, or go on
+    if (up && b->house->spool)
+        replay_kick(b->house);
 }
 
 const struct broker_stats *broker_stats(const struct broker *b) { return &b->stats; }
@@ -134,6 +147,11 @@ void broker_drain(struct broker *b)
     b->draining = true;
     pops_drain(b);
     broker_wake(b);
+}
+
+bool broker_is_quiet(const struct broker *b)
+{
+    return b->index != 0 || !b->house->replay || !replay_is_busy(b->house->replay);
 }
 
 void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx)

@@ -53,7 +53,8 @@ struct op {
 
 // ---- push ----
 
-enum push_status { PUSH_PENDING, PUSH_QUEUED, PUSH_DUPLICATE };
+// BUFFERED: on this machine's disk; stored when the database takes it (see house_use_spool).
+enum push_status { PUSH_PENDING, PUSH_QUEUED, PUSH_DUPLICATE, PUSH_BUFFERED };
 
 struct lane;
 struct push_item {
@@ -83,6 +84,8 @@ struct push_op {
     void (*done)(struct push_op *op, int status);
     // the broker's own
     unsigned n_pending;
+    bool held;   // waits for earlier records of its lanes to be replayed
+    bool replay; // comes from the file buffer
 };
 void broker_push(struct broker *b, struct push_op *op);
 
@@ -270,6 +273,19 @@ struct custom_op {
 };
 void broker_custom(struct broker *b, struct custom_op *op);
 
+// ---- maintenance ----
+//
+// Two switches for all brokers of a database, kept in queen.system_state: pushes go to the file
+// buffer instead of the database; pops deliver nothing.
+
+enum { MAINTENANCE_PUSH = 1, MAINTENANCE_POP = 2 }; // as queen.maintenance_flags() says
+// They were read or written just now: acts in this process at once.
+void broker_maintenance_changed(struct broker *b, unsigned flags);
+unsigned house_maintenance(const struct house *h); // what is believed; any thread
+
+// Somebody says that there is something in the queue: parked pops look again.
+void broker_notify(struct broker *b, span queue);
+
 // Something about a queue was changed (configure, delete): forget what was learnt about it.
 void broker_queue_changed(struct broker *b, span queue);
 
@@ -297,8 +313,8 @@ struct broker_stats {                      // one writer, any reader
     struct histogram latency_us[OP_KINDS]; // given to done, parked time of pops excluded
     struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];
     struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
-    struct counter duplicates, pops_empty, acks_ok, acks_failed, dead_letters, expired, refused,
-        retried;
+    struct counter lanes_asked, buffered, duplicates, pops_empty, acks_ok, acks_failed,
+        dead_letters, expired, refused, retried;
     _Atomic uint64_t parked, pending, lanes, consumers, queues;
 };
 
@@ -306,6 +322,24 @@ struct broker_stats {                      // one writer, any reader
 // runs.
 struct house *house_new(unsigned n);
 void house_free(struct house *h); // after all brokers are closed
+// With a file buffer pushes are diverted to it under maintenance and while the database is
+// away; without one neither is known.  Before the first broker_open(); s is borrowed for the
+// house's life.
+struct replay_conf {
+    unsigned max_batch;  // records per push
+    unsigned refresh_ms; // how often the switches are read
+};
+struct spool;
+void house_use_spool(struct house *h, struct spool *s, const struct replay_conf *conf);
+struct buffer_stats {                                 // all 0 without a file buffer
+    uint64_t pending, bytes, max_bytes;               // what waits, and how much may
+    uint64_t buffered, replayed, refused;             // messages since the start
+    uint64_t failed_files, failed_bytes, failed_qos0; // in the folder "failed"
+    bool healthy;                                     // the last write worked
+    bool db_healthy; // the database is there and takes what is replayed
+};
+void house_buffer_stats(const struct house *h, struct buffer_stats *out); // any thread
+
 struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
                            const struct broker_conf *conf);
 const struct broker_stats *broker_stats(const struct broker *b);
@@ -316,7 +350,8 @@ unsigned house_size(const struct house *h);
 struct broker *house_broker(const struct house *h, unsigned i);
 // Parked pops are answered empty; later waits do not park.  Work under way goes on.
 void broker_drain(struct broker *b);
-// After drain, with no operation left.  Frees b, then calls closed.
+bool broker_is_quiet(const struct broker *b); // after drain: no work of its own is under way
+// After drain, quiet, with no operation left.  Frees b, then calls closed.
 void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx);
 
 #endif

@@ -121,6 +121,7 @@ struct broker {
     uv_timer_t timer;
     unsigned n_handles;
     _Atomic bool up;
+    bool away; // the database is known to be
     bool in_turn, again, draining, closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -140,6 +141,11 @@ struct broker {
     unsigned n_push_requests, n_push_items, n_pop_requests, n_ack_requests, n_ack_items;
     unsigned n_renew_requests, n_tx_requests, n_cycle_requests, n_custom_requests;
     unsigned push_pass;
+    unsigned n_held; // pushes that wait for the replay
+    struct due held_due;
+    bool pops_stopped; // maintenance
+    struct due flags_due;
+    unsigned flags_asked; // flags_version of when they were asked for
 
     struct lane **unresolved; // lanes whose number must be asked for
     unsigned n_unresolved, cap_unresolved;
@@ -152,7 +158,8 @@ struct broker {
     char *feed_seen;
     bool feed_flying, feed_ready;
     int64_t feed_emptied; // see queen.changes_since
-    bool feed_missed;     // a pop was parked without having looked: the database was away
+    unsigned feed_flags_version;
+    bool feed_missed; // a pop was parked without having looked: the database was away
     struct pop_list feed_waiting, feed_flying_pops;
     unsigned feed_misses;
     uint64_t feed_asked_us; // when we last looked
@@ -180,6 +187,14 @@ struct house {
     uint8_t mark[6];              // inside lease ids: made by this process
     _Atomic unsigned n_selectors; // pops by namespace or task live at broker 0
     struct broker **brokers;
+
+    // maintenance.c, divert.c, replay.c; spool NULL: none of it
+    struct spool *spool;
+    struct replay_conf replay_conf;
+    struct replay *replay;
+    _Atomic unsigned flags;         // MAINTENANCE_*
+    _Atomic unsigned flags_version; // counts changes: an answer older than one is void
+    _Atomic bool flags_known;
 };
 
 // ---- broker.c ----
@@ -255,6 +270,8 @@ void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
 // Those that could not look, once one can; all: also pops of partitions thought to be empty.
 void pops_place_again(struct broker *b, bool all);
 void pops_drain(struct broker *b);
+void pops_resume(struct broker *b,
+                 struct queue *only); // all of them, or of one queue, look again
 
 // ---- claim.c ----
 void claims_flush(struct broker *b);
@@ -262,6 +279,7 @@ void claims_flush(struct broker *b);
 // ---- the rest, each the flush of its queue ----
 void pushes_flush(struct broker *b);
 void pushes_fail_unresolved(struct broker *b, int status);
+void push_finish(struct broker *b, struct push_op *push, int status);
 void acks_flush(struct broker *b);
 void renewals_flush(struct broker *b);
 void give_back_flush(struct broker *b);
@@ -293,8 +311,26 @@ void selectors_serve(struct broker *b, struct group *g);
 void selector_leave(struct broker *b, struct pop_op *pop);
 bool selector_is_asking(const struct pop_op *pop); // see group.n_asking
 void selectors_settle(struct broker *b, struct group *g);
+void selectors_place_again(struct broker *b);
 void selectors_drain(struct broker *b);
 void selectors_free(struct broker *b);
+
+// ---- divert.c ----
+bool pushes_are_troubled(const struct broker *b);         // some may not go to the database now
+void pushes_divert(struct broker *b);                     // those in the queue
+void push_divert(struct broker *b, struct push_op *push); // taken out of the queue already
+bool push_may_divert(const struct broker *b, const struct push_op *push, int status);
+
+// ---- replay.c ----
+struct replay *replay_new(struct house *h);
+void replay_free(struct replay *r);
+void replay_kick(struct house *h); // there may be something to replay; any thread
+bool replay_is_busy(const struct replay *r);
+
+// ---- maintenance.c ----
+void maintenance_start(struct broker *b);
+// A reply carries the flags; version is that of when it was asked for.
+void maintenance_heard(struct broker *b, unsigned flags, unsigned version);
 
 // ---- chores.c ----
 void chores_start(struct broker *b);

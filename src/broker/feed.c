@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "pg/sql.gen.h"
 
-enum { COL_SNAPSHOT, COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_QUEUE, COL_EMPTIED };
+enum { COL_SNAPSHOT, COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_QUEUE, COL_EMPTIED, COL_FLAGS };
 
 static void ask(struct broker *b);
 static void on_poll(struct due *d);
@@ -36,6 +36,7 @@ static void ask(struct broker *b)
     TAILQ_CONCAT(&b->feed_flying_pops, &b->feed_waiting, seat);
     b->feed_flying = true;
     b->feed_asked_us = clock_mono_us();
+    b->feed_flags_version = atomic_load(&b->house->flags_version);
     struct call *c = call_new(b, &pg_stmt_changes, NULL);
     if (b->feed_seen)
         pg_param_text(&c->params, span_of(b->feed_seen));
@@ -108,6 +109,9 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             missed = b->feed_ready && emptied != b->feed_emptied;
             b->feed_emptied = emptied;
             b->feed_ready = true;
+            if (!pg_reply_is_null(reply, row, COL_FLAGS))
+                maintenance_heard(b, (unsigned)pg_reply_i32(reply, row, COL_FLAGS),
+                                  b->feed_flags_version);
         } else {
             b->feed_misses = 0;
             learn(b, reply, row);

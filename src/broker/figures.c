@@ -1,4 +1,5 @@
-// The statistics pass: any process may do it, whoever comes first when it is due (queen.stats_chore).
+// The statistics pass: any process may do it, whoever comes first when it is due
+// (queen.stats_chore).
 #include "broker/broker_int.h"
 
 #include "base/clock.h"

@@ -146,6 +146,7 @@ void lanes_flush(struct broker *b)
     struct lanes_asked *asked =
         mem_zalloc(1, sizeof *asked + b->n_unresolved * sizeof(struct lane *));
     asked->n = b->n_unresolved;
+    counter_add(&b->stats.lanes_asked, asked->n);
     memcpy(asked->lanes, b->unresolved, asked->n * sizeof(struct lane *));
     b->n_unresolved = 0;
     b->resolving = true;

@@ -15,6 +15,7 @@ static void arrive(struct mailbox_item *item);
 static void place_on_lane(struct broker *b, struct pop_op *pop);
 static void seat(struct broker *b, struct pop_op *pop, bool first);
 static void park(struct broker *b, struct pop_op *pop);
+static void wait_out(struct broker *b, struct pop_op *pop);
 static void on_deadline(struct due *d);
 static void deliver_cancel(struct mailbox_item *item);
 static void deliver_cancel_back(struct mailbox_item *item);
@@ -60,6 +61,8 @@ void pop_place(struct broker *b, struct pop_op *pop)
         pop_finish(b, pop, UV_ECANCELED);
     } else if (b->draining) {
         pop_finish(b, pop, 0);
+    } else if (b->pops_stopped) {
+        wait_out(b, pop);
     } else if (!b->feed_ready) {
         // What discovery reads must not be older than what the feed will tell.
         feed_look(b, pop);
@@ -136,7 +139,7 @@ void consumer_serve(struct broker *b, struct consumer *c)
 {
     struct pop_op *pop = TAILQ_FIRST(&c->seats);
 
-    if (!pop || c->state == CLAIMING || c->num == 0)
+    if (!pop || c->state == CLAIMING || c->num == 0 || b->pops_stopped)
         return;
     pop_unseat(b, pop);
     consumer_take(b, c, pop);
@@ -151,7 +154,7 @@ void group_serve(struct broker *b, struct group *g)
     struct pop_op *pop;
     struct consumer *c, *next;
 
-    while (g->n_ready > 0 && (pop = TAILQ_FIRST(&g->seats))) {
+    while (g->n_ready > 0 && !b->pops_stopped && (pop = TAILQ_FIRST(&g->seats))) {
         struct consumer **last = &pop->targets;
         pop->n_targets = 0;
         for (c = TAILQ_FIRST(&g->ready); c && pop->n_targets < pop->partitions; c = next) {
@@ -255,6 +258,15 @@ static void park(struct broker *b, struct pop_op *pop)
     broker_wake(b);
 }
 
+// Maintenance: nothing is delivered and nothing is learnt.
+static void wait_out(struct broker *b, struct pop_op *pop)
+{
+    if (pop->wait && clock_mono_us() < pop->op.since_us + pop->timeout_ms * 1000ull)
+        park(b, pop);
+    else
+        pop_finish(b, pop, 0);
+}
+
 static void on_deadline(struct due *d)
 {
     struct pop_op *pop = container_of(d, struct pop_op, deadline);
@@ -304,6 +316,33 @@ void pops_place_again(struct broker *b, bool all)
                 if ((c->num == 0 || all) && !c->asking && c->state != CLAIMING)
                     place_again(b, &c->seats);
         }
+}
+
+static void resume(struct broker *b, struct queue *q)
+{
+    struct group *g, *next_g;
+    struct consumer *c, *next_c;
+
+    HASH_ITER (hh, q->groups, g, next_g) {
+        if (!g->discovering)
+            place_again(b, &g->seats);
+        HASH_ITER (hh, g->consumers, c, next_c)
+            if (!c->asking && c->state != CLAIMING)
+                place_again(b, &c->seats);
+    }
+}
+
+void pops_resume(struct broker *b, struct queue *only)
+{
+    struct queue *q, *next;
+
+    if (only)
+        resume(b, only);
+    else
+        HASH_ITER (hh, b->queues, q, next)
+            resume(b, q);
+    selectors_place_again(b);
+    broker_wake(b);
 }
 
 // ---- cancelling ----

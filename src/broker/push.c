@@ -46,7 +46,6 @@ static void add(struct broker *b, struct push_flight *f, struct push_op *push);
 static void on_stored(struct pg_call *pg, int status, const struct pg_reply *reply);
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
 static void land(struct broker *b, struct push_flight *f, int status, const char *detail);
-static void finish(struct broker *b, struct push_op *push, int status);
 
 void broker_push(struct broker *b, struct push_op *push)
 {
@@ -64,6 +63,9 @@ static void arrive(struct mailbox_item *item)
 
     if (!op_admit(b, &push->op))
         return;
+    // Then the lanes are asked for when it is known that the request goes to the database.
+    bool troubled = pushes_are_troubled(b);
+    b->n_held += troubled;
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
         if (last && span_eq(it->queue, last->queue) && span_eq(it->partition, last->partition))
@@ -74,11 +76,15 @@ static void arrive(struct mailbox_item *item)
         it->status = PUSH_PENDING;
         it->op = push;
         it->lane->pins++;
-        lane_resolve(b, it->lane);
+        if (!troubled)
+            lane_resolve(b, it->lane);
         if (it->lane->limited)
             push->op.alone = push->op.whole = true;
     }
-    STAILQ_INSERT_TAIL(&b->push_queue, &push->op, link);
+    if (push->replay) // in front of those that are held for it
+        STAILQ_INSERT_HEAD(&b->push_queue, &push->op, link);
+    else
+        STAILQ_INSERT_TAIL(&b->push_queue, &push->op, link);
     b->n_push_requests++;
     b->n_push_items += push->n_items;
     broker_wake(b);
@@ -86,6 +92,8 @@ static void arrive(struct mailbox_item *item)
 
 void pushes_flush(struct broker *b)
 {
+    if (b->n_held > 0 || (pushes_are_troubled(b) && b->n_push_requests > 0))
+        pushes_divert(b);
     for (;;) {
         struct op *oldest = STAILQ_FIRST(&b->push_queue);
         struct gate_queue q = {b->n_push_requests, b->n_push_items,
@@ -146,6 +154,8 @@ static struct push_flight *load(struct broker *b)
 
 static bool is_blocked(struct broker *b, struct push_op *push)
 {
+    if (push->held)
+        return true;
     for (unsigned i = 0; i < push->n_items; i++) {
         const struct lane *lane = push->items[i].lane;
         if (lane->num == 0 || lane->pushing || lane->blocked_pass == b->push_pass)
@@ -276,7 +286,7 @@ static void resolve_repeated(struct push_op *push)
 }
 
 // The lanes may be forgotten again; nothing of the request may be touched after this.
-static void finish(struct broker *b, struct push_op *push, int status)
+void push_finish(struct broker *b, struct push_op *push, int status)
 {
     for (unsigned i = 0; i < push->n_items; i++)
         push->items[i].lane->pins--;
@@ -315,18 +325,20 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
         op->alone = op->alone || scatter;
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_pending == 0) {
-            finish(b, push, 0);
+            push_finish(b, push, 0);
         } else if (scatter || goes_again(push, status)) {
             counter_add(&b->stats.retried, 1);
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_push_requests++;
             b->n_push_items += push->n_pending;
+        } else if (push_may_divert(b, push, status)) {
+            push_divert(b, push);
         } else {
             int code = op->why.code != 0 ? op->why.code : status != 0 ? status : QE_INTERNAL;
             if (op->why.code == 0)
                 fault_set(&op->why, code, "%s%s%s", err_text(code), *detail ? ": " : "",
                           detail);
-            finish(b, push, code);
+            push_finish(b, push, code);
         }
     }
     // In front, or they would be overtaken.
@@ -359,8 +371,12 @@ void pushes_fail_unresolved(struct broker *b, int status)
         }
         b->n_push_requests--;
         b->n_push_items -= push->n_pending;
+        if (push_may_divert(b, push, status)) {
+            push_divert(b, push);
+            continue;
+        }
         fault_set(&op->why, status, "%s", err_text(status));
-        finish(b, push, status);
+        push_finish(b, push, status);
     }
     STAILQ_CONCAT(&b->push_queue, &keep);
 }

@@ -132,6 +132,8 @@ void selectors_serve(struct broker *b, struct group *g)
     struct follow *f;
     struct pop_op *pop;
 
+    if (b->pops_stopped)
+        return;
     LIST_FOREACH (f, &g->selectors, of_group)
         while (g->n_ready > 0 && (pop = TAILQ_FIRST(&f->selector->seats))) {
             if (!serve(f->selector, pop))
@@ -313,6 +315,24 @@ void selectors_settle(struct broker *b, struct group *g)
 
     LIST_FOREACH (f, &g->selectors, of_group)
         pops_empty(b, &f->selector->seats);
+}
+
+void selectors_place_again(struct broker *b)
+{
+    struct pop_list pops = TAILQ_HEAD_INITIALIZER(pops);
+    struct selector *s;
+    struct pop_op *pop;
+
+    LIST_FOREACH (s, &b->selectors, link)
+        while ((pop = TAILQ_FIRST(&s->seats))) {
+            pop_unseat(b, pop);
+            pop->looked = false;
+            TAILQ_INSERT_TAIL(&pops, pop, seat);
+        }
+    while ((pop = TAILQ_FIRST(&pops))) {
+        TAILQ_REMOVE(&pops, pop, seat);
+        pop_place(b, pop);
+    }
 }
 
 void selectors_drain(struct broker *b)

@@ -318,6 +318,12 @@ static int work_out(struct conf *c, char *const env[], struct fault *f)
         c->data_dir = arena_cstr(&c->arena, buf_span(&path));
         buf_free(&path);
     }
+    if (c->file_buffer_dir[0] == '\0') {
+        struct buf path = {0};
+        buf_printf(&path, "%s/buffers", c->pg_host[0] == '\0' ? c->data_dir : "/var/lib/queen");
+        c->file_buffer_dir = arena_cstr(&c->arena, buf_span(&path));
+        buf_free(&path);
+    }
     if (c->vegas_min_limit > c->vegas_max_limit)
         return fault_set(f, QE_CONF,
                          "QUEEN_VEGAS_MIN_LIMIT has the bad value \"%d\"; it must not be above "

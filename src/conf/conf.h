@@ -125,6 +125,14 @@ struct conf {
     double pop_wait_backoff_multiplier;
     int pop_wait_max_ms;
 
+    // file buffer and maintenance
+    const char *file_buffer_dir; // never "": worked out if not set
+    int file_buffer_flush_ms;
+    int file_buffer_max_batch;
+    int file_buffer_events_per_file;
+    size_t file_buffer_max_bytes;
+    int cache_refresh_interval_ms;
+
     // chores
     int eviction_interval_ms;
     int eviction_batch_size;

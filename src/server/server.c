@@ -15,6 +15,7 @@
 #include "server/greet.h"
 #include "server/server_int.h"
 #include "server/settings.h"
+#include "spool/spool.h"
 
 enum {
     // An embedded server is up within that time unless it has to recover; brokers that try to
@@ -105,6 +106,10 @@ static int server_open(struct server *s, struct fault *f)
     rc = database_open(&s->database, c, f);
     if (rc != 0)
         return rc;
+    struct spool_conf spool = settings_spool(c);
+    rc = spool_open(&s->spool, &spool, f);
+    if (rc != 0)
+        return rc;
     rc = signals_open(&s->signals, &s->loop, on_stop, on_dump, s);
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
@@ -120,6 +125,8 @@ static void server_abandon(struct server *s)
 {
     if (s->listener)
         listener_close(s->listener, NULL, NULL);
+    if (s->spool)
+        spool_close(s->spool);
     if (s->database)
         database_free(s->database);
     server_close_handles(s);
@@ -162,6 +169,8 @@ static int open_workers(struct server *s, struct fault *f)
     s->n_workers = (unsigned)c->num_workers;
     s->workers = mem_new_array(struct worker *, s->n_workers);
     s->house = house_new(s->n_workers);
+    struct replay_conf replay = settings_replay(c);
+    house_use_spool(s->house, s->spool, &replay);
     s->routes = http_routes_new(api_routes);
     s->shared.routes = s->routes;
     s->shared.house = s->house;
@@ -170,6 +179,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.started_us = s->start_us;
     s->shared.version = SPAN(QUEEN_VERSION);
     s->shared.server = span_of(c->worker_id);
+    s->shared.port = s->port;
 
     struct worker_conf conf = {
         .house = s->house,

@@ -30,6 +30,7 @@ struct server {
     unsigned port;
     struct database *database;
     struct house *house;
+    struct spool *spool; // the file buffer
     struct http_routes *routes;
     struct api_shared
         shared; // with the workers' endpoints; says whether the schema is in place

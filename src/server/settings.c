@@ -125,6 +125,24 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
     };
 }
 
+struct spool_conf settings_spool(const struct conf *c)
+{
+    return (struct spool_conf){
+        .dir = c->file_buffer_dir,
+        .events_per_file = (unsigned)c->file_buffer_events_per_file,
+        .idle_ms = 2 * (unsigned)c->file_buffer_flush_ms,
+        .max_bytes = c->file_buffer_max_bytes,
+    };
+}
+
+struct replay_conf settings_replay(const struct conf *c)
+{
+    return (struct replay_conf){
+        .max_batch = (unsigned)c->file_buffer_max_batch,
+        .refresh_ms = (unsigned)c->cache_refresh_interval_ms,
+    };
+}
+
 struct http_server_conf settings_http(const struct conf *c)
 {
     return (struct http_server_conf){

@@ -5,6 +5,7 @@
 #include "broker/broker.h"
 #include "conf/conf.h"
 #include "http/server.h"
+#include "spool/spool.h"
 
 enum settings_use {
     SETTINGS_POOL,  // the workers' connections
@@ -19,6 +20,8 @@ char *settings_embedded_conninfo(const struct conf *c, const char *socket_dir,
 
 // conninfo is borrowed by the result.
 struct broker_conf settings_broker(const struct conf *c, const char *conninfo, bool embedded);
+struct spool_conf settings_spool(const struct conf *c);
+struct replay_conf settings_replay(const struct conf *c);
 // Everything but routes, app and observe.
 struct http_server_conf settings_http(const struct conf *c);
 

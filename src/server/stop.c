@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "spool/spool.h"
 
 enum {
     // Requests that are unanswered when the grace is over depend on the database; this
@@ -159,6 +160,7 @@ static void on_database_stopped(void *ctx)
     if (s->forced)
         _exit(s->exit_code); // worker threads still run: nothing may be freed under them
     database_free(s->database);
+    spool_close(s->spool); // brokers have ended: nobody writes any more
     server_close_handles(s);
 }
 

@@ -42,6 +42,7 @@ static void on_drain(struct mailbox_item *item);
 static void on_watch(uv_timer_t *watch);
 static void on_hang_up(struct mailbox_item *item);
 static void on_http_closed(void *ctx);
+static void on_quiet(uv_timer_t *watch);
 static void on_stop(struct mailbox_item *item);
 static void on_broker_closed(void *ctx);
 static void tell_drained(struct mailbox_item *item); // (a)
@@ -171,7 +172,7 @@ static void on_watch(uv_timer_t *watch)
 {
     struct worker *w = watch->data;
 
-    if (http_server_connections(w->http) > 0)
+    if (http_server_connections(w->http) > 0 || !broker_is_quiet(w->broker))
         return;
     uv_timer_stop(watch);
     report(w, &w->drained);
@@ -191,6 +192,17 @@ static void on_http_closed(void *ctx)
     struct worker *w = ctx;
 
     w->http = NULL;
+    uv_timer_start(&w->watch, on_quiet, 0, WATCH_MS);
+}
+
+// A window of the replay may still be out; its end is told to this broker.
+static void on_quiet(uv_timer_t *watch)
+{
+    struct worker *w = watch->data;
+
+    if (!broker_is_quiet(w->broker))
+        return;
+    uv_timer_stop(watch);
     report(w, &w->hung_up);
 }
 

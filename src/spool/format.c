@@ -6,7 +6,7 @@
 // magic 8 | version 4 | zero 4 | progress: offset 8, its checksum 8
 static const char magic[8] = {'Q', 'U', 'E', 'E', 'N', 'B', 'U', 'F'};
 
-enum { HAS_TXID = 1, HAS_PRODUCER = 2, HAS_TRACE = 4, KNOWN_FLAGS = 7 };
+enum { HAS_TXID = 1, HAS_PRODUCER = 2, HAS_TRACE = 4, HAS_META = 8, KNOWN_FLAGS = 15 };
 // flags 1 | buffered 8 | key 16 | queue length 2 | partition length 2
 enum { FIXED_BYTES = 29 };
 
@@ -55,7 +55,8 @@ size_t spool_record_size(const struct spool_record *r)
 {
     return SPOOL_FRAME_BYTES + FIXED_BYTES + (r->has_trace ? 16 : 0) +
            (r->txid.ptr ? 2 + r->txid.len : 0) + (r->producer.ptr ? 2 + r->producer.len : 0) +
-           r->queue.len + r->partition.len + r->payload.len;
+           (r->meta.ptr ? 2 + r->meta.len : 0) + r->queue.len + r->partition.len +
+           r->payload.len;
 }
 
 static void put_text(struct buf *out, span text)
@@ -69,7 +70,7 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
     size_t start = out->len, size = spool_record_size(r);
     uint8_t flags =
         (uint8_t)((r->txid.ptr ? HAS_TXID : 0) | (r->producer.ptr ? HAS_PRODUCER : 0) |
-                  (r->has_trace ? HAS_TRACE : 0));
+                  (r->has_trace ? HAS_TRACE : 0) | (r->meta.ptr ? HAS_META : 0));
 
     if (!buf_reserve(out, size))
         return;
@@ -86,6 +87,8 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
         put_text(out, r->txid);
     if (r->producer.ptr)
         put_text(out, r->producer);
+    if (r->meta.ptr)
+        put_text(out, r->meta);
     buf_put(out, r->payload);
 
     // Seeded with the length, so that a damaged one is noticed.
@@ -137,7 +140,8 @@ static bool read_body(span body, struct spool_record *r)
         memcpy(r->trace, part.ptr, 16);
     }
     if (((flags & HAS_TXID) && !take_text(&body, &r->txid)) ||
-        ((flags & HAS_PRODUCER) && !take_text(&body, &r->producer)))
+        ((flags & HAS_PRODUCER) && !take_text(&body, &r->producer)) ||
+        ((flags & HAS_META) && !take_text(&body, &r->meta)))
         return false;
     r->payload = body;
     return true;

@@ -28,6 +28,7 @@ struct spool_record {
     span txid;     // SPAN_NONE: it is the text of the key
     span producer; // SPAN_NONE: none
     span payload;
+    span meta; // JSON object of further fields; SPAN_NONE: none
     uint8_t key[16];
     uint8_t trace[16];
     bool has_trace;

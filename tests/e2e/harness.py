@@ -310,9 +310,13 @@ class Broker(Client):
     def __init__(self, env, args=(), port=None):
         super().__init__("127.0.0.1", port or free_port())
         self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("PG", "QUEEN_", "SIDECAR_", "POP_WAIT", "JWT_")) and k not in ("PORT", "HOST")}
+                    if not k.startswith(("PG", "QUEEN_", "SIDECAR_", "POP_WAIT", "JWT_", "FILE_BUFFER_")) and k not in ("PORT", "HOST")}
         self.env.update({"PORT": str(self.port), "NUM_WORKERS": "2", "LOG_LEVEL": "info"})
         self.env.update({k: str(v) for k, v in env.items()})
+        self.buffers = None
+        if "FILE_BUFFER_DIR" not in self.env and "QUEEN_DATA_DIR" not in self.env:
+            self.buffers = tempfile.mkdtemp(prefix="queen-%d-buffers-" % self.port)  # of one process alone
+            self.env["FILE_BUFFER_DIR"] = self.buffers
         self.args = list(args)
         fd, self.log = tempfile.mkstemp(prefix="queen-%d-" % self.port, suffix=".log")
         os.close(fd)
@@ -384,6 +388,7 @@ class Broker(Client):
     def dispose(self):
         """Ends the process whatever state it is in, and its PostgreSQL if it left one behind; the exit code."""
         if self.process is None:
+            self._forget_buffers()
             return None
         postmaster = self.embedded_postmaster()
         if self.alive:
@@ -399,7 +404,12 @@ class Broker(Client):
                         os.kill(postmaster, signal.SIGQUIT)
             except OSError:
                 pass  # it went with the broker, as it should
+        self._forget_buffers()
         return self.process.returncode
+
+    def _forget_buffers(self):
+        if self.buffers:
+            shutil.rmtree(self.buffers, ignore_errors=True)
 
 
 class Postgres:

@@ -262,7 +262,7 @@ static void a_setting_that_acts_on_nothing_does_not_pretend_to(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", "QUEEN_CACHE_REFRESH_INTERVAL_MS",
+        "PARTITION_LOOKUP_RECONCILE_INTERVAL_MS", "QUEEN_CACHE_PARTITION_MAX",
         "QUEEN_TRANSACTION_PREFERRED_BATCH_SIZE", "QUEEN_TRANSACTION_MAX_HOLD_MS",
         "QUEEN_TRANSACTION_MAX_BATCH_SIZE",       "QUEEN_CUSTOM_MAX_BATCH_SIZE",
     };

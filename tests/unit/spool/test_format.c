@@ -16,6 +16,7 @@ static struct spool_record full(void)
                              .txid = SPAN("tx-1"),
                              .producer = SPAN("me"),
                              .payload = SPAN("{\"a\": 1}"),
+                             .meta = SPAN("{\"traceparent\":\"x\"}"),
                              .has_trace = true,
                              .buffered_us = 1700000000000000};
     memset(r.key, 7, 16);
@@ -28,6 +29,7 @@ static void assert_same(const struct spool_record *a, const struct spool_record 
     assert_true(span_eq(a->queue, b->queue) && span_eq(a->partition, b->partition));
     assert_true(span_eq(a->txid, b->txid) && !a->txid.ptr == !b->txid.ptr);
     assert_true(span_eq(a->producer, b->producer) && !a->producer.ptr == !b->producer.ptr);
+    assert_true(span_eq(a->meta, b->meta) && !a->meta.ptr == !b->meta.ptr);
     assert_true(span_eq(a->payload, b->payload));
     assert_memory_equal(a->key, b->key, 16);
     assert_int_equal(a->has_trace, b->has_trace);
@@ -43,7 +45,7 @@ static void test_a_record_comes_back_as_it_was(void **state)
     uint64_t size;
 
     (void)state;
-    without.txid = without.producer = SPAN_NONE;
+    without.txid = without.producer = without.meta = SPAN_NONE;
     without.has_trace = false;
     without.payload = SPAN("");
     spool_put_record(&out, &with);

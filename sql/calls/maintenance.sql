@@ -1,0 +1,1 @@
+select queen.maintenance_flags()

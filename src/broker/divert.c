@@ -1,0 +1,167 @@
+// Pushes that do not go to the database now: onto disk, or they wait for what is there.
+//
+//      under maintenance, or the database is away ──► the file buffer, answered "buffered"
+//      records of the lane wait in the buffer     ──► held for a moment, so that the replay
+//                                                     can end; then the file buffer
+//
+// So what is pushed to a lane is stored in the order in which it was answered, whatever way it
+// took.  Nothing here runs while the buffer is empty and nothing is wrong.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "spool/spool.h"
+
+// Holding slows down whoever fills the buffer, so that it empties faster than it fills.
+enum { HOLD_US = 500 * 1000, LOOK_US = 5 * 1000 };
+enum verdict { GO, HOLD, DIVERT };
+
+struct diverted {
+    struct spool_write write;
+    struct broker *broker;
+    struct push_op *push;
+    struct spool_record records[];
+};
+
+static enum verdict judge(struct broker *b, const struct push_op *push);
+static bool is_behind(struct broker *b, const struct push_op *push);
+static void hold(struct broker *b, struct push_op *push);
+static void on_buffered(struct mailbox_item *item);
+static void on_look(struct due *d);
+
+bool pushes_are_troubled(const struct broker *b)
+{
+    const struct house *h = b->house;
+
+    return h->spool &&
+           (b->away || spool_pending(h->spool) > 0 ||
+            (atomic_load(&h->flags) & MAINTENANCE_PUSH) || !atomic_load(&h->flags_known));
+}
+
+void pushes_divert(struct broker *b)
+{
+    struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
+    struct op *op;
+
+    b->n_held = 0;
+    b->push_pass++;
+    while ((op = STAILQ_FIRST(&b->push_queue))) {
+        struct push_op *push = container_of(op, struct push_op, op);
+        STAILQ_REMOVE_HEAD(&b->push_queue, link);
+        enum verdict verdict = push->replay ? GO : judge(b, push);
+        if (verdict == DIVERT && is_behind(b, push))
+            verdict = HOLD;
+        if (verdict == DIVERT) {
+            b->n_push_requests--;
+            b->n_push_items -= push->n_pending;
+            push_divert(b, push);
+            continue;
+        }
+        push->held = verdict == HOLD;
+        if (push->held)
+            hold(b, push);
+        for (unsigned i = 0; i < push->n_items; i++)
+            lane_resolve(b, push->items[i].lane);
+        STAILQ_INSERT_TAIL(&keep, op, link);
+    }
+    STAILQ_CONCAT(&b->push_queue, &keep);
+    if (b->n_held > 0)
+        due_set(&b->due, &b->held_due, clock_mono_us() + LOOK_US, on_look);
+    if (b->n_unresolved > 0)
+        broker_wake(b);
+}
+
+static enum verdict judge(struct broker *b, const struct push_op *push)
+{
+    struct house *h = b->house;
+
+    if (b->away || (atomic_load(&h->flags) & MAINTENANCE_PUSH))
+        return DIVERT;
+    if (!atomic_load(&h->flags_known))
+        return HOLD; // the database is about to answer, or to be away
+    if (spool_pending(h->spool) == 0)
+        return GO;
+    for (unsigned i = 0; i < push->n_items; i++)
+        if (spool_holds(h->spool, push->items[i].queue, push->items[i].partition))
+            return clock_mono_us() - push->op.since_us < HOLD_US ? HOLD : DIVERT;
+    return GO;
+}
+
+// An earlier request of one of its lanes is on its way to the database, or held: it may have to
+// be buffered first.
+static bool is_behind(struct broker *b, const struct push_op *push)
+{
+    for (unsigned i = 0; i < push->n_items; i++) {
+        const struct lane *lane = push->items[i].lane;
+        if (lane->pushing || lane->blocked_pass == b->push_pass)
+            return true;
+    }
+    return false;
+}
+
+static void hold(struct broker *b, struct push_op *push)
+{
+    b->n_held++;
+    for (unsigned i = 0; i < push->n_items; i++)
+        push->items[i].lane->blocked_pass = b->push_pass;
+}
+
+static void on_look(struct due *d) { broker_wake(container_of(d, struct broker, held_due)); }
+
+bool push_may_divert(const struct broker *b, const struct push_op *push, int status)
+{
+    return b->house->spool && !push->replay && push->op.why.code == 0 && is_outage(status);
+}
+
+void push_divert(struct broker *b, struct push_op *push)
+{
+    struct diverted *d = mem_zalloc(1, sizeof *d + push->n_items * sizeof(struct spool_record));
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < push->n_items; i++) {
+        const struct push_item *it = &push->items[i];
+        if (it->status != PUSH_PENDING)
+            continue;
+        struct spool_record *r = &d->records[n++];
+        *r = (struct spool_record){.queue = it->queue,
+                                   .partition = it->partition,
+                                   .txid = it->txid_is_key ? SPAN_NONE : it->txid,
+                                   .producer = it->producer,
+                                   .payload = it->payload,
+                                   .meta = it->meta,
+                                   .has_trace = it->has_trace};
+        memcpy(r->key, it->key, 16);
+        if (it->has_trace)
+            memcpy(r->trace, it->trace, 16);
+    }
+    push->held = false;
+    d->broker = b;
+    d->push = push;
+    d->write = (struct spool_write){.records = d->records, .n = n, .to = &b->mailbox};
+    d->write.mail = (struct mailbox_item){.deliver = on_buffered, .owner = d};
+    spool_append(b->house->spool, &d->write);
+}
+
+static void on_buffered(struct mailbox_item *item)
+{
+    struct diverted *d = item->owner;
+    struct broker *b = d->broker;
+    struct push_op *push = d->push;
+    int status = d->write.status;
+
+    if (status == 0) {
+        for (unsigned i = 0; i < push->n_items; i++)
+            if (push->items[i].status == PUSH_PENDING)
+                push->items[i].status = PUSH_BUFFERED;
+        counter_add(&b->stats.items[OP_PUSH], d->write.n);
+        counter_add(&b->stats.buffered, d->write.n);
+        replay_kick(b->house);
+    } else {
+        fault_set(&push->op.why, status, "%s", err_text(status));
+    }
+    free(d);
+    push_finish(b, push, status);
+}

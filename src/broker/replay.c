@@ -1,0 +1,304 @@
+// The replay: what waits in the file buffer goes to the database, in order, as ordinary pushes.
+//
+//      kick ──► READING ──► PUSHING ──► settled ──► READING ... ──► nothing left: IDLE
+//                              ▲ │ failed
+//                              │ ▼
+//                            WAITING
+//
+// One window at a time, so nothing overtakes; its parts, one per home broker, fly together.
+// Transaction ids were fixed when the records were written: what is sent twice is stored once.
+// A window with a bad record in it is sent again record by record; the bad one is set aside.
+// Lives on the thread of broker 0.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "spool/spool.h"
+
+enum {
+    RETRY_US = 1000 * 1000,
+    PAUSE_US = 5 * 1000 * 1000, // of the circuit breaker
+    FAILURES_TO_PAUSE = 10,
+    TRIES_ALONE = 10, // of a record that the database fails on for reasons of its own
+};
+enum replay_state { IDLE_, READING, PUSHING, WAITING };
+
+struct part {
+    struct push_op op;
+    struct replay *replay;
+    struct push_item *items;
+};
+
+struct replay {
+    struct house *house;
+    struct mailbox_item kick;
+    _Atomic bool kicked;
+    enum replay_state state;
+    struct spool_read window;
+    bool alone;         // record by record ...
+    unsigned at;        // ... this one now
+    unsigned tries;     // of it
+    struct part *parts; // one per broker
+    unsigned n_flying;
+    int status; // the worst of the parts
+    struct fault why;
+    _Atomic unsigned failures; // in a row
+    struct due due;
+    uint64_t n_replayed; // since it was idle
+};
+
+static void on_kick(struct mailbox_item *item);
+static void go(struct replay *r);
+static void on_window(struct mailbox_item *item);
+static void push_window(struct replay *r);
+static void on_part(struct push_op *op, int status);
+static void landed(struct replay *r);
+static void landed_alone(struct replay *r);
+static void settled(struct replay *r);
+static void wait_for(struct replay *r);
+static void on_due(struct due *d);
+
+struct replay *replay_new(struct house *h)
+{
+    struct replay *r = mem_new(struct replay);
+
+    r->house = h;
+    r->parts = mem_new_array(struct part, h->n);
+    r->window.max_records = h->replay_conf.max_batch;
+    return r;
+}
+
+void replay_free(struct replay *r)
+{
+    for (unsigned i = 0; i < r->house->n; i++)
+        free(r->parts[i].items);
+    free(r->parts);
+    spool_release(&r->window);
+    free(r);
+}
+
+bool replay_is_busy(const struct replay *r)
+{
+    return r->state == READING || r->state == PUSHING;
+}
+
+void house_buffer_stats(const struct house *h, struct buffer_stats *out)
+{
+    struct spool_stats s = {.healthy = true};
+
+    if (h->spool)
+        spool_stats(h->spool, &s);
+    *out = (struct buffer_stats){
+        .pending = s.pending,
+        .bytes = s.bytes,
+        .max_bytes = s.max_bytes,
+        .buffered = s.appended,
+        .replayed = s.replayed,
+        .refused = s.refused,
+        .failed_files = s.failed_files,
+        .failed_bytes = s.failed_bytes,
+        .failed_qos0 = s.failed_qos0,
+        .healthy = s.healthy,
+        .db_healthy = house_is_up(h) &&
+                      (!h->replay || atomic_load(&h->replay->failures) < FAILURES_TO_PAUSE),
+    };
+}
+
+void replay_kick(struct house *h)
+{
+    struct replay *r = h->replay;
+    struct broker *b = h->brokers[0];
+
+    if (!b || atomic_exchange(&r->kicked, true))
+        return;
+    r->kick = (struct mailbox_item){.deliver = on_kick, .owner = r};
+    if (mailbox_post(&b->mailbox, &r->kick) != 0)
+        atomic_store(&r->kicked, false); // closing: the next start replays
+}
+
+static void on_kick(struct mailbox_item *item)
+{
+    struct replay *r = item->owner;
+
+    atomic_store(&r->kicked, false);
+    if (r->state == IDLE_)
+        go(r);
+}
+
+static struct broker *me(const struct replay *r) { return r->house->brokers[0]; }
+
+static bool may_go(const struct replay *r)
+{
+    const struct house *h = r->house;
+
+    return !me(r)->draining && !me(r)->closing && atomic_load(&h->flags_known) &&
+           !(atomic_load(&h->flags) & MAINTENANCE_PUSH) && house_is_up(h);
+}
+
+// What stops it (maintenance, no database) kicks again when it ends.
+static void go(struct replay *r)
+{
+    r->state = IDLE_;
+    if (!may_go(r) || spool_pending(r->house->spool) == 0)
+        return;
+    if (r->window.n > 0 && !r->window.settled) {
+        push_window(r);
+        return;
+    }
+    r->state = READING;
+    r->window.to = &me(r)->mailbox;
+    r->window.mail = (struct mailbox_item){.deliver = on_window, .owner = r};
+    spool_next(r->house->spool, &r->window);
+}
+
+static void on_window(struct mailbox_item *item)
+{
+    struct replay *r = item->owner;
+
+    if (r->window.status != 0) {
+        fault_set(&r->why, r->window.status, "%s", err_text(r->window.status));
+        r->status = r->window.status;
+        wait_for(r);
+        return;
+    }
+    if (r->window.n == 0) {
+        if (r->n_replayed > 0)
+            log_info("replay.done", "records=%llu", (unsigned long long)r->n_replayed);
+        r->n_replayed = 0;
+        r->state = IDLE_;
+        broker_wake(me(r));
+        return;
+    }
+    r->alone = false;
+    go(r);
+}
+
+static void fill_item(struct push_item *it, const struct spool_record *rec)
+{
+    *it = (struct push_item){.queue = rec->queue,
+                             .partition = rec->partition,
+                             .txid = rec->txid,
+                             .payload = rec->payload,
+                             .meta = rec->meta,
+                             .producer = rec->producer,
+                             .has_trace = rec->has_trace,
+                             .txid_is_key = !rec->txid.ptr};
+    memcpy(it->key, rec->key, 16);
+    memcpy(it->trace, rec->trace, 16);
+}
+
+static void push_window(struct replay *r)
+{
+    struct house *h = r->house;
+    unsigned from = r->alone ? r->at : 0, to = r->alone ? r->at + 1 : r->window.n;
+
+    r->state = PUSHING;
+    r->status = 0;
+    r->n_flying = 0;
+    for (unsigned i = 0; i < h->n; i++) {
+        struct part *p = &r->parts[i];
+        free(p->items);
+        *p = (struct part){.replay = r, .items = mem_new_array(struct push_item, to - from)};
+    }
+    for (unsigned i = from; i < to; i++) {
+        struct part *p = &r->parts[house_home(h, r->window.records[i].queue)->index];
+        fill_item(&p->items[p->op.n_items++], &r->window.records[i]);
+    }
+    for (unsigned i = 0; i < h->n; i++)
+        r->n_flying += r->parts[i].op.n_items > 0;
+    for (unsigned i = 0; i < h->n; i++) {
+        struct part *p = &r->parts[i];
+        if (p->op.n_items == 0)
+            continue;
+        p->op.items = p->items;
+        p->op.done = on_part;
+        p->op.replay = true;
+        broker_push(me(r), &p->op);
+    }
+}
+
+static void on_part(struct push_op *op, int status)
+{
+    struct replay *r = container_of(op, struct part, op)->replay;
+
+    if (status != 0 && (r->status == 0 || is_outage(status))) {
+        r->status = status;
+        r->why = op->op.why;
+    }
+    if (--r->n_flying > 0)
+        return;
+    if (r->alone)
+        landed_alone(r);
+    else
+        landed(r);
+}
+
+// Retrying cannot cure it.
+static bool is_poison(int status)
+{
+    int http = err_http_status(status);
+
+    return http >= 400 && http < 500 && http != 429;
+}
+
+static void landed(struct replay *r)
+{
+    if (r->status == 0) {
+        settled(r);
+    } else if (is_outage(r->status) || r->status == QE_BUSY || r->status == QE_STOPPING) {
+        wait_for(r);
+    } else { // somebody in there is at fault, or its queue is full
+        r->alone = true;
+        r->at = r->tries = 0;
+        go(r);
+    }
+}
+
+static void landed_alone(struct replay *r)
+{
+    bool hopeless = is_poison(r->status) ||
+                    (err_http_status(r->status) == 500 && ++r->tries >= TRIES_ALONE);
+
+    if (r->status != 0 && !hopeless) {
+        wait_for(r);
+        return;
+    }
+    if (r->status != 0)
+        spool_bury(&r->window, r->at, r->why.text[0] ? r->why.text : err_text(r->status));
+    atomic_store(&r->failures, 0);
+    r->tries = 0;
+    if (++r->at == r->window.n)
+        settled(r);
+    else
+        go(r);
+}
+
+// Also when it may not go on: the spool must know what is done.
+static void settled(struct replay *r)
+{
+    atomic_store(&r->failures, 0);
+    r->n_replayed += r->window.n;
+    r->state = READING;
+    r->window.mail = (struct mailbox_item){.deliver = on_window, .owner = r};
+    spool_next(r->house->spool, &r->window);
+    broker_wake(me(r)); // held pushes may go
+}
+
+static void wait_for(struct replay *r)
+{
+    struct broker *b = me(r);
+    unsigned n = atomic_fetch_add(&r->failures, 1) + 1;
+
+    log_at(n == 1 || n == FAILURES_TO_PAUSE ? LOG_WARN : LOG_DEBUG, "replay.failed",
+           "status=%s in_a_row=%u waiting=%llu detail=\"%s\"", err_name(r->status), n,
+           (unsigned long long)spool_pending(r->house->spool), r->why.text);
+    r->state = WAITING;
+    due_set(&b->due, &r->due,
+            clock_mono_us() + (n % FAILURES_TO_PAUSE == 0 ? PAUSE_US : RETRY_US), on_due);
+    broker_wake(b);
+}
+
+static void on_due(struct due *d) { go(container_of(d, struct replay, due)); }
