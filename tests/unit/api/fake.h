@@ -19,7 +19,7 @@
 struct fake_reply {
     unsigned times;
     int status;
-    char text[1 << 16]; // body, or the error's sentence; cut, NUL-terminated
+    char text[1 << 18]; // body, or the error's sentence; cut, NUL-terminated
     size_t len;         // of the whole body
     char type[64];
 };
