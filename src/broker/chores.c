@@ -15,7 +15,7 @@
 // emptied no sooner than this long after.
 enum { ROTATE_EVERY_MS = 10000, ROTATE_MIN_AGE_S = 30, ROTATE_BYTES = 32 << 20 };
 // What one step looks at, or removes, at most.
-enum { SWEEP_LANES = 200, TIDY_AT_ONCE = 200 };
+enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200 };
 
 enum { COL_QUEUE, COL_TYPE, COL_REMOVED, COL_AFTER_US, COL_AFTER_LANE, COL_MORE };
 
