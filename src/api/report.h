@@ -44,5 +44,17 @@ void report_handle(struct http_req *req);
 extern const struct report api_delete_queue;                      // resources.c
 extern const struct report api_stream_register, api_stream_state; // streams.c
 extern const struct report api_retention;                         // retention.c
+extern const struct report api_list_queues, api_get_queue, api_list_namespaces, api_list_tasks,
+    api_get_overview, api_list_partitions;
+// status_queues.c
+extern const struct report api_status_queues, api_status_queue, api_status_queue_messages,
+    api_status_analytics, api_refresh_stats;
+// messages.c
+extern const struct report api_list_messages, api_get_message, api_list_dlq;
+// traces.c
+extern const struct report api_add_trace, api_trace_names, api_traces_by_name,
+    api_traces_of_message;
+// groups_read.c
+extern const struct report api_list_groups, api_list_lagging, api_get_group;
 
 #endif

@@ -19,6 +19,31 @@ const struct http_route *const api_routes[] = {
     &api_prometheus,
     // resources.c
     &api_delete_queue.route,
+    &api_list_queues.route,
+    &api_get_queue.route,
+    &api_list_namespaces.route,
+    &api_list_tasks.route,
+    &api_get_overview.route,
+    &api_list_partitions.route,
+    // status_queues.c
+    &api_status_queues.route,
+    &api_status_queue.route,
+    &api_status_queue_messages.route,
+    &api_status_analytics.route,
+    &api_refresh_stats.route,
+    // messages.c
+    &api_list_messages.route,
+    &api_get_message.route,
+    &api_list_dlq.route,
+    // traces.c
+    &api_add_trace.route,
+    &api_trace_names.route,
+    &api_traces_by_name.route,
+    &api_traces_of_message.route,
+    // groups_read.c
+    &api_list_groups.route,
+    &api_list_lagging.route,
+    &api_get_group.route,
     // streams.c, cycle.c
     &api_stream_register.route,
     &api_stream_state.route,

@@ -1,0 +1,1 @@
+select status, piece, payload, sealed from queen.get_message($1::text::jsonb)

@@ -1,0 +1,1 @@
+select 200, queen.get_overview($1::text::jsonb)::text, null::bytea, false

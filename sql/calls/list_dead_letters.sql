@@ -1,0 +1,1 @@
+select status, piece, payload, sealed from queen.list_dead_letters($1::text::jsonb)

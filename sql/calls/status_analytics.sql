@@ -1,0 +1,1 @@
+select 200, queen.status_analytics($1::text::jsonb)::text, null::bytea, false

@@ -1,0 +1,1 @@
+select 200, queen.status_queue_messages($1::text::jsonb)::text, null::bytea, false

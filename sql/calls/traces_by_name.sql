@@ -1,0 +1,1 @@
+select status, piece, payload, sealed from queen.traces_by_name($1::text::jsonb)

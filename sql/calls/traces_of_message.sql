@@ -1,0 +1,1 @@
+select 200, queen.traces_of_message($1::text::jsonb)::text, null::bytea, false

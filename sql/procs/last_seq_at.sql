@@ -1,0 +1,45 @@
+-- queen.last_seq_at: the last message of a lane that was created at or before a time; 0 when there is none.
+--
+-- called by  queen.newest_messages
+--
+-- created_at rises with the sequence, so it is searched by halving: some twenty probes, however long the lane.
+create or replace function queen.last_seq_at(p_lane bigint, p_time timestamptz)
+returns bigint
+language plpgsql stable
+as $$
+declare
+    v_low  bigint;  -- start of a segment that is not too late
+    v_high bigint;  -- start of one that is
+    v_end  bigint := 0;
+    s      record;
+begin
+    select first_seq, count, created_at into s from queen.segments where lane = p_lane order by first_seq desc limit 1;
+    if s.created_at <= p_time then
+        return s.first_seq + s.count - 1;
+    end if;
+    v_high := s.first_seq;
+    select first_seq, count, created_at into s from queen.segments where lane = p_lane order by first_seq limit 1;
+    if s.created_at is null or s.created_at > p_time then
+        return 0;
+    end if;
+    v_low := s.first_seq;
+    v_end := s.first_seq + s.count - 1;
+    loop
+        select first_seq, count, created_at into s from queen.segments
+         where lane = p_lane and first_seq <= v_low + (v_high - v_low) / 2 order by first_seq desc limit 1;
+        if s.first_seq = v_low then -- the one right behind, if there is one before v_high
+            select first_seq, count, created_at into s from queen.segments
+             where lane = p_lane and first_seq > v_low order by first_seq limit 1;
+            if s.first_seq >= v_high then
+                return v_end;
+            end if;
+        end if;
+        if s.created_at <= p_time then
+            v_low := s.first_seq;
+            v_end := s.first_seq + s.count - 1;
+        else
+            v_high := s.first_seq;
+        end if;
+    end loop;
+end
+$$;

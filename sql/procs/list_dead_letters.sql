@@ -1,0 +1,66 @@
+-- queen.list_dead_letters: GET /api/v1/dlq.
+--
+-- needs: unpack_segment_2, param_int, param_time, iso_ms
+-- called by  src/api/messages.c
+-- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
+-- out        the page, newest failure first, payloads as they were sent; "pagination" and "total"
+-- raises     QN001 for times that are none
+create or replace function queen.list_dead_letters(p_args jsonb)
+returns table (status int, piece text, payload bytea, sealed boolean)
+language plpgsql
+set enable_hashjoin = on
+set enable_mergejoin = on
+set enable_seqscan = on
+set enable_bitmapscan = on
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    v_limit  bigint := greatest(queen.param_int(p_args, 'limit', 100), 0);
+    v_offset bigint := greatest(queen.param_int(p_args, 'offset', 0), 0);
+    v_from   timestamptz := queen.param_time(p_args, 'from', null);
+    v_to     timestamptz := queen.param_time(p_args, 'to', null);
+    v_total  bigint;
+begin
+    select count(*) into v_total
+      from queen.dead_letter_queue d
+      join queen.lanes l on l.num = d.lane
+      join queen.queues q on q.id = l.queue_id
+     where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
+       and (p_args ->> 'partition' is null or l.name = p_args ->> 'partition')
+       and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
+       and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to);
+    return query select 200, '{"messages":[', null::bytea, false;
+    return query
+    with page as materialized (
+        select d.*, q.name as queue_name, l.name as lane_name, s.first_seq
+          from queen.dead_letter_queue d
+          join queen.lanes l on l.num = d.lane
+          join queen.queues q on q.id = l.queue_id
+          left join lateral (select g.first_seq from queen.segments g where g.lane = d.lane and g.first_seq <= d.seq
+                              order by g.first_seq desc limit 1) s on true
+         where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
+           and (p_args ->> 'partition' is null or l.name = p_args ->> 'partition')
+           and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
+           and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
+         order by d.failed_at desc, d.id desc limit v_limit offset v_offset
+    ), opened as materialized ( -- each segment once
+        select g.lane, g.first_seq + u.pos as seq, u.*
+          from (select distinct p.lane, p.first_seq from page p) k
+          join queen.segments g on g.lane = k.lane and g.first_seq = k.first_seq
+          cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
+    )
+    select 200, case when p.nth > 1 then '},' else '' end || left(json_build_object(
+               'id', p.message_id, 'transactionId', o.transaction_id, 'partitionId', p.partition_id,
+               'queue', p.queue_name, 'queueName', p.queue_name, 'partition', p.lane_name,
+               'consumerGroup', p.consumer_group, 'errorMessage', p.error_message, 'retryCount', p.retry_count,
+               'producerSub', o.producer_sub, 'createdAt', queen.iso_ms(p.original_created_at),
+               'failedAt', queen.iso_ms(p.failed_at))::text, -1) || ',"data":',
+           convert_to(coalesce(o.payload, 'null'), 'UTF8'), coalesce(o.is_encrypted, false)
+      from (select p.*, row_number() over (order by p.failed_at desc, p.id desc) as nth from page p) p
+      left join opened o on o.lane = p.lane and o.seq = p.seq
+     order by p.nth;
+    return query
+    select 200, case when found then '}' else '' end || format('],"pagination":{"limit":%s,"offset":%s},"total":%s}', v_limit, v_offset, v_total),
+           null::bytea, false;
+end
+$$;

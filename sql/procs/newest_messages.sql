@@ -1,0 +1,165 @@
+-- queen.newest_messages: a page of messages, newest first, without reading more than it shows.
+--
+-- needs: last_seq_at, unpack_segment_2
+-- called by  queen.list_messages, queen.status_queue_messages
+-- in         p_queue, p_partition, p_namespace, p_task: filters, null: none; p_status: pending, processing, completed or
+--            dead_letter, null: any; p_from, p_to: time range, null: open
+-- out        the messages of the page, newest first, and what the groups of their lane think of them
+--
+-- The newest n messages lie in the n lanes that were written to last, so no more are looked into; in each of them
+-- segments are taken from the end, deeper and deeper until what is left out is older than what is shown.  Where a status is
+-- asked for, the end is where messages of that status end.
+create or replace function queen.newest_messages(
+    p_queue text, p_partition text, p_namespace text, p_task text, p_status text,
+    p_from timestamptz, p_to timestamptz, p_limit bigint, p_offset bigint)
+returns table (nth bigint, id uuid, transaction_id text, lane bigint, seq bigint, lane_id uuid, lane_name text,
+               queue_name text, namespace text, task text, priority int, trace_id uuid, producer_sub text,
+               created_at timestamptz, status text, queue_status text, consumed_by int, groups int,
+               lease_until timestamptz, retry_count int)
+language plpgsql
+set enable_hashjoin = on
+set enable_mergejoin = on
+set enable_seqscan = on
+set enable_bitmapscan = on
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_n     bigint := least(p_limit, 100000) + least(p_offset, 1000000);
+    v_more  bigint := v_n;      -- to be found: dead letters among them are dropped again
+    v_lane  bigint[];
+    v_low   bigint[];
+    v_high  bigint[];
+    v_depth int := 4;
+    v_deep  boolean;
+    v_segs  record;
+begin
+    if p_status = 'completed' then
+        select v_n + least(count(*), 10000) into v_more from queen.dead_letter_queue;
+    end if;
+    -- Lanes, and where in them the messages asked for begin and end.
+    if p_status = 'dead_letter' then
+        select array_agg(k.lane), array_agg(k.seq), array_agg(k.seq) into v_lane, v_low, v_high
+          from (select distinct d.lane, d.seq, d.original_created_at
+                  from queen.dead_letter_queue d
+                  join queen.lanes l on l.num = d.lane
+                  join queen.queues q on q.id = l.queue_id
+                 where (p_queue is null or q.name = p_queue) and (p_partition is null or l.name = p_partition)
+                   and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
+                   and (p_from is null or d.original_created_at >= p_from)
+                   and (p_to is null or d.original_created_at <= p_to)
+                 order by d.original_created_at desc, d.lane, d.seq desc limit v_n) k;
+    else
+        select array_agg(k.num), array_agg(k.low), array_agg(k.high) into v_lane, v_low, v_high
+          from (select l.num, b.low, e.high
+                  from queen.queues q
+                  join queen.lanes l on l.queue_id = q.id
+                  left join queen.lane_stats s on s.lane = l.num
+                  left join lateral (select g.created_at from queen.segments g
+                                      where s.lane is null and g.lane = l.num order by g.first_seq desc limit 1) fresh on true
+                  left join lateral (
+                       select coalesce(max(c.cursor_seq) filter (where c.grp = '__QUEUE_MODE__'), min(c.cursor_seq)) as done,
+                              max(c.leased_to) filter (where c.grp = '__QUEUE_MODE__') as leased_to
+                         from queen.consumer_stats c where p_status is not null and c.lane = l.num) c on true
+                  cross join lateral (
+                       select case p_status when 'processing' then c.done + 1
+                                            when 'pending' then coalesce(greatest(c.leased_to, c.done), 0) + 1
+                                            else 0 end as low,
+                              case p_status when 'processing' then coalesce(c.leased_to, 0)
+                                            when 'completed' then coalesce(c.done, 0) end as high) b
+                  cross join lateral (
+                       select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to
+                                                 then queen.last_seq_at(l.num, p_to) end) as high) e
+                  left join lateral (
+                       select g.created_at from queen.segments g
+                        where e.high is not null and g.lane = l.num and g.first_seq <= e.high
+                        order by g.first_seq desc limit 1) last on true
+                  cross join lateral (
+                       select case when e.high is null then coalesce(s.newest_at, fresh.created_at)
+                                   else last.created_at end as newest_at) t
+                 where (p_queue is null or q.name = p_queue) and (p_partition is null or l.name = p_partition)
+                   and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
+                   and t.newest_at is not null and (p_from is null or t.newest_at >= p_from)
+                   and coalesce(e.high, 1) > 0
+                 order by t.newest_at desc, l.num limit v_more) k;
+    end if;
+
+    loop
+        with tails as materialized (
+            select u.lane, g.first_seq, g.count, g.created_at,
+                   greatest(u.low, g.first_seq) as low, least(coalesce(u.high, g.first_seq + g.count - 1),
+                                                              g.first_seq + g.count - 1) as high,
+                   row_number() over (partition by u.ord order by g.first_seq desc) as depth
+              from unnest(v_lane, v_low, v_high) with ordinality u(lane, low, high, ord)
+              cross join lateral (
+                   select k.first_seq, k.count, k.created_at from queen.segments k
+                    where k.lane = u.lane and k.first_seq <= coalesce(u.high, 9223372036854775807)
+                    order by k.first_seq desc limit v_depth) g
+        ), summed as (
+            select t.*, sum(greatest(t.high - t.low + 1, 0)) over (order by t.created_at desc, t.lane, t.first_seq desc
+                                                                  rows between unbounded preceding and 1 preceding) as before
+              from tails t
+             where t.high >= t.low and (p_from is null or t.created_at >= p_from)
+        ), taken as (
+            select s.* from summed s where coalesce(s.before, 0) < v_more
+        )
+        select (select coalesce(array_agg(t.lane), '{}') from taken t) as lane,
+               (select array_agg(t.first_seq) from taken t) as first_seq,
+               (select array_agg(t.low) from taken t) as low, (select array_agg(t.high) from taken t) as high,
+               -- A lane that was cut off although its oldest here is still among those shown.
+               exists (select from taken t where t.depth = v_depth and t.low = t.first_seq and t.first_seq > 1
+                          and p_status is distinct from 'dead_letter') as deeper
+          into v_segs;
+        exit when not v_segs.deeper or v_depth >= v_more;
+        v_depth := v_depth * 4;
+    end loop;
+
+    return query
+    select row_number() over (order by m.created_at desc, m.lane, m.seq desc), m.message_id, m.transaction_id, m.lane, m.seq,
+           m.lane_id, m.lane_name, m.queue_name, m.namespace, m.task, m.priority, m.trace_id, m.producer_sub, m.created_at,
+           m.status, m.queue_status, m.consumed_by, m.groups, m.lease_until, m.retry_count
+      from (select k.message_id, k.transaction_id, k.lane, k.seq, l.id as lane_id, l.name::text as lane_name,
+                   q.name::text as queue_name, q.namespace::text, q.task::text, q.priority, k.trace_id, k.producer_sub,
+                   k.created_at,
+                   case when d.retry_count is not null then 'dead_letter'
+                        when c.queue_cursor is null and c.named > 0
+                        then case when c.named_slowest >= k.seq then 'completed' else 'pending' end
+                        else p.status end as status,
+                   p.status as queue_status,
+                   (select count(*) from unnest(c.named_cursors) n(cursor) where n.cursor >= k.seq)::int as consumed_by,
+                   coalesce(c.named, 0)::int as groups, c.lease_until, coalesce(d.retry_count, 0) as retry_count
+              from (select g.lane, g.created_at, g.first_seq + u.pos as seq, u.*
+                      from unnest(v_segs.lane, v_segs.first_seq, v_segs.low, v_segs.high) t(lane, first_seq, low, high)
+                      join queen.segments g on g.lane = t.lane and g.first_seq = t.first_seq
+                      cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
+                     where g.first_seq + u.pos between t.low and t.high) k
+              join queen.lanes l on l.num = k.lane
+              join queen.queues q on q.id = l.queue_id
+              left join (
+                   select c.lane, max(st.cursor_seq) filter (where c.grp = '__QUEUE_MODE__') as queue_cursor,
+                          max(st.lease_until) filter (where c.grp = '__QUEUE_MODE__') as lease_until,
+                          max(st.lease_last) filter (where c.grp = '__QUEUE_MODE__' and st.lease_until > v_now) as leased_to,
+                          count(*) filter (where c.grp <> '__QUEUE_MODE__') as named,
+                          min(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_slowest,
+                          array_agg(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_cursors
+                     from (select distinct t.lane from unnest(v_segs.lane) t(lane)) t
+                     join queen.consumers c on c.lane = t.lane
+                     cross join lateral (
+                          select * from (
+                              (select a.ver, a.cursor_seq, a.lease_last, a.lease_until
+                                 from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
+                              union all
+                              (select b.ver, b.cursor_seq, b.lease_last, b.lease_until
+                                 from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)) v
+                           order by ver desc limit 1) st
+                    group by c.lane) c on c.lane = k.lane
+              left join lateral (select max(x.retry_count) as retry_count from queen.dead_letter_queue x
+                                  where x.lane = k.lane and x.seq = k.seq) d on true
+              cross join lateral (select case when c.queue_cursor >= k.seq then 'completed'
+                                              when c.leased_to >= k.seq then 'processing'
+                                              else 'pending' end as status) p) m
+     where p_status is null or m.status = p_status
+     order by 1 limit p_limit offset p_offset;
+end
+$$;

@@ -1,0 +1,34 @@
+// Reading about consumer groups.  See sql/procs for what each answers.
+#include "api/api_int.h"
+#include "api/report.h"
+#include "pg/sql.gen.h"
+
+static const char *const lagging_params[] = {"minLagSeconds", NULL};
+
+const struct report api_list_groups = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/consumer-groups",
+              .access = ACCESS_READ_ONLY,
+              .op = "list_groups",
+              .handle = report_handle},
+    .statement = &pg_stmt_list_groups,
+};
+
+const struct report api_list_lagging = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/consumer-groups/lagging",
+              .access = ACCESS_READ_ONLY,
+              .op = "list_lagging",
+              .handle = report_handle},
+    .statement = &pg_stmt_list_lagging,
+    .query = lagging_params,
+};
+
+const struct report api_get_group = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/consumer-groups/:group",
+              .access = ACCESS_READ_ONLY,
+              .op = "get_group",
+              .handle = report_handle},
+    .statement = &pg_stmt_get_group,
+};

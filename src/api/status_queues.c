@@ -1,0 +1,58 @@
+// /api/v1/status/queues..., /status/analytics and /stats/refresh: figures.  See sql/procs for
+// what each answers.
+#include "api/api_int.h"
+#include "api/report.h"
+#include "pg/sql.gen.h"
+
+static const char *const queues_params[] = {"limit", "offset", "namespace", "task", NULL};
+static const char *const messages_params[] = {"limit", "offset", NULL};
+static const char *const analytics_params[] = {"interval",  "from", "to", "queue",
+                                               "namespace", "task", NULL};
+
+const struct report api_status_queues = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/status/queues",
+              .access = ACCESS_READ_ONLY,
+              .op = "status_queues",
+              .handle = report_handle},
+    .statement = &pg_stmt_status_queues,
+    .query = queues_params,
+};
+
+const struct report api_status_queue = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/status/queues/:queue",
+              .access = ACCESS_READ_ONLY,
+              .op = "status_queue",
+              .handle = report_handle},
+    .statement = &pg_stmt_status_queue,
+};
+
+const struct report api_status_queue_messages = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/status/queues/:queue/messages",
+              .access = ACCESS_READ_ONLY,
+              .op = "status_queue_messages",
+              .handle = report_handle},
+    .statement = &pg_stmt_status_queue_messages,
+    .query = messages_params,
+};
+
+const struct report api_status_analytics = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/status/analytics",
+              .access = ACCESS_READ_ONLY,
+              .op = "status_analytics",
+              .handle = report_handle},
+    .statement = &pg_stmt_status_analytics,
+    .query = analytics_params,
+};
+
+const struct report api_refresh_stats = {
+    .route = {.verb = HTTP_POST,
+              .path = "/api/v1/stats/refresh",
+              .access = ACCESS_ADMIN,
+              .op = "refresh_stats",
+              .handle = report_handle},
+    .statement = &pg_stmt_refresh_stats,
+};
