@@ -14,18 +14,19 @@ declare
     c     record;  -- groups
     d     record;  -- dead letter
     v_seq bigint;
+    v_lane_id uuid;
 begin
     if p_args ->> 'partitionId' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-        select l2.num, l2.id, l2.name as lane_name, q.* into l
-          from queen.lanes l2 join queen.queues q on q.id = l2.queue_id
-         where l2.id = (p_args ->> 'partitionId')::uuid;
-        v_seq := queen.find_message(l.num, queen.transaction_key(p_args ->> 'transactionId'));
-        select u.*, s.created_at into m
-          from (select * from queen.segments g where g.lane = l.num and g.first_seq <= v_seq
-                 order by g.first_seq desc limit 1) s
-          cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
-         where u.pos = v_seq - s.first_seq;
+        v_lane_id := (p_args ->> 'partitionId')::uuid;
     end if;
+    select n.num, n.name as lane_name, q.* into l
+      from queen.lanes n join queen.queues q on q.id = n.queue_id where n.id = v_lane_id;
+    v_seq := queen.find_message(l.num, queen.transaction_key(p_args ->> 'transactionId'));
+    select u.*, s.created_at into m
+      from (select * from queen.segments g where g.lane = l.num and g.first_seq <= v_seq
+             order by g.first_seq desc limit 1) s
+      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+     where u.pos = v_seq - s.first_seq;
     if m.message_id is null then
         return query select 404, '{"error":"Message not found"}', null::bytea, false;
         return;
@@ -54,7 +55,7 @@ begin
      where x.lane = l.num and x.seq = v_seq order by x.failed_at desc limit 1;
     return query
     select 200, left(json_build_object(
-               'id', m.message_id, 'transactionId', m.transaction_id, 'partitionId', p_args ->> 'partitionId',
+               'id', m.message_id, 'transactionId', m.transaction_id, 'partitionId', v_lane_id,
                'queuePath', l.name || '/' || l.lane_name, 'queue', l.name, 'partition', l.lane_name,
                'namespace', l.namespace, 'task', l.task,
                'status', case when d.retry_count is not null then 'dead_letter'
