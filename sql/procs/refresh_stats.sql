@@ -185,10 +185,11 @@ begin
                sum(k.sign) filter (where k.lag > 0) as lagging, sum(k.sign * k.consumed) as consumed,
                -- of those that still are: what a deleted group had consumed stays consumed
                sum(k.sign * k.consumed) filter (where k.stays) as passed
-          from (select n.queue_id, n.grp, 1 as sign, n.lag, n.consumed, true as stays from now n
-                 union all
-                select b.queue_id, b.grp, -1, b.lag, b.consumed, n.num is not null
-                  from before b left join now n on n.num = b.consumer) k
+          -- (sorted, not joined: nothing is known of how many there are)
+          from (select u.*, bool_or(u.sign = 1) over (partition by u.num) as stays
+                  from (select n.num, n.queue_id, n.grp, 1 as sign, n.lag, n.consumed from now n
+                         union all
+                        select b.consumer, b.queue_id, b.grp, -1, b.lag, b.consumed from before b) u) k
          group by k.queue_id, k.grp
     )
     select array_agg(c.queue_id) as queue_id, array_agg(c.grp) as grp, array_agg(c.members) as members,
@@ -257,27 +258,30 @@ begin
                sum(k.sign * (k.next_seq - k.first_seq)) as total, sum(k.sign * (k.waiting - k.processing)) as pending,
                sum(k.sign * k.processing) as processing, sum(k.sign * k.dead) as dead,
                sum(k.sign * greatest(k.next_seq - k.first_seq - k.waiting - k.dead, 0)) as completed,
-               sum(k.sign * (k.next_seq - 1)) filter (where k.stays) as pushed, max(k.newest_at) as newest_at
-          from (select n.queue_id, 1 as sign, n.next_seq, n.first_seq, n.waiting, n.processing, n.dead, n.newest_at,
-                       true as stays
-                  from now n
-                 union all
-                select b.queue_id, -1, b.next_seq, b.first_seq, b.waiting, b.processing, b.dead, b.newest_at,
-                       n.lane is not null
-                  from before b left join now n on n.lane = b.lane) k
+               sum(k.sign * (k.next_seq - 1)) filter (where k.stays) as pushed, sum(k.passed) as passed,
+               max(k.newest_at) as newest_at, count(*) filter (where k.sign = 1 and not k.was) as new_lanes
+          from (select u.*, bool_or(u.sign = 1) over (partition by u.lane) as stays,
+                       bool_or(u.sign = -1) over (partition by u.lane) as was
+                  from (select n.lane, n.queue_id, 1 as sign, n.next_seq, n.first_seq, n.waiting, n.processing, n.dead,
+                               n.newest_at, 0 as passed
+                          from now n
+                         union all
+                        select b.lane, b.queue_id, -1, b.next_seq, b.first_seq, b.waiting, b.processing, b.dead,
+                               b.newest_at, 0
+                          from before b
+                         union all
+                        select null, g.queue_id, 0, 1, 1, 0, 0, 0, null, g.passed
+                          from unnest(v_group.queue_id, v_group.passed) g(queue_id, passed)) u) k
          group by k.queue_id
     )
     select array_agg(c.queue_id) as queue_id, array_agg(coalesce(c.lanes, 0)) as lanes, array_agg(c.total) as total,
            array_agg(c.pending) as pending, array_agg(c.processing) as processing, array_agg(c.dead) as dead,
            array_agg(c.completed) as completed, array_agg(coalesce(c.pushed, 0)) as pushed,
-           array_agg(coalesce(g.passed, 0)) as passed,
-           array_agg(c.newest_at) as newest_at,
-           (select count(*) from now n where not exists (select from before b where b.lane = n.lane)) as new_lanes,
+           array_agg(c.passed) as passed, array_agg(c.newest_at) as newest_at,
+           coalesce(sum(c.new_lanes), 0)::int as new_lanes,
            (select count(*) from removed) as gone
       into v_queue
-      from changed c
-      left join lateral (select sum(u.passed) as passed from unnest(v_group.queue_id, v_group.passed) u(queue_id, passed)
-                          where u.queue_id = c.queue_id) g on true;
+      from changed c;
 
     insert into queen.stats as t
            (stat_type, stat_key, queue_id, child_count, total_messages, pending_messages, processing_messages,
