@@ -19,8 +19,8 @@ as $$
            s.oldest_at, s.newest_at, coalesce(c.consumed, 0)
       from queen.lanes l
       left join queen.lane_stats s on s.lane = l.num
-      left join (select k.lane, sum(k.consumed)::bigint as consumed from queen.consumer_stats k
-                  where k.queue_id = p_queue_id group by k.lane) c on c.lane = l.num
+      left join lateral (select sum(k.consumed)::bigint as consumed from queen.consumer_stats k
+                          where k.lane = l.num) c on true
      where l.queue_id = p_queue_id
        and (s.next_seq > 1 or exists (select from queen.segments g where g.lane = l.num))
      order by l.name
