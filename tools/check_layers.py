@@ -6,7 +6,7 @@ import sys
 
 LEVEL = {
     "base": 0,
-    "json": 1, "conf": 1, "net": 1, "segment": 1,
+    "json": 1, "conf": 1, "net": 1, "segment": 1, "crypt": 1,
     "http": 2, "pg": 2,
     "batch": 3, "auth": 3, "peer": 3, "spool": 3,
     "broker": 4, "tenant": 4,

@@ -9,7 +9,7 @@ build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-
        libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3"
 # The broker starts its own PostgreSQL unless told of another, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
-test="libcmocka-dev python3-pytest python3-httpx python3-psycopg2"
+test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev"
 
 case "${1:-}" in

@@ -70,8 +70,8 @@ begin
            retry_delay_acts = excluded.retry_delay_acts
     returning q.id into n.id;
 
-    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful)
-    select q.id, 'Default', q.lease_seconds, q.limited, q.careful from queen.queues q where q.id = n.id
+    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful, sealed)
+    select q.id, 'Default', q.lease_seconds, q.limited, q.careful, q.encryption_enabled from queen.queues q where q.id = n.id
         on conflict (queue_id, name) do nothing;
 
     select array_agg(l.num), (array_agg(l.id) filter (where l.name = 'Default'))[1]

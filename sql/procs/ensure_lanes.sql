@@ -19,9 +19,9 @@ begin
      order by n.name
         on conflict (name) do nothing;
 
-    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful)
-    select k.id, k.part, k.lease_seconds, k.limited, k.careful
-      from (select q.id, q.lease_seconds, q.limited, q.careful, n.part
+    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful, sealed)
+    select k.id, k.part, k.lease_seconds, k.limited, k.careful, k.encryption_enabled
+      from (select q.id, q.lease_seconds, q.limited, q.careful, q.encryption_enabled, n.part
               from (select distinct u.queue, u.part from unnest(p_queue, p_partition) u(queue, part)) n
               join queen.queues q on q.name = n.queue
              -- Not an anti-join: one planned while there were no lanes would walk all of the queue's.

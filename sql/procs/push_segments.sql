@@ -6,7 +6,8 @@
 --            p_whole     true: one request; store all of it or nothing
 --            p_lanes     how many different lanes there are
 --            p_lane..p_body  one element per segment, in the order to keep; p_nth and p_before: how many
---                        p_last: start of a segment the lane has had (a hint that bounds the probe; 0: none);
+--                        p_last: start of a segment the lane has had (a hint that bounds the probe; 0: none;
+--                        -1: none, and what comes in clear may be stored in clear);
 --                        segments and messages of this call precede it in its lane
 --            p_plain_*   keys that are not UUIDv7: segment (1-based), position, key
 -- out        status 0 stored: lane, first_seq, created_at; these rows come in the order of p_lane
@@ -16,6 +17,7 @@
 --                   3 the lane is gone: resolve the name again
 --                   4 the queue is full (maxSize)
 --                   5 the lane is limited: send each request by itself, with p_whole
+--                   6 the lane is sealed and the segment is not: encrypt it (SQL sessions cannot and are not asked to)
 -- locks      with p_whole, the queues of limited lanes in id order; then lanes in num order: the order in which
 --            deleting a queue locks them
 create or replace function queen.push_segments(
@@ -31,6 +33,8 @@ as $$
 declare
     v_here    bigint[];      -- lanes that exist
     v_limited bigint[];      -- those of queues with a maxSize
+    v_sealed  bigint[];      -- those of queues with encryptionEnabled
+    v_clear   bigint[];      -- those of them that would get something in clear
     v_full    uuid[];        -- queues that cannot take what this call brings
     v_now     timestamptz;
     v_status  int2[];        -- per segment; null when all is well
@@ -46,12 +50,18 @@ begin
           where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
           order by q.id for no key update;
     end if;
-    select array_agg(l.num), array_agg(l.num) filter (where l.limited)
-      into v_here, v_limited
-      from (select num, limited from queen.lanes
+    select array_agg(l.num), array_agg(l.num) filter (where l.limited), array_agg(l.num) filter (where l.sealed)
+      into v_here, v_limited, v_sealed
+      from (select num, limited, sealed from queen.lanes
              where num = any (p_lane) order by num for no key update) l;
     -- After the locks, so that time rises with the sequence.
     v_now := clock_timestamp();
+    if v_sealed is not null and p_origin <> 0 then
+        -- A process seals all of a lane's messages or none: the flags of the first tell (docs/segment-format.md).
+        select array_agg(u.lane) into v_clear
+          from unnest(p_lane, p_last, p_body) u(lane, last, body)
+         where u.lane = any (v_sealed) and u.last >= 0 and get_byte(u.body, 1) & 8 = 0;
+    end if;
 
     -- Same id, same embedded time: only segments around that time can hold it.  (offset 0, here and
     -- below: a plan made while the tables were empty must not become a scan of all of them.)
@@ -95,10 +105,11 @@ begin
     end if;
 
     -- The rare cases; the common one leaves v_status null and pays nothing more.
-    if v_dup_seg is not null or (v_limited is not null and not p_whole)
+    if v_dup_seg is not null or (v_limited is not null and not p_whole) or v_clear is not null
        or cardinality(v_here) is distinct from p_lanes then
         select array_agg(case when u.lane = any (v_here) is not true then 3
                               when not p_whole and u.lane = any (v_limited) then 5
+                              when u.lane = any (v_clear) then 6
                               when u.seg = any (v_dup_seg) then 1
                               when exists (select from unnest(v_dup_seg) d
                                             where d < u.seg and p_lane[d] = u.lane) then 2

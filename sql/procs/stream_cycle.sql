@@ -105,6 +105,7 @@ begin
                 v_failed := v_failed or r.status > 0;
                 kind := case r.status when 0 then 0 when 1 then 3 else 2 end;
                 error := case r.status when 3 then 'the partition is gone'
+                                       when 6 then 'the queue is encrypted'
                                        when 4 then format('queue "%s" is full', r.queue_name) end;
                 created_at := r.created_at; seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;
                 v_created := v_created || r.created_at;

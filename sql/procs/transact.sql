@@ -11,7 +11,8 @@
 --            kind 1  an acknowledgement that succeeded, columns as in queen.settle
 --            kind 2  a failure, with its text in error:
 --                      of a push: seg (1-based) and status as in queen.push_segments; status 1 with pos and dup_id.
---                      Status 3 (the lane is gone) asks for resolving the name again and one more try.
+--                      Status 3 (the lane is gone) asks for resolving the name again and one more try,
+--                      status 6 (the lane is sealed) for encrypting it and one more try.
 --                      of an ack: grp, entry (null: the whole group), why as in queen.settle
 --            One row of kind 2 means that everything was rolled back; rows of the other kinds then tell what would
 --            have happened, for answers that list the operations before the failure.
@@ -54,6 +55,7 @@ begin
                 kind := case when r.status = 0 then 0 else 2 end;
                 error := case r.status when 1 then 'duplicate transaction id'
                                        when 3 then 'the partition is gone'
+                                       when 6 then 'the queue is encrypted'
                                        when 4 then format('queue "%s" is full', r.queue_name) end;
                 lane := r.lane; first_seq := r.first_seq; created_at := r.created_at;
                 seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;

@@ -39,6 +39,7 @@ struct body {
     struct js j;
     struct arena *arena;
     const char *noun;   // of the elements: "item"
+    span producer;      // who sends it: stamped on items; SPAN_NONE: nobody
     int64_t at;         // index of the element under way; -1: outside
     span meta;          // of items that bring no trace context of their own; SPAN_NONE: none
     int64_t item;       // item within it ("operation 1, item 0"); -1: none

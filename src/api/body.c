@@ -28,6 +28,7 @@ struct body body_open(struct http_req *req, const char *noun)
     return (struct body){.j = js_read(http_req_body(req)),
                          .arena = http_req_arena(req),
                          .noun = noun,
+                         .producer = http_req_subject(req),
                          .at = -1,
                          .item = -1};
 }
@@ -173,7 +174,7 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
     if (!item->partition.ptr)
         item->partition = SPAN("Default");
     item->payload = raw[ITEM_PAYLOAD].ptr ? raw[ITEM_PAYLOAD] : no_payload;
-    item->producer = SPAN_NONE;
+    item->producer = b->producer;
     item->meta = b->meta;
     if (raw[ITEM_TRACEPARENT].ptr)
         take_context(b, raw, item);

@@ -27,7 +27,7 @@ static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_
                      const struct pop_claim *claim, const struct pop_slice *slice,
                      struct shared *s);
 static void put_message(struct buf *out, const struct segment_message *m, const uint8_t id[16],
-                        const uint8_t *key);
+                        const uint8_t *key, struct broker *home);
 static void put_shared(struct buf *out, const struct pop_op *op,
                        const struct pop_result *result, const struct pop_claim *claim,
                        const struct pop_slice *slice, struct shared *s);
@@ -117,7 +117,7 @@ static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_
         if (!m.id)
             segment_message_id(slice->created_us, pos, claim->lane, id);
         put_message(out, &m, m.id ? m.id : id,
-                    (const uint8_t *)slice->keys.ptr + (size_t)16 * pos);
+                    (const uint8_t *)slice->keys.ptr + (size_t)16 * pos, result->home);
         if (i == 0) {
             put_shared(out, op, result, claim, slice, s);
         } else if (buf_reserve(out, s->len)) {
@@ -130,10 +130,11 @@ static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_
 
 // {"id" to "producerSub".  The three texts that may need escapes are rare or short.
 static void put_message(struct buf *out, const struct segment_message *m, const uint8_t id[16],
-                        const uint8_t *key)
+                        const uint8_t *key, struct broker *home)
 {
-    if (!buf_reserve(out, HEAD_BYTES + 6 * (m->txid.len + m->producer.len) + m->payload.len +
-                              m->meta.len))
+    size_t size =
+        HEAD_BYTES + 6 * (m->txid.len + m->producer.len) + m->payload.len + m->meta.len;
+    if (!buf_reserve(out, size))
         return;
 
     char *at = out->ptr + out->len;
@@ -156,7 +157,15 @@ static void put_message(struct buf *out, const struct segment_message *m, const 
     } else {
         at = put_lit(at, "\",\"traceId\":null,\"data\":");
     }
-    at = put_span(at, m->payload);
+    if (m->encrypted) {
+        out->len = (size_t)(at - out->ptr);
+        broker_unseal(home, out, m->payload);
+        if (!buf_reserve(out, size))
+            return;
+        at = out->ptr + out->len;
+    } else {
+        at = put_span(at, m->payload);
+    }
     if (m->meta.len > 2) { // an object: its members become the message's
         *at++ = ',';
         at = put_span(at, (span){m->meta.ptr + 1, m->meta.len - 2});

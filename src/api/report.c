@@ -135,8 +135,13 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     }
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
         buf_put(&out, pg_reply_bytes(reply, row, COL_PIECE));
-        if (!pg_reply_is_null(reply, row, COL_PAYLOAD))
-            buf_put(&out, pg_reply_bytes(reply, row, COL_PAYLOAD));
+        if (pg_reply_is_null(reply, row, COL_PAYLOAD))
+            continue;
+        span payload = pg_reply_bytes(reply, row, COL_PAYLOAD);
+        if (pg_reply_bool(reply, row, COL_SEALED))
+            broker_unseal(api->broker, &out, payload);
+        else
+            buf_put(&out, payload);
     }
     int http_status = pg_reply_i32(reply, 0, COL_STATUS);
     if (c->report->changes_queue && c->queue.ptr && http_status < 300)

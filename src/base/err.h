@@ -28,6 +28,9 @@
     X(QE_UNSUPPORTED, -20017, 415, "unsupported_media", "this kind of body is not understood") \
     X(QE_NOT_ACCEPTABLE, -20018, 406, "not_acceptable", "no such kind of answer")              \
     X(QE_FORBIDDEN_PATH, -20019, 403, "forbidden_path", "the path leaves its root")            \
+    X(QE_UNAUTHORIZED, -20020, 401, "unauthorized", "a valid token is needed")                 \
+    X(QE_FORBIDDEN, -20021, 403, "forbidden", "the token does not allow that")                 \
+    X(QE_KEYS_AWAY, -20022, 503, "keys_away", "the keys of tokens cannot be fetched now")      \
     X(QE_NOT_SUPPORTED, -20016, 501, "not_supported", "not supported")                         \
     /* the PostgreSQL side */                                                                  \
     X(QE_PG_DATA, -20101, 400, "rejected_data", "the database rejected the data")              \

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "crypt/sealer.h"
 
 static void on_turn(uv_check_t *turn);
 static void on_timer(uv_timer_t *timer);
@@ -75,6 +76,8 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->index = index;
     b->loop = loop;
     b->conf = *conf;
+    if (conf->keys)
+        b->sealer = sealer_new(conf->keys);
     TAILQ_INIT(&b->recent_lanes);
     TAILQ_INIT(&b->feed_waiting);
     TAILQ_INIT(&b->feed_flying_pops);
@@ -191,6 +194,7 @@ static void handle_gone(struct broker *b)
     free(b->unnumbered);
     free(b->give_back);
     free(b->empties);
+    sealer_free(b->sealer);
     if (b->closed)
         b->closed(b->closed_ctx); // b itself goes with its house
 }

@@ -35,6 +35,7 @@
 
 struct broker;
 struct house;
+struct keyring; // crypt/keyring.h
 
 // What every operation starts with; the broker's own.
 struct op {
@@ -109,6 +110,7 @@ struct pop_result {
     unsigned n_claims, n_messages;
     const struct pop_claim *claims;
     const uint8_t *lease; // 16 bytes; NULL: acknowledged already (autoAck)
+    struct broker *home;  // on whose thread this is: for broker_unseal()
 };
 
 struct group;
@@ -286,6 +288,13 @@ unsigned house_maintenance(const struct house *h); // what is believed; any thre
 // Somebody says that there is something in the queue: parked pops look again.
 void broker_notify(struct broker *b, span queue);
 
+// ---- encryption at rest ----
+
+// Payloads of queues with encryptionEnabled are sealed on their way into a segment, whoever
+// pushes them.  Readers open them: appends the payload that sealed holds, or sealed itself,
+// with a warning in the log, if no key of ours fits.  On b's thread.
+void broker_unseal(struct broker *b, struct buf *out, span sealed);
+
 // Something about a queue was changed (configure, delete): forget what was learnt about it.
 void broker_queue_changed(struct broker *b, span queue);
 
@@ -306,6 +315,8 @@ struct broker_conf {
     } evict, retain;
     unsigned idle_partition_days, history_days;                // see sql/procs/tidy.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
+    const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
+    unsigned refresh_ms;        // what is known of a queue's options is forgotten after this
 };
 
 enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_CYCLE, OP_KINDS };

@@ -54,6 +54,9 @@ struct queue {
     struct lane *lanes;
     struct group *groups;
     unsigned n_lanes;
+    uint64_t sealed_until_us; // known to be encrypted until then; 0: not known to be
+    unsigned sealed_version;  // house.n_changes when we learnt it
+    bool told_bare;           // the log says that we have no key for it
     size_t name_len;
     char name[];
 };
@@ -175,6 +178,10 @@ struct broker {
     struct pop_list noting_pops;
 
     LIST_HEAD(, selector) selectors;
+    struct sealer *sealer; // NULL: no keys
+    uint64_t unread_us;    // when the log last told of payloads that no key opens
+    uint64_t n_unread;     // since then
+
     struct due chores_due;
     uint64_t chore_us[CHORES]; // when each is to be done next
     struct sweep_pass pass;
@@ -186,6 +193,7 @@ struct house {
     int32_t origin;               // random number of this process, for the change feed
     uint8_t mark[6];              // inside lease ids: made by this process
     _Atomic unsigned n_selectors; // pops by namespace or task live at broker 0
+    _Atomic unsigned n_changes;   // queues configured or deleted through this process
     struct broker **brokers;
 
     // maintenance.c, divert.c, replay.c; spool NULL: none of it
@@ -331,6 +339,10 @@ bool replay_is_busy(const struct replay *r);
 void maintenance_start(struct broker *b);
 // A reply carries the flags; version is that of when it was asked for.
 void maintenance_heard(struct broker *b, unsigned flags, unsigned version);
+
+// ---- seal.c ----
+bool queue_is_sealed(struct queue *q); // as far as we know
+void queue_sealed(struct queue *q);    // the database has told us so
 
 // ---- chores.c ----
 void chores_start(struct broker *b);

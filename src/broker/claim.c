@@ -195,7 +195,8 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
 
     struct pop_slice *slices = mem_new_array(struct pop_slice, end - row + 1);
     struct pop_claim *claims = mem_new_array(struct pop_claim, pop->n_targets + 1);
-    struct pop_result result = {.claims = claims, .lease = pop->auto_ack ? NULL : pop->lease};
+    struct pop_result result = {
+        .claims = claims, .lease = pop->auto_ack ? NULL : pop->lease, .home = b};
     unsigned n_slices = 0;
     int last_target = -1;
     bool claimed = false;

@@ -33,7 +33,7 @@ enum {
     COL_MORE,
     COL_ITEMS
 };
-enum { LANE_GONE = 3, MAX_TRIES = 10 };
+enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 10 };
 // Of an item in a receipt: key, lane, lane's number, message of a duplicate, segment, position,
 // status.
 enum { RECEIPT_BYTES = 16 + 16 + 8 + 16 + 4 + 4 + 4 };
@@ -336,7 +336,7 @@ static void read_duplicate(struct cycle_flight *f, const struct pg_reply *reply,
     memcpy(it->partition_id, it->lane->id, 16);
 }
 
-// true: a lane was gone and must be asked for again.
+// true: a lane was gone and must be asked for again, or is sealed, as we know now.
 static bool read_failure(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply,
                          unsigned row)
 {
@@ -344,6 +344,10 @@ static bool read_failure(struct broker *b, struct cycle_flight *f, const struct 
 
     if (pg_reply_i16(reply, row, COL_STATUS) == LANE_GONE && seg < f->segs.n) {
         lane_forget_num(b, f->segs.at[seg].lane);
+        return true;
+    }
+    if (pg_reply_i16(reply, row, COL_STATUS) == LANE_SEALED && seg < f->segs.n) {
+        queue_sealed(f->segs.at[seg].lane->queue);
         return true;
     }
     if (!f->cycle->error.ptr) // the first failure is the one that is told

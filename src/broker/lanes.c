@@ -206,9 +206,11 @@ void broker_queue_changed(struct broker *b, span queue)
     struct queue *q = queue_find(b, queue);
     struct lane *lane, *next;
 
-    if (q)
-        HASH_ITER (hh, q->lanes, lane, next)
-            lane->limited = lane->careful = false;
+    atomic_fetch_add_explicit(&b->house->n_changes, 1, memory_order_relaxed);
+    if (!q)
+        return;
+    HASH_ITER (hh, q->lanes, lane, next)
+        lane->limited = lane->careful = false;
 }
 
 void lanes_free(struct broker *b)

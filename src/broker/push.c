@@ -22,7 +22,8 @@ enum {
     HELD_BACK,
     LANE_GONE,
     QUEUE_FULL,
-    LANE_LIMITED
+    LANE_LIMITED,
+    LANE_SEALED
 }; // push_segments.sql
 enum { COL_LANE, COL_FIRST, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_DUP_ID };
 enum {
@@ -232,6 +233,9 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         s->lane->limited = true;
         for (struct push_item *it = s->first; it; it = it->next)
             it->op->op.alone = it->op->op.whole = true;
+        break;
+    case LANE_SEALED:
+        queue_sealed(s->lane->queue);
         break;
     default: // held back: goes again
         break;

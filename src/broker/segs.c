@@ -6,6 +6,7 @@
 
 #include "base/id.h"
 #include "base/mem.h"
+#include "crypt/sealer.h"
 #include "segment/codec.h"
 
 void segs_add(struct segs *f, struct push_item *it)
@@ -114,14 +115,23 @@ static void cut_lane(struct segs *f, struct lane *lane)
     size_t bytes = 0;
     int64_t before = 0;
     unsigned nth = 0;
+    struct sealer *sealer = lane->queue->broker->sealer;
+    bool is_sealed = queue_is_sealed(lane->queue);
 
     for (struct push_item *it = lane->first; it; it = it->next) {
         struct segment_message m = message_of(it);
+        if (is_sealed && sealer)
+            m.payload.len = sealer_size(sealer, m.payload.len);
         size_t size = segment_size(&m);
         if (!seg || seg->count == SEGMENT_MAX_MESSAGES || bytes + size > SEGMENT_MAX_BYTES ||
             !key_range_add(&seg->range, it->key)) {
             seg = &f->at[f->n++];
-            *seg = (struct seg){.lane = lane, .first = it, .nth = nth++, .before = before};
+            *seg = (struct seg){.lane = lane,
+                                .first = it,
+                                .nth = nth++,
+                                .before = before,
+                                .sealed = is_sealed && sealer,
+                                .bare = is_sealed && !sealer};
             (void)key_range_add(&seg->range, it->key); // one key alone always fits
             bytes = 0;
         }
@@ -177,6 +187,18 @@ static void put_keys(struct pg_params *p, const struct seg *s)
     pg_close_element(p, mark);
 }
 
+// Straight into the parameter: nothing is encrypted into a place of its own.
+static void put_sealed(struct buf *body, const struct seg *s, const struct push_item *it)
+{
+    struct sealer *sealer = s->lane->queue->broker->sealer;
+    struct segment_message m = message_of(it);
+
+    m.encrypted = true;
+    m.payload.len = sealer_size(sealer, it->payload.len);
+    segment_put_head(body, &m);
+    sealer_seal(sealer, body, it->payload);
+}
+
 static void put_body(struct pg_params *p, const struct seg *s)
 {
     size_t mark;
@@ -185,6 +207,10 @@ static void put_body(struct pg_params *p, const struct seg *s)
 
     segment_begin(body);
     for (unsigned i = 0; i < s->count; i++, it = it->next) {
+        if (s->sealed) {
+            put_sealed(body, s, it);
+            continue;
+        }
         struct segment_message m = message_of(it);
         segment_put(body, &m);
     }
@@ -203,7 +229,7 @@ void segs_fill(const struct segs *f, struct pg_params *p)
 {
     pg_param_i32(p, (int32_t)f->n_lanes);
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->lane->num));
-    FOR_SEGS(PG_INT8, pg_put_i64(p, s->lane->last_seq));
+    FOR_SEGS(PG_INT8, pg_put_i64(p, s->bare ? -1 : s->lane->last_seq));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->nth));
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->before));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->count));

@@ -15,6 +15,8 @@ struct seg {
     unsigned count, nth;     // nth segment of its lane in this call
     int64_t before;          // messages of this call before it in its lane
     struct key_range range;
+    bool sealed; // its payloads go encrypted
+    bool bare;   // they should, and cannot
     bool stored;
 };
 

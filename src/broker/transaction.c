@@ -12,7 +12,7 @@
 
 enum { PUSHED, ACKED, FAILED }; // kind of a row
 enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
-enum { LANE_GONE = 3, MAX_TRIES = 5 };
+enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 5 };
 
 // What a transaction needs while it is out.
 struct tx_flight {
@@ -229,12 +229,12 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
     tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));
 }
 
-// true: a lane was gone and must be asked for again.
+// true: the same again will do, after a lane was found gone or sealed.
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply)
 {
     struct tx_op *tx = f->tx;
     unsigned seg = 0;
-    bool failed = false, gone = false;
+    bool failed = false, again = false;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
         failed = failed || pg_reply_i16(reply, row, COL_KIND) == FAILED;
@@ -251,13 +251,16 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
             break;
         }
         default: {
-            bool lane_gone = !pg_reply_is_null(reply, row, COL_SEG) &&
-                             pg_reply_i16(reply, row, COL_STATUS) == LANE_GONE;
-            if (lane_gone) {
+            int why = pg_reply_is_null(reply, row, COL_SEG)
+                          ? 0
+                          : pg_reply_i16(reply, row, COL_STATUS);
+            if (why == LANE_GONE || why == LANE_SEALED) {
                 unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
-                if (i < f->segs.n)
+                if (i < f->segs.n && why == LANE_GONE)
                     lane_forget_num(b, f->segs.at[i].lane);
-                gone = true;
+                else if (i < f->segs.n)
+                    queue_sealed(f->segs.at[i].lane->queue);
+                again = true;
             } else {
                 read_failure(f, reply, row);
             }
@@ -266,7 +269,7 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     }
     tx->committed = !failed;
     if (failed)
-        return gone && !tx->error.ptr;
+        return again && !tx->error.ptr;
     for (unsigned i = 0; i < f->segs.n; i++)
         news_lane(b, f->segs.at[i].lane);
     feed_active(b);

@@ -14,7 +14,6 @@ static int read_environment(struct conf *c, char *const env[], struct fault *f);
 static int read_flags(struct conf *c, int n, char *const args[], struct fault *f);
 static int set_value(struct conf *c, unsigned row, const char *value, enum conf_origin origin,
                      struct fault *f);
-static int refuse(const struct conf *c, char *const env[], struct fault *f);
 static int work_out(struct conf *c, char *const env[], struct fault *f);
 static void note_names(struct conf *c, char *const env[]);
 
@@ -28,8 +27,6 @@ int conf_load(struct conf *c, int n, char *const args[], char *const env[], stru
         rc = read_environment(c, env, f);
     if (rc == 0)
         rc = read_flags(c, n, args, f);
-    if (rc == 0)
-        rc = refuse(c, env, f);
     if (rc == 0)
         rc = work_out(c, env, f);
     if (rc != 0) {
@@ -273,25 +270,6 @@ static int set_value(struct conf *c, unsigned row, const char *value, enum conf_
     return rc;
 }
 
-// Only a server is refused: help and tables are there whatever the environment holds.  The
-// values are not shown, one of them is a key.
-static int refuse(const struct conf *c, char *const env[], struct fault *f)
-{
-    for (unsigned i = 0; i < conf_n_refused && c->action == CONF_RUN; i++) {
-        const struct conf_refused *r = &conf_refused[i];
-        const char *value = find_env(env, r->name);
-        bool on = true;
-        if (!value)
-            continue;
-        if (r->is_switch && !parse_bool(str_trim(span_of(value)), &on))
-            return fault_set(f, QE_CONF, "%s has a bad value; it must be true, 1, false or 0",
-                             r->name);
-        if (on)
-            return fault_set(f, QE_CONF, "%s %s", r->name, r->because);
-    }
-    return 0;
-}
-
 // Defaults that depend on something else, and pairs that must fit together.
 static int work_out(struct conf *c, char *const env[], struct fault *f)
 {
@@ -344,9 +322,6 @@ static bool is_known(const char *name)
             return true;
     for (unsigned i = 0; i < conf_n_unused; i++)
         if (strcmp(conf_unused[i].name, name) == 0)
-            return true;
-    for (unsigned i = 0; i < conf_n_refused; i++)
-        if (strcmp(conf_refused[i].name, name) == 0)
             return true;
     for (unsigned i = 0; i < conf_n_foreign; i++)
         if (strcmp(conf_foreign[i], name) == 0)

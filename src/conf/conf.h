@@ -32,6 +32,7 @@ enum conf_action {
     CONF_SHOW_VERSION
 };
 enum conf_concurrency { CONF_VEGAS, CONF_STATIC };
+enum conf_jwt { CONF_HS256, CONF_RS256, CONF_EDDSA, CONF_AUTO };
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
 // The kinds of operation; index of conf.op.  Transactions, cycles and custom calls are never
@@ -133,6 +134,25 @@ struct conf {
     size_t file_buffer_max_bytes;
     int cache_refresh_interval_ms;
 
+    // security
+    const char *encryption_key; // "": none
+    bool jwt_enabled;
+    enum conf_jwt jwt_algorithm;
+    const char *jwt_secret;
+    const char *jwt_public_key;
+    const char *jwt_jwks_url;
+    int jwt_jwks_refresh_s;
+    int jwt_jwks_timeout_ms;
+    const char *jwt_issuer;
+    const char *jwt_audience;
+    int jwt_clock_skew_s;
+    const char *jwt_skip_paths;
+    const char *jwt_roles_claim;
+    const char *jwt_roles_array_claim;
+    const char *jwt_role_admin;
+    const char *jwt_role_read_write;
+    const char *jwt_role_read_only;
+
     // chores
     int eviction_interval_ms;
     int eviction_batch_size;
@@ -154,8 +174,7 @@ struct conf {
 
 // args: what follows the command, n of them; env: NULL-terminated "NAME=value" list; both
 // borrowed for conf's life.  On failure f says in one line which setting has which bad
-// value and what it should be, or which one asks for what this version does not have
-// (authentication, encryption); c holds nothing then.
+// value and what it should be; c holds nothing then.
 MUST_USE int conf_load(struct conf *c, int n, char *const args[], char *const env[],
                        struct fault *f);
 void conf_deinit(struct conf *c);

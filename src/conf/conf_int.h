@@ -40,16 +40,6 @@ struct conf_unused {
 extern const struct conf_unused conf_unused[];
 extern const unsigned conf_n_unused;
 
-// Names that promise what this version does not do, where doing without would be a lie: with
-// one of them set the server does not start.
-struct conf_refused {
-    const char *name;
-    bool is_switch;      // a boolean: refused when on
-    const char *because; // rest of a sentence after the name
-};
-extern const struct conf_refused conf_refused[];
-extern const unsigned conf_n_refused;
-
 // Names of clients, tests and tools that start like ours.
 extern const char *const conf_foreign[];
 extern const unsigned conf_n_foreign;

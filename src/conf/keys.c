@@ -178,7 +178,44 @@ const struct conf_key conf_keys[] = {
      .fallback = "4294967296", AT(file_buffer_max_bytes),
      .text = "Bytes that may wait in the file buffer; beyond it pushes that need it are answered with 503."},
     {.name = "QUEEN_CACHE_REFRESH_INTERVAL_MS", MS(10), .fallback = "60000", AT(cache_refresh_interval_ms),
-     .text = "How often the maintenance modes are read from the database, at the latest."},
+     .text = "How often the maintenance modes are read from the database, at the latest; how long a worker "
+             "believes that a queue is encrypted before it asks again."},
+
+    {.section = "Security",
+     .name = "QUEEN_ENCRYPTION_KEY", TEXT, .secret = true, .fallback = "", AT(encryption_key),
+     .text = "Key of queues with `encryptionEnabled`: 64 hexadecimal digits, or several as `id:digits,id:digits`, "
+             "of which the first encrypts and all decrypt. Empty: such queues are stored in clear, with a warning."},
+    {.name = "JWT_ENABLED", .type = CONF_BOOL, .fallback = "false", AT(jwt_enabled),
+     .text = "Every request but public ones needs a token."},
+    {.name = "JWT_ALGORITHM", .type = CONF_ENUM, .choices = "HS256|RS256|EdDSA|auto", .fallback = "HS256",
+     AT(jwt_algorithm), .text = "How tokens are signed; auto: as the token says, among the keys that are set."},
+    {.name = "JWT_SECRET", TEXT, .secret = true, .fallback = "", AT(jwt_secret),
+     .text = "Key of HS256, as it stands."},
+    {.name = "JWT_PUBLIC_KEY", TEXT, .fallback = "", AT(jwt_public_key),
+     .text = "Key of RS256 or EdDSA, PEM; `\\n` may stand for line breaks. It wins over JWT_JWKS_URL."},
+    {.name = "JWT_JWKS_URL", TEXT, .fallback = "", AT(jwt_jwks_url),
+     .text = "Where keys of RS256 and EdDSA are published, http or https."},
+    {.name = "JWT_JWKS_REFRESH_INTERVAL", INT(1, 86400), .unit = "s", .fallback = "3600", AT(jwt_jwks_refresh_s),
+     .text = "Keys older than this are fetched again."},
+    {.name = "JWT_JWKS_TIMEOUT_MS", MS(1), .fallback = "5000", AT(jwt_jwks_timeout_ms),
+     .text = "Limit for fetching them; a request that waits for them is answered with 503 then."},
+    {.name = "JWT_ISSUER", TEXT, .fallback = "", AT(jwt_issuer), .text = "What `iss` must be; empty: anything."},
+    {.name = "JWT_AUDIENCE", TEXT, .fallback = "", AT(jwt_audience),
+     .text = "What `aud` must be or contain; empty: anything."},
+    {.name = "JWT_CLOCK_SKEW", INT(0, 86400), .unit = "s", .fallback = "30", AT(jwt_clock_skew_s),
+     .text = "How far clocks may differ when `exp`, `nbf` and `iat` are checked."},
+    {.name = "JWT_SKIP_PATHS", TEXT, .fallback = "/health,/metrics/prometheus,/metrics,/", AT(jwt_skip_paths),
+     .text = "Paths that need no token; one that ends with `/` covers all below it, `/` alone only itself."},
+    {.name = "JWT_ROLES_CLAIM", TEXT, .fallback = "role", AT(jwt_roles_claim),
+     .text = "Claim that holds one role."},
+    {.name = "JWT_ROLES_ARRAY_CLAIM", TEXT, .fallback = "roles", AT(jwt_roles_array_claim),
+     .text = "Claim that holds a list of roles."},
+    {.name = "JWT_ROLE_ADMIN", TEXT, .fallback = "admin", AT(jwt_role_admin),
+     .text = "Role that may do everything."},
+    {.name = "JWT_ROLE_READ_WRITE", TEXT, .fallback = "read-write", AT(jwt_role_read_write),
+     .text = "Role that may push, pop, acknowledge, configure and read."},
+    {.name = "JWT_ROLE_READ_ONLY", TEXT, .fallback = "read-only", AT(jwt_role_read_only),
+     .text = "Role that may read reports."},
 
     {.section = "Chores",
      .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),
@@ -241,20 +278,9 @@ const struct conf_unused conf_unused[] = {
     LATER("QUEEN_UDP_PEERS"), LATER("QUEEN_UDP_NOTIFY_PORT"), LATER("QUEEN_SYNC_ENABLED"),
     LATER("QUEEN_SYNC_SECRET"), LATER("QUEEN_SYNC_HEARTBEAT_MS"), LATER("QUEEN_SYNC_DEAD_THRESHOLD_MS"),
     LATER("QUEEN_SYNC_RECV_BUFFER_MB"),
-    LATER("JWT_ALGORITHM"), LATER("JWT_SECRET"), LATER("JWT_PUBLIC_KEY"),
-    LATER("JWT_JWKS_URL"), LATER("JWT_JWKS_REFRESH_INTERVAL"), LATER("JWT_JWKS_TIMEOUT_MS"),
-    LATER("JWT_ISSUER"), LATER("JWT_AUDIENCE"), LATER("JWT_CLOCK_SKEW"), LATER("JWT_SKIP_PATHS"),
-    LATER("JWT_ROLES_CLAIM"), LATER("JWT_ROLES_ARRAY_CLAIM"), LATER("JWT_ROLE_ADMIN"),
-    LATER("JWT_ROLE_READ_WRITE"), LATER("JWT_ROLE_READ_ONLY"),
     ALONE("STREAMS_CYCLE"), AS_CUSTOM("STREAMS_REGISTER"), AS_CUSTOM("STREAMS_STATE_GET"),
 };
 const unsigned conf_n_unused = countof(conf_unused);
-
-const struct conf_refused conf_refused[] = {
-    {"JWT_ENABLED", true, "asks for authentication, which this version does not have: everybody could do everything"},
-    {"QUEEN_ENCRYPTION_KEY", false, "asks for encryption, which this version does not have: payloads would be stored in clear"},
-};
-const unsigned conf_n_refused = countof(conf_refused);
 
 const char *const conf_foreign[] = {
     "QUEEN_CLIENT_LOG", "QUEEN_STREAMS_LOG", "QUEEN_URL", "QUEEN_SERVER_URL", "QUEEN_SERVER", "QUEEN_TOKEN",

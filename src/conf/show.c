@@ -196,11 +196,6 @@ void conf_markdown(struct buf *out)
         buf_put_lit(out, " |\n");
         buf_free(&expected);
     }
-    buf_put_lit(out, "\n## Refused by this version\n\n"
-                     "The server does not start with one of these; switches that are off are "
-                     "harmless.\n\n| variable | why |\n| --- | --- |\n");
-    for (unsigned i = 0; i < conf_n_refused; i++)
-        buf_printf(out, "| `%s` | %s |\n", conf_refused[i].name, conf_refused[i].because);
     buf_put_lit(out, "\n## Known but not used by this version\n\n"
                      "Accepted; when one is set, the server says so once in its log.\n\n"
                      "| variable | why |\n| --- | --- |\n");

@@ -283,9 +283,12 @@ void http_conn_dispatch(struct http_req *req)
     }
     req->route =
         http_routes_find(routes, http_req_verb(req), req->path, req->params, &other_verb);
-    if (req->route)
-        req->route->handle(req);
-    else if (other_verb)
+    if (req->route) {
+        const struct http_server_conf *conf = &req->server->conf;
+        if (!conf->guard || req->route->access == ACCESS_PUBLIC ||
+            conf->guard(conf->guard_ctx, req))
+            req->route->handle(req);
+    } else if (other_verb)
         http_reply_allow(req, http_routes_verbs(routes, req->path));
     else if (req->server->conf.fallback &&
              (req->msg.verb == MSG_GET || req->msg.verb == MSG_HEAD))

@@ -90,6 +90,7 @@ struct http_req {
     STAILQ_ENTRY(http_req) link;
     const struct http_route *route;
     span path, query; // of msg's target
+    span subject;     // who sends it
     span params[HTTP_MAX_PARAMS];
     struct arena arena;
     uint64_t started_us;

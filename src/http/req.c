@@ -28,6 +28,19 @@ bool http_req_has(const struct http_req *req, enum http_rare header)
 }
 bool http_req_is_gone(const struct http_req *req) { return req->conn == NULL; }
 
+span http_req_subject(const struct http_req *req) { return req->subject; }
+
+void http_req_set_subject(struct http_req *req, span subject)
+{
+    req->subject = arena_copy(&req->arena, subject);
+}
+
+void http_req_admit(struct http_req *req)
+{
+    assert(req->state == REQ_PENDING && req->route);
+    req->route->handle(req);
+}
+
 bool http_req_has_hung_up(const struct http_req *req)
 {
     char next;

@@ -36,6 +36,12 @@ span http_req_header(const struct http_req *req, span name); // any case; SPAN_N
 bool http_req_next_header(const struct http_req *req, size_t *at, span *name, span *value);
 uint64_t http_req_started_us(const struct http_req *req); // monotonic, when the head was read
 
+// Who sends it, as the guard found out; SPAN_NONE: nobody in particular.
+span http_req_subject(const struct http_req *req);
+// For guards: the subject is copied; the handler is called.
+void http_req_set_subject(struct http_req *req, span subject);
+void http_req_admit(struct http_req *req);
+
 // Path parameter i in pattern order, percent-decoded (borrowed from the arena).
 // false: malformed escape or invalid UTF-8.
 bool http_req_param(struct http_req *req, unsigned i, span *value);

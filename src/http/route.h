@@ -27,7 +27,7 @@ enum http_verb {
 };
 enum { HTTP_MAX_PARAMS = 4 };
 
-// Who may call it, from weakest to strongest (enforced once tokens are switched on).
+// Who may call it, from weakest to strongest (enforced by http_server_conf.guard).
 enum http_access { ACCESS_PUBLIC, ACCESS_READ_ONLY, ACCESS_READ_WRITE, ACCESS_ADMIN };
 
 struct http_route {

@@ -6,6 +6,7 @@
 #ifndef QUEEN_HTTP_SERVER_H
 #define QUEEN_HTTP_SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -29,6 +30,10 @@ struct http_server_conf {
     void (*fallback)(struct http_req *req); // GET of a path without a route; NULL: 404
     // Called when the head of a request was answered: for metrics.  route may be NULL (404).
     void (*observe)(void *app, const struct http_route *route, int status, uint64_t us);
+    // Asked before the handler of a route that is not public; NULL: nobody is.  false: the
+    // guard has the request now; it answers it, or lets it go on later with http_req_admit().
+    bool (*guard)(void *guard_ctx, struct http_req *req);
+    void *guard_ctx;
 };
 
 struct http_server_stats {

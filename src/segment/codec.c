@@ -25,6 +25,12 @@ size_t segment_size(const struct segment_message *m)
 
 void segment_put(struct buf *body, const struct segment_message *m)
 {
+    segment_put_head(body, m);
+    buf_put(body, m->payload);
+}
+
+void segment_put_head(struct buf *body, const struct segment_message *m)
+{
     if (!buf_reserve(body, segment_size(m)))
         return;
     buf_putc(body,
@@ -48,7 +54,6 @@ void segment_put(struct buf *body, const struct segment_message *m)
         buf_put(body, m->meta);
     }
     buf_put_be32(body, (uint32_t)m->payload.len);
-    buf_put(body, m->payload);
 }
 
 struct segment_walk segment_walk(span body)

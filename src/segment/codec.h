@@ -31,6 +31,8 @@ struct segment_message {
 
 void segment_begin(struct buf *body);
 void segment_put(struct buf *body, const struct segment_message *m);
+// All of it but the payload's bytes, which the caller puts next: m->payload.len of them.
+void segment_put_head(struct buf *body, const struct segment_message *m);
 size_t segment_size(const struct segment_message *m); // bytes that segment_put() will add
 
 // Walks a body from its first message.  The spans given out are borrowed from it.

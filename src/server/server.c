@@ -73,7 +73,7 @@ int server_run(const struct conf *conf)
     s->limit.data = s;
     if (server_open(s, &f) != 0) {
         fprintf(stderr, "queen serve: %s\n", f.text);
-        s->exit_code = SERVER_CANNOT_START;
+        s->exit_code = f.code == QE_CONF ? SERVER_BAD_CONF : SERVER_CANNOT_START;
         server_abandon(s);
     } else {
         uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -82,23 +82,31 @@ int server_run(const struct conf *conf)
     if (uv_loop_close(&s->loop) != 0)
         BUG("the acceptor left a handle open");
     mailbox_deinit(&s->reports);
+    auth_free(s->auth);
+    keyring_free(s->keys);
     int code = s->exit_code;
     free(s);
     return code;
 }
 
-// The port first: that it is taken should not be found out after minutes of other work.
+// Keys that are none, and the port: what is wrong should not be found out after minutes of
+// other work.
 static int server_open(struct server *s, struct fault *f)
 {
     const struct conf *c = s->conf;
 
-    int rc = listener_open(&s->listener, &s->loop,
-                           &(struct listener_conf){.host = c->host,
-                                                   .port = (unsigned)c->port,
-                                                   .ctx = s,
-                                                   .admit = may_admit,
-                                                   .accepted = on_accepted},
-                           f);
+    int rc = settings_auth(c, &s->auth, f);
+    if (rc == 0)
+        rc = settings_keys(c, &s->keys, f);
+    if (rc != 0)
+        return rc;
+    rc = listener_open(&s->listener, &s->loop,
+                       &(struct listener_conf){.host = c->host,
+                                               .port = (unsigned)c->port,
+                                               .ctx = s,
+                                               .admit = may_admit,
+                                               .accepted = on_accepted},
+                       f);
     if (rc != 0)
         return rc;
     s->port = listener_port(s->listener);
@@ -188,6 +196,7 @@ static int open_workers(struct server *s, struct fault *f)
                                   database_is_embedded(s->database)),
         .http = settings_http(c),
         .shared = &s->shared,
+        .auth = s->auth,
         .default_timeout_ms = (uint32_t)c->default_timeout_ms,
         .default_batch = (uint32_t)c->default_batch_size,
         .default_subscription_mode = span_of(c->default_subscription_mode),
@@ -195,6 +204,7 @@ static int open_workers(struct server *s, struct fault *f)
         .ctx = s,
     };
     conf.http.routes = s->routes;
+    conf.broker.keys = s->keys;
 
     int rc = 0;
     for (unsigned i = 0; i < s->n_workers && rc == 0; i++) {

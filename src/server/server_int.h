@@ -12,7 +12,9 @@
 #include <uv.h>
 
 #include "api/api.h"
+#include "auth/auth.h"
 #include "conf/conf.h"
+#include "crypt/keyring.h"
 #include "net/listener.h"
 #include "net/mailbox.h"
 #include "server/database.h"
@@ -30,7 +32,9 @@ struct server {
     unsigned port;
     struct database *database;
     struct house *house;
-    struct spool *spool; // the file buffer
+    struct spool *spool;  // the file buffer
+    struct keyring *keys; // of encryption at rest; NULL: none
+    struct auth *auth;    // NULL: everybody may do everything
     struct http_routes *routes;
     struct api_shared
         shared; // with the workers' endpoints; says whether the schema is in place

@@ -2,8 +2,12 @@
 #ifndef QUEEN_SERVER_SETTINGS_H
 #define QUEEN_SERVER_SETTINGS_H
 
+#include "auth/auth.h"
+#include "base/attrs.h"
+#include "base/err.h"
 #include "broker/broker.h"
 #include "conf/conf.h"
+#include "crypt/keyring.h"
 #include "http/server.h"
 #include "spool/spool.h"
 
@@ -18,7 +22,11 @@ char *settings_conninfo(const struct conf *c, enum settings_use use);
 char *settings_embedded_conninfo(const struct conf *c, const char *socket_dir,
                                  enum settings_use use);
 
-// conninfo is borrowed by the result.
+// Given: auth_free(), keyring_free().  NULL and 0: not asked for.
+MUST_USE int settings_auth(const struct conf *c, struct auth **a, struct fault *f);
+MUST_USE int settings_keys(const struct conf *c, struct keyring **k, struct fault *f);
+
+// Everything but keys.  conninfo is borrowed by the result.
 struct broker_conf settings_broker(const struct conf *c, const char *conninfo, bool embedded);
 struct spool_conf settings_spool(const struct conf *c);
 struct replay_conf settings_replay(const struct conf *c);

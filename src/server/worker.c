@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "auth/guard.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -20,6 +21,7 @@ struct worker {
     struct mailbox mailbox;
     struct broker *broker;
     struct http_server *http; // NULL once hung up
+    struct guard *guard;      // NULL: none
     struct api api;
     uv_timer_t watch; // runs while draining
     bool hanging_up;
@@ -91,6 +93,11 @@ static void open_http(struct worker *w)
     w->api.default_subscription_mode = w->conf.default_subscription_mode;
     w->conf.http.app = &w->api;
     w->conf.http.observe = api_observe;
+    if (w->conf.auth) {
+        w->guard = guard_open(&w->loop, w->conf.auth);
+        w->conf.http.guard = guard_check;
+        w->conf.http.guard_ctx = w->guard;
+    }
     w->http = w->api.http = http_server_open(&w->loop, w->conf.http);
 }
 
@@ -184,6 +191,8 @@ static void on_hang_up(struct mailbox_item *item)
 
     uv_timer_stop(&w->watch);
     w->hanging_up = true;
+    if (w->guard)
+        guard_close(w->guard); // nobody waits for keys any more
     http_server_close(w->http, on_http_closed, w);
 }
 

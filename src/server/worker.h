@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "api/api.h"
+#include "auth/auth.h"
 #include "base/attrs.h"
 #include "base/err.h"
 #include "broker/broker.h"
@@ -36,6 +37,7 @@ struct worker_conf {
     struct broker_conf broker;    // copied
     struct http_server_conf http; // copied; app and observe are set by the worker
     struct api_shared *shared;    // borrowed
+    struct auth *auth;            // borrowed; NULL: everybody may do everything
     uint32_t default_timeout_ms, default_batch;
     span default_subscription_mode;
     struct worker_events on;

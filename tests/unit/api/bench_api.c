@@ -73,7 +73,7 @@ static void bench_pop(const char *name, bool text_ids)
     uint8_t lane[16] = {1}, lease[16] = {2};
     struct pop_claim claim = {SPAN("orders"), SPAN("customer-7"), lane, 9, 0, 4, MESSAGES,
                               slices};
-    struct pop_result result = {1, MESSAGES, &claim, lease};
+    struct pop_result result = {1, MESSAGES, &claim, lease, NULL};
 
     uint64_t render = 0;
     size_t len = 0;

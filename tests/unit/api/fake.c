@@ -22,6 +22,7 @@ struct http_req {
 
 struct fake_reply fake_reply;
 struct fake_given fake_given;
+span fake_subject;
 struct api fake_api;
 struct api_shared fake_shared;
 struct broker_stats fake_stats;
@@ -155,6 +156,7 @@ void http_req_note_db(struct http_req *req, uint64_t us)
     (void)req;
     (void)us;
 }
+span http_req_subject(const struct http_req *req) { return (void)req, fake_subject; }
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
 bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
 
@@ -306,6 +308,13 @@ const struct pg_pool_stats *broker_pg_stats(const struct broker *b)
 {
     return (void)b, &fake_pg_stats;
 }
+void broker_unseal(struct broker *b, struct buf *out, span sealed)
+{
+    (void)b;
+    buf_put_lit(out, "[\"opened\",");
+    buf_put(out, sealed);
+    buf_putc(out, ']');
+}
 bool broker_is_up(const struct broker *b) { return (void)b, fake_is_up; }
 bool house_is_up(const struct house *h) { return (void)h, fake_is_up; }
 
@@ -326,6 +335,11 @@ unsigned pg_reply_cols(const struct pg_reply *r) { return r->pieces ? 4 : 3; }
 bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col)
 {
     return r->pieces && !r->pieces[row][col - 1];
+}
+bool pg_reply_bool(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    (void)row, (void)col;
+    return r->sealed;
 }
 int32_t pg_reply_i32(const struct pg_reply *r, unsigned row, unsigned col)
 {

@@ -40,6 +40,7 @@ struct fake_given {
 
 extern struct fake_reply fake_reply;
 extern struct fake_given fake_given;
+extern span fake_subject; // who sends the requests
 extern struct api fake_api;
 extern struct api_shared fake_shared;
 extern struct broker_stats fake_stats;
@@ -69,6 +70,7 @@ struct pg_reply {
     // of a report: its rows, {piece, payload} each
     int status;
     const char *const (*pieces)[2];
+    bool sealed;
 };
 
 #define SEND(route, text) (route).handle(fake_request(text))

@@ -173,7 +173,7 @@ static void the_answer_has_every_key(void **state)
 
     struct pop_slice slice = seg_slice(&s, 1770091506123456, 1, 2);
     struct pop_claim claim = {SPAN("inv\"oices"), SPAN("acct\n7"), lane, 9, 2, 1, 2, &slice};
-    struct pop_result result = {1, 2, &claim, lease};
+    struct pop_result result = {1, 2, &claim, lease, NULL};
     uint8_t id[16];
     char id_text[37] = "", expected[4096];
     segment_message_id(slice.created_us, 1, 9, id);
@@ -227,7 +227,7 @@ static void slices_and_claims_keep_their_own_times_and_names(void **state)
                                  seg_slice(&s, 3000000, 0, 2)};
     struct pop_claim claims[] = {{SPAN("qa"), SPAN("pa"), lane[0], 1, 0, 2, 5, slices},
                                  {SPAN("qb"), SPAN("pb"), lane[1], 2, 3, 1, 2, slices + 2}};
-    finish(pop(""), &(struct pop_result){2, 7, claims, NULL});
+    finish(pop(""), &(struct pop_result){2, 7, claims, NULL, NULL});
 
     assert_int_equal(count("\"createdAt\":\"1970-01-01T00:00:01.000000Z\""), 1);
     assert_int_equal(count("\"createdAt\":\"1970-01-01T00:00:02.000000Z\""), 4);
@@ -252,7 +252,7 @@ static void a_thousand_large_messages_are_rendered(void **state)
         seg_add(&s, "\x01\x02", payload, NULL, "\x03", NULL);
     struct pop_slice slice = seg_slice(&s, 1, 0, 1000);
     struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1000, &slice};
-    finish(pop(""), &(struct pop_result){1, 1000, &claim, NULL});
+    finish(pop(""), &(struct pop_result){1, 1000, &claim, NULL, NULL});
     assert_int_equal(fake_reply.status, 200);
     assert_true(fake_reply.len > 999 * sizeof payload);
     seg_free(&s);
@@ -269,7 +269,7 @@ static void a_damaged_segment_is_not_half_delivered(void **state)
     s.body.len--;
     struct pop_slice slice = seg_slice(&s, 1, 0, 2);
     struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 2, &slice};
-    finish(pop(""), &(struct pop_result){1, 2, &claim, lease});
+    finish(pop(""), &(struct pop_result){1, 2, &claim, lease, NULL});
     assert_int_equal(fake_reply.status, 500);
     assert_int_equal(fake_given.n_given_back, 1);
     seg_free(&s);
@@ -324,14 +324,14 @@ static void a_lease_that_nobody_will_see_is_given_back(void **state)
 
     struct pop_op *op = pop("");
     fake_hang_up();
-    finish(op, &(struct pop_result){1, 1, &claim, lease});
+    finish(op, &(struct pop_result){1, 1, &claim, lease, NULL});
     assert_int_equal(fake_reply.times, 1);
     assert_int_equal(fake_given.n_given_back, 1);
     assert_memory_equal(fake_given.given_back, lease, 16);
 
     op = pop("autoAck=true");
     fake_hang_up();
-    finish(op, &(struct pop_result){1, 1, &claim, NULL});
+    finish(op, &(struct pop_result){1, 1, &claim, NULL, NULL});
     assert_int_equal(fake_reply.times, 1);
     assert_int_equal(fake_given.n_given_back, 0);
     seg_free(&s);

@@ -99,6 +99,17 @@ static void pieces_and_payloads_become_the_answer(void **state)
     assert_span(fake_given.changed, "q");
 }
 
+static void a_sealed_payload_is_opened_on_the_way_out(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {{"{\"a\":", "{\"encrypted\":0}"}, {"}", NULL}};
+    struct pg_reply reply = {.rows = 2, .status = 200, .pieces = rows, .sealed = true};
+
+    ask(&plain, fake_get("", "q", "o"));
+    fake_given.custom->done(fake_given.custom, 0, &reply);
+    assert_string_equal(fake_reply.text, "{\"a\":[\"opened\",{\"encrypted\":0}]}");
+}
+
 static void a_failure_changes_nothing(void **state)
 {
     (void)state;
@@ -129,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_body_is_passed_as_it_came),
         cmocka_unit_test(a_body_may_be_missing_in_the_ways_clients_do_it),
         cmocka_unit_test(pieces_and_payloads_become_the_answer),
+        cmocka_unit_test(a_sealed_payload_is_opened_on_the_way_out),
         cmocka_unit_test(a_failure_changes_nothing),
     };
     return cmocka_run_group_tests(tests, fake_setup, fake_teardown);

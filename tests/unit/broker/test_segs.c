@@ -30,6 +30,8 @@ static struct push_item items[MAX];
 static unsigned n_items;
 static struct lane lane_10, lane_11, lane_12;
 static struct lane *const lanes[] = {&lane_10, &lane_11, &lane_12};
+static struct broker broker; // without keys
+static struct queue queue = {.broker = &broker};
 static struct segs segs;
 static struct pg_params params;
 
@@ -37,7 +39,7 @@ static int setup(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < countof(lanes); i++) {
-        *lanes[i] = (struct lane){.num = 10 + i};
+        *lanes[i] = (struct lane){.num = 10 + i, .queue = &queue};
         memset(lanes[i]->id, (int)i + 1, 16);
     }
     n_items = 0;

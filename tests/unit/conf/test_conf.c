@@ -249,11 +249,13 @@ static void unknown_names_are_remarked_with_the_nearest(void **state)
 static void names_without_use_are_listed_in_one_line(void **state)
 {
     (void)state;
-    assert_int_equal(load(ARGS(), ENV(S("JWT_SECRET=s"), S("RESPONSE_BATCH_MAX=odd"),
-                                      S("QUEEN_UDP_PEERS=a:1"), S("STATS_INTERVAL_MS="), )),
-                     0);
+    assert_int_equal(
+        load(ARGS(), ENV(S("SIDECAR_MAX_BATCH_SIZE=s"), S("RESPONSE_BATCH_MAX=odd"),
+                         S("QUEEN_UDP_PEERS=a:1"), S("STATS_INTERVAL_MS="), )),
+        0);
     const char *text = logged();
-    assert_contains(text, "names=\"RESPONSE_BATCH_MAX QUEEN_UDP_PEERS JWT_SECRET\"");
+    assert_contains(text,
+                    "names=\"RESPONSE_BATCH_MAX SIDECAR_MAX_BATCH_SIZE QUEEN_UDP_PEERS\"");
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
     assert_int_equal(c.n_unknown, 0);
 }
@@ -276,25 +278,36 @@ static void a_setting_that_acts_on_nothing_does_not_pretend_to(void **state)
     }
 }
 
-static void what_would_be_a_lie_stops_the_start(void **state)
+static void security_settings_arrive_and_bad_ones_stop_the_start(void **state)
 {
     (void)state;
-    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=true"), )), QE_CONF);
-    assert_contains(f.text, "JWT_ENABLED asks for authentication");
-    assert_null(strchr(f.text, '\n'));
-    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=1"), )), QE_CONF);
-    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=yes"), )), QE_CONF);
-    assert_contains(f.text, "JWT_ENABLED has a bad value");
-    assert_int_equal(load(ARGS(), ENV(S("QUEEN_ENCRYPTION_KEY=hunter2"), )), QE_CONF);
-    assert_contains(f.text, "QUEEN_ENCRYPTION_KEY asks for encryption");
-    assert_null(strstr(f.text, "hunter2"));
-
-    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=false"), S("QUEEN_ENCRYPTION_KEY="), )),
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=1"), S("JWT_ALGORITHM=eddsa"),
+                                      S("QUEEN_ENCRYPTION_KEY=00ff"), )),
                      0);
+    assert_true(c.jwt_enabled);
+    assert_int_equal(c.jwt_algorithm, CONF_EDDSA);
+    assert_string_equal(c.encryption_key, "00ff"); // looked at by src/crypt
+    assert_string_equal(c.jwt_skip_paths, "/health,/metrics/prometheus,/metrics,/");
+    assert_string_equal(c.jwt_roles_array_claim, "roles");
+    assert_int_equal(c.jwt_clock_skew_s, 30);
     assert_int_equal(c.n_unknown, 0);
-    assert_string_equal(logged(), "");
     conf_deinit(&c);
-    assert_int_equal(load(ARGS(S("--help"), ), ENV(S("JWT_ENABLED=true"), )), 0);
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=yes"), )), QE_CONF);
+    assert_contains(f.text, "JWT_ENABLED has the bad value");
+    assert_int_equal(load(ARGS(), ENV(S("JWT_ALGORITHM=none"), )), QE_CONF);
+    assert_contains(f.text, "JWT_ALGORITHM has the bad value");
+}
+
+static void keys_are_not_printed(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+    assert_int_equal(
+        load(ARGS(), ENV(S("JWT_SECRET=hush1"), S("QUEEN_ENCRYPTION_KEY=hush2"), )), 0);
+    conf_print(&c, &out);
+    buf_putc(&out, '\0');
+    assert_null(strstr(out.ptr, "hush"));
+    buf_free(&out);
 }
 
 static void a_body_limit_below_the_promise_is_remarked(void **state)
@@ -353,7 +366,8 @@ int main(void)
         T(unknown_names_are_remarked_with_the_nearest),
         T(names_without_use_are_listed_in_one_line),
         T(a_setting_that_acts_on_nothing_does_not_pretend_to),
-        T(what_would_be_a_lie_stops_the_start),
+        T(security_settings_arrive_and_bad_ones_stop_the_start),
+        T(keys_are_not_printed),
         T(a_body_limit_below_the_promise_is_remarked),
         T(secrets_are_never_shown),
         T(help_and_markdown_name_every_setting),

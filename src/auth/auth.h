@@ -1,0 +1,30 @@
+// auth.h: who may call what: the rules of a process.
+//
+// Made at start from the settings, read-only afterwards (the published keys excepted, see
+// jwks.h).  What a worker needs to apply them is in guard.h.
+#ifndef QUEEN_AUTH_AUTH_H
+#define QUEEN_AUTH_AUTH_H
+
+#include "auth/jwt.h"
+#include "base/attrs.h"
+#include "base/err.h"
+#include "base/span.h"
+
+struct auth;
+
+enum auth_algorithm { AUTH_HS256, AUTH_RS256, AUTH_EDDSA, AUTH_AUTO };
+
+struct auth_conf { // all texts are borrowed for auth's life; "": not set
+    enum auth_algorithm algorithm;
+    const char *secret, *public_key, *jwks_url;
+    unsigned jwks_refresh_s, jwks_timeout_ms;
+    const char *skip_paths; // list with commas
+    struct jwt_rules rules;
+};
+
+// Refuses what cannot work: an algorithm without a key, a key that is none.  Starts to fetch
+// published keys.
+MUST_USE int auth_new(struct auth **a, const struct auth_conf *conf, struct fault *f);
+void auth_free(struct auth *a); // NULL is fine; after all guards
+
+#endif

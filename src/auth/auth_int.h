@@ -1,0 +1,20 @@
+// auth_int.h: the rules, as guard.c reads them.
+#ifndef QUEEN_AUTH_AUTH_INT_H
+#define QUEEN_AUTH_AUTH_INT_H
+
+#include <stdbool.h>
+
+#include "auth/auth.h"
+#include "auth/jwks.h"
+#include "auth/keyset.h"
+
+struct auth {
+    struct auth_conf conf;
+    struct keyset *keys; // the secret, the static public key
+    struct jwks *jwks;   // NULL: none
+};
+
+bool auth_takes(const struct auth *a, enum jwt_alg alg);
+bool auth_skips(const struct auth *a, span path);
+
+#endif

@@ -1,0 +1,319 @@
+// guard.c: the check of one request, the memory of good tokens, the waiting for keys.
+#include "auth/guard.h"
+
+#include <stdlib.h>
+
+#include "auth/auth_int.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+enum {
+    MAX_KNOWN = 4096,          // tokens remembered at most ...
+    MAX_KNOWN_BYTES = 4 << 20, // ... and their bytes
+    WATCH_MS = 100,
+    GRACE_MS = 1000, // the fetch has its own limit, and tells
+};
+
+// A token that was verified.
+struct known {
+    UT_hash_handle hh;
+    TAILQ_ENTRY(known) recent;
+    uint64_t version; // of the published keys it was verified with
+    int64_t until_s;
+    enum http_access level;
+    char *sub;
+    size_t n_sub, n_token;
+    char token[];
+};
+
+// A request that waits for keys; in its arena.
+struct waiting {
+    struct http_req *req;
+    span token;
+    uint64_t since_ms;
+    TAILQ_ENTRY(waiting) link;
+};
+
+TAILQ_HEAD(waiting_list, waiting);
+
+struct guard {
+    struct auth *auth;
+    uv_loop_t *loop;
+    struct known *known;
+    TAILQ_HEAD(, known) recent; // least recently used first
+    size_t known_bytes;
+    uint64_t version; // of the keys, as far as this loop has seen
+    struct waiting_list waiting;
+    struct jwks_watcher watcher;
+    uv_async_t changed;
+    uv_timer_t watch; // while somebody waits
+    unsigned n_handles;
+};
+
+enum verdict { ADMITTED, REFUSED, MUST_WAIT };
+
+// The steps of a check, in order.
+static span token_of(struct http_req *req);
+static enum verdict judge(struct guard *g, struct http_req *req, span token);
+static enum verdict verify(struct guard *g, struct http_req *req, span token,
+                           struct known **out);
+static struct known *remember(struct guard *g, span token, uint64_t version,
+                              const struct jwt_claims *claims);
+static void park(struct guard *g, struct http_req *req, span token);
+static void on_changed(uv_async_t *async);
+static void on_watch(uv_timer_t *timer);
+static void on_closed(uv_handle_t *handle);
+
+static void keys_changed(void *ctx) { uv_async_send(&((struct guard *)ctx)->changed); }
+
+struct guard *guard_open(uv_loop_t *loop, struct auth *a)
+{
+    struct guard *g = mem_new(struct guard);
+
+    g->auth = a;
+    g->loop = loop;
+    TAILQ_INIT(&g->recent);
+    TAILQ_INIT(&g->waiting);
+    if (uv_async_init(loop, &g->changed, on_changed) != 0)
+        BUG("no handle for the guard");
+    uv_timer_init(loop, &g->watch);
+    g->changed.data = g->watch.data = g;
+    g->n_handles = 2;
+    g->watcher = (struct jwks_watcher){.changed = keys_changed, .ctx = g};
+    if (a->jwks)
+        jwks_watch(a->jwks, &g->watcher);
+    return g;
+}
+
+bool guard_check(void *ctx, struct http_req *req)
+{
+    struct guard *g = ctx;
+
+    if (auth_skips(g->auth, http_req_path(req)))
+        return true;
+    span token = token_of(req);
+    if (token.len == 0) {
+        http_reply_header(req, SPAN("WWW-Authenticate"), SPAN("Bearer"));
+        http_reply_errf(req, QE_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+        return false;
+    }
+    enum verdict v = judge(g, req, token);
+    if (v == MUST_WAIT)
+        park(g, req, token);
+    return v == ADMITTED;
+}
+
+// The word may be missing, and is of any case.
+static span token_of(struct http_req *req)
+{
+    span value = str_trim(http_req_header(req, SPAN("Authorization")));
+    const span word = SPAN("Bearer ");
+
+    if (value.len >= word.len && str_eq_nocase((span){value.ptr, word.len}, word))
+        value = str_trim((span){value.ptr + word.len, value.len - word.len});
+    return value;
+}
+
+static void refuse(struct http_req *req, const struct fault *f)
+{
+    if (f->code == QE_UNAUTHORIZED)
+        http_reply_header(req, SPAN("WWW-Authenticate"),
+                          SPAN("Bearer error=\"invalid_token\""));
+    http_reply_fault(req, f);
+}
+
+static void forget(struct guard *g, struct known *k)
+{
+    HASH_DELETE(hh, g->known, k);
+    TAILQ_REMOVE(&g->recent, k, recent);
+    g->known_bytes -= k->n_token + k->n_sub;
+    free(k->sub);
+    free(k);
+}
+
+static struct known *recall(struct guard *g, span token)
+{
+    struct known *k;
+
+    HASH_FIND(hh, g->known, token.ptr, token.len, k);
+    if (!k)
+        return NULL;
+    if (k->version != g->version || (int64_t)(clock_wall_us() / 1000000) >= k->until_s) {
+        forget(g, k);
+        return NULL;
+    }
+    TAILQ_REMOVE(&g->recent, k, recent);
+    TAILQ_INSERT_TAIL(&g->recent, k, recent);
+    return k;
+}
+
+static enum verdict judge(struct guard *g, struct http_req *req, span token)
+{
+    struct known *k = recall(g, token);
+
+    if (!k) {
+        enum verdict v = verify(g, req, token, &k);
+        if (v != ADMITTED)
+            return v;
+    }
+    if (k->level < http_req_route(req)->access) {
+        http_reply_header(req, SPAN("WWW-Authenticate"),
+                          SPAN("Bearer error=\"insufficient_scope\""));
+        http_reply_errf(req, QE_FORBIDDEN, "the role of this token does not allow that");
+        return REFUSED;
+    }
+    if (k->n_sub > 0)
+        http_req_set_subject(req, (span){k->sub, k->n_sub});
+    return ADMITTED;
+}
+
+// The keys for an algorithm: static ones, else the published.
+static struct keyset *keys_for(struct guard *g, enum jwt_alg alg)
+{
+    const struct auth *a = g->auth;
+
+    if (alg == JWT_HS256 || !a->jwks)
+        return keyset_ref(a->keys);
+    return jwks_current(a->jwks, &g->version);
+}
+
+static enum verdict verify(struct guard *g, struct http_req *req, span token,
+                           struct known **out)
+{
+    const struct auth *a = g->auth;
+    struct arena *arena = http_req_arena(req);
+    struct jwt t;
+    struct jwt_claims claims;
+    struct fault f = {0};
+
+    int rc = jwt_parse(token, arena, &t, &f);
+    if (rc == 0 && !auth_takes(a, t.alg))
+        rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its algorithm is not accepted");
+    while (rc == 0) {
+        struct keyset *keys = keys_for(g, t.alg);
+        rc = keys ? keyset_verify(keys, &t) : QE_NOT_FOUND;
+        keyset_unref(keys);
+        if (rc != QE_NOT_FOUND)
+            break;
+        enum jwks_answer what =
+            a->jwks && t.alg != JWT_HS256 ? jwks_want(a->jwks, g->version) : JWKS_NO_KEY;
+        if (what == JWKS_WAIT)
+            return MUST_WAIT;
+        if (what == JWKS_AWAY)
+            rc = fault_set(&f, QE_KEYS_AWAY, "%s", err_text(QE_KEYS_AWAY));
+        else if (what == JWKS_NO_KEY)
+            rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its key is not known");
+        else
+            rc = 0; // JWKS_NEWER: once more
+    }
+    if (rc == QE_UNAUTHORIZED && f.code == 0)
+        fault_set(&f, rc, "invalid token: its signature is wrong");
+    if (rc == 0)
+        rc = jwt_check(&t, &a->conf.rules, (int64_t)(clock_wall_us() / 1000000), arena, &claims,
+                       &f);
+    if (rc != 0) {
+        log_debug("auth.refused", "why=\"%s\"", f.text);
+        refuse(req, &f);
+        return REFUSED;
+    }
+    log_debug("auth.token", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
+              SPAN_ARG(claims.sub), SPAN_ARG(claims.username), (int)claims.level);
+    *out = remember(g, token, g->version, &claims);
+    return ADMITTED;
+}
+
+static struct known *remember(struct guard *g, span token, uint64_t version,
+                              const struct jwt_claims *claims)
+{
+    struct known *k;
+
+    while ((k = TAILQ_FIRST(&g->recent)) &&
+           (HASH_COUNT(g->known) >= MAX_KNOWN || g->known_bytes > MAX_KNOWN_BYTES))
+        forget(g, k);
+    k = mem_zalloc(1, sizeof *k + token.len);
+    k->version = version;
+    k->until_s = claims->until_s;
+    k->level = claims->level;
+    k->n_sub = claims->sub.len;
+    k->sub = mem_strndup(claims->sub.ptr ? claims->sub.ptr : "", claims->sub.len);
+    k->n_token = token.len;
+    memcpy(k->token, token.ptr, token.len);
+    HASH_ADD_KEYPTR(hh, g->known, k->token, k->n_token, k);
+    TAILQ_INSERT_TAIL(&g->recent, k, recent);
+    g->known_bytes += k->n_token + k->n_sub;
+    return k;
+}
+
+// ---- waiting ----
+
+static void park(struct guard *g, struct http_req *req, span token)
+{
+    struct waiting *w = arena_new(http_req_arena(req), struct waiting);
+
+    *w = (struct waiting){.req = req, .token = token, .since_ms = uv_now(g->loop)};
+    TAILQ_INSERT_TAIL(&g->waiting, w, link);
+    if (!uv_is_active((uv_handle_t *)&g->watch))
+        uv_timer_start(&g->watch, on_watch, WATCH_MS, WATCH_MS);
+}
+
+// Only those present now: one that must go on waiting joins the end again.
+static void on_changed(uv_async_t *async)
+{
+    struct guard *g = async->data;
+    struct waiting *w, *last = TAILQ_LAST(&g->waiting, waiting_list);
+
+    if (g->auth->jwks)
+        keyset_unref(jwks_current(g->auth->jwks, &g->version));
+    while (last && (w = TAILQ_FIRST(&g->waiting))) {
+        bool ends = w == last;
+        TAILQ_REMOVE(&g->waiting, w, link);
+        enum verdict v = judge(g, w->req, w->token);
+        if (v == ADMITTED)
+            http_req_admit(w->req);
+        else if (v == MUST_WAIT)
+            TAILQ_INSERT_TAIL(&g->waiting, w, link);
+        if (ends)
+            break;
+    }
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+    struct guard *g = timer->data;
+    uint64_t limit_ms = g->auth->conf.jwks_timeout_ms + GRACE_MS, now = uv_now(g->loop);
+    struct waiting *w;
+
+    while ((w = TAILQ_FIRST(&g->waiting)) && now - w->since_ms >= limit_ms) {
+        TAILQ_REMOVE(&g->waiting, w, link);
+        http_reply_err(w->req, QE_KEYS_AWAY);
+    }
+    if (TAILQ_EMPTY(&g->waiting))
+        uv_timer_stop(timer);
+}
+
+void guard_close(struct guard *g)
+{
+    struct waiting *w;
+
+    if (g->auth->jwks)
+        jwks_unwatch(g->auth->jwks, &g->watcher);
+    while ((w = TAILQ_FIRST(&g->waiting))) {
+        TAILQ_REMOVE(&g->waiting, w, link);
+        http_reply_err(w->req, QE_STOPPING);
+    }
+    while (!TAILQ_EMPTY(&g->recent))
+        forget(g, TAILQ_FIRST(&g->recent));
+    uv_close((uv_handle_t *)&g->changed, on_closed);
+    uv_close((uv_handle_t *)&g->watch, on_closed);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct guard *g = handle->data;
+
+    if (--g->n_handles == 0)
+        free(g);
+}

@@ -1,0 +1,217 @@
+// jwt.c: the compact form, its header and its claims.
+#include "auth/jwt.h"
+
+#include <math.h>
+
+#include "base/base64.h"
+#include "base/str.h"
+#include "json/scan.h"
+
+enum { MAX_SUB_BYTES = 1024 };
+
+static int bad(struct fault *f, const char *what)
+{
+    return fault_set(f, QE_UNAUTHORIZED, "invalid token: %s", what);
+}
+
+// ---- the form ----
+
+static bool decode(struct arena *a, span text, span *bytes)
+{
+    uint8_t *out = arena_alloc(a, text.len / 4 * 3 + 3);
+    size_t n;
+
+    if (!base64_decode_url(text, out, &n))
+        return false;
+    *bytes = (span){(const char *)out, n};
+    return true;
+}
+
+static bool alg_of(span name, enum jwt_alg *alg)
+{
+    static const span names[] = {{"HS256", 5}, {"RS256", 5}, {"EdDSA", 5}};
+
+    for (unsigned i = 0; i < countof(names); i++) {
+        if (span_eq(name, names[i])) {
+            *alg = (enum jwt_alg)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int read_header(span header, struct arena *a, struct jwt *t, struct fault *f)
+{
+    struct js j = js_read(header);
+    bool has_alg = false, has_crit = false;
+    span key;
+
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) {
+        span raw = js_skip(&j);
+        bool is_text = js_type_of(raw) == JS_STRING;
+        if (js_key_is(key, SPAN("alg")))
+            has_alg = is_text && alg_of(js_text(raw, a), &t->alg);
+        else if (js_key_is(key, SPAN("kid")))
+            t->kid = is_text ? js_text(raw, a) : SPAN_NONE;
+        else if (js_key_is(key, SPAN("crit")))
+            has_crit = true;
+    }
+    if (js_finish(&j) != 0)
+        return bad(f, "its header is not a JSON object");
+    if (has_crit) // extensions that must be understood: we know none
+        return bad(f, "its header asks for extensions");
+    if (!has_alg)
+        return bad(f, "its algorithm is not accepted");
+    return 0;
+}
+
+int jwt_parse(span token, struct arena *a, struct jwt *t, struct fault *f)
+{
+    span rest = token, part[3], header;
+
+    *t = (struct jwt){.kid = SPAN_NONE};
+    for (unsigned i = 0; i < 3; i++)
+        if (!str_split(&rest, '.', &part[i]))
+            return bad(f, "it does not have three parts");
+    if (rest.ptr)
+        return bad(f, "it does not have three parts");
+    t->signed_part = (span){token.ptr, part[0].len + 1 + part[1].len};
+    if (!decode(a, part[0], &header) || !decode(a, part[1], &t->claims) ||
+        !decode(a, part[2], &t->signature))
+        return bad(f, "it is not base64url");
+    return read_header(header, a, t, f);
+}
+
+// ---- the claims ----
+
+// Claims as they stand; SPAN_NONE: not there.
+struct found {
+    span exp, nbf, iat, iss, aud, sub, username, role, roles;
+};
+
+static int find(span text, const struct jwt_rules *rules, struct found *c, struct fault *f)
+{
+    struct js j = js_read(text);
+    span key;
+
+    *c = (struct found){0};
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) {
+        span raw = js_skip(&j);
+        struct {
+            span name;
+            span *to;
+        } const wanted[] = {
+            {SPAN("exp"), &c->exp},           {SPAN("nbf"), &c->nbf},
+            {SPAN("iat"), &c->iat},           {SPAN("iss"), &c->iss},
+            {SPAN("aud"), &c->aud},           {SPAN("sub"), &c->sub},
+            {SPAN("username"), &c->username}, {rules->role_claim, &c->role},
+            {rules->roles_claim, &c->roles},
+        };
+        for (unsigned i = 0; i < countof(wanted); i++) // a name may be wanted twice
+            if (js_key_is(key, wanted[i].name))
+                *wanted[i].to = raw;
+    }
+    return js_finish(&j) == 0 ? 0 : bad(f, "its claims are not a JSON object");
+}
+
+// A NumericDate may have a fraction.  false: it is there and no number.
+static bool date_of(span raw, double *at)
+{
+    if (js_type_of(raw) != JS_NUMBER)
+        return false;
+    return str_parse_double(raw, at) && isfinite(*at);
+}
+
+static int check_times(const struct found *c, const struct jwt_rules *rules, int64_t now_s,
+                       int64_t *until_s, struct fault *f)
+{
+    double now = (double)now_s, skew = (double)rules->skew_s, at;
+
+    *until_s = INT64_MAX;
+    if (c->exp.ptr) {
+        if (!date_of(c->exp, &at))
+            return bad(f, "exp is not a number");
+        if (at <= now - skew)
+            return fault_set(f, QE_UNAUTHORIZED, "the token has expired");
+        if (at + skew < 9e18)
+            *until_s = (int64_t)ceil(at + skew);
+    }
+    if (c->nbf.ptr) {
+        if (!date_of(c->nbf, &at))
+            return bad(f, "nbf is not a number");
+        if (at > now + skew)
+            return fault_set(f, QE_UNAUTHORIZED, "the token is not valid yet");
+    }
+    if (c->iat.ptr) {
+        if (!date_of(c->iat, &at))
+            return bad(f, "iat is not a number");
+        if (at > now + skew)
+            return fault_set(f, QE_UNAUTHORIZED, "the token was issued in the future");
+    }
+    return 0;
+}
+
+static bool is_text(span raw, span wanted, struct arena *a)
+{
+    return js_type_of(raw) == JS_STRING && span_eq(js_text(raw, a), wanted);
+}
+
+// raw is the text, or an array that has it.
+static bool holds_text(span raw, span wanted, struct arena *a)
+{
+    if (js_type_of(raw) != JS_ARRAY)
+        return is_text(raw, wanted, a);
+
+    struct js j = js_read(raw);
+    bool found = false;
+    js_enter_array(&j);
+    while (js_next_item(&j))
+        found |= is_text(js_skip(&j), wanted, a);
+    return found;
+}
+
+static enum http_access level_of(const struct found *c, const struct jwt_rules *rules,
+                                 struct arena *a)
+{
+    const span roles[] = {rules->role_admin, rules->role_write, rules->role_read};
+
+    for (unsigned i = 0; i < countof(roles); i++) {
+        if (roles[i].len == 0)
+            continue;
+        if (is_text(c->role, roles[i], a) ||
+            (js_type_of(c->roles) == JS_ARRAY && holds_text(c->roles, roles[i], a)))
+            return (enum http_access)(ACCESS_ADMIN - i);
+    }
+    return ACCESS_PUBLIC;
+}
+
+static span text_of(span raw, struct arena *a)
+{
+    span text = js_type_of(raw) == JS_STRING ? js_text(raw, a) : SPAN_NONE;
+
+    return text.len > 0 ? text : SPAN_NONE;
+}
+
+int jwt_check(const struct jwt *t, const struct jwt_rules *rules, int64_t now_s,
+              struct arena *a, struct jwt_claims *claims, struct fault *f)
+{
+    struct found c;
+
+    int rc = find(t->claims, rules, &c, f);
+    if (rc == 0)
+        rc = check_times(&c, rules, now_s, &claims->until_s, f);
+    if (rc != 0)
+        return rc;
+    if (rules->issuer.len > 0 && !is_text(c.iss, rules->issuer, a))
+        return fault_set(f, QE_UNAUTHORIZED, "the token is of another issuer");
+    if (rules->audience.len > 0 && !holds_text(c.aud, rules->audience, a))
+        return fault_set(f, QE_UNAUTHORIZED, "the token is for another audience");
+    claims->sub = text_of(c.sub, a);
+    if (claims->sub.len > MAX_SUB_BYTES) // stamped on messages: cut, it would be somebody else
+        return bad(f, "sub is too long");
+    claims->username = text_of(c.username, a);
+    claims->level = level_of(&c, rules, a);
+    return 0;
+}

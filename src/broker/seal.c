@@ -1,0 +1,61 @@
+// Encryption at rest: which queues want it, and opening what was sealed.
+//
+// The database knows (queen.lanes.sealed) and refuses what comes in clear, under the lock that
+// stores it; so what is kept here is only a guess that saves the second try.
+#include "broker/broker_int.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypt/sealer.h"
+
+enum { TELL_EVERY_US = 60 * 1000 * 1000 };
+
+static unsigned changes_of(const struct broker *b)
+{
+    return atomic_load_explicit(&b->house->n_changes, memory_order_relaxed);
+}
+
+bool queue_is_sealed(struct queue *q)
+{
+    if (q->sealed_until_us == 0)
+        return false;
+    // The option may have been switched off, here or elsewhere: ask again, by pushing in clear.
+    if (clock_mono_us() >= q->sealed_until_us || q->sealed_version != changes_of(q->broker))
+        q->sealed_until_us = 0;
+    return q->sealed_until_us != 0;
+}
+
+void queue_sealed(struct queue *q)
+{
+    struct broker *b = q->broker;
+
+    q->sealed_version = changes_of(b);
+    q->sealed_until_us = clock_mono_us() + (uint64_t)b->conf.refresh_ms * 1000;
+    if (b->sealer || q->told_bare)
+        return;
+    q->told_bare = true;
+    log_warn("seal.no_key",
+             "queue=\"%.*s\" why=\"encryptionEnabled, but QUEEN_ENCRYPTION_KEY is not set: "
+             "payloads are stored in clear\"",
+             (int)q->name_len, q->name);
+}
+
+void broker_unseal(struct broker *b, struct buf *out, span sealed)
+{
+    if (b->sealer && sealer_open(b->sealer, out, sealed))
+        return;
+    buf_put(out, sealed);
+
+    uint64_t now = clock_mono_us();
+    b->n_unread++;
+    if (b->unread_us != 0 && now - b->unread_us < TELL_EVERY_US)
+        return;
+    log_warn("seal.unread",
+             "payloads=%" PRIu64 " why=\"no key of QUEEN_ENCRYPTION_KEY opens them: they are "
+             "given out as they are stored\"",
+             b->n_unread);
+    b->unread_us = now;
+    b->n_unread = 0;
+}

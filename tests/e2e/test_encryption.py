@@ -1,0 +1,210 @@
+"""Encryption at rest: what lies in the tables, what comes out, and what happens when keys or options change."""
+import json
+import uuid
+
+import pytest
+
+from harness import wait_until
+
+KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+OTHER = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
+SECRET = {"card": "4000-0000-0000-0002", "nested": [1, {"deep": "grün"}], "n": 1.10}
+
+
+@pytest.fixture(scope="module")
+def sealing(pg, broker):
+    """A broker with a key, on the database of the session."""
+    from conftest import _forget, _start
+    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "4", "QUEEN_ENCRYPTION_KEY": "first:" + KEY})
+    yield b
+    _forget(b, clean_exit=True)
+
+
+def stored(sql, queue):
+    """(payload, is_encrypted) of every message as SQL sees it, in order."""
+    return sql("select m.payload, m.is_encrypted from queen.messages m join queen.partitions p on p.id = m.partition_id "
+               "join queen.queues q on q.id = p.queue_id where q.name = %s order by m.id", queue)
+
+
+def bodies(sql, queue):
+    return b"".join(bytes(r[0]) for r in sql(
+        "select s.body from queen.segments s join queen.lanes l on l.num = s.lane join queen.queues q on q.id = l.queue_id "
+        "where q.name = %s", queue))
+
+
+def test_a_payload_is_ciphertext_in_the_table_and_itself_in_a_pop(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    sealing.put(queue, [SECRET, None, "x"], partition="a")
+    rows = stored(sql, queue)
+    assert [r[1] for r in rows] == [True] * 3
+    assert set(rows[0][0]) == {"encrypted", "iv", "authTag", "keyId"} and rows[0][0]["keyId"] == "first"
+    assert b"4000-0000" not in bodies(sql, queue)
+    assert len({r[0]["iv"] for r in rows}) == 3
+    assert [m["data"] for m in sealing.take(queue, batch=10)] == [SECRET, None, "x"]
+
+
+def test_the_bytes_of_a_payload_are_kept(sealing, queue):
+    sealing.configure(queue, encryptionEnabled=True)
+    text = '{"b" : 1.10, "a":[ 1e2 ],"b":2}'
+    sealing.post("/api/v1/push", '{"items":[{"queue":"%s","payload":%s}]}' % (queue, text)).expect(201)
+    assert '"data":%s,' % text in sealing.pop(queue).expect(200).text
+
+
+def test_a_queue_without_the_option_is_stored_in_clear(sealing, queue, sql):
+    sealing.put(queue, [SECRET])
+    assert stored(sql, queue) == [(SECRET, False)]
+
+
+def test_an_object_that_only_looks_sealed_is_left_alone(sealing, queue):
+    look = {"encrypted": "AAAA", "iv": "AAAA", "authTag": "AAAA"}
+    sealing.put(queue, [look])
+    assert sealing.take(queue)[0]["data"] == look
+
+
+def test_switching_the_option_counts_for_later_messages_at_once(sealing, queue, sql):
+    sealing.put(queue, ["clear 1"])
+    for enabled, payload in ((True, "sealed 2"), (False, "clear 3"), (True, "sealed 4")):
+        sealing.configure(queue, encryptionEnabled=enabled)
+        sealing.put(queue, [payload])
+    assert [r[1] for r in stored(sql, queue)] == [False, True, False, True]
+    assert [m["data"] for m in sealing.take(queue, batch=10)] == ["clear 1", "sealed 2", "clear 3", "sealed 4"]
+
+
+def test_another_broker_cannot_store_plaintext_after_the_option_was_switched_on(sealing, make_broker, queue, sql):
+    other = make_broker(QUEEN_ENCRYPTION_KEY="first:" + KEY)
+    other.put(queue, ["clear"])  # knows the queue as one without
+    sealing.configure(queue, encryptionEnabled=True)
+    other.put(queue, ["sealed"])
+    other.transaction([{"type": "push", "items": [{"queue": queue, "payload": "sealed too"}]}])
+    assert [r[1] for r in stored(sql, queue)] == [False, True, True]
+    assert [m["data"] for m in sealing.take(queue, batch=10)] == ["clear", "sealed", "sealed too"]
+
+
+def test_another_broker_notices_before_long_that_it_was_switched_off(sealing, make_broker, queue, sql):
+    other = make_broker(QUEEN_ENCRYPTION_KEY="first:" + KEY, QUEEN_CACHE_REFRESH_INTERVAL_MS=200)
+    sealing.configure(queue, encryptionEnabled=True)
+    other.put(queue, [0])
+    sealing.configure(queue, encryptionEnabled=False)
+    wait_until(lambda: other.put(queue, [1]) and not stored(sql, queue)[-1][1], 10, "stored in clear", 0.1)
+
+
+def test_a_transaction_seals_what_it_pushes(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    r = sealing.transaction([{"type": "push", "items": [{"queue": queue, "payload": SECRET},
+                                                        {"queue": queue + "-clear", "payload": 7}]}])
+    assert r["success"], r
+    assert stored(sql, queue)[0][1] and b"4000-0000" not in bodies(sql, queue)
+    assert stored(sql, queue + "-clear") == [(7, False)]
+    assert sealing.take(queue)[0]["data"] == SECRET
+
+
+def test_partitions_created_later_are_sealed_too(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    items = [{"queue": queue, "partition": "p%d" % i, "payload": i} for i in range(20)]
+    assert {r["status"] for r in sealing.push(items).expect(201).json} == {"queued"}
+    assert all(r[1] for r in stored(sql, queue))
+    assert sorted(m["data"] for m in sealing.drain(queue)) == list(range(20))
+
+
+def test_one_request_may_go_to_both_kinds(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    sealing.push([{"queue": queue, "payload": 1}, {"queue": queue + "x", "payload": 2}]).expect(201)
+    assert stored(sql, queue)[0][1] and stored(sql, queue + "x") == [(2, False)]
+
+
+def test_duplicates_and_limits_work_on_sealed_queues(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True, maxSize=3)
+    ids = [str(uuid.uuid4()), "plain-id"]
+    first = sealing.put(queue, ["a", "b"], ids=ids)
+    again = sealing.push([{"queue": queue, "payload": "c", "transactionId": i} for i in ids]).expect(201).json
+    assert [(r["status"], r["message_id"]) for r in again] == [("duplicate", f["message_id"]) for f in first]
+    sealing.push([{"queue": queue, "payload": i} for i in range(2)]).expect(429)
+    assert [r[1] for r in stored(sql, queue)] == [True, True]
+
+
+def test_a_large_payload_comes_back(sealing, queue):
+    sealing.configure(queue, encryptionEnabled=True)
+    big = {"text": "x" * 2000000}
+    sealing.put(queue, [big, 1, big])
+    assert [m["data"] for m in sealing.take(queue, batch=10)] == [big, 1, big]
+
+
+def test_keys_are_rotated_over_restarts(make_broker, queue, sql):
+    old = make_broker(QUEEN_ENCRYPTION_KEY=KEY)  # a bare key, with an id of its own
+    old.configure(queue, encryptionEnabled=True)
+    old.put(queue, ["under the old key"])
+    old.terminate()
+
+    both = make_broker(QUEEN_ENCRYPTION_KEY="new:%s,%s" % (OTHER, KEY))
+    both.put(queue, ["under the new key"])
+    ids = [r[0]["keyId"] for r in stored(sql, queue)]
+    assert ids[1] == "new" and ids[0] != "new"
+    assert [m["data"] for m in both.take(queue, batch=10, consumerGroup="a")] == ["under the old key", "under the new key"]
+    both.terminate()
+
+    new = make_broker(QUEEN_ENCRYPTION_KEY="new:" + OTHER)
+    got = [m["data"] for m in new.take(queue, batch=10, consumerGroup="b")]
+    assert got[1] == "under the new key"
+    assert set(got[0]) == {"encrypted", "iv", "authTag", "keyId"}, "passed through as it is stored"
+    assert "seal.unread" in new.log_text()
+
+
+def test_without_a_key_it_is_stored_in_clear_and_the_log_says_so_once(make_broker, queue, sql):
+    b = make_broker(NUM_WORKERS=1)
+    b.configure(queue, encryptionEnabled=True)
+    b.put(queue, [SECRET])
+    b.put(queue, [SECRET], partition="other")
+    r = b.transaction([{"type": "push", "items": [{"queue": queue, "payload": SECRET}]}])
+    assert r["success"], r
+    assert stored(sql, queue) == [(SECRET, False)] * 3
+    assert [m["data"] for m in b.drain(queue)] == [SECRET] * 3
+    assert b.log_text().count("seal.no_key") == 1 and queue in b.log_text()
+
+
+def test_a_broker_without_the_key_hands_out_what_is_stored(sealing, broker, queue):
+    sealing.configure(queue, encryptionEnabled=True)
+    sealing.put(queue, [SECRET])
+    assert set(broker.take(queue)[0]["data"]) == {"encrypted", "iv", "authTag", "keyId"}
+
+
+@pytest.mark.parametrize("key", ["hunter2", KEY[:-1], KEY + "0", "a:" + KEY + ",a:" + OTHER, KEY + ",", "bad id:" + KEY])
+def test_a_bad_key_stops_the_start_with_one_line(make_broker, key):
+    b = make_broker(start=False, QUEEN_ENCRYPTION_KEY=key).spawn()
+    assert b.process.wait(20) == 1
+    lines = [x for x in b.log_text().splitlines() if "QUEEN_ENCRYPTION_KEY" in x]
+    assert len(lines) == 1 and "hunter2" not in b.log_text() and KEY[:20] not in b.log_text()
+
+
+def test_sql_functions_push_in_clear_and_see_ciphertext(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    sealing.put(queue, [SECRET])
+    sql("select queen.push_messages_v2(%s::jsonb)", json.dumps([{"queue": queue, "payload": "by SQL"}]))
+    rows = stored(sql, queue)
+    assert [r[1] for r in rows] == [True, False] and rows[1][0] == "by SQL"
+    assert [m["data"] for m in sealing.take(queue, batch=10)] == [SECRET, "by SQL"]
+
+
+def test_an_update_by_hand_counts_too(sealing, queue, sql):
+    sealing.put(queue, [1])
+    sql("update queen.queues set encryption_enabled = true where name = %s", queue)
+    sealing.put(queue, [2])
+    assert [r[1] for r in stored(sql, queue)] == [False, True]
+
+
+def test_a_dead_letter_stays_sealed_in_its_lane(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True, retryLimit=0)
+    sealing.put(queue, [SECRET])
+    sealing.ack(sealing.take(queue)[0], "dlq", error="no")
+    assert b"4000-0000" not in bodies(sql, queue)
+    assert sql("select count(*) from queen.dead_letter_queue d join queen.lanes l on l.num = d.lane "
+               "join queen.queues q on q.id = l.queue_id where q.name = %s", queue) == [(1,)]
+
+
+def test_what_a_stream_sinks_is_sealed(sealing, queue, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    query = sealing.post("/streams/v1/queries", {"name": queue, "source_queue": queue + "-src",
+                                                 "config_hash": "h"}).expect(200).json["query_id"]
+    answer = sealing.post("/streams/v1/cycle", {"query_id": query, "partition_id": str(uuid.uuid4()),
+                                                "push_items": [{"queue": queue, "payload": SECRET}]}).expect(200).json
+    assert answer["success"], answer
+    assert stored(sql, queue)[0][1] and sealing.take(queue)[0]["data"] == SECRET

@@ -1,0 +1,51 @@
+// fuzz_jwt.c: any text as a token and any JSON as a key set: no crash, no byte outside, nothing
+// accepted that was not signed.
+//
+// build: src/auth/jwt.c src/auth/keyset.c src/json/scan.c src/json/text.c src/base/arena.c
+// build: src/base/base64.c src/base/buf.c src/base/clock.c src/base/err.c src/base/id.c
+// build: src/base/mem.c src/base/str.c -lcrypto -luv -lpthread -lm
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth/jwt.h"
+#include "auth/keyset.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct jwt_rules rules = {.issuer = {"me", 2},
+                                       .audience = {"q", 1},
+                                       .skew_s = 30,
+                                       .role_claim = {"role", 4},
+                                       .roles_claim = {"roles", 5},
+                                       .role_admin = {"admin", 5},
+                                       .role_write = {"read-write", 10},
+                                       .role_read = {"read-only", 9}};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *copy = malloc(size > 0 ? size : 1); // of exact length, so that ASan sees an overrun
+    span text = {copy, size};
+    struct arena a;
+    struct jwt t;
+    struct jwt_claims claims;
+    struct fault f;
+    struct keyset *keys = keyset_new();
+
+    memcpy(copy, data, size);
+    arena_init(&a);
+    keyset_add_secret(keys, SPAN("a secret that the fuzzer does not know"));
+    if (jwt_parse(text, &a, &t, &f) == 0) {
+        if (keyset_verify(keys, &t) == 0)
+            BUG("accepted without a signature");
+        if (jwt_check(&t, &rules, 1000, &a, &claims, &f) == 0 && claims.until_s < 1000)
+            BUG("expired and accepted");
+    }
+    t = (struct jwt){.claims = text};
+    if (jwt_check(&t, &rules, 1000, &a, &claims, &f) == 0 && claims.level > ACCESS_ADMIN)
+        BUG("a level that is none");
+    (void)!keyset_add_jwks(keys, text, &f);
+    keyset_unref(keys);
+    arena_deinit(&a);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,165 @@
+// jwks.c: when keys are fetched, and what is told meanwhile.  The fetch is this file's.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "auth/jwks.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define SET                                                                  \
+    "{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"kid\":\"a\",\"x\":\"" \
+    "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}]}"
+
+static atomic_uint n_fetches, n_told;
+static _Atomic bool fails, holds;
+static struct jwks *j;
+
+static int fetch(const char *url, unsigned timeout_ms, struct buf *out, struct fault *f)
+{
+    (void)url, (void)timeout_ms;
+    while (holds)
+        usleep(1000);
+    n_fetches++;
+    if (fails)
+        return fault_set(f, QE_NOT_FOUND, "away");
+    buf_put_lit(out, SET);
+    return 0;
+}
+
+static void told(void *ctx)
+{
+    (void)ctx;
+    n_told++;
+}
+
+static struct jwks_watcher watcher = {.changed = told};
+
+static void open_with(unsigned refresh_s, unsigned gap_ms, unsigned failed_gap_ms)
+{
+    struct fault f;
+    n_fetches = n_told = 0;
+    assert_int_equal(jwks_new(&j,
+                              &(struct jwks_conf){.url = "x",
+                                                  .refresh_s = refresh_s,
+                                                  .gap_ms = gap_ms,
+                                                  .failed_gap_ms = failed_gap_ms,
+                                                  .fetch = fetch},
+                              &f),
+                     0);
+    jwks_watch(j, &watcher);
+}
+
+static void wait_for(atomic_uint *counter, unsigned n)
+{
+    uint64_t until = clock_mono_us() + 10000000;
+    while (*counter < n && clock_mono_us() < until)
+        usleep(500);
+    assert_true(*counter >= n);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fails = holds = false;
+    jwks_unwatch(j, &watcher);
+    jwks_free(j);
+    return 0;
+}
+
+static void keys_come_at_start_and_whoever_asks_early_waits(void **state)
+{
+    (void)state;
+    uint64_t version;
+    holds = true;
+    open_with(3600, 60000, 60000);
+    assert_null(jwks_current(j, &version));
+    assert_int_equal(jwks_want(j, version), JWKS_WAIT);
+    assert_int_equal(jwks_want(j, version), JWKS_WAIT);
+    holds = false;
+    wait_for(&n_told, 1);
+    assert_int_equal(jwks_want(j, version), JWKS_NEWER);
+    struct keyset *keys = jwks_current(j, &version);
+    assert_non_null(keys);
+    assert_true(keyset_has(keys, JWT_EDDSA));
+    keyset_unref(keys);
+    assert_int_equal(n_fetches, 1);
+}
+
+static void invented_ids_do_not_make_it_ask_each_time(void **state)
+{
+    (void)state;
+    uint64_t version;
+    open_with(3600, 60000, 60000);
+    wait_for(&n_told, 1);
+    keyset_unref(jwks_current(j, &version));
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(jwks_want(j, version), JWKS_NO_KEY);
+    assert_int_equal(n_fetches, 1);
+}
+
+static void an_unknown_id_makes_it_ask_after_a_while(void **state)
+{
+    (void)state;
+    uint64_t version;
+    open_with(3600, 1, 1);
+    wait_for(&n_told, 1);
+    keyset_unref(jwks_current(j, &version));
+    usleep(5000);
+    assert_int_equal(jwks_want(j, version), JWKS_WAIT);
+    wait_for(&n_told, 2);
+    assert_int_equal(jwks_want(j, version), JWKS_NEWER);
+}
+
+static void keys_that_are_old_are_fetched_again(void **state)
+{
+    (void)state;
+    open_with(1, 60000, 60000);
+    wait_for(&n_fetches, 2);
+}
+
+static void a_failure_is_told_and_old_keys_stay(void **state)
+{
+    (void)state;
+    uint64_t version;
+    log_setup(LOG_OFF, LOG_TEXT);
+    fails = true;
+    open_with(3600, 1, 60000);
+    wait_for(&n_told, 1);
+    assert_null(jwks_current(j, &version));
+    assert_int_equal(jwks_want(j, version), JWKS_AWAY);
+    assert_int_equal(n_fetches, 1);
+    jwks_unwatch(j, &watcher);
+    jwks_free(j);
+
+    fails = false;
+    open_with(3600, 1, 60000);
+    wait_for(&n_told, 1);
+    keyset_unref(jwks_current(j, &version));
+    fails = true;
+    usleep(5000);
+    assert_int_equal(jwks_want(j, version), JWKS_WAIT);
+    wait_for(&n_told, 2);
+    assert_int_equal(jwks_want(j, version), JWKS_AWAY);
+    struct keyset *keys = jwks_current(j, &version);
+    assert_non_null(keys);
+    keyset_unref(keys);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_teardown(name, teardown)
+    const struct CMUnitTest tests[] = {
+        T(keys_come_at_start_and_whoever_asks_early_waits),
+        T(invented_ids_do_not_make_it_ask_each_time),
+        T(an_unknown_id_makes_it_ask_after_a_while),
+        T(keys_that_are_old_are_fetched_again),
+        T(a_failure_is_told_and_old_keys_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

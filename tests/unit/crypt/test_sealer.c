@@ -1,0 +1,184 @@
+// sealer.c: what goes in comes out, and nothing else does.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "crypt/sealer.h"
+
+#define A "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define B "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
+
+static struct keyring *keys;
+static struct sealer *sealer;
+static struct buf sealed, opened;
+
+static void use(const char *text)
+{
+    struct fault f;
+    sealer_free(sealer);
+    keyring_free(keys);
+    assert_int_equal(keyring_parse(span_of(text), &keys, &f), 0);
+    sealer = sealer_new(keys);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sealer_free(sealer);
+    keyring_free(keys);
+    sealer = NULL;
+    keys = NULL;
+    buf_free(&sealed);
+    buf_free(&opened);
+    return 0;
+}
+
+static void every_length_comes_back(void **state)
+{
+    (void)state;
+    char plain[600];
+    use("k1:" A);
+    for (size_t i = 0; i < sizeof plain; i++)
+        plain[i] = (char)i;
+    for (size_t len = 0; len <= sizeof plain; len++) {
+        buf_reset(&sealed);
+        buf_reset(&opened);
+        buf_put_lit(&sealed, "before");
+        buf_put_lit(&opened, "x");
+        sealer_seal(sealer, &sealed, (span){plain, len});
+        assert_int_equal(sealed.len, 6 + sealer_size(sealer, len));
+        assert_true(sealer_open(sealer, &opened, (span){sealed.ptr + 6, sealed.len - 6}));
+        assert_int_equal(opened.len, 1 + len);
+        assert_memory_equal(opened.ptr + 1, plain, len);
+    }
+}
+
+static void the_form_is_that_of_the_contract(void **state)
+{
+    (void)state;
+    use("k1:" A);
+    sealer_seal(sealer, &sealed, SPAN("{\"a\":1}"));
+    buf_putc(&sealed, '\0');
+    assert_memory_equal(sealed.ptr, "{\"encrypted\":\"", 14);
+    assert_non_null(strstr(sealed.ptr, "\",\"iv\":\""));
+    assert_non_null(strstr(sealed.ptr, "\",\"authTag\":\""));
+    assert_non_null(strstr(sealed.ptr, "\",\"keyId\":\"k1\"}"));
+}
+
+static void the_same_payload_never_looks_the_same(void **state)
+{
+    (void)state;
+    struct buf again = {0};
+    use(A);
+    sealer_seal(sealer, &sealed, SPAN("\"secret\""));
+    sealer_seal(sealer, &again, SPAN("\"secret\""));
+    assert_int_equal(sealed.len, again.len);
+    assert_memory_not_equal(sealed.ptr, again.ptr, again.len);
+    buf_free(&again);
+}
+
+static void old_keys_open_and_the_newest_seals(void **state)
+{
+    (void)state;
+    use("old:" A);
+    sealer_seal(sealer, &sealed, SPAN("1"));
+    use("new:" B ",old:" A);
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
+    assert_memory_equal(opened.ptr, "1", 1);
+    buf_reset(&sealed);
+    sealer_seal(sealer, &sealed, SPAN("2"));
+    use("old:" A);
+    assert_false(sealer_open(sealer, &opened, buf_span(&sealed)));
+    assert_int_equal(opened.len, 1);
+    use("new:" A); // the id is right, the key is not
+    assert_false(sealer_open(sealer, &opened, buf_span(&sealed)));
+    use("new:" B);
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
+}
+
+// Made with another program: the key of A, an IV of 16 times 7, no keyId, another order,
+// spaces.
+static void what_others_sealed_is_opened_with_whatever_key_fits(void **state)
+{
+    (void)state;
+    use("x:" B ",y:" A);
+    assert_true(sealer_open(
+        sealer, &opened,
+        SPAN("{ \"iv\" : \"BwcHBwcHBwcHBwcHBwcHBw==\" , \"authTag\": "
+             "\"pQgWtMLUmCIU74yd71FoPQ==\", \"encrypted\": \"s0q0hJzbz8EUltnhMQ==\" }")));
+    assert_int_equal(opened.len, 13);
+    assert_memory_equal(opened.ptr, "{\"order\": 12}", 13);
+}
+
+static void every_changed_byte_is_noticed(void **state)
+{
+    (void)state;
+    use("k:" A);
+    sealer_seal(sealer, &sealed, SPAN("{\"amount\":100}"));
+    for (size_t i = 0; i < sealed.len; i++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            sealed.ptr[i] = (char)(sealed.ptr[i] ^ (1 << bit));
+            if (sealer_open(sealer, &opened, buf_span(&sealed)))
+                fail_msg("byte %zu, bit %u", i, bit);
+            assert_int_equal(opened.len, 0);
+            sealed.ptr[i] = (char)(sealed.ptr[i] ^ (1 << bit));
+        }
+    }
+    for (size_t n = 0; n < sealed.len; n++)
+        assert_false(sealer_open(sealer, &opened, (span){sealed.ptr, n}));
+    assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
+}
+
+static void what_was_never_sealed_is_not_opened(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {
+        "",
+        "null",
+        "1",
+        "\"x\"",
+        "{}",
+        "[]",
+        "{\"encrypted\":\"\"}",
+        "{\"encrypted\":\"AA==\",\"iv\":\"AA==\",\"authTag\":\"AA==\"}",
+        "{\"encrypted\":1,\"iv\":2,\"authTag\":3}",
+        "{\"encrypted\":\"",
+        "{\"encrypted\" ",
+        "{",
+        "{\"encrypted\":\"\",\"iv\":\"\",\"authTag\":\"\",\"more\":\"\"}"};
+    use(A);
+    for (unsigned i = 0; i < countof(plain); i++)
+        assert_false(sealer_open(sealer, &opened, span_of(plain[i])));
+}
+
+static void room_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    struct buf small = {.max = 64};
+    use(A);
+    sealer_seal(sealer, &small, SPAN("\"a payload that does not fit\""));
+    assert_true(small.failed);
+    assert_int_equal(small.len, 0);
+    buf_free(&small);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_teardown(name, teardown)
+    const struct CMUnitTest tests[] = {
+        T(every_length_comes_back),
+        T(the_form_is_that_of_the_contract),
+        T(the_same_payload_never_looks_the_same),
+        T(old_keys_open_and_the_newest_seals),
+        T(what_others_sealed_is_opened_with_whatever_key_fits),
+        T(every_changed_byte_is_noticed),
+        T(what_was_never_sealed_is_not_opened),
+        T(room_that_is_not_there_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
