@@ -33,9 +33,10 @@ begin
     return query
     select u.ord::int - 1, k.num, k.id
       from unnest(p_queue, p_partition) with ordinality u(queue, part, ord)
-      cross join lateral (select l.num, l.id from queen.queues q
-                            join queen.lanes l on l.queue_id = q.id and l.name = u.part
-                           where q.name = u.queue offset 0) k
+      -- Not a join: one planned while there were no lanes would walk the index of all lanes for each name.
+      cross join lateral (select l.num, l.id from queen.lanes l
+                           where l.queue_id = (select q.id from queen.queues q where q.name = u.queue)
+                             and l.name = u.part offset 0) k
      order by u.ord;
 end
 $$;

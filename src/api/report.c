@@ -31,7 +31,7 @@ void report_handle(struct http_req *req)
     struct buf args = {0};
 
     c->req = req;
-    c->report = container_of(http_req_route(req), struct report, route);
+    c->report = container_of_const(http_req_route(req), struct report, route);
     c->op.statement = c->report->statement;
     c->op.done = on_reported;
 

@@ -10,5 +10,7 @@
 
 #define countof(array)                  (sizeof(array) / sizeof((array)[0]))
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define container_of_const(ptr, type, member) \
+    ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
 #endif

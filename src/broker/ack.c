@@ -1,8 +1,10 @@
 // Acks: entries grouped by partition, many requests in one call.
 //
 // Entries travel as 16-byte keys; the database knows which messages are under a lease, so no
-// broker has to remember what it delivered, and any broker can take any ack.
-#include "broker/broker_int.h"
+// broker has to remember what it delivered, and any broker can take any ack.  There are two
+// calls: queen.finish for requests that complete all that their leases hold, as the broker that
+// gave them out can tell (held.c), and queen.settle for the rest.
+#include "broker/held_int.h"
 
 #include <stdlib.h>
 
@@ -10,7 +12,6 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "broker/ack_int.h"
 #include "pg/sql.gen.h"
 #include "segment/keys.h"
 
@@ -19,12 +20,14 @@ enum { MAX_TRIES = 5 };
 struct ack_flight {
     struct op_list ops;
     unsigned n_ops, n_groups, n_entries;
+    bool whole;
     struct ack_group **groups; // in the order sent
 };
 
 static void arrive(struct mailbox_item *item);
 static struct ack_flight *load(struct broker *b);
 static void on_settled(struct pg_call *pg, int status, const struct pg_reply *reply);
+static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_reply *reply);
 static void land(struct broker *b, struct ack_flight *f, int status, const char *detail);
 
 // The broker that gave out a lease put its number into it.
@@ -58,6 +61,7 @@ static void arrive(struct mailbox_item *item)
         op_finish(b, &ack->op, 0);
         return;
     }
+    ack->whole = held_match(b, ack->groups, ack->n_groups);
     STAILQ_INSERT_TAIL(&b->ack_queue, &ack->op, link);
     b->n_ack_requests++;
     b->n_ack_items += ack->n_entries;
@@ -73,9 +77,12 @@ void acks_flush(struct broker *b)
         if (!oldest || !gate_is_open(&b->ack_gate, q, clock_mono_us()))
             return;
         struct ack_flight *f = load(b);
-        struct call *c = call_new(b, &pg_stmt_settle, f);
+        struct call *c = call_new(b, f->whole ? &pg_stmt_finish : &pg_stmt_settle, f);
         pg_param_i32(&c->params, b->house->origin);
-        ack_groups_fill(&c->params, f->groups, f->n_groups);
+        if (f->whole)
+            held_fill(b, &c->params, f->groups, f->n_groups);
+        else
+            ack_groups_fill(&c->params, f->groups, f->n_groups);
         gate_left(&b->ack_gate);
         histogram_add(&b->stats.batch_requests[OP_ACK], f->n_ops);
         histogram_add(&b->stats.batch_items[OP_ACK], f->n_entries);
@@ -83,6 +90,7 @@ void acks_flush(struct broker *b)
     }
 }
 
+// As many as fit, all of the first one's kind.
 static struct ack_flight *load(struct broker *b)
 {
     struct ack_flight *f = mem_new(struct ack_flight);
@@ -91,13 +99,17 @@ static struct ack_flight *load(struct broker *b)
     STAILQ_INIT(&f->ops);
     while ((op = STAILQ_FIRST(&b->ack_queue))) {
         struct ack_op *ack = container_of(op, struct ack_op, op);
-        if (f->n_ops > 0 && (f->n_ops == b->conf.ack.max_requests || op->alone ||
-                             f->n_entries + ack->n_entries > b->conf.ack.max_items))
+        if (f->n_ops == 0)
+            f->whole = ack->whole;
+        if (f->n_ops > 0 &&
+            (f->n_ops == b->conf.ack.max_requests || op->alone || ack->whole != f->whole ||
+             f->n_entries + ack->n_entries > b->conf.ack.max_items))
             break;
         STAILQ_REMOVE_HEAD(&b->ack_queue, link);
         STAILQ_INSERT_TAIL(&f->ops, op, link);
         f->n_ops++;
-        f->n_groups += ack->n_groups;
+        for (unsigned i = 0; i < ack->n_groups; i++)
+            f->n_groups += !ack->groups[i].done;
         f->n_entries += ack->n_entries;
         b->n_ack_requests--;
         b->n_ack_items -= ack->n_entries;
@@ -108,10 +120,9 @@ static struct ack_flight *load(struct broker *b)
     unsigned n = 0;
     STAILQ_FOREACH (op, &f->ops, link) {
         struct ack_op *ack = container_of(op, struct ack_op, op);
-        for (unsigned i = 0; i < ack->n_groups; i++) {
-            ack->groups[i].arena = ack->arena;
-            f->groups[n++] = &ack->groups[i];
-        }
+        for (unsigned i = 0; i < ack->n_groups; i++)
+            if (!ack->groups[i].done)
+                f->groups[n++] = &ack->groups[i];
     }
     return f;
 }
@@ -125,13 +136,10 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
 
     gate_landed(&b->ack_gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_ACK], now - c->left_us);
-    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        unsigned i = (unsigned)pg_reply_i32(reply, row, 0) - 1;
-        if (i >= f->n_groups)
-            status = QE_PG_SHAPE;
-        else
-            ack_group_read(b, f->groups[i], reply, row, 0);
-    }
+    if (status == 0 && f->whole)
+        held_read(b, f->groups, f->n_groups, reply);
+    else if (status == 0)
+        status = read_settled(b, f, reply);
     if (status != 0)
         log_debug("ack.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
@@ -140,6 +148,25 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
     free(f);
     call_free(c);
     broker_wake(b);
+}
+
+static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_reply *reply)
+{
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        unsigned i = (unsigned)pg_reply_i32(reply, row, 0) - 1;
+        if (i >= f->n_groups)
+            return QE_PG_SHAPE;
+        ack_group_read(b, f->groups[i], reply, row, 0);
+    }
+    return 0;
+}
+
+static bool is_done(const struct ack_op *ack)
+{
+    for (unsigned i = 0; i < ack->n_groups; i++)
+        if (!ack->groups[i].done)
+            return false;
+    return true;
 }
 
 // An ack whose outcome is unknown may be sent again: "completed" twice is harmless, and a
@@ -153,7 +180,10 @@ static void land(struct broker *b, struct ack_flight *f, int status, const char 
         struct op *op = STAILQ_FIRST(&f->ops);
         struct ack_op *ack = container_of(op, struct ack_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
-        if (scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
+        bool rest = status == 0 && f->whole && !is_done(ack); // not whole after all
+        if (rest)
+            ack->whole = false;
+        if (rest || scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
             op->alone = op->alone || scatter;
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_ack_requests++;

@@ -14,6 +14,10 @@ struct ack_group {
     uint8_t lease[16];
     struct arena *arena; // of the request; names go there
     bool named;
+    // of a whole batch: see held.c
+    int64_t consumer, lane, ver;
+    span queue, partition; // names
+    bool done; // answered: not sent again with its request
 };
 
 // Groups the entries by partition (and group name: names[i] for entry i, or names[0] for all).

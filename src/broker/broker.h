@@ -189,6 +189,7 @@ struct ack_op {
     // the broker's own
     struct ack_group *groups;
     unsigned n_groups;
+    bool whole; // all that its leases hold, completed
 };
 void broker_ack(struct broker *b, struct ack_op *op);
 

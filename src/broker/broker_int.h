@@ -61,6 +61,14 @@ struct queue {
     char name[];
 };
 
+// What a consumer has out under a lease of ours: see held.c.
+struct held {
+    UT_hash_handle hh; // by lease, in the broker; only while n is not 0
+    uint8_t lease[16];
+    uint64_t sum; // of the messages' keys
+    unsigned n;
+};
+
 enum consumer_state { IDLE, READY, CLAIMING, LEASED, TIMED };
 
 struct consumer {
@@ -78,6 +86,7 @@ struct consumer {
     struct pop_op *pop;           // CLAIMING: for this one
     struct consumer *next_target; // of the same pop
     struct due due;               // LEASED, TIMED
+    struct held held;
     TAILQ_ENTRY(consumer) ready;
     LIST_ENTRY(consumer) of_lane;
     struct pop_list seats; // pops of this partition only
@@ -130,7 +139,7 @@ struct broker {
     void *closed_ctx;
 
     struct queue *queues;
-    struct consumer *consumers_by_num;
+    struct consumer *consumers_by_num, *held;
     TAILQ_HEAD(, lane) recent_lanes;
     unsigned n_lanes;
 

@@ -2,7 +2,7 @@
 //
 // There are two calls: a hot one, for pops of one lane each of queues without special options,
 // and a careful one for the rest.  Which lanes want care is learnt from the hot one's refusal.
-#include "broker/broker_int.h"
+#include "broker/held_int.h"
 
 #include <stdlib.h>
 
@@ -242,6 +242,8 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         claim->n_messages += (unsigned)(to - from);
         result.n_messages += (unsigned)(to - from);
     }
+    if (result.n_claims == 1 && result.n_messages > 0 && !pop->auto_ack && !f->careful)
+        held_note(b, f->targets[*target], pop->lease, claims);
     if (result.n_messages > 0 && !pop->cancelled) {
         pop->n_messages = result.n_messages;
         pop->render(pop, &result);

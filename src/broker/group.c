@@ -1,5 +1,5 @@
 // Groups and their consumers: who is ready, and how we find out.
-#include "broker/broker_int.h"
+#include "broker/held_int.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -81,6 +81,8 @@ static void leave_state(struct broker *b, struct consumer *c)
         c->group->n_ready--;
         break;
     case LEASED:
+        held_drop(b, c);
+        // fallthrough
     case TIMED:
         due_cancel(&b->due, &c->due);
         c->group->n_busy--;
@@ -193,6 +195,7 @@ void consumer_gone(struct broker *b, struct consumer *c)
         return;
     }
     leave_state(b, c);
+    held_drop(b, c);
     // Pops of this partition look for it again, by name.
     struct pop_list again = TAILQ_HEAD_INITIALIZER(again);
     while ((pop = TAILQ_FIRST(&c->seats))) {
