@@ -39,12 +39,12 @@ static void metrics_handle(struct http_req *req)
     buf_printf(&out,
                ",\"memory\":{\"rss\":%llu,\"heapTotal\":%llu,\"heapUsed\":%llu,"
                "\"external\":0,\"arrayBuffers\":0}",
-               (unsigned long long)p.resident_bytes, (unsigned long long)p.heap_bytes,
+               (unsigned long long)p.used.resident_bytes, (unsigned long long)p.heap_bytes,
                (unsigned long long)p.heap_used_bytes);
     buf_put_lit(&out, ",\"cpu\":{\"user\":");
-    js_put_number(&out, (double)p.user_us / 1e6);
+    js_put_number(&out, (double)p.used.user_us / 1e6);
     buf_put_lit(&out, ",\"system\":");
-    js_put_number(&out, (double)p.system_us / 1e6);
+    js_put_number(&out, (double)p.used.system_us / 1e6);
     buf_put_lit(&out, "}}");
     http_reply_json(req, 200, &out);
 }

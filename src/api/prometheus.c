@@ -51,14 +51,14 @@ static void put_process(struct buf *out, const struct api_shared *s)
     expo_single(out, "queen_uptime_seconds", "gauge", "seconds since the start",
                 (uint64_t)p.uptime_s);
     expo_single(out, "queen_cpu_user_microseconds_total", "counter",
-                "processor time spent in the program", p.user_us);
+                "processor time spent in the program", p.used.user_us);
     expo_single(out, "queen_cpu_system_microseconds_total", "counter",
-                "processor time spent in the kernel", p.system_us);
-    if (p.virtual_bytes > 0) {
+                "processor time spent in the kernel", p.used.system_us);
+    if (p.used.virtual_bytes > 0) {
         expo_single(out, "queen_process_resident_memory_bytes", "gauge", "memory in RAM",
-                    p.resident_bytes);
+                    p.used.resident_bytes);
         expo_single(out, "queen_process_virtual_memory_bytes", "gauge", "address space",
-                    p.virtual_bytes);
+                    p.used.virtual_bytes);
     }
     expo_single(out, "queen_workers", "gauge", "event loops", s->n_workers);
 }

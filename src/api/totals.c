@@ -2,46 +2,18 @@
 #include "api/totals.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "broker/broker.h"
 
-static uint64_t micros(struct timeval t)
-{
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
-
-static void read_memory(struct api_process *p)
-{
-    unsigned long virtual_pages, resident_pages;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    FILE *f = fopen("/proc/self/statm", "re");
-
-    if (!f)
-        return;
-    if (fscanf(f, "%lu %lu", &virtual_pages, &resident_pages) == 2) {
-        p->virtual_bytes = virtual_pages * page;
-        p->resident_bytes = resident_pages * page;
-    }
-    fclose(f);
-}
-
 struct api_process api_process(const struct api_shared *s)
 {
     struct api_process p = {.uptime_s = (double)(clock_mono_us() - s->started_us) / 1e6};
-    struct rusage used;
     struct mallinfo2 heap = mallinfo2();
 
-    if (getrusage(RUSAGE_SELF, &used) == 0) {
-        p.user_us = micros(used.ru_utime);
-        p.system_us = micros(used.ru_stime);
-    }
+    p.used = usage_read();
     p.heap_bytes = heap.arena + heap.hblkhd;
     p.heap_used_bytes = heap.uordblks + heap.hblkhd;
-    read_memory(&p);
     return p;
 }
 

@@ -6,12 +6,12 @@
 
 #include "api/api.h"
 #include "base/metric.h"
+#include "base/usage.h"
 
 struct api_process {
     double uptime_s;
-    uint64_t user_us, system_us;            // processor time of the process
-    uint64_t resident_bytes, virtual_bytes; // 0: /proc did not say
-    uint64_t heap_bytes, heap_used_bytes;   // of the C library's allocator
+    struct usage used;
+    uint64_t heap_bytes, heap_used_bytes; // of the C library's allocator
 };
 struct api_process api_process(const struct api_shared *s);
 

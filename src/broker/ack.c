@@ -191,6 +191,8 @@ static void land(struct broker *b, struct ack_flight *f, int status, const char 
             continue;
         }
         if (status == 0) {
+            if (ack->groups[0].counted)
+                queue_tally(b, ack->groups[0].counted, true)->ack_requests++;
             counter_add(&b->stats.items[OP_ACK], ack->n_entries);
             for (unsigned i = 0; i < ack->n_entries; i++) {
                 counter_add(ack->entries[i].why == ACK_OK ? &b->stats.acks_ok

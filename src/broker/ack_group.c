@@ -166,10 +166,24 @@ static void set(struct ack_entry *e, const struct pg_reply *reply, unsigned row,
     e->dead = pg_reply_bool(reply, row, col + COL_DEAD);
 }
 
+void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok, unsigned n)
+{
+    if (!g->counted && queue.ptr)
+        g->counted = queue_get(b, queue);
+    if (!g->counted)
+        return;
+    struct tally *t = queue_tally(b, g->counted, true);
+    t->ack_ok += ok ? n : 0;
+    t->ack_failed += ok ? 0 : n;
+}
+
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col)
 {
     take_names(g, reply, row, col);
+    ack_group_count(b, g, pg_reply_bytes(reply, row, col + COL_QUEUE),
+                    pg_reply_i16(reply, row, col + COL_WHY) == ACK_OK,
+                    pg_reply_is_null(reply, row, col + COL_ENTRY) ? g->n : 1);
     struct ack_entry *e = g->first;
     if (pg_reply_is_null(reply, row, col + COL_ENTRY)) {
         for (; e; e = e->next)

@@ -18,6 +18,7 @@ struct ack_group {
     int64_t consumer, lane, ver;
     span queue, partition; // names
     bool done; // answered: not sent again with its request
+    struct queue *counted; // where its metrics go; NULL: not known (yet)
 };
 
 // Groups the entries by partition (and group name: names[i] for entry i, or names[0] for all).
@@ -26,6 +27,8 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
                                   const span *names, bool name_each, unsigned *n_groups);
 // The parameters of queen.settle from p_lane_id to p_entry_error.
 void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsigned n);
+// Adds n results to the metrics of its queue.
+void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok, unsigned n);
 // One row of queen.settle, whose columns start at col.
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col);

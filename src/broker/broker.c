@@ -83,6 +83,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     TAILQ_INIT(&b->feed_flying_pops);
     TAILQ_INIT(&b->noting_pops);
     LIST_INIT(&b->selectors);
+    LIST_INIT(&b->touched);
     STAILQ_INIT(&b->finished);
     STAILQ_INIT(&b->push_queue);
     STAILQ_INIT(&b->pop_queue);
@@ -112,6 +113,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     figures_start(b);
     if (index == 0 && h->spool)
         maintenance_start(b);
+    recorder_start(b);
     return b;
 }
 
@@ -163,6 +165,7 @@ void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx)
     b->closed = closed;
     b->closed_ctx = ctx;
     pops_drain(b);
+    recorder_finish(b);
     pg_pool_close(b->pg, on_pool_closed, b);
 }
 
@@ -188,6 +191,7 @@ static void handle_gone(struct broker *b)
         return;
     feed_deinit(b);
     selectors_free(b);
+    recorder_free(b);
     lanes_free(b);
     due_deinit(&b->due);
     free(b->unresolved);

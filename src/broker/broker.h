@@ -301,6 +301,13 @@ void broker_queue_changed(struct broker *b, span queue);
 
 // ---- life ----
 
+// What is counted goes into tables (record.c); every_ms 0: it does not.
+struct record_conf {
+    unsigned sample_ms, every_ms, keep_days;
+    unsigned port;
+    const char *process; // its name; borrowed for the broker's life
+};
+
 struct broker_conf {
     struct pg_pool_conf pg;
     struct batch_conf push, pop, ack, renew, tx, cycle, custom;
@@ -318,6 +325,7 @@ struct broker_conf {
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
     const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
     unsigned refresh_ms;        // what is known of a queue's options is forgotten after this
+    struct record_conf record;
 };
 
 enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_CYCLE, OP_KINDS };

@@ -21,6 +21,7 @@
 #include "base/map.h"
 #include "batch/due.h"
 #include "batch/gate.h"
+#include "broker/tally.h"
 
 STAILQ_HEAD(op_list, op);
 TAILQ_HEAD(pop_list, pop_op);
@@ -57,6 +58,7 @@ struct queue {
     uint64_t sealed_until_us; // known to be encrypted until then; 0: not known to be
     unsigned sealed_version;  // house.n_changes when we learnt it
     bool told_bare;           // the log says that we have no key for it
+    struct queue_notes notes; // for record.c
     size_t name_len;
     char name[];
 };
@@ -195,6 +197,10 @@ struct broker {
     uint64_t chore_us[CHORES]; // when each is to be done next
     struct sweep_pass pass;
     struct due figures_due;
+
+    struct queue_list touched; // see tally.h
+    int64_t pg_ahead_us;       // PostgreSQL's clock minus ours; for metrics only
+    struct recorder *recorder; // NULL: nothing is written
 };
 
 struct house {
@@ -358,6 +364,21 @@ void chores_start(struct broker *b);
 
 // ---- figures.c ----
 void figures_start(struct broker *b);
+// ---- record.c ----
+void recorder_start(struct broker *b);
+void recorder_finish(struct broker *b); // closing: what was counted leaves now
+void recorder_free(struct broker *b);
+
+// The tally of a queue, to be added to.  active: this is worth a row (see tally.h).
+static inline struct tally *queue_tally(struct broker *b, struct queue *q, bool active)
+{
+    q->notes.active = q->notes.active || active;
+    if (!q->notes.is_touched) {
+        q->notes.is_touched = true;
+        LIST_INSERT_HEAD(&b->touched, q, notes.touched);
+    }
+    return &q->notes.tally;
+}
 
 static inline struct pop_op *pop_of(struct op *op)
 {

@@ -46,6 +46,8 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
                          const struct pg_reply *reply, unsigned row, unsigned *target);
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
                             unsigned row, uint64_t left_us);
+static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
+                            const struct pop_slice *slice, int64_t now_us);
 static void end_pop(struct broker *b, struct pop_op *pop);
 static void fail(struct broker *b, struct claim_flight *f, int status,
                  const struct pg_reply *reply);
@@ -200,6 +202,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     unsigned n_slices = 0;
     int last_target = -1;
     bool claimed = false;
+    int64_t now_us = (int64_t)clock_wall_us() + b->pg_ahead_us;
     for (unsigned r = row; r < end; r++) {
         int t = pg_reply_i32(reply, r, COL_TARGET);
         if (t != last_target) // the first row of a target decides
@@ -238,6 +241,9 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
             .from = (unsigned)(from - first),
             .n = (unsigned)(to - from),
         };
+        if (!pop->cancelled)
+            count_delivered(b, pop, f->targets[t - 1]->lane->queue, &slices[n_slices - 1],
+                            now_us);
         claim->n_slices++;
         claim->n_messages += (unsigned)(to - from);
         result.n_messages += (unsigned)(to - from);
@@ -332,6 +338,20 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     }
     if (c->state != CLAIMING) // pops that came while the claim was out have not been told yet
         pops_empty(b, &c->seats);
+}
+
+// Messages of one segment have waited for the same time.
+static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
+                            const struct pop_slice *slice, int64_t now_us)
+{
+    struct tally *t = queue_tally(b, q, true);
+    uint64_t lag_us = now_us > slice->created_us ? (uint64_t)(now_us - slice->created_us) : 0;
+
+    t->pop_messages += slice->n;
+    t->auto_acked += pop->auto_ack ? slice->n : 0;
+    t->lag_us += lag_us * slice->n;
+    if (lag_us > t->lag_max_us)
+        t->lag_max_us = lag_us;
 }
 
 static void end_pop(struct broker *b, struct pop_op *pop)

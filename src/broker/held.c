@@ -114,6 +114,7 @@ void held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
             e->queue = g->queue;
             e->partition = g->partition;
         }
+        ack_group_count(b, g, g->queue, true, g->n);
         news_released(b, g->queue, g->consumer, has_more(b, g));
     }
 }

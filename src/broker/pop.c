@@ -114,8 +114,12 @@ static void seat(struct broker *b, struct pop_op *pop, bool first)
 }
 
 // Who is parked is not pending: any number may wait without keeping others out.
-static void count_parked(struct broker *b, int change)
+static void count_parked(struct broker *b, const struct pop_op *pop, int change)
 {
+    if (pop->at) {
+        (void)queue_tally(b, pop->at->queue, false);
+        pop->at->queue->notes.n_parked += (unsigned)change;
+    }
     b->n_parked += (unsigned)change;
     b->n_pending -= (unsigned)change;
     atomic_store_explicit(&b->stats.parked, b->n_parked, memory_order_relaxed);
@@ -130,7 +134,7 @@ void pop_unseat(struct broker *b, struct pop_op *pop)
         TAILQ_REMOVE(pop->only ? &pop->only->seats : &pop->at->seats, pop, seat);
     if (due_is_set(&pop->deadline)) {
         due_cancel(&b->due, &pop->deadline);
-        count_parked(b, -1);
+        count_parked(b, pop, -1);
     }
     pop->state = 0;
 }
@@ -252,7 +256,7 @@ static void park(struct broker *b, struct pop_op *pop)
         seat(b, pop, true);
     pop->parked = true;
     if (!due_is_set(&pop->deadline))
-        count_parked(b, 1);
+        count_parked(b, pop, 1);
     due_set(&b->due, &pop->deadline, pop->op.since_us + pop->timeout_ms * 1000ull, on_deadline);
     feed_rearm(b);
     broker_wake(b);
@@ -272,7 +276,7 @@ static void on_deadline(struct due *d)
     struct pop_op *pop = container_of(d, struct pop_op, deadline);
     struct broker *b = pop->home;
 
-    count_parked(b, -1);
+    count_parked(b, pop, -1);
     pop_unseat(b, pop);
     pop_finish(b, pop, 0);
 }
@@ -281,6 +285,12 @@ void pop_finish(struct broker *b, struct pop_op *pop, int status)
 {
     if (status == 0 && pop->n_messages == 0)
         counter_add(&b->stats.pops_empty, 1);
+    if (status == 0 && pop->at) {
+        bool empty = pop->n_messages == 0;
+        struct tally *t = queue_tally(b, pop->at->queue, !(empty && pop->parked));
+        t->pop_requests++;
+        t->pop_empty += empty;
+    }
     counter_add(&b->stats.items[OP_POP], pop->n_messages);
     pop->state = POP_DONE;
     op_finish(b, &pop->op, status);

@@ -329,6 +329,7 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
         op->alone = op->alone || scatter;
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_pending == 0) {
+            queue_tally(b, push->items[0].lane->queue, true)->push_requests++;
             push_finish(b, push, 0);
         } else if (scatter || goes_again(push, status)) {
             counter_add(&b->stats.retried, 1);
@@ -350,11 +351,16 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
     STAILQ_CONCAT(&b->push_queue, &again);
 
     struct lane *told = NULL;
-    for (unsigned i = 0; i < f->segs.n; i++)
-        if (f->segs.at[i].stored && f->segs.at[i].lane != told) {
-            told = f->segs.at[i].lane;
+    for (unsigned i = 0; i < f->segs.n; i++) {
+        const struct seg *s = &f->segs.at[i];
+        if (!s->stored)
+            continue;
+        queue_tally(b, s->lane->queue, true)->push_messages += s->count;
+        if (s->lane != told) {
+            told = s->lane;
             news_lane(b, told);
         }
+    }
     feed_active(b);
 }
 

@@ -270,8 +270,16 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     tx->committed = !failed;
     if (failed)
         return again && !tx->error.ptr;
-    for (unsigned i = 0; i < f->segs.n; i++)
-        news_lane(b, f->segs.at[i].lane);
+    for (unsigned i = 0; i < f->segs.n; i++) {
+        const struct seg *s = &f->segs.at[i];
+        queue_tally(b, s->lane->queue, true)->push_messages += s->count;
+        news_lane(b, s->lane);
+    }
+    struct queue *q = f->segs.n > 0     ? f->segs.at[0].lane->queue
+                      : f->n_groups > 0 ? f->groups[0].counted
+                                        : NULL;
+    if (q)
+        queue_tally(b, q, true)->transactions++;
     feed_active(b);
     return false;
 }

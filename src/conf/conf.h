@@ -164,6 +164,11 @@ struct conf {
     int stats_reconcile_interval_ms;
     int stats_history_retention_days;
 
+    // metrics over time
+    int metrics_sample_ms;
+    int metrics_aggregate_s;
+    int metrics_retention_days;
+
     // conf's own from here on
     unsigned char origin[CONF_MAX_KEYS]; // enum conf_origin, by row of the table
     char **unknown;                      // names that look like ours and are not

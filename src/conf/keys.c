@@ -42,7 +42,7 @@ const struct conf_key conf_keys[] = {
     {.name = "HOST", TEXT, .fallback = "0.0.0.0", AT(host),
      .text = "Address to listen on."},
     {.name = "WORKER_ID", TEXT, .fallback = "queen-1", AT(worker_id),
-     .text = "Name of this process, shown by `/health` as `server`."},
+     .text = "Name of this process, shown by `/health` as `server` and in system metrics as `workerId`."},
     {.name = "NUM_WORKERS", INT(1, 256), .fallback = "2", AT(num_workers),
      .text = "Event-loop threads; more of them make smaller batches, so measure before raising it."},
     {.name = "LOG_LEVEL", .type = CONF_ENUM, .fallback = "info", AT(log_level),
@@ -237,6 +237,14 @@ const struct conf_key conf_keys[] = {
      .text = "Period in which such a count looks through all consumer states and recounts the next 1,000 partitions."},
     {.name = "STATS_HISTORY_RETENTION_DAYS", INT(1, 36500), .fallback = "7", AT(stats_history_retention_days),
      .text = "Age at which figures per minute are removed."},
+
+    {.section = "Metrics over time",
+     .name = "METRICS_SAMPLE_INTERVAL_MS", MS(100), .fallback = "1000", AT(metrics_sample_ms),
+     .text = "How often gauges are looked at: event loop, connections, memory, processor."},
+    {.name = "METRICS_AGGREGATE_INTERVAL_S", INT(1, 3600), .unit = "s", .fallback = "60",
+     AT(metrics_aggregate_s), .text = "How often what was counted is written to the tables of metrics."},
+    {.name = "METRICS_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(metrics_retention_days),
+     .text = "Age at which rows of the tables of metrics are removed."},
 };
 // clang-format on
 const unsigned conf_n_keys = countof(conf_keys);
@@ -271,10 +279,6 @@ const struct conf_unused conf_unused[] = {
     NOTHING("LOG_TIMESTAMP"), NOTHING("MAX_PARTITION_CANDIDATES"),
     ALONE("TRANSACTION"), ALONE("CUSTOM"),
     LATER("WEBAPP_ROOT"),
-    LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),
-    LATER("STATS_INTERVAL_MS"), LATER("STATS_RECONCILE_INTERVAL_MS"), LATER("STATS_HISTORY_RETENTION_DAYS"),
-    LATER("RETENTION_INTERVAL"), LATER("RETENTION_BATCH_SIZE"), LATER("PARTITION_CLEANUP_DAYS"),
-    LATER("METRICS_RETENTION_DAYS"), LATER("METRICS_SAMPLE_INTERVAL_MS"), LATER("METRICS_AGGREGATE_INTERVAL_S"),
     LATER("QUEEN_UDP_PEERS"), LATER("QUEEN_UDP_NOTIFY_PORT"), LATER("QUEEN_SYNC_ENABLED"),
     LATER("QUEEN_SYNC_SECRET"), LATER("QUEEN_SYNC_HEARTBEAT_MS"), LATER("QUEEN_SYNC_DEAD_THRESHOLD_MS"),
     LATER("QUEEN_SYNC_RECV_BUFFER_MB"),

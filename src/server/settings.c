@@ -123,6 +123,11 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
         .stats_reconcile_ms = (unsigned)c->stats_reconcile_interval_ms,
         .stats_history_days = (unsigned)c->stats_history_retention_days,
         .refresh_ms = (unsigned)c->cache_refresh_interval_ms,
+        .record = {.sample_ms = (unsigned)c->metrics_sample_ms,
+                   .every_ms = (unsigned)c->metrics_aggregate_s * 1000,
+                   .keep_days = (unsigned)c->metrics_retention_days,
+                   .port = (unsigned)c->port,
+                   .process = c->worker_id},
     };
 }
 

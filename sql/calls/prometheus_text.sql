@@ -1,0 +1,1 @@
+select queen.prometheus_text()

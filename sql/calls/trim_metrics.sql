@@ -1,0 +1,1 @@
+select queen.trim_metrics($1::int, $2::int)
