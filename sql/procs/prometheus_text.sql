@@ -114,6 +114,11 @@ samples (nth, family, help, labels, value) as (
            (13, 'ack_per_minute', 'acknowledgements by result', ',result="failed"', w.k * w.ack_failed)
            ) v(nth, name, help, more, value)
     union all
+    select 314, 'queen_servers', 'server processes heard of in the last ten minutes', format('state="%s"', v.state), v.n
+      from (select count(*) filter (where alive) as alive, count(*) filter (where not alive) as dead
+              from (select bool_or(w.age < w.period_ms / 500.0 + 5) as alive from workers w group by w.hostname, w.pid) p) c
+     cross join lateral (values ('alive', c.alive), ('dead', c.dead)) v(state, n)
+    union all
     select 400, 'queen_dlq_depth', 'dead letters stored', 'scope="cluster"', coalesce(sum(d.dead_letter), 0) from dead d
     union all
     select 401, 'queen_dlq_depth_by_queue', 'dead letters stored, of queues that have some', d.l, d.dead_letter from dead d)

@@ -42,7 +42,9 @@ begin
          where b.bucket < p.until
          group by 1, 2),
     points as (
-        select bucket, queue_name, ops.*, changed.created, changed.deleted, parked.parked
+        select bucket, queue_name, ops.push_requests, ops.push_messages, ops.pop_messages, ops.pop_empty, ops.ack_requests,
+               ops.ack_success, ops.ack_failed, ops.transactions, ops.lag_us, ops.lag_max_us, changed.created,
+               changed.deleted, parked.parked
           from ops full join changed using (bucket, queue_name) full join parked using (bucket, queue_name)),
     shown as (
         select p.*, f.partitions
@@ -59,7 +61,7 @@ begin
                    'ackRequests', coalesce(s.ack_requests, 0), 'ackSuccess', coalesce(s.ack_success, 0),
                    'ackFailed', coalesce(s.ack_failed, 0), 'transactions', coalesce(s.transactions, 0),
                    'partitionsCreated', coalesce(s.created, 0), 'partitionsDeleted', coalesce(s.deleted, 0),
-                   'partitionCount', greatest(s.partition_count, 0),
+                   'partitionCount', case when s.partition_count < 0 then 0 else s.partition_count end,
                    'avgLagMs', queen.round2((s.lag_us / nullif(s.pop_messages, 0) / 1000.0)::float8),
                    'maxLagMs', queen.round2(s.lag_max_us / 1000.0),
                    'pushPerSecond', queen.round2(coalesce(s.push_messages, 0) / r.seconds),

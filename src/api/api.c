@@ -20,6 +20,7 @@ void api_deinit(struct api *a)
 {
     free(a->routes);
     a->routes = NULL;
+    snapshot_deinit(&a->snapshot);
 }
 
 void api_observe(void *app, const struct http_route *route, int status, uint64_t us)

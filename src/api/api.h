@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/snapshot.h"
 #include "base/metric.h"
 #include "base/span.h"
 #include "http/route.h"
@@ -51,6 +52,7 @@ struct api {
 
     struct api_route_stats *routes; // by http_route_index(); the last one: no route
     size_t n_routes;                // without the last one
+    struct snapshot snapshot;       // for /metrics/prometheus
 };
 
 // The table: NULL-terminated, for http_routes_new().

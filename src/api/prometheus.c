@@ -1,12 +1,16 @@
 // GET /metrics/prometheus: everything this process counts.  Families: docs/metrics.md.
 //
-// Numbers are summed over the workers when asked for.  A family is here only if its value is
-// real; those that need the database are not asked for on this path.
+// Numbers of this process are summed over the workers when asked for.  What only the database
+// knows comes behind them (snapshot.h), and is missing when it cannot be asked.
 #include <stdio.h>
 
 #include "api/api_int.h"
 #include "api/expo.h"
 #include "api/totals.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "pg/reply.h"
+#include "pg/sql.gen.h"
 
 static void prometheus_handle(struct http_req *req);
 static void put_process(struct buf *out, const struct api_shared *s);
@@ -16,6 +20,10 @@ static void put_engine(struct buf *out, const struct api_shared *s);
 static void put_engine_histograms(struct buf *out, const struct api_shared *s);
 static void put_messages(struct buf *out, const struct api_shared *s);
 static void put_state(struct buf *out, const struct api_shared *s);
+static void put_absent(struct buf *out, const struct api_shared *s);
+static void ask(struct api *api, struct http_req *req);
+static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
+static void answer(struct api *api, struct http_req *req);
 
 static const char *const op_names[OP_KINDS] = {
     [OP_PUSH] = "push",   [OP_POP] = "pop",
@@ -26,7 +34,52 @@ static const char *const op_names[OP_KINDS] = {
 
 static void prometheus_handle(struct http_req *req)
 {
-    const struct api *api = http_req_app(req);
+    struct api *api = http_req_app(req);
+
+    if (snapshot_is_fresh(&api->snapshot, clock_mono_us()) || api->snapshot.asking ||
+        !house_is_up(api->shared->house))
+        answer(api, req);
+    else
+        ask(api, req);
+}
+
+// In the request's arena.
+struct asking {
+    struct custom_op op;
+    struct http_req *req;
+};
+
+static void ask(struct api *api, struct http_req *req)
+{
+    struct asking *a = arena_new(http_req_arena(req), struct asking);
+
+    a->req = req;
+    a->op.statement = &pg_stmt_prometheus_text;
+    a->op.done = on_told;
+    api->snapshot.asking = true;
+    broker_custom(api->broker, &a->op);
+}
+
+static void on_told(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct asking *a = container_of(op, struct asking, op);
+    struct api *api = http_req_app(a->req);
+    struct snapshot *s = &api->snapshot;
+
+    s->asking = false;
+    if (status == 0 && pg_reply_rows(reply) == 1) {
+        buf_free(&s->text);
+        buf_put(&s->text, pg_reply_bytes(reply, 0, 0));
+        s->got_us = clock_mono_us();
+    } else {
+        log_debug("prometheus.ask", "status=%s detail=\"%s\"", err_name(status),
+                  op->op.why.text);
+    }
+    answer(api, a->req);
+}
+
+static void answer(struct api *api, struct http_req *req)
+{
     struct buf out = {0};
 
     put_process(&out, api->shared);
@@ -36,6 +89,8 @@ static void prometheus_handle(struct http_req *req)
     put_engine_histograms(&out, api->shared);
     put_messages(&out, api->shared);
     put_state(&out, api->shared);
+    put_absent(&out, api->shared);
+    snapshot_put(&api->snapshot, clock_mono_us(), &out);
     http_reply_header(req, SPAN("Cache-Control"), SPAN("no-cache"));
     http_reply_text(req, 200, SPAN("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
@@ -313,6 +368,29 @@ static void put_state(struct buf *out, const struct api_shared *s)
                  state_gauge(s->workers[w], 0) + state_gauge(s->workers[w], 1));
     }
     expo_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other", 0);
+}
+
+// Names that dashboards know, for things that are made differently here: docs/metrics.md says
+// what their numbers are.
+static void put_absent(struct buf *out, const struct api_shared *s)
+{
+    static const char *const zeroes[][2] = {
+        {"queen_queue_backoff_groups", "always 0: waiting consumers are woken"},
+        {"queen_queue_backoff_queues", "always 0: waiting consumers are woken"},
+        {"queen_queue_backoff_avg_interval_milliseconds",
+         "always 0: waiting consumers are woken"},
+    };
+
+    expo_family(out, "queen_threadpool_size", "gauge",
+                "db: open connections; system: event loops");
+    expo_u64(out, "queen_threadpool_size", "pool=\"db\"", api_sum(s, api_db_open, 0));
+    expo_u64(out, "queen_threadpool_size", "pool=\"system\"", s->n_workers);
+    expo_family(out, "queen_threadpool_queue_size", "gauge",
+                "db: calls that wait for a connection; system: operations under way");
+    expo_u64(out, "queen_threadpool_queue_size", "pool=\"db\"", api_sum(s, api_db_queued, 0));
+    expo_u64(out, "queen_threadpool_queue_size", "pool=\"system\"", api_sum(s, state_gauge, 1));
+    for (unsigned i = 0; i < countof(zeroes); i++)
+        expo_single(out, zeroes[i][0], "gauge", zeroes[i][1], 0);
 }
 
 const struct http_route api_prometheus = {

@@ -56,5 +56,8 @@ extern const struct report api_add_trace, api_trace_names, api_traces_by_name,
     api_traces_of_message;
 // groups_read.c
 extern const struct report api_list_groups, api_list_lagging, api_get_group;
+// analytics.c
+extern const struct report api_status, api_system_metrics, api_worker_metrics, api_queue_lag,
+    api_queue_ops, api_parked_replicas, api_postgres_stats;
 
 #endif

@@ -60,5 +60,13 @@ const struct http_route *const api_routes[] = {
     &api_shared_state_stats,
     &api_inter_instance_stats,
     &api_notify,
+    // analytics.c
+    &api_status.route,
+    &api_system_metrics.route,
+    &api_worker_metrics.route,
+    &api_queue_lag.route,
+    &api_queue_ops.route,
+    &api_parked_replicas.route,
+    &api_postgres_stats.route,
     NULL,
 };

@@ -159,7 +159,6 @@ struct conf {
     int retention_interval_ms;
     int retention_batch_size;
     int partition_cleanup_days;
-    int metrics_retention_days;
     int stats_interval_ms;
     int stats_reconcile_interval_ms;
     int stats_history_retention_days;

@@ -229,8 +229,6 @@ const struct conf_key conf_keys[] = {
      .text = "Segments that one transaction of retention removes at most, as for EVICTION_BATCH_SIZE."},
     {.name = "PARTITION_CLEANUP_DAYS", INT(1, 36500), .unit = "days", .fallback = "30", AT(partition_cleanup_days),
      .text = "Partitions without messages are removed when nobody has used them for this long."},
-    {.name = "METRICS_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(metrics_retention_days),
-     .text = "How long rows of retention_history are kept."},
     {.name = "STATS_INTERVAL_MS", MS(100), .fallback = "10000", AT(stats_interval_ms),
      .text = "Period of counting what changed, for status pages; one process does it."},
     {.name = "STATS_RECONCILE_INTERVAL_MS", MS(1000), .fallback = "120000", AT(stats_reconcile_interval_ms),
@@ -244,7 +242,7 @@ const struct conf_key conf_keys[] = {
     {.name = "METRICS_AGGREGATE_INTERVAL_S", INT(1, 3600), .unit = "s", .fallback = "60",
      AT(metrics_aggregate_s), .text = "How often what was counted is written to the tables of metrics."},
     {.name = "METRICS_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(metrics_retention_days),
-     .text = "Age at which rows of the tables of metrics are removed."},
+     .text = "Age at which rows of the tables of metrics and of retention_history are removed."},
 };
 // clang-format on
 const unsigned conf_n_keys = countof(conf_keys);

@@ -75,6 +75,24 @@ def broker2(pg, broker):
     _forget(b, clean_exit=True)
 
 
+@pytest.fixture(scope="session")
+def metered(pg):
+    """A broker on a database of its own that writes its metrics every second; .sql(text, *args) gives rows."""
+    database = pg.create_database("metered")
+    b = _start({**pg.env(database), "SIDECAR_POOL_SIZE": "8", "METRICS_AGGREGATE_INTERVAL_S": "1",
+                "METRICS_SAMPLE_INTERVAL_MS": "100", "STATS_INTERVAL_MS": "500", "WORKER_ID": "metered-1"})
+    conn = pg.connect(database=database)
+
+    def run(text, *args):
+        with conn.cursor() as cur:
+            cur.execute(text, args or None)
+            return cur.fetchall() if cur.description else []
+    b.sql = run
+    yield b
+    conn.close()
+    _forget(b, clean_exit=True)
+
+
 @pytest.fixture
 def make_broker(pg):
     """make_broker(NAME=value, ...): one more broker on `pg`, ready, for this test only.

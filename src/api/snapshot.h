@@ -1,0 +1,27 @@
+// snapshot.h: what the database says for /metrics/prometheus, kept for a moment.
+//
+// Each worker keeps its own.  However often it is scraped, the database is asked at most every
+// SNAPSHOT_FRESH_MS per worker, by one call at a time; whoever comes meanwhile gets what there
+// is.
+#ifndef QUEEN_API_SNAPSHOT_H
+#define QUEEN_API_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum { SNAPSHOT_FRESH_MS = 5000, SNAPSHOT_USABLE_MS = 60000 };
+
+struct snapshot {
+    struct buf text;
+    uint64_t got_us; // monotonic; 0: never
+    bool asking;
+};
+
+bool snapshot_is_fresh(const struct snapshot *s, uint64_t now_us);
+// Appends it, unless it is too old to be believed.
+void snapshot_put(const struct snapshot *s, uint64_t now_us, struct buf *out);
+void snapshot_deinit(struct snapshot *s);
+
+#endif
