@@ -90,7 +90,8 @@ static void answer(struct api *api, struct http_req *req)
     put_messages(&out, api->shared);
     put_state(&out, api->shared);
     put_absent(&out, api->shared);
-    snapshot_put(&api->snapshot, clock_mono_us(), &out);
+    if (house_is_up(api->shared->house))
+        snapshot_put(&api->snapshot, clock_mono_us(), &out);
     http_reply_header(req, SPAN("Cache-Control"), SPAN("no-cache"));
     http_reply_text(req, 200, SPAN("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
