@@ -1,0 +1,59 @@
+"""deploy/: dashboards and alerts name only series that a scrape has, with labels that they have."""
+import glob
+import json
+import os
+import re
+
+import pytest
+
+from harness import REPO, wait_until
+from test_observability import scrape
+
+ALERTS = os.path.join(REPO, "deploy", "prometheus", "alerts.yml")
+DASHBOARDS = glob.glob(os.path.join(REPO, "deploy", "grafana", "*.json"))
+SELECTOR = re.compile(r"\b(queen_[a-z0-9_]+)(?:\{([^}]*)\})?")
+LABEL = re.compile(r'([a-z_]+)\s*=~?\s*"([^"]*)"')
+BY = re.compile(r"\bby \(([^)]*)\)")
+SCRAPE_LABELS = {"instance", "job", "le"}  # Prometheus adds the first two
+
+
+def expressions():
+    with open(ALERTS) as f:
+        for line in f:
+            if line.strip().startswith("expr:"):
+                yield "alerts.yml", line.split("expr:", 1)[1].strip()
+    for path in DASHBOARDS:
+        with open(path) as f:
+            for panel in json.load(f)["panels"]:
+                for target in panel["targets"]:
+                    yield os.path.basename(path) + ": " + panel["title"], target["expr"]
+
+
+@pytest.fixture(scope="module")
+def samples(metered):
+    metered.put("deploy-q", [1, 2])
+    a, b = metered.take("deploy-q", batch=2)
+    metered.ack_batch([metered.ack_entry(a, "dlq"), metered.ack_entry(b, "completed")])
+    return wait_until(lambda: (lambda s: "queen_dlq_depth_by_queue" in s and "queen_queue_pop_lag_milliseconds" in s and s)(
+        scrape(metered)[0]), 25, "a scrape with a dead letter", 0.5)
+
+
+def test_there_is_something_to_check():
+    assert DASHBOARDS and len(list(expressions())) > 15
+
+
+@pytest.mark.parametrize("where,expr", list(expressions()))
+def test_an_expression_uses_series_that_exist(samples, where, expr):
+    found = SELECTOR.findall(expr)
+    assert found
+    for name, selector in found:
+        assert name in samples, "%s: no series %s" % (where, name)
+        have = [l for l, _ in samples[name]]
+        for label, value in LABEL.findall(selector):
+            if label == "code":  # only codes that occurred are there
+                assert any(label in l for l in have)
+            else:
+                assert any(l.get(label) == value for l in have), "%s: no %s with %s=%s" % (where, name, label, value)
+        for by in BY.findall(expr):
+            for label in (x.strip() for x in by.split(",")):
+                assert label in SCRAPE_LABELS or any(label in l for l in have), "%s: %s has no %s" % (where, name, label)
