@@ -1,5 +1,6 @@
 -- queen.claim_careful: lease lanes for pops and hand out their messages, whatever the queue asks for.
 --
+-- needs: next_unskipped
 -- called by  src/broker/claim.c (call "claim_careful"), for what queen.claim leaves to it; queen.pop_unified_batch, queen.pop_specific_batch
 -- in         one element per target, a consumer that a pop would like to have, in order of
 --            preference:  p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
@@ -44,7 +45,7 @@ begin
                c.lane, l.id as lane_id, l.name as lane_name, q.name as queue_name,
                coalesce(nullif(t.seconds, 0), nullif(q.lease_time, 0), 60) as seconds,
                st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
-               f.start_seq, f.seg_first, head.next_seq,
+               g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
                case when c.num is null then 5
                     when c.num = any (v_locked) is not true then 1
                     when st.lease_until > v_now then 2
@@ -52,9 +53,9 @@ begin
                     when st.retry_at > v_now then 4
                     when q.window_buffer > 0
                      and head.created_at > v_now - q.window_buffer * interval '1 second' then 4
-                    when f.start_seq is null then 3
+                    when g.start_seq is null then 3
                     when q.delayed_processing > 0
-                     and f.created_at > v_now - q.delayed_processing * interval '1 second' then 4
+                     and g.created_at > v_now - q.delayed_processing * interval '1 second' then 4
                     else 0 end::int2 as status,
                case when st.lease_until > v_now then st.lease_until
                     when st.retry_at > v_now then st.retry_at
@@ -62,7 +63,8 @@ begin
                      and head.created_at > v_now - q.window_buffer * interval '1 second'
                     then head.created_at + q.window_buffer * interval '1 second'
                     when q.delayed_processing > 0
-                    then f.created_at + q.delayed_processing * interval '1 second' end as until,
+                    then g.created_at + q.delayed_processing * interval '1 second' end as until,
+               f.start_seq is not null and g.start_seq is null as passed,
                case when q.delayed_processing > 0
                     then v_now - q.delayed_processing * interval '1 second' end as visible
           from unnest(p_pop, p_consumer, p_batch, p_parts, p_auto, p_lease, p_lease_text, p_seconds)
@@ -104,19 +106,38 @@ begin
                    and (cutoff.at is null or s.created_at >= cutoff.at)
                  order by s.first_seq limit 1)
                 limit 1) f on true
+          -- And from there the first one that this group does not pass over.
+          left join lateral (
+               select f.start_seq, f.created_at, f.seg_first where not l.skipping
+                union all
+               (select n.seq, s.created_at, s.first_seq
+                  from (select queen.next_unskipped(c.lane, c.grp, f.start_seq) as seq) n
+                  join queen.segments s on s.lane = c.lane and s.first_seq <= n.seq
+                 where l.skipping and n.seq < head.next_seq
+                 order by s.first_seq desc limit 1)) g on true
     ), offered as materialized (
         select k.*, case when k.status <> 0 then 0
                          when k.visible is null then least(k.batch, k.next_seq - k.start_seq)
                          else least(k.batch, (select max(s.first_seq + s.count) from queen.segments s
                                                where s.lane = k.lane and s.first_seq < k.start_seq + k.batch
                                                  and s.first_seq > k.start_seq - 1024
-                                                 and s.created_at <= k.visible) - k.start_seq) end as avail
+                                                 and s.created_at <= k.visible) - k.start_seq) end as seen
           from looked k
+    ), unskipped as (
+        -- A batch ends before a message that is passed over: no lease ever has one in its middle.
+        select e.*, case when e.skipping and e.seen > 0
+                         then least(e.seen, (select min(n.seq) from unnest(array['', e.grp]) g(name)
+                                              cross join lateral (
+                                                   select p.first_seq as seq from queen.skips p
+                                                    where p.lane = e.lane and p.grp = g.name and p.first_seq > e.start_seq
+                                                    order by p.first_seq limit 1) n) - e.start_seq)
+                         else e.seen end as avail
+          from offered e
     ), shared as (
         select o.*,
                sum(o.avail) over before_me as taken_before,
                count(*) filter (where o.avail > 0) over before_me as parts_before
-          from offered o
+          from unskipped o
         window before_me as (partition by o.pop order by o.target
                              rows between unbounded preceding and 1 preceding)
     ), settled as (
@@ -144,6 +165,12 @@ begin
                case when not d.auto then d.lease_text end
           from settled d
          where d.take > 0
+         union all
+        -- Nothing but messages to pass over up to the end: done with them.
+        select d.consumer, d.ver + 1, d.next_seq - 1, null, null, d.total_messages, d.total_batches, d.last_at,
+               null, null, 0, 0, v_slot, null, null
+          from settled d
+         where d.status = 3 and d.passed
     )
     select d.target, case when d.status = 0 and d.take = 0 then 6::int2 else d.status end,
            case when d.take = 0 then (extract(epoch from d.until - v_now) * 1000000)::bigint

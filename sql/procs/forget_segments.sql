@@ -20,7 +20,7 @@ begin
            and k.lane = p_lane and k.key = encode(substr(g.keys, i * 16 + 1, 16), 'hex')::uuid
            and k.seq = g.first_seq + i;
     end if;
-    delete from queen.dead_letter_queue d where d.lane = p_lane and d.seq <= v_last;
+    perform queen.forget_messages(p_lane, v_last + 1);
     delete from queen.segments g where g.lane = p_lane and g.first_seq <= p_upto;
 end
 $$;

@@ -3,12 +3,13 @@
 -- called by  queen.push_segments, for queues with a maxSize only; the JSON surface
 -- out        per lane: what the slowest group has not consumed, or everything when no group
 --            has been there; summed up.  Costs a few index probes per lane of this queue.
--- needs: latest_state
+-- needs: latest_state, skipped
 create or replace function queen.queue_pending(p_queue_id uuid)
 returns bigint
 language sql stable
 as $$
-    select coalesce(sum(greatest(h.next_seq - greatest(coalesce(c.slowest + 1, 0), f.first_seq), 0)), 0)::bigint
+    select coalesce(sum(greatest(h.next_seq - n.seq, 0)
+                        - case when l.skipping then queen.skipped(l.num, '', n.seq - 1, h.next_seq - 1) else 0 end), 0)::bigint
       from queen.lanes l
       join lateral (select s.first_seq + s.count as next_seq from queen.segments s
                      where s.lane = l.num order by s.first_seq desc limit 1) h on true
@@ -17,5 +18,6 @@ as $$
       left join lateral (select min(st.cursor_seq) as slowest
                            from queen.consumers c cross join lateral queen.latest_state(c.num) st
                           where c.lane = l.num) c on true
+      cross join lateral (select greatest(coalesce(c.slowest + 1, 0), f.first_seq)) n(seq)
      where l.queue_id = p_queue_id
 $$;

@@ -130,7 +130,10 @@ begin
             released := case when g.consumer is not null then false end;
             queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
             more := null;
-            if e.seq is null then
+            -- A message that was deleted under the lease, and came anew behind it, is not the one that was delivered.
+            if e.seq is null
+               or (e.lease = v_lease and e.seq > st.lease_last
+                   and (v_walked is null or position('\xffffffffffff8fffffffffffffffffff'::bytea in v_walked) > 0)) then
                 why := 1;
             elsif e.lease is distinct from v_lease and e.lease is not null then
                 why := 2;

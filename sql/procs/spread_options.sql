@@ -12,11 +12,11 @@ begin
     select array_agg(l.num) into v_lanes
       from (select l.num from queen.lanes l join changed q on q.id = l.queue_id
              where (l.lease_seconds, l.limited, l.careful, l.sealed)
-                   is distinct from (q.lease_seconds, q.limited, q.careful, q.encryption_enabled)
+                   is distinct from (q.lease_seconds, q.limited, q.careful or l.skipping, q.encryption_enabled)
              order by l.num for no key update of l) l;
     if v_lanes is not null then
         update queen.lanes l
-           set lease_seconds = q.lease_seconds, limited = q.limited, careful = q.careful,
+           set lease_seconds = q.lease_seconds, limited = q.limited, careful = q.careful or l.skipping,
                sealed = q.encryption_enabled
           from queen.queues q
          where l.num = any (v_lanes) and q.id = l.queue_id;

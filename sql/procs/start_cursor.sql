@@ -3,6 +3,7 @@
 -- A subscription recorded for this very partition wins over one for the whole queue, that over
 -- one made by namespace or task; none: the beginning.  With a start time T the cursor is the last message created
 -- before T, so what was created at T or later is delivered.
+-- needs: cursor_at
 create or replace function queen.start_cursor(p_lane bigint, p_group text)
 returns bigint
 language plpgsql stable
@@ -23,10 +24,7 @@ begin
          order by m.partition_name = '', m.queue_name = '', m.created_at
          limit 1;
         if v_from is not null then
-            select s.first_seq + s.count - 1 into v_seq
-              from queen.segments s
-             where s.lane = p_lane and s.created_at < v_from
-             order by s.first_seq desc limit 1;
+            v_seq := queen.cursor_at(p_lane, v_from - interval '1 microsecond');
         end if;
     end if;
     return coalesce(v_seq, 0);

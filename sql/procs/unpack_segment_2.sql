@@ -3,7 +3,7 @@
 -- needs: message_id
 -- called by  queen.messages; queen.pop_one; queen.unpack_segment
 -- in         columns of queen.segments; format in docs/segment-format.md
--- out        pos: 0-based; payload: the JSON text as it was sent; meta: a JSON object of further fields, or null
+-- out        pos: 0-based, without the empty places of deleted messages; payload: the JSON text as it was sent; meta: a JSON object of further fields, or null
 -- raises     QN009 when the body is not of a version that this function knows
 create or replace function queen.unpack_segment_2(
     p_lane bigint, p_created_at timestamptz, p_count int, p_keys bytea, p_body bytea)
@@ -62,6 +62,10 @@ begin
         end if;
         v_len := (get_byte(v_body, v_at) << 24) | (get_byte(v_body, v_at + 1) << 16)
                | (get_byte(v_body, v_at + 2) << 8) | get_byte(v_body, v_at + 3);
+        if v_len = 0 then -- the empty place of a deleted message
+            v_at := v_at + 4;
+            continue;
+        end if;
         payload := convert_from(substr(v_body, v_at + 5, v_len), 'UTF8');
         v_at := v_at + 4 + v_len;
         return next;

@@ -1,9 +1,9 @@
 -- queen.messages: one row per message, for people and tools that use SQL.
 --
--- needs: unpack_segment_2
+-- needs: unpack_segment_2, delete_through_messages
 -- A search by partition_id (or through queues and partitions) reads the segments of those lanes only; a search by id or
 -- transaction_id alone unpacks everything.  created_at is that of the segment; ids tell the order.  meta holds further fields
--- (traceparent, cloudEvent), null when there are none.
+-- (traceparent, cloudEvent), null when there are none.  DELETE works through it.
 create or replace view queen.messages as
 select u.message_id as id, u.transaction_id::varchar as transaction_id, u.trace_id,
        l.id as partition_id, u.payload::jsonb as payload, s.created_at, u.is_encrypted, u.producer_sub,
@@ -11,3 +11,6 @@ select u.message_id as id, u.transaction_id::varchar as transaction_id, u.trace_
   from queen.lanes l
   join queen.segments s on s.lane = l.num
   cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u;
+
+create or replace trigger delete_through_messages instead of delete on queen.messages
+    for each row execute function queen.delete_through_messages();

@@ -1,7 +1,8 @@
 -- queen.partition_consumers: the state of every consumer group on every partition it has seen.
 --
--- needs: latest_state, stored_id
--- last_consumed_id is all zeros, and its time null, when nothing was consumed or that message is gone.
+-- needs: latest_state, stored_id, skipped, delete_through_consumers
+-- last_consumed_id is all zeros, and its time null, when nothing was consumed or that message is gone.  DELETE works
+-- through it: the group starts afresh there.
 create or replace view queen.partition_consumers as
 select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::varchar as consumer_group,
        coalesce(queen.stored_id(c.lane, st.cursor_seq), '00000000-0000-0000-0000-000000000000') as last_consumed_id,
@@ -10,7 +11,10 @@ select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::va
        st.last_at as last_consumed_at, st.lease_until as lease_expires_at, st.lease_at as lease_acquired_at,
        null::jsonb as message_batch, st.batch_size, st.acked as acked_count,
        coalesce(st.lease_text, st.lease::text)::varchar as worker_id,
-       coalesce(greatest(head.next_seq - greatest(st.cursor_seq + 1, front.first_seq), 0), 0) as pending_estimate,
+       coalesce(greatest(head.next_seq - greatest(st.cursor_seq + 1, front.first_seq), 0), 0)
+       - case when l.skipping
+              then queen.skipped(l.num, c.grp, greatest(st.cursor_seq + 1, front.first_seq) - 1, head.next_seq - 1)
+              else 0 end as pending_estimate,
        null::timestamptz as last_stats_update, st.retries as batch_retry_count, c.created_at
   from queen.consumers c
   join queen.lanes l on l.num = c.lane
@@ -24,3 +28,6 @@ select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::va
                               where s.lane = c.lane and s.first_seq <= st.cursor_seq
                               order by s.first_seq desc limit 1) s
                       where st.cursor_seq < s.first_seq + s.count) done on true;
+
+create or replace trigger delete_through_consumers instead of delete on queen.partition_consumers
+    for each row execute function queen.delete_through_consumers();

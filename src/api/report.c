@@ -144,7 +144,7 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
             buf_put(&out, payload);
     }
     int http_status = pg_reply_i32(reply, 0, COL_STATUS);
-    if (c->report->changes_queue && c->queue.ptr && http_status < 300)
+    if (c->report->changes_queue && http_status < 300)
         broker_queue_changed(api->broker, c->queue);
     http_reply_json(c->req, http_status, &out);
 }

@@ -36,7 +36,9 @@ struct report {
     const struct pg_statement *statement;
     const char *const *query; // names of the query parameters it takes, ends with NULL; or NULL
     enum report_body body;
-    bool changes_queue; // on success what brokers know of parameter "queue" is out of date
+    // On success what brokers know of the queue in the path is out of date; without one, of
+    // queues that the statement has written into the change feed.
+    bool changes_queue;
 };
 
 void report_handle(struct http_req *req);
@@ -59,5 +61,11 @@ extern const struct report api_list_groups, api_list_lagging, api_get_group;
 // analytics.c
 extern const struct report api_status, api_system_metrics, api_worker_metrics, api_queue_lag,
     api_queue_ops, api_parked_replicas, api_postgres_stats;
+// actions.c
+extern const struct report api_delete_message, api_retry_message, api_move_to_dlq,
+    api_clear_queue;
+// groups.c
+extern const struct report api_delete_group, api_delete_group_on_queue, api_update_subscription,
+    api_seek_group, api_seek_partition;
 
 #endif

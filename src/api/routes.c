@@ -68,5 +68,16 @@ const struct http_route *const api_routes[] = {
     &api_queue_ops.route,
     &api_parked_replicas.route,
     &api_postgres_stats.route,
+    // actions.c
+    &api_delete_message.route,
+    &api_retry_message.route,
+    &api_move_to_dlq.route,
+    &api_clear_queue.route,
+    // groups.c
+    &api_delete_group.route,
+    &api_delete_group_on_queue.route,
+    &api_update_subscription.route,
+    &api_seek_group.route,
+    &api_seek_partition.route,
     NULL,
 };

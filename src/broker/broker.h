@@ -296,7 +296,9 @@ void broker_notify(struct broker *b, span queue);
 // with a warning in the log, if no key of ours fits.  On b's thread.
 void broker_unseal(struct broker *b, struct buf *out, span sealed);
 
-// Something about a queue was changed (configure, delete): forget what was learnt about it.
+// Something about a queue was changed (configure, delete): forget what was learnt about it, and
+// look into the change feed wherever pops are parked.  SPAN_NONE: of a queue that only the feed
+// knows.
 void broker_queue_changed(struct broker *b, span queue);
 
 // ---- life ----

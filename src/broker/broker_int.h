@@ -107,6 +107,7 @@ struct group {
     bool known;      // discovered
     bool subscribed; // the start point was recorded (or looked up) with checked_from
     bool discovering;
+    bool again;              // changed while it was being discovered: what comes may be old
     uint64_t empty_noted_us; // when the watermark was last written
     char *checked_from;      // last subscriptionFrom that the database accepted
     size_t name_len;
@@ -253,6 +254,7 @@ void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
 void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
 void lanes_flush(struct broker *b);
+void lanes_distrust(struct broker *b, span queue); // the queue may have other options now
 void lanes_free(struct broker *b);
 
 // ---- group.c ----
@@ -274,6 +276,8 @@ void consumer_gone(struct broker *b, struct consumer *c);
 void lane_ready(struct broker *b, struct lane *lane); // something was pushed, or set free
 void groups_flush(struct broker *b);
 void groups_forget(struct broker *b); // every group is to be discovered again
+// Its cursors were moved, its leases ended, or all of it deleted, by others.
+void group_changed(struct broker *b, struct group *g);
 void group_discover(struct broker *b, struct group *g, struct pop_op *pop);
 void group_learn(struct broker *b, struct group *g,
                  const struct pg_reply *reply);           // rows of discover
@@ -292,6 +296,7 @@ void pop_unseat(struct broker *b, struct pop_op *pop);
 void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
 // Those that could not look, once one can; all: also pops of partitions thought to be empty.
 void pops_place_again(struct broker *b, bool all);
+void group_place_again(struct broker *b, struct group *g, bool all);
 void pops_drain(struct broker *b);
 void pops_resume(struct broker *b,
                  struct queue *only); // all of them, or of one queue, look again
@@ -318,13 +323,15 @@ void empties_flush(struct broker *b);
 // ---- feed.c ----
 void feed_look(struct broker *b, struct pop_op *pop); // pop_place() again after a fresh look
 void feed_flush(struct broker *b);
-void feed_rearm(struct broker *b);  // there are parked pops: poll
-void feed_active(struct broker *b); // something happened: poll often again
+void feed_rearm(struct broker *b);    // there are parked pops: poll
+void feed_active(struct broker *b);   // something happened: poll often again
+void feed_poll_now(struct broker *b); // for those who are parked
 void feed_deinit(struct broker *b);
 
 // ---- news.c ----
 void news_lane(struct broker *b,
-               struct lane *lane); // tell the lane's home, and whoever selects
+               struct lane *lane);             // tell the lane's home, and whoever selects
+void news_queue(struct broker *b, span queue); // it was changed: tell all brokers
 void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
 
 // ---- selector.c ----

@@ -324,6 +324,8 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     case GONE:
         c->state = IDLE;
         c->group->n_busy--;
+        // If only the group was deleted, it finds out by looking for its lanes again.
+        c->group->known = c->group->subscribed = false;
         lane_forget_num(b, c->lane); // frees c, and its like of other groups
         return;
     case NOT_NEEDED:

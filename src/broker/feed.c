@@ -17,6 +17,7 @@ static void ask(struct broker *b);
 static void on_poll(struct due *d);
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void learn(struct broker *b, const struct pg_reply *reply, unsigned row);
+static void learn_group(struct broker *b, span queue, span name);
 
 void feed_look(struct broker *b, struct pop_op *pop)
 {
@@ -72,6 +73,14 @@ void feed_active(struct broker *b)
     b->feed_misses = 0;
     if (due_is_set(&b->feed_due))
         due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
+}
+
+void feed_poll_now(struct broker *b)
+{
+    b->feed_misses = 0;
+    if (b->n_parked > 0)
+        due_set(&b->due, &b->feed_due, clock_mono_us(), on_poll);
+    broker_wake(b);
 }
 
 static void on_poll(struct due *d)
@@ -145,10 +154,30 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     broker_wake(b);
 }
 
+// See queen.tell_group: an empty name means all.
+static void learn_group(struct broker *b, span queue, span name)
+{
+    struct queue *q, *next_q;
+    struct group *g, *next_g;
+
+    HASH_ITER (hh, b->queues, q, next_q) {
+        if (queue.len > 0 && !span_eq(queue, (span){q->name, q->name_len}))
+            continue;
+        HASH_ITER (hh, q->groups, g, next_g)
+            if (name.len == 0 || span_eq(name, (span){g->name, g->name_len}))
+                group_changed(b, g);
+    }
+}
+
 static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
 {
     struct queue *q = queue_find(b, pg_reply_bytes(reply, row, COL_QUEUE));
 
+    if (pg_reply_i64(reply, row, COL_LANE) == 0) {
+        learn_group(b, pg_reply_bytes(reply, row, COL_QUEUE),
+                    pg_reply_bytes(reply, row, COL_LANE_NAME));
+        return;
+    }
     if (!q || !q->groups)
         return; // nobody here is interested
     struct lane *lane = lane_get(b, q, pg_reply_bytes(reply, row, COL_LANE_NAME));

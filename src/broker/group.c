@@ -349,6 +349,7 @@ void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
     struct call *call = call_new(b, &pg_stmt_discover, pop);
 
     g->discovering = true;
+    g->again = false;
     pop->state = POP_DISCOVERING;
     pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
     if (pop->partition.ptr)
@@ -421,7 +422,7 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
 
 void group_learn(struct broker *b, struct group *g, const struct pg_reply *reply)
 {
-    g->known = true;
+    g->known = !g->again;
     if (pg_reply_rows(reply) == 0)
         g->empty_noted_us = clock_mono_us(); // queen.discover has written the watermark
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
@@ -436,6 +437,20 @@ void groups_forget(struct broker *b)
     HASH_ITER (hh, b->queues, q, next_q)
         HASH_ITER (hh, q->groups, g, next_g)
             g->known = false;
+}
+
+void group_changed(struct broker *b, struct group *g)
+{
+    struct consumer *c, *next;
+
+    g->known = g->subscribed = false;
+    g->again = true;
+    g->empty_noted_us = 0;
+    // Leases we know of may have ended.
+    HASH_ITER (hh, g->consumers, c, next)
+        if (c->state == LEASED || c->state == TIMED)
+            consumer_ready(b, c, false);
+    group_place_again(b, g, true);
 }
 
 void group_discovered(struct broker *b, struct group *g)

@@ -199,10 +199,11 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
     broker_wake(b);
 }
 
-void broker_queue_changed(struct broker *b, span queue)
+void broker_queue_changed(struct broker *b, span queue) { news_queue(b, queue); }
+
+void lanes_distrust(struct broker *b, span queue)
 {
-    // Limits are only a hint for how to send; the database decides.  Seen by the home alone,
-    // others learn it from the database's answer.
+    // These are only hints for how to send; the database decides.
     struct queue *q = queue_find(b, queue);
     struct lane *lane, *next;
 

@@ -10,7 +10,7 @@ struct news {
     struct broker *to;
     int64_t lane, consumer;
     uint8_t lane_id[16];
-    bool maybe_more;
+    bool maybe_more, changed;
     size_t queue_len, lane_len;
     char text[]; // queue name, then lane name
 };
@@ -57,6 +57,21 @@ void news_lane(struct broker *b, struct lane *lane)
         tell_lane(h->brokers[0], lane);
 }
 
+void news_queue(struct broker *b, span queue)
+{
+    struct house *h = b->house;
+
+    lanes_distrust(b, queue);
+    feed_poll_now(b);
+    for (unsigned i = 0; i < h->n; i++) {
+        if (i == b->index)
+            continue;
+        struct news *n = make(queue, SPAN_NONE);
+        n->changed = true;
+        post(h->brokers[i], n);
+    }
+}
+
 void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more)
 {
     struct house *h = b->house;
@@ -83,7 +98,10 @@ static void deliver(struct mailbox_item *item)
     struct broker *b = n->to;
     struct consumer *c;
 
-    if (n->lane != 0) {
+    if (n->changed) {
+        lanes_distrust(b, (span){n->text, n->queue_len});
+        feed_poll_now(b);
+    } else if (n->lane != 0) {
         struct queue *q = queue_find(b, (span){n->text, n->queue_len});
         if (q) { // somebody has been interested in the queue here
             struct lane *lane = lane_get(b, q, (span){n->text + n->queue_len, n->lane_len});

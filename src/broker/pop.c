@@ -312,20 +312,25 @@ static void place_again(struct broker *b, struct pop_list *seats)
     }
 }
 
+void group_place_again(struct broker *b, struct group *g, bool all)
+{
+    struct consumer *c, *next;
+
+    if (!g->known && !g->discovering)
+        place_again(b, &g->seats);
+    HASH_ITER (hh, g->consumers, c, next)
+        if ((c->num == 0 || all) && !c->asking && c->state != CLAIMING)
+            place_again(b, &c->seats);
+}
+
 void pops_place_again(struct broker *b, bool all)
 {
     struct queue *q, *next_q;
     struct group *g, *next_g;
-    struct consumer *c, *next_c;
 
     HASH_ITER (hh, b->queues, q, next_q)
-        HASH_ITER (hh, q->groups, g, next_g) {
-            if (!g->known && !g->discovering)
-                place_again(b, &g->seats);
-            HASH_ITER (hh, g->consumers, c, next_c)
-                if ((c->num == 0 || all) && !c->asking && c->state != CLAIMING)
-                    place_again(b, &c->seats);
-        }
+        HASH_ITER (hh, q->groups, g, next_g)
+            group_place_again(b, g, all);
 }
 
 static void resume(struct broker *b, struct queue *q)

@@ -233,6 +233,7 @@ static void follow(struct selector *s, span queue, unsigned rank)
     const struct pop_op *pop = TAILQ_FIRST(&s->asked);
     struct call *c = call_new(b, &pg_stmt_discover, s);
     g->discovering = true;
+    g->again = false;
     s->n_discovering++;
     pg_param_text(&c->params, queue);
     pg_param_null(&c->params, PG_TEXT);

@@ -1,0 +1,1 @@
+select status, answer::text, null::bytea, false from queen.move_to_dlq($1::text::jsonb)

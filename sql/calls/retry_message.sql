@@ -1,0 +1,1 @@
+select status, answer::text, null::bytea, false from queen.retry_message($1::text::jsonb)

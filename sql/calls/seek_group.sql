@@ -1,0 +1,1 @@
+select 200, queen.seek_group($1::text::jsonb)::text, null::bytea, false

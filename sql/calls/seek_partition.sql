@@ -1,0 +1,1 @@
+select status, answer::text, null::bytea, false from queen.seek_partition($1::text::jsonb)

@@ -1,0 +1,1 @@
+select 200, queen.update_subscription($1::text::jsonb)::text, null::bytea, false

@@ -1,0 +1,13 @@
+-- queen.forget_message: everything that refers to one message goes with it.
+--
+-- called by  queen.remove_message
+-- Whoever adds a table that refers to messages adds it here and in queen.forget_messages.
+create or replace function queen.forget_message(p_lane bigint, p_seq bigint)
+returns void
+language plpgsql
+as $$
+begin
+    delete from queen.dead_letter_queue d where d.lane = p_lane and d.seq = p_seq;
+    delete from queen.message_traces t where t.lane = p_lane and t.seq = p_seq;
+end
+$$;

@@ -1,0 +1,18 @@
+-- queen.forget_messages: everything that refers to the messages of a lane before p_below goes with them.
+--
+-- needs: mind_skips
+-- called by  whoever removes segments from the front of a lane: queen.forget_segments, queen.clear_queue, queen.trim_front;
+--            traces go by a trigger of queen.segments
+-- locks      the caller holds the lane
+create or replace function queen.forget_messages(p_lane bigint, p_below bigint)
+returns void
+language plpgsql
+as $$
+begin
+    delete from queen.dead_letter_queue d where d.lane = p_lane and d.seq < p_below;
+    if (select l.skipping from queen.lanes l where l.num = p_lane) then
+        delete from queen.skips k where k.lane = p_lane and k.last_seq < p_below;
+        perform queen.mind_skips(array[p_lane]);
+    end if;
+end
+$$;

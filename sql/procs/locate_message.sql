@@ -1,0 +1,17 @@
+-- queen.locate_message: where the message of a path /:partitionId/:transactionId is.
+--
+-- needs: find_message, transaction_key
+-- called by  the functions behind /api/v1/messages/:partitionId/:transactionId
+-- out        no row when there is none; a partitionId that is no UUID is one that nobody has
+create or replace function queen.locate_message(p_args jsonb)
+returns table (lane bigint, lane_id uuid, seq bigint)
+language sql stable
+as $$
+    select l.num, l.id, m.seq
+      from queen.lanes l
+      cross join lateral (select queen.find_message(l.num, queen.transaction_key(p_args ->> 'transactionId'))) m(seq)
+     where l.id = case when p_args ->> 'partitionId'
+                            ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
+                       then (p_args ->> 'partitionId')::uuid end
+       and m.seq is not null
+$$;

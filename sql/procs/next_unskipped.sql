@@ -1,0 +1,26 @@
+-- queen.next_unskipped: the first place from p_seq on that a group does not pass over.
+--
+-- called by  queen.claim_careful, queen.step_over, for lanes with skips only
+create or replace function queen.next_unskipped(p_lane bigint, p_group text, p_seq bigint)
+returns bigint
+language plpgsql stable
+as $$
+declare
+    v_seq  bigint := p_seq;
+    v_last bigint;
+begin
+    loop
+        -- The range of everybody and the group's own that begin here or before; the farther end counts.
+        select max(r.last_seq) into v_last
+          from unnest(array['', p_group]) g(name)
+          cross join lateral (select k.last_seq from queen.skips k
+                               where k.lane = p_lane and k.grp = g.name and k.first_seq <= v_seq
+                               order by k.first_seq desc limit 1) r;
+        if v_last >= v_seq then
+            v_seq := v_last + 1;
+        else
+            return v_seq;
+        end if;
+    end loop;
+end
+$$;

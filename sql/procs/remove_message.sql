@@ -1,0 +1,37 @@
+-- queen.remove_message: take a message out of its lane.
+--
+-- needs: blank_message, forget_message, add_skip, step_over, trim_front, tell
+-- called by  queen.delete_message, queen.retry_message, the trigger of queen.messages
+-- effects    its place in the segment becomes an empty one, its transaction id can be used again, what refers
+--            to it goes, and nobody is given it any more
+-- locks      the caller holds the lane and its consumers (queen.lock_lane)
+create or replace function queen.remove_message(p_lane bigint, p_seq bigint)
+returns void
+language plpgsql
+as $$
+declare
+    s     queen.segments%rowtype;
+    v_pos int;
+    v_key bytea;
+begin
+    select * into s from queen.segments g
+     where g.lane = p_lane and g.first_seq <= p_seq order by g.first_seq desc limit 1;
+    v_pos := p_seq - s.first_seq;
+    v_key := substr(s.keys, v_pos * 16 + 1, 16);
+    if get_byte(v_key, 6) >> 4 <> 7 then
+        delete from queen.message_keys k
+         where k.lane = p_lane and k.key = encode(v_key, 'hex')::uuid and k.seq = p_seq;
+    end if;
+    update queen.segments g
+       set keys = overlay(s.keys placing '\xffffffffffff8fffffffffffffffffff'::bytea from v_pos * 16 + 1),
+           body = queen.blank_message(s.body, v_pos)
+     where g.lane = p_lane and g.first_seq = s.first_seq;
+    perform queen.forget_message(p_lane, p_seq);
+    perform queen.add_skip(p_lane, '', p_seq);
+    perform queen.tell(-1, array[p_lane]); -- to be counted again
+    if queen.step_over(p_lane, p_seq, null) then
+        perform queen.tell(0, array[p_lane]);
+    end if;
+    perform queen.trim_front(p_lane);
+end
+$$;
