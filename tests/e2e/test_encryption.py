@@ -208,3 +208,17 @@ def test_what_a_stream_sinks_is_sealed(sealing, queue, sql):
                                                 "push_items": [{"queue": queue, "payload": SECRET}]}).expect(200).json
     assert answer["success"], answer
     assert stored(sql, queue)[0][1] and sealing.take(queue)[0]["data"] == SECRET
+
+
+def test_reports_open_what_they_show(sealing, broker, queue):
+    sealing.configure(queue, encryptionEnabled=True)
+    pushed = sealing.put(queue, [SECRET])[0]
+    path = "/api/v1/messages/%s/%s" % (pushed["partition_id"], pushed["transaction_id"])
+    one = sealing.get(path).expect(200).json
+    assert one["payload"] == SECRET and one["isEncrypted"] is True
+    sealing.post("/api/v1/traces", {"transactionId": pushed["transaction_id"], "partitionId": pushed["partition_id"],
+                                    "data": {}, "traceNames": [queue]}).expect(201)
+    assert sealing.get("/api/v1/traces/by-name/" + queue).expect(200).json["traces"][0]["message_payload"] == SECRET
+    sealing.ack(sealing.take(queue)[0], "dlq", error="no")
+    assert sealing.get("/api/v1/dlq?queue=" + queue).expect(200).json["messages"][0]["data"] == SECRET
+    assert set(broker.get(path).expect(200).json["payload"]) == {"encrypted", "iv", "authTag", "keyId"}
