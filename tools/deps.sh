@@ -6,10 +6,10 @@
 set -euo pipefail
 
 build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev zlib1g-dev
-       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3"
+       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3 python3-yaml"
 # The broker starts its own PostgreSQL unless told of another, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
-test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2"
+test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev"
 
 case "${1:-}" in

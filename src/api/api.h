@@ -21,6 +21,7 @@
 
 struct broker;
 struct house;
+struct http_req;
 
 // One per process; all of it is filled before the loops run, the flags change later.
 struct api_shared {
@@ -31,6 +32,7 @@ struct api_shared {
     uint64_t started_us;              // filled: clock_mono_us() at start
     span version;                     // filled
     unsigned port;                    // filled: of HTTP
+    const char *web_root;             // filled: folder of the dashboard; NULL: none
     span server;                      // filled: this server's name, for /health
     _Atomic bool ready;               // set once the schema is in place
     _Atomic bool stopping;            // set when the server drains
@@ -61,6 +63,9 @@ extern const struct http_route *const api_routes[];
 // Allocates the counters; shared->routes must be filled.
 void api_init(struct api *a, struct api_shared *shared);
 void api_deinit(struct api *a);
+
+// For http_server_conf.fallback: files of the dashboard.
+void api_asset(struct http_req *req);
 
 // For http_server_conf.observe; app is the struct api.
 void api_observe(void *app, const struct http_route *route, int status, uint64_t us);

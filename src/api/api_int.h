@@ -121,6 +121,8 @@ void push_put_results(struct buf *out, struct arena *arena, span body,
 extern const struct http_route api_push, api_pop, api_pop_queue, api_pop_partition, api_ack,
     api_ack_batch, api_transaction, api_extend, api_configure, api_health, api_live, api_ready,
     api_metrics, api_prometheus, api_cycle;
+extern const struct http_route api_openapi;                        // openapi.c
+extern const struct http_route api_push_queue, api_push_partition; // cloudevents.c
 
 // system.c
 extern const struct http_route api_maintenance_get, api_maintenance_set,

@@ -10,6 +10,9 @@
 #include "api/pop_int.h"
 #include "base/log.h"
 
+#define EVENT_TYPE  "application/cloudevents+json"
+#define EVENTS_TYPE "application/cloudevents-batch+json"
+
 enum { MAX_BATCH = 1000000, MAX_TIMEOUT_MS = 86400000 };
 
 static void pop_labels(struct http_req *req);
@@ -17,6 +20,7 @@ static void pop_queue(struct http_req *req);
 static void pop_partition(struct http_req *req);
 static void pop_start(struct pop *p);
 static bool read_names(struct pop *p);
+static bool read_form(struct pop *p);
 static void on_gone(struct http_req *req, void *ctx);
 static void on_popped(struct pop_op *op, int status);
 static void give_back(struct pop *p);
@@ -98,10 +102,10 @@ static void pop_start(struct pop *p)
     op->group = http_req_query(req, SPAN("consumerGroup"));
     if (!op->group.ptr)
         op->group = API_QUEUE_MODE;
-    if (!read_names(p))
+    if (!read_names(p) || !read_form(p))
         return;
 
-    op->render = pop_render;
+    op->render = p->as == POP_PLAIN ? pop_render : pop_render_events;
     op->done = on_popped;
     http_req_on_gone(req, on_gone, p);
     broker_pop(api->broker, op);
@@ -127,6 +131,25 @@ static bool read_names(struct pop *p)
             http_reply_errf(p->req, QE_BAD_PARAM,
                             "%s must be at most %d characters of UTF-8 without NUL",
                             names[i].name, API_NAME_CHARS);
+            return false;
+        }
+    }
+    return true;
+}
+
+// CloudEvents are for those who name them in Accept.
+static bool read_form(struct pop *p)
+{
+    if (!http_req_has(p->req, RARE_EVENT_OUT))
+        return true;
+    span accept = http_req_header(p->req, SPAN("accept"));
+    if (memmem(accept.ptr, accept.len, EVENTS_TYPE, sizeof EVENTS_TYPE - 1)) {
+        p->as = POP_EVENTS;
+    } else if (memmem(accept.ptr, accept.len, EVENT_TYPE, sizeof EVENT_TYPE - 1)) {
+        p->as = POP_EVENT;
+        if (p->op.batch > 1) {
+            http_reply_errf(p->req, QE_NOT_ACCEPTABLE,
+                            "more than one message needs Accept: " EVENTS_TYPE);
             return false;
         }
     }
@@ -164,7 +187,12 @@ static void on_popped(struct pop_op *op, int status)
 
     if (status == 0 && op->n_messages > 0 && p->rc == 0 && !op->out.failed &&
         !(p->has_lease ? http_req_has_hung_up(p->req) : http_req_is_gone(p->req))) {
-        http_reply_json(p->req, 200, &op->out);
+        if (p->as == POP_PLAIN)
+            http_reply_json(p->req, 200, &op->out);
+        else
+            http_reply_text(p->req, 200,
+                            p->as == POP_EVENT ? SPAN(EVENT_TYPE) : SPAN(EVENTS_TYPE),
+                            &op->out);
         return;
     }
     if (p->has_lease && status == 0)

@@ -8,10 +8,13 @@
 #include "broker/broker.h"
 #include "http/req.h"
 
+enum { POP_PLAIN, POP_EVENT, POP_EVENTS }; // one CloudEvent, or a batch of them
+
 // In the request's arena.  Below the line: written by pop_render(), on the home's thread.
 struct pop {
     struct http_req *req;
     struct pop_op op;
+    uint8_t as;
 
     uint8_t lease[16];
     bool has_lease;
@@ -20,5 +23,6 @@ struct pop {
 
 // pop_op.render of a pop inside a struct pop.
 void pop_render(struct pop_op *op, const struct pop_result *result);
+void pop_render_events(struct pop_op *op, const struct pop_result *result);
 
 #endif

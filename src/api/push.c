@@ -3,15 +3,9 @@
 // One pass over the body.  Payloads and names stay where they are: the spans that the scanner
 // found are the spans that the broker packs.  Nothing is stored unless every item is good.
 #include "api/api_int.h"
+#include "api/push_int.h"
 #include "api/trace_context.h"
 #include "json/write.h"
-
-// In the request's arena: dies when the answer has been written.
-struct push {
-    struct http_req *req;
-    struct push_op op;
-    unsigned cap;
-};
 
 static void push_handle(struct http_req *req);
 static int read_body(struct push *p, struct body *b);
@@ -22,13 +16,22 @@ static void write_failed(struct push *p, const struct fault *why, struct buf *ou
 static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
                         span txid);
 
-static void push_handle(struct http_req *req)
+struct push *push_new(struct http_req *req)
 {
-    struct api *api = http_req_app(req);
     struct push *p = arena_new(http_req_arena(req), struct push);
+
     p->req = req;
     p->op.done = on_pushed;
+    return p;
+}
 
+static void push_handle(struct http_req *req)
+{
+    if (http_req_has(req, RARE_EVENT_IN)) {
+        events_push(req, SPAN_NONE, SPAN_NONE);
+        return;
+    }
+    struct push *p = push_new(req);
     struct body b = body_open(req, "item");
     b.meta = trace_context_of(req);
     if (read_body(p, &b) != 0)
@@ -36,7 +39,14 @@ static void push_handle(struct http_req *req)
     else if (p->op.n_items == 0)
         http_reply_json_span(req, 201, SPAN("[]"));
     else
-        broker_push(api->broker, &p->op);
+        push_start(p);
+}
+
+void push_start(struct push *p)
+{
+    struct api *api = http_req_app(p->req);
+
+    broker_push(api->broker, &p->op);
 }
 
 static int read_body(struct push *p, struct body *b)

@@ -17,6 +17,10 @@ const struct http_route *const api_routes[] = {
     &api_ready,
     &api_metrics,
     &api_prometheus,
+    &api_openapi,
+    // cloudevents.c
+    &api_push_queue,
+    &api_push_partition,
     // resources.c
     &api_delete_queue.route,
     &api_list_queues.route,

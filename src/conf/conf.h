@@ -69,6 +69,7 @@ struct conf {
     enum log_format log_format;
     int max_headers_bytes; // UWS_HTTP_MAX_HEADERS_SIZE
     size_t max_body_bytes;
+    const char *webapp_root; // "": look for it
     size_t gzip_min_bytes;
     size_t max_inflight_bytes; // bodies held by one worker
     int max_connections;

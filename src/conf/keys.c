@@ -55,6 +55,9 @@ const struct conf_key conf_keys[] = {
     {.name = "QUEEN_MAX_BODY_BYTES", SIZE(1024, 1073741824), .unit = "bytes", .fallback = "104857600",
      AT(max_body_bytes), .text = "Longest body of a request; more is answered with 413. "
      "The contract promises at least 64 MB."},
+    {.name = "WEBAPP_ROOT", TEXT, .fallback = "", AT(webapp_root),
+     .text = "Folder of the dashboard's files. If empty: the first of `./webapp/dist`, `../webapp/dist` and "
+     "`../../webapp/dist` that exists; without any there is no dashboard."},
     {.name = "QUEEN_GZIP_MIN_BYTES", SIZE(0, 1073741824), .unit = "bytes", .fallback = "8192",
      AT(gzip_min_bytes), .text = "Answers from this size on are compressed for clients that accept gzip; 0: never."},
     {.name = "QUEEN_MAX_INFLIGHT_BYTES", SIZE(1048576, 1099511627776.0), .unit = "bytes",
@@ -276,7 +279,6 @@ const struct conf_unused conf_unused[] = {
     NOTHING("DB_MAX_RETRIES"), NOTHING("DB_POOL_ACQUISITION_TIMEOUT"), NOTHING("DB_QUERY_TIMEOUT"),
     NOTHING("LOG_TIMESTAMP"), NOTHING("MAX_PARTITION_CANDIDATES"),
     ALONE("TRANSACTION"), ALONE("CUSTOM"),
-    LATER("WEBAPP_ROOT"),
     LATER("QUEEN_UDP_PEERS"), LATER("QUEEN_UDP_NOTIFY_PORT"), LATER("QUEEN_SYNC_ENABLED"),
     LATER("QUEEN_SYNC_SECRET"), LATER("QUEEN_SYNC_HEARTBEAT_MS"), LATER("QUEEN_SYNC_DEAD_THRESHOLD_MS"),
     LATER("QUEEN_SYNC_RECV_BUFFER_MB"),

@@ -189,6 +189,12 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.server = span_of(c->worker_id);
     s->shared.port = s->port;
 
+    char *web_root;
+    int rc = settings_web_root(c, &web_root, f); // kept for ever
+    if (rc != 0)
+        return rc;
+    s->shared.web_root = web_root;
+
     struct worker_conf conf = {
         .house = s->house,
         .reports = &s->reports,
@@ -206,7 +212,6 @@ static int open_workers(struct server *s, struct fault *f)
     conf.http.routes = s->routes;
     conf.broker.keys = s->keys;
 
-    int rc = 0;
     for (unsigned i = 0; i < s->n_workers && rc == 0; i++) {
         conf.index = i;
         rc = worker_new(&s->workers[i], &conf, f);

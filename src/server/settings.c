@@ -1,6 +1,9 @@
 // settings.c: which setting goes where.
 #include "server/settings.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "base/log.h"
 #include "pg/conninfo.h"
 
@@ -194,4 +197,23 @@ int settings_keys(const struct conf *c, struct keyring **k, struct fault *f)
 {
     *k = NULL;
     return c->encryption_key[0] == '\0' ? 0 : keyring_parse(span_of(c->encryption_key), k, f);
+}
+
+int settings_web_root(const struct conf *c, char **root, struct fault *f)
+{
+    static const char *const places[] = {"./webapp/dist", "../webapp/dist",
+                                         "../../webapp/dist"};
+    struct stat st;
+
+    *root = NULL;
+    if (c->webapp_root[0] != '\0') {
+        if (stat(c->webapp_root, &st) != 0 || !S_ISDIR(st.st_mode))
+            return fault_set(f, QE_CONF, "WEBAPP_ROOT: %s is no folder", c->webapp_root);
+        *root = realpath(c->webapp_root, NULL);
+        return 0;
+    }
+    for (unsigned i = 0; i < countof(places) && !*root; i++)
+        if (stat(places[i], &st) == 0 && S_ISDIR(st.st_mode))
+            *root = realpath(places[i], NULL);
+    return 0;
 }

@@ -31,6 +31,8 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
 struct spool_conf settings_spool(const struct conf *c);
 struct replay_conf settings_replay(const struct conf *c);
 // Everything but routes, app and observe.
+// Real path of the dashboard's folder, given; NULL: there is none.
+MUST_USE int settings_web_root(const struct conf *c, char **root, struct fault *f);
 struct http_server_conf settings_http(const struct conf *c);
 
 #endif

@@ -98,6 +98,7 @@ static void open_http(struct worker *w)
         w->conf.http.guard = guard_check;
         w->conf.http.guard_ctx = w->guard;
     }
+    w->conf.http.fallback = api_asset;
     w->http = w->api.http = http_server_open(&w->loop, w->conf.http);
 }
 

@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import contract  # noqa: E402
 import harness  # noqa: E402
 
 _living = []  # brokers whose log belongs into the report of a failing test
@@ -22,6 +23,24 @@ def pytest_runtest_makereport(item, call):
         for broker in _living:
             state = "running" if broker.alive else "ended with %s" % (broker.process and broker.process.returncode)
             report.sections.append(("log of the broker on port %d (%s)" % (broker.port, state), broker.log_tail()))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """All answers of the session against docs/openapi."""
+    wrong = contract.verdict()
+    if wrong:
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        reporter.write_line("")
+        for text in wrong:
+            reporter.write_line("openapi: " + text, red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_collection_modifyitems(config, items):
+    if harness.BROKERS == 2:
+        left_out = [i for i in items if i.get_closest_marker("one_broker")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [i for i in items if not i.get_closest_marker("one_broker")]
 
 
 _SANITIZER = re.compile(r"(Address|Leak|Thread|Memory)Sanitizer|runtime error:")
@@ -63,7 +82,11 @@ def _start(environment, args=()):
 def broker(pg):
     """The broker of the session, two workers, on `pg`."""
     b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
+    if harness.BROKERS == 2:
+        b.twin = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
     yield b
+    if b.twin:
+        _forget(b.twin, clean_exit=True)
     _forget(b, clean_exit=True)
 
 

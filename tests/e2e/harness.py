@@ -4,6 +4,8 @@ Environment:
   QUEEN_BIN            the binary (default <repo>/build/queen)
   QUEEN_START_TIMEOUT  seconds a broker may take to be ready (default 40; raise it for sanitizer builds)
   QUEEN_TIME_FACTOR    multiplies every upper bound on a latency (default 1; 5 or so for sanitizer builds)
+  QUEEN_TEST_BROKERS   2: the broker of the session is two on one database, which take its requests in turn; tests marked
+                       one_broker are left out (default 1)
   QUEEN_TEST_PORTS     range of ports, default 21300-21499
   PG_BIN               folder of initdb and postgres
 """
@@ -25,9 +27,12 @@ from urllib.parse import quote, urlencode
 
 import psycopg2
 
+import contract
+
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("QUEEN_BIN", os.path.join(REPO, "build", "queen"))
 START_TIMEOUT = float(os.environ.get("QUEEN_START_TIMEOUT", "40"))
+BROKERS = int(os.environ.get("QUEEN_TEST_BROKERS", "1"))
 TIME_FACTOR = float(os.environ.get("QUEEN_TIME_FACTOR", "1"))
 QUEUE_MODE = "__QUEUE_MODE__"
 ZERO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -150,6 +155,8 @@ class Client:
         self.host, self.port = host, port
         self.url = "http://%s:%d" % (host, port)
         self._local = threading.local()
+        self.twin = None  # a client of another broker that takes every second request
+        self._turns = itertools.count()
 
     def _connection(self, timeout):
         conn = getattr(self._local, "conn", None)
@@ -173,6 +180,8 @@ class Client:
 
     def request(self, method, path, body=None, headers=None, timeout=30):
         """body: bytes or str go as they are; anything else is sent as JSON."""
+        if self.twin is not None and next(self._turns) % 2:
+            return self.twin.request(method, path, body, headers, timeout)
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
         if isinstance(body, str):
@@ -190,7 +199,9 @@ class Client:
         if r.will_close:
             self.forget()
         self._local.used = time.monotonic()
-        return Response(r.status, {k.lower(): v for k, v in r.getheaders()}, data)
+        answer = Response(r.status, {k.lower(): v for k, v in r.getheaders()}, data)
+        contract.record(method, path, answer.status, answer.headers, data)
+        return answer
 
     def get(self, path, **kw):
         return self.request("GET", path, **kw)

@@ -1,0 +1,121 @@
+"""Every answer that the tests see, against docs/openapi.
+
+The harness hands over each answer; the first few per route and status are kept, and checked when the session ends. Objects may
+have only the members that the document names, unless it says `additionalProperties: true`.
+"""
+import glob
+import json
+import os
+import re
+import sys
+import threading
+from urllib.parse import urlsplit
+
+import jsonschema
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(REPO, "tools"))
+from embed_openapi import document  # noqa: E402
+
+KEPT = 20  # samples per route and status
+
+_lock = threading.Lock()
+_samples = {}  # (method, template, status) -> [(path, content type, body)]
+_doc = None
+_templates = []
+
+
+def load():
+    global _doc, _templates
+    if _doc is None:
+        _doc = document(glob.glob(os.path.join(REPO, "docs", "openapi", "*.yaml")))
+        close(_doc)
+        # Literal segments win over parameters, as in src/http/route.c.
+        _templates = sorted(((re.compile("^" + re.sub(r"\\{\w+\\}", "[^/]+", re.escape(t)) + "$"), t) for t in _doc["paths"]),
+                            key=lambda x: [s.startswith("{") for s in x[1].split("/")])
+    return _doc
+
+
+def close(node):
+    """Objects with named members have no others."""
+    if isinstance(node, dict):
+        if isinstance(node.get("properties"), dict) and node.get("type") == "object":
+            node.setdefault("additionalProperties", False)
+        for value in node.values():
+            close(value)
+    elif isinstance(node, list):
+        for value in node:
+            close(value)
+
+
+def template_of(path):
+    load()
+    for pattern, template in _templates:
+        if pattern.match(path):
+            return template
+    return None
+
+
+def record(method, target, status, headers, body):
+    template = template_of(urlsplit(target).path)
+    verb = "get" if method == "HEAD" else method.lower()
+    if template is None or verb not in _doc["paths"][template]:
+        return  # 404 and 405 have tests of their own
+    key = (verb, template, status)
+    with _lock:
+        kept = _samples.setdefault(key, [])
+        if len(kept) < KEPT:
+            kept.append((target, headers.get("content-type", ""), headers.get("content-encoding"), body if method != "HEAD" else None))
+
+
+def resolve(node):
+    while "$ref" in node:
+        target = _doc
+        for part in node["$ref"][2:].split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
+def check(key, sample):
+    """None, or what is wrong."""
+    verb, template, status = key
+    target, content_type, coding, body = sample
+    responses = _doc["paths"][template][verb]["responses"]
+    response = responses.get(str(status)) or (responses.get("default") if status >= 400 else None)
+    if response is None:
+        return "status %d is not documented" % status
+    content = resolve(response).get("content", {})
+    if body is None or coding:
+        return None
+    if not body:
+        return None if not content or status >= 400 and status == 204 else "no body"
+    kind = content_type.split(";")[0].strip()
+    if kind not in content:
+        return "content type %r is not documented" % kind
+    if not kind.endswith("json"):
+        return None
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": _doc["components"],
+              **content[kind].get("schema", {})}
+    errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(json.loads(body)), key=lambda e: list(map(str, e.path)))
+    if errors:
+        e = errors[0]
+        return "at /%s: %s" % ("/".join(map(str, e.path)), e.message[:300])
+    return None
+
+
+def verdict():
+    """Sentences about all answers that are not as documented."""
+    load()
+    wrong = []
+    for key in sorted(_samples):
+        for sample in _samples[key]:
+            fault = check(key, sample)
+            if fault:
+                wrong.append("%s %s -> %d: %s\n    %s" % (key[0].upper(), key[1], key[2], fault, sample[0]))
+                break
+    return wrong
+
+
+def seen():
+    return set(_samples)

@@ -1,0 +1,39 @@
+"""The document at /openapi.json. That answers are as it says is checked at the end of every session (contract.py)."""
+import re
+
+import contract
+
+
+def test_the_document_is_served_to_everyone(broker):
+    r = broker.get("/openapi.json").expect(200)
+    doc = r.json
+    assert doc["openapi"].startswith("3.1") and doc["info"]["title"] == "Queen"
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", doc["info"]["version"])
+    assert doc["info"]["version"] == broker.get("/health").json["version"]
+    assert set(doc["paths"]) == set(contract.load()["paths"])
+
+
+def test_every_reference_leads_somewhere(broker):
+    doc = broker.get("/openapi.json").json
+
+    def walk(node):
+        if isinstance(node, dict):
+            if "$ref" in node:
+                target = doc
+                for part in node["$ref"][2:].split("/"):
+                    target = target[part]
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+    walk(doc)
+
+
+def test_a_wrong_answer_would_be_noticed():
+    key, good = ("get", "/live", 200), b'{"status":"live"}'
+    assert contract.check(key, ("/live", "application/json", None, good)) is None
+    for bad in (b'{"status":1}', b"{}", b'{"status":"live","more":1}', b"[]"):
+        assert contract.check(key, ("/live", "application/json", None, bad))
+    assert contract.check(("get", "/live", 202), ("/live", "application/json", None, good)) == "status 202 is not documented"
+    assert contract.check(key, ("/live", "text/html", None, good)) == "content type 'text/html' is not documented"

@@ -1,0 +1,26 @@
+// dump_routes.c: the compiled table, for check_openapi.py: verb, path, access, then the names
+// of the query parameters of a report and whether it takes a body, with tabs between.
+#include "fake.h"
+
+#include <stdio.h>
+
+#include "api/report.h"
+
+int main(void)
+{
+    static const char *const verbs[] = {"get", "post", "put", "delete", "options", "head"};
+    static const char *const bodies[] = {"none", "may", "must"};
+
+    for (const struct http_route *const *at = api_routes; *at; at++) {
+        const struct http_route *r = *at;
+        printf("%s\t%s\t%d\t", verbs[r->verb], r->path, (int)r->access);
+        if (r->handle == report_handle) {
+            const struct report *report = container_of_const(r, struct report, route);
+            printf("report\t%s", bodies[report->body]);
+            for (const char *const *q = report->query; q && *q; q++)
+                printf("\t%s", *q);
+        }
+        printf("\n");
+    }
+    return 0;
+}
