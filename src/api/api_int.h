@@ -123,6 +123,9 @@ extern const struct http_route api_push, api_pop, api_pop_queue, api_pop_partiti
     api_metrics, api_prometheus, api_cycle;
 extern const struct http_route api_openapi;                        // openapi.c
 extern const struct http_route api_push_queue, api_push_partition; // cloudevents.c
+// migration.c
+extern const struct http_route api_migration_test, api_migration_start, api_migration_status,
+    api_migration_validate, api_migration_reset;
 
 // system.c
 extern const struct http_route api_maintenance_get, api_maintenance_set,

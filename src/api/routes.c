@@ -83,5 +83,11 @@ const struct http_route *const api_routes[] = {
     &api_update_subscription.route,
     &api_seek_group.route,
     &api_seek_partition.route,
+    // migration.c
+    &api_migration_test,
+    &api_migration_start,
+    &api_migration_status,
+    &api_migration_validate,
+    &api_migration_reset,
     NULL,
 };

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "http/route.h"
+#include "pg/transfer.h"
 #include "server/greet.h"
 #include "server/server_int.h"
 #include "server/settings.h"
@@ -182,6 +183,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->routes = http_routes_new(api_routes);
     s->shared.routes = s->routes;
     s->shared.house = s->house;
+    s->shared.transfer = pg_transfer_new(database_conninfo(s->database));
     s->shared.workers = mem_new_array(struct api *, s->n_workers);
     s->shared.n_workers = s->n_workers;
     s->shared.started_us = s->start_us;

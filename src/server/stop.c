@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "pg/transfer.h"
 #include "spool/spool.h"
 
 enum {
@@ -116,6 +117,7 @@ static void on_stopped(void *ctx)
     free(s->workers);
     free(s->shared.workers);
     house_free(s->house);
+    pg_transfer_free(s->shared.transfer);
     http_routes_free(s->routes);
     stop_database(s);
 }

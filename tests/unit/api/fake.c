@@ -127,6 +127,7 @@ void fake_uuid(uint8_t id[16], uint8_t fill) { memset(id, fill, 16); }
 // ---- http/req.h ----
 
 struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
+uv_loop_t *http_req_loop(struct http_req *req) { return (void)req, uv_default_loop(); }
 void *http_req_app(struct http_req *req) { return req ? &fake_api : NULL; }
 enum http_verb http_req_verb(const struct http_req *req) { return req->verb; }
 const struct http_route *http_req_route(const struct http_req *req) { return req->route; }

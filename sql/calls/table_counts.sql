@@ -1,0 +1,1 @@
+select name, n from queen.table_counts()

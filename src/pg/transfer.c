@@ -1,0 +1,430 @@
+// transfer.c: pg_dump and psql as children, joined by a pipe, watched from a thread.
+//
+// We hold the writing end of the pipe as well: psql must not see the end of a dump that has
+// failed, because it would commit what had come so far.  It is closed when pg_dump has ended
+// well; else psql is killed and the target stays as it was.
+//
+// Passwords reach the children in their environment, never as arguments.
+#include "pg/transfer.h"
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/attrs.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "pg/sql.gen.h"
+
+extern char **environ;
+
+enum { MAX_TABLES = 64, MAX_ENV = 512 };
+static const char missing[] =
+    "pg_dump and psql are needed and not in PATH: install the package postgresql-client";
+
+struct child {
+    uv_process_t process;
+    uv_pipe_t err;
+    char *output; // of the status
+    char chunk[1024];
+    struct pg_transfer *owner;
+    bool running;
+    int64_t exit_code;
+    int signal;
+};
+
+struct pg_transfer {
+    char *source;
+    uv_mutex_t lock; // guards status, running, since_us
+    struct pg_transfer_status status;
+    bool running, has_thread;
+    uint64_t since_us, took_us;
+    uv_thread_t thread;
+    // of the thread
+    char *target;
+    char *tables[MAX_TABLES];
+    unsigned n_tables;
+    uv_loop_t loop;
+    uv_async_t stop;
+    struct child dump, restore;
+    int fds[2]; // of the pipe; -1: closed
+    bool stopped;
+};
+
+static void run(void *arg);
+static int spawn_both(struct pg_transfer *t, struct fault *f);
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+static void on_ended(uv_process_t *process, int64_t code, int signal);
+static void on_stop(uv_async_t *stop);
+static void conclude(struct pg_transfer *t, const struct fault *f);
+
+struct pg_transfer *pg_transfer_new(const char *source)
+{
+    struct pg_transfer *t = mem_new(struct pg_transfer);
+
+    t->source = mem_strndup(source, strlen(source));
+    if (uv_mutex_init(&t->lock) != 0)
+        BUG("no mutex");
+    return t;
+}
+
+static void join(struct pg_transfer *t)
+{
+    if (!t->has_thread)
+        return;
+    uv_thread_join(&t->thread);
+    t->has_thread = false;
+    free(t->target);
+    for (unsigned i = 0; i < t->n_tables; i++)
+        free(t->tables[i]);
+    t->n_tables = 0;
+}
+
+void pg_transfer_free(struct pg_transfer *t)
+{
+    uv_mutex_lock(&t->lock);
+    if (t->running)
+        uv_async_send(&t->stop);
+    uv_mutex_unlock(&t->lock);
+    join(t);
+    uv_mutex_destroy(&t->lock);
+    free(t->source);
+    free(t);
+}
+
+const char *pg_transfer_source(const struct pg_transfer *t) { return t->source; }
+
+static bool is_program(const char *name)
+{
+    span rest = span_of(getenv("PATH")), dir;
+    char path[4096];
+
+    while (str_split(&rest, ':', &dir)) {
+        snprintf(path, sizeof path, "%.*s/%s", (int)dir.len, dir.ptr, name);
+        if (dir.len > 0 && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int pg_transfer_start(struct pg_transfer *t, const char *target, const char *const *tables,
+                      unsigned n_tables, struct fault *f)
+{
+    if (!is_program("pg_dump") || !is_program("psql"))
+        return fault_set(f, QE_NOT_SUPPORTED, "%s", missing);
+
+    uv_mutex_lock(&t->lock);
+    int rc = t->running ? fault_set(f, QE_BUSY, "a migration is running") : 0;
+    if (rc == 0) {
+        join(t); // of the last one, which has ended
+        t->status = (struct pg_transfer_status){.phase = TRANSFER_DUMPING};
+        t->since_us = clock_mono_us();
+        t->stopped = false;
+        t->target = mem_strndup(target, strlen(target));
+        for (unsigned i = 0; i < n_tables && t->n_tables < MAX_TABLES; i++)
+            t->tables[t->n_tables++] = mem_strndup(tables[i], strlen(tables[i]));
+        if (uv_loop_init(&t->loop) != 0 || uv_async_init(&t->loop, &t->stop, on_stop) != 0)
+            BUG("no loop");
+        t->stop.data = t;
+        t->running = true;
+        if (uv_thread_create(&t->thread, run, t) != 0)
+            BUG("no thread");
+        t->has_thread = true;
+    }
+    uv_mutex_unlock(&t->lock);
+    return rc;
+}
+
+int pg_transfer_reset(struct pg_transfer *t)
+{
+    uv_mutex_lock(&t->lock);
+    bool running = t->running;
+    if (!running)
+        t->status = (struct pg_transfer_status){.phase = TRANSFER_IDLE}, t->took_us = 0;
+    uv_mutex_unlock(&t->lock);
+    return running ? QE_BUSY : 0;
+}
+
+void pg_transfer_status(struct pg_transfer *t, struct pg_transfer_status *out)
+{
+    uv_mutex_lock(&t->lock);
+    *out = t->status;
+    out->seconds =
+        (double)(t->running ? clock_mono_us() - t->since_us : t->took_us) / 1000000.0;
+    uv_mutex_unlock(&t->lock);
+}
+
+// ---- the thread ----
+
+static void run(void *arg)
+{
+    struct pg_transfer *t = arg;
+    struct fault f = {0};
+
+    log_info("transfer.started", "excluded=%u", t->n_tables);
+    if (spawn_both(t, &f) != 0 && t->dump.running)
+        uv_process_kill(&t->dump.process, SIGKILL);
+    if (!t->dump.running && !t->restore.running)
+        uv_close((uv_handle_t *)&t->stop, NULL);
+    uv_run(&t->loop, UV_RUN_DEFAULT);
+    for (unsigned i = 0; i < 2; i++)
+        if (t->fds[i] >= 0)
+            close(t->fds[i]);
+    conclude(t, &f);
+}
+
+// The variables by which libpq takes the settings of a conninfo; free with free_env().
+static char **env_of(const char *conninfo)
+{
+    char **env = mem_new_array(char *, MAX_ENV), line[4096];
+    unsigned n = 0;
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+
+    for (char **e = environ; *e && n < MAX_ENV / 2; e++)
+        if (strncmp(*e, "PG", 2) != 0)
+            env[n++] = mem_strndup(*e, strlen(*e));
+    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+        // Our sessions' settings are for probes, not for dumps.
+        if (!o->envvar || !o->val || !*o->val || strcmp(o->keyword, "options") == 0)
+            continue;
+        snprintf(line, sizeof line, "%s=%s", o->envvar, o->val);
+        env[n++] = mem_strndup(line, strlen(line));
+    }
+    PQconninfoFree(options);
+    return env;
+}
+
+static void free_env(char **env)
+{
+    for (char **e = env; *e; e++)
+        free(*e);
+    free((void *)env);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+{
+    struct child *c = handle->data;
+
+    (void)size;
+    *buf = uv_buf_init(c->chunk, sizeof c->chunk);
+}
+
+static int spawn(struct pg_transfer *t, struct child *c, char **args, const char *conninfo,
+                 int in, int out)
+{
+    uv_stdio_container_t io[3] = {
+        {.flags = in < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = in},
+        {.flags = out < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = out},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&c->err},
+    };
+    char **env = env_of(conninfo);
+    uv_process_options_t options = {.file = args[0],
+                                    .args = args,
+                                    .env = env,
+                                    .stdio = io,
+                                    .stdio_count = 3,
+                                    .exit_cb = on_ended};
+
+    c->owner = t;
+    c->process.data = c->err.data = c;
+    uv_pipe_init(&t->loop, &c->err, 0);
+    c->err.data = c;
+    int rc = uv_spawn(&t->loop, &c->process, &options);
+    free_env(env);
+    if (rc != 0) {
+        uv_close((uv_handle_t *)&c->process, NULL);
+        uv_close((uv_handle_t *)&c->err, NULL);
+        return rc;
+    }
+    c->process.data = c;
+    c->running = true;
+    return uv_read_start((uv_stream_t *)&c->err, on_alloc, on_read);
+}
+
+static int spawn_both(struct pg_transfer *t, struct fault *f)
+{
+    char table[MAX_TABLES][128], *dump[MAX_TABLES + 8], drop[256];
+    unsigned n = 0;
+
+    t->dump = (struct child){.output = t->status.dump_output};
+    t->restore = (struct child){.output = t->status.restore_output};
+    t->fds[0] = t->fds[1] = -1;
+    if (uv_pipe(t->fds, 0, 0) != 0)
+        return fault_set(f, QE_INTERNAL, "no pipe");
+
+    dump[n++] = (char[]){"pg_dump"};
+    dump[n++] = (char[]){"--no-password"};
+    dump[n++] = (char[]){"--no-owner"};
+    dump[n++] = (char[]){"--no-privileges"};
+    dump[n++] = (char[]){"--schema=queen"};
+    dump[n++] = (char[]){"--schema=queen_streams"};
+    for (unsigned i = 0; i < t->n_tables; i++) {
+        snprintf(table[i], sizeof table[i], "--exclude-table-data=%s", t->tables[i]);
+        dump[n++] = table[i];
+    }
+    dump[n] = NULL;
+    int rc = spawn(t, &t->dump, dump, t->source, -1, t->fds[1]);
+    if (rc != 0)
+        return fault_set(f, QE_INTERNAL, "pg_dump: %s", uv_strerror(rc));
+
+    snprintf(drop, sizeof drop, "%s", pg_stmt_drop_schemas.text);
+    char *restore[] = {(char[]){"psql"},
+                       (char[]){"--no-password"},
+                       (char[]){"--no-psqlrc"},
+                       (char[]){"--quiet"},
+                       (char[]){"--set"},
+                       (char[]){"ON_ERROR_STOP=1"},
+                       (char[]){"--command"},
+                       drop,
+                       (char[]){"--file"},
+                       (char[]){"-"},
+                       (char[]){"--single-transaction"},
+                       NULL};
+    rc = spawn(t, &t->restore, restore, t->target, t->fds[0], -1);
+    close(t->fds[0]); // psql has it: when psql ends early, pg_dump must notice
+    t->fds[0] = -1;
+    return rc == 0 ? 0 : fault_set(f, QE_INTERNAL, "psql: %s", uv_strerror(rc));
+}
+
+// Keeps the end of what a program says.
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct child *c = stream->data;
+
+    if (n < 0) {
+        uv_close((uv_handle_t *)stream, NULL);
+        return;
+    }
+    uv_mutex_lock(&c->owner->lock);
+    size_t len = strlen(c->output), more = (size_t)n;
+    if (len + more >= TRANSFER_OUTPUT) {
+        size_t drop = len + more - (TRANSFER_OUTPUT - 1);
+        memmove(c->output, c->output + drop, len - drop);
+        len -= drop;
+    }
+    for (size_t i = 0; i < more; i++) // NUL ends the text, so none may stand in it
+        c->output[len + i] = (char)(buf->base[i] ? buf->base[i] : ' ');
+    c->output[len + more] = '\0';
+    uv_mutex_unlock(&c->owner->lock);
+}
+
+static void on_ended(uv_process_t *process, int64_t code, int signal)
+{
+    struct child *c = process->data;
+    struct pg_transfer *t = c->owner;
+
+    c->running = false;
+    c->exit_code = code;
+    c->signal = signal;
+    uv_close((uv_handle_t *)process, NULL);
+    if (c == &t->dump) {
+        if (code == 0 && signal == 0) {
+            uv_mutex_lock(&t->lock);
+            t->status.phase = TRANSFER_RESTORING;
+            uv_mutex_unlock(&t->lock);
+        } else if (t->restore.running) {
+            uv_process_kill(&t->restore.process, SIGKILL);
+        }
+        close(t->fds[1]);
+        t->fds[1] = -1;
+    } else if (t->dump.running) {
+        uv_process_kill(&t->dump.process, SIGTERM);
+    }
+    if (!t->dump.running && !t->restore.running)
+        uv_close((uv_handle_t *)&t->stop, NULL);
+}
+
+static void on_stop(uv_async_t *stop)
+{
+    struct pg_transfer *t = stop->data;
+
+    t->stopped = true;
+    if (t->restore.running)
+        uv_process_kill(&t->restore.process, SIGKILL);
+    if (t->dump.running)
+        uv_process_kill(&t->dump.process, SIGKILL);
+}
+
+static void conclude(struct pg_transfer *t, const struct fault *f)
+{
+    bool dumped = t->dump.exit_code == 0 && t->dump.signal == 0;
+    bool restored = t->restore.exit_code == 0 && t->restore.signal == 0;
+    struct pg_transfer_status *s = &t->status;
+
+    uv_mutex_lock(&t->lock);
+    if (t->stopped)
+        snprintf(s->error, sizeof s->error, "the server was stopped");
+    else if (f->code != 0)
+        snprintf(s->error, sizeof s->error, "%s", f->text);
+    else if (!restored && t->restore.signal != SIGKILL)
+        snprintf(s->error, sizeof s->error, "psql ended with %d: %.180s",
+                 (int)t->restore.exit_code, s->restore_output);
+    else if (!dumped)
+        snprintf(s->error, sizeof s->error, "pg_dump ended with %d: %.180s",
+                 (int)t->dump.exit_code, s->dump_output);
+    else if (!restored)
+        snprintf(s->error, sizeof s->error, "psql was killed");
+    s->phase = s->error[0] ? TRANSFER_ERROR : TRANSFER_COMPLETE;
+    t->took_us = clock_mono_us() - t->since_us;
+    uv_loop_close(&t->loop);
+    t->running = false;
+    if (s->phase == TRANSFER_ERROR)
+        log_warn("transfer.failed", "detail=\"%s\"", s->error);
+    else
+        log_info("transfer.complete", "ms=%llu", (unsigned long long)(t->took_us / 1000));
+    uv_mutex_unlock(&t->lock);
+}
+
+// ---- what blocks ----
+
+static PGconn *dial(const char *conninfo, struct fault *f)
+{
+    PGconn *conn = PQconnectdb(conninfo);
+
+    if (PQstatus(conn) == CONNECTION_OK)
+        return conn;
+    fault_set(f, QE_PG_AWAY, "%.200s", PQerrorMessage(conn));
+    PQfinish(conn);
+    return NULL;
+}
+
+int pg_target_version(const char *target, char version[64], struct fault *f)
+{
+    PGconn *conn = dial(target, f);
+
+    if (!conn)
+        return f->code;
+    const char *text = PQparameterStatus(conn, "server_version");
+    snprintf(version, 64, "PostgreSQL %.40s", text ? text : "of unknown version");
+    PQfinish(conn);
+    return 0;
+}
+
+int pg_target_counts(const char *target, struct pg_count *counts, unsigned *n, struct fault *f)
+{
+    PGconn *conn = dial(target, f);
+    int rc = 0;
+
+    *n = 0;
+    if (!conn)
+        return f->code;
+    PGresult *res = PQexec(conn, pg_stmt_table_counts.text);
+    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+        for (int row = 0; row < PQntuples(res) && *n < PG_MAX_COUNTS; row++, ++*n) {
+            snprintf(counts[*n].name, sizeof counts[*n].name, "%s", PQgetvalue(res, row, 0));
+            counts[*n].n = strtoll(PQgetvalue(res, row, 1), NULL, 10);
+        }
+    } else if (!state || (strcmp(state, "42883") != 0 && strcmp(state, "3F000") != 0)) {
+        rc = fault_set(f, QE_PG_FAILED, "%.200s", PQresultErrorMessage(res));
+    }
+    PQclear(res);
+    PQfinish(conn);
+    return rc;
+}

@@ -1,0 +1,63 @@
+// transfer.h: copying the schema into another PostgreSQL, by pg_dump and psql.
+//
+//      IDLE ──► DUMPING ──► RESTORING ──► COMPLETE
+//                  └────────────┴───────► ERROR        reset: back to IDLE
+//
+// One per process.  A thread of its own watches the two programs, so every function here may be
+// called from any thread; none blocks for long.  The restore is one transaction: the target
+// keeps what it had until the copy is complete.
+#ifndef QUEEN_PG_TRANSFER_H
+#define QUEEN_PG_TRANSFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attrs.h"
+#include "base/err.h"
+#include "base/span.h"
+
+struct pg_transfer;
+
+enum transfer_phase {
+    TRANSFER_IDLE,
+    TRANSFER_DUMPING,
+    TRANSFER_RESTORING,
+    TRANSFER_COMPLETE,
+    TRANSFER_ERROR
+};
+enum { TRANSFER_OUTPUT = 2048 };
+
+struct pg_transfer_status {
+    enum transfer_phase phase;
+    double seconds;
+    char error[256];                   // "" unless ERROR
+    char dump_output[TRANSFER_OUTPUT]; // the end of what the programs said
+    char restore_output[TRANSFER_OUTPUT];
+};
+
+struct pg_transfer *pg_transfer_new(const char *source); // conninfo of ours; copied
+// Ends what runs.  No other call may be under way.
+void pg_transfer_free(struct pg_transfer *t);
+
+// tables: names whose rows stay behind, as pg_dump's --exclude-table-data wants them.
+// QE_BUSY: one is running.  QE_NOT_SUPPORTED: the programs are not installed.
+MUST_USE int pg_transfer_start(struct pg_transfer *t, const char *target,
+                               const char *const *tables, unsigned n_tables, struct fault *f);
+MUST_USE int pg_transfer_reset(struct pg_transfer *t); // QE_BUSY: one is running
+void pg_transfer_status(struct pg_transfer *t, struct pg_transfer_status *out);
+const char *pg_transfer_source(const struct pg_transfer *t);
+
+// ---- what blocks: for threads that may ----
+
+// Text of the target's version; f says why not.
+MUST_USE int pg_target_version(const char *target, char version[64], struct fault *f);
+struct pg_count {
+    char name[64];
+    int64_t n; // -1: no such table
+};
+enum { PG_MAX_COUNTS = 32 };
+// queen.table_counts() there; 0 rows when it has no such function.
+MUST_USE int pg_target_counts(const char *target, struct pg_count *counts, unsigned *n,
+                              struct fault *f);
+
+#endif
