@@ -81,7 +81,7 @@ def test_everything_is_copied_and_goes_on_there(source, make_broker, target, oth
         assert (counts[table]["sourceCount"], counts[table]["targetCount"], counts[table]["match"]) == (n, n, True)
 
     there = make_broker(PG_HOST=other.host, PG_PORT=other.port, PG_USER="mq", PG_PASSWORD="geheim-7", PG_DB=target["database"])
-    got = there.drain("q", consumerGroup="g", autoAck=True)
+    got = there.drain("q", consumerGroup="g")
     assert sorted((m["data"]["p"], m["data"]["i"]) for m in got) == sorted(
         [("a", i) for i in range(100, 300)] + [(p, i) for p in "bc" for i in range(300)])
     there.put("q", ["new"], partition="a")
