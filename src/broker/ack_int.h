@@ -17,7 +17,7 @@ struct ack_group {
     // of a whole batch: see held.c
     int64_t consumer, lane, ver;
     span queue, partition; // names
-    bool done; // answered: not sent again with its request
+    bool done;             // answered: not sent again with its request
     struct queue *counted; // where its metrics go; NULL: not known (yet)
 };
 
