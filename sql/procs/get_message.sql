@@ -73,7 +73,9 @@ begin
                    'hasQueueMode', c.queue_cursor is not null, 'busGroupsCount', c.named, 'consumedByGroups', c.consumed,
                    'type', case when c.queue_cursor is not null and c.named > 0 then 'hybrid'
                                 when c.queue_cursor is not null then 'queue' when c.named > 0 then 'bus' else 'none' end),
-               'consumerGroups', c.groups)::text, -1) || ',"payload":', convert_to(m.payload, 'UTF8'), m.is_encrypted
+               'consumerGroups', c.groups)::text, -1)
+               -- further fields: the members of the object, as they are kept
+               || coalesce(',' || substr(m.meta, 2, length(m.meta) - 2), '') || ',"payload":', convert_to(m.payload, 'UTF8'), m.is_encrypted
      union all
     select 200, '}', null, false;
 end

@@ -76,6 +76,12 @@ def test_transactions_carry_it_too(broker, queue):
     assert got[3]["tracestate"] == "a=1"
 
 
+def test_reading_one_message_shows_it(broker, queue):
+    [r] = broker.push([{"queue": queue, "payload": {"a": 1}, "traceparent": PARENT, "tracestate": "a=1"}]).expect(201).json
+    m = broker.get("/api/v1/messages/%s/%s" % (r["partitionId"], r["transactionId"])).expect(200).json
+    assert (m["traceparent"], m["tracestate"], m["payload"]) == (PARENT, "a=1", {"a": 1})
+
+
 def test_sql_pushes_reads_and_pops_it(broker, sql, queue):
     item = {"queue": queue, "payload": 1, "traceparent": PARENT, "tracestate": "a=1"}
     broker.push([item]).expect(201)
