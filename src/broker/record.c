@@ -28,7 +28,7 @@ enum {
     ALL_EVERY_S = 3600,
     TRIM_EVERY_S = 600,
     TRIM_ROWS = 50000,
-    JITTER_MS = 500,
+    MAX_JITTER_MS = 500,
 };
 
 // Of the process; broker 0 looks for all.  Order and names: gauges_put().
@@ -110,8 +110,10 @@ static void on_trimmed(struct pg_call *pg, int status, const struct pg_reply *re
 
 static void again_in(struct recorder *r, uint64_t ms)
 {
+    uint64_t jitter_us = ms * 10 < MAX_JITTER_MS * 1000 ? ms * 10 : MAX_JITTER_MS * 1000;
+
     due_set(&r->broker->due, &r->due,
-            clock_mono_us() + ms * 1000 + id_random_u64() % (JITTER_MS * 1000), on_due);
+            clock_mono_us() + ms * 1000 + id_random_u64() % (jitter_us + 1), on_due);
 }
 
 void recorder_start(struct broker *b)
@@ -462,9 +464,15 @@ void recorder_finish(struct broker *b)
 
 void recorder_free(struct broker *b)
 {
-    if (b->recorder && b->recorder->batch)
-        call_free(b->recorder->batch);
-    free(b->recorder);
+    struct recorder *r = b->recorder;
+
+    if (!r)
+        return;
+    due_cancel(&b->due, &r->due);
+    due_cancel(&b->due, &r->sample_due);
+    if (r->batch)
+        call_free(r->batch);
+    free(r);
     b->recorder = NULL;
 }
 
