@@ -62,6 +62,11 @@ begin
            coalesce(sum(t.db_errors), 0) as db_errors, coalesce(sum(t.push_requests), 0) as push_requests,
            coalesce(sum(t.pop_requests), 0) as pop_requests, coalesce(sum(t.ack_requests), 0) as ack_requests
       into v_sum from queen.throughput(r.first, r.t_to, r.width, v_queues) t;
+    if v_queues is not null then -- workers count dead letters of all queues together; those stored know theirs
+        select count(*) into v_sum.dlq
+          from queen.dead_letter_queue d join queen.lanes l on l.num = d.lane join queen.queues q on q.id = l.queue_id
+         where d.failed_at >= r.first and d.failed_at <= r.t_to and q.name = any (v_queues);
+    end if;
 
     perform queen.freshen_stats();
     select coalesce(sum(f.pending), 0) as pending, coalesce(sum(f.dead_letter), 0) as dead,
