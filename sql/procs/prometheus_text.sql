@@ -1,7 +1,7 @@
 -- queen.prometheus_text: the families of /metrics/prometheus that only the database knows, as text.
 --
 -- needs: parked_spans, queue_figures
--- called by  src/api/snapshot.c (call "prometheus_text"), at most once in five seconds per worker
+-- called by  src/api/snapshot.c (call "prometheus_text"), seldom (see snapshot.h)
 -- out        Prometheus' text format.  Per queue: those with a row of metrics in the last ten minutes or with consumers that
 --            wait, 1000 at most, those where most happened; per worker: those heard of in the last ten minutes.
 --            Rates are those of the last period of each worker, 0 when it brought nothing.

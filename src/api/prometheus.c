@@ -20,6 +20,8 @@ static void put_engine(struct buf *out, const struct api_shared *s);
 static void put_engine_histograms(struct buf *out, const struct api_shared *s);
 static void put_messages(struct buf *out, const struct api_shared *s);
 static void put_state(struct buf *out, const struct api_shared *s);
+static void put_buffer(struct buf *out, const struct api_shared *s);
+static void put_peers(struct buf *out);
 static void put_absent(struct buf *out, const struct api_shared *s);
 static void ask(struct api *api, struct http_req *req);
 static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
@@ -36,8 +38,8 @@ static void prometheus_handle(struct http_req *req)
 {
     struct api *api = http_req_app(req);
 
-    if (snapshot_is_fresh(&api->snapshot, clock_mono_us()) || api->snapshot.asking ||
-        !house_is_up(api->shared->house))
+    if (snapshot_is_fresh(&api->snapshot, clock_mono_us(), api->shared->metrics_period_ms) ||
+        api->snapshot.asking || !house_is_up(api->shared->house))
         answer(api, req);
     else
         ask(api, req);
@@ -89,6 +91,8 @@ static void answer(struct api *api, struct http_req *req)
     put_engine_histograms(&out, api->shared);
     put_messages(&out, api->shared);
     put_state(&out, api->shared);
+    put_buffer(&out, api->shared);
+    put_peers(&out);
     put_absent(&out, api->shared);
     if (house_is_up(api->shared->house))
         snapshot_put(&api->snapshot, clock_mono_us(), &out);
@@ -368,7 +372,47 @@ static void put_state(struct buf *out, const struct api_shared *s)
         expo_u64(out, "queen_response_registry_size", labels,
                  state_gauge(s->workers[w], 0) + state_gauge(s->workers[w], 1));
     }
+}
+
+static void put_buffer(struct buf *out, const struct api_shared *s)
+{
+    unsigned flags = house_maintenance(s->house);
+    struct buffer_stats b;
+
+    house_buffer_stats(s->house, &b);
+    expo_single(out, "queen_file_buffer_pending", "gauge",
+                "messages in the file buffer that wait for the database", b.pending);
+    expo_single(out, "queen_file_buffer_failed", "gauge",
+                "files that the database would not take, set aside", b.failed_files);
+    expo_single(out, "queen_file_buffer_db_healthy", "gauge",
+                "1 if the database is there and takes what was buffered", b.db_healthy);
+    expo_single(out, "queen_file_buffer_healthy", "gauge",
+                "1 if the last write to the file buffer worked", b.healthy);
+    expo_single(out, "queen_file_buffer_bytes", "gauge", "size of the file buffer", b.bytes);
+    expo_single(out, "queen_file_buffer_limit_bytes", "gauge", "how large it may become",
+                b.max_bytes);
+    expo_family(out, "queen_file_buffer_messages_total", "counter",
+                "messages taken by the file buffer, stored from it, refused by it");
+    expo_u64(out, "queen_file_buffer_messages_total", "event=\"buffered\"", b.buffered);
+    expo_u64(out, "queen_file_buffer_messages_total", "event=\"replayed\"", b.replayed);
+    expo_u64(out, "queen_file_buffer_messages_total", "event=\"refused\"", b.refused);
+    expo_single(out, "queen_maintenance_mode_enabled", "gauge",
+                "1 if pushes go to the file buffer", (flags & MAINTENANCE_PUSH) != 0);
+    expo_single(out, "queen_pop_maintenance_mode_enabled", "gauge", "1 if pops deliver nothing",
+                (flags & MAINTENANCE_POP) != 0);
+}
+
+// Servers do not speak with each other yet; they meet in the database.
+static void put_peers(struct buf *out)
+{
+    static const char *const directions[] = {"dir=\"sent\"", "dir=\"received\"",
+                                             "dir=\"dropped\""};
+
     expo_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other", 0);
+    expo_family(out, "queen_transport_messages_total", "counter",
+                "messages between servers, by direction");
+    for (unsigned i = 0; i < countof(directions); i++)
+        expo_u64(out, "queen_transport_messages_total", directions[i], 0);
 }
 
 // Names that dashboards know, for things that are made differently here: docs/metrics.md says

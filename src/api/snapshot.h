@@ -1,8 +1,8 @@
 // snapshot.h: what the database says for /metrics/prometheus, kept for a moment.
 //
 // Each worker keeps its own.  However often it is scraped, the database is asked at most every
-// SNAPSHOT_FRESH_MS per worker, by one call at a time; whoever comes meanwhile gets what there
-// is.
+// SNAPSHOT_FRESH_MS per worker (twice per period of the metrics, if that is shorter), by one
+// call at a time; whoever comes meanwhile gets what there is.
 #ifndef QUEEN_API_SNAPSHOT_H
 #define QUEEN_API_SNAPSHOT_H
 
@@ -19,7 +19,8 @@ struct snapshot {
     bool asking;
 };
 
-bool snapshot_is_fresh(const struct snapshot *s, uint64_t now_us);
+// period_ms: of the metrics in the database.
+bool snapshot_is_fresh(const struct snapshot *s, uint64_t now_us, unsigned period_ms);
 // Appends it, unless it is too old to be believed.
 void snapshot_put(const struct snapshot *s, uint64_t now_us, struct buf *out);
 void snapshot_deinit(struct snapshot *s);

@@ -190,6 +190,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.version = SPAN(QUEEN_VERSION);
     s->shared.server = span_of(c->worker_id);
     s->shared.port = s->port;
+    s->shared.metrics_period_ms = (unsigned)s->conf->metrics_aggregate_s * 1000;
 
     char *web_root;
     int rc = settings_web_root(c, &web_root, f); // kept for ever

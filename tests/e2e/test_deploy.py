@@ -35,7 +35,7 @@ def samples(metered):
     a, b = metered.take("deploy-q", batch=2)
     metered.ack_batch([metered.ack_entry(a, "dlq"), metered.ack_entry(b, "completed")])
     return wait_until(lambda: (lambda s: "queen_dlq_depth_by_queue" in s and "queen_queue_pop_lag_milliseconds" in s and s)(
-        scrape(metered)[0]), 25, "a scrape with a dead letter", 0.5)
+        scrape(metered)[0]), 25, "a scrape with a dead letter", 0.1)
 
 
 def test_there_is_something_to_check():

@@ -93,7 +93,7 @@ def test_polls_that_end_empty_wait_for_something_worth_a_row(metered, queue):
 def test_parked_consumers_are_told_when_their_number_changes(metered, queue):
     metered.put(queue, [1])
     metered.take(queue, autoAck=True)
-    polls = [Background(lambda: metered.pop(queue, wait=True, timeout=4500)) for _ in range(2)]
+    polls = [Background(lambda: metered.pop(queue, wait=True, autoAck=True, timeout=20000)) for _ in range(2)]
 
     def told():
         return [n for n, in metered.sql("select parked from queen.queue_parked_replica where queue_name = %s order by at", queue)]
@@ -102,6 +102,7 @@ def test_parked_consumers_are_told_when_their_number_changes(metered, queue):
     before = metered.sql("select count(*) from queen.worker_metrics")[0][0]
     wait_until(lambda: metered.sql("select count(*) from queen.worker_metrics")[0][0] >= before + 3, 8, "a period", 0.1)
     assert len(told()) == n, "written again without a change"
+    metered.push([{"queue": queue, "partition": str(i), "payload": i} for i in range(2)]).expect(201)
     for p in polls:
         p.result()
     wait_until(lambda: told()[-1:] == [0], 4, "none parked", 0.1)
