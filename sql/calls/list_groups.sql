@@ -1,1 +1,1 @@
-select 200, queen.list_groups($1::text::jsonb)::text, null::bytea, false
+select 200, queen.list_groups($1::text::jsonb), null::bytea, false

@@ -2,7 +2,8 @@
 --
 -- needs: freshen_stats, iso_ms
 -- called by  src/api/resources.c
--- out        counts of all there is; total, completed, failed and deadLetter count for ever, also what was deleted since
+-- out        counts of all there is; total, completed, failed and deadLetter count for ever, also what was deleted since;
+--            failed is as old as the brokers' last report (METRICS_AGGREGATE_INTERVAL_S)
 create or replace function queen.get_overview(p_args jsonb)
 returns json
 language plpgsql
@@ -20,14 +21,15 @@ declare
 begin
     perform queen.freshen_stats();
     select * into v_sum from queen.stats where stat_type = 'system' and stat_key = 'system';
-    select count(*) as queues, count(distinct nullif(k.namespace, '')) as namespaces,
-           count(distinct nullif(k.task, '')) as tasks,
+    select (select count(*) from queen.queues) as queues,
+           (select count(*) from (select distinct n.namespace from queen.queues n where n.namespace <> '') k) as namespaces,
+           (select count(*) from (select distinct n.task from queen.queues n where n.task <> '') k) as tasks,
            avg(k.lag) as avg, percentile_cont(0.5) within group (order by k.lag) as median, max(k.lag) as max,
            avg(k.pending) as offset_avg, max(k.pending) as offset_max
       into q
-      from (select n.namespace, n.task, s.pending_messages + s.processing_messages as pending,
-                   extract(epoch from v_now - s.oldest_pending_at)::float8 as lag
-              from queen.queues n left join queen.stats s on s.queue_id = n.id and s.stat_type = 'queue') k;
+      from (select s.pending_messages + s.processing_messages as pending,
+                   date_part('epoch', v_now - s.oldest_pending_at) as lag -- (extract gives the slower numeric)
+              from queen.stats s where s.stat_type = 'queue') k;
     -- Whole minutes and the one under way: since the start of the first.
     select coalesce(sum(t.messages_ingested), 0) as ingested, coalesce(sum(t.messages_processed), 0) as processed,
            extract(epoch from v_now - date_trunc('minute', v_now - interval '5 minutes'))::float8 as seconds
@@ -39,7 +41,8 @@ begin
         'queues', q.queues, 'partitions', v_sum.child_count, 'namespaces', q.namespaces, 'tasks', q.tasks,
         'messages', json_build_object(
             'total', v_sum.ever_pushed, 'pending', greatest(v_sum.pending_messages, 0),
-            'processing', v_sum.processing_messages, 'completed', v_sum.ever_consumed, 'failed', 0,
+            'processing', v_sum.processing_messages, 'completed', v_sum.ever_consumed,
+            'failed', (select coalesce(sum(w.ack_failed), 0) from queen.worker_metrics_summary w),
             'deadLetter', v_sum.ever_dead),
         'lag', json_build_object(
             'time', json_build_object('avg', coalesce(round(q.avg::numeric, 2), 0),

@@ -37,15 +37,18 @@ begin
                                  p_args ->> 'status', v_from, v_to,
                                  greatest(queen.param_int(p_args, 'limit', 200), 0),
                                  greatest(queen.param_int(p_args, 'offset', 0), 0)) k;
-    select coalesce(bool_or(s.consumer_group = '__QUEUE_MODE__'), false) as queued,
-           count(distinct s.consumer_group) filter (where s.consumer_group <> '__QUEUE_MODE__') as named
+    select coalesce(bool_or(k.name = '__QUEUE_MODE__'), false) as queued,
+           count(*) filter (where k.name <> '__QUEUE_MODE__') as named
       into m
-      from queen.stats s
-      join queen.queues q on q.id = s.queue_id
-     where s.stat_type = 'group' and s.child_count > 0
-       and (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
-       and (v_namespace is null or q.namespace = v_namespace)
-       and (p_args ->> 'task' is null or q.task = p_args ->> 'task');
+      from (select distinct s.consumer_group as name
+              from queen.stats s
+             where s.stat_type = 'group' and s.child_count > 0
+               and (coalesce(p_args ->> 'queue', v_namespace, p_args ->> 'task') is null
+                    or s.queue_id = any (array(
+                           select q.id from queen.queues q
+                            where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
+                              and (v_namespace is null or q.namespace = v_namespace)
+                              and (p_args ->> 'task' is null or q.task = p_args ->> 'task'))))) k;
     return json_build_object(
         'messages', v_list,
         'mode', json_build_object(

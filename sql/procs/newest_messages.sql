@@ -1,6 +1,6 @@
 -- queen.newest_messages: a page of messages, newest first, without reading more than it shows.
 --
--- needs: last_seq_at, unpack_segment_2
+-- needs: last_seq_at, unpack_segment_2, skipped
 -- called by  queen.list_messages, queen.status_queue_messages
 -- in         p_queue, p_partition, p_namespace, p_task: filters, null: none; p_status: pending, processing, completed or
 --            dead_letter, null: any; p_from, p_to: time range, null: open
@@ -31,6 +31,7 @@ declare
     v_lane  bigint[];
     v_low   bigint[];
     v_high  bigint[];
+    v_skips boolean[];         -- deleted messages are among those of the lane
     v_depth int := 4;
     v_deep  boolean;
     v_segs  record;
@@ -40,7 +41,8 @@ begin
     end if;
     -- Lanes, and where in them the messages asked for begin and end.
     if p_status = 'dead_letter' then
-        select array_agg(k.lane), array_agg(k.seq), array_agg(k.seq) into v_lane, v_low, v_high
+        select array_agg(k.lane), array_agg(k.seq), array_agg(k.seq), array_agg(false)
+          into v_lane, v_low, v_high, v_skips
           from (select distinct d.lane, d.seq, d.original_created_at
                   from queen.dead_letter_queue d
                   join queen.lanes l on l.num = d.lane
@@ -50,54 +52,73 @@ begin
                    and (p_from is null or d.original_created_at >= p_from)
                    and (p_to is null or d.original_created_at <= p_to)
                  order by d.original_created_at desc, d.lane, d.seq desc limit v_n) k;
+    elsif p_status is null and p_to is null and coalesce(p_queue, p_partition, p_namespace, p_task) is null then
+        -- Of all lanes: those written to last, and those that were not counted yet.
+        select array_agg(k.lane), array_agg(0), array_agg(null::bigint), array_agg(k.skipping)
+          into v_lane, v_low, v_high, v_skips
+          from (select c.lane, l.skipping
+                  from ((select s.lane, s.newest_at from queen.lane_stats s
+                          where s.newest_at >= coalesce(p_from, '-infinity')
+                          order by s.newest_at desc, s.lane limit v_more)
+                        union all
+                        select n.num, g.created_at
+                          from queen.lanes n
+                          cross join lateral (select g.created_at from queen.segments g
+                                               where g.lane = n.num order by g.first_seq desc limit 1) g
+                         where not exists (select from queen.lane_stats s where s.lane = n.num)
+                           and g.created_at >= coalesce(p_from, '-infinity')) c
+                  join queen.lanes l on l.num = c.lane
+                 order by c.newest_at desc, c.lane limit v_more) k;
     else
-        select array_agg(k.num), array_agg(k.low), array_agg(k.high) into v_lane, v_low, v_high
-          from (select l.num, b.low, e.high
+        select array_agg(k.num), array_agg(k.low), array_agg(k.high), array_agg(k.skipping)
+          into v_lane, v_low, v_high, v_skips
+          from (select l.num, b.low, e.high, l.skipping
                   from queen.queues q
                   join queen.lanes l on l.queue_id = q.id
                   left join queen.lane_stats s on s.lane = l.num
                   left join lateral (select g.created_at from queen.segments g
                                       where s.lane is null and g.lane = l.num order by g.first_seq desc limit 1) fresh on true
-                  left join lateral (
-                       select coalesce(max(c.cursor_seq) filter (where c.grp = '__QUEUE_MODE__'), min(c.cursor_seq)) as done,
-                              max(c.leased_to) filter (where c.grp = '__QUEUE_MODE__') as leased_to
-                         from queen.consumer_stats c where p_status is not null and c.lane = l.num) c on true
                   cross join lateral (
-                       select case p_status when 'processing' then c.done + 1
-                                            when 'pending' then coalesce(greatest(c.leased_to, c.done), 0) + 1
+                       select case p_status when 'processing' then s.done + 1
+                                            when 'pending' then coalesce(greatest(s.leased_to, s.done), 0) + 1
                                             else 0 end as low,
-                              case p_status when 'processing' then coalesce(c.leased_to, 0)
-                                            when 'completed' then coalesce(c.done, 0) end as high) b
+                              case p_status when 'processing' then coalesce(s.leased_to, 0)
+                                            when 'completed' then coalesce(s.done, 0) end as high) b
                   cross join lateral (
                        select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to
                                                  then queen.last_seq_at(l.num, p_to) end) as high) e
                   left join lateral (
                        select g.created_at from queen.segments g
-                        where e.high is not null and g.lane = l.num and g.first_seq <= e.high
+                        where e.high is not null and (e.high < s.tail_seq or s.lane is null or l.skipping)
+                          and g.lane = l.num and g.first_seq <= e.high
                         order by g.first_seq desc limit 1) last on true
                   cross join lateral (
-                       select case when e.high is null then coalesce(s.newest_at, fresh.created_at)
+                       select case when e.high is null or e.high >= s.tail_seq and not l.skipping
+                                   then coalesce(s.newest_at, fresh.created_at)
                                    else last.created_at end as newest_at) t
                  where (p_queue is null or q.name = p_queue) and (p_partition is null or l.name = p_partition)
                    and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
                    and t.newest_at is not null and (p_from is null or t.newest_at >= p_from)
                    and coalesce(e.high, 1) > 0
+                   -- A lane where all is consumed must not take the place of one that has something to show.
+                   and (p_status is distinct from 'pending' or s.next_seq is null or b.low < s.next_seq)
                  order by t.newest_at desc, l.num limit v_more) k;
     end if;
 
     loop
         with tails as materialized (
-            select u.lane, g.first_seq, g.count, g.created_at,
+            select u.lane, u.skipping, g.first_seq, g.count, g.created_at,
                    greatest(u.low, g.first_seq) as low, least(coalesce(u.high, g.first_seq + g.count - 1),
                                                               g.first_seq + g.count - 1) as high,
                    row_number() over (partition by u.ord order by g.first_seq desc) as depth
-              from unnest(v_lane, v_low, v_high) with ordinality u(lane, low, high, ord)
+              from unnest(v_lane, v_low, v_high, v_skips) with ordinality u(lane, low, high, skipping, ord)
               cross join lateral (
                    select k.first_seq, k.count, k.created_at from queen.segments k
                     where k.lane = u.lane and k.first_seq <= coalesce(u.high, 9223372036854775807)
                     order by k.first_seq desc limit v_depth) g
         ), summed as (
-            select t.*, sum(greatest(t.high - t.low + 1, 0)) over (order by t.created_at desc, t.lane, t.first_seq desc
+            select t.*, sum(t.high - t.low + 1 - case when t.skipping then queen.skipped(t.lane, '', t.low - 1, t.high)
+                                                      else 0 end) over (order by t.created_at desc, t.lane, t.first_seq desc
                                                                   rows between unbounded preceding and 1 preceding) as before
               from tails t
              where t.high >= t.low and (p_from is null or t.created_at >= p_from)

@@ -1,6 +1,6 @@
 -- queen.refresh_stats: bring the maintained figures up to date; looks only at lanes where something happened.
 --
--- needs: latest_state
+-- needs: latest_state, skipped, next_unskipped, waiting_places
 -- called by  queen.stats_chore; queen.freshen_stats; queen.refresh_stats_now
 -- in         p_most       give up, changing nothing, when more lanes than this have changed (null: never)
 --            p_reconcile  look through all of the consumer states that are there, and recount the next 1,000 lanes
@@ -17,7 +17,8 @@
 --     of their slot, in the blocks that have come since, and in some before: a backend fills the block it has begun.
 --     A backend may come back to a block begun long ago; such a row is found by the next reconciliation;
 --   - leases that have run out.
--- Sums are kept by difference to what queen.lane_stats and queen.consumer_stats remember.
+-- Sums are kept by difference to what queen.lane_stats and queen.consumer_stats remember.  Deleted messages, and for a
+-- group those that it is not to be given, do not count (ADR 19); lanes that have none are not asked.
 create or replace function queen.refresh_stats(p_most int, p_reconcile boolean, p_wait_ms int default 0)
 returns table (lanes int, new_lanes int, queues int, groups int, gone int)
 language plpgsql
@@ -125,7 +126,10 @@ begin
            array_agg(coalesce(tail.next_seq, 1)) as next_seq,
            array_agg(coalesce(front.first_seq, tail.next_seq, 1)) as first_seq,
            array_agg(coalesce(tail.first_seq, 0)) as tail_seq,
-           array_agg(tail.created_at) as newest_at, array_agg(front.created_at) as front_at
+           array_agg(case when l.skipping then newest.created_at else tail.created_at end) as newest_at, array_agg(front.created_at) as front_at,
+           array_agg(l.skipping) as skipping,
+           array_agg(case when l.skipping and front.first_seq is not null
+                          then queen.skipped(l.num, '', front.first_seq - 1, tail.next_seq - 1) else 0 end) as deleted
       into v_head
       from unnest(v_lanes, v_dead) u(lane, dead)
       join queen.lanes l on l.num = u.lane
@@ -140,43 +144,59 @@ begin
       left join lateral (
            select s.first_seq, s.created_at from queen.segments s
             where s.lane = u.lane and s.first_seq >= coalesce(o.first_seq, 0) and s.count > 0
-            order by s.first_seq limit 1) front on true;
+            order by s.first_seq limit 1) front on true
+      -- Deleted ones at the end are not the newest.
+      left join lateral (
+           select s.created_at from queen.segments s
+            where l.skipping and s.lane = u.lane and s.count > 0
+              and s.first_seq < coalesce((select k.first_seq from queen.skips k
+                                           where k.lane = u.lane and k.grp = '' and k.last_seq >= tail.next_seq - 1
+                                           order by k.first_seq desc limit 1), tail.next_seq)
+            order by s.first_seq desc limit 1) newest on true;
 
     -- Consumers of these lanes.
     with now as materialized (
         select c.num, c.lane, h.queue_id, c.grp, st.ver, st.cursor_seq, st.total_messages as consumed,
-               greatest(h.next_seq - greatest(st.cursor_seq + 1, h.first_seq), 0) as lag,
+               st.total_batches as batches, st.last_at,
+               greatest(h.next_seq - n.seq, 0)
+               - case when h.skipping then queen.skipped(c.lane, c.grp, n.seq - 1, h.next_seq - 1) else 0 end as lag,
                case when st.lease_until > v_now then st.lease_last end as leased_to,
                case when st.lease_until > v_now then st.lease_until end as lease_until,
                wait.created_at as oldest_at
-          from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq)
-               h(lane, queue_id, first_seq, next_seq)
+          from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq, v_head.skipping)
+               h(lane, queue_id, first_seq, next_seq, skipping)
           join queen.consumers c on c.lane = h.lane
           join lateral (
-               (select a.ver, a.cursor_seq, a.total_messages, a.lease_last, a.lease_until
+               (select a.ver, a.cursor_seq, a.total_messages, a.total_batches, a.last_at, a.lease_last, a.lease_until
                   from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
                union all
-               (select b.ver, b.cursor_seq, b.total_messages, b.lease_last, b.lease_until
+               (select b.ver, b.cursor_seq, b.total_messages, b.total_batches, b.last_at, b.lease_last, b.lease_until
                   from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
                order by ver desc limit 1) st on true
+          -- The next one it is to be given.
+          cross join lateral (
+               select case when h.skipping
+                           then queen.next_unskipped(c.lane, c.grp, greatest(st.cursor_seq + 1, h.first_seq))
+                           else greatest(st.cursor_seq + 1, h.first_seq) end as seq) n
           left join lateral (
                select s.created_at from queen.segments s
-                where s.lane = c.lane and h.next_seq > greatest(st.cursor_seq + 1, h.first_seq)
-                  and s.first_seq <= greatest(st.cursor_seq + 1, h.first_seq)
+                where s.lane = c.lane and h.next_seq > n.seq and s.first_seq <= n.seq
                 order by s.first_seq desc limit 1) wait on true
     ), before as materialized (
         select s.* from unnest(v_lanes) u(lane) join queen.consumer_stats s on s.lane = u.lane
     ), written as (
         insert into queen.consumer_stats as t
-               (consumer, lane, queue_id, grp, ver, cursor_seq, lag, consumed, leased_to, lease_until, oldest_at)
+               (consumer, lane, queue_id, grp, ver, cursor_seq, lag, consumed, leased_to, lease_until, oldest_at,
+                batches, last_at)
         select n.num, n.lane, n.queue_id, n.grp, n.ver, n.cursor_seq, n.lag, n.consumed, n.leased_to, n.lease_until,
-               n.oldest_at
+               n.oldest_at, n.batches, n.last_at
           from now n
             on conflict (consumer) do update
            set ver = excluded.ver, cursor_seq = excluded.cursor_seq, lag = excluded.lag, consumed = excluded.consumed,
-               leased_to = excluded.leased_to, lease_until = excluded.lease_until, oldest_at = excluded.oldest_at
-         where (t.ver, t.lag, t.lease_until, t.oldest_at)
-               is distinct from (excluded.ver, excluded.lag, excluded.lease_until, excluded.oldest_at)
+               leased_to = excluded.leased_to, lease_until = excluded.lease_until, oldest_at = excluded.oldest_at,
+               batches = excluded.batches, last_at = excluded.last_at
+         where (t.ver, t.lag, t.lease_until, t.oldest_at, t.batches)
+               is distinct from (excluded.ver, excluded.lag, excluded.lease_until, excluded.oldest_at, excluded.batches)
     ), removed as (
         delete from queen.consumer_stats s
          where s.consumer = any (array(select b.consumer from before b except select n.num from now n))
@@ -220,57 +240,65 @@ begin
 
     -- The lanes themselves.
     with now as materialized (
-        select h.lane, h.queue_id, h.first_seq, h.next_seq, h.tail_seq, h.dead, h.newest_at,
-               greatest(h.next_seq - greatest(coalesce(c.slowest + 1, 0), h.first_seq), 0) as waiting,
-               coalesce(c.leased, 0) as processing,
-               case when c.slowest is not null then c.oldest_at else h.front_at end as oldest_at
+        select h.lane, h.queue_id, h.first_seq, h.next_seq, h.tail_seq, h.dead, h.newest_at, h.deleted,
+               case when h.skipping then k.waiting
+                    else greatest(h.next_seq - greatest(coalesce(c.slowest + 1, 0), h.first_seq), 0) end as waiting,
+               case when h.skipping then k.processing else coalesce(c.leased, 0) end as processing,
+               case when c.slowest is not null then c.oldest_at else h.front_at end as oldest_at,
+               coalesce(c.done, c.slowest, 0) as done, coalesce(c.leased_to, 0) as leased_to
           from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq, v_head.tail_seq, v_head.dead,
-                      v_head.newest_at, v_head.front_at)
-               h(lane, queue_id, first_seq, next_seq, tail_seq, dead, newest_at, front_at)
+                      v_head.newest_at, v_head.front_at, v_head.skipping, v_head.deleted)
+               h(lane, queue_id, first_seq, next_seq, tail_seq, dead, newest_at, front_at, skipping, deleted)
           left join lateral (
                select min(s.cursor_seq) as slowest, min(s.oldest_at) as oldest_at,
+                      max(s.cursor_seq) filter (where s.grp = '__QUEUE_MODE__') as done,
+                      max(s.leased_to) filter (where s.grp = '__QUEUE_MODE__') as leased_to,
                       (select sum(upper(r) - lower(r)) from unnest(range_agg(
                               int8range(greatest(s.cursor_seq + 1, h.first_seq),
                                         greatest(s.leased_to + 1, s.cursor_seq + 1, h.first_seq)))
                               filter (where s.leased_to is not null)) r) as leased
                  from queen.consumer_stats s where s.lane = h.lane) c on true
+          left join lateral (select w.waiting, w.processing from queen.waiting_places(h.lane, h.first_seq, h.next_seq) w
+                              where h.skipping) k on true
     ), before as materialized (
         select s.* from unnest(v_lanes) u(lane) join queen.lane_stats s on s.lane = u.lane
     ), written as (
         insert into queen.lane_stats as t
-               (lane, queue_id, first_seq, next_seq, tail_seq, waiting, processing, dead, newest_at, oldest_at)
+               (lane, queue_id, first_seq, next_seq, tail_seq, waiting, processing, dead, newest_at, oldest_at, deleted,
+                done, leased_to)
         select n.lane, n.queue_id, n.first_seq, n.next_seq, n.tail_seq, n.waiting, n.processing, n.dead, n.newest_at,
-               n.oldest_at
+               n.oldest_at, n.deleted, n.done, n.leased_to
           from now n
             on conflict (lane) do update
            set first_seq = excluded.first_seq, next_seq = excluded.next_seq, tail_seq = excluded.tail_seq,
                waiting = excluded.waiting, processing = excluded.processing, dead = excluded.dead,
-               newest_at = excluded.newest_at, oldest_at = excluded.oldest_at
-         where (t.first_seq, t.next_seq, t.waiting, t.processing, t.dead, t.oldest_at) is distinct from
+               newest_at = excluded.newest_at, oldest_at = excluded.oldest_at, deleted = excluded.deleted,
+               done = excluded.done, leased_to = excluded.leased_to
+         where (t.first_seq, t.next_seq, t.waiting, t.processing, t.dead, t.oldest_at, t.deleted, t.done, t.leased_to) is distinct from
                (excluded.first_seq, excluded.next_seq, excluded.waiting, excluded.processing, excluded.dead,
-                excluded.oldest_at)
+                excluded.oldest_at, excluded.deleted, excluded.done, excluded.leased_to)
     ), removed as (
         delete from queen.lane_stats s
          where s.lane = any (array(select b.lane from before b except select n.lane from now n))
         returning 1
     ), changed as (
         select k.queue_id, sum(k.sign) filter (where k.next_seq > 1) as lanes,
-               sum(k.sign * (k.next_seq - k.first_seq)) as total, sum(k.sign * (k.waiting - k.processing)) as pending,
+               sum(k.sign * k.total) as total, sum(k.sign * (k.waiting - k.processing)) as pending,
                sum(k.sign * k.processing) as processing, sum(k.sign * k.dead) as dead,
-               sum(k.sign * greatest(k.next_seq - k.first_seq - k.waiting - k.dead, 0)) as completed,
+               sum(k.sign * greatest(k.total - k.waiting - k.dead, 0)) as completed,
                sum(k.sign * (k.next_seq - 1)) filter (where k.stays) as pushed, sum(k.passed) as passed,
                max(k.newest_at) as newest_at, count(*) filter (where k.sign = 1 and not k.was) as new_lanes
           from (select u.*, bool_or(u.sign = 1) over (partition by u.lane) as stays,
                        bool_or(u.sign = -1) over (partition by u.lane) as was
-                  from (select n.lane, n.queue_id, 1 as sign, n.next_seq, n.first_seq, n.waiting, n.processing, n.dead,
-                               n.newest_at, 0 as passed
+                  from (select n.lane, n.queue_id, 1 as sign, n.next_seq, n.next_seq - n.first_seq - n.deleted as total,
+                               n.waiting, n.processing, n.dead, n.newest_at, 0 as passed
                           from now n
                          union all
-                        select b.lane, b.queue_id, -1, b.next_seq, b.first_seq, b.waiting, b.processing, b.dead,
-                               b.newest_at, 0
+                        select b.lane, b.queue_id, -1, b.next_seq, b.next_seq - b.first_seq - b.deleted,
+                               b.waiting, b.processing, b.dead, b.newest_at, 0
                           from before b
                          union all
-                        select null, g.queue_id, 0, 1, 1, 0, 0, 0, null, g.passed
+                        select null, g.queue_id, 0, 1, 0, 0, 0, 0, null, g.passed
                           from unnest(v_group.queue_id, v_group.passed) g(queue_id, passed)) u) k
          group by k.queue_id
     )

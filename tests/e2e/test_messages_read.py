@@ -157,3 +157,13 @@ def test_an_unknown_transaction_id_is_404(broker, queue):
     (m,) = broker.take(queue)
     for t in ("nobody", str(uuid.uuid4()), "01a0c2f0-5b7e-7000-8a11-2b3c4d5e6f70"):
         detail(broker, m["partitionId"], t, 404)
+
+
+def test_what_is_consumed_does_not_hide_what_is_pending(broker, queue):
+    broker.put(queue, ["waits"], partition="old", ids=["waits"])
+    for i in range(4):
+        broker.put(queue, [i], partition="p%d" % i)
+        broker.take(queue, partition="p%d" % i, autoAck=True)
+    broker.post("/api/v1/stats/refresh").expect(200)
+    r = broker.get("/api/v1/messages?queue=%s&status=pending&limit=2" % queue).expect(200).json
+    assert [m["transactionId"] for m in r["messages"]] == ["waits"]
