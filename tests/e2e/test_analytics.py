@@ -1,5 +1,6 @@
 """GET /api/v1/status and /api/v1/analytics: http-api sections 14.1 and 15."""
 import re
+import uuid
 
 import pytest
 
@@ -37,9 +38,18 @@ def ops(broker, queue, **sums):
     return wait_until(probe, 8, "queue-ops of %s" % sums, 0.1)
 
 
-def test_queue_ops(metered, queue):
+@pytest.fixture(scope="module")
+def used(metered):
+    """A queue that was used, once all of it is written."""
+    queue = "used-" + uuid.uuid4().hex[:12]
     use(metered, queue)
-    answer = ops(metered, queue, pushMessages=12, ackSuccess=3, popEmpty=1)
+    ops(metered, queue, pushMessages=12, popMessages=3, ackSuccess=3, popEmpty=1)
+    return queue
+
+
+def test_queue_ops(metered, used):
+    queue = used
+    answer = get(metered, "analytics/queue-ops?queue=" + queue)
     assert set(answer) == keys("timeRange bucketMinutes series queues")
     assert answer["bucketMinutes"] == 1 and answer["queues"] == [queue]
     point = answer["series"][-1]
@@ -65,18 +75,16 @@ def test_deleted_partitions_of_a_deleted_queue_are_orphaned(metered, queue):
     assert sum(p["partitionsDeleted"] for p in series) >= 2 and series[-1]["partitionCount"] is None
 
 
-def test_queue_lag(metered, queue):
-    use(metered, queue)
-    ops(metered, queue, popMessages=3)
+def test_queue_lag(metered, used):
+    queue = used
     answer = get(metered, "analytics/queue-lag?queue=" + queue)
     assert sum(p["popCount"] for p in answer) == 3
     assert set(answer[0]) == keys("queueName popCount avgLagMs maxLagMs bucketTime") and TS_S.match(answer[0]["bucketTime"])
     assert all(p["queueName"] == queue and 0 <= p["avgLagMs"] <= p["maxLagMs"] for p in answer)
 
 
-def test_status_of_one_queue(metered, queue):
-    use(metered, queue)
-    ops(metered, queue, ackSuccess=3)
+def test_status_of_one_queue(metered, used):
+    queue = used
     wait_until(lambda: (lambda m: m["pending"] == 9 and m["processing"] == 0)(get(metered, "status?queue=" + queue)["messages"]),
                15, "nine pending", 0.1)
     answer = get(metered, "status?queue=" + queue)
@@ -130,9 +138,7 @@ def test_status_shows_leases_and_dead_letters(metered, queue):
     assert get(metered, "status?queue=" + queue)["leases"]["active"] == 0
 
 
-def test_worker_metrics(metered, queue):
-    use(metered, queue)
-    ops(metered, queue, ackSuccess=3)
+def test_worker_metrics(metered, used):
     answer = get(metered, "analytics/worker-metrics")
     assert set(answer) == keys("timeRange bucketMinutes pointCount timeSeries workers queues summary")
     point = answer["timeSeries"][0]
@@ -145,7 +151,7 @@ def test_worker_metrics(metered, queue):
     assert set(answer["summary"]) == keys("totalPushMessages totalPopMessages totalAckMessages totalPushRequests totalPopRequests "
                                           "totalAckRequests totalDbErrors totalAckFailed totalDlq pendingMessages")
     assert answer["summary"]["totalPushMessages"] >= 12
-    assert {q["queueName"]: q["popCount"] for q in answer["queues"]}[queue] == 3
+    assert {q["queueName"]: q["popCount"] for q in answer["queues"]}[used] == 3
     assert point["jobsDone"] >= point["pushRequests"] and point["dbConnections"] >= 2
 
 

@@ -69,43 +69,53 @@ def test_lag_is_the_time_from_stored_to_delivered(metered, queue):
     assert 89e6 < most < 100e6 and abs(total - 2 * most) < 1000
 
 
-def test_an_idle_queue_gets_no_row(metered, queue):
-    metered.put(queue, [1])
-    wait_counted(metered, queue, push_messages=1)
-    rows = metered.sql("select count(*) from queen.queue_lag_metrics where queue_name = %s", queue)
-    before = metered.sql("select count(*) from queen.worker_metrics")[0][0]
-    wait_until(lambda: metered.sql("select count(*) from queen.worker_metrics")[0][0] >= before + 4, 8, "two periods", 0.1)
-    assert metered.sql("select count(*) from queen.queue_lag_metrics where queue_name = %s", queue) == rows
+def rows(metered, queue):
+    return metered.sql("select count(*) from queen.queue_lag_metrics where queue_name = %s", queue)[0][0]
 
 
-def test_polls_that_end_empty_wait_for_something_worth_a_row(metered, queue):
-    metered.put(queue, [1])
-    metered.take(queue, autoAck=True)
-    wait_counted(metered, queue, pop_messages=1)
-    assert metered.pop(queue, wait=True, timeout=200).status == 204
-    before = metered.sql("select count(*) from queen.worker_metrics")[0][0]
-    wait_until(lambda: metered.sql("select count(*) from queen.worker_metrics")[0][0] >= before + 4, 8, "two periods", 0.1)
+def told(metered, queue):
+    return [n for n, in metered.sql("select parked from queen.queue_parked_replica where queue_name = %s order by at", queue)]
+
+
+@pytest.fixture(scope="module")
+def quiet(metered):
+    """Three queues two periods after the last that happened to them, and what was written before: `idle` has a message,
+    of `polled` a long poll ended empty, at `parked` two are waiting."""
+    names = {k: "%s-%s" % (k, uuid.uuid4().hex[:12]) for k in ("idle", "polled", "parked")}
+    metered.put(names["idle"], [1])
+    for k in ("polled", "parked"):
+        metered.put(names[k], [1])
+        metered.take(names[k], autoAck=True)
+        wait_counted(metered, names[k], pop_messages=1)
+    wait_counted(metered, names["idle"], push_messages=1)
+    polls = [Background(lambda: metered.pop(names["parked"], wait=True, autoAck=True, timeout=30000)) for _ in range(2)]
+    wait_until(lambda: told(metered, names["parked"])[-1:] == [2], 4, "two parked", 0.1)
+    assert metered.pop(names["polled"], wait=True, timeout=200).status == 204
+    before = {"idle": rows(metered, names["idle"]), "parked": len(told(metered, names["parked"]))}
+    n = metered.sql("select count(*) from queen.worker_metrics")[0][0]
+    wait_until(lambda: metered.sql("select count(*) from queen.worker_metrics")[0][0] >= n + 4, 8, "two periods", 0.1)
+    yield names, before, polls
+
+
+def test_an_idle_queue_gets_no_row(metered, quiet):
+    names, before, _ = quiet
+    assert before["idle"] == 1 == rows(metered, names["idle"])
+
+
+def test_polls_that_end_empty_wait_for_something_worth_a_row(metered, quiet):
+    queue = quiet[0]["polled"]
     assert counted(metered, queue)["pop_empty"] == 0
     metered.put(queue, [2])
     wait_counted(metered, queue, push_messages=2, pop_empty=1, pop_requests=2)
 
 
-def test_parked_consumers_are_told_when_their_number_changes(metered, queue):
-    metered.put(queue, [1])
-    metered.take(queue, autoAck=True)
-    polls = [Background(lambda: metered.pop(queue, wait=True, autoAck=True, timeout=20000)) for _ in range(2)]
-
-    def told():
-        return [n for n, in metered.sql("select parked from queen.queue_parked_replica where queue_name = %s order by at", queue)]
-    wait_until(lambda: told()[-1:] == [2], 4, "two parked", 0.1)
-    n = len(told())
-    before = metered.sql("select count(*) from queen.worker_metrics")[0][0]
-    wait_until(lambda: metered.sql("select count(*) from queen.worker_metrics")[0][0] >= before + 3, 8, "a period", 0.1)
-    assert len(told()) == n, "written again without a change"
-    metered.push([{"queue": queue, "partition": str(i), "payload": i} for i in range(2)]).expect(201)
+def test_parked_consumers_are_told_when_their_number_changes(metered, quiet):
+    names, before, polls = quiet
+    assert len(told(metered, names["parked"])) == before["parked"], "written again without a change"
+    metered.push([{"queue": names["parked"], "partition": str(i), "payload": i} for i in range(2)]).expect(201)
     for p in polls:
         p.result()
-    wait_until(lambda: told()[-1:] == [0], 4, "none parked", 0.1)
+    wait_until(lambda: told(metered, names["parked"])[-1:] == [0], 4, "none parked", 0.1)
 
 
 def test_partitions_made_and_removed_are_noted(metered, queue):
