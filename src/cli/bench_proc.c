@@ -16,7 +16,7 @@
 
 struct proc {
     int64_t pid, parent;
-    uint64_t ticks; // its own and those of children that exited
+    double cpu_s; // its own and those of children that exited
     uint64_t rss_pages;
     bool is_postgres;
 };
@@ -50,6 +50,16 @@ static unsigned split(char *text, char **part, unsigned max)
 
 static uint64_t number(const char *digits, int base) { return strtoull(digits, NULL, base); }
 
+// Of a process with one thread, exactly.  Each process's ticks are rounded down, but the sum of
+// those that exited is not: connections that end during a run would look like work.
+static double exact_s(int64_t pid, double otherwise)
+{
+    char path[64], text[128];
+
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/schedstat", pid);
+    return read_file(path, text, sizeof text) ? (double)number(text, 10) / 1e9 : otherwise;
+}
+
 static bool read_proc(int64_t pid, struct proc *p)
 {
     // Fields of proc(5) after the name, from 0.
@@ -66,11 +76,14 @@ static bool read_proc(int64_t pid, struct proc *p)
     *p = (struct proc){
         .pid = pid,
         .parent = (int64_t)number(field[PARENT], 10),
-        .ticks = number(field[UTIME], 10) + number(field[STIME], 10) +
-                 number(field[CUTIME], 10) + number(field[CSTIME], 10),
         .rss_pages = number(field[RSS], 10),
         .is_postgres = end - open == 9 && memcmp(open + 1, "postgres", 8) == 0,
     };
+    double hz = (double)sysconf(_SC_CLK_TCK);
+    p->cpu_s = (double)(number(field[UTIME], 10) + number(field[STIME], 10)) / hz;
+    if (p->is_postgres)
+        p->cpu_s = exact_s(pid, p->cpu_s);
+    p->cpu_s += (double)(number(field[CUTIME], 10) + number(field[CSTIME], 10)) / hz;
     return true;
 }
 
@@ -204,23 +217,20 @@ struct proc_usage proc_read(const struct proc_target *t)
     struct table all = read_table();
     struct proc_usage u = {0};
     struct rusage self;
-    uint64_t broker = 0, pg = 0, pages = 0;
+    uint64_t pages = 0;
 
     for (size_t i = 0; i < all.n; i++) {
         const struct proc *p = &all.rows[i];
         if (t->pg != 0 && is_below(&all, p, t->pg)) {
-            pg += p->ticks;
+            u.pg_s += p->cpu_s;
         } else if (t->broker != 0 && is_below(&all, p, t->broker)) {
-            broker += p->ticks;
+            u.broker_s += p->cpu_s;
             pages += p->rss_pages;
         }
     }
     free(all.rows);
 
-    double hz = (double)sysconf(_SC_CLK_TCK);
-    u.broker_s = (double)broker / hz;
-    u.pg_s = (double)pg / hz;
-    u.machine_s = (double)machine_ticks() / hz;
+    u.machine_s = (double)machine_ticks() / (double)sysconf(_SC_CLK_TCK);
     u.broker_rss_kb = pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
     getrusage(RUSAGE_SELF, &self);
     u.self_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
