@@ -26,7 +26,7 @@ debug asan tsan: %: $(B)/%/build.ninja  ## the same without optimisation, or wit
 	$(call STRICT,$(B)/$*)
 	ninja -C $(B)/$*
 
-$(B)/release/build.ninja: ; $(MESON) setup $(B)/release --buildtype=debugoptimized -Dhardened=true -Db_lto=true -Db_pie=true --prefix=$(PREFIX)
+$(B)/release/build.ninja: ; $(MESON) setup $(B)/release --buildtype=debugoptimized -Dhardened=true -Db_pie=true --prefix=$(PREFIX)
 $(B)/debug/build.ninja:   ; $(MESON) setup $(B)/debug
 $(B)/asan/build.ninja:    ; $(MESON) setup $(B)/asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 $(B)/tsan/build.ninja:    ; $(MESON) setup $(B)/tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false

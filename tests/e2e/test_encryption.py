@@ -222,3 +222,21 @@ def test_reports_open_what_they_show(sealing, broker, queue):
     sealing.ack(sealing.take(queue)[0], "dlq", error="no")
     assert sealing.get("/api/v1/dlq?queue=" + queue).expect(200).json["messages"][0]["data"] == SECRET
     assert set(broker.get(path).expect(200).json["payload"]) == {"encrypted", "iv", "authTag", "keyId"}
+
+
+def test_what_comes_out_of_the_file_buffer_is_sealed(make_broker, pg, queue):
+    """Files of the buffer hold plaintext; draining them is an ordinary push."""
+    database = pg.create_database("sealed_%s" % uuid.uuid4().hex[:12])
+    b = make_broker(database=database, QUEEN_ENCRYPTION_KEY=KEY)
+    b.configure(queue, encryptionEnabled=True)
+    b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
+    assert b.push([{"queue": queue, "payload": SECRET}]).expect(201).json[0]["status"] == "buffered"
+    b.post("/api/v1/system/maintenance", {"enabled": False}).expect(200)
+    wait_until(lambda: b.get("/api/v1/system/maintenance").expect(200).json["bufferedMessages"] == 0, 10, "drained")
+    with pg.connect(database=database) as db, db.cursor() as cur:
+        def sql(text, *args):
+            cur.execute(text, args)
+            return cur.fetchall()
+        assert [r[1] for r in stored(sql, queue)] == [True]
+        assert b"4000-0000" not in bodies(sql, queue)
+    assert [m["data"] for m in b.take(queue)] == [SECRET]
