@@ -34,6 +34,7 @@ declare
     p          queen.stats_pass%rowtype;
     v_now      timestamptz;
     v_all      boolean;      -- count everything anew
+    v_copied   boolean := false; -- positions may be others than those remembered
     v_from     xid8;
     v_age      int;          -- of the oldest transaction that the last look did not see
     v_snapshot pg_snapshot;
@@ -61,6 +62,11 @@ begin
         end;
     end if;
     select * into p from queen.stats_pass;
+    if not found then -- a copy of another database: what was seen there means nothing here
+        v_copied := true;
+        insert into queen.stats_pass (seen) values (null) returning * into p;
+        insert into queen.stats (stat_type, stat_key) values ('system', 'system') on conflict do nothing;
+    end if;
     v_all := p.seen is null;
     v_from := coalesce(pg_snapshot_xmin(p.seen), '0'::xid8);
     v_now := clock_timestamp();
@@ -138,12 +144,12 @@ begin
            select s.first_seq, s.first_seq + greatest(s.count, 1) as next_seq,
                   case when s.count > 0 then s.created_at end as created_at
              from queen.segments s
-            where s.lane = u.lane and s.first_seq >= coalesce(o.tail_seq, 0)
+            where s.lane = u.lane and s.first_seq >= case when v_copied then 0 else coalesce(o.tail_seq, 0) end
             order by s.first_seq desc limit 1) tail on true
       -- From where the front was: what retention has removed before it is not walked again.
       left join lateral (
            select s.first_seq, s.created_at from queen.segments s
-            where s.lane = u.lane and s.first_seq >= coalesce(o.first_seq, 0) and s.count > 0
+            where s.lane = u.lane and s.first_seq >= case when v_copied then 0 else coalesce(o.first_seq, 0) end and s.count > 0
             order by s.first_seq limit 1) front on true
       -- Deleted ones at the end are not the newest.
       left join lateral (

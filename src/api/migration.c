@@ -27,12 +27,13 @@ static const struct {
 } excludable[] = {
     {"messages",
      {"queen.segments", "queen.message_keys", "queen.consumers", "queen.consumer_states*",
-      "queen.dead_letter_queue", "queen.message_traces", "queen.message_trace_names"}},
+      "queen.dead_letter_queue", "queen.message_traces", "queen.message_trace_names",
+      "queen.skips"}},
     {"dead_letter_queue", {"queen.dead_letter_queue"}},
     {"message_traces", {"queen.message_traces", "queen.message_trace_names"}},
     {"message_trace_names", {"queen.message_trace_names"}},
     {"messages_consumed", {"queen.messages_consumed*"}},
-    {"stats", {"queen.stats"}},
+    {"stats", {"queen.stats", "queen.lane_stats", "queen.consumer_stats"}},
     {"stats_history", {"queen.stats_history*"}},
     {"system_metrics", {"queen.system_metrics*"}},
     {"worker_metrics", {"queen.worker_metrics"}},
@@ -41,7 +42,8 @@ static const struct {
     {"retention_history", {"queen.retention_history*"}},
 };
 // Numbers of transactions of this cluster, and what lives for a minute.
-static const char *const never[] = {"queen.changes*", "queen_streams.receipts*"};
+static const char *const never[] = {"queen.changes*", "queen.stats_pass",
+                                    "queen_streams.receipts*"};
 
 // In the request's arena; target from malloc.
 struct migration {

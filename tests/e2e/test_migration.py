@@ -69,6 +69,15 @@ def fill(b, queue="q"):
     return q, m["partitionId"]
 
 
+def wait_counted(broker, **messages):
+    """The figures of the only queue."""
+    def probe():
+        (q,) = broker.get("/api/v1/resources/queues").expect(200).json["queues"]
+        return {k: q["messages"][k] for k in messages} == messages
+    wait_until(probe, 15, "counted: %s" % messages)
+    assert broker.get("/api/v1/resources/overview").expect(200).json["messages"]["pending"] == messages["pending"]
+
+
 def test_everything_is_copied_and_goes_on_there(source, make_broker, target, other):
     query, partition = fill(source)
     assert source.post(M + "start", target).expect(202).json == {"status": "started", "message": "copy running"}
@@ -80,12 +89,15 @@ def test_everything_is_copied_and_goes_on_there(source, make_broker, target, oth
     for table, n in (("queues", 1), ("partitions", 4), ("messages", 900), ("partition_consumers", 1), ("dead_letter_queue", 1)):
         assert (counts[table]["sourceCount"], counts[table]["targetCount"], counts[table]["match"]) == (n, n, True)
 
-    there = make_broker(PG_HOST=other.host, PG_PORT=other.port, PG_USER="mq", PG_PASSWORD="geheim-7", PG_DB=target["database"])
+    there = make_broker(PG_HOST=other.host, PG_PORT=other.port, PG_USER="mq", PG_PASSWORD="geheim-7", PG_DB=target["database"],
+                        STATS_INTERVAL_MS=500)
     got = there.drain("q", consumerGroup="g")
     assert sorted((m["data"]["p"], m["data"]["i"]) for m in got) == sorted(
         [("a", i) for i in range(100, 300)] + [(p, i) for p in "bc" for i in range(300)])
     there.put("q", ["new"], partition="a")
+    wait_counted(there, total=901, pending=1)
     assert [m["data"] for m in there.drain("q", consumerGroup="g")] == ["new"]
+    wait_counted(there, total=901, pending=0)
     rows = there.post("/streams/v1/state/get", {"query_id": query, "partition_id": partition}).expect(200).json["rows"]
     assert [(r["key"], r["value"]) for r in rows] == [("k", {"n": 1})]
     answer = source.post(M + "validate", target).expect(200).json
@@ -95,18 +107,24 @@ def test_everything_is_copied_and_goes_on_there(source, make_broker, target, oth
     assert source.get(M + "status").expect(200).json == {"status": "idle", "currentStep": "", "elapsedSeconds": 0.0}
 
 
-def test_a_second_copy_replaces_the_first_and_may_leave_messages_behind(source, make_broker, target, other):
+@pytest.mark.parametrize("more", [["stats", "queues", "nonsense"], []])
+def test_a_second_copy_replaces_the_first_and_may_leave_messages_behind(source, make_broker, target, other, more):
     fill(source)
+    # Where positions start anew, nothing is passed over because it was deleted here.
+    gone = source.put("q", ["a message"] * 3, partition="d")[1]
+    source.request("DELETE", "/api/v1/messages/%s/%s" % (gone["partition_id"], gone["transaction_id"])).expect(200)
     source.post(M + "start", target).expect(202)
     wait_for(source, "complete")
     source.post(M + "start", {**target, "port": other.port, "schema": "queen",
-                              "excludeTableData": ["messages", "stats", "queues", "nonsense"]}).expect(202)
+                              "excludeTableData": ["messages"] + more}).expect(202)
     wait_for(source, "complete")
     counts = {t["table"]: t["targetCount"] for t in source.post(M + "validate", target).expect(200).json["tables"]}
-    assert (counts["queues"], counts["partitions"], counts["messages"], counts["dead_letter_queue"]) == (1, 4, 0, 0)
-    there = make_broker(PG_HOST=other.host, PG_PORT=other.port, PG_USER="mq", PG_PASSWORD="geheim-7", PG_DB=target["database"])
-    there.put("q", ["new"], partition="a")
-    assert [m["data"] for m in there.drain("q", consumerGroup="g")] == ["new"]
+    assert (counts["queues"], counts["partitions"], counts["messages"], counts["dead_letter_queue"]) == (1, 5, 0, 0)
+    there = make_broker(PG_HOST=other.host, PG_PORT=other.port, PG_USER="mq", PG_PASSWORD="geheim-7", PG_DB=target["database"],
+                        STATS_INTERVAL_MS=500)
+    there.put("q", ["new", "newer"], partition="d")
+    wait_counted(there, total=2, pending=2)
+    assert [m["data"] for m in there.drain("q", consumerGroup="g")] == ["new", "newer"]
 
 
 def test_a_failed_copy_leaves_the_target_as_it_was(source, target, other):
