@@ -146,5 +146,7 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     int http_status = pg_reply_i32(reply, 0, COL_STATUS);
     if (c->report->changes_queue && http_status < 300)
         broker_queue_changed(api->broker, c->queue);
+    if (http_status == 429)
+        http_reply_header(c->req, SPAN("Retry-After"), SPAN("1"));
     http_reply_json(c->req, http_status, &out);
 }

@@ -219,8 +219,9 @@ def test_a_retry_into_a_full_queue_is_refused_and_changes_nothing(broker, sql, q
     (m,) = broker.take(queue)
     broker.ack(m, "failed")
     broker.put(queue, ["fill"])
-    r = broker.post(path(m, "/retry")).expect(429).json
-    assert r == {"success": False, "error": 'queue "%s" is full' % queue}
+    r = broker.post(path(m, "/retry")).expect(429)
+    assert r.headers["retry-after"] == "1"
+    assert r.json == {"success": False, "error": 'queue "%s" is full' % queue}
     assert stored(broker, sql, queue)[0] == "m0"
     assert sql("select count(*) from queen.dead_letter_queue where partition_id = %s", m["partitionId"]) == [(1,)]
 
