@@ -17,7 +17,20 @@ REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(REPO, "tools"))
 from embed_openapi import document  # noqa: E402
 
-KEPT = 20  # samples per route and status
+KEPT = 50  # samples per route and status
+
+formats = jsonschema.FormatChecker(formats=())
+
+
+@formats.checks("uuid")
+def is_uuid(text):
+    return not isinstance(text, str) or bool(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text))
+
+
+@formats.checks("date-time")
+def is_time(text):
+    return not isinstance(text, str) or bool(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", text))
+
 
 _lock = threading.Lock()
 _samples = {}  # (method, template, status) -> [(path, content type, body)]
@@ -95,11 +108,16 @@ def check(key, sample):
         return "content type %r is not documented" % kind
     if not kind.endswith("json"):
         return None
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": _doc["components"],
-              **content[kind].get("schema", {})}
-    errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(json.loads(body)), key=lambda e: list(map(str, e.path)))
+    return misfit(content[kind].get("schema", {}), json.loads(body))
+
+
+def misfit(schema, value):
+    """None, or where and how the value is not as the schema says."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": load()["components"], **schema}
+    validator = jsonschema.Draft202012Validator(schema, format_checker=formats)
+    errors = sorted(validator.iter_errors(value), key=lambda e: list(map(str, e.path)))
     if errors:
-        e = errors[0]
+        e = jsonschema.exceptions.best_match(errors[:1])
         return "at /%s: %s" % ("/".join(map(str, e.path)), e.message[:300])
     return None
 

@@ -35,6 +35,7 @@ def main():
         wrong.append("no such route: %s %s" % (verb, path))
 
     ids = {}
+    tags = {t["name"] for t in doc["tags"]}
     for verb, path in sorted(documented & set(compiled)):
         item = doc["paths"][path]
         operation = item[verb]
@@ -42,8 +43,15 @@ def main():
         name = "%s %s" % (verb, path)
         if operation.get("x-access") != access:
             wrong.append("%s: x-access should be %s" % (name, access))
+        if not operation.get("operationId") or not operation.get("summary") or not set(operation.get("tags", ["?"])) <= tags:
+            wrong.append("%s: needs an operationId, a summary and tags that the document knows" % name)
         if ids.setdefault(operation.get("operationId"), name) != name:
             wrong.append("%s: operationId is that of %s" % (name, ids[operation.get("operationId")]))
+        # What a token guards can be refused; the body of a request can be malformed or too large.
+        due = {"401", "403", "default"} if access != "public" else set()
+        due |= {"400", "413", "415"} if "requestBody" in operation else set()
+        if due - set(operation["responses"]):
+            wrong.append("%s: answers %s are missing" % (name, sorted(due - set(operation["responses"]))))
         found = list(parameters(doc, item, operation))
         if sorted(n for where, n in found if where == "path") != sorted(re.findall(r"{(\w+)}", path)):
             wrong.append("%s: path parameters differ" % name)
