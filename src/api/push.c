@@ -173,7 +173,8 @@ static void write_failed(struct push *p, const struct fault *why, struct buf *ou
         js_put_text(out, p->op.items[i].partition);
         buf_put_lit(out, "},");
     }
-    out->ptr[out->len - 1] = ']';
+    if (out->len > 0) // the last comma
+        out->ptr[out->len - 1] = ']';
 }
 
 // queue and txid come escaped; txid SPAN_NONE: the key is the id.

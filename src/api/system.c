@@ -123,7 +123,8 @@ static void put_answer(struct maintenance *m, unsigned flags, struct buf *out)
                (unsigned long long)s.pending, (unsigned long long)s.failed_files,
                word(s.db_healthy), (unsigned long long)s.failed_files,
                (unsigned long long)s.failed_bytes);
-    js_put_number(out, (double)(s.failed_bytes * 100 / 1048576) / 100);
+    uint64_t hundredths = s.failed_bytes * 100 / 1048576;
+    js_put_number(out, (double)hundredths / 100);
     buf_printf(out, ",\"failoverCount\":%llu,\"qos0Count\":%llu}}}",
                (unsigned long long)(s.failed_files - s.failed_qos0),
                (unsigned long long)s.failed_qos0);
@@ -169,8 +170,8 @@ static void shared_state_get(struct http_req *req)
                ",\"queue_config_cache\":{\"size\":%llu,\"hits\":%llu,\"misses\":%llu,"
                "\"hit_rate\":",
                (unsigned long long)known, (unsigned long long)hits, (unsigned long long)missed);
-    js_put_number(&out,
-                  hits + missed == 0 ? 0 : (double)(hits * 10000 / (hits + missed)) / 10000);
+    uint64_t rate = hits + missed == 0 ? 0 : hits * 10000 / (hits + missed);
+    js_put_number(&out, (double)rate / 10000);
     buf_printf(&out,
                "},\"server_health\":{\"servers_tracked\":0,\"servers_alive\":0,"
                "\"servers_dead\":0,\"heartbeats_received\":0,\"restarts_detected\":0},"

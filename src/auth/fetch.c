@@ -57,6 +57,7 @@ static BIO *on_connection(BIO *bio, void *arg, int connect, int is_tls)
     const char *host = BIO_get_conn_hostname(bio);
     BIO *tls = BIO_new_ssl(arg, 1);
     if (!tls || BIO_get_ssl(tls, &ssl) != 1 || !host || SSL_set1_host(ssl, host) != 1 ||
+        // NOLINTNEXTLINE(clang-diagnostic-cast-qual): OpenSSL's macro
         SSL_set_tlsext_host_name(ssl, host) != 1) {
         BIO_free(tls);
         return NULL;

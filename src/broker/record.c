@@ -110,7 +110,7 @@ static void on_trimmed(struct pg_call *pg, int status, const struct pg_reply *re
 
 static void again_in(struct recorder *r, uint64_t ms)
 {
-    uint64_t jitter_us = ms * 10 < MAX_JITTER_MS * 1000 ? ms * 10 : MAX_JITTER_MS * 1000;
+    uint64_t jitter_us = ms * 10 < MAX_JITTER_MS * 1000ull ? ms * 10 : MAX_JITTER_MS * 1000ull;
 
     due_set(&r->broker->due, &r->due,
             clock_mono_us() + ms * 1000 + id_random_u64() % (jitter_us + 1), on_due);

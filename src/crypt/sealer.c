@@ -67,7 +67,7 @@ void sealer_free(struct sealer *s)
 
 size_t sealer_size(const struct sealer *s, size_t n_plain)
 {
-    return sizeof(HEAD IV TAG KEY_ID END) - 1 + BASE64_SIZE(n_plain) + 2 * SHORT_CHARS +
+    return sizeof(HEAD IV TAG KEY_ID END) - 1 + BASE64_SIZE(n_plain) + (size_t)2 * SHORT_CHARS +
            s->id_len;
 }
 
@@ -102,7 +102,7 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
     base64_encode(tag, sizeof tag, at);
     at = PUT(at + SHORT_CHARS, KEY_ID);
     at = put(at, s->keys->key[0].id, s->id_len);
-    at = PUT(at, END);
+    (void)PUT(at, END);
     out->len += size;
 }
 

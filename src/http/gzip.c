@@ -2,6 +2,7 @@
 #include "http/gzip.h"
 
 #include <limits.h>
+#define ZLIB_CONST // what is read is const
 #include <zlib.h>
 
 #include "base/err.h"
@@ -49,7 +50,7 @@ bool gzip_is_wanted(span accept_encoding)
 
 int gzip_pack(span in, struct buf *out)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)in.ptr, .avail_in = (uInt)in.len};
+    z_stream z = {.next_in = (const Bytef *)in.ptr, .avail_in = (uInt)in.len};
 
     // Answers are at most 1 GB (buf.h), so lengths fit.
     if (in.len > UINT_MAX)
@@ -81,7 +82,7 @@ static int make_room(struct buf *out, size_t from, size_t max)
 
 int gzip_unpack(span in, size_t max, struct buf *out)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)in.ptr, .avail_in = (uInt)in.len};
+    z_stream z = {.next_in = (const Bytef *)in.ptr, .avail_in = (uInt)in.len};
     size_t from = out->len;
     int rc = in.len > UINT_MAX ? QE_TOO_LARGE : 0, got = Z_OK;
 

@@ -22,8 +22,6 @@
 #include "base/str.h"
 #include "pg/sql.gen.h"
 
-extern char **environ;
-
 enum { MAX_TABLES = 64, MAX_ENV = 512 };
 static const char missing[] =
     "pg_dump and psql are needed and not in PATH: install the package postgresql-client";

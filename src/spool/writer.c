@@ -98,7 +98,7 @@ static int flush(struct spool *s)
     }
     s->written += s->out.len;
     buf_reset(&s->out);
-    if (s->out.cap > 4 * FLUSH_BYTES) // one large message must not stay for ever
+    if (s->out.cap > (size_t)4 * FLUSH_BYTES) // one large message must not stay for ever
         buf_free(&s->out);
     return 0;
 }
