@@ -210,22 +210,22 @@ static void notify_post(struct http_req *req)
 const struct http_route api_maintenance_get = SYSTEM(
     HTTP_GET, "/api/v1/system/maintenance", "maintenance", ACCESS_ADMIN, maintenance_get);
 const struct http_route api_maintenance_set = SYSTEM(
-    HTTP_POST, "/api/v1/system/maintenance", "maintenance", ACCESS_ADMIN, maintenance_post);
+    HTTP_POST, "/api/v1/system/maintenance", "set_maintenance", ACCESS_ADMIN, maintenance_post);
 const struct http_route api_pop_maintenance_get =
     SYSTEM(HTTP_GET, "/api/v1/system/maintenance/pop", "pop_maintenance", ACCESS_ADMIN,
            maintenance_get);
 const struct http_route api_pop_maintenance_set =
-    SYSTEM(HTTP_POST, "/api/v1/system/maintenance/pop", "pop_maintenance", ACCESS_ADMIN,
+    SYSTEM(HTTP_POST, "/api/v1/system/maintenance/pop", "set_pop_maintenance", ACCESS_ADMIN,
            maintenance_post);
 const struct http_route api_buffers =
     SYSTEM(HTTP_GET, "/api/v1/status/buffers", "buffers", ACCESS_READ_ONLY, buffers_get);
 const struct http_route api_shared_state = SYSTEM(
     HTTP_GET, "/api/v1/system/shared-state", "shared_state", ACCESS_ADMIN, shared_state_get);
 const struct http_route api_shared_state_stats =
-    SYSTEM(HTTP_GET, "/internal/api/shared-state/stats", "shared_state", ACCESS_ADMIN,
+    SYSTEM(HTTP_GET, "/internal/api/shared-state/stats", "shared_state_stats", ACCESS_ADMIN,
            shared_state_get);
 const struct http_route api_inter_instance_stats =
-    SYSTEM(HTTP_GET, "/internal/api/inter-instance/stats", "shared_state", ACCESS_ADMIN,
+    SYSTEM(HTTP_GET, "/internal/api/inter-instance/stats", "inter_instance_stats", ACCESS_ADMIN,
            shared_state_get);
 const struct http_route api_notify =
     SYSTEM(HTTP_POST, "/internal/api/notify", "notify", ACCESS_ADMIN, notify_post);

@@ -34,7 +34,7 @@ struct http_route {
     enum http_verb verb;
     const char *path;
     enum http_access access;
-    const char *op; // name in metrics: "push", "pop", ...; static
+    const char *op; // name in metrics: "push", "pop", ...; static, of this route alone
     void (*handle)(struct http_req *req);
 };
 

@@ -283,10 +283,22 @@ static void the_json_metrics_have_their_shape(void **state)
     assert_null(strstr(fake_reply.text, "\"rss\":0"));
 }
 
+// Two with one name would be one series twice, which Prometheus refuses.
+static void every_route_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; api_routes[i]; i++)
+        for (unsigned k = 0; k < i; k++)
+            if (strcmp(api_routes[i]->op, api_routes[k]->op) == 0)
+                fail_msg("%s and %s are both \"%s\"", api_routes[k]->path, api_routes[i]->path,
+                         api_routes[i]->op);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
     const struct CMUnitTest tests[] = {
+        T(every_route_has_a_name_of_its_own),
         T(an_empty_body_means_sixty_seconds),
         T(seconds_are_integers),
         T(a_renewal_is_told_under_all_three_names),
