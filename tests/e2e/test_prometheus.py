@@ -94,7 +94,7 @@ def test_this_server_is_alive(exposed):
     samples, _ = exposed
     servers = {l["state"]: v for l, v in samples["queen_servers"]}
     assert set(servers) == {"alive", "dead"} and servers["alive"] == 1  # others of this database have ended
-    assert {l["worker_id"] for l, _ in samples["queen_worker_db_connections"]} == {"0", "1"}
+    assert {l["worker_id"] for l, _ in samples["queen_worker_db_connections"]} >= {"0", "1"}
 
 
 def test_the_file_buffer_and_maintenance_are_shown(metered, queue):
