@@ -52,7 +52,7 @@ def expect(broker, queue, lag, group=QUEUE_MODE, **wanted):
         seen, behind = last[0] = figures(broker, queue, group)
         return all(x == wanted for x in seen.values()) and all(x == lag for x in behind.values())
     try:
-        wait_until(probe, 5, "the counts")
+        wait_until(probe, 25, "the counts")
     except AssertionError:
         raise AssertionError("%s %s wanted, seen: %s" % (wanted, lag, last[0]))
 

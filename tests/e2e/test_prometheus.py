@@ -93,7 +93,7 @@ def test_without_shared_state_there_is_no_cache_to_tell_of(exposed):
 def test_this_server_is_alive(exposed):
     samples, _ = exposed
     servers = {l["state"]: v for l, v in samples["queen_servers"]}
-    assert set(servers) == {"alive", "dead"} and servers["alive"] == 1  # others of this database have ended
+    assert set(servers) == {"alive", "dead"} and servers["alive"] >= 1  # other tests have brokers on this database
     assert {l["worker_id"] for l, _ in samples["queen_worker_db_connections"]} >= {"0", "1"}
 
 
