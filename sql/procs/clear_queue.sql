@@ -49,7 +49,7 @@ begin
         v_deleted := v_deleted + v_some;
         insert into queen.segments (lane, first_seq, created_at, count, keys, body)
         values (v_lane, v_last.seq, v_last.created_at, 0, '', '\x01');
-        delete from queen.message_keys k where k.lane = v_lane;
+        delete from queen.message_keys k where k.lane = v_lane and k.seq > 0; -- what waits is not in the queue yet
         perform queen.forget_messages(v_lane, v_last.seq + 1);
     end loop;
     insert into queen.consumer_states

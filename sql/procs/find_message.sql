@@ -1,7 +1,8 @@
 -- queen.find_message: the sequence of the message with this key in a lane, or null.
 --
 -- needs: key_time, key_position
--- A UUIDv7 key is found through the segments around its time, any other through its row.
+-- A UUIDv7 key is found through the segments around its time, unless it came by queen.scheduled; any other, and those,
+-- through its row.  A row of a message that still waits (seq <= 0) is none.
 create or replace function queen.find_message(p_lane bigint, p_key uuid)
 returns bigint
 language plpgsql stable strict
@@ -11,15 +12,16 @@ declare
     v_key  bytea := uuid_send(p_key);
     v_seq  bigint;
 begin
-    if v_time is null then
-        select seq into v_seq from queen.message_keys where lane = p_lane and key = p_key;
-    else
+    if v_time is not null then
         select s.first_seq + queen.key_position(s.keys, v_key) into v_seq
           from queen.segments s
          where s.lane = p_lane and s.key_max >= v_time and s.key_max <= v_time + 1000
            and s.key_min <= v_time and position(v_key in s.keys) > 0
            and queen.key_position(s.keys, v_key) is not null
          limit 1;
+    end if;
+    if v_seq is null then
+        select seq into v_seq from queen.message_keys where lane = p_lane and key = p_key and seq > 0;
     end if;
     return v_seq;
 end

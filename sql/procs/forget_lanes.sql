@@ -18,6 +18,7 @@ begin
     end if;
     delete from queen.segments where lane = any (v_lanes);
     delete from queen.message_keys where lane = any (v_lanes);
+    delete from queen.scheduled where lane = any (v_lanes);
     delete from queen.skips where lane = any (v_lanes);
     select array_agg(c.num) into v_consumers
       from (select num from queen.consumers where lane = any (v_lanes) order by num for update) c;

@@ -1,6 +1,6 @@
 -- queen.push_segments: append packed segments to their lanes, deduplicated exactly.
 --
--- needs: message_id, key_position, queue_pending
+-- needs: message_id, key_position, queue_pending, scheduled_duplicates
 -- called by  src/broker/push.c (call "push"); queen.push_messages_v2; queen.transact
 -- in         p_origin    the process that pushes, for queen.changes
 --            p_whole     true: one request; store all of it or nothing
@@ -34,6 +34,7 @@ declare
     v_here    bigint[];      -- lanes that exist
     v_limited bigint[];      -- those of queues with a maxSize
     v_sealed  bigint[];      -- those of queues with encryptionEnabled
+    v_waiting bigint[];      -- those where messages wait, or have waited, for their time
     v_clear   bigint[];      -- those of them that would get something in clear
     v_full    uuid[];        -- queues that cannot take what this call brings
     v_now     timestamptz;
@@ -50,9 +51,10 @@ begin
           where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
           order by q.id for no key update;
     end if;
-    select array_agg(l.num), array_agg(l.num) filter (where l.limited), array_agg(l.num) filter (where l.sealed)
-      into v_here, v_limited, v_sealed
-      from (select num, limited, sealed from queen.lanes
+    select array_agg(l.num), array_agg(l.num) filter (where l.limited), array_agg(l.num) filter (where l.sealed),
+           array_agg(l.num) filter (where l.scheduling)
+      into v_here, v_limited, v_sealed, v_waiting
+      from (select num, limited, sealed, scheduling from queen.lanes
              where num = any (p_lane) order by num for no key update) l;
     -- After the locks, so that time rises with the sequence.
     v_now := clock_timestamp();
@@ -98,7 +100,17 @@ begin
                                where k.lane = p_lane[u.seg] and k.key = u.key offset 0) k
           join lateral (select s.first_seq, s.created_at from queen.segments s
                          where s.lane = k.lane and s.first_seq <= k.seq
-                         order by s.first_seq desc limit 1) s on true;
+                         order by s.first_seq desc limit 1) s on true
+         where p_lane[u.seg] = any (v_waiting) is not true;
+        v_dup_seg := v_dup_seg || v_more.seg;
+        v_dup_pos := v_dup_pos || v_more.pos;
+        v_dup_id := v_dup_id || v_more.id;
+    end if;
+
+    if v_waiting is not null then
+        select array_agg(d.seg) as seg, array_agg(d.pos) as pos, array_agg(d.id) as id
+          into v_more
+          from queen.scheduled_duplicates(v_waiting, p_lane, p_keys) d;
         v_dup_seg := v_dup_seg || v_more.seg;
         v_dup_pos := v_dup_pos || v_more.pos;
         v_dup_id := v_dup_id || v_more.id;

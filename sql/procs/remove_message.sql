@@ -18,10 +18,8 @@ begin
      where g.lane = p_lane and g.first_seq <= p_seq order by g.first_seq desc limit 1;
     v_pos := p_seq - s.first_seq;
     v_key := substr(s.keys, v_pos * 16 + 1, 16);
-    if get_byte(v_key, 6) >> 4 <> 7 then
-        delete from queen.message_keys k
-         where k.lane = p_lane and k.key = encode(v_key, 'hex')::uuid and k.seq = p_seq;
-    end if;
+    delete from queen.message_keys k
+     where k.lane = p_lane and k.key = encode(v_key, 'hex')::uuid and k.seq = p_seq;
     update queen.segments g
        set keys = overlay(s.keys placing '\xffffffffffff8fffffffffffffffffff'::bytea from v_pos * 16 + 1),
            body = queen.blank_message(s.body, v_pos)

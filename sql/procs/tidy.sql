@@ -34,10 +34,12 @@ begin
         -- A new statement sees all that those who held the locks before have done.
         with looked as materialized (
             select l.num, q.name,
-                   case when head.count > 0 then clock_timestamp()
+                   case when head.count > 0 or waits.one then clock_timestamp()
                         else greatest(l.created_at, head.created_at, c.used_at) end as used_at
               from queen.lanes l
               left join queen.queues q on q.id = l.queue_id
+              left join lateral (select l.scheduling and exists (select from queen.scheduled w
+                                                                   where w.lane = l.num)) waits(one) on true
               left join lateral (select s.count, s.created_at from queen.segments s
                                   where s.lane = l.num order by s.first_seq desc limit 1) head on true
               left join lateral (

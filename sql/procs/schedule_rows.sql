@@ -1,0 +1,41 @@
+-- queen.schedule_rows: write messages into queen.scheduled.
+--
+-- needs: schedule_id, slices_missing, make_slices
+-- called by  queen.schedule_messages (kind 'p'); whoever plans a retry (kind 'r'), in the transaction that settles the failure
+-- in         one element per message, in the order of arrival: p_lane, where it is appended when due; p_key, queen.transaction_key;
+--            p_due_at; p_group, p_attempt of a retry; p_message, packed as in a segment's body.  p_id_at: where in p_message (1-based)
+--            the 16 bytes of its id are to be written; null: it has an id of its own or none.  Whole arrays may be null
+-- out        one row per element, in order
+-- locks      none on rows; a slice that is missing is made (queen.make_slices)
+--
+-- Checks nothing: what is a duplicate, and whether the lane is there, the caller knows.
+create or replace function queen.schedule_rows(
+    p_kind "char", p_lane bigint[], p_key uuid[], p_due_at timestamptz[], p_group text[], p_attempt int[],
+    p_correlation_id text[], p_transaction_id text[], p_id_at int[], p_message bytea[])
+returns table (idx int, num bigint, id uuid)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if queen.slices_missing(p_due_at) then
+        perform queen.make_slices(p_due_at);
+    end if;
+    return query
+    with numbered as materialized (
+        select u.*, nextval('queen.scheduled_nums') as num
+          from unnest(p_lane, p_key, p_due_at, p_group, p_attempt, p_correlation_id, p_transaction_id, p_id_at, p_message)
+               with ordinality u(lane, key, due_at, grp, attempt, correlation_id, transaction_id, id_at, message, ord)
+    ), written as (
+        insert into queen.scheduled (num, due_at, created_at, lane, id, key, attempt, kind, grp, correlation_id,
+                                     transaction_id, message)
+        select n.num, n.due_at, v_now, n.lane, i.id, n.key, n.attempt, p_kind, n.grp, n.correlation_id, n.transaction_id,
+               case when n.id_at is null then n.message
+                    else overlay(n.message placing uuid_send(i.id) from n.id_at) end
+          from numbered n
+          cross join lateral (select queen.schedule_id(n.num, v_now)) i(id)
+         order by n.ord)
+    select n.ord::int - 1, n.num, queen.schedule_id(n.num, v_now) from numbered n order by n.ord;
+end
+$$;
