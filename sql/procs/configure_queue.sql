@@ -1,12 +1,12 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
--- needs: option_int, option_bool
+-- needs: option_int, option_bool, ensure_lanes
 -- called by  src/broker/configure.c (call "configure"); queen.configure_queue_v1
 -- in         p_options: JSON object; what it does not carry (or carries as null) gets its default; unknown
 --            names are ignored
 -- out        ids of the queue and of its partition Default (made if missing); all 15 options as they are now
 -- effects    tells every broker, through queen.changes, to look at the queue's lanes again
--- locks      the queue, then its lanes in num order when maxSize begins or ceases to act
+-- locks      the queue; a new partition (queen.ensure_lanes); then its lanes in num order when maxSize begins or ceases to act
 -- raises     QN001 for an option of the wrong type, naming it
 create or replace function queen.configure_queue(
     p_name text, p_namespace text, p_task text, p_options jsonb)
@@ -70,10 +70,7 @@ begin
            retry_delay_acts = excluded.retry_delay_acts
     returning q.id into n.id;
 
-    insert into queen.lanes (queue_id, name, lease_seconds, limited, careful, sealed)
-    select q.id, 'Default', q.lease_seconds, q.limited, q.careful, q.encryption_enabled from queen.queues q where q.id = n.id
-        on conflict (queue_id, name) do nothing;
-
+    perform queen.ensure_lanes(array[p_name], array['Default']);
     select array_agg(l.num), (array_agg(l.id) filter (where l.name = 'Default'))[1]
       into v_lanes, v_lane_id
       from queen.lanes l where l.queue_id = n.id;

@@ -1,6 +1,7 @@
--- queen.note_partitions: partitions made and removed, for the metrics of their queues.
+-- queen.note_partitions: partitions that were removed, for the metrics of their queues.
 --
--- called by  statement triggers on queen.lanes (below): one row per statement and queue, whoever did it
+-- called by  a statement trigger on queen.lanes (below): one row per statement and queue, whoever did it.  Those that are
+--            made are noted by queen.ensure_lanes itself: the trigger would cost more than making one
 --
 -- Where the queue went with its partitions there is no name any more: '__orphaned__'.
 create or replace function queen.note_partitions()
@@ -8,24 +9,16 @@ returns trigger
 language plpgsql
 as $$
 begin
-    if tg_op = 'INSERT' then
-        insert into queen.partition_changes (queue_name, created, deleted)
-        select q.name, c.n, 0
-          from (select queue_id, count(*) as n from changed group by queue_id) c join queen.queues q on q.id = c.queue_id;
-    else
-        insert into queen.partition_changes (queue_name, created, deleted)
-        select coalesce(q.name, '__orphaned__'), 0, sum(c.n)
-          from (select queue_id, count(*) as n from changed group by queue_id) c
-          left join queen.queues q on q.id = c.queue_id
-         group by 1;
-    end if;
+    insert into queen.partition_changes (queue_name, created, deleted)
+    select coalesce(q.name, '__orphaned__'), 0, sum(c.n)
+      from (select queue_id, count(*) as n from changed group by queue_id) c
+      left join queen.queues q on q.id = c.queue_id
+     group by 1;
     return null;
 end
 $$;
 
-create or replace trigger note_partitions_made after insert on queen.lanes
-    referencing new table as changed
-    for each statement execute function queen.note_partitions();
+drop trigger if exists note_partitions_made on queen.lanes;
 create or replace trigger note_partitions_gone after delete on queen.lanes
     referencing old table as changed
     for each statement execute function queen.note_partitions();
