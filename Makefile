@@ -10,7 +10,7 @@ TIME    ?= 60
 STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 # What is asked of two brokers on one database, in turn.
 TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py lease.py groups.py dedup.py configure.py)
-C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c')
+C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c' 'include/*.h')
 
 .PHONY: all release debug asan tsan deps run test unit e2e check lint bench format format-check \
 	layers frozen tidy fuzz docs docs-check install clean help

@@ -1,0 +1,14 @@
+// version.h: which library this is.
+#ifndef QUEEN_VERSION_H
+#define QUEEN_VERSION_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+const char *queen_version(void); // "0.1.0", of the library that is linked; static
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,52 @@
+// client_int.h: what a client is made of; for this folder only.
+#ifndef QUEEN_CLIENT_CLIENT_INT_H
+#define QUEEN_CLIENT_CLIENT_INT_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "client/call.h"
+#include "client/pool.h"
+#include "client/servers.h"
+#include "client/token.h"
+#include "net/mailbox.h"
+#include "queen/client.h"
+
+struct client_conf {
+    unsigned request_timeout_ms;
+    unsigned attempts;
+    unsigned retry_delay_ms;
+    bool compress;
+    char *user_agent;
+};
+
+struct queen_client {
+    struct client_conf conf;
+    struct servers servers;
+    struct pool *pools; // one for each server
+    struct token token;
+    struct ssl_ctx_st *tls; // NULL: no server needs it
+
+    uv_loop_t *loop;
+    bool has_thread;
+    pthread_t thread;
+    uv_loop_t own_loop;
+    struct mailbox mailbox;
+    struct mailbox_item stop; // to the own thread
+
+    TAILQ_HEAD(, call) calls; // begun and not done
+    unsigned n_draining;      // pools with links, while closing
+    bool closing, pools_closed;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+// May this thread touch what belongs to the loop?
+bool client_is_here(const struct queen_client *c);
+// May it wait for the loop?  QUEEN_E_MISUSE if not.
+int client_may_block(const struct queen_client *c, struct queen_error *err);
+// A call is done; a closing client may go on.
+void client_call_gone(struct queen_client *c);
+
+#endif

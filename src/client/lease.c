@@ -1,0 +1,79 @@
+// lease.c: holding on to messages for longer.
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "client/codec.h"
+#include "client/fail.h"
+
+enum { DEFAULT_SECONDS = 60 };
+
+// body holds the body and behind it the path.
+static void encode(const char *lease_id, unsigned seconds, struct buf *body,
+                   struct queen_request *req, struct queen_error *err)
+{
+    *err = (struct queen_error){0};
+    if (!lease_id || lease_id[0] == '\0')
+        fail_set(err, QUEEN_E_ARGUMENT, "lease_id is missing");
+    char *escaped = queen_escape(lease_id ? lease_id : "");
+    buf_put_lit(body, "{\"seconds\":");
+    buf_put_u64(body, seconds > 0 ? seconds : DEFAULT_SECONDS);
+    buf_putc(body, '}');
+    size_t len = body->len;
+    buf_put_lit(body, "/api/v1/lease/");
+    buf_put(body, span_of(escaped));
+    buf_put_lit(body, "/extend");
+    buf_putc(body, '\0');
+    free(escaped);
+    *req = (struct queen_request){
+        .method = "POST", .path = body->ptr + len, .body = body->ptr, .body_len = len};
+}
+
+// 404 is how a server says that the lease is somebody else's by now, or nobody's.
+static void mind_lost(struct queen_error *err)
+{
+    if (err->code == QUEEN_E_NOT_FOUND)
+        err->code = QUEEN_E_LEASE;
+}
+
+int queen_extend(struct queen_client *c, const char *lease_id, unsigned seconds,
+                 struct queen_error *err)
+{
+    struct queen_request req;
+    struct queen_error mine;
+    struct buf body = {0};
+
+    err = err ? err : &mine;
+    encode(lease_id, seconds, &body, &req, err);
+    queen_response_free(ask(c, &req, &body, err));
+    mind_lost(err);
+    return err->code;
+}
+
+struct extend_call {
+    queen_done_cb done;
+    void *ctx;
+};
+
+static void on_extended(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct extend_call *e = ctx;
+    struct queen_error mine = *err;
+
+    queen_response_free(r);
+    mind_lost(&mine);
+    e->done(&mine, e->ctx);
+    free(e);
+}
+
+void queen_extend_start(struct queen_client *c, const char *lease_id, unsigned seconds,
+                        queen_done_cb done, void *ctx)
+{
+    struct extend_call *e = mem_new(struct extend_call);
+    struct queen_request req;
+    struct queen_error err;
+    struct buf body = {0};
+
+    *e = (struct extend_call){done, ctx};
+    encode(lease_id, seconds, &body, &req, &err);
+    submit(c, &req, &body, &err, on_extended, e);
+}

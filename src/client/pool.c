@@ -1,0 +1,120 @@
+// pool.c: idle links, busy links, and a line.
+#include "client/pool.h"
+
+#include <assert.h>
+
+static void on_gone(struct link *l, void *ctx);
+static void on_freed(struct link *l, void *ctx);
+
+void pool_init(struct pool *p, const struct link_conf *conf, unsigned max_links,
+               void (*drained)(void *ctx), void *ctx)
+{
+    *p = (struct pool){.conf = *conf, .max_links = max_links, .drained = drained, .ctx = ctx};
+    p->conf.gone = on_gone;
+    p->conf.freed = on_freed;
+    p->conf.ctx = p;
+    TAILQ_INIT(&p->idle);
+    TAILQ_INIT(&p->busy);
+    TAILQ_INIT(&p->waiting);
+}
+
+// The first idle link that is still good.
+static struct link *take_idle(struct pool *p)
+{
+    struct link_slot *slot;
+
+    while ((slot = TAILQ_FIRST(&p->idle))) {
+        if (link_is_ready(slot->link)) {
+            TAILQ_REMOVE(&p->idle, slot, entry);
+            return slot->link;
+        }
+        link_close(slot->link); // leaves the list
+    }
+    return NULL;
+}
+
+static void hand_out(struct pool *p, struct pool_wait *w, struct link *l)
+{
+    link_slot(l)->is_idle = false;
+    TAILQ_INSERT_HEAD(&p->busy, link_slot(l), entry);
+    w->ready(w, l);
+}
+
+void pool_acquire(struct pool *p, struct pool_wait *w)
+{
+    assert(!w->is_waiting && !p->closing);
+    struct link *l = take_idle(p);
+
+    if (!l && p->n_links < p->max_links) {
+        p->n_links++;
+        l = link_open(&p->conf);
+    }
+    if (l) {
+        hand_out(p, w, l);
+    } else {
+        w->is_waiting = true;
+        TAILQ_INSERT_TAIL(&p->waiting, w, entry);
+    }
+}
+
+void pool_cancel(struct pool *p, struct pool_wait *w)
+{
+    if (w->is_waiting)
+        TAILQ_REMOVE(&p->waiting, w, entry);
+    w->is_waiting = false;
+}
+
+static void serve_next(struct pool *p)
+{
+    struct pool_wait *w = TAILQ_FIRST(&p->waiting);
+
+    if (!w || p->closing)
+        return;
+    pool_cancel(p, w);
+    pool_acquire(p, w);
+}
+
+void pool_give_back(struct pool *p, struct link *l)
+{
+    struct link_slot *slot = link_slot(l);
+
+    TAILQ_REMOVE(&p->busy, slot, entry);
+    TAILQ_INSERT_HEAD(&p->idle, slot, entry);
+    slot->is_idle = true;
+    if (p->closing)
+        link_close(l);
+    else
+        serve_next(p);
+}
+
+static void on_gone(struct link *l, void *ctx)
+{
+    struct pool *p = ctx;
+
+    if (link_slot(l)->is_idle)
+        TAILQ_REMOVE(&p->idle, link_slot(l), entry);
+    else
+        TAILQ_REMOVE(&p->busy, link_slot(l), entry);
+}
+
+static void on_freed(struct link *l, void *ctx)
+{
+    struct pool *p = ctx;
+
+    (void)l;
+    p->n_links--;
+    if (p->closing && p->n_links == 0)
+        p->drained(p->ctx);
+    else
+        serve_next(p);
+}
+
+void pool_close(struct pool *p)
+{
+    assert(TAILQ_EMPTY(&p->waiting));
+    p->closing = true;
+    while (!TAILQ_EMPTY(&p->idle))
+        link_close(TAILQ_FIRST(&p->idle)->link);
+    while (!TAILQ_EMPTY(&p->busy))
+        link_close(TAILQ_FIRST(&p->busy)->link);
+}

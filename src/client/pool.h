@@ -1,0 +1,42 @@
+// pool.h: the links to one server.
+//
+// The link used last is used first, so that a quiet client keeps few.  Who finds all of them
+// busy waits in line.
+#ifndef QUEEN_CLIENT_POOL_H
+#define QUEEN_CLIENT_POOL_H
+
+#include "client/link.h"
+
+struct pool_wait {
+    // The link is the waiter's until pool_give_back().
+    void (*ready)(struct pool_wait *w, struct link *l);
+    TAILQ_ENTRY(pool_wait) entry;
+    bool is_waiting;
+};
+
+struct pool {
+    struct link_conf conf;
+    unsigned max_links, n_links; // n_links: also those that are closing
+    TAILQ_HEAD(, link_slot) idle;
+    TAILQ_HEAD(, pool_wait) waiting;
+    TAILQ_HEAD(, link_slot) busy;
+    void (*drained)(void *ctx); // after pool_close(), when the last link has gone
+    void *ctx;
+    bool closing;
+};
+
+// conf.gone, .freed and .ctx are the pool's to fill.
+void pool_init(struct pool *p, const struct link_conf *conf, unsigned max_links,
+               void (*drained)(void *ctx), void *ctx);
+
+// Calls w->ready, at once when there is a link to be had.
+void pool_acquire(struct pool *p, struct pool_wait *w);
+void pool_cancel(struct pool *p, struct pool_wait *w); // nothing happens if it does not wait
+// Only a link that is still open: one that closed itself has left already.
+void pool_give_back(struct pool *p, struct link *l);
+
+// Closes all links; nobody waits any more.  drained is called when p->n_links is 0, not from
+// inside; not at all when it is 0 already.
+void pool_close(struct pool *p);
+
+#endif

@@ -1,0 +1,75 @@
+// ring.c: a sorted array of points.
+#include "client/ring.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+uint32_t ring_hash(span text)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < text.len; i++)
+        h = (h ^ (unsigned char)text.ptr[i]) * 16777619u;
+    return h;
+}
+
+// Equal points, which are rare, are in the order of the servers everywhere.
+static int compare(const void *a, const void *b)
+{
+    const struct ring_point *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->server < y->server ? -1 : x->server > y->server;
+}
+
+void ring_init(struct ring *r, const span *names, unsigned n_servers)
+{
+    struct buf text = {0};
+
+    *r = (struct ring){.points =
+                           mem_new_array(struct ring_point, (size_t)n_servers * RING_POINTS)};
+    for (unsigned s = 0; s < n_servers; s++) {
+        for (unsigned i = 0; i < RING_POINTS; i++) {
+            buf_reset(&text);
+            buf_put(&text, names[s]);
+            buf_putc(&text, '#');
+            buf_put_u64(&text, i);
+            r->points[r->n++] = (struct ring_point){ring_hash(buf_span(&text)), s};
+        }
+    }
+    buf_free(&text);
+    qsort(r->points, r->n, sizeof *r->points, compare);
+}
+
+void ring_deinit(struct ring *r) { free(r->points); }
+
+// Index of the first point at or behind the hash, which may be n.
+static size_t seek(const struct ring *r, uint32_t hash)
+{
+    size_t low = 0, high = r->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->points[middle].at < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+unsigned ring_find(const struct ring *r, span key, bool (*usable)(unsigned server, void *ctx),
+                   void *ctx)
+{
+    size_t first = seek(r, ring_hash(key));
+
+    for (size_t i = 0; i < r->n; i++) {
+        unsigned server = r->points[(first + i) % r->n].server;
+        if (usable(server, ctx))
+            return server;
+    }
+    return r->points[first % r->n].server;
+}

@@ -1,0 +1,147 @@
+// tls.c: two memory BIOs and an SSL between them.
+#include "client/tls.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "base/mem.h"
+#include "client/fail.h"
+
+struct tls {
+    SSL *ssl;
+    BIO *in, *out; // the SSL's
+};
+
+static const char *reason(void)
+{
+    const char *text = ERR_reason_error_string(ERR_peek_last_error());
+
+    return text ? text : "unknown reason";
+}
+
+SSL_CTX *tls_context_new(const char *ca_file, bool insecure, struct queen_error *err)
+{
+    ERR_clear_error();
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    int ok = ctx && SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1;
+
+    if (ok && ca_file)
+        ok = SSL_CTX_load_verify_locations(ctx, ca_file, NULL) == 1;
+    else if (ok)
+        ok = SSL_CTX_set_default_verify_paths(ctx) == 1;
+    if (!ok) {
+        fail_set(err, QUEEN_E_ARGUMENT, "ca_file %s: %s", ca_file ? ca_file : "of the system",
+                 reason());
+        SSL_CTX_free(ctx);
+        ERR_clear_error();
+        return NULL;
+    }
+    SSL_CTX_set_verify(ctx, insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_mode(ctx, SSL_MODE_AUTO_RETRY);
+    return ctx;
+}
+
+void tls_context_free(SSL_CTX *ctx) { SSL_CTX_free(ctx); }
+
+static bool is_ip(const char *host)
+{
+    unsigned char scratch[16];
+
+    return inet_pton(AF_INET, host, scratch) == 1 || inet_pton(AF_INET6, host, scratch) == 1;
+}
+
+// A certificate names a host or an IP address, in different fields; SNI takes only names.
+static bool expect_host(SSL *ssl, const char *host)
+{
+    if (is_ip(host))
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+    // NOLINTNEXTLINE(clang-diagnostic-cast-qual): OpenSSL's macro
+    return SSL_set_tlsext_host_name(ssl, host) == 1 && SSL_set1_host(ssl, host) == 1;
+}
+
+struct tls *tls_new(SSL_CTX *ctx, const char *host, bool insecure)
+{
+    struct tls *t = mem_new(struct tls);
+
+    t->ssl = SSL_new(ctx);
+    t->in = BIO_new(BIO_s_mem());
+    t->out = BIO_new(BIO_s_mem());
+    if (!t->ssl || !t->in || !t->out || (!insecure && !expect_host(t->ssl, host))) {
+        SSL_free(t->ssl);
+        BIO_free(t->in);
+        BIO_free(t->out);
+        free(t);
+        return NULL;
+    }
+    BIO_set_mem_eof_return(t->in, -1); // empty means "not yet"
+    SSL_set_bio(t->ssl, t->in, t->out);
+    SSL_set_connect_state(t->ssl);
+    return t;
+}
+
+void tls_free(struct tls *t)
+{
+    if (!t)
+        return;
+    SSL_free(t->ssl); // and both BIOs
+    free(t);
+}
+
+enum tls_result tls_handshake(struct tls *t, struct queen_error *err)
+{
+    ERR_clear_error();
+    int rc = SSL_do_handshake(t->ssl);
+
+    if (rc == 1)
+        return TLS_DONE;
+    if (SSL_get_error(t->ssl, rc) == SSL_ERROR_WANT_READ)
+        return TLS_MORE;
+    long verified = SSL_get_verify_result(t->ssl);
+    fail_set(err, QUEEN_E_TLS, "TLS: %s",
+             verified != X509_V_OK ? X509_verify_cert_error_string(verified) : reason());
+    ERR_clear_error();
+    return TLS_FAILED;
+}
+
+void tls_feed(struct tls *t, const char *bytes, size_t n)
+{
+    while (n > 0) { // a memory BIO takes all, in pieces that fit an int
+        int piece = n > INT_MAX ? INT_MAX : (int)n;
+        BIO_write(t->in, bytes, piece);
+        bytes += piece;
+        n -= (size_t)piece;
+    }
+}
+
+bool tls_write(struct tls *t, const char *bytes, size_t n)
+{
+    size_t done = 0;
+
+    ERR_clear_error();
+    return n == 0 || (SSL_write_ex(t->ssl, bytes, n, &done) == 1 && done == n);
+}
+
+ssize_t tls_read(struct tls *t, char *bytes, size_t n)
+{
+    ERR_clear_error();
+    int got = SSL_read(t->ssl, bytes, n > INT_MAX ? INT_MAX : (int)n);
+
+    if (got > 0)
+        return got;
+    return SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : -1;
+}
+
+void tls_take(struct tls *t, struct buf *out)
+{
+    char *bytes;
+    long n = BIO_get_mem_data(t->out, &bytes);
+
+    if (n > 0)
+        buf_put_bytes(out, bytes, (size_t)n);
+    (void)BIO_reset(t->out);
+}
