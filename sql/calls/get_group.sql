@@ -1,1 +1,1 @@
-select 200, queen.get_group($1::text::jsonb)::text, null::bytea, false
+select * from queen.get_group($1::text::jsonb)

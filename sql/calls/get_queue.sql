@@ -1,1 +1,1 @@
-select status, piece, payload, sealed from queen.get_queue($1::text::jsonb)
+select * from queen.get_queue($1::text::jsonb)

@@ -1,1 +1,1 @@
-select 200, queen.list_lagging($1::text::jsonb)::text, null::bytea, false
+select * from queen.list_lagging($1::text::jsonb)

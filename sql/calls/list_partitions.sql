@@ -1,1 +1,1 @@
-select 200, queen.list_partitions($1::text::jsonb), null::bytea, false
+select * from queen.list_partitions($1::text::jsonb)

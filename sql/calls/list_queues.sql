@@ -1,1 +1,1 @@
-select 200, queen.list_queues($1::text::jsonb, false), null::bytea, false
+select * from queen.list_queues($1::text::jsonb, false)

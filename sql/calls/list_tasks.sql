@@ -1,1 +1,1 @@
-select 200, queen.list_labels($1::text::jsonb, 'task')::text, null::bytea, false
+select * from queen.list_labels($1::text::jsonb, 'task')

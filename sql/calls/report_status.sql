@@ -1,1 +1,1 @@
-select 200, queen.report_status($1::text::jsonb)::text, null::bytea, false
+select * from queen.report_status($1::text::jsonb)

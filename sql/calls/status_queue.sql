@@ -1,1 +1,1 @@
-select status, piece, payload, sealed from queen.status_queue($1::text::jsonb)
+select * from queen.status_queue($1::text::jsonb)

@@ -7,16 +7,14 @@
 -- It becomes a part of the statement that calls it (so: no settings, and not volatile), and what that does not
 -- ask for is not read.
 create or replace function queen.lane_figures(p_queue_id uuid)
-returns table (lane bigint, id uuid, name text, created_at timestamptz, total bigint, pending bigint, processing bigint,
-               completed bigint, dead_letter bigint, oldest_at timestamptz, newest_at timestamptz,
-               consumed bigint)
+returns table (lane bigint, queue_id uuid, id uuid, name text, created_at timestamptz, total bigint, pending bigint, processing bigint,
+               completed bigint, dead_letter bigint, oldest_at timestamptz, newest_at timestamptz)
 language sql stable
 as $$
-    select l.num, l.id, l.name::text, l.created_at, coalesce(s.next_seq - s.first_seq - s.deleted, 0),
+    select l.num, l.queue_id, l.id, l.name::text, l.created_at, coalesce(s.next_seq - s.first_seq - s.deleted, 0),
            coalesce(s.waiting - s.processing, 0), coalesce(s.processing, 0),
            greatest(coalesce(s.next_seq - s.first_seq - s.deleted - s.waiting - s.dead, 0), 0), coalesce(s.dead, 0),
-           s.oldest_at, s.newest_at,
-           coalesce((select sum(k.consumed) from queen.consumer_stats k where k.lane = l.num), 0)::bigint
+           s.oldest_at, s.newest_at
       from queen.lanes l
       left join queen.lane_stats s on s.lane = l.num
      where (p_queue_id is null or l.queue_id = p_queue_id)

@@ -6,6 +6,8 @@
 create or replace function queen.last_seq_at(p_lane bigint, p_time timestamptz)
 returns bigint
 language plpgsql stable
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan -- its callers plan each statement for itself: 20,000 lanes would take half a minute
 as $$
 declare
     v_low  bigint;  -- start of a segment that is not too late

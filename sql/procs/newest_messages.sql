@@ -87,13 +87,15 @@ begin
                   cross join lateral (
                        select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to
                                                  then queen.last_seq_at(l.num, p_to) end) as high) e
+                  cross join lateral (select p_status = 'completed' and e.high = s.done and not l.skipping as kept) d
                   left join lateral (
                        select g.created_at from queen.segments g
                         where e.high is not null and (e.high < s.tail_seq or s.lane is null or l.skipping)
-                          and g.lane = l.num and g.first_seq <= e.high
+                          and d.kept is not true and g.lane = l.num and g.first_seq <= e.high
                         order by g.first_seq desc limit 1) last on true
                   cross join lateral (
-                       select case when e.high is null or e.high >= s.tail_seq and not l.skipping
+                       select case when d.kept then s.done_at
+                                   when e.high is null or e.high >= s.tail_seq and not l.skipping
                                    then coalesce(s.newest_at, fresh.created_at)
                                    else last.created_at end as newest_at) t
                  where (p_queue is null or q.name = p_queue) and (p_partition is null or l.name = p_partition)

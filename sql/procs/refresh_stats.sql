@@ -251,7 +251,7 @@ begin
                     else greatest(h.next_seq - greatest(coalesce(c.slowest + 1, 0), h.first_seq), 0) end as waiting,
                case when h.skipping then k.processing else coalesce(c.leased, 0) end as processing,
                case when c.slowest is not null then c.oldest_at else h.front_at end as oldest_at,
-               coalesce(c.done, c.slowest, 0) as done, coalesce(c.leased_to, 0) as leased_to
+               coalesce(c.done, c.slowest, 0) as done, last.created_at as done_at, coalesce(c.leased_to, 0) as leased_to
           from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq, v_head.tail_seq, v_head.dead,
                       v_head.newest_at, v_head.front_at, v_head.skipping, v_head.deleted)
                h(lane, queue_id, first_seq, next_seq, tail_seq, dead, newest_at, front_at, skipping, deleted)
@@ -266,23 +266,27 @@ begin
                  from queen.consumer_stats s where s.lane = h.lane) c on true
           left join lateral (select w.waiting, w.processing from queen.waiting_places(h.lane, h.first_seq, h.next_seq) w
                               where h.skipping) k on true
+          left join lateral (
+               select g.created_at from queen.segments g
+                where g.lane = h.lane and g.first_seq between h.first_seq and coalesce(c.done, c.slowest)
+                order by g.first_seq desc limit 1) last on true
     ), before as materialized (
         select s.* from unnest(v_lanes) u(lane) join queen.lane_stats s on s.lane = u.lane
     ), written as (
         insert into queen.lane_stats as t
                (lane, queue_id, first_seq, next_seq, tail_seq, waiting, processing, dead, newest_at, oldest_at, deleted,
-                done, leased_to)
+                done, done_at, leased_to)
         select n.lane, n.queue_id, n.first_seq, n.next_seq, n.tail_seq, n.waiting, n.processing, n.dead, n.newest_at,
-               n.oldest_at, n.deleted, n.done, n.leased_to
+               n.oldest_at, n.deleted, n.done, n.done_at, n.leased_to
           from now n
             on conflict (lane) do update
            set first_seq = excluded.first_seq, next_seq = excluded.next_seq, tail_seq = excluded.tail_seq,
                waiting = excluded.waiting, processing = excluded.processing, dead = excluded.dead,
                newest_at = excluded.newest_at, oldest_at = excluded.oldest_at, deleted = excluded.deleted,
-               done = excluded.done, leased_to = excluded.leased_to
-         where (t.first_seq, t.next_seq, t.waiting, t.processing, t.dead, t.oldest_at, t.deleted, t.done, t.leased_to) is distinct from
+               done = excluded.done, done_at = excluded.done_at, leased_to = excluded.leased_to
+         where (t.first_seq, t.next_seq, t.waiting, t.processing, t.dead, t.oldest_at, t.deleted, t.done, t.done_at, t.leased_to) is distinct from
                (excluded.first_seq, excluded.next_seq, excluded.waiting, excluded.processing, excluded.dead,
-                excluded.oldest_at, excluded.deleted, excluded.done, excluded.leased_to)
+                excluded.oldest_at, excluded.deleted, excluded.done, excluded.done_at, excluded.leased_to)
     ), removed as (
         delete from queen.lane_stats s
          where s.lane = any (array(select b.lane from before b except select n.lane from now n))

@@ -3,16 +3,19 @@
 -- needs: time_range, throughput, worker_figures, queue_figures, round2, iso_s, latest_state
 -- called by  src/api/analytics.c
 -- in         p_args: from, to, queue, namespace, task
--- out        see docs/api-analytics.md; errors and dead letters of the range, pending and leases of now
+-- out        rows as src/api/report.h wants them; see docs/api-analytics.md; errors and dead letters of the range, pending and leases of now
 -- raises     QN001 for a bad time
 create or replace function queen.report_status(p_args jsonb)
-returns json
+returns table (status int, piece text, payload bytea, sealed boolean, shape text,
+               id uuid, name varchar, namespace varchar, task varchar, partitions bigint, consumed bigint)
 language plpgsql
 set enable_hashjoin = on
 set enable_seqscan = on
 set enable_bitmapscan = on
 set plan_cache_mode = force_custom_plan
+set work_mem = '32MB'
 as $$
+#variable_conflict use_column
 declare
     r        record;
     v_queues text[];  -- null: no filter
@@ -69,13 +72,14 @@ begin
     end if;
 
     perform queen.freshen_stats();
-    select coalesce(sum(f.pending), 0) as pending, coalesce(sum(f.dead_letter), 0) as dead,
-           coalesce(json_agg(json_build_object('id', q.id, 'name', q.name, 'namespace', q.namespace, 'task', q.task,
-                                               'partitions', f.partitions, 'totalConsumed', f.ever_consumed)
-                             order by q.name) filter (where f.total > 0), '[]') as queues
-      into v_now
-      from queen.queue_figures() f join queen.queues q on q.id = f.queue_id
-     where v_queues is null or q.name = any (v_queues);
+    -- The sum of all queues is kept.
+    if v_queues is null then
+        select greatest(t.pending_messages, 0) as pending, t.dead_letter_messages as dead into v_now
+          from queen.stats t where t.stat_type = 'system' and t.stat_key = 'system';
+    else
+        select coalesce(sum(f.pending), 0)::bigint as pending, coalesce(sum(f.dead_letter), 0)::bigint as dead into v_now
+          from unnest(v_queues) n(queue) cross join lateral queen.queue_figures(n.queue) f;
+    end if;
 
     select count(*) as active, count(distinct c.lane) as lanes, coalesce(sum(st.batch_size), 0) as size,
            coalesce(sum(st.acked), 0) as acked
@@ -100,9 +104,9 @@ begin
              where v_queues is null or q.name = any (v_queues)
              order by d.failed_at desc limit 1000) n;
 
-    return json_build_object(
+    status := 200;
+    piece := left(json_build_object(
         'timeRange', r.shown, 'bucketMinutes', r.minutes, 'pointCount', v_n, 'throughput', v_points,
-        'queues', v_now.queues,
         'messages', json_build_object(
             'total', v_sum.pushed, 'pending', v_now.pending, 'processing', 0, 'completed', v_sum.done,
             'failed', v_sum.failed, 'deadLetter', v_sum.dlq,
@@ -118,6 +122,19 @@ begin
         'workers', queen.worker_figures(r.first, r.t_to),
         'errors', json_build_object('dbErrors', v_sum.db_errors, 'ackFailed', v_sum.failed, 'dlqMessages', v_sum.dlq),
         'statsAge', coalesce((select floor(greatest(extract(epoch from clock_timestamp() - w.at) - w.period_ms / 2000.0, 0))
-                                from queen.worker_metrics w order by w.at desc limit 1), 0)::bigint);
+                                from queen.worker_metrics w order by w.at desc limit 1), 0)::bigint)::text, -1)
+        || ',"queues":[';
+    shape := '{"id":$1,"name":$2,"namespace":$3,"task":$4,"partitions":$5,"totalConsumed":$6}';
+    return next;
+    return query
+    select null::int, null::text, null::bytea, null::boolean, null::text,
+           q.id, q.name, q.namespace, q.task, s.child_count, s.ever_consumed
+      from queen.queues q
+      join queen.stats s on s.queue_id = q.id and s.stat_type = 'queue'
+     where s.total_messages > 0 and (v_queues is null or q.name = any (v_queues))
+     order by q.name collate "C";
+    piece := ']}';
+    shape := null;
+    return next;
 end
 $$;

@@ -2,13 +2,14 @@
 #include "api/report.h"
 
 #include "api/api_int.h"
+#include "api/shape.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "pg/params.h"
 #include "pg/reply.h"
 #include "json/write.h"
 
-enum { COL_STATUS, COL_PIECE, COL_PAYLOAD, COL_SEALED };
+enum { COL_STATUS, COL_PIECE, COL_PAYLOAD, COL_SEALED, COL_SHAPE, COL_VALUES };
 
 // In the request's arena.
 struct report_call {
@@ -22,6 +23,7 @@ static int put_query(struct report_call *c, struct buf *out);
 static int put_path(struct report_call *c, struct buf *out);
 static int put_body(struct report_call *c, struct body *b, struct buf *out);
 static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply);
+static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out);
 
 void report_handle(struct http_req *req)
 {
@@ -127,21 +129,12 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
 
     pg_params_free(&op->params);
     http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
-    if (status == 0 && (pg_reply_rows(reply) == 0 || pg_reply_cols(reply) != COL_SEALED + 1))
-        status = QE_PG_SHAPE;
+    if (status == 0)
+        status = put_answer(api, reply, &out);
     if (status != 0) {
+        buf_free(&out);
         api_reply_failed(c->req, status, &op->op.why);
         return;
-    }
-    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        buf_put(&out, pg_reply_bytes(reply, row, COL_PIECE));
-        if (pg_reply_is_null(reply, row, COL_PAYLOAD))
-            continue;
-        span payload = pg_reply_bytes(reply, row, COL_PAYLOAD);
-        if (pg_reply_bool(reply, row, COL_SEALED))
-            broker_unseal(api->broker, &out, payload);
-        else
-            buf_put(&out, payload);
     }
     int http_status = pg_reply_i32(reply, 0, COL_STATUS);
     if (c->report->changes_queue && http_status < 300)
@@ -149,4 +142,43 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     if (http_status == 429)
         http_reply_header(c->req, SPAN("Retry-After"), SPAN("1"));
     http_reply_json(c->req, http_status, &out);
+}
+
+static void put_piece(struct api *api, const struct pg_reply *reply, unsigned row,
+                      struct buf *out)
+{
+    buf_put(out, pg_reply_bytes(reply, row, COL_PIECE));
+    if (pg_reply_is_null(reply, row, COL_PAYLOAD))
+        return;
+    span payload = pg_reply_bytes(reply, row, COL_PAYLOAD);
+    if (pg_reply_bool(reply, row, COL_SEALED))
+        broker_unseal(api->broker, out, payload);
+    else
+        buf_put(out, payload);
+}
+
+static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out)
+{
+    unsigned cols = pg_reply_cols(reply);
+    struct shape shape = {0};
+    bool listing = false; // the row before was put by the shape
+
+    if (pg_reply_rows(reply) == 0 || (cols != COL_SEALED + 1 && cols <= COL_VALUES))
+        return QE_PG_SHAPE;
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        put_piece(api, reply, row, out);
+        if (cols <= COL_VALUES)
+            continue;
+        if (!pg_reply_is_null(reply, row, COL_SHAPE) &&
+            shape_read(&shape, pg_reply_bytes(reply, row, COL_SHAPE), reply, COL_VALUES) != 0)
+            return QE_PG_SHAPE;
+        bool is_value = !pg_reply_is_null(reply, row, COL_VALUES);
+        if (is_value) {
+            if (listing && pg_reply_is_null(reply, row, COL_PIECE))
+                buf_putc(out, ',');
+            shape_put(&shape, reply, row, out);
+        }
+        listing = is_value;
+    }
+    return 0;
 }

@@ -13,6 +13,14 @@
 // leave as they were sent, never as jsonb writes them.  A sealed payload is encrypted and is
 // opened on the way out.  The status is that of the first row.
 //
+// For long lists a statement returns further columns,
+//
+//      shape text, and one column per value
+//
+// where shape (see shape.h) is given once, in a row before the list.  A row whose first value
+// is not null is put by the shape, behind its piece; one without a piece gets a comma between
+// it and an entry before it.
+//
 // Parameters of path and query come as JSON strings, only those that were sent (a query
 // parameter that is empty counts as not sent); a path parameter wins over a query parameter of
 // the same name.  An error of SQLSTATE class QN becomes 400 with its text.

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/span.h"
 
 struct pg_reply;
@@ -24,6 +25,11 @@ const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row,
                              unsigned col); // 16 bytes or NULL
 // timestamptz -> microseconds since 1970; INT64_MIN for NULL
 int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col);
+
+// Cells as JSON: integers, float8 (finite), bool, text, uuid, timestamptz (milliseconds, UTC),
+// json as it is; NULL is null.  has_json: the column is one of these.
+bool pg_reply_has_json(const struct pg_reply *r, unsigned col);
+void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out);
 
 const char *pg_reply_sqlstate(const struct pg_reply *r); // "" when none
 const char *pg_reply_message(const struct pg_reply *r);  // primary message, "" when none

@@ -161,6 +161,7 @@ def test_histograms_are_cumulative_and_consistent(broker, queue):
             assert key in sums
 
 
+@pytest.mark.one_broker  # a process counts what it did itself
 @pytest.mark.parametrize("op", ["push", "pop", "ack", "transaction", "configure", "lease|renew|extend"])
 def test_there_is_a_latency_histogram_for_each_operation(broker, queue, op):
     """The names are ours to choose: an operation is found by a label value or in the family's name."""
@@ -178,6 +179,7 @@ def test_there_is_a_latency_histogram_for_each_operation(broker, queue, op):
     wait_until(lambda: count() > before, 3, "the histogram of %s to count" % op)
 
 
+@pytest.mark.one_broker  # the same
 @pytest.mark.parametrize("op", ["push", "pop", "ack"])
 def test_there_is_a_histogram_of_batch_sizes(broker, queue, op):
     def count():

@@ -328,14 +328,33 @@ const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned co
     (void)row;
     return r->uuid[col];
 }
+// Columns of a report: status, piece, payload, sealed, and of a list shape and values.
+enum { FAKE_PIECE = 1, FAKE_SHAPE = 4 };
+static const char *fake_cell(const struct pg_reply *r, unsigned row, unsigned col)
+{
+    return col < FAKE_SHAPE ? r->pieces[row][col - FAKE_PIECE]
+                            : r->values[row][col - FAKE_SHAPE];
+}
 span pg_reply_bytes(const struct pg_reply *r, unsigned row, unsigned col)
 {
-    return r->pieces ? span_of(r->pieces[row][col - 1]) : span_of(r->options);
+    return span_of(r->pieces ? fake_cell(r, row, col) : r->options);
 }
-unsigned pg_reply_cols(const struct pg_reply *r) { return r->pieces ? 4 : 3; }
+unsigned pg_reply_cols(const struct pg_reply *r)
+{
+    return r->values ? FAKE_SHAPE + FAKE_VALUES : r->pieces ? FAKE_SHAPE : 3;
+}
 bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col)
 {
-    return r->pieces && !r->pieces[row][col - 1];
+    return r->pieces && !fake_cell(r, row, col);
+}
+bool pg_reply_has_json(const struct pg_reply *r, unsigned col)
+{
+    return (void)r, col > FAKE_SHAPE;
+}
+void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out)
+{
+    const char *value = fake_cell(r, row, col);
+    buf_put(out, value ? span_of(value) : SPAN("null"));
 }
 bool pg_reply_bool(const struct pg_reply *r, unsigned row, unsigned col)
 {

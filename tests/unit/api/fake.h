@@ -62,6 +62,8 @@ int fake_setup(void **state);
 int fake_teardown(void **state);
 void fake_uuid(uint8_t id[16], uint8_t fill); // 16 times fill
 
+enum { FAKE_VALUES = 4 };
+
 // A result of configure or of a report: filled by the test before it calls done.
 struct pg_reply {
     unsigned rows;
@@ -71,6 +73,8 @@ struct pg_reply {
     int status;
     const char *const (*pieces)[2];
     bool sealed;
+    // of a list: for each row its shape and values, which are JSON already
+    const char *const (*values)[FAKE_VALUES];
 };
 
 #define SEND(route, text) (route).handle(fake_request(text))

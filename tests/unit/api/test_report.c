@@ -132,6 +132,43 @@ static void a_failure_changes_nothing(void **state)
     assert_int_equal(fake_reply.status, 500);
 }
 
+static void rows_of_a_list_are_put_by_its_shape(void **state)
+{
+    (void)state;
+    static const char *const pieces[][2] = {{"{\"a\":[", NULL},  {NULL, NULL}, {NULL, NULL},
+                                            {"],\"b\":[", NULL}, {NULL, NULL}, {"]}", NULL}};
+    static const char *const values[][FAKE_VALUES] = {
+        {"{\"x\":$1,\"y\":[$3,$1]}", NULL, NULL, NULL},
+        {NULL, "1", NULL, "\"c\""},
+        {NULL, "2", NULL, NULL},
+        {"$2", "3", "4", NULL},
+        {NULL, "5", "6", NULL},
+        {NULL, NULL, NULL, NULL}};
+    struct pg_reply reply = {.rows = 6, .status = 200, .pieces = pieces, .values = values};
+
+    ask(&plain, fake_get("", "q", "o"));
+    fake_given.custom->done(fake_given.custom, 0, &reply);
+    assert_int_equal(fake_reply.status, 200);
+    assert_string_equal(fake_reply.text,
+                        "{\"a\":[{\"x\":1,\"y\":[\"c\",1]},{\"x\":2,\"y\":[null,2]}"
+                        "],\"b\":[4,6]}");
+}
+
+static void a_shape_that_names_no_column_is_an_odd_answer(void **state)
+{
+    (void)state;
+    static const char *const pieces[][2] = {{"[", NULL}};
+    static const char *const bad[] = {"$4", "$0", "$", "$x", "$99"};
+
+    for (unsigned i = 0; i < countof(bad); i++) {
+        const char *const values[][FAKE_VALUES] = {{bad[i], NULL, NULL, NULL}};
+        struct pg_reply reply = {.rows = 1, .status = 200, .pieces = pieces, .values = values};
+        ask(&plain, fake_get("", "q", "o"));
+        fake_given.custom->done(fake_given.custom, 0, &reply);
+        assert_int_equal(fake_reply.status, 500);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +179,8 @@ int main(void)
         cmocka_unit_test(pieces_and_payloads_become_the_answer),
         cmocka_unit_test(a_sealed_payload_is_opened_on_the_way_out),
         cmocka_unit_test(a_failure_changes_nothing),
+        cmocka_unit_test(rows_of_a_list_are_put_by_its_shape),
+        cmocka_unit_test(a_shape_that_names_no_column_is_an_odd_answer),
     };
     return cmocka_run_group_tests(tests, fake_setup, fake_teardown);
 }

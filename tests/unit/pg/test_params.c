@@ -223,6 +223,30 @@ static void the_servers_own_words_are_kept(void **state)
     assert_int_equal(reply_status(result), QE_PG_DATA);
 }
 
+static void cells_become_json_by_their_type(void **state)
+{
+    (void)state;
+    const struct pg_reply *r =
+        ask("select true, 7::int2, -8::int4, 9007199254740993::int8, 0.25::float8, "
+            "'a\"\\b'::text, 'v'::varchar,"
+            " '{\"k\": 1}'::json, '00112233-4455-6677-8899-aabbccddeeff'::uuid,"
+            " '2026-02-03T04:05:06.123999Z'::timestamptz, null::int8, 1::numeric",
+            NULL, 1);
+    struct buf out = {0};
+
+    for (unsigned col = 0; col < 11; col++) {
+        assert_true(pg_reply_has_json(r, col));
+        pg_reply_put_json(r, 0, col, &out);
+        buf_putc(&out, ' ');
+    }
+    assert_false(pg_reply_has_json(r, 11));
+    buf_putc(&out, '\0');
+    assert_string_equal(
+        out.ptr, "true 7 -8 9007199254740993 0.25 \"a\\\"\\\\b\" \"v\" {\"k\": 1} "
+                 "\"00112233-4455-6677-8899-aabbccddeeff\" \"2026-02-03T04:05:06.123Z\" null ");
+    buf_free(&out);
+}
+
 int main(void)
 {
     pg_cluster_new(&cluster);
@@ -238,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_reply_without_a_server_is_empty),
         cmocka_unit_test(every_sqlstate_has_its_code),
         cmocka_unit_test(the_servers_own_words_are_kept),
+        cmocka_unit_test(cells_become_json_by_their_type),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     PQclear(result);
