@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -214,12 +215,18 @@ def test_a_server_that_dies_in_the_middle_ends_the_run_with_errors(fake):
     url = fake()
 
     def kill():
+        while True:  # until the run is under way, however long that takes to start
+            with urllib.request.urlopen(url + "/configured") as reply:
+                if json.load(reply):
+                    break
+            time.sleep(0.02)
+        time.sleep(0.5)
         fake.started[0].kill()
         fake.started[0].wait()  # a zombie would still have its CPU time
 
-    killer = threading.Timer(0.7, kill)
+    killer = threading.Thread(target=kill)
     killer.start()
-    code, result, _ = bench("-u", url, "-w", "e2e", "-d", 1.5, "-W", 0)
+    code, result, _ = bench("-u", url, "-w", "e2e", "-d", 2.5, "-W", 0)
     killer.join()
     assert code in (FAILED, WRONG)
     assert result["connErrors"] > 0 and result["repeated"] == result["disordered"] == 0

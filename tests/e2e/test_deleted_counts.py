@@ -1,6 +1,6 @@
 """Deleted messages, and those that a group is not to be given, are in no count (ADR 19)."""
 import pytest
-from harness import QUEUE_MODE, wait_until
+from harness import QUEUE_MODE, wait_for_figures, wait_until
 
 
 def put(broker, queue, n, name="m%d", **kw):
@@ -52,7 +52,7 @@ def expect(broker, queue, lag, group=QUEUE_MODE, **wanted):
         seen, behind = last[0] = figures(broker, queue, group)
         return all(x == wanted for x in seen.values()) and all(x == lag for x in behind.values())
     try:
-        wait_until(probe, 25, "the counts")
+        wait_for_figures(broker, probe, "the counts")
     except AssertionError:
         raise AssertionError("%s %s wanted, seen: %s" % (wanted, lag, last[0]))
 
@@ -80,8 +80,8 @@ def test_three_of_ten_are_deleted_in_the_middle(metered, queue, consumer):
     broker.ack_batch(got)
     expect(broker, queue, [4], total=7, pending=4, processing=0)
     assert len(broker.drain(queue)) == 4
-    wait_until(lambda: figures(broker, queue)[0]["resources/queues"] == {"total": 7, "pending": 0, "processing": 0},
-               5, "all is consumed")
+    wait_for_figures(broker, lambda: figures(broker, queue)[0]["resources/queues"] == {"total": 7, "pending": 0, "processing": 0},
+                     "all is consumed")
     (f,) = broker.sql("select total, pending, completed from queen.queue_figures(%s)", queue)
     assert f == (7, 0, 7)
 

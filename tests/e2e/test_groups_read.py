@@ -1,7 +1,7 @@
 """Reading about consumer groups."""
 import re
 
-from harness import QUEUE_MODE, wait_until
+from harness import QUEUE_MODE, wait_for_figures
 
 TS_MS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
 
@@ -15,8 +15,7 @@ def entry(broker, group, queue, **wanted):
         for g in groups(broker):
             if (g["name"], g["queueName"]) == (group, queue) and all(g[k] == v for k, v in wanted.items()):
                 return g
-    # After a test that touched thousands of partitions, the next pass counts (STATS_INTERVAL_MS).
-    return wait_until(probe, 25, "%s on %s: %s" % (group, queue, wanted))
+    return wait_for_figures(broker, probe, "%s on %s: %s" % (group, queue, wanted))
 
 
 def test_one_entry_per_group_and_queue(broker, queue, group):
@@ -83,5 +82,5 @@ def test_a_deleted_consumer_leaves_the_sums(broker, queue, group, sql):
     broker.take(queue, consumerGroup=group, autoAck=True)
     entry(broker, group, queue, totalLag=2)
     sql("delete from queen.consumers where grp = %s", group)
-    wait_until(lambda: not [g for g in groups(broker) if g["name"] == group], 25, "gone")
+    wait_for_figures(broker, lambda: not [g for g in groups(broker) if g["name"] == group], "gone")
     assert groups(broker, "/" + group) == {}

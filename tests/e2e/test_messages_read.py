@@ -3,7 +3,7 @@ import re
 import uuid
 
 import pytest
-from harness import quote, urlencode, wait_until
+from harness import quote, urlencode, wait_for_figures
 
 TS_MS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
 
@@ -16,7 +16,7 @@ def until(broker, n, **params):
     def probe():
         r = listed(broker, **params)
         return r if len(r["messages"]) == n else None
-    return wait_until(probe, 25, "%d messages for %s" % (n, params))
+    return wait_for_figures(broker, probe, "%d messages for %s" % (n, params))
 
 
 def ids(r):
@@ -104,9 +104,10 @@ def test_status_with_named_groups_only(broker, queue):
     r = until(broker, 3, queue=queue)
     assert [(m["status"], m["busStatus"]["consumedBy"]) for m in r["messages"]] == [("pending", 1), ("pending", 1), ("completed", 2)]
     assert all(m["busStatus"]["totalGroups"] == 2 and m["queueStatus"] == "pending" for m in r["messages"])
-    wait_until(lambda: listed(broker, queue=queue)["mode"] == {"hasQueueMode": False, "busGroupsCount": 2, "type": "bus"}, 25, "mode")
+    bus = {"hasQueueMode": False, "busGroupsCount": 2, "type": "bus"}
+    wait_for_figures(broker, lambda: listed(broker, queue=queue)["mode"] == bus, "mode")
     broker.take(queue)
-    wait_until(lambda: listed(broker, queue=queue)["mode"]["type"] == "hybrid", 25, "mode")
+    wait_for_figures(broker, lambda: listed(broker, queue=queue)["mode"]["type"] == "hybrid", "mode")
 
 
 def test_one_message_with_its_payload_as_it_was_sent(broker, queue):

@@ -90,11 +90,18 @@ def test_without_shared_state_there_is_no_cache_to_tell_of(exposed):
     assert samples["queen_shared_state_enabled"] == [({}, 0)] and not [f for f in samples if f.startswith("queen_qc_cache")]
 
 
-def test_this_server_is_alive(exposed):
+def test_this_server_is_alive(metered, exposed):
     samples, _ = exposed
+    pid = str(metered.process.pid)  # other tests have brokers on this database
+    assert {l["worker_id"] for l, _ in samples["queen_worker_db_connections"] if l["pid"] == pid} == {"0", "1"}
+    ages = {}  # of the last report of each process
+    for labels, age in samples["queen_worker_metrics_age_seconds"]:
+        ages.setdefault((labels["hostname"], labels["pid"]), []).append(age)
+    fresh = [p for p, age in ages.items() if min(age) < 7]  # two periods of one second and five seconds
+    assert pid in [p for _, p in fresh]
     servers = {l["state"]: v for l, v in samples["queen_servers"]}
-    assert set(servers) == {"alive", "dead"} and servers["alive"] >= 1  # other tests have brokers on this database
-    assert {l["worker_id"] for l, _ in samples["queen_worker_db_connections"]} >= {"0", "1"}
+    assert set(servers) == {"alive", "dead"} and servers["alive"] >= len(fresh)
+    assert servers["alive"] + servers["dead"] == len(ages)
 
 
 def test_the_file_buffer_and_maintenance_are_shown(metered, queue):

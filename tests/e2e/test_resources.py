@@ -3,7 +3,7 @@ import re
 import uuid
 
 import pytest
-from harness import quote, wait_until
+from harness import quote, wait_for_figures, wait_until
 
 TS_MS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
 
@@ -22,14 +22,14 @@ def until(broker, queue, path="resources/queues", **wanted):
     def probe():
         e = entry(broker, queue, path)
         return e if e and {k: e["messages"][k] for k in wanted} == wanted else None
-    return wait_until(probe, 25, "%s: %s" % (queue, wanted))
+    return wait_for_figures(broker, probe, "%s: %s" % (queue, wanted))
 
 
 def detail_until(broker, path, probe):
     def look():
         r = broker.get(path).expect(200).json
         return r if probe(r) else None
-    return wait_until(look, 25, path)
+    return wait_for_figures(broker, look, path)
 
 
 def test_a_queue_is_listed_at_once_with_zeros(broker, queue):
@@ -140,7 +140,11 @@ def test_namespaces_and_tasks_sum_up_their_queues(broker, queue):
 
     def one(what, key, name):
         return next((e for e in resource(broker, what)[what] if e[key] == name), None)
-    n = wait_until(lambda: (lambda e: e if e["messages"]["total"] == 6 else None)(one("namespaces", "namespace", ns)), 25, "sum")
+
+    def summed():
+        e = one("namespaces", "namespace", ns)
+        return e if e["messages"]["total"] == 6 else None
+    n = wait_for_figures(broker, summed, "sum")
     assert n == {"namespace": ns, "queues": 2, "partitions": 2, "messages": {"total": 6, "pending": 6}, "name": ns,
                  "queueCount": 2, "taskCount": 1}
     assert one("tasks", "task", task) == {"task": task, "queues": 2, "partitions": 2,
@@ -171,7 +175,7 @@ def test_the_overview_counts_for_ever(broker, queue):
     def grown():
         now = resource(broker, "overview")
         return now if now["messages"]["completed"] - before["messages"]["completed"] >= 2 else None
-    now = wait_until(grown, 25, "overview")
+    now = wait_for_figures(broker, grown, "overview")
     assert now["messages"]["total"] - before["messages"]["total"] == 5
     assert now["messages"]["deadLetter"] - before["messages"]["deadLetter"] == 1
     assert now["queues"] == before["queues"] + 1 and now["partitions"] == before["partitions"] + 1
@@ -251,7 +255,7 @@ def test_a_pass_that_is_under_way_makes_refresh_say_so(broker, pg):
 def test_the_background_pass_counts_without_being_asked(make_broker, queue, sql):
     b = make_broker(STATS_INTERVAL_MS=100, STATS_RECONCILE_INTERVAL_MS=1000)
     b.put(queue, range(4))
-    wait_until(lambda: sql("select total from queen.queue_figures(%s)", queue) == [(4,)], 25, "the pass")
+    wait_until(lambda: sql("select total from queen.queue_figures(%s)", queue) == [(4,)], 5, "the pass")
 
 
 def test_rotation_keeps_what_was_not_counted_yet(broker, queue, sql):
@@ -259,5 +263,5 @@ def test_rotation_keeps_what_was_not_counted_yet(broker, queue, sql):
     broker.put(queue, range(4))
     broker.take(queue, batch=3, autoAck=True)
     assert sql("select queen.rotate(0, 0)") == [("switched",)]
-    wait_until(lambda: sql("select queen.rotate(0, 0)") == [("emptied",)], 25, "rotation")
+    wait_until(lambda: sql("select queen.rotate(0, 0)") == [("emptied",)], 5, "rotation")
     until(broker, queue, total=4, pending=1)

@@ -2,7 +2,7 @@
 import re
 from datetime import datetime, timedelta, timezone
 
-from harness import wait_until
+from harness import wait_for_figures
 
 TS_MS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
 
@@ -36,7 +36,7 @@ def test_one_queue_with_options_and_partitions(broker, queue):
     def seen():
         now = status(broker, "queues/" + queue)
         return now if now["totals"]["completed"] == 1 else None
-    r = wait_until(seen, 25, "figures")
+    r = wait_for_figures(broker, seen, "figures")
     (p,) = r["partitions"]
     six = {"total": 3, "pending": 2, "processing": 0, "completed": 1, "failed": 0, "deadLetter": 0}
     assert p["messages"] == p["stats"] == r["totals"]["messages"] == six
@@ -61,7 +61,7 @@ def test_analytics_has_every_bucket(broker, queue):
     def seen():
         r = status(broker, "analytics?queue=" + queue)
         return r if sum(p["messages"] for p in r["dataPoints"]) == 7 else None
-    r = wait_until(seen, 25, "history")
+    r = wait_for_figures(broker, seen, "history")
     assert r["interval"] == "hour" and len(r["dataPoints"]) in (24, 25)
     assert [p["timestamp"] for p in r["dataPoints"]] == sorted(p["timestamp"] for p in r["dataPoints"])
     assert all(p["timestamp"].endswith(":00:00.000Z") for p in r["dataPoints"])

@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "segment/keys.h"
 
 struct broker *broker;
@@ -153,8 +153,10 @@ void answer_lanes(void)
     turn();
     struct pg_call *c = fake_call("ensure_lanes");
     for (unsigned i = 0; i < fake_len(c->params, PG_TEXT, 1); i++) {
-        int num = atoi(fake_bytes(c->params, PG_TEXT, 1, i).ptr + 1);
-        fake_row("idx:i lane:l lane_id:u", (int)i, (int64_t)num, uuid((unsigned)num));
+        span name = fake_bytes(c->params, PG_TEXT, 1, i); // "p7": lane 7; nothing ends it
+        int64_t num = 0;
+        assert_true(str_parse_i64((span){name.ptr + 1, name.len - 1}, &num));
+        fake_row("idx:i lane:l lane_id:u", (int)i, num, uuid((unsigned)num));
     }
     fake_answer(c, 0);
     turn();
