@@ -6,9 +6,11 @@ import http.server
 import json
 import os
 import re
+import ssl
 import subprocess
 import threading
 import time
+import types
 
 import pytest
 
@@ -91,9 +93,9 @@ def guarded(pg, broker):
 
 
 class Keys:
-    """A server of published keys."""
+    """A server of published keys; tls: the files of its certificate and key."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.keys, self.n, self.fails, self.delay = [], 0, False, 0
         keys = self
 
@@ -112,6 +114,11 @@ class Keys:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), Handler)
         self.url = "http://127.0.0.1:%d/keys" % self.server.server_address[1]
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.url = self.url.replace("http://127.0.0.1", "https://localhost")
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
@@ -390,6 +397,43 @@ def test_waiting_for_keys_stops_nobody_else(make_broker, published, rsa):
         w.join(20)
     assert answers == [204] * 5 and published.n == 1
     assert quick < 1.2
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """A certificate authority of our own: .file, and .sign(name) gives the files of a server's certificate and key."""
+    folder = tmp_path_factory.mktemp("authority")
+
+    def openssl(*args):
+        subprocess.run(["openssl", *map(str, args)], check=True, capture_output=True, cwd=folder)
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=ours",
+            "-keyout", "ca.key", "-out", "ca.pem")
+
+    def sign(name):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name,
+                "-keyout", name + ".key", "-out", name + ".csr")
+        (folder / (name + ".ext")).write_text("subjectAltName=DNS:" + name)
+        openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                "-extfile", name + ".ext", "-out", name + ".pem")
+        return folder / (name + ".pem"), folder / (name + ".key")
+    return types.SimpleNamespace(file=folder / "ca.pem", sign=sign)
+
+
+@pytest.mark.parametrize("certificate,trusted,status", [
+    ("localhost", True, 204),
+    ("localhost", False, 503),
+    ("elsewhere", True, 503),
+])
+def test_keys_over_https_need_a_certificate_that_is_trusted(make_broker, authority, rsa, certificate, trusted, status):
+    published = Keys(authority.sign(certificate))
+    try:
+        published.keys = [rsa.jwk("r1")]
+        b = make_broker(JWT_ENABLED="true", JWT_ALGORITHM="RS256", JWT_JWKS_URL=published.url,
+                        **({"SSL_CERT_FILE": authority.file} if trusted else {}))
+        assert knock(b, rsa.token("r1")).status == status
+        assert published.n == (1 if status == 204 else 0), "nothing is asked of a stranger"
+    finally:
+        published.close()
 
 
 @pytest.mark.parametrize("env,says", [
