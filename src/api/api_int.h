@@ -129,7 +129,12 @@ extern const struct http_route api_migration_test, api_migration_start, api_migr
 
 // system.c
 extern const struct http_route api_maintenance_get, api_maintenance_set,
-    api_pop_maintenance_get, api_pop_maintenance_set, api_buffers, api_shared_state,
-    api_shared_state_stats, api_inter_instance_stats, api_notify;
+    api_pop_maintenance_get, api_pop_maintenance_set, api_buffers;
+
+// shared_state.c
+extern const struct http_route api_shared_state, api_shared_state_stats,
+    api_inter_instance_stats, api_notify;
+void shared_state_put(const struct api_shared *shared, struct buf *out);    // one JSON object
+void shared_state_expose(const struct api_shared *shared, struct buf *out); // for Prometheus
 
 #endif

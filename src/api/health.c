@@ -21,10 +21,13 @@ static void health_handle(struct http_req *req)
     js_put_text(&out, api->shared->server);
     buf_printf(&out, ",\"worker_id\":%u,\"version\":", api->index);
     js_put_text(&out, api->shared->version);
-    buf_printf(&out,
-               ",\"shared_state\":{\"enabled\":false},\"queen\":{\"worker_id\":%u,"
-               "\"status\":\"%s\"}}",
-               api->index, atomic_load(&api->shared->stopping) ? "stopping" : "active");
+    buf_put_lit(&out, ",\"shared_state\":");
+    if (api->shared->mesh)
+        shared_state_put(api->shared, &out);
+    else
+        buf_put_lit(&out, "{\"enabled\":false}");
+    buf_printf(&out, ",\"queen\":{\"worker_id\":%u,\"status\":\"%s\"}}", api->index,
+               atomic_load(&api->shared->stopping) ? "stopping" : "active");
     http_reply_json(req, up ? 200 : 503, &out);
 }
 

@@ -21,7 +21,6 @@ static void put_engine_histograms(struct buf *out, const struct api_shared *s);
 static void put_messages(struct buf *out, const struct api_shared *s);
 static void put_state(struct buf *out, const struct api_shared *s);
 static void put_buffer(struct buf *out, const struct api_shared *s);
-static void put_peers(struct buf *out);
 static void put_absent(struct buf *out, const struct api_shared *s);
 static void ask(struct api *api, struct http_req *req);
 static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
@@ -92,7 +91,7 @@ static void answer(struct api *api, struct http_req *req)
     put_messages(&out, api->shared);
     put_state(&out, api->shared);
     put_buffer(&out, api->shared);
-    put_peers(&out);
+    shared_state_expose(api->shared, &out);
     put_absent(&out, api->shared);
     if (house_is_up(api->shared->house))
         snapshot_put(&api->snapshot, clock_mono_us(), &out);
@@ -400,19 +399,6 @@ static void put_buffer(struct buf *out, const struct api_shared *s)
                 "1 if pushes go to the file buffer", (flags & MAINTENANCE_PUSH) != 0);
     expo_single(out, "queen_pop_maintenance_mode_enabled", "gauge", "1 if pops deliver nothing",
                 (flags & MAINTENANCE_POP) != 0);
-}
-
-// Servers do not speak with each other yet; they meet in the database.
-static void put_peers(struct buf *out)
-{
-    static const char *const directions[] = {"dir=\"sent\"", "dir=\"received\"",
-                                             "dir=\"dropped\""};
-
-    expo_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other", 0);
-    expo_family(out, "queen_transport_messages_total", "counter",
-                "messages between servers, by direction");
-    for (unsigned i = 0; i < countof(directions); i++)
-        expo_u64(out, "queen_transport_messages_total", directions[i], 0);
 }
 
 // Names that dashboards know, for things that are made differently here: docs/metrics.md says

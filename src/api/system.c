@@ -1,18 +1,14 @@
-// system.c: maintenance modes, the file buffer, and what servers tell one another.
+// system.c: maintenance modes and the file buffer.
 //
 //      GET, POST /api/v1/system/maintenance       pushes go to the file buffer
 //      GET, POST /api/v1/system/maintenance/pop   pops deliver nothing
 //      GET /api/v1/status/buffers                 this server's file buffer, without the
-//      database GET /api/v1/system/shared-state and two /internal names for it POST
-//      /internal/api/notify                  parked pops of a queue look again
+//      database
 #include "api/api_int.h"
 #include "pg/params.h"
 #include "pg/reply.h"
 #include "pg/sql.gen.h"
 #include "json/write.h"
-
-#include <stdio.h>
-#include <unistd.h>
 
 // In the request's arena.
 struct maintenance {
@@ -143,64 +139,6 @@ static void buffers_get(struct http_req *req)
     http_reply_json(req, 200, &out);
 }
 
-// ---- other servers ----
-
-static void shared_state_get(struct http_req *req)
-{
-    const struct api *api = http_req_app(req);
-    const struct api_shared *shared = api->shared;
-    unsigned flags = house_maintenance(shared->house);
-    uint64_t known = 0, pushed = 0, missed = 0;
-    char host[256] = "localhost", id[300];
-    struct buf out = {0};
-
-    for (unsigned i = 0; i < shared->n_workers; i++) {
-        const struct broker_stats *s = broker_stats(shared->workers[i]->broker);
-        known += atomic_load_explicit(&s->queues, memory_order_relaxed);
-        pushed += counter_get(&s->items[OP_PUSH]);
-        missed += counter_get(&s->lanes_asked);
-    }
-    gethostname(host, sizeof host - 1);
-    snprintf(id, sizeof id, "%s:%u", host, shared->port);
-    // Every pushed message looks its partition up; those not known are asked for.
-    uint64_t hits = pushed > missed ? pushed - missed : 0;
-    buf_put_lit(&out, "{\"enabled\":false,\"running\":false,\"server_id\":");
-    js_put_text(&out, span_of(id));
-    buf_printf(&out,
-               ",\"queue_config_cache\":{\"size\":%llu,\"hits\":%llu,\"misses\":%llu,"
-               "\"hit_rate\":",
-               (unsigned long long)known, (unsigned long long)hits, (unsigned long long)missed);
-    uint64_t rate = hits + missed == 0 ? 0 : hits * 10000 / (hits + missed);
-    js_put_number(&out, (double)rate / 10000);
-    buf_printf(&out,
-               "},\"server_health\":{\"servers_tracked\":0,\"servers_alive\":0,"
-               "\"servers_dead\":0,\"heartbeats_received\":0,\"restarts_detected\":0},"
-               "\"maintenance_mode\":%s,\"pop_maintenance_mode\":%s}",
-               word(flags & MAINTENANCE_PUSH), word(flags & MAINTENANCE_POP));
-    http_reply_json(req, 200, &out);
-}
-
-static void notify_post(struct http_req *req)
-{
-    enum { QUEUE, PARTITION, FIELDS };
-    static const span names[FIELDS] = {{"queue", 5}, {"partition", 9}};
-    struct api *api = http_req_app(req);
-    struct body b = body_open(req, "");
-    span raw[FIELDS];
-
-    body_read_fields(&b, names, FIELDS, raw);
-    span queue = body_name(&b, raw[QUEUE], "queue");
-    body_name(&b, raw[PARTITION], "partition");
-    if (b.j.rc == 0 && !queue.ptr)
-        body_bad(&b, "queue must be a string");
-    if (body_finish(&b) != 0) {
-        http_reply_fault(req, &b.fault);
-        return;
-    }
-    broker_notify(api->broker, queue);
-    http_reply_json_span(req, 200, SPAN("{\"status\":\"ok\"}"));
-}
-
 #define SYSTEM(verb_, path_, op_, access_, handle_)                         \
     {                                                                       \
         .verb = (verb_), .path = (path_), .access = (access_), .op = (op_), \
@@ -219,13 +157,3 @@ const struct http_route api_pop_maintenance_set =
            maintenance_post);
 const struct http_route api_buffers =
     SYSTEM(HTTP_GET, "/api/v1/status/buffers", "buffers", ACCESS_READ_ONLY, buffers_get);
-const struct http_route api_shared_state = SYSTEM(
-    HTTP_GET, "/api/v1/system/shared-state", "shared_state", ACCESS_ADMIN, shared_state_get);
-const struct http_route api_shared_state_stats =
-    SYSTEM(HTTP_GET, "/internal/api/shared-state/stats", "shared_state_stats", ACCESS_ADMIN,
-           shared_state_get);
-const struct http_route api_inter_instance_stats =
-    SYSTEM(HTTP_GET, "/internal/api/inter-instance/stats", "inter_instance_stats", ACCESS_ADMIN,
-           shared_state_get);
-const struct http_route api_notify =
-    SYSTEM(HTTP_POST, "/internal/api/notify", "notify", ACCESS_ADMIN, notify_post);

@@ -233,6 +233,7 @@ static void take_turn(struct broker *b)
     if (b->closing)
         return;
     b->in_turn = true;
+    b->n_turns++;
     b->again = false;
     // Also in the check phase, which comes before the timer that the poll has just waited for:
     // else rearming would push that timer on and on.

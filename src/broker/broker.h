@@ -289,6 +289,21 @@ unsigned house_maintenance(const struct house *h); // what is believed; any thre
 // Somebody says that there is something in the queue: parked pops look again.
 void broker_notify(struct broker *b, span queue);
 
+// ---- other servers of the same database ----
+
+// What they may want to know at once.  They would find out by themselves, later.
+enum house_news {
+    HOUSE_STORED,     // messages of a queue
+    HOUSE_FREED,      // a lease of a queue has ended and something is left
+    HOUSE_CONFIGURED, // a queue has other options, or is gone
+    HOUSE_MODES,      // maintenance
+};
+typedef void house_tell_cb(void *ctx, enum house_news what, span queue, span partition);
+// Before the loops run.  tell is called on the brokers' threads.
+void house_tell_with(struct house *h, house_tell_cb *tell, void *ctx);
+// Another server says so: look.  Any thread, until house_free().
+void house_heard(struct house *h, enum house_news what, span queue);
+
 // ---- encryption at rest ----
 
 // Payloads of queues with encryptionEnabled are sealed on their way into a segment, whoever

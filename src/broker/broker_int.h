@@ -58,6 +58,7 @@ struct queue {
     uint64_t sealed_until_us; // known to be encrypted until then; 0: not known to be
     unsigned sealed_version;  // house.n_changes when we learnt it
     bool told_bare;           // the log says that we have no key for it
+    unsigned told_turn;       // of the broker: when other servers were last told of it
     struct queue_notes notes; // for record.c
     size_t name_len;
     char name[];
@@ -138,6 +139,7 @@ struct broker {
     _Atomic bool up;
     bool away; // the database is known to be
     bool in_turn, again, draining, closing;
+    unsigned n_turns; // that have begun
     void (*closed)(void *ctx);
     void *closed_ctx;
 
@@ -172,6 +174,7 @@ struct broker {
     // feed.c
     char *feed_seen;
     bool feed_flying, feed_ready;
+    bool feed_again;      // something came that the look under way may have missed
     int64_t feed_emptied; // see queen.changes_since
     unsigned feed_flags_version;
     bool feed_missed; // a pop was parked without having looked: the database was away
@@ -211,6 +214,8 @@ struct house {
     _Atomic unsigned n_selectors; // pops by namespace or task live at broker 0
     _Atomic unsigned n_changes;   // queues configured or deleted through this process
     struct broker **brokers;
+    house_tell_cb *tell; // other servers; NULL: there are none
+    void *tell_ctx;
 
     // maintenance.c, divert.c, replay.c; spool NULL: none of it
     struct spool *spool;
@@ -323,9 +328,10 @@ void empties_flush(struct broker *b);
 // ---- feed.c ----
 void feed_look(struct broker *b, struct pop_op *pop); // pop_place() again after a fresh look
 void feed_flush(struct broker *b);
-void feed_rearm(struct broker *b);    // there are parked pops: poll
-void feed_active(struct broker *b);   // something happened: poll often again
-void feed_poll_now(struct broker *b); // for those who are parked
+void feed_rearm(struct broker *b);              // there are parked pops: poll
+void feed_active(struct broker *b);             // something happened: poll often again
+void feed_poll_now(struct broker *b);           // for those who are parked
+void feed_prompt(struct broker *b, span queue); // another server has something for it
 void feed_deinit(struct broker *b);
 
 // ---- news.c ----

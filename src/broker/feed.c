@@ -36,6 +36,7 @@ static void ask(struct broker *b)
 {
     TAILQ_CONCAT(&b->feed_flying_pops, &b->feed_waiting, seat);
     b->feed_flying = true;
+    b->feed_again = false;
     b->feed_asked_us = clock_mono_us();
     b->feed_flags_version = atomic_load(&b->house->flags_version);
     struct call *c = call_new(b, &pg_stmt_changes, NULL);
@@ -81,6 +82,18 @@ void feed_poll_now(struct broker *b)
     if (b->n_parked > 0)
         due_set(&b->due, &b->feed_due, clock_mono_us(), on_poll);
     broker_wake(b);
+}
+
+void feed_prompt(struct broker *b, span queue)
+{
+    const struct queue *q = queue_find(b, queue);
+
+    if (b->n_parked == 0 || b->closing || ((!q || !q->groups) && LIST_EMPTY(&b->selectors)))
+        return; // nobody here waits for it
+    if (b->feed_flying)
+        b->feed_again = true;
+    else
+        ask(b);
 }
 
 static void on_poll(struct due *d)
@@ -150,6 +163,8 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
         b->feed_missed = false;
         pops_place_again(b, missed);
     }
+    if (b->feed_again && status == 0 && !b->closing)
+        ask(b);
     call_free(c);
     broker_wake(b);
 }

@@ -79,8 +79,12 @@ void maintenance_heard(struct broker *b, unsigned flags, unsigned version)
 
 void broker_maintenance_changed(struct broker *b, unsigned flags)
 {
-    atomic_fetch_add(&b->house->flags_version, 1);
+    struct house *h = b->house;
+
+    atomic_fetch_add(&h->flags_version, 1);
     apply(b, flags);
+    if (h->tell)
+        h->tell(h->tell_ctx, HOUSE_MODES, SPAN_NONE, SPAN_NONE);
 }
 
 unsigned house_maintenance(const struct house *h) { return atomic_load(&h->flags); }
@@ -128,6 +132,8 @@ void broker_notify(struct broker *b, span queue)
     struct house *h = b->house;
     const struct broker *home = house_home(h, queue);
 
+    if (h->tell)
+        h->tell(h->tell_ctx, HOUSE_STORED, queue, SPAN_NONE);
     for (unsigned i = 0; i < h->n; i++) {
         bool selects =
             i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;

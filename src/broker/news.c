@@ -1,4 +1,5 @@
-// News: what one broker of the house has done that concerns a queue whose home is another.
+// News: what one broker of the house has done that concerns a queue whose home is another; and
+// what is told to other servers, and heard from them.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@ struct news {
     struct broker *to;
     int64_t lane, consumer;
     uint8_t lane_id[16];
-    bool maybe_more, changed;
+    bool maybe_more, changed, prompt, modes;
     size_t queue_len, lane_len;
     char text[]; // queue name, then lane name
 };
@@ -44,12 +45,26 @@ static void tell_lane(struct broker *to, const struct lane *lane)
     post(to, n);
 }
 
+// Once per queue and turn: who looks finds all of it.
+static void tell_servers(struct broker *b, const struct lane *lane)
+{
+    struct house *h = b->house;
+    struct queue *q = lane->queue;
+
+    if (!h->tell || q->told_turn == b->n_turns)
+        return;
+    q->told_turn = b->n_turns;
+    h->tell(h->tell_ctx, HOUSE_STORED, (span){q->name, q->name_len},
+            (span){lane->name, lane->name_len});
+}
+
 void news_lane(struct broker *b, struct lane *lane)
 {
     struct house *h = b->house;
     struct broker *home = house_home(h, (span){lane->queue->name, lane->queue->name_len});
 
     lane_ready(b, lane);
+    tell_servers(b, lane);
     if (home != b)
         tell_lane(home, lane);
     if (b->index != 0 && home->index != 0 &&
@@ -61,6 +76,8 @@ void news_queue(struct broker *b, span queue)
 {
     struct house *h = b->house;
 
+    if (h->tell)
+        h->tell(h->tell_ctx, HOUSE_CONFIGURED, queue, SPAN_NONE);
     lanes_distrust(b, queue);
     feed_poll_now(b);
     for (unsigned i = 0; i < h->n; i++) {
@@ -80,6 +97,8 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
 
     if (c)
         consumer_released(b, c, maybe_more);
+    if (h->tell && maybe_more)
+        h->tell(h->tell_ctx, HOUSE_FREED, queue, SPAN_NONE);
     for (unsigned i = 0; i < h->n; i++) {
         bool selects =
             i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
@@ -92,13 +111,53 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
     }
 }
 
+// ---- other servers ----
+
+void house_tell_with(struct house *h, house_tell_cb *tell, void *ctx)
+{
+    h->tell = tell;
+    h->tell_ctx = ctx;
+}
+
+static bool concerns(struct house *h, unsigned i, enum house_news what, span queue)
+{
+    switch (what) {
+    case HOUSE_CONFIGURED:
+        return true;
+    case HOUSE_MODES:
+        return i == 0; // it reads them for all
+    case HOUSE_STORED:
+    case HOUSE_FREED:
+        break;
+    }
+    return h->brokers[i] == house_home(h, queue) ||
+           (i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0);
+}
+
+void house_heard(struct house *h, enum house_news what, span queue)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        if (!concerns(h, i, what, queue))
+            continue;
+        struct news *n = make(queue, SPAN_NONE);
+        n->changed = what == HOUSE_CONFIGURED;
+        n->modes = what == HOUSE_MODES;
+        n->prompt = what == HOUSE_STORED || what == HOUSE_FREED;
+        post(h->brokers[i], n);
+    }
+}
+
 static void deliver(struct mailbox_item *item)
 {
     struct news *n = container_of(item, struct news, mail);
     struct broker *b = n->to;
     struct consumer *c;
 
-    if (n->changed) {
+    if (n->prompt) {
+        feed_prompt(b, (span){n->text, n->queue_len});
+    } else if (n->modes) {
+        maintenance_start(b);
+    } else if (n->changed) {
         lanes_distrust(b, (span){n->text, n->queue_len});
         feed_poll_now(b);
     } else if (n->lane != 0) {

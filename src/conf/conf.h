@@ -135,6 +135,15 @@ struct conf {
     size_t file_buffer_max_bytes;
     int cache_refresh_interval_ms;
 
+    // several servers
+    const char *udp_peers; // "": none
+    int udp_port;
+    bool sync_enabled;
+    const char *sync_secret;
+    int sync_heartbeat_ms;
+    int sync_dead_ms;
+    int sync_receive_mb;
+
     // security
     const char *encryption_key; // "": none
     bool jwt_enabled;

@@ -184,6 +184,23 @@ const struct conf_key conf_keys[] = {
      .text = "How often the maintenance modes are read from the database, at the latest; how long a worker "
              "believes that a queue is encrypted before it asks again."},
 
+    {.section = "Several servers",
+     .name = "QUEEN_UDP_PEERS", TEXT, .fallback = "", AT(udp_peers),
+     .text = "Other servers of this database as `host[:port],...`, told by UDP what happens here, so that their consumers wake "
+             "at once; this server's own address may be among them. Empty: they find out by looking into the database."},
+    {.name = "QUEEN_UDP_NOTIFY_PORT", INT(1, 65535), .fallback = "6633", AT(udp_port),
+     .text = "UDP port of this server, and of peers that give none."},
+    {.name = "QUEEN_SYNC_ENABLED", .type = CONF_BOOL, .fallback = "true", AT(sync_enabled),
+     .text = "False: QUEEN_UDP_PEERS is not looked at."},
+    {.name = "QUEEN_SYNC_SECRET", TEXT, .secret = true, .fallback = "", AT(sync_secret),
+     .text = "Key of the datagrams' signatures, the same at all servers; empty: not signed and not checked."},
+    {.name = "QUEEN_SYNC_HEARTBEAT_MS", MS(10), .fallback = "1000", AT(sync_heartbeat_ms),
+     .text = "Period of heartbeats."},
+    {.name = "QUEEN_SYNC_DEAD_THRESHOLD_MS", MS(10), .fallback = "5000", AT(sync_dead_ms),
+     .text = "A server that was not heard of for this long counts as dead."},
+    {.name = "QUEEN_SYNC_RECV_BUFFER_MB", INT(1, 1024), .unit = "MB", .fallback = "8", AT(sync_receive_mb),
+     .text = "Receive buffer of the UDP socket, as far as the system allows it."},
+
     {.section = "Security",
      .name = "QUEEN_ENCRYPTION_KEY", TEXT, .secret = true, .fallback = "", AT(encryption_key),
      .text = "Key of queues with `encryptionEnabled`: 64 hexadecimal digits, or several as `id:digits,id:digits`, "
@@ -251,10 +268,6 @@ const struct conf_key conf_keys[] = {
 const unsigned conf_n_keys = countof(conf_keys);
 _Static_assert(countof(conf_keys) <= CONF_MAX_KEYS, "conf.origin is too small");
 
-#define LATER(name)                                          \
-    {                                                        \
-        name, "of a feature that this version does not have" \
-    }
 #define NOTHING(name)                          \
     {                                          \
         name, "nothing here corresponds to it" \
@@ -279,9 +292,6 @@ const struct conf_unused conf_unused[] = {
     NOTHING("DB_MAX_RETRIES"), NOTHING("DB_POOL_ACQUISITION_TIMEOUT"), NOTHING("DB_QUERY_TIMEOUT"),
     NOTHING("LOG_TIMESTAMP"), NOTHING("MAX_PARTITION_CANDIDATES"),
     ALONE("TRANSACTION"), ALONE("CUSTOM"),
-    LATER("QUEEN_UDP_PEERS"), LATER("QUEEN_UDP_NOTIFY_PORT"), LATER("QUEEN_SYNC_ENABLED"),
-    LATER("QUEEN_SYNC_SECRET"), LATER("QUEEN_SYNC_HEARTBEAT_MS"), LATER("QUEEN_SYNC_DEAD_THRESHOLD_MS"),
-    LATER("QUEEN_SYNC_RECV_BUFFER_MB"),
     ALONE("STREAMS_CYCLE"), AS_CUSTOM("STREAMS_REGISTER"), AS_CUSTOM("STREAMS_STATE_GET"),
 };
 const unsigned conf_n_unused = countof(conf_unused);

@@ -14,6 +14,7 @@
 #include "http/route.h"
 #include "pg/transfer.h"
 #include "server/greet.h"
+#include "server/peers.h"
 #include "server/server_int.h"
 #include "server/settings.h"
 #include "spool/spool.h"
@@ -83,6 +84,7 @@ int server_run(const struct conf *conf)
     if (uv_loop_close(&s->loop) != 0)
         BUG("the acceptor left a handle open");
     mailbox_deinit(&s->reports);
+    mesh_free(s->mesh);
     auth_free(s->auth);
     keyring_free(s->keys);
     int code = s->exit_code;
@@ -112,6 +114,9 @@ static int server_open(struct server *s, struct fault *f)
         return rc;
     s->port = listener_port(s->listener);
     log_info("serve.listen", "host=%s port=%u", c->host, s->port);
+    rc = peers_open(&s->mesh, &s->loop, c, &s->house, f);
+    if (rc != 0)
+        return rc;
     rc = database_open(&s->database, c, f);
     if (rc != 0)
         return rc;
@@ -180,6 +185,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->house = house_new(s->n_workers);
     struct replay_conf replay = settings_replay(c);
     house_use_spool(s->house, s->spool, &replay);
+    peers_join(s->mesh, s->house);
     s->routes = http_routes_new(api_routes);
     s->shared.routes = s->routes;
     s->shared.house = s->house;
@@ -197,6 +203,7 @@ static int open_workers(struct server *s, struct fault *f)
     if (rc != 0)
         return rc;
     s->shared.web_root = web_root;
+    s->shared.mesh = s->mesh;
 
     struct worker_conf conf = {
         .house = s->house,

@@ -17,6 +17,7 @@
 #include "crypt/keyring.h"
 #include "net/listener.h"
 #include "net/mailbox.h"
+#include "peer/mesh.h"
 #include "server/database.h"
 #include "server/signals.h"
 #include "server/worker.h"
@@ -32,6 +33,7 @@ struct server {
     unsigned port;
     struct database *database;
     struct house *house;
+    struct mesh *mesh;    // other servers; NULL: none
     struct spool *spool;  // the file buffer
     struct keyring *keys; // of encryption at rest; NULL: none
     struct auth *auth;    // NULL: everybody may do everything

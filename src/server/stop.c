@@ -117,6 +117,7 @@ static void on_stopped(void *ctx)
     free(s->workers);
     free(s->shared.workers);
     house_free(s->house);
+    s->house = NULL;
     pg_transfer_free(s->shared.transfer);
     http_routes_free(s->routes);
     stop_database(s);
@@ -168,6 +169,8 @@ static void on_database_stopped(void *ctx)
 
 void server_close_handles(struct server *s)
 {
+    if (s->mesh)
+        mesh_close(s->mesh);
     signals_close(&s->signals, NULL);
     uv_close((uv_handle_t *)&s->limit, NULL);
     mailbox_close(&s->reports, NULL, NULL);

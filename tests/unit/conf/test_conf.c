@@ -251,11 +251,11 @@ static void names_without_use_are_listed_in_one_line(void **state)
     (void)state;
     assert_int_equal(
         load(ARGS(), ENV(S("SIDECAR_MAX_BATCH_SIZE=s"), S("RESPONSE_BATCH_MAX=odd"),
-                         S("QUEEN_UDP_PEERS=a:1"), S("STATS_INTERVAL_MS="), )),
+                         S("QUEEN_CACHE_PARTITION_MAX=a:1"), S("STATS_INTERVAL_MS="), )),
         0);
     const char *text = logged();
-    assert_contains(text,
-                    "names=\"RESPONSE_BATCH_MAX SIDECAR_MAX_BATCH_SIZE QUEEN_UDP_PEERS\"");
+    assert_contains(
+        text, "names=\"RESPONSE_BATCH_MAX SIDECAR_MAX_BATCH_SIZE QUEEN_CACHE_PARTITION_MAX\"");
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
     assert_int_equal(c.n_unknown, 0);
 }
