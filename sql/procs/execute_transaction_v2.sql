@@ -1,6 +1,6 @@
 -- queen.execute_transaction_v2: pushes and acknowledgements together or not at all, from SQL.
 --
--- needs: read_items, pack_segments, group_acks, ensure_lanes, transact, require_read_committed
+-- needs: read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact, transact_scheduled, require_read_committed
 -- called by  people
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
 --            POST /api/v1/transaction; a push may carry its item flat ("data" is an old name of payload)
@@ -23,10 +23,18 @@ declare
     v_ack      int[];     -- ... and that acknowledge
     r          record;    -- the items
     l          record;    -- their lanes
+    m          record;    -- times of those that wait
+    v_now      int[];     -- items that do not wait (1-based)
+    v_later    int[];     -- items that do
+    v_items    jsonb;
     a          record;    -- arguments of the pushes
     k          record;    -- arguments of the acknowledgements
     t          record;    -- a row of the answer
     v_at       timestamptz[] := '{}';
+    v_due      timestamptz[]; -- by item, of those that wait: when ...
+    v_id       uuid[];        -- ... and their ids
+    v_seg      int[];         -- by item, of the others: segment and position
+    v_pos      int[];
     v_first    int;       -- the first operation that failed
     v_error    text;
     v_found    int;
@@ -65,6 +73,22 @@ begin
         v_error := format('Unknown operation type "%s"', coalesce(v_type[v_first + 1], ''));
     end if;
 
+    v_items := array_to_json(array(select v_op[p + 1] from unnest(v_push) p))::jsonb;
+    select coalesce(array_agg(e.idx + 1 order by e.idx), '{}') as at, array_agg(e.due_us order by e.idx) as due,
+           array_agg(e.delay_us order by e.idx) as delay
+      into m
+      from queen.read_times(v_items) e;
+    v_later := m.at;
+    v_due := array_fill(null::timestamptz, array[cardinality(v_push)]);
+    v_id := array_fill(null::uuid, array[cardinality(v_push)]);
+    v_now := array(select i from generate_series(1, cardinality(v_push)) i where i <> all (v_later));
+    -- Room for the id that a message gets when it is scheduled.
+    select coalesce(jsonb_agg(case when e.ord = any (v_later)
+                                   then e.value || '{"messageId": "00000000-0000-0000-0000-000000000000"}' else e.value end
+                              order by e.ord), '[]')
+      into v_items
+      from jsonb_array_elements(v_items) with ordinality e(value, ord);
+
     select coalesce(array_agg(i.queue order by i.idx), '{}') as queue,
            coalesce(array_agg(i.part order by i.idx), '{}') as part,
            coalesce(array_agg(i.transaction_id order by i.idx), '{}') as id,
@@ -72,7 +96,7 @@ begin
            coalesce(array_agg(i.message_id order by i.idx), '{}') as message_id,
            coalesce(array_agg(i.message order by i.idx), '{}') as message
       into r
-      from queen.read_items(array_to_json(array(select v_op[p + 1] from unnest(v_push) p))::jsonb, '{}') i;
+      from queen.read_items(v_items, '{}') i;
     select coalesce(array_agg(e.lane order by e.idx), '{}') as num,
            coalesce(array_agg(e.lane_id order by e.idx), '{}') as id
       into l
@@ -91,13 +115,20 @@ begin
         v_error := 'duplicate transaction id';
     end if;
 
-    select * into a from queen.pack_segments(l.num, r.key, r.message);
+    select * into a
+      from queen.pack_segments(array(select l.num[i] from unnest(v_now) i), array(select r.key[i] from unnest(v_now) i),
+                               array(select r.message[i] from unnest(v_now) i));
     if v_first is null then
         for t in
-            select * from queen.transact(
+            select * from queen.transact_scheduled(
                 0, a.lanes, a.lane, array_fill(0::bigint, array[cardinality(a.lane)]), a.nth, a.before, a.count, a.key_min, a.key_max, a.keys, a.body,
                 a.plain_seg, a.plain_pos, a.plain_key, k.lane_id, k.grp, k.keys, k.uniform, k.lease,
-                k.entry_group, k.entry_status, k.entry_lease, k.entry_error, v_required)
+                k.entry_group, k.entry_status, k.entry_lease, k.entry_error, v_required,
+                true, array(select l.num[i] from unnest(v_later) i), array(select r.key[i] from unnest(v_later) i), m.due, m.delay,
+                array(select nullif(v_items -> (i - 1) ->> 'transactionId', '') from unnest(v_later) i),
+                array(select nullif(v_items -> (i - 1) ->> 'correlationId', '') from unnest(v_later) i),
+                array(select r.message[i] from unnest(v_later) i),
+                array(select queen.message_id_at(r.message[i]) from unnest(v_later) i))
         loop
             -- Which operation is this?
             if t.grp is not null then
@@ -105,13 +136,18 @@ begin
                   from (select u.item, u.grp, row_number() over (partition by u.grp order by u.item) - 1 as entry
                           from unnest(k.entry_group, k.item) u(grp, item)) e
                  where e.grp = t.grp and e.entry = coalesce(t.entry, 0);
+            elsif t.kind in (3, 4) then
+                v_found := v_push[v_later[t.seg]];
             elsif t.kind = 2 then
-                select min(v_push[u.ord]) into v_found
+                select min(v_push[v_now[u.ord]]) into v_found
                   from unnest(a.item_seg, a.item_pos) with ordinality u(seg, pos, ord)
                  where u.seg = t.seg and u.pos = coalesce(t.pos, u.pos);
             end if;
             if t.kind = 0 then
                 v_at := v_at || t.created_at;
+            elsif t.kind = 3 then
+                v_due[v_later[t.seg]] := t.created_at;
+                v_id[v_later[t.seg]] := t.dup_id;
             elsif t.kind = 1 then
                 v_dead := case when t.dead then v_dead || v_found else v_dead end;
             elsif v_first is null or v_found < v_first then
@@ -121,12 +157,18 @@ begin
         end loop;
     end if;
 
+    v_seg := array(select a.item_seg[array_position(v_now, i)] from generate_series(1, cardinality(v_push)) i);
+    v_pos := array(select a.item_pos[array_position(v_now, i)] from generate_series(1, cardinality(v_push)) i);
     select jsonb_agg(
                case o.type
                when 'push' then jsonb_build_object(
                     'index', o.idx, 'type', 'push', 'success', o.ok, 'transactionId', p.id,
-                    'messageId', coalesce(p.message_id, queen.message_id(v_at[p.seg], p.pos, p.lane)),
+                    'messageId', case when p.seg is null then p.wait_id
+                                      else coalesce(p.message_id, queen.message_id(v_at[p.seg], p.pos, p.lane)) end,
                     'partitionId', p.lane_id, 'queueName', p.queue)
+                    || case when o.ok and p.due is not null
+                            then jsonb_build_object('status', 'scheduled', 'scheduleId', p.wait_id, 'scheduledAt', queen.iso_ms(p.due))
+                            else '{}' end
                     || case when o.ok then '{}'::jsonb else jsonb_build_object('error', v_error) end
                when 'ack' then jsonb_build_object(
                     'index', o.idx, 'type', 'ack', 'success', o.ok, 'transactionId', o.op -> 'transactionId',
@@ -136,8 +178,8 @@ begin
       into v_results
       from (select u.ord::int - 1 as idx, u.op, u.type, u.ord::int - 1 is distinct from v_first as ok
               from unnest(v_op, v_type) with ordinality u(op, type, ord)) o
-      left join unnest(v_push, r.queue, r.id, r.message_id, l.num, l.id, a.item_seg, a.item_pos)
-                p(idx, queue, id, message_id, lane, lane_id, seg, pos) on p.idx = o.idx
+      left join unnest(v_push, r.queue, r.id, r.message_id, l.num, l.id, v_seg, v_pos, v_due, v_id)
+                p(idx, queue, id, message_id, lane, lane_id, seg, pos, due, wait_id) on p.idx = o.idx
      where o.idx <= coalesce(v_first, o.idx);
     return jsonb_build_object('transactionId', gen_random_uuid(), 'success', v_first is null,
                               'results', coalesce(v_results, '[]'))

@@ -4,7 +4,7 @@
 -- called by  src/broker/fire.c (call "fire_due"); brokers may do so at the same time
 -- in         p_origin: the process; p_limit: messages at most; p_from_us: nothing before this time waits any more as far as the
 --            caller knows (a hint that spares it the places of messages that have gone; 0: look at all)
--- out        per lane that got something: lane, its names and how many; and a row with lane null:
+-- out        per lane that got something, those of a queue together: lane, its names and how many; and a row with lane null:
 --            late: 4 bytes for each message, milliseconds between its time and now; more: call again at once;
 --            busy: lanes that somebody holds have something due, call again in a moment; wait_us: until the next one
 --            is due (null: none within ten minutes); through_us: all that was due by then is gone (null: not all)
@@ -111,7 +111,8 @@ begin
                    null::bigint, null::bigint
               from unnest(v_lanes, v_count) u(lane, n)
               join queen.lanes l on l.num = u.lane
-              join queen.queues q on q.id = l.queue_id;
+              join queen.queues q on q.id = l.queue_id
+             order by q.id;
         end if;
     end if;
 

@@ -1,7 +1,7 @@
 -- queen.push_items: push what came as JSON.
 --
--- needs: read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, require_read_committed
--- called by  queen.push_messages_v2, queen.push_messages_v3
+-- needs: read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
+-- called by  queen.push_items_2
 -- in         p_items: see queen.read_items
 -- out        one row per item, in order; created_at null: a duplicate, message_id is that of the stored message
 -- locks      as queen.ensure_lanes and queen.push_segments
@@ -93,7 +93,8 @@ begin
 
     return query
     select u.ord::int - 1, u.queue, u.part, u.transaction_id, u.trace_id, u.lane, u.lane_id,
-           case when p.created_at is null then queen.stored_id(u.lane, queen.find_message(u.lane, u.key))
+           case when p.created_at is null then coalesce(queen.stored_id(u.lane, queen.find_message(u.lane, u.key)),
+                                                        queen.waiting_id(u.lane, u.key))
                 else coalesce(u.message_id, queen.message_id(p.created_at, p.pos, u.lane)) end,
            p.created_at
       from unnest(r.queue, r.part, r.transaction_id, r.key, r.trace_id, r.message_id, l.num, l.id)

@@ -1,8 +1,9 @@
 -- queen.push_messages_v2: push from SQL, in the caller's transaction.
 --
--- needs: push_items
+-- needs: push_items_2, iso_ms
 -- called by  people, tests of clients, outbox tables
 -- in         p_items: array as in POST /api/v1/push; also messageId, producerSub, is_encrypted, namespace, task.
+--            Items with scheduledAt or delaySeconds wait (status scheduled).
 --            Duplicates and maxSize are checked always; the other two parameters are there for callers that pass them
 -- out        array of results in order, as the HTTP answer has them (without queueName)
 -- locks      as queen.push_items; until the transaction ends, other pushes to these partitions wait
@@ -13,11 +14,16 @@ returns jsonb
 language sql volatile
 as $$
     select coalesce(jsonb_agg(
-        case when r.created_at is null
+        case when r.due_at is not null
+             then jsonb_build_object('index', r.idx, 'status', 'scheduled', 'transaction_id', r.transaction_id,
+                                     'message_id', r.message_id, 'partition_id', r.lane_id,
+                                     'trace_id', r.trace_id, 'schedule_id', r.message_id,
+                                     'scheduled_at', queen.iso_ms(r.due_at))
+             when r.created_at is null
              then jsonb_build_object('index', r.idx, 'status', 'duplicate', 'transaction_id', r.transaction_id,
                                      'message_id', r.message_id)
              else jsonb_build_object('index', r.idx, 'status', 'queued', 'transaction_id', r.transaction_id,
                                      'message_id', r.message_id, 'partition_id', r.lane_id,
                                      'trace_id', r.trace_id) end order by r.idx), '[]')
-      from queen.push_items(p_items) r
+      from queen.push_items_2(p_items) r
 $$;

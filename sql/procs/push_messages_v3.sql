@@ -1,6 +1,6 @@
 -- queen.push_messages_v3: queen.push_messages_v2 with more in the answer.
 --
--- needs: push_items
+-- needs: push_items_2, iso_ms
 -- called by  tests of clients
 -- in         as queen.push_messages_v2
 -- out        {"items": results incl. queueName, "partition_updates": newest message of each partition}
@@ -10,14 +10,19 @@ create or replace function queen.push_messages_v3(
 returns jsonb
 language sql volatile
 as $$
-    with r as materialized (select * from queen.push_items(p_items)),
+    with r as materialized (select * from queen.push_items_2(p_items)),
     newest as (
         select distinct on (r.lane) r.queue, r.lane_id, r.message_id, r.created_at
           from r where r.created_at is not null
          order by r.lane, r.idx desc)
     select jsonb_build_object(
         'items', (select coalesce(jsonb_agg(
-            case when r.created_at is null
+            case when r.due_at is not null
+                 then jsonb_build_object('index', r.idx, 'status', 'scheduled', 'transaction_id', r.transaction_id,
+                                         'message_id', r.message_id, 'partition_id', r.lane_id,
+                                         'trace_id', r.trace_id, 'schedule_id', r.message_id,
+                                         'scheduled_at', queen.iso_ms(r.due_at), 'queueName', r.queue)
+                 when r.created_at is null
                  then jsonb_build_object('index', r.idx, 'status', 'duplicate', 'transaction_id', r.transaction_id,
                                          'message_id', r.message_id, 'queueName', r.queue)
                  else jsonb_build_object('index', r.idx, 'status', 'queued', 'transaction_id', r.transaction_id,

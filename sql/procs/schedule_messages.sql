@@ -1,13 +1,14 @@
 -- queen.schedule_messages: messages that are delivered later, deduplicated exactly.
 --
--- needs: schedule_rows, slices_missing, stored_id, segment_key_id, waiting_id
+-- needs: schedule_rows, schedule_num, slices_missing, stored_id, segment_key_id, waiting_id
 -- called by  src/broker/schedule.c (call "schedule"); queen.transact_2; queen.push_items
--- in         p_origin  the process; 0: a SQL session, which makes missing slices on the way and cannot encrypt
+-- in         p_origin  the process; 0: a SQL session, which makes missing slices on the way
+--            p_bare    the caller cannot encrypt: what comes in clear may be stored in clear
 --            one element per message, in order: p_lane, p_key, p_due_us (Unix time, microseconds) or p_delay_us (from now, by
 --            PostgreSQL's clock), p_id_at and p_message as in queen.schedule_rows; p_transaction_id null: the producer gave none
 -- out        one row per element, in order; a time that has passed becomes now
 --            status 0 it waits: id, due_at
---                   1 duplicate of a message that waits or was delivered: its id
+--                   1 duplicate of a message that waits or was delivered: its id, and due_at if it waits
 --                   3 the lane is gone: resolve the name again
 --                   6 the lane is sealed and the message is not: encrypt it
 --                   7 a slice is missing (then all have it, and nothing was stored): call queen.make_slices
@@ -15,8 +16,8 @@
 --
 -- A queue's maxSize is about what it holds: waiting messages do not count, and are let in when they are due.
 create or replace function queen.schedule_messages(
-    p_origin int, p_lane bigint[], p_key uuid[], p_due_us bigint[], p_delay_us bigint[],
-    p_transaction_id text[], p_correlation_id text[], p_id_at int[], p_message bytea[])
+    p_origin int, p_bare boolean, p_lane bigint[], p_key uuid[], p_due_us bigint[], p_delay_us bigint[],
+    p_transaction_id text[], p_correlation_id text[], p_message bytea[], p_id_at int[])
 returns table (idx int, status int2, id uuid, due_at timestamptz)
 language plpgsql
 as $$
@@ -51,7 +52,7 @@ begin
     -- The first of two equal ones in one call counts; what is stored or waits came before both.
     select array_agg(d.id order by u.ord),
            array_agg(case when not u.lane = any (v_here) then 3
-                          when p_origin <> 0 and u.lane = any (v_sealed) and get_byte(u.message, 0) & 8 = 0 then 6
+                          when not p_bare and u.lane = any (v_sealed) and get_byte(u.message, 0) & 8 = 0 then 6
                           when d.id is not null or u.nth > 1 then 1
                           else 0 end::int2 order by u.ord)
       into v_dup, v_status
@@ -88,7 +89,9 @@ begin
     select u.ord::int - 1, u.status,
            case u.status when 0 then s.id
                          when 1 then coalesce(u.dup, (select f.id from firsts f where f.lane = u.lane and f.key = u.key)) end,
-           case when u.status = 0 then u.due end
+           case when u.status = 0 then u.due
+                when u.dup is not null then (select w.due_at from queen.scheduled w
+                                              where w.num = queen.schedule_num(u.dup) and w.id = u.dup) end
       from unnest(p_lane, p_key, v_status, v_dup, v_due) with ordinality u(lane, key, status, dup, due, ord)
       left join stored s on s.k = u.ord
      order by u.ord;

@@ -72,12 +72,17 @@ enum {
     ITEM_TRACE,
     ITEM_TRACEPARENT,
     ITEM_TRACESTATE,
+    ITEM_SCHEDULED_AT,
+    ITEM_DELAY,
     ITEM_FIELDS
 };
 extern const span body_item_names[ITEM_FIELDS];
 // raw -> item, with its key; no_payload is taken when none was sent.
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
                     struct push_item *item);
+
+// scheduledAt and delaySeconds of an item; neither: at once.  body_time.c
+void body_take_time(struct body *b, span at, span delay, struct push_item *item);
 
 // The fields of an acknowledgement, in this order.
 enum { ACK_TXID, ACK_PARTITION, ACK_STATUS, ACK_LEASE, ACK_GROUP, ACK_ERROR, ACK_FIELDS };

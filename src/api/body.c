@@ -16,6 +16,8 @@ const span body_item_names[ITEM_FIELDS] = {
     [ITEM_TRACE] = {"traceId", 7},
     [ITEM_TRACEPARENT] = {"traceparent", 11},
     [ITEM_TRACESTATE] = {"tracestate", 10},
+    [ITEM_SCHEDULED_AT] = {"scheduledAt", 11},
+    [ITEM_DELAY] = {"delaySeconds", 12},
 };
 const span body_ack_names[ACK_FIELDS] = {
     [ACK_TXID] = {"transactionId", 13},  [ACK_PARTITION] = {"partitionId", 11},
@@ -178,6 +180,8 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
     item->meta = b->meta;
     if (raw[ITEM_TRACEPARENT].ptr)
         take_context(b, raw, item);
+
+    body_take_time(b, raw[ITEM_SCHEDULED_AT], raw[ITEM_DELAY], item);
 
     span trace = body_name(b, raw[ITEM_TRACE], "traceId");
     item->has_trace = trace.ptr && id_parse_uuid(trace, item->trace);

@@ -194,6 +194,8 @@ static void read_items(struct cycle *c, struct body *b, span raw)
             api_grow(b->arena, op->items, op->n_items, &c->cap_items, sizeof *op->items, 0);
         body_read_fields(&inner, body_item_names, ITEM_FIELDS, fields);
         body_take_item(&inner, fields, SPAN("{}"), &op->items[op->n_items]);
+        if (op->items[op->n_items].when != PUSH_NOW)
+            body_bad(&inner, "a stream cannot push for later");
         op->n_items++;
     }
     close_array(b, &inner);

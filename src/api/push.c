@@ -5,6 +5,7 @@
 #include "api/api_int.h"
 #include "api/push_int.h"
 #include "api/trace_context.h"
+#include "base/str.h"
 #include "json/write.h"
 
 static void push_handle(struct http_req *req);
@@ -116,7 +117,7 @@ static void on_pushed(struct push_op *op, int status)
     http_reply_json(p->req, 201, &out);
 }
 
-enum { RESULT_BYTES = 480 }; // of a result without its two texts, with room to spare
+enum { RESULT_BYTES = 600 }; // of a result without its two texts, with room to spare
 
 void push_put_results(struct buf *out, struct arena *arena, span body,
                       const struct push_item *items, unsigned n)
@@ -177,12 +178,24 @@ static void write_failed(struct push *p, const struct fault *why, struct buf *ou
         out->ptr[out->len - 1] = ']';
 }
 
+static char *put_time(char *at, int64_t due_us, span id)
+{
+    char text[STR_TS_MS];
+
+    str_format_ts_ms(due_us, text);
+    at = put_lit(at, "\",\"scheduleId\":\"");
+    at = put_span(at, id);
+    at = put_lit(at, "\",\"scheduledAt\":\"");
+    return put_span(at, (span){text, sizeof text});
+}
+
 // queue and txid come escaped; txid SPAN_NONE: the key is the id.
 static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
                         span txid)
 {
     char key[36], id[36], lane[36];
-    bool queued = item->status == PUSH_QUEUED;
+    bool scheduled = item->status == PUSH_SCHEDULED;
+    bool queued = item->status == PUSH_QUEUED || scheduled;
 
     if (!txid.ptr) {
         put_uuid(key, item->key);
@@ -192,7 +205,9 @@ static char *put_result(char *at, const struct push_item *item, unsigned i, span
 
     at = put_lit(at, "{\"index\":");
     at = put_u64(at, i);
-    if (queued)
+    if (scheduled)
+        at = put_lit(at, ",\"status\":\"scheduled\",\"transaction_id\":\"");
+    else if (queued)
         at = put_lit(at, ",\"status\":\"queued\",\"transaction_id\":\"");
     else
         at = put_lit(at, ",\"status\":\"duplicate\",\"transaction_id\":\"");
@@ -216,6 +231,8 @@ static char *put_result(char *at, const struct push_item *item, unsigned i, span
     at = put_span(at, txid);
     at = put_lit(at, "\",\"messageId\":\"");
     at = put_span(at, (span){id, sizeof id});
+    if (scheduled)
+        at = put_time(at, item->due_us, (span){id, sizeof id});
     at = put_lit(at, "\",\"queueName\":\"");
     at = put_span(at, queue);
     return put_lit(at, "\"},");

@@ -1,5 +1,6 @@
 // transaction_reply.c: the outcome of a transaction as JSON.
 #include "api/transaction_int.h"
+#include "base/str.h"
 #include "json/write.h"
 
 static unsigned steps_done(const struct tx *t, bool committed);
@@ -73,6 +74,18 @@ static void put_error(struct buf *out, const struct tx *t)
     buf_putc(out, '"');
 }
 
+static void put_schedule(struct buf *out, const struct push_item *item)
+{
+    char due[STR_TS_MS];
+
+    str_format_ts_ms(item->due_us, due);
+    buf_put_lit(out, ",\"status\":\"scheduled\",\"scheduleId\":\"");
+    buf_put_uuid(out, item->message_id);
+    buf_put_lit(out, "\",\"scheduledAt\":\"");
+    buf_put_bytes(out, due, sizeof due);
+    buf_putc(out, '"');
+}
+
 // Of what was rolled back the ids are told only where the database had given them already.
 static void put_push(struct buf *out, const struct tx *t, const struct push_item *item, bool ok)
 {
@@ -86,12 +99,14 @@ static void put_push(struct buf *out, const struct tx *t, const struct push_item
         buf_put_uuid(out, item->key);
         buf_putc(out, '"');
     }
-    if (ok && item->status == PUSH_QUEUED) {
+    if (ok && (item->status == PUSH_QUEUED || item->status == PUSH_SCHEDULED)) {
         buf_put_lit(out, ",\"messageId\":\"");
         buf_put_uuid(out, item->message_id);
         buf_put_lit(out, "\",\"partitionId\":\"");
         buf_put_uuid(out, item->partition_id);
         buf_putc(out, '"');
+        if (item->status == PUSH_SCHEDULED)
+            put_schedule(out, item);
     } else {
         buf_put_lit(out, ",\"messageId\":null,\"partitionId\":null");
     }

@@ -28,6 +28,7 @@ struct house *house_new(unsigned n)
     struct house *h = mem_new(struct house);
     h->n = n;
     h->brokers = mem_new_array(struct broker *, n);
+    h->fire = fire_new(h);
     id_random(h->mark, sizeof h->mark);
     do
         id_random(&h->origin, sizeof h->origin);
@@ -47,6 +48,7 @@ void house_free(struct house *h)
     }
     if (h->replay)
         replay_free(h->replay);
+    fire_free(h->fire);
     free(h->brokers);
     free(h);
 }
@@ -86,6 +88,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     LIST_INIT(&b->touched);
     STAILQ_INIT(&b->finished);
     STAILQ_INIT(&b->push_queue);
+    STAILQ_INIT(&b->schedule_queue);
     STAILQ_INIT(&b->pop_queue);
     STAILQ_INIT(&b->ack_queue);
     STAILQ_INIT(&b->renew_queue);
@@ -110,6 +113,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->pg = pg_pool_open(loop, &conf->pg, on_pg_state, b);
     h->brokers[index] = b;
     chores_start(b);
+    fire_start(b);
     figures_start(b);
     if (index == 0 && h->spool)
         maintenance_start(b);
@@ -217,6 +221,7 @@ static void flush_all(struct broker *b)
     lanes_flush(b);
     groups_flush(b);
     pushes_flush(b);
+    schedules_flush(b);
     feed_flush(b);
     claims_flush(b);
     acks_flush(b);

@@ -55,7 +55,17 @@ struct op {
 // ---- push ----
 
 // BUFFERED: on this machine's disk; stored when the database takes it (see house_use_spool).
-enum push_status { PUSH_PENDING, PUSH_QUEUED, PUSH_DUPLICATE, PUSH_BUFFERED };
+// LATER: pending too, and to be scheduled when the items that are not are stored.
+enum push_status {
+    PUSH_PENDING,
+    PUSH_QUEUED,
+    PUSH_DUPLICATE,
+    PUSH_BUFFERED,
+    PUSH_LATER,
+    PUSH_SCHEDULED
+};
+// When an item is delivered: at once, at a time (microseconds since 1970), or after a while.
+enum push_when { PUSH_NOW, PUSH_AT, PUSH_AFTER };
 
 struct lane;
 struct push_item {
@@ -63,12 +73,16 @@ struct push_item {
     span txid;             // SPAN_NONE: none given; the key below is the id
     span payload;          // valid JSON text
     span producer;         // SPAN_NONE: none
-    span meta; // JSON object of further fields, see segment/codec.h; SPAN_NONE: none
+    span meta;        // JSON object of further fields, see segment/codec.h; SPAN_NONE: none
+    span correlation; // as in meta; SPAN_NONE: none
     uint8_t trace[16];
     bool has_trace;
     uint8_t key[16];  // key_of_text(txid), or a fresh UUIDv7 when no txid was given
     bool txid_is_key; // txid is the text of key (or was not given)
+    enum push_when when;
+    int64_t when_us; // of PUSH_AT and PUSH_AFTER
     // out
+    int64_t due_us; // set when scheduled
     enum push_status status;
     uint8_t message_id[16];   // of this message, or of the one that was there first
     uint8_t partition_id[16]; // set when queued
@@ -84,7 +98,7 @@ struct push_op {
     unsigned n_items;
     void (*done)(struct push_op *op, int status);
     // the broker's own
-    unsigned n_pending;
+    unsigned n_pending, n_later;
     bool held;   // waits for earlier records of its lanes to be replayed
     bool replay; // comes from the file buffer
 };
@@ -338,6 +352,7 @@ struct broker_conf {
         unsigned interval_ms;
         unsigned max_segments; // that one transaction removes
     } evict, retain;
+    unsigned fire_probe_ms; // scheduled messages: looks without being told; 0: others fire them
     unsigned idle_partition_days, history_days;                // see sql/procs/tidy.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
     const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
@@ -351,7 +366,8 @@ struct broker_stats {                      // one writer, any reader
     struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];
     struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
     struct counter lanes_asked, buffered, duplicates, pops_empty, acks_ok, acks_failed,
-        dead_letters, expired, refused, retried;
+        dead_letters, expired, refused, retried, scheduled, fired;
+    struct histogram late_ms; // of fired messages
     _Atomic uint64_t parked, pending, lanes, consumers, queues;
 };
 

@@ -171,6 +171,10 @@ struct broker {
     unsigned n_unnumbered, cap_unnumbered;
     bool numbering;
 
+    // schedule.c
+    struct op_list schedule_queue;
+    bool scheduling;
+
     // feed.c
     char *feed_seen;
     bool feed_flying, feed_ready;
@@ -216,6 +220,8 @@ struct house {
     struct broker **brokers;
     house_tell_cb *tell; // other servers; NULL: there are none
     void *tell_ctx;
+
+    struct fire *fire;
 
     // maintenance.c, divert.c, replay.c; spool NULL: none of it
     struct spool *spool;
@@ -325,6 +331,20 @@ void customs_flush(struct broker *b);
 void empties_add(struct broker *b, struct group *g);
 void empties_flush(struct broker *b);
 
+// ---- schedule.c ----
+void schedule_add(struct broker *b, struct push_op *push); // its items that are LATER
+void schedules_flush(struct broker *b);
+void schedules_fail_unresolved(struct broker *b, int status);
+
+// ---- fire.c ----
+struct fire *fire_new(struct house *h);
+void fire_free(struct fire *f);
+void fire_start(struct broker *b);
+// Something is due in wait_us (0 or less: now), somebody says; any thread.
+void fire_expect(struct house *h, int64_t wait_us);
+// For queen.next_due: nothing before this time waits any more.
+int64_t fire_from_us(const struct house *h);
+
 // ---- feed.c ----
 void feed_look(struct broker *b, struct pop_op *pop); // pop_place() again after a fresh look
 void feed_flush(struct broker *b);
@@ -338,6 +358,11 @@ void feed_deinit(struct broker *b);
 void news_lane(struct broker *b,
                struct lane *lane);             // tell the lane's home, and whoever selects
 void news_queue(struct broker *b, span queue); // it was changed: tell all brokers
+// Something was stored in a lane that need not be known here.
+// servers: tell other ones too; once for several lanes of a queue will do.
+void news_stored(struct broker *b, span queue, span lane, int64_t num, const uint8_t id[16],
+                 bool servers);
+void news_poll(struct broker *b); // whoever is parked looks into the feed now
 void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
 
 // ---- selector.c ----

@@ -116,6 +116,19 @@ bool push_may_divert(const struct broker *b, const struct push_op *push, int sta
     return b->house->spool && !push->replay && push->op.why.code == 0 && is_outage(status);
 }
 
+static bool is_open(const struct push_item *it)
+{
+    return it->status == PUSH_PENDING || it->status == PUSH_LATER;
+}
+
+// A delay counts from now, not from when the database is back.
+static int64_t due_of(const struct broker *b, const struct push_item *it)
+{
+    return it->when == PUSH_NOW  ? 0
+           : it->when == PUSH_AT ? it->when_us
+                                 : (int64_t)clock_wall_us() + b->pg_ahead_us + it->when_us;
+}
+
 void push_divert(struct broker *b, struct push_op *push)
 {
     struct diverted *d = mem_zalloc(1, sizeof *d + push->n_items * sizeof(struct spool_record));
@@ -123,7 +136,7 @@ void push_divert(struct broker *b, struct push_op *push)
 
     for (unsigned i = 0; i < push->n_items; i++) {
         const struct push_item *it = &push->items[i];
-        if (it->status != PUSH_PENDING)
+        if (!is_open(it))
             continue;
         struct spool_record *r = &d->records[n++];
         *r = (struct spool_record){.queue = it->queue,
@@ -132,6 +145,7 @@ void push_divert(struct broker *b, struct push_op *push)
                                    .producer = it->producer,
                                    .payload = it->payload,
                                    .meta = it->meta,
+                                   .due_us = due_of(b, it),
                                    .has_trace = it->has_trace};
         memcpy(r->key, it->key, 16);
         if (it->has_trace)
@@ -154,7 +168,7 @@ static void on_buffered(struct mailbox_item *item)
 
     if (status == 0) {
         for (unsigned i = 0; i < push->n_items; i++)
-            if (push->items[i].status == PUSH_PENDING)
+            if (is_open(&push->items[i]))
                 push->items[i].status = PUSH_BUFFERED;
         counter_add(&b->stats.items[OP_PUSH], d->write.n);
         counter_add(&b->stats.buffered, d->write.n);

@@ -11,7 +11,16 @@
 #include "base/mem.h"
 #include "pg/sql.gen.h"
 
-enum { COL_SNAPSHOT, COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_QUEUE, COL_EMPTIED, COL_FLAGS };
+enum {
+    COL_SNAPSHOT,
+    COL_LANE,
+    COL_LANE_ID,
+    COL_LANE_NAME,
+    COL_QUEUE,
+    COL_EMPTIED,
+    COL_FLAGS,
+    COL_WAIT_US
+};
 
 static void ask(struct broker *b);
 static void on_poll(struct due *d);
@@ -45,6 +54,7 @@ static void ask(struct broker *b)
     else
         pg_param_null(&c->params, PG_TEXT);
     pg_param_i32(&c->params, b->house->origin);
+    pg_param_i64(&c->params, fire_from_us(b->house));
     call_send(c, on_changes);
 }
 
@@ -134,6 +144,8 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             if (!pg_reply_is_null(reply, row, COL_FLAGS))
                 maintenance_heard(b, (unsigned)pg_reply_i32(reply, row, COL_FLAGS),
                                   b->feed_flags_version);
+            if (!pg_reply_is_null(reply, row, COL_WAIT_US))
+                fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
         } else {
             b->feed_misses = 0;
             learn(b, reply, row);

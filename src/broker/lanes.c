@@ -191,6 +191,7 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
                  pg_reply_message(reply));
         // Names were checked at the door, so what fails here is the database: for all who wait.
         pushes_fail_unresolved(b, status);
+        schedules_fail_unresolved(b, status);
         transactions_fail_unresolved(b, status);
         cycles_fail_unresolved(b, status);
     }

@@ -11,7 +11,7 @@ struct news {
     struct broker *to;
     int64_t lane, consumer;
     uint8_t lane_id[16];
-    bool maybe_more, changed, prompt, modes;
+    bool maybe_more, changed, prompt, modes, poll;
     size_t queue_len, lane_len;
     char text[]; // queue name, then lane name
 };
@@ -70,6 +70,36 @@ void news_lane(struct broker *b, struct lane *lane)
     if (b->index != 0 && home->index != 0 &&
         atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0)
         tell_lane(h->brokers[0], lane);
+}
+
+void news_stored(struct broker *b, span queue, span lane, int64_t num, const uint8_t id[16],
+                 bool servers)
+{
+    struct house *h = b->house;
+    struct broker *home = house_home(h, queue);
+    bool selects = atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
+
+    if (h->tell && servers)
+        h->tell(h->tell_ctx, HOUSE_STORED, queue, lane);
+    for (unsigned i = 0; i < h->n; i++) {
+        if (h->brokers[i] != home && !(i == 0 && selects))
+            continue;
+        struct news *n = make(queue, lane);
+        n->lane = num;
+        memcpy(n->lane_id, id, 16);
+        post(h->brokers[i], n);
+    }
+}
+
+void news_poll(struct broker *b)
+{
+    struct house *h = b->house;
+
+    for (unsigned i = 0; i < h->n; i++) {
+        struct news *n = make(SPAN_NONE, SPAN_NONE);
+        n->poll = true;
+        post(h->brokers[i], n);
+    }
 }
 
 void news_queue(struct broker *b, span queue)
@@ -153,7 +183,9 @@ static void deliver(struct mailbox_item *item)
     struct broker *b = n->to;
     struct consumer *c;
 
-    if (n->prompt) {
+    if (n->poll) {
+        feed_poll_now(b);
+    } else if (n->prompt) {
         feed_prompt(b, (span){n->text, n->queue_len});
     } else if (n->modes) {
         maintenance_start(b);

@@ -1,4 +1,5 @@
-// Pushes: gather requests, cut them into segments, store, wake whoever waits.
+// Pushes: gather requests, cut them into segments, store, wake whoever waits.  Items with a
+// time to be delivered at go on to schedule.c when the others are stored.
 //
 //      arrive ──► push_queue ──► load ──► cut ──► fill ──► on_stored ──► finish
 //                     ▲                                        │
@@ -51,7 +52,6 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
 void broker_push(struct broker *b, struct push_op *push)
 {
     op_begin(b, &push->op, OP_PUSH);
-    push->n_pending = push->n_items;
     op_go(b, house_home(b->house, push->items[0].queue), &push->op, arrive);
 }
 
@@ -67,6 +67,7 @@ static void arrive(struct mailbox_item *item)
     // Then the lanes are asked for when it is known that the request goes to the database.
     bool troubled = pushes_are_troubled(b);
     b->n_held += troubled;
+    push->n_later = 0;
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
         if (last && span_eq(it->queue, last->queue) && span_eq(it->partition, last->partition))
@@ -74,7 +75,8 @@ static void arrive(struct mailbox_item *item)
         else
             it->lane = lane_get(b, queue_get(b, it->queue), it->partition);
         last = it;
-        it->status = PUSH_PENDING;
+        it->status = it->when == PUSH_NOW ? PUSH_PENDING : PUSH_LATER;
+        push->n_later += it->status == PUSH_LATER;
         it->op = push;
         it->lane->pins++;
         if (!troubled)
@@ -82,12 +84,13 @@ static void arrive(struct mailbox_item *item)
         if (it->lane->limited)
             push->op.alone = push->op.whole = true;
     }
+    push->n_pending = push->n_items - push->n_later;
     if (push->replay) // in front of those that are held for it
         STAILQ_INSERT_HEAD(&b->push_queue, &push->op, link);
     else
         STAILQ_INSERT_TAIL(&b->push_queue, &push->op, link);
     b->n_push_requests++;
-    b->n_push_items += push->n_items;
+    b->n_push_items += push->n_pending;
     broker_wake(b);
 }
 
@@ -142,6 +145,11 @@ static struct push_flight *load(struct broker *b)
             for (unsigned i = 0; i < push->n_items; i++)
                 push->items[i].lane->blocked_pass = b->push_pass;
             STAILQ_INSERT_TAIL(&stay, op, link);
+            continue;
+        }
+        if (push->n_pending == 0) { // only for later
+            b->n_push_requests--;
+            schedule_add(b, push);
             continue;
         }
         add(b, f, push);
@@ -330,7 +338,10 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_pending == 0) {
             queue_tally(b, push->items[0].lane->queue, true)->push_requests++;
-            push_finish(b, push, 0);
+            if (push->n_later > 0)
+                schedule_add(b, push);
+            else
+                push_finish(b, push, 0);
         } else if (scatter || goes_again(push, status)) {
             counter_add(&b->stats.retried, 1);
             STAILQ_INSERT_TAIL(&again, op, link);

@@ -185,6 +185,8 @@ static void fill_item(struct push_item *it, const struct spool_record *rec)
                              .meta = rec->meta,
                              .producer = rec->producer,
                              .has_trace = rec->has_trace,
+                             .when = rec->due_us != 0 ? PUSH_AT : PUSH_NOW,
+                             .when_us = rec->due_us,
                              .txid_is_key = !rec->txid.ptr};
     memcpy(it->key, rec->key, 16);
     memcpy(it->trace, rec->trace, 16);

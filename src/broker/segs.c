@@ -217,6 +217,24 @@ static void put_body(struct pg_params *p, const struct seg *s)
     pg_close_element(p, mark);
 }
 
+void message_put(struct buf *out, const struct push_item *it, size_t *id_at)
+{
+    static const uint8_t no_id[16];
+    struct sealer *sealer = it->lane->queue->broker->sealer;
+    struct segment_message m = message_of(it);
+
+    m.id = no_id;
+    *id_at = segment_id_at(&m);
+    m.encrypted = sealer && queue_is_sealed(it->lane->queue);
+    if (!m.encrypted) {
+        segment_put(out, &m);
+        return;
+    }
+    m.payload.len = sealer_size(sealer, it->payload.len);
+    segment_put_head(out, &m);
+    sealer_seal(sealer, out, it->payload);
+}
+
 static void put_ms(struct pg_params *p, const struct key_range *r, uint64_t ms)
 {
     if (r->any)

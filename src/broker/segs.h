@@ -32,6 +32,9 @@ void segs_add(struct segs *f, struct push_item *it);
 void segs_cut(struct segs *f, unsigned n_items);
 // The parameters of queen.push_segments from p_lanes on.
 void segs_fill(const struct segs *f, struct pg_params *p);
+// One message as it stands in a body, with room for an id that the database gives; *id_at is
+// where (0-based).  The payload goes encrypted if its queue wants it so and we can.
+void message_put(struct buf *out, const struct push_item *it, size_t *id_at);
 struct push_item *seg_item(const struct seg *s, unsigned pos);
 void seg_stored(struct seg *s, int64_t created_us); // its items are queued, with ids
 void segs_free(struct segs *f);

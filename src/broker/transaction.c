@@ -7,26 +7,33 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/ack_int.h"
+#include "broker/schedule_int.h"
 #include "broker/segs.h"
 #include "pg/sql.gen.h"
 
-enum { PUSHED, ACKED, FAILED }; // kind of a row
+enum { PUSHED, ACKED, FAILED, SCHEDULED, NOT_SCHEDULED }; // kind of a row
 enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
-enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 5 };
+enum { COL_ID = COL_ACK + 10, COL_WAIT_US }; // of transact_scheduled
+enum { LANE_GONE = 3, LANE_SEALED = 6, NO_SLICE = 7, MAX_TRIES = 5 };
 
 // What a transaction needs while it is out.
 struct tx_flight {
     struct tx_op *tx;
     struct segs segs;
+    struct push_item **later; // those that are delivered later
+    unsigned n_later;
     struct ack_group *groups;
     struct ack_group **group_list;
     unsigned n_groups;
+    bool no_slice;
 };
 
 static void arrive(struct mailbox_item *item);
 static void launch(struct broker *b, struct tx_op *tx);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
+static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
+static void make_slices(struct broker *b, struct tx_flight *f);
 static void finish(struct broker *b, struct tx_op *tx, int status);
 
 void broker_transaction(struct broker *b, struct tx_op *tx)
@@ -110,6 +117,7 @@ static void free_flight(struct tx_flight *f)
 {
     segs_free(&f->segs);
     free(f->group_list);
+    free(f->later);
     free(f);
 }
 
@@ -118,8 +126,14 @@ static void launch(struct broker *b, struct tx_op *tx)
     struct tx_flight *f = mem_new(struct tx_flight);
 
     f->tx = tx;
-    for (unsigned i = 0; i < tx->n_items; i++)
-        segs_add(&f->segs, &tx->items[i]);
+    f->later = mem_new_array(struct push_item *, tx->n_items > 0 ? tx->n_items : 1);
+    for (unsigned i = 0; i < tx->n_items; i++) {
+        tx->items[i].same = NULL;
+        if (tx->items[i].when == PUSH_NOW)
+            segs_add(&f->segs, &tx->items[i]);
+        else
+            f->later[f->n_later++] = &tx->items[i];
+    }
     segs_cut(&f->segs, tx->n_items > 0 ? tx->n_items : 1);
     for (unsigned i = 0; i < tx->n_items; i++)
         if (tx->items[i].same) { // twice in one transaction: no need to ask
@@ -143,7 +157,8 @@ static void launch(struct broker *b, struct tx_op *tx)
     for (unsigned i = 0; i < f->n_groups; i++)
         f->group_list[i] = &f->groups[i];
 
-    struct call *c = call_new(b, &pg_stmt_transact, f);
+    struct call *c =
+        call_new(b, f->n_later > 0 ? &pg_stmt_transact_scheduled : &pg_stmt_transact, f);
     pg_param_i32(&c->params, b->house->origin);
     segs_fill(&f->segs, &c->params);
     ack_groups_fill(&c->params, f->group_list, f->n_groups);
@@ -154,6 +169,8 @@ static void launch(struct broker *b, struct tx_op *tx)
         pg_put_uuid(&c->params, key);
     }
     pg_end_array(&c->params);
+    if (f->n_later > 0)
+        schedule_fill(b, f->later, f->n_later, &c->params);
     gate_left(&b->tx_gate);
     histogram_add(&b->stats.batch_requests[OP_TRANSACTION], 1);
     histogram_add(&b->stats.batch_items[OP_TRANSACTION], tx->n_items + tx->n_entries);
@@ -177,7 +194,9 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = tx->op.tries++ < MAX_TRIES;
-    if (again) {
+    if (again && f->no_slice) {
+        make_slices(b, f);
+    } else if (again) {
         for (unsigned i = 0; i < tx->n_items; i++)
             lane_resolve(b, tx->items[i].lane);
         STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
@@ -193,6 +212,32 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     broker_wake(b);
 }
 
+static void on_slices(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct tx_op *tx = c->what;
+
+    if (status == 0) {
+        STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
+        b->n_tx_requests++;
+    } else {
+        fault_set(&tx->op.why, status, "%s: %s", err_text(status), pg_reply_message(reply));
+        finish(b, tx, status);
+    }
+    call_free(c);
+    broker_wake(b);
+}
+
+// It has a time that no slice holds: it goes again when there is one.
+static void make_slices(struct broker *b, struct tx_flight *f)
+{
+    struct call *c = call_new(b, &pg_stmt_make_slices, f->tx);
+
+    slices_fill(f->later, f->n_later, &c->params);
+    call_send(c, on_slices);
+}
+
 static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int pos)
 {
     const struct ack_entry *e = g->first;
@@ -202,12 +247,54 @@ static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int
     return e ? (int)(e - tx->entries) : 0;
 }
 
+static struct push_item *later_of(const struct tx_flight *f, const struct pg_reply *reply,
+                                  unsigned row)
+{
+    unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+
+    return f->later[i < f->n_later ? i : 0];
+}
+
+static void read_scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
+                           unsigned row)
+{
+    it->status = PUSH_SCHEDULED;
+    it->due_us = pg_reply_unix_us(reply, row, COL_CREATED);
+    memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
+    memcpy(it->partition_id, it->lane->id, 16);
+    fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+}
+
+// A row of kind NOT_SCHEDULED; true: the same again will do.
+static bool read_not_scheduled(struct broker *b, struct tx_flight *f,
+                               const struct pg_reply *reply, unsigned row)
+{
+    struct push_item *it = later_of(f, reply, row);
+
+    switch (pg_reply_i16(reply, row, COL_STATUS)) {
+    case LANE_GONE:
+        lane_forget_num(b, it->lane);
+        return true;
+    case LANE_SEALED:
+        queue_sealed(it->lane->queue);
+        return true;
+    case NO_SLICE:
+        f->no_slice = true;
+        return true;
+    default:
+        read_failure(f, reply, row);
+        return false;
+    }
+}
+
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row)
 {
     struct tx_op *tx = f->tx;
     int item = -1, entry = -1;
 
-    if (!pg_reply_is_null(reply, row, COL_SEG)) {
+    if (pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED) {
+        item = (int)(later_of(f, reply, row) - tx->items);
+    } else if (!pg_reply_is_null(reply, row, COL_SEG)) {
         unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
         unsigned pos = pg_reply_is_null(reply, row, COL_POS)
                            ? 0
@@ -237,7 +324,8 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     bool failed = false, again = false;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
-        failed = failed || pg_reply_i16(reply, row, COL_KIND) == FAILED;
+        failed = failed || pg_reply_i16(reply, row, COL_KIND) == FAILED ||
+                 pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED;
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
         switch (pg_reply_i16(reply, row, COL_KIND)) {
         case PUSHED:
@@ -250,6 +338,13 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
                 ack_group_read(b, &f->groups[g], reply, row, COL_ACK);
             break;
         }
+        case SCHEDULED:
+            if (!failed)
+                read_scheduled(b, later_of(f, reply, row), reply, row);
+            break;
+        case NOT_SCHEDULED:
+            again = read_not_scheduled(b, f, reply, row) || again;
+            break;
         default: {
             int why = pg_reply_is_null(reply, row, COL_SEG)
                           ? 0
@@ -280,6 +375,7 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
                                         : NULL;
     if (q)
         queue_tally(b, q, true)->transactions++;
+    counter_add(&b->stats.scheduled, f->n_later);
     feed_active(b);
     return false;
 }

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-enum { PG_MAX_PARAMS = 28 };
+enum { PG_MAX_PARAMS = 40 };
 enum pg_type { // OIDs of built-in types
     PG_BOOL = 16,
     PG_BYTEA = 17,

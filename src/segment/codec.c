@@ -23,6 +23,12 @@ size_t segment_size(const struct segment_message *m)
            (m->meta.ptr ? 2 + m->meta.len : 0) + 4 + m->payload.len;
 }
 
+size_t segment_id_at(const struct segment_message *m)
+{
+    return 1 + (m->txid.ptr ? 2 + m->txid.len : 0) + (m->trace ? 16 : 0) +
+           (m->producer.ptr ? 2 + m->producer.len : 0);
+}
+
 void segment_put(struct buf *body, const struct segment_message *m)
 {
     segment_put_head(body, m);

@@ -33,7 +33,8 @@ void segment_begin(struct buf *body);
 void segment_put(struct buf *body, const struct segment_message *m);
 // All of it but the payload's bytes, which the caller puts next: m->payload.len of them.
 void segment_put_head(struct buf *body, const struct segment_message *m);
-size_t segment_size(const struct segment_message *m); // bytes that segment_put() will add
+size_t segment_id_at(const struct segment_message *m); // where its id comes to stand, 0-based
+size_t segment_size(const struct segment_message *m);  // bytes that segment_put() will add
 
 // Walks a body from its first message.  The spans given out are borrowed from it.
 struct segment_walk {

@@ -6,7 +6,14 @@
 // magic 8 | version 4 | zero 4 | progress: offset 8, its checksum 8
 static const char magic[8] = {'Q', 'U', 'E', 'E', 'N', 'B', 'U', 'F'};
 
-enum { HAS_TXID = 1, HAS_PRODUCER = 2, HAS_TRACE = 4, HAS_META = 8, KNOWN_FLAGS = 15 };
+enum {
+    HAS_TXID = 1,
+    HAS_PRODUCER = 2,
+    HAS_TRACE = 4,
+    HAS_META = 8,
+    HAS_DUE = 16,
+    KNOWN_FLAGS = 31
+};
 // flags 1 | buffered 8 | key 16 | queue length 2 | partition length 2
 enum { FIXED_BYTES = 29 };
 
@@ -55,8 +62,8 @@ size_t spool_record_size(const struct spool_record *r)
 {
     return SPOOL_FRAME_BYTES + FIXED_BYTES + (r->has_trace ? 16 : 0) +
            (r->txid.ptr ? 2 + r->txid.len : 0) + (r->producer.ptr ? 2 + r->producer.len : 0) +
-           (r->meta.ptr ? 2 + r->meta.len : 0) + r->queue.len + r->partition.len +
-           r->payload.len;
+           (r->meta.ptr ? 2 + r->meta.len : 0) + (r->due_us != 0 ? 8 : 0) + r->queue.len +
+           r->partition.len + r->payload.len;
 }
 
 static void put_text(struct buf *out, span text)
@@ -70,7 +77,8 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
     size_t start = out->len, size = spool_record_size(r);
     uint8_t flags =
         (uint8_t)((r->txid.ptr ? HAS_TXID : 0) | (r->producer.ptr ? HAS_PRODUCER : 0) |
-                  (r->has_trace ? HAS_TRACE : 0) | (r->meta.ptr ? HAS_META : 0));
+                  (r->has_trace ? HAS_TRACE : 0) | (r->meta.ptr ? HAS_META : 0) |
+                  (r->due_us != 0 ? HAS_DUE : 0));
 
     if (!buf_reserve(out, size))
         return;
@@ -89,6 +97,8 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
         put_text(out, r->producer);
     if (r->meta.ptr)
         put_text(out, r->meta);
+    if (r->due_us != 0)
+        buf_put_be64(out, (uint64_t)r->due_us);
     buf_put(out, r->payload);
 
     // Seeded with the length, so that a damaged one is noticed.
@@ -143,6 +153,11 @@ static bool read_body(span body, struct spool_record *r)
         ((flags & HAS_PRODUCER) && !take_text(&body, &r->producer)) ||
         ((flags & HAS_META) && !take_text(&body, &r->meta)))
         return false;
+    if (flags & HAS_DUE) {
+        if (!take(&body, 8, &part))
+            return false;
+        r->due_us = (int64_t)get_be64(part.ptr);
+    }
     r->payload = body;
     return true;
 }

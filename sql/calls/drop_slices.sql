@@ -1,0 +1,1 @@
+select queen.drop_slices()

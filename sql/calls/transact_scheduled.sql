@@ -1,0 +1,11 @@
+select kind, error, lane, created_at, seg, status, pos,
+       grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more, dup_id,
+       case when kind = 3 then (extract(epoch from created_at - clock_timestamp()) * 1000000)::int8 end as wait_us
+  from queen.transact_scheduled(
+           $1::int, $2::int, $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::int[],
+           $8::bigint[], $9::bigint[], $10::bytea[], $11::bytea[],
+           $12::int[], $13::int[], $14::uuid[],
+           $15::uuid[], $16::text[], $17::bytea[], $18::boolean[], $19::uuid[],
+           $20::int[], $21::int2[], $22::uuid[], $23::text[], $24::uuid[],
+           $25::boolean, $26::bigint[], $27::uuid[], $28::bigint[], $29::bigint[],
+           $30::text[], $31::text[], $32::bytea[], $33::int[])

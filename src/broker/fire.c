@@ -1,0 +1,263 @@
+// Firing: messages whose time has come are appended to their lanes.
+//
+// The first broker of a house wakes up when the earliest message that the house knows of is
+// due: it has scheduled it, or has seen it in an answer of queen.next_due, which comes with
+// every look into the feed.  Every house does so, and the lanes' locks share the work; so a
+// message does not depend on the house that took it, and houses that come second look into the
+// feed for their parked pops.  Now and then it looks without being told (another house may
+// have died).  What is due by whose clock is PostgreSQL's decision alone: here are only waits.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+
+enum {
+    AT_ONCE = 2000,             // messages per step
+    START_US = 100 * 1000,      // let the pool connect first
+    ALL_US = 30 * 1000 * 1000,  // a look at everything, however old
+    RETRY_US = 1000 * 1000,     // the database is away
+    PAUSED_US = 250 * 1000,     // maintenance
+    BUSY_US = 10 * 1000,        // a lane is locked; ...
+    MAX_BUSY_US = 1000 * 1000,  // ... ever more patiently
+    LAG_US = 2 * 1000 * 1000,   // who schedules for now may commit this much later
+    DROP_US = 60 * 1000 * 1000, // slices that are through
+};
+enum {
+    COL_LANE,
+    COL_LANE_ID,
+    COL_LANE_NAME,
+    COL_QUEUE,
+    COL_COUNT,
+    COL_LATE,
+    COL_MORE,
+    COL_BUSY,
+    COL_WAIT_US,
+    COL_THROUGH_US
+};
+
+struct fire {
+    struct house *house;
+    _Atomic uint64_t at_us;   // monotonic: when it wakes up
+    _Atomic int64_t from_us;  // see fire_from_us()
+    struct mailbox_item kick; // at_us has become earlier
+    _Atomic bool kicked;
+    // of broker 0
+    struct due due, drop_due;
+    bool flying;
+    bool worked;        // once
+    bool expected;      // somebody has said that something is due
+    uint64_t busy_us;   // how long to be patient
+    uint64_t looked_us; // at everything
+};
+
+static void on_kick(struct mailbox_item *item);
+static void wake_at(struct fire *f, uint64_t at_us, bool expected);
+static void on_due(struct due *d);
+static void ask(struct fire *f);
+static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void on_drop(struct due *d);
+
+struct fire *fire_new(struct house *h)
+{
+    struct fire *f = mem_new(struct fire);
+
+    f->house = h;
+    atomic_store(&f->at_us, UINT64_MAX);
+    f->busy_us = BUSY_US;
+    return f;
+}
+
+void fire_free(struct fire *f) { free(f); }
+
+int64_t fire_from_us(const struct house *h)
+{
+    return atomic_load_explicit(&h->fire->from_us, memory_order_relaxed);
+}
+
+void fire_start(struct broker *b)
+{
+    struct fire *f = b->house->fire;
+
+    if (b->index != 0 || b->conf.fire_probe_ms == 0)
+        return;
+    wake_at(f, clock_mono_us() + START_US, false);
+    due_set(&b->due, &f->drop_due, clock_mono_us() + DROP_US, on_drop);
+    broker_wake(b);
+}
+
+void fire_expect(struct house *h, int64_t wait_us)
+{
+    struct fire *f = h->fire;
+    uint64_t at = clock_mono_us() + (wait_us > 0 ? (uint64_t)wait_us : 0);
+    uint64_t known = atomic_load(&f->at_us);
+
+    do
+        if (known <= at)
+            return;
+    while (!atomic_compare_exchange_weak(&f->at_us, &known, at));
+    if (!h->brokers[0] || h->brokers[0]->conf.fire_probe_ms == 0 ||
+        atomic_exchange(&f->kicked, true))
+        return;
+    f->kick = (struct mailbox_item){.deliver = on_kick, .owner = f};
+    if (mailbox_post(&h->brokers[0]->mailbox, &f->kick) != 0)
+        atomic_store(&f->kicked, false); // closing: others fire it, or the next start
+}
+
+static struct broker *me(const struct fire *f) { return f->house->brokers[0]; }
+
+static void on_kick(struct mailbox_item *item)
+{
+    struct fire *f = item->owner;
+
+    atomic_store(&f->kicked, false);
+    if (!f->flying)
+        wake_at(f, atomic_load(&f->at_us), true);
+    broker_wake(me(f));
+}
+
+static void wake_at(struct fire *f, uint64_t at_us, bool expected)
+{
+    f->expected = expected;
+    atomic_store(&f->at_us, at_us);
+    due_set(&me(f)->due, &f->due, at_us, on_due);
+}
+
+static void on_due(struct due *d)
+{
+    struct fire *f = container_of(d, struct fire, due);
+    struct broker *b = me(f);
+
+    if (b->closing)
+        return;
+    if (!broker_is_up(b))
+        wake_at(f, clock_mono_us() + RETRY_US, f->expected);
+    else if (house_maintenance(f->house) & MAINTENANCE_PUSH) // nothing comes into queues
+        wake_at(f, clock_mono_us() + PAUSED_US, f->expected);
+    else if (!f->flying)
+        ask(f);
+}
+
+static void ask(struct fire *f)
+{
+    struct call *c = call_new(me(f), &pg_stmt_fire_due, f);
+    uint64_t now = clock_mono_us();
+
+    if (f->looked_us == 0 || now - f->looked_us >= ALL_US) {
+        f->looked_us = now;
+        atomic_store(&f->from_us, 0);
+    }
+    f->flying = true;
+    // From here on who knows of something earlier says so, and is heard in on_fired().
+    atomic_store(&f->at_us, UINT64_MAX);
+    pg_param_i32(&c->params, f->house->origin);
+    pg_param_i32(&c->params, AT_ONCE);
+    pg_param_i64(&c->params, atomic_load(&f->from_us));
+    call_send(c, on_fired);
+}
+
+static void note_late(struct broker *b, span late)
+{
+    for (size_t i = 0; i + 4 <= late.len; i += 4) {
+        const unsigned char *p = (const unsigned char *)late.ptr + i;
+        histogram_add(&b->stats.late_ms,
+                      (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3]);
+    }
+    counter_add(&b->stats.fired, late.len / 4);
+}
+
+// When to look again, by the row that tells of the step as a whole.
+static uint64_t next_look(struct fire *f, const struct pg_reply *reply, unsigned row,
+                          unsigned n_lanes)
+{
+    uint64_t now = clock_mono_us();
+    bool busy = pg_reply_bool(reply, row, COL_BUSY);
+
+    if (!pg_reply_is_null(reply, row, COL_THROUGH_US))
+        atomic_store(&f->from_us, pg_reply_i64(reply, row, COL_THROUGH_US) - LAG_US);
+    // Somebody else has fired it, or is about to: who waits for it here learns from the feed.
+    if (busy || (f->expected && n_lanes == 0))
+        news_poll(me(f));
+    if (!busy || n_lanes > 0)
+        f->busy_us = BUSY_US;
+    if (pg_reply_bool(reply, row, COL_MORE))
+        return now;
+    if (busy) {
+        uint64_t at = now + f->busy_us;
+        f->busy_us = f->busy_us * 2 < MAX_BUSY_US ? f->busy_us * 2 : MAX_BUSY_US;
+        return at;
+    }
+    if (pg_reply_is_null(reply, row, COL_WAIT_US))
+        return UINT64_MAX;
+    int64_t wait = pg_reply_i64(reply, row, COL_WAIT_US);
+    return now + (wait > 0 ? (uint64_t)wait : 0);
+}
+
+static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct fire *f = c->what;
+    struct broker *b = c->broker;
+    uint64_t now = clock_mono_us(), next = UINT64_MAX;
+    unsigned n_lanes = 0;
+    span last_queue = SPAN_NONE;
+
+    f->flying = false;
+    f->worked = f->worked || status == 0;
+    if (status != 0) {
+        // Until the schema is there, which is brought up to date while we start, it must fail.
+        log_at(is_outage(status) || !f->worked ? LOG_DEBUG : LOG_WARN, "fire.failed",
+               "status=%s detail=\"%s\"", err_name(status), pg_reply_message(reply));
+        next = now + RETRY_US;
+    }
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
+        if (!pg_reply_is_null(reply, row, COL_LANE)) {
+            span queue = pg_reply_bytes(reply, row, COL_QUEUE);
+            n_lanes++;
+            news_stored(b, queue, pg_reply_bytes(reply, row, COL_LANE_NAME),
+                        pg_reply_i64(reply, row, COL_LANE),
+                        pg_reply_uuid(reply, row, COL_LANE_ID), !span_eq(queue, last_queue));
+            last_queue = queue;
+            continue;
+        }
+        if (!pg_reply_is_null(reply, row, COL_LATE))
+            note_late(b, pg_reply_bytes(reply, row, COL_LATE));
+        next = next_look(f, reply, row, n_lanes);
+    }
+    uint64_t heard = atomic_load(&f->at_us); // while the call was out
+    if (heard < next)
+        next = heard;
+    uint64_t probe = now + b->conf.fire_probe_ms * 1000ull;
+    wake_at(f, next < probe ? next : probe, next < probe);
+    call_free(c);
+    broker_wake(b);
+}
+
+// ---- slices that are through ----
+
+static void on_dropped(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+
+    if (status != 0)
+        log_warn("fire.slices", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    else if (pg_reply_rows(reply) == 1 && pg_reply_i32(reply, 0, 0) > 0)
+        log_info("fire.slices", "dropped=%d", pg_reply_i32(reply, 0, 0));
+    call_free(c);
+}
+
+static void on_drop(struct due *d)
+{
+    struct fire *f = container_of(d, struct fire, drop_due);
+    struct broker *b = me(f);
+
+    if (b->closing)
+        return;
+    if (broker_is_up(b))
+        call_send(call_new(b, &pg_stmt_drop_slices, NULL), on_dropped);
+    due_set(&b->due, &f->drop_due, clock_mono_us() + DROP_US, on_drop);
+}
