@@ -11,7 +11,10 @@
 #include "client/fail.h"
 #include "http/gzip.h"
 
-enum { WORTH_PACKING = 4096 };
+enum {
+    WORTH_PACKING = 4096,
+    HANG_UP_MS = 1000, // for a server, or what is before it, that does not mind half a close
+};
 
 // The way of a call, in order.
 static void on_delivered(struct mailbox_item *item);
@@ -28,7 +31,7 @@ static char *copy(const char *text) { return text ? mem_strndup(text, strlen(tex
 
 static void copy_headers(struct call *call, const struct queen_request *req)
 {
-    call->headers = mem_new_array(struct queen_header, req->n_headers);
+    call->headers = mem_new_array(struct call_header, req->n_headers);
     call->n_headers = req->n_headers;
     for (size_t i = 0; i < req->n_headers; i++) {
         call->headers[i].name = copy(req->headers[i].name);
@@ -83,8 +86,8 @@ struct call *call_new_failed(struct queen_client *c, const struct queen_error *e
 static void call_free(struct call *call)
 {
     for (size_t i = 0; i < call->n_headers; i++) {
-        free((void *)(uintptr_t)call->headers[i].name);
-        free((void *)(uintptr_t)call->headers[i].value);
+        free(call->headers[i].name);
+        free(call->headers[i].value);
     }
     free(call->headers);
     free(call->method);
@@ -165,6 +168,10 @@ static void on_outcome(const struct link_outcome *o, void *owner)
     if (o->open)
         pool_give_back(&c->pools[call->server], call->link);
     call->link = NULL;
+    if (call->hung_up && !o->response) {
+        call_cancel(call);
+        return;
+    }
     servers_note(&c->servers, call->server, well, clock_mono_us());
     queen_response_free(call->response);
     call->response = o->response;
@@ -180,6 +187,10 @@ static void on_timer(uv_timer_t *timer)
 
     if (call->pausing) {
         attempt(call);
+        return;
+    }
+    if (call->hung_up) {
+        call_cancel(call);
         return;
     }
     leave_link(call);
@@ -225,6 +236,19 @@ void call_cancel(struct call *call)
     call->response = NULL;
     fail_set(&call->err, QUEEN_E_CLOSED, "the request was given up: the client is closing");
     finish(call);
+}
+
+void call_hang_up(struct call *call)
+{
+    if (call->ended || call->hung_up)
+        return;
+    if (!call->link) {
+        call_cancel(call);
+        return;
+    }
+    call->hung_up = true;
+    link_hang_up(call->link);
+    uv_timer_start(&call->timer, on_timer, HANG_UP_MS, 0);
 }
 
 struct call *call_next(struct call *call) { return TAILQ_NEXT(call, entry); }

@@ -24,6 +24,8 @@ struct call *call_new_failed(struct queen_client *c, const struct queen_error *e
 void call_begin(struct call *call);
 // Before done: ends it with QUEEN_E_CLOSED, which done is told later.
 void call_cancel(struct call *call);
+// The same, but an answer that the server has sent already is not lost: done gets it.
+void call_hang_up(struct call *call);
 // Begins it on the loop's thread, wherever the caller is.  QUEEN_E_CLOSED: the client does not
 // take it, and it is freed; done is not called.
 int call_submit(struct call *call);

@@ -5,6 +5,10 @@
 #include "base/buf.h"
 #include "client/client_int.h"
 
+struct call_header {
+    char *name, *value;
+};
+
 struct call {
     struct queen_client *client;
     TAILQ_ENTRY(call) entry;
@@ -12,7 +16,7 @@ struct call {
 
     // the request, ours
     char *method, *path, *key, *traceparent;
-    struct queen_header *headers;
+    struct call_header *headers;
     size_t n_headers;
     struct buf body;
     bool has_body, is_packed, once;
@@ -22,7 +26,7 @@ struct call {
 
     // the attempt
     uv_timer_t timer; // patience with an attempt, or the pause before one
-    bool pausing, ended;
+    bool pausing, ended, hung_up;
     unsigned server, n_failed;
     uint64_t tried; // a bit for each server
     struct pool_wait wait;

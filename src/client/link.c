@@ -434,6 +434,12 @@ bool link_is_ready(struct link *l)
     return n < 0 ? errno == EAGAIN : n > 0 && l->tls;
 }
 
+void link_hang_up(struct link *l)
+{
+    if (l->wire)
+        (void)shutdown(l->wire->fd, SHUT_WR); // a broken one fails on its own
+}
+
 static void on_wire_closed(uv_handle_t *handle)
 {
     struct wire *w = handle->data;

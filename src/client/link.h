@@ -51,6 +51,9 @@ void link_send(struct link *l, struct buf *bytes, bool to_head, link_done_cb don
 // Is it open, idle, and has the server not closed it?  Asks the kernel.
 bool link_is_ready(struct link *l);
 void link_close(struct link *l); // done is not called; gone is
+// Tells the server that no answer is wanted any more.  One that has left it already still comes
+// (a pop's messages are then ours to give back), else the link fails.
+void link_hang_up(struct link *l);
 
 // For the owner's lists.
 struct link_slot {

@@ -226,6 +226,7 @@ static void on_popped(struct queen_response *r, const struct queen_error *err, v
     free(p);
 }
 
+// A call that is not begun yet.
 static struct call *make_call(struct queen_client *c, const struct queen_pop *pop,
                               queen_pop_cb done, void *ctx)
 {
@@ -254,12 +255,10 @@ struct call *pop_begin(struct queen_client *c, const struct queen_pop *pop, quee
 void queen_pop_start(struct queen_client *c, const struct queen_pop *pop, queen_pop_cb done,
                      void *ctx)
 {
-    struct queen_request req;
     struct queen_error err;
-    struct buf path = {0};
-    struct pop_call *p = mem_new(struct pop_call);
 
-    *p = (struct pop_call){done, ctx};
-    encode(pop, &path, &req, &err);
-    submit(c, &req, &path, &err, on_popped, p);
+    if (call_submit(make_call(c, pop, done, ctx)) == 0)
+        return;
+    fail_set(&err, QUEEN_E_CLOSED, "the client is closing");
+    done(NULL, &err, ctx);
 }

@@ -1,4 +1,6 @@
 // push.c: messages into one request, one result for each out of the answer.
+#include "client/push.h"
+
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -57,9 +59,8 @@ static void read_result(struct js *j, struct arena *a, struct queen_push_result 
     }
 }
 
-// Takes the answer.
-static struct queen_push_results *decode(struct queen_response *response, size_t n,
-                                         struct queen_error *err)
+struct queen_push_results *push_decode(struct queen_response *response, size_t n,
+                                       struct queen_error *err)
 {
     struct owned_results *o = mem_new(struct owned_results);
     struct js j = js_read((span){response->body, response->body_len});
@@ -106,7 +107,7 @@ struct queen_push_results *queen_push(struct queen_client *c,
     err = err ? err : &mine;
     encode(messages, n, &body, &req, err);
     struct queen_response *r = ask(c, &req, &body, err);
-    return r ? decode(r, n, err) : NULL;
+    return r ? push_decode(r, n, err) : NULL;
 }
 
 struct push_call {
@@ -122,7 +123,7 @@ static void on_pushed(struct queen_response *r, const struct queen_error *err, v
     struct queen_error mine = *err;
 
     if (r && mine.code == 0)
-        results = decode(r, p->n, &mine);
+        results = push_decode(r, p->n, &mine);
     else
         queen_response_free(r);
     p->done(results, &mine, p->ctx);

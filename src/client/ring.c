@@ -1,6 +1,7 @@
 // ring.c: a sorted array of points.
 #include "client/ring.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -64,6 +65,7 @@ static size_t seek(const struct ring *r, uint32_t hash)
 unsigned ring_find(const struct ring *r, span key, bool (*usable)(unsigned server, void *ctx),
                    void *ctx)
 {
+    assert(r->n > 0);
     size_t first = seek(r, ring_hash(key));
 
     for (size_t i = 0; i < r->n; i++) {

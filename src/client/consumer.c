@@ -1,0 +1,435 @@
+// consumer.c: loops of pop, handler and acknowledgement.
+#include "queen/consumer.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "client/client_int.h"
+#include "client/crew.h"
+#include "client/fail.h"
+#include "client/job.h"
+#include "client/pop.h"
+
+enum { PAUSE_AFTER_ERROR_MS = 1000, PAUSE_WHEN_EMPTY_MS = 100, DEFAULT_RENEW_S = 60 };
+
+// One of the loops.
+struct lane {
+    struct queen_consumer *consumer;
+    uv_timer_t timer;      // the pause before a pop, or the next extension
+    struct call *pop;      // NULL: none is out
+    struct queen_job *job; // NULL: no handler has one
+    unsigned asked;        // how many messages that pop may bring
+    uint64_t n_jobs;       // counts them, to tell a late answer of an extension from another's
+    bool renewing, want_end, ended;
+    uint64_t renewing_job;
+};
+
+struct queen_consumer {
+    struct queen_client *client;
+    struct queen_consumer_options conf; // texts in `names`
+    char *names[8];
+    struct crew *crew; // NULL: handlers run on the loop
+    struct lane *lanes;
+    struct mailbox_item start, stop, close;
+
+    bool stopping, closing;
+    unsigned n_running; // lanes
+    unsigned n_handles;
+    _Atomic uint64_t n_messages;
+    uint64_t n_asked; // what pops that are out may bring
+    uint64_t last_us; // when a message came
+
+    pthread_mutex_t lock; // guards the rest
+    pthread_cond_t changed;
+    bool stopped, closed, stop_posted;
+    struct queen_error err; // why it stopped
+    void (*on_closed)(void *ctx);
+    void *closed_ctx;
+};
+
+// The way of a lane, in order.
+static void on_start(struct mailbox_item *item);
+static void next_pop(struct lane *l);
+static void on_pause_over(uv_timer_t *timer);
+static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
+static void on_pop_failed(struct lane *l, const struct queen_error *err);
+static void give_back(struct lane *l, struct queen_batch *batch);
+static void run_handler(struct lane *l, struct queen_batch *batch);
+static void on_renew(uv_timer_t *timer);
+static void on_finished(struct queen_job *job);
+static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
+static void end_lane(struct lane *l);
+static void on_stop(struct mailbox_item *item);
+static void on_close(struct mailbox_item *item);
+static void on_handle_closed(uv_handle_t *handle);
+static void dispose(struct queen_consumer *c);
+
+static void copy_names(struct queen_consumer *c)
+{
+    struct queen_pop *pop = &c->conf.pop;
+    const char **texts[] = {
+        &pop->queue, &pop->partition,         &pop->namespace_, &pop->task,
+        &pop->group, &pop->subscription_mode, &pop->owner,      &pop->subscription_from};
+
+    for (size_t i = 0; i < countof(texts); i++) {
+        if (*texts[i])
+            c->names[i] = mem_strndup(*texts[i], strlen(*texts[i]));
+        *texts[i] = c->names[i];
+    }
+}
+
+struct queen_consumer *queen_consumer_new(struct queen_client *client,
+                                          const struct queen_consumer_options *o,
+                                          struct queen_error *err)
+{
+    struct queen_consumer *c = mem_new(struct queen_consumer);
+
+    c->client = client;
+    c->conf = *o;
+    copy_names(c);
+    c->conf.pop.wait = !o->no_wait;
+    c->conf.pop.batch = o->pop.batch > 0 ? o->pop.batch : 1;
+    c->conf.concurrency = o->concurrency > 0 ? o->concurrency : 1;
+    c->conf.renew_seconds = o->renew_seconds > 0 ? o->renew_seconds : DEFAULT_RENEW_S;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    c->start.deliver = on_start;
+    c->stop.deliver = on_stop;
+    c->close.deliver = on_close;
+    int rc = o->handler ? 0 : fail_set(err, QUEEN_E_ARGUMENT, "a consumer needs a handler");
+    if (rc == 0 && client->has_thread) {
+        c->crew = crew_new(c->conf.concurrency, o->handler, o->ctx, err);
+        rc = c->crew ? 0 : QUEEN_E_MEMORY;
+    }
+    if (rc == 0 && mailbox_post(&client->mailbox, &c->start) != 0)
+        rc = fail_set(err, QUEEN_E_CLOSED, "the client is closing");
+    if (rc == 0)
+        return c;
+    dispose(c);
+    return NULL;
+}
+
+static void on_start(struct mailbox_item *item)
+{
+    struct queen_consumer *c = container_of(item, struct queen_consumer, start);
+    unsigned n = c->conf.concurrency;
+
+    c->lanes = mem_new_array(struct lane, n);
+    c->n_running = c->n_handles = n;
+    c->last_us = clock_mono_us();
+    for (unsigned i = 0; i < n; i++) {
+        struct lane *l = &c->lanes[i];
+        l->consumer = c;
+        uv_timer_init(c->client->loop, &l->timer);
+        l->timer.data = l;
+    }
+    for (unsigned i = 0; i < n; i++)
+        next_pop(&c->lanes[i]);
+}
+
+static bool is_idle_too_long(const struct queen_consumer *c)
+{
+    return c->conf.idle_ms > 0 && clock_mono_us() - c->last_us >= c->conf.idle_ms * 1000ull;
+}
+
+static void next_pop(struct lane *l)
+{
+    struct queen_consumer *c = l->consumer;
+    struct queen_pop pop = c->conf.pop;
+
+    if (c->conf.limit > 0 && pop.batch > c->conf.limit - c->n_messages - c->n_asked)
+        pop.batch = (unsigned)(c->conf.limit - c->n_messages - c->n_asked);
+    if (c->stopping || pop.batch == 0 || is_idle_too_long(c)) {
+        end_lane(l);
+        return;
+    }
+    // A long poll must not sleep through the end of the patience.
+    if (c->conf.idle_ms > 0 && pop.wait &&
+        (pop.timeout_ms == 0 || pop.timeout_ms > c->conf.idle_ms))
+        pop.timeout_ms = c->conf.idle_ms;
+    l->asked = pop.batch;
+    c->n_asked += l->asked;
+    l->pop = pop_begin(c->client, &pop, on_popped, l);
+}
+
+static void pause_lane(struct lane *l, unsigned ms)
+{
+    uv_timer_start(&l->timer, on_pause_over, ms, 0);
+}
+
+static void on_pause_over(uv_timer_t *timer) { next_pop(timer->data); }
+
+static void report(struct queen_consumer *c, const struct queen_error *err)
+{
+    if (c->conf.on_error)
+        c->conf.on_error(err, c->conf.ctx);
+}
+
+static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
+{
+    struct lane *l = ctx;
+    struct queen_consumer *c = l->consumer;
+
+    l->pop = NULL;
+    c->n_asked -= l->asked;
+    if (!batch) {
+        on_pop_failed(l, err);
+    } else if (batch->n == 0) {
+        queen_batch_free(batch);
+        if (c->conf.no_wait && !c->stopping)
+            pause_lane(l, PAUSE_WHEN_EMPTY_MS);
+        else
+            next_pop(l);
+    } else if (c->stopping && !c->conf.pop.auto_ack) {
+        give_back(l, batch);
+    } else {
+        c->last_us = clock_mono_us();
+        c->n_messages += batch->n;
+        run_handler(l, batch);
+    }
+}
+
+static void on_pop_failed(struct lane *l, const struct queen_error *err)
+{
+    struct queen_consumer *c = l->consumer;
+
+    if (!(c->stopping && err->code == QUEEN_E_CLOSED))
+        report(c, err);
+    if (err->retryable && !c->stopping) {
+        pause_lane(l, PAUSE_AFTER_ERROR_MS);
+        return;
+    }
+    if (!c->stopping) { // trying again would do no good: the others stop, too
+        pthread_mutex_lock(&c->lock);
+        c->err = *err;
+        pthread_mutex_unlock(&c->lock);
+        queen_consumer_stop(c);
+    }
+    end_lane(l);
+}
+
+// They came after the stop: to be delivered to others, at once and not as failures.
+static void give_back(struct lane *l, struct queen_batch *batch)
+{
+    l->job = job_new(l->consumer->client, batch, on_finished, l);
+    l->job->verdict = QUEEN_RETRY;
+    on_finished(l->job);
+}
+
+static void run_handler(struct lane *l, struct queen_batch *batch)
+{
+    struct queen_consumer *c = l->consumer;
+
+    l->job = job_new(c->client, batch, on_finished, l);
+    l->n_jobs++;
+    if (c->conf.renew_every_ms > 0 && batch->lease_id && batch->lease_id[0] != '\0')
+        uv_timer_start(&l->timer, on_renew, c->conf.renew_every_ms, c->conf.renew_every_ms);
+    if (c->crew) {
+        crew_run(c->crew, l->job);
+        return;
+    }
+    struct queen_job *job = l->job;
+    enum queen_verdict v = c->conf.handler(job, c->conf.ctx);
+    if (v != QUEEN_LATER)
+        queen_job_finish(job, v);
+}
+
+static void on_renewed(const struct queen_error *err, void *ctx)
+{
+    struct lane *l = ctx;
+
+    l->renewing = false;
+    // The job may have ended meanwhile: then nobody minds.
+    if (err->code == QUEEN_E_LEASE && l->job && l->n_jobs == l->renewing_job) {
+        l->job->lost = true;
+        report(l->consumer, err);
+    }
+    if (l->want_end)
+        end_lane(l);
+}
+
+static void on_renew(uv_timer_t *timer)
+{
+    struct lane *l = timer->data;
+    struct queen_consumer *c = l->consumer;
+
+    if (l->renewing || l->job->lost)
+        return;
+    l->renewing = true;
+    l->renewing_job = l->n_jobs;
+    queen_extend_start(c->client, l->job->batch->lease_id, c->conf.renew_seconds, on_renewed,
+                       l);
+}
+
+static void on_finished(struct queen_job *job)
+{
+    struct lane *l = job->owner;
+    struct queen_consumer *c = l->consumer;
+
+    uv_timer_stop(&l->timer);
+    if (c->conf.pop.auto_ack) {
+        job_free(job);
+        l->job = NULL;
+        next_pop(l);
+        return;
+    }
+    struct queen_ack *acks = mem_new_array(struct queen_ack, job->batch->n);
+    job_verdicts(job, acks);
+    queen_ack_start(c->client, c->conf.pop.group, acks, job->batch->n, on_acked, l);
+    free(acks);
+}
+
+static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
+{
+    struct lane *l = ctx;
+    struct queen_error refused;
+
+    if (!r) {
+        report(l->consumer, err);
+    } else if (r->n_refused > 0) {
+        const char *why = NULL;
+        for (size_t i = 0; i < r->n && !why; i++)
+            why = r->items[i].success ? NULL : r->items[i].error;
+        fail_set(&refused, QUEEN_E_LEASE, "%zu of %zu acknowledgements were refused: %s",
+                 r->n_refused, r->n, why ? why : "no reason given");
+        report(l->consumer, &refused);
+    }
+    queen_ack_results_free(r);
+    job_free(l->job);
+    l->job = NULL;
+    next_pop(l);
+}
+
+// ---- stopping ----
+
+static void end_lane(struct lane *l)
+{
+    struct queen_consumer *c = l->consumer;
+
+    if (l->ended || l->renewing) { // the answer of an extension needs the lane
+        l->want_end = true;
+        return;
+    }
+    l->ended = true;
+    uv_timer_stop(&l->timer);
+    if (--c->n_running > 0)
+        return;
+    if (c->conf.on_stopped)
+        c->conf.on_stopped(c->conf.ctx);
+    pthread_mutex_lock(&c->lock);
+    c->stopped = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    if (c->closing) // behind a stop that may still be in the mailbox
+        (void)!mailbox_post(&c->client->mailbox, &c->close);
+}
+
+void queen_consumer_stop(struct queen_consumer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool first = !c->stop_posted;
+    c->stop_posted = true;
+    pthread_mutex_unlock(&c->lock);
+    if (first)
+        (void)!mailbox_post(&c->client->mailbox, &c->stop); // open: see job.c
+}
+
+static void on_stop(struct mailbox_item *item)
+{
+    struct queen_consumer *c = container_of(item, struct queen_consumer, stop);
+
+    c->stopping = true;
+    for (unsigned i = 0; i < c->conf.concurrency; i++) {
+        struct lane *l = &c->lanes[i];
+        if (l->pop)
+            call_hang_up(l->pop);
+        else if (!l->job && !l->ended)
+            end_lane(l); // it was pausing
+    }
+}
+
+int queen_consumer_wait(struct queen_consumer *c, struct queen_error *err)
+{
+    int rc = client_may_block(c->client, err);
+
+    if (rc != 0)
+        return rc;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stopped)
+        pthread_cond_wait(&c->changed, &c->lock);
+    rc = c->err.code;
+    if (err)
+        *err = c->err;
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+uint64_t queen_consumer_count(const struct queen_consumer *c) { return c->n_messages; }
+
+void queen_consumer_free(struct queen_consumer *c)
+{
+    if (!c || client_may_block(c->client, NULL) != 0)
+        return;
+    queen_consumer_stop(c);
+    (void)queen_consumer_wait(c, NULL);
+    pthread_mutex_lock(&c->lock);
+    if (mailbox_post(&c->client->mailbox, &c->close) != 0)
+        c->closed = true;
+    while (!c->closed)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    dispose(c);
+}
+
+void queen_consumer_close(struct queen_consumer *c, void (*closed)(void *ctx), void *ctx)
+{
+    c->on_closed = closed;
+    c->closed_ctx = ctx;
+    c->closing = true;
+    if (c->stopped)
+        (void)!mailbox_post(&c->client->mailbox, &c->close);
+    else
+        queen_consumer_stop(c);
+}
+
+static void on_close(struct mailbox_item *item)
+{
+    struct queen_consumer *c = container_of(item, struct queen_consumer, close);
+
+    for (unsigned i = 0; i < c->conf.concurrency; i++)
+        uv_close((uv_handle_t *)&c->lanes[i].timer, on_handle_closed);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct queen_consumer *c = ((struct lane *)handle->data)->consumer;
+
+    if (--c->n_handles > 0)
+        return;
+    if (c->client->has_thread) {
+        pthread_mutex_lock(&c->lock);
+        c->closed = true;
+        pthread_cond_broadcast(&c->changed);
+        pthread_mutex_unlock(&c->lock); // queen_consumer_free() goes on
+        return;
+    }
+    void (*closed)(void *) = c->on_closed;
+    void *ctx = c->closed_ctx;
+    dispose(c);
+    if (closed)
+        closed(ctx);
+}
+
+static void dispose(struct queen_consumer *c)
+{
+    crew_free(c->crew);
+    for (size_t i = 0; i < countof(c->names); i++)
+        free(c->names[i]);
+    free(c->lanes);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}

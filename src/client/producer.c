@@ -1,0 +1,567 @@
+// producer.c: a bounded buffer in front of pushes.
+//
+// Any thread adds to the buffer; the loop takes from it.  What both touch is guarded by `lock`;
+// the rest belongs to the loop.
+#include "queen/producer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "client/backoff.h"
+#include "client/client_int.h"
+#include "client/codec.h"
+#include "client/fail.h"
+#include "client/push.h"
+
+struct item {
+    STAILQ_ENTRY(item) link;
+    struct buf json;
+    void *tag;
+    uint64_t number; // in order of acceptance, from 1
+    bool alone;      // one of its request was refused: shares none any more
+};
+STAILQ_HEAD(item_list, item);
+
+// A request and the messages it will answer for.
+struct parcel {
+    struct queen_producer *producer;
+    TAILQ_ENTRY(parcel) link;
+    struct item_list items;
+    size_t n;
+};
+
+struct flush {
+    STAILQ_ENTRY(flush) link;
+    struct mailbox_item post;
+    struct queen_producer *producer;
+    uint64_t up_to;
+    queen_done_cb done;
+    void *ctx;
+};
+
+struct queen_producer {
+    struct queen_client *client;
+    struct queen_producer_options conf;
+
+    pthread_mutex_t lock; // guards from here ...
+    pthread_cond_t changed;
+    struct item_list waiting;
+    size_t n_waiting, waiting_bytes; // in the buffer
+    size_t n_held, held_bytes;       // and under way, too
+    struct queen_producer_stats stats;
+    TAILQ_HEAD(, parcel) parcels;
+    bool wake_posted, hurry, closing, closed; // ... to here
+    struct mailbox_item wake, stop;
+
+    uv_timer_t timer; // lingering, or the pause after a failure
+    bool due, pausing, stopping, deadline_passed;
+    unsigned n_in_flight, n_failed;
+    STAILQ_HEAD(, flush) flushes;
+    uv_timer_t patience; // while closing
+    unsigned n_handles;
+    void (*on_closed)(void *ctx);
+    void *closed_ctx;
+};
+
+// The way of a message, in order.
+static void on_wake(struct mailbox_item *item);
+static void pump(struct queen_producer *p);
+static void on_timer(uv_timer_t *timer);
+static struct parcel *load(struct queen_producer *p);
+static void send_parcel(struct parcel *parcel);
+static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void settle(struct queen_producer *p, struct item *item,
+                   const struct queen_push_result *result, const struct queen_error *err);
+static void put_back(struct parcel *parcel, bool alone);
+static void end_flushes(struct queen_producer *p);
+static void on_stop(struct mailbox_item *item);
+static void close_if_done(struct queen_producer *p);
+static void on_handle_closed(uv_handle_t *handle);
+
+static void fill_defaults(struct queen_producer_options *o)
+{
+    o->batch_count = o->batch_count > 0 ? o->batch_count : 100;
+    o->batch_bytes = o->batch_bytes > 0 ? o->batch_bytes : 1 << 20;
+    o->linger_ms = o->linger_ms > 0 ? o->linger_ms : 1000;
+    o->max_count = o->max_count > 0 ? o->max_count : 10000;
+    o->max_bytes = o->max_bytes > 0 ? o->max_bytes : 64 << 20;
+    o->max_in_flight = o->max_in_flight > 0 ? o->max_in_flight : 1;
+    o->close_timeout_ms = o->close_timeout_ms > 0 ? o->close_timeout_ms : 30000;
+}
+
+struct queen_producer *queen_producer_new(struct queen_client *c,
+                                          const struct queen_producer_options *o,
+                                          struct queen_error *err)
+{
+    struct queen_producer *p = mem_new(struct queen_producer);
+    pthread_condattr_t attr;
+
+    p->client = c;
+    p->conf = o ? *o : (struct queen_producer_options){0};
+    fill_defaults(&p->conf);
+    p->conf.refuse = p->conf.refuse || !c->has_thread;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    STAILQ_INIT(&p->waiting);
+    TAILQ_INIT(&p->parcels);
+    STAILQ_INIT(&p->flushes);
+    p->wake.deliver = on_wake;
+    p->stop.deliver = on_stop;
+    if (err)
+        *err = (struct queen_error){0};
+    return p;
+}
+
+// With the lock.
+static void wake_loop(struct queen_producer *p)
+{
+    if (p->wake_posted)
+        return;
+    p->wake_posted = mailbox_post(&p->client->mailbox, &p->wake) == 0;
+}
+
+static bool is_full(const struct queen_producer *p, size_t more)
+{
+    // One that is larger than all is let in alone.
+    return p->n_held >= p->conf.max_count ||
+           (p->n_held > 0 && p->held_bytes + more > p->conf.max_bytes);
+}
+
+int queen_producer_send(struct queen_producer *p, const struct queen_message *m, void *tag,
+                        struct queen_error *err)
+{
+    struct item *item = mem_new(struct item);
+    struct queen_error mine;
+    bool here = client_is_here(p->client);
+
+    err = err ? err : &mine;
+    item->tag = tag;
+    int rc = put_message(&item->json, m, 0, err);
+    pthread_mutex_lock(&p->lock);
+    while (rc == 0 && !p->closing && is_full(p, item->json.len) && !p->conf.refuse && !here)
+        pthread_cond_wait(&p->changed, &p->lock);
+    if (rc == 0 && p->closing)
+        rc = fail_set(err, QUEEN_E_CLOSED, "the producer is closing");
+    if (rc == 0 && is_full(p, item->json.len))
+        rc = fail_set(err, QUEEN_E_FULL, "the producer's buffer is full: %zu messages",
+                      p->n_held);
+    if (rc == 0) {
+        STAILQ_INSERT_TAIL(&p->waiting, item, link);
+        item->number = ++p->stats.accepted;
+        p->n_held++;
+        p->held_bytes += item->json.len;
+        p->waiting_bytes += item->json.len;
+        // The first starts the clock; then the loop need not know before there is a batch.
+        if (++p->n_waiting == 1 || p->n_waiting == p->conf.batch_count ||
+            p->waiting_bytes >= p->conf.batch_bytes)
+            wake_loop(p);
+        *err = (struct queen_error){0};
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (rc != 0) {
+        buf_free(&item->json);
+        free(item);
+    }
+    return rc;
+}
+
+// Handles belong to the loop, so they are made there, with the first message.
+static void open_handles(struct queen_producer *p)
+{
+    if (p->n_handles > 0)
+        return;
+    uv_timer_init(p->client->loop, &p->timer);
+    uv_timer_init(p->client->loop, &p->patience);
+    p->timer.data = p->patience.data = p;
+    p->n_handles = 2;
+}
+
+static void on_wake(struct mailbox_item *item)
+{
+    struct queen_producer *p = container_of(item, struct queen_producer, wake);
+
+    pthread_mutex_lock(&p->lock);
+    p->wake_posted = false;
+    pthread_mutex_unlock(&p->lock);
+    open_handles(p);
+    pump(p);
+    close_if_done(p);
+}
+
+// With the lock: is there a batch that should leave?
+static bool may_send(const struct queen_producer *p)
+{
+    return p->n_waiting > 0 && !p->pausing && p->n_in_flight < p->conf.max_in_flight &&
+           (p->due || p->hurry || p->closing || p->n_waiting >= p->conf.batch_count ||
+            p->waiting_bytes >= p->conf.batch_bytes);
+}
+
+static void pump(struct queen_producer *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (may_send(p)) {
+        struct parcel *parcel = load(p);
+        pthread_mutex_unlock(&p->lock);
+        send_parcel(parcel);
+        pthread_mutex_lock(&p->lock);
+    }
+    bool empty = p->n_waiting == 0;
+    if (empty)
+        p->due = p->hurry = false;
+    pthread_mutex_unlock(&p->lock);
+    if (!empty && !p->pausing && !uv_is_active((uv_handle_t *)&p->timer))
+        uv_timer_start(&p->timer, on_timer, p->conf.linger_ms, 0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct queen_producer *p = timer->data;
+
+    p->pausing = false;
+    p->due = true;
+    pump(p);
+}
+
+// With the lock.
+static struct parcel *load(struct queen_producer *p)
+{
+    struct parcel *parcel = mem_new(struct parcel);
+    size_t bytes = 0;
+    struct item *item;
+
+    parcel->producer = p;
+    STAILQ_INIT(&parcel->items);
+    while ((item = STAILQ_FIRST(&p->waiting)) && parcel->n < p->conf.batch_count &&
+           !(parcel->n > 0 && (item->alone || bytes + item->json.len > p->conf.batch_bytes))) {
+        STAILQ_REMOVE_HEAD(&p->waiting, link);
+        STAILQ_INSERT_TAIL(&parcel->items, item, link);
+        parcel->n++;
+        bytes += item->json.len;
+        if (item->alone)
+            break;
+    }
+    p->n_waiting -= parcel->n;
+    p->waiting_bytes -= bytes;
+    TAILQ_INSERT_TAIL(&p->parcels, parcel, link);
+    return parcel;
+}
+
+static void send_parcel(struct parcel *parcel)
+{
+    struct queen_producer *p = parcel->producer;
+    struct buf body = {0};
+    struct item *item;
+
+    buf_put_lit(&body, "{\"items\":[");
+    STAILQ_FOREACH (item, &parcel->items, link) {
+        if (item != STAILQ_FIRST(&parcel->items))
+            buf_putc(&body, ',');
+        buf_put(&body, buf_span(&item->json));
+    }
+    buf_put_lit(&body, "]}");
+    p->n_in_flight++;
+    call_begin(call_new(
+        p->client,
+        &(struct queen_request){
+            .method = "POST", .path = "/api/v1/push", .body = body.ptr, .body_len = body.len},
+        on_answer, parcel));
+    buf_free(&body);
+}
+
+static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct parcel *parcel = ctx;
+    struct queen_producer *p = parcel->producer;
+    struct queen_push_results *results = NULL;
+    struct queen_error why = *err;
+
+    if (r && why.code == 0)
+        results = push_decode(r, parcel->n, &why);
+    else
+        queen_response_free(r);
+    p->n_in_flight--;
+    if (why.code != 0 && why.retryable && !p->deadline_passed) {
+        put_back(parcel, false);
+        p->pausing = true;
+        uv_timer_start(&p->timer, on_timer,
+                       backoff_ms(p->client->conf.retry_delay_ms, ++p->n_failed), 0);
+    } else if (why.code == QUEEN_E_REFUSED && parcel->n > 1) {
+        put_back(parcel, true);
+        p->due = true;
+    } else {
+        struct item *item;
+        for (size_t i = 0; (item = STAILQ_FIRST(&parcel->items)); i++) {
+            STAILQ_REMOVE_HEAD(&parcel->items, link);
+            settle(p, item, results ? &results->items[i] : NULL, &why);
+        }
+        p->n_failed = 0;
+        pthread_mutex_lock(&p->lock);
+        TAILQ_REMOVE(&p->parcels, parcel, link);
+        pthread_mutex_unlock(&p->lock);
+        free(parcel);
+    }
+    queen_push_results_free(results);
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    pump(p);
+    end_flushes(p);
+    close_if_done(p);
+}
+
+// Tells of a message and forgets it.
+static void settle(struct queen_producer *p, struct item *item,
+                   const struct queen_push_result *result, const struct queen_error *err)
+{
+    struct queen_error why = *err;
+
+    if (result && result->status == QUEEN_FAILED)
+        fail_set(&why, QUEEN_E_SERVER, "%s", result->error ? result->error : "not stored");
+    if (p->conf.on_result)
+        p->conf.on_result(result, &why, item->tag, p->conf.ctx);
+    pthread_mutex_lock(&p->lock);
+    p->n_held--;
+    p->held_bytes -= item->json.len;
+    if (why.code == 0)
+        p->stats.stored++;
+    else
+        p->stats.failed++;
+    pthread_mutex_unlock(&p->lock);
+    buf_free(&item->json);
+    free(item);
+}
+
+// In front of what came later: the order is kept.
+static void put_back(struct parcel *parcel, bool alone)
+{
+    struct queen_producer *p = parcel->producer;
+    struct item *item;
+
+    pthread_mutex_lock(&p->lock);
+    STAILQ_FOREACH (item, &parcel->items, link) {
+        item->alone = item->alone || alone;
+        p->n_waiting++;
+        p->waiting_bytes += item->json.len;
+    }
+    STAILQ_CONCAT(&parcel->items, &p->waiting);
+    STAILQ_CONCAT(&p->waiting, &parcel->items);
+    TAILQ_REMOVE(&p->parcels, parcel, link);
+    pthread_mutex_unlock(&p->lock);
+    free(parcel);
+}
+
+// ---- flushing ----
+
+// With the lock: the number of the oldest message that is not settled, or beyond all.
+static uint64_t oldest(const struct queen_producer *p)
+{
+    uint64_t number = p->stats.accepted + 1;
+    const struct item *item = STAILQ_FIRST(&p->waiting);
+    const struct parcel *parcel;
+
+    if (item && item->number < number)
+        number = item->number;
+    TAILQ_FOREACH (parcel, &p->parcels, link) {
+        item = STAILQ_FIRST(&parcel->items);
+        if (item && item->number < number)
+            number = item->number;
+    }
+    return number;
+}
+
+static struct timespec after_ms(unsigned ms)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+int queen_producer_flush(struct queen_producer *p, unsigned timeout_ms, struct queen_error *err)
+{
+    struct timespec until = after_ms(timeout_ms);
+    int rc = client_may_block(p->client, err), late = 0;
+
+    if (rc != 0)
+        return rc;
+    pthread_mutex_lock(&p->lock);
+    uint64_t up_to = p->stats.accepted;
+    p->hurry = true;
+    wake_loop(p);
+    while (oldest(p) <= up_to && late == 0)
+        late = timeout_ms > 0 ? pthread_cond_timedwait(&p->changed, &p->lock, &until)
+                              : pthread_cond_wait(&p->changed, &p->lock);
+    size_t left = p->n_held;
+    pthread_mutex_unlock(&p->lock);
+    if (late == ETIMEDOUT)
+        return fail_set(err, QUEEN_E_TIMEOUT, "%zu messages are not stored after %u ms", left,
+                        timeout_ms);
+    if (err)
+        *err = (struct queen_error){0};
+    return 0;
+}
+
+static void on_flush(struct mailbox_item *item)
+{
+    struct flush *f = container_of(item, struct flush, post);
+    struct queen_producer *p = f->producer;
+
+    pthread_mutex_lock(&p->lock);
+    p->hurry = true;
+    pthread_mutex_unlock(&p->lock);
+    STAILQ_INSERT_TAIL(&p->flushes, f, link);
+    open_handles(p);
+    pump(p);
+    end_flushes(p);
+}
+
+void queen_producer_flush_start(struct queen_producer *p, queen_done_cb done, void *ctx)
+{
+    struct flush *f = mem_new(struct flush);
+    struct queen_error err;
+
+    pthread_mutex_lock(&p->lock);
+    *f = (struct flush){.producer = p,
+                        .up_to = p->stats.accepted,
+                        .done = done,
+                        .ctx = ctx,
+                        .post.deliver = on_flush};
+    pthread_mutex_unlock(&p->lock);
+    if (mailbox_post(&p->client->mailbox, &f->post) == 0)
+        return;
+    free(f);
+    fail_set(&err, QUEEN_E_CLOSED, "the client is closing");
+    done(&err, ctx);
+}
+
+static void end_flushes(struct queen_producer *p)
+{
+    struct flush *f;
+
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        uint64_t number = oldest(p);
+        pthread_mutex_unlock(&p->lock);
+        f = STAILQ_FIRST(&p->flushes);
+        if (!f || number <= f->up_to)
+            return;
+        STAILQ_REMOVE_HEAD(&p->flushes, link);
+        f->done(&(struct queen_error){0}, f->ctx);
+        free(f);
+    }
+}
+
+void queen_producer_stats(struct queen_producer *p, struct queen_producer_stats *out)
+{
+    pthread_mutex_lock(&p->lock);
+    *out = p->stats;
+    out->waiting = p->n_held;
+    pthread_mutex_unlock(&p->lock);
+}
+
+// ---- closing ----
+
+static void dispose(struct queen_producer *p)
+{
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+void queen_producer_free(struct queen_producer *p)
+{
+    if (!p || client_may_block(p->client, NULL) != 0)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_broadcast(&p->changed); // those who wait for room are refused
+    if (mailbox_post(&p->client->mailbox, &p->stop) != 0)
+        p->closed = true;
+    while (!p->closed)
+        pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    dispose(p);
+}
+
+void queen_producer_close(struct queen_producer *p, void (*closed)(void *ctx), void *ctx)
+{
+    p->on_closed = closed;
+    p->closed_ctx = ctx;
+    p->closing = true;
+    if (mailbox_post(&p->client->mailbox, &p->stop) != 0)
+        p->closed = true; // the client is closed already, which its header forbids
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct queen_producer *p = timer->data;
+    struct queen_error err;
+    struct item *item;
+
+    p->deadline_passed = true;
+    fail_set(&err, QUEEN_E_CLOSED, "no server has taken the message before the end");
+    pthread_mutex_lock(&p->lock);
+    while ((item = STAILQ_FIRST(&p->waiting))) {
+        STAILQ_REMOVE_HEAD(&p->waiting, link);
+        p->n_waiting--;
+        pthread_mutex_unlock(&p->lock);
+        settle(p, item, NULL, &err);
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    close_if_done(p); // requests under way end by themselves
+}
+
+static void on_stop(struct mailbox_item *item)
+{
+    struct queen_producer *p = container_of(item, struct queen_producer, stop);
+
+    p->stopping = true;
+    open_handles(p);
+    uv_timer_start(&p->patience, on_patience, p->conf.close_timeout_ms, 0);
+    pump(p);
+    close_if_done(p);
+}
+
+static void close_if_done(struct queen_producer *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool done = p->n_held == 0 && !p->wake_posted;
+    pthread_mutex_unlock(&p->lock);
+    if (!done || !p->stopping || p->n_in_flight > 0 || uv_is_closing((uv_handle_t *)&p->timer))
+        return;
+    end_flushes(p);
+    uv_close((uv_handle_t *)&p->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&p->patience, on_handle_closed);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct queen_producer *p = handle->data;
+
+    if (--p->n_handles > 0)
+        return;
+    if (p->client->has_thread) {
+        pthread_mutex_lock(&p->lock);
+        p->closed = true;
+        pthread_cond_broadcast(&p->changed);
+        pthread_mutex_unlock(&p->lock); // queen_producer_free() goes on
+        return;
+    }
+    void (*closed)(void *) = p->on_closed;
+    void *ctx = p->closed_ctx;
+    dispose(p);
+    if (closed)
+        closed(ctx);
+}

@@ -1,0 +1,181 @@
+"""libqueenclient against a real broker: the examples, as a user runs them."""
+import json
+import os
+import signal
+import ssl
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+import harness
+from harness import REPO, free_port, wait_until
+
+FOLDER = next((f for f in [os.environ.get("QUEEN_EXAMPLES", "")] + [
+    os.path.join(REPO, "build", b, "examples") for b in ("release", "debug", "asan")]
+    if f and os.path.exists(os.path.join(f, "example_producer"))), None)
+
+
+def example(name):
+    assert FOLDER, "the examples are not built (make, or set QUEEN_EXAMPLES)"
+    return os.path.join(FOLDER, "example_" + name)
+
+
+def produce(url, queue, lines, **kw):
+    return subprocess.run([example("producer"), url, queue], input="".join("%s\n" % line for line in lines),
+                          capture_output=True, text=True, timeout=60, **kw)
+
+
+def consume(url, queue, group, idle_ms=400):
+    r = subprocess.run([example("consumer"), url, queue, group, str(idle_ms)], stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, timeout=60)
+    assert r.returncode == 0, r.stderr
+    return [line.split(" ", 1)[1] for line in r.stdout.splitlines()]
+
+
+def test_what_is_produced_is_consumed_once_and_in_order(broker, queue, group):
+    r = produce(broker.url, queue, range(2000))
+    assert (r.returncode, r.stdout, r.stderr) == (0, "stored 2000, failed 0\n", "")
+    assert consume(broker.url, queue, group) == [str(i) for i in range(2000)]
+    assert consume(broker.url, queue, group) == [], "all of it was acknowledged"
+    assert consume(broker.url, queue, group + "-2") == [str(i) for i in range(2000)], "another group starts at the beginning"
+
+
+def test_payloads_arrive_byte_for_byte(broker, queue, group):
+    lines = ['{ "a" : 1.10, "a":2 }', '"\\u00e4 é"', "null", "[]", "1e3"]
+    assert produce(broker.url, queue, lines).returncode == 0
+    assert consume(broker.url, queue, group) == lines
+
+
+def test_a_line_that_is_no_json_is_refused_and_the_others_are_stored(broker, queue):
+    r = produce(broker.url, queue, ["1", "{", "2"])
+    assert r.returncode == 0 and r.stdout == "stored 2, failed 0\n"
+    assert "the payload is not JSON" in r.stderr
+
+
+def test_an_interrupted_consumer_gives_everything_back(broker, queue, group):
+    """A long poll is open when the signal comes; what is pushed a moment later goes to the next consumer at once."""
+    p = subprocess.Popen([example("consumer"), broker.url, queue, group], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, text=True)
+    try:
+        broker.put(queue, [1, 2])
+        assert [p.stdout.readline(), p.stdout.readline()] == ["Default 1\n", "Default 2\n"]
+        begin = time.monotonic()
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(10) == 0
+        assert time.monotonic() - begin < 1 * harness.TIME_FACTOR
+    finally:
+        p.kill()
+        p.wait()
+    broker.put(queue, [3])
+    assert [m["data"] for m in broker.take(queue, consumerGroup=group, batch=10, wait="true", timeout=3000)] == [3]
+
+
+def test_nobody_there_is_said_in_one_line(queue):
+    r = subprocess.run([example("consumer"), "http://127.0.0.1:%d" % free_port(), queue, "g", "100"],
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert "connection refused" in r.stderr.splitlines()[0]
+
+
+def test_a_producer_outlives_its_broker(make_broker, queue):
+    """The broker is killed in the middle and comes back on the same port: every line is stored, once."""
+    b = make_broker()
+    p = subprocess.Popen([example("producer"), b.url, queue], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+    for i in range(500):
+        p.stdin.write("%d\n" % i)
+    p.stdin.flush()
+    wait_until(lambda: b.take(queue, consumerGroup="watch", batch=1), 10, "the first messages arrive")
+    b.kill()
+    for i in range(500, 1000):
+        p.stdin.write("%d\n" % i)
+    p.stdin.flush()
+    time.sleep(0.3)
+    b.start()
+    out, err = p.communicate(timeout=60)
+    assert (out, err) == ("stored 1000, failed 0\n", "")
+    assert sorted(int(x) for x in consume(b.url, queue, "all")) == list(range(1000))
+
+
+def test_with_two_servers_one_may_be_away(broker, queue, group):
+    urls = "http://127.0.0.1:%d,%s" % (free_port(), broker.url)
+    r = produce(urls, queue, range(300))
+    assert r.stdout == "stored 300, failed 0\n"
+    assert consume(urls, queue, group) == [str(i) for i in range(300)]
+
+
+@pytest.fixture(scope="module")
+def tls_front(broker, tmp_path_factory):
+    """TLS in front of the broker, as a proxy would do it; the certificate is for localhost and signed by itself."""
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    listener = socket.create_server(("127.0.0.1", free_port()))
+
+    def pump(source, sink):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                sink.sendall(data)
+        except OSError:
+            pass
+        for s in (source, sink):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def serve():
+        while True:
+            try:
+                plain, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                secure = context.wrap_socket(plain, server_side=True)
+            except (ssl.SSLError, OSError):
+                plain.close()
+                continue
+            back = socket.create_connection((broker.host, broker.port))
+            for ends in ((secure, back), (back, secure)):
+                threading.Thread(target=pump, args=ends, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield "https://localhost:%d" % listener.getsockname()[1], cert
+    listener.close()
+
+
+def run_request(url, *args):
+    return subprocess.run([example("request"), url] + list(args), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60)
+
+
+def test_tls_is_verified(tls_front):
+    url, cert = tls_front
+    good = run_request(url, "GET", "/health", "--ca", cert)
+    assert good.returncode == 0 and json.loads(good.stdout)["status"] == "healthy"
+    stranger = run_request(url, "GET", "/health")
+    assert stranger.returncode == 1 and "self-signed certificate" in stranger.stderr
+    other_name = run_request(url.replace("localhost", "127.0.0.1"), "GET", "/health", "--ca", cert)
+    assert other_name.returncode == 1 and "mismatch" in other_name.stderr
+    assert run_request(url, "GET", "/health", "--insecure").returncode == 0
+
+
+def test_large_answers_and_bodies_are_packed_when_asked(broker, queue):
+    text = json.dumps("x" * 100000)
+    body = json.dumps({"items": [{"queue": queue, "payload": "x" * 100000}]})
+    assert run_request(broker.url, "POST", "/api/v1/push", "--compress", "--body", body).returncode == 0
+    r = run_request(broker.url, "GET", "/api/v1/pop/queue/%s" % queue, "--compress")
+    assert json.dumps(json.loads(r.stdout)["messages"][0]["data"]) == text
+
+
+def test_an_error_of_the_server_is_told_with_its_text(broker):
+    r = run_request(broker.url, "POST", "/api/v1/push", "--body", '{"items": 1}')
+    assert r.returncode == 1 and r.stderr == "refused (400): items must be an array\n"

@@ -1,0 +1,319 @@
+// Tests of requests against servers that behave in all the ways servers do.
+#include "queen/client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include <cmocka.h>
+
+#include "fake_server.h"
+
+static struct queen_error err;
+
+static struct queen_client *client(const char *url)
+{
+    struct queen_client *c = queen_client_new(
+        &(struct queen_options){
+            .url = url, .retry_delay_ms = 5, .request_timeout_ms = 2000, .token = "secret"},
+        &err);
+
+    assert_non_null(c);
+    return c;
+}
+
+static int get(struct queen_client *c, const char *path)
+{
+    struct queen_response *r = queen_request(c, &(struct queen_request){.path = path}, &err);
+    int status = r ? r->status : 0;
+
+    queen_response_free(r);
+    return status;
+}
+
+// ctx: a list of statuses, used from the front; the last one stays.
+static struct fake_answer statuses(const struct fake_request *r, void *ctx)
+{
+    const int *list = ctx;
+    unsigned i = 0;
+
+    while (i < r->number && list[i + 1] != -1)
+        i++;
+    return (struct fake_answer){.status = list[i], .body = "{\"error\":\"as told\"}"};
+}
+
+static struct fake_answer echo(const struct fake_request *r, void *ctx)
+{
+    static char text[80000];
+
+    (void)ctx;
+    snprintf(text, sizeof text, "%u %s %s\n%s\n%s", r->connection, r->method, r->target,
+             r->head, r->body);
+    return (struct fake_answer){.status = 200, .body = text};
+}
+
+static void a_request_carries_what_it_was_given(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(echo, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+    struct queen_header extra = {"X-Extra", "yes"};
+    struct queen_request req = {.method = "POST",
+                                .path = "/a/b?c=d",
+                                .body = "{\"x\":1}",
+                                .body_len = 7,
+                                .headers = &extra,
+                                .n_headers = 1,
+                                .traceparent = "00-a-b-01"};
+    struct queen_response *r = queen_request(c, &req, &err);
+
+    assert_non_null(r);
+    assert_int_equal(err.code, 0);
+    assert_non_null(strstr(r->body, "0 POST /a/b?c=d\n"));
+    assert_non_null(strstr(r->body, "\r\nHost: 127.0.0.1:"));
+    assert_non_null(strstr(r->body, "\r\nAuthorization: Bearer secret\r\n"));
+    assert_non_null(strstr(r->body, "\r\nX-Extra: yes\r\n"));
+    assert_non_null(strstr(r->body, "\r\ntraceparent: 00-a-b-01\r\n"));
+    assert_non_null(strstr(r->body, "\r\nContent-Length: 7\r\n"));
+    assert_non_null(strstr(r->body, "{\"x\":1}"));
+    queen_response_free(r);
+
+    r = queen_request(c, &(struct queen_request){.path = "/again"}, &err);
+    assert_non_null(strstr(r->body, "0 GET /again\n")); // the same connection
+    queen_response_free(r);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static void what_would_split_a_header_is_not_sent(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(echo, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+    struct queen_header bad = {"X", "a\r\nY: b"};
+    struct queen_request reqs[] = {
+        {.path = "/a b"},
+        {.path = "/a\r\nX: y"},
+        {.path = "relative"},
+        {.path = "/", .method = "GET /x"},
+        {.path = "/", .headers = &bad, .n_headers = 1},
+        {.path = "/", .traceparent = "a\nb"},
+    };
+
+    for (unsigned i = 0; i < sizeof reqs / sizeof reqs[0]; i++) {
+        assert_null(queen_request(c, &reqs[i], &err));
+        assert_int_equal(err.code, QUEEN_E_ARGUMENT);
+    }
+    assert_int_equal(fake_server_requests(s), 0);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static void failures_of_the_server_are_tried_again_and_others_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        int list[5], status;
+        unsigned requests;
+        bool retryable;
+    } cases[] = {
+        {{503, 500, 200, -1}, 200, 3, false}, {{500, 500, 500, -1}, 500, 3, true},
+        {{0, 200, -1}, 200, 2, false},        {{400, 200, -1}, 400, 1, false},
+        {{404, 200, -1}, 404, 1, false},      {{429, 200, -1}, 429, 1, true},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fake_server *s = fake_server_new(statuses, (void *)(uintptr_t)cases[i].list);
+        struct queen_client *c = client(fake_server_url(s));
+        assert_int_equal(get(c, "/x"), cases[i].status);
+        assert_int_equal(fake_server_requests(s), cases[i].requests);
+        assert_int_equal(err.retryable, cases[i].retryable);
+        if (cases[i].status >= 400)
+            assert_string_equal(err.text, "as told");
+        queen_client_free(c);
+        fake_server_free(s);
+    }
+}
+
+static void what_must_not_be_sent_twice_is_sent_once(void **state)
+{
+    (void)state;
+    int list[] = {503, 200, -1};
+    struct fake_server *s = fake_server_new(statuses, list);
+    struct queen_client *c = client(fake_server_url(s));
+    struct queen_response *r =
+        queen_request(c, &(struct queen_request){.path = "/x", .once = true}, &err);
+
+    assert_int_equal(r->status, 503);
+    assert_int_equal(fake_server_requests(s), 1);
+    queen_response_free(r);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static void nobody_there_is_unreachable(void **state)
+{
+    (void)state;
+    struct queen_client *c = client(fake_server_nobody());
+
+    assert_int_equal(get(c, "/x"), 0);
+    assert_int_equal(err.code, QUEEN_E_UNREACHABLE);
+    assert_true(err.retryable);
+    assert_non_null(strstr(err.text, "connection refused"));
+    queen_client_free(c);
+}
+
+static void the_next_server_is_asked_when_one_is_gone(void **state)
+{
+    (void)state;
+    int fine[] = {200, -1};
+    struct fake_server *s = fake_server_new(statuses, fine);
+    char urls[160];
+    snprintf(urls, sizeof urls, "%s,%s", fake_server_nobody(), fake_server_url(s));
+    struct queen_client *c = client(urls);
+
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(get(c, "/x"), 200);
+    assert_int_equal(fake_server_requests(s), 6);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static struct fake_answer slow(const struct fake_request *r, void *ctx)
+{
+    (void)r, (void)ctx;
+    return (struct fake_answer){.status = 200, .after_ms = 300};
+}
+
+static void an_answer_that_takes_too_long_is_given_up(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(slow, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+
+    assert_null(queen_request(
+        c, &(struct queen_request){.path = "/", .timeout_ms = 30, .attempts = 1}, &err));
+    assert_int_equal(err.code, QUEEN_E_TIMEOUT);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static struct fake_answer closing(const struct fake_request *r, void *ctx)
+{
+    (void)r, (void)ctx;
+    return (struct fake_answer){.status = 200, .close = true};
+}
+
+static void a_connection_that_the_server_closed_is_not_used_again(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(closing, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(get(c, "/x"), 200);
+    assert_int_equal(fake_server_requests(s), 5);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static void on_closed_call(struct queen_response *r, const struct queen_error *e, void *ctx)
+{
+    assert_null(r);
+    *(int *)ctx = e->code;
+}
+
+static void closing_ends_what_is_under_way(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(slow, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+    int code = 0;
+
+    queen_request_start(c, &(struct queen_request){.path = "/"}, on_closed_call, &code);
+    queen_client_free(c);
+    assert_int_equal(code, QUEEN_E_CLOSED);
+    fake_server_free(s);
+}
+
+// ---- on a loop of ours ----
+
+struct loop_test {
+    struct queen_client *client;
+    unsigned n_done;
+    bool inside, closed;
+};
+
+static void on_client_closed(void *ctx) { ((struct loop_test *)ctx)->closed = true; }
+
+static void on_loop_done(struct queen_response *r, const struct queen_error *e, void *ctx)
+{
+    struct loop_test *t = ctx;
+
+    assert_false(t->inside);
+    assert_int_equal(e->code, 0);
+    assert_int_equal(r->status, 200);
+    queen_response_free(r);
+    if (++t->n_done == 8)
+        queen_client_close(t->client, on_client_closed, t);
+}
+
+static void on_the_callers_loop_everything_happens_there(void **state)
+{
+    (void)state;
+    int fine[] = {200, -1};
+    struct fake_server *s = fake_server_new(statuses, fine);
+    struct loop_test t = {0};
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    t.client = queen_client_new(
+        &(struct queen_options){.url = fake_server_url(s), .loop = &loop, .max_connections = 2},
+        &err);
+    assert_null(queen_request(t.client, &(struct queen_request){.path = "/"}, &err));
+    assert_int_equal(err.code, QUEEN_E_MISUSE);
+    t.inside = true;
+    for (int i = 0; i < 8; i++) // more than connections: some wait
+        queen_request_start(t.client, &(struct queen_request){.path = "/"}, on_loop_done, &t);
+    t.inside = false;
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(t.n_done, 8);
+    assert_true(t.closed);
+    assert_int_equal(uv_loop_close(&loop), 0); // nothing is left on it
+    fake_server_free(s);
+}
+
+static void bad_options_are_refused(void **state)
+{
+    (void)state;
+    assert_null(queen_client_new(&(struct queen_options){0}, &err));
+    assert_int_equal(err.code, QUEEN_E_ARGUMENT);
+    assert_null(queen_client_new(&(struct queen_options){.url = "nowhere"}, &err));
+    assert_null(queen_client_new(
+        &(struct queen_options){.url = "http://a", .token_file = "/none"}, &err));
+    assert_null(queen_client_new(
+        &(struct queen_options){.url = "https://a", .ca_file = "/none"}, &err));
+    assert_non_null(strstr(err.text, "/none"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_carries_what_it_was_given),
+        cmocka_unit_test(what_would_split_a_header_is_not_sent),
+        cmocka_unit_test(failures_of_the_server_are_tried_again_and_others_are_not),
+        cmocka_unit_test(what_must_not_be_sent_twice_is_sent_once),
+        cmocka_unit_test(nobody_there_is_unreachable),
+        cmocka_unit_test(the_next_server_is_asked_when_one_is_gone),
+        cmocka_unit_test(an_answer_that_takes_too_long_is_given_up),
+        cmocka_unit_test(a_connection_that_the_server_closed_is_not_used_again),
+        cmocka_unit_test(closing_ends_what_is_under_way),
+        cmocka_unit_test(on_the_callers_loop_everything_happens_there),
+        cmocka_unit_test(bad_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,395 @@
+// Tests of the consumer: what is acknowledged how, limits, renewal, stopping.
+#include "queen/consumer.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include <cmocka.h>
+
+#include "fake_server.h"
+
+static struct queen_error err;
+
+// A queue in the server: each pop gives `batch` messages until there are none.
+struct store {
+    _Atomic unsigned left, n_pops, n_extends;
+    _Atomic int extend_status;
+    unsigned next;
+    unsigned delay_ms; // of pops
+    int pop_status;    // 0: as usual
+    char acks[65536];  // the last acknowledgement
+    _Atomic unsigned n_acked, n_retried;
+};
+
+static unsigned count(const char *text, const char *word)
+{
+    unsigned n = 0;
+
+    for (; (text = strstr(text, word)); text++)
+        n++;
+    return n;
+}
+
+static struct fake_answer pop(struct store *s, const struct fake_request *r)
+{
+    static char text[70000];
+    unsigned batch = (unsigned)atoi(strstr(r->target, "batch=") + 6);
+    size_t len;
+
+    s->n_pops++;
+    if (s->pop_status != 0)
+        return (struct fake_answer){.status = s->pop_status, .body = "{\"error\":\"no\"}"};
+    if (s->left == 0)
+        return (struct fake_answer){.status = 204};
+    len = (size_t)sprintf(text, "{\"leaseId\":\"L\",\"messages\":[");
+    for (unsigned i = 0; i < batch && s->left > 0; i++, s->left--)
+        len += (size_t)sprintf(
+            text + len,
+            "%s{\"id\":\"i\",\"transactionId\":\"t%u\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+            "\"data\":%u,\"retryCount\":2}",
+            i > 0 ? "," : "", s->next, s->next),
+            s->next++;
+    strcpy(text + len, "]}");
+    return (struct fake_answer){.status = 200, .body = text, .after_ms = s->delay_ms};
+}
+
+static struct fake_answer serve(const struct fake_request *r, void *ctx)
+{
+    static char text[65536];
+    struct store *s = ctx;
+
+    if (strncmp(r->target, "/api/v1/pop", 11) == 0)
+        return pop(s, r);
+    if (strncmp(r->target, "/api/v1/lease/L/extend", 22) == 0) {
+        s->n_extends++;
+        return (struct fake_answer){.status = s->extend_status, .body = "{\"error\":\"gone\"}"};
+    }
+    strcpy(s->acks, r->body);
+    unsigned n = count(r->body, "\"transactionId\"");
+    s->n_retried += count(r->body, "\"status\":\"retry\"");
+    strcpy(text, "[");
+    for (unsigned i = 0; i < n; i++)
+        strcat(text, i > 0 ? ",{\"success\":true}" : "{\"success\":true}");
+    strcat(text, "]");
+    s->n_acked += n;
+    return (struct fake_answer){.status = 200, .body = text};
+}
+
+struct rig {
+    struct store store;
+    struct fake_server *server;
+    struct queen_client *client;
+    _Atomic unsigned n_errors, n_handled;
+    _Atomic bool release, lost;
+};
+
+static struct rig *open_rig(unsigned messages)
+{
+    static struct rig rig;
+
+    memset(&rig, 0, sizeof rig);
+    rig.store.left = messages;
+    rig.store.extend_status = 200;
+    rig.server = fake_server_new(serve, &rig.store);
+    rig.client = queen_client_new(&(struct queen_options){.url = fake_server_url(rig.server),
+                                                          .attempts = 1,
+                                                          .retry_delay_ms = 5},
+                                  &err);
+    return &rig;
+}
+
+static void close_rig(struct rig *g)
+{
+    queen_client_free(g->client);
+    fake_server_free(g->server);
+}
+
+static void on_error(const struct queen_error *e, void *ctx)
+{
+    (void)e;
+    ((struct rig *)ctx)->n_errors++;
+}
+
+static struct queen_consumer_options options(struct rig *g, queen_handler handler)
+{
+    return (struct queen_consumer_options){
+        .pop = {.queue = "q", .group = "g", .batch = 4},
+        .no_wait = true,
+        .handler = handler,
+        .on_error = on_error,
+        .ctx = g,
+    };
+}
+
+static enum queen_verdict handle(struct queen_job *job, void *ctx)
+{
+    ((struct rig *)ctx)->n_handled += (unsigned)queen_job_batch(job)->n;
+    return QUEEN_DONE;
+}
+
+static void everything_is_handled_and_acknowledged(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(50);
+    struct queen_consumer_options o = options(g, handle);
+
+    o.concurrency = 3;
+    o.idle_ms = 500;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    assert_int_equal(queen_consumer_wait(c, &err), 0);
+    assert_int_equal(queen_consumer_count(c), 50);
+    assert_int_equal(g->n_handled, 50);
+    assert_int_equal(g->store.n_acked, 50);
+    assert_int_equal(g->n_errors, 0);
+    queen_consumer_free(c);
+    close_rig(g);
+}
+
+static void no_more_than_the_limit_is_taken(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(50);
+    struct queen_consumer_options o = options(g, handle);
+
+    o.concurrency = 3;
+    o.limit = 10;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    assert_int_equal(queen_consumer_wait(c, &err), 0);
+    queen_consumer_free(c);
+    assert_int_equal(g->n_handled, 10);
+    assert_int_equal(g->store.left, 40);
+    close_rig(g);
+}
+
+static enum queen_verdict judge(struct queen_job *job, void *ctx)
+{
+    (void)ctx;
+    assert_int_equal(queen_job_batch(job)->n, 4);
+    assert_int_equal(queen_job_batch(job)->items[1].retry_count, 2);
+    assert_memory_equal(queen_job_batch(job)->items[1].data, "1", 1);
+    queen_job_settle(job, 0, QUEEN_ACK_COMPLETED, NULL);
+    queen_job_settle(job, 1, QUEEN_ACK_DLQ, "hopeless \"case\"");
+    queen_job_settle(job, 9, QUEEN_ACK_DLQ, "no such message");
+    queen_job_error(job, "the rest");
+    return QUEEN_FAIL;
+}
+
+static void each_message_gets_its_own_verdict(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(4);
+    struct queen_consumer_options o = options(g, judge);
+
+    o.limit = 4;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    assert_int_equal(queen_consumer_wait(c, &err), 0);
+    queen_consumer_free(c);
+    assert_string_equal(g->store.acks,
+                        "{\"consumerGroup\":\"g\",\"acknowledgments\":["
+                        "{\"transactionId\":\"t0\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "\"status\":\"completed\"},"
+                        "{\"transactionId\":\"t1\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "\"error\":\"hopeless \\\"case\\\"\",\"status\":\"dlq\"},"
+                        "{\"transactionId\":\"t2\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "\"error\":\"the rest\","
+                        "\"status\":\"failed\"},"
+                        "{\"transactionId\":\"t3\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "\"error\":\"the rest\","
+                        "\"status\":\"failed\"}]}");
+    close_rig(g);
+}
+
+static enum queen_verdict linger(struct queen_job *job, void *ctx)
+{
+    struct rig *g = ctx;
+
+    while (!g->release)
+        usleep(1000);
+    g->lost = queen_job_is_lost(job);
+    return QUEEN_DONE;
+}
+
+static void leases_of_long_work_are_extended_until_they_are_lost(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(1);
+    struct queen_consumer_options o = options(g, linger);
+
+    o.limit = 1;
+    o.renew_every_ms = 10;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    while (g->store.n_extends < 3)
+        usleep(1000);
+    assert_int_equal(g->n_errors, 0);
+    g->store.extend_status = 404;
+    while (g->n_errors == 0)
+        usleep(1000);
+    unsigned extends = g->store.n_extends;
+    usleep(50000);
+    assert_int_equal(g->store.n_extends, extends); // what is lost is lost
+    g->release = true;
+    queen_consumer_free(c);
+    assert_true(g->lost);
+    close_rig(g);
+}
+
+static void a_stop_waits_for_handlers_and_acknowledges_them(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(8);
+    struct queen_consumer_options o = options(g, linger);
+
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    while (g->store.n_pops == 0)
+        usleep(1000);
+    usleep(20000);
+    queen_consumer_stop(c);
+    usleep(20000);
+    assert_int_equal(g->store.n_acked, 0);
+    g->release = true;
+    queen_consumer_free(c);
+    assert_int_equal(g->store.n_acked, 4);
+    assert_int_equal(g->store.n_retried, 0);
+    assert_int_equal(g->store.left, 4);
+    close_rig(g);
+}
+
+// The answer is on its way already when the pop is given up: nobody will handle its messages.
+static void messages_that_come_after_the_stop_are_given_back(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(4);
+    struct queen_consumer_options o = options(g, handle);
+
+    g->store.delay_ms = 100;
+    o.no_wait = false;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    while (g->store.n_pops == 0)
+        usleep(1000);
+    queen_consumer_free(c);
+    assert_int_equal(g->n_handled, 0);
+    assert_int_equal(g->store.n_retried, 4);
+    assert_int_equal(g->n_errors, 0);
+    close_rig(g);
+}
+
+static void an_error_that_no_retry_cures_ends_it(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(8);
+    struct queen_consumer_options o = options(g, handle);
+
+    g->store.pop_status = 400;
+    o.concurrency = 2;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    assert_int_equal(queen_consumer_wait(c, &err), QUEEN_E_REFUSED);
+    assert_string_equal(err.text, "no");
+    queen_consumer_free(c);
+    close_rig(g);
+}
+
+static void a_consumer_without_a_handler_is_refused(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(0);
+    struct queen_consumer_options o = options(g, NULL);
+
+    assert_null(queen_consumer_new(g->client, &o, &err));
+    assert_int_equal(err.code, QUEEN_E_ARGUMENT);
+    close_rig(g);
+}
+
+// ---- on a loop ----
+
+struct on_loop {
+    struct rig *rig;
+    struct queen_client *client;
+    struct queen_consumer *consumer;
+    struct queen_job *job;
+    uv_timer_t timer;
+    bool closed;
+};
+
+static void on_client_closed(void *ctx) { ((struct on_loop *)ctx)->closed = true; }
+
+static void on_consumer_closed(void *ctx)
+{
+    struct on_loop *t = ctx;
+
+    uv_close((uv_handle_t *)&t->timer, NULL);
+    queen_client_close(t->client, on_client_closed, t);
+}
+
+static void on_work_done(uv_timer_t *timer)
+{
+    struct on_loop *t = timer->data;
+
+    queen_job_finish(t->job, QUEEN_DONE);
+}
+
+static enum queen_verdict start_work(struct queen_job *job, void *ctx)
+{
+    struct on_loop *t = ctx;
+
+    t->job = job;
+    t->rig->n_handled += (unsigned)queen_job_batch(job)->n;
+    uv_timer_start(&t->timer, on_work_done, 5, 0);
+    return QUEEN_LATER;
+}
+
+static void on_loop_stopped(void *ctx)
+{
+    struct on_loop *t = ctx;
+
+    queen_consumer_close(t->consumer, on_consumer_closed, t);
+}
+
+static void on_a_loop_handlers_finish_later(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(10);
+    struct on_loop t = {.rig = g};
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    uv_timer_init(&loop, &t.timer);
+    t.timer.data = &t;
+    t.client = queen_client_new(
+        &(struct queen_options){.url = fake_server_url(g->server), .loop = &loop}, &err);
+    struct queen_consumer_options o = options(g, start_work);
+    o.limit = 10;
+    o.ctx = &t;
+    o.on_error = NULL;
+    o.on_stopped = on_loop_stopped;
+    t.consumer = queen_consumer_new(t.client, &o, &err);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(t.closed);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    assert_int_equal(g->n_handled, 10);
+    assert_int_equal(g->store.n_acked, 10);
+    close_rig(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_handled_and_acknowledged),
+        cmocka_unit_test(no_more_than_the_limit_is_taken),
+        cmocka_unit_test(each_message_gets_its_own_verdict),
+        cmocka_unit_test(leases_of_long_work_are_extended_until_they_are_lost),
+        cmocka_unit_test(a_stop_waits_for_handlers_and_acknowledges_them),
+        cmocka_unit_test(messages_that_come_after_the_stop_are_given_back),
+        cmocka_unit_test(an_error_that_no_retry_cures_ends_it),
+        cmocka_unit_test(a_consumer_without_a_handler_is_refused),
+        cmocka_unit_test(on_a_loop_handlers_finish_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
