@@ -1,9 +1,10 @@
 -- queen.list_dead_letters: GET /api/v1/dlq.
 --
--- needs: unpack_segment_2, param_int, param_time, iso_ms
+-- needs: unpack_segment_2, param_int, param_time, iso_ms, freshen_stats
 -- called by  src/api/messages.c
 -- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
--- out        the page, newest failure first, payloads as they were sent; "pagination" and "total"
+-- out        the page, newest failure first, payloads as they were sent; "pagination" and "total", which comes from the
+--            maintained figures when it is above 10,000 and there is no filter by group or time
 -- raises     QN001 for times that are none
 create or replace function queen.list_dead_letters(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
@@ -19,30 +20,42 @@ declare
     v_offset bigint := greatest(queen.param_int(p_args, 'offset', 0), 0);
     v_from   timestamptz := queen.param_time(p_args, 'from', null);
     v_to     timestamptz := queen.param_time(p_args, 'to', null);
+    v_lanes  bigint[]; -- null: of all
+    v_kept   boolean := v_from is null and v_to is null and p_args ->> 'consumerGroup' is null; -- their number
     v_total  bigint;
 begin
+    if p_args ? 'queue' or p_args ? 'partition' then
+        select coalesce(array_agg(l.num), '{}') into v_lanes
+          from queen.lanes l
+          join queen.queues q on q.id = l.queue_id
+         where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
+           and (p_args ->> 'partition' is null or l.name = p_args ->> 'partition');
+    end if;
     select count(*) into v_total
-      from queen.dead_letter_queue d
-      join queen.lanes l on l.num = d.lane
-      join queen.queues q on q.id = l.queue_id
-     where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
-       and (p_args ->> 'partition' is null or l.name = p_args ->> 'partition')
-       and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
-       and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to);
+      from (select from queen.dead_letter_queue d
+             where (v_lanes is null or d.lane = any (v_lanes))
+               and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
+               and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
+             limit case when v_kept then 10001 end) k;
+    if v_total > 10000 and v_kept then -- too many to be counted for each page
+        perform queen.freshen_stats();
+        select greatest(v_total, coalesce(sum(s.dead), 0)) into v_total
+          from queen.lane_stats s
+         where s.dead > 0 and (v_lanes is null or s.lane = any (v_lanes));
+    end if;
     return query select 200, '{"messages":[', null::bytea, false;
     return query
     with page as materialized (
         select d.*, q.name as queue_name, l.name as lane_name, s.first_seq
-          from queen.dead_letter_queue d
+          from (select d.* from queen.dead_letter_queue d
+                 where (v_lanes is null or d.lane = any (v_lanes))
+                   and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
+                   and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
+                 order by d.failed_at desc, d.id desc limit v_limit offset v_offset) d
           join queen.lanes l on l.num = d.lane
           join queen.queues q on q.id = l.queue_id
           left join lateral (select g.first_seq from queen.segments g where g.lane = d.lane and g.first_seq <= d.seq
                               order by g.first_seq desc limit 1) s on true
-         where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
-           and (p_args ->> 'partition' is null or l.name = p_args ->> 'partition')
-           and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
-           and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
-         order by d.failed_at desc, d.id desc limit v_limit offset v_offset
     ), opened as materialized ( -- each segment once
         select g.lane, g.first_seq + u.pos as seq, u.*
           from (select distinct p.lane, p.first_seq from page p) k

@@ -27,23 +27,25 @@ as $$
 declare
     v_now   timestamptz := clock_timestamp();
     v_n     bigint := least(p_limit, 100000) + least(p_offset, 1000000);
-    v_more  bigint := v_n;      -- to be found: dead letters among them are dropped again
+    v_more  bigint := v_n;      -- lanes: dead letters may leave nothing to show of some
     v_lane  bigint[];
     v_low   bigint[];
     v_high  bigint[];
     v_skips boolean[];         -- deleted messages are among those of the lane
+    v_dead  bigint[];          -- so many that were found may be dropped again: dead letters are not completed
+    v_most  bigint;            -- of them in one lane
     v_depth int := 4;
     v_deep  boolean;
     v_segs  record;
 begin
     if p_status = 'completed' then
-        select v_n + least(count(*), 10000) into v_more from queen.dead_letter_queue;
+        select v_n + least(count(*), 10000) into v_more from (select from queen.lane_stats s where s.dead > 0) k;
     end if;
     -- Lanes, and where in them the messages asked for begin and end.
     if p_status = 'dead_letter' then
-        select array_agg(k.lane), array_agg(k.seq), array_agg(k.seq), array_agg(false)
-          into v_lane, v_low, v_high, v_skips
-          from (select distinct d.lane, d.seq, d.original_created_at
+        select array_agg(k.lane), array_agg(k.seq), array_agg(k.seq), array_agg(false), array_agg(0)
+          into v_lane, v_low, v_high, v_skips, v_dead
+          from (select distinct on (d.original_created_at, d.lane, d.seq) d.lane, d.seq
                   from queen.dead_letter_queue d
                   join queen.lanes l on l.num = d.lane
                   join queen.queues q on q.id = l.queue_id
@@ -54,8 +56,8 @@ begin
                  order by d.original_created_at desc, d.lane, d.seq desc limit v_n) k;
     elsif p_status is null and p_to is null and coalesce(p_queue, p_partition, p_namespace, p_task) is null then
         -- Of all lanes: those written to last, and those that were not counted yet.
-        select array_agg(k.lane), array_agg(0), array_agg(null::bigint), array_agg(k.skipping)
-          into v_lane, v_low, v_high, v_skips
+        select array_agg(k.lane), array_agg(0), array_agg(null::bigint), array_agg(k.skipping), array_agg(0)
+          into v_lane, v_low, v_high, v_skips, v_dead
           from (select c.lane, l.skipping
                   from ((select s.lane, s.newest_at from queen.lane_stats s
                           where s.newest_at >= coalesce(p_from, '-infinity')
@@ -70,9 +72,10 @@ begin
                   join queen.lanes l on l.num = c.lane
                  order by c.newest_at desc, c.lane limit v_more) k;
     else
-        select array_agg(k.num), array_agg(k.low), array_agg(k.high), array_agg(k.skipping)
-          into v_lane, v_low, v_high, v_skips
-          from (select l.num, b.low, e.high, l.skipping
+        select array_agg(k.num), array_agg(k.low), array_agg(k.high), array_agg(k.skipping), array_agg(k.dead)
+          into v_lane, v_low, v_high, v_skips, v_dead
+          from (select l.num, b.low, e.high, l.skipping,
+                       case when p_status = 'completed' then coalesce(s.dead, 0) else 0 end as dead
                   from queen.queues q
                   join queen.lanes l on l.queue_id = q.id
                   left join queen.lane_stats s on s.lane = l.num
@@ -86,7 +89,8 @@ begin
                                             when 'completed' then coalesce(s.done, 0) end as high) b
                   cross join lateral (
                        select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to
-                                                 then queen.last_seq_at(l.num, p_to) end) as high) e
+                                                 then queen.last_seq_at(l.num, p_to) end) as high
+                       offset 0) e -- (asked once, not wherever it is used)
                   cross join lateral (select p_status = 'completed' and e.high = s.done and not l.skipping as kept) d
                   left join lateral (
                        select g.created_at from queen.segments g
@@ -107,25 +111,27 @@ begin
                  order by t.newest_at desc, l.num limit v_more) k;
     end if;
 
+    select coalesce(max(u.dead), 0) into v_most from unnest(v_dead) u(dead);
     loop
         with tails as materialized (
-            select u.lane, u.skipping, g.first_seq, g.count, g.created_at,
+            select u.lane, u.skipping, u.dead, g.first_seq, g.count, g.created_at,
                    greatest(u.low, g.first_seq) as low, least(coalesce(u.high, g.first_seq + g.count - 1),
                                                               g.first_seq + g.count - 1) as high,
                    row_number() over (partition by u.ord order by g.first_seq desc) as depth
-              from unnest(v_lane, v_low, v_high, v_skips) with ordinality u(lane, low, high, skipping, ord)
+              from unnest(v_lane, v_low, v_high, v_skips, v_dead) with ordinality u(lane, low, high, skipping, dead, ord)
               cross join lateral (
                    select k.first_seq, k.count, k.created_at from queen.segments k
                     where k.lane = u.lane and k.first_seq <= coalesce(u.high, 9223372036854775807)
                     order by k.first_seq desc limit v_depth) g
         ), summed as (
-            select t.*, sum(t.high - t.low + 1 - case when t.skipping then queen.skipped(t.lane, '', t.low - 1, t.high)
-                                                      else 0 end) over (order by t.created_at desc, t.lane, t.first_seq desc
-                                                                  rows between unbounded preceding and 1 preceding) as before
+            select t.*, sum(t.high - t.low + 1 - case when t.depth = 1 then t.dead else 0 end
+                            - case when t.skipping then queen.skipped(t.lane, '', t.low - 1, t.high) else 0 end)
+                            over (order by t.created_at desc, t.lane, t.first_seq desc
+                                  rows between unbounded preceding and 1 preceding) as before
               from tails t
              where t.high >= t.low and (p_from is null or t.created_at >= p_from)
         ), taken as (
-            select s.* from summed s where coalesce(s.before, 0) < v_more
+            select s.* from summed s where coalesce(s.before, 0) < v_n
         )
         select (select coalesce(array_agg(t.lane), '{}') from taken t) as lane,
                (select array_agg(t.first_seq) from taken t) as first_seq,
@@ -134,7 +140,7 @@ begin
                exists (select from taken t where t.depth = v_depth and t.low = t.first_seq and t.first_seq > 1
                           and p_status is distinct from 'dead_letter') as deeper
           into v_segs;
-        exit when not v_segs.deeper or v_depth >= v_more;
+        exit when not v_segs.deeper or v_depth >= v_n + v_most;
         v_depth := v_depth * 4;
     end loop;
 

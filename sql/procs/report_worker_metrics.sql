@@ -1,6 +1,6 @@
 -- queen.report_worker_metrics: GET /api/v1/analytics/worker-metrics.
 --
--- needs: time_range, throughput, worker_figures, queue_figures, round2, iso_s
+-- needs: time_range, throughput, worker_figures, round2, iso_s
 -- called by  src/api/analytics.c
 -- in         p_args: from, to
 -- raises     QN001 for a bad time
@@ -39,7 +39,8 @@ begin
                'totalPushRequests', coalesce(sum(t.push_requests), 0), 'totalPopRequests', coalesce(sum(t.pop_requests), 0),
                'totalAckRequests', coalesce(sum(t.ack_requests), 0), 'totalDbErrors', coalesce(sum(t.db_errors), 0),
                'totalAckFailed', coalesce(sum(t.ack_failed), 0), 'totalDlq', coalesce(sum(t.dlq), 0),
-               'pendingMessages', (select coalesce(sum(f.pending), 0) from queen.queue_figures() f))
+               'pendingMessages', (select greatest(t.pending_messages, 0) from queen.stats t
+                                    where t.stat_type = 'system' and t.stat_key = 'system'))
       into v_n, v_points, v_sum
       from queen.throughput(r.first, r.t_to, r.width, null) t;
 
