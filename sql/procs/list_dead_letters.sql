@@ -56,11 +56,12 @@ begin
           join queen.queues q on q.id = l.queue_id
           left join lateral (select g.first_seq from queen.segments g where g.lane = d.lane and g.first_seq <= d.seq
                               order by g.first_seq desc limit 1) s on true
-    ), opened as materialized ( -- each segment once
+    ), opened as materialized ( -- each segment once, as far as is needed
         select g.lane, g.first_seq + u.pos as seq, u.*
-          from (select distinct p.lane, p.first_seq from page p) k
+          from (select p.lane, p.first_seq, max(p.seq) as last from page p group by p.lane, p.first_seq) k
           join queen.segments g on g.lane = k.lane and g.first_seq = k.first_seq
-          cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
+          cross join lateral queen.unpack_segment_2(
+                     g.lane, g.created_at, least(g.count, k.last - g.first_seq + 1)::int, g.keys, g.body) u
     )
     select 200, case when p.nth > 1 then '},' else '' end || left(json_build_object(
                'id', p.message_id, 'transactionId', o.transaction_id, 'partitionId', p.partition_id,

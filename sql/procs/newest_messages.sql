@@ -28,6 +28,7 @@ declare
     v_now   timestamptz := clock_timestamp();
     v_n     bigint := least(p_limit, 100000) + least(p_offset, 1000000);
     v_more  bigint := v_n;      -- lanes: dead letters may leave nothing to show of some
+    v_queues uuid[];           -- null: all
     v_lane  bigint[];
     v_low   bigint[];
     v_high  bigint[];
@@ -54,20 +55,35 @@ begin
                    and (p_from is null or d.original_created_at >= p_from)
                    and (p_to is null or d.original_created_at <= p_to)
                  order by d.original_created_at desc, d.lane, d.seq desc limit v_n) k;
-    elsif p_status is null and p_to is null and coalesce(p_queue, p_partition, p_namespace, p_task) is null then
-        -- Of all lanes: those written to last, and those that were not counted yet.
-        select array_agg(k.lane), array_agg(0), array_agg(null::bigint), array_agg(k.skipping), array_agg(0)
+    elsif coalesce(p_status, '') in ('', 'pending', 'completed') and p_to is null and p_partition is null then
+        -- The figures know the end and its time; lanes that were not counted yet are looked up.
+        if coalesce(p_queue, p_namespace, p_task) is not null then
+            v_queues := array(select q.id from queen.queues q
+                               where (p_queue is null or q.name = p_queue)
+                                 and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task));
+        end if;
+        select array_agg(k.lane), array_agg(k.low), array_agg(k.high), array_agg(k.skipping), array_agg(k.dead)
           into v_lane, v_low, v_high, v_skips, v_dead
-          from (select c.lane, l.skipping
-                  from ((select s.lane, s.newest_at from queen.lane_stats s
-                          where s.newest_at >= coalesce(p_from, '-infinity')
-                          order by s.newest_at desc, s.lane limit v_more)
+          from (select c.lane, c.low, c.high, l.skipping, c.dead
+                  from ((select s.lane, e.newest_at, e.low, e.high, e.dead
+                           from queen.lane_stats s
+                           cross join lateral (
+                                select case p_status when 'completed' then s.done_at else s.newest_at end as newest_at,
+                                       case p_status when 'pending' then greatest(s.leased_to, s.done) + 1 else 0 end as low,
+                                       case p_status when 'completed' then s.done end as high,
+                                       case p_status when 'completed' then s.dead else 0 end as dead) e
+                          where e.newest_at >= coalesce(p_from, '-infinity')
+                            and (v_queues is null or s.queue_id = any (v_queues))
+                            -- A lane where all is consumed must not take the place of one that has something to show.
+                            and e.low < s.next_seq
+                          order by e.newest_at desc, s.lane limit v_more)
                         union all
-                        select n.num, g.created_at
+                        select n.num, g.created_at, 0, null, 0
                           from queen.lanes n
                           cross join lateral (select g.created_at from queen.segments g
                                                where g.lane = n.num order by g.first_seq desc limit 1) g
                          where not exists (select from queen.lane_stats s where s.lane = n.num)
+                           and (v_queues is null or n.queue_id = any (v_queues)) and p_status is distinct from 'completed'
                            and g.created_at >= coalesce(p_from, '-infinity')) c
                   join queen.lanes l on l.num = c.lane
                  order by c.newest_at desc, c.lane limit v_more) k;
@@ -88,8 +104,13 @@ begin
                               case p_status when 'processing' then coalesce(s.leased_to, 0)
                                             when 'completed' then coalesce(s.done, 0) end as high) b
                   cross join lateral (
-                       select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to
-                                                 then queen.last_seq_at(l.num, p_to) end) as high
+                       -- Mostly one of the last segments is old enough; else it is searched for.
+                       select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to then coalesce(
+                                  (select k.first_seq + k.count - 1
+                                     from (select g.first_seq, g.count, g.created_at from queen.segments g
+                                            where g.lane = l.num order by g.first_seq desc limit 16) k
+                                    where k.created_at <= p_to order by k.first_seq desc limit 1),
+                                  queen.last_seq_at(l.num, p_to)) end) as high
                        offset 0) e -- (asked once, not wherever it is used)
                   cross join lateral (select p_status = 'completed' and e.high = s.done and not l.skipping as kept) d
                   left join lateral (
@@ -106,6 +127,7 @@ begin
                    and (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
                    and t.newest_at is not null and (p_from is null or t.newest_at >= p_from)
                    and coalesce(e.high, 1) > 0
+                   and (p_status is distinct from 'processing' or s.leased_to > s.done)
                    -- A lane where all is consumed must not take the place of one that has something to show.
                    and (p_status is distinct from 'pending' or s.next_seq is null or b.low < s.next_seq)
                  order by t.newest_at desc, l.num limit v_more) k;

@@ -1,4 +1,5 @@
 """GET /api/v1/messages and /messages/:partitionId/:transactionId."""
+import random
 import re
 import uuid
 
@@ -168,3 +169,33 @@ def test_what_is_consumed_does_not_hide_what_is_pending(broker, queue):
     broker.post("/api/v1/stats/refresh").expect(200)
     r = broker.get("/api/v1/messages?queue=%s&status=pending&limit=2" % queue).expect(200).json
     assert [m["transactionId"] for m in r["messages"]] == ["waits"]
+
+
+@pytest.fixture(scope="module")
+def mixed(broker):
+    """A queue with messages of every status in many partitions, as it is listed without a filter."""
+    rng, queue = random.Random(7), "mixed-" + uuid.uuid4().hex[:8]
+    partitions = ["p%02d" % i for i in range(14)]
+    for _ in range(5):  # segments of different sizes
+        for p in rng.sample(partitions, 11):
+            broker.put(queue, range(rng.randint(1, 4)), partition=p)
+    for p in partitions[2:]:
+        got = broker.take(queue, p, batch=rng.randint(1, 9)) if rng.random() < 0.9 else []
+        if got:
+            broker.ack_batch([broker.ack_entry(m, "dlq" if rng.random() < 0.4 else "completed") for m in got])
+    for p in partitions[5:10]:
+        broker.take(queue, p, batch=2)
+    broker.post("/api/v1/stats/refresh").expect(200)
+    messages = listed(broker, queue=queue, limit=1000)["messages"]
+    assert {m["status"] for m in messages} == {"pending", "processing", "completed", "dead_letter"}
+    return queue, messages
+
+
+@pytest.mark.parametrize("to", [None, "2100-01-01"])
+@pytest.mark.parametrize("status", [None, "pending", "processing", "completed", "dead_letter"])
+def test_a_page_is_a_piece_of_the_whole_list(broker, mixed, status, to):
+    queue, messages = mixed
+    wanted = [m["id"] for m in messages if status in (None, m["status"])]
+    for limit, offset in ((1, 0), (3, 0), (3, 2), (7, len(wanted) - 4), (1000, 0)):
+        params = {k: v for k, v in dict(queue=queue, status=status, to=to, limit=limit, offset=offset).items() if v is not None}
+        assert [m["id"] for m in listed(broker, **params)["messages"]] == wanted[offset:offset + limit], params
