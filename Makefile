@@ -6,13 +6,15 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZ    ?= all
 TIME    ?= 60
+MINUTES ?= 5
+SEED    ?=
 # A machine takes warnings as errors, also in a build directory that is there already.
 STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 # What is asked of two brokers on one database, in turn.
 TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c' 'include/*.h')
 
-.PHONY: all release debug asan tsan deps run test unit e2e check lint bench format format-check \
+.PHONY: all release debug asan tsan deps run test unit e2e torture check lint bench format format-check \
 	layers frozen tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
@@ -50,6 +52,9 @@ e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part
 	$(PYTHON) -m pytest -q tests/e2e
 	QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
 
+torture: release     ## faults under load, and a check of what clients saw: make torture MINUTES=60 SEED=7
+	$(PYTHON) tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 check:               ## everything that must hold before a push
 	tools/deps.sh check
 	$(MAKE) lint release docs-check unit
@@ -60,6 +65,8 @@ check:               ## everything that must hold before a push
 	tools/fuzz.sh all 10
 	QUEEN_BIN=$(CURDIR)/$(B)/asan/src/cli/queen QUEEN_TIME_FACTOR=5 QUEEN_START_TIMEOUT=90 \
 	    $(PYTHON) -m pytest -q tests/e2e -m 'not slow'
+	$(PYTHON) -m pytest -q tests/torture
+	$(MAKE) torture MINUTES=1.2
 
 lint: format-check layers frozen  ## what needs no build: format, layers, frozen schema
 

@@ -10,7 +10,8 @@ build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-
 # The broker starts its own PostgreSQL unless told of another, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
 test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema"
-check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev"
+check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev
+       faketime nftables"
 
 case "${1:-}" in
 build) wanted="$build $run" ;;

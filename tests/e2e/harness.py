@@ -449,11 +449,12 @@ class Postgres:
             os.chown(self.root, owner.pw_uid, owner.pw_gid)
             self.prefix = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
         self.data, self.log = os.path.join(self.root, "data"), os.path.join(self.root, "log")
+        self.initdb_args, self.settings = [], {}  # more of both
         self.process = None
 
     def start(self):
         subprocess.run(self.prefix + [os.path.join(self.bin, "initdb"), "-D", self.data, "-U", self.user, "-A", "trust",
-                                      "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+                                      "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"] + self.initdb_args,
                        check=True, stdout=subprocess.DEVNULL, cwd=self.root)
         return self.launch()
 
@@ -461,7 +462,7 @@ class Postgres:
         """Starts the server on the data that is there (after halt)."""
         settings = {"port": self.port, "listen_addresses": self.host, "unix_socket_directories": self.root,
                     "fsync": "off", "full_page_writes": "off", "max_connections": "200", "shared_buffers": "128MB",
-                    "log_min_messages": "warning"}
+                    "log_min_messages": "warning", **self.settings}
         command = self.prefix + [os.path.join(self.bin, "postgres"), "-D", self.data]
         for k, v in settings.items():
             command += ["-c", "%s=%s" % (k, v)]

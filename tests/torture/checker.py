@@ -1,0 +1,302 @@
+"""From a history to what is wrong with it. Pure: no clock, no network, no files.
+
+check(events, rules) gives Violations. A round ends with every fault over and all consumers having found nothing more; then:
+
+  lost         what was answered, or seen by anybody, is delivered to every group (autoAck: unless an answer to a pop was lost)
+  doubled      a message has one id, hence one place in its partition
+  forged       what is delivered was pushed, to that partition
+  reordered    one producer's messages lie in the order in which they were answered
+  overtaken    a delivery begins right behind what its group may have passed, and has no holes
+  redelivered  nothing is delivered by a pop that began after its acknowledgement was answered
+  two leases   a partition is not leased to a group while another lease certainly lives
+  lease lost   an acknowledgement under a lease that certainly lives is not refused
+  torn         of a transaction all happened or nothing, as was answered, and of each source exactly one transaction
+  early        a scheduled message is not delivered before its time
+"""
+import bisect
+import collections
+
+from history import OK, REJECTED, UNKNOWN
+
+# PostgreSQL's clock and CLOCK_MONOTONIC drift apart a little while a lease lasts.
+SLACK = 0.05
+
+# partition: (queue, name); group and messages (ids): whom it concerns, for the history that shows it.
+Violation = collections.namedtuple("Violation", "rule text partition group messages")
+# Both by queue: seconds of a lease; {group: whether it is autoAck}.
+Rules = collections.namedtuple("Rules", "lease_seconds groups")
+
+
+def check(events, rules):
+    """The violations, in no order."""
+    log = Log(events)
+    found = list(log.doubled)
+    for p in log.partitions.values():
+        found += forged(p)
+        found += reordered(p)
+        for group, auto in rules.groups[p.name[0]].items():
+            pops, acks = p.pops[group], p.acks[group]
+            if auto:
+                acks = [Passed(e.t0, e.t1, e.messages[-1][2], True, OK, e.lease) for e in pops]
+            else:
+                found += lost(p, group)
+                found += leases(p, group, rules.lease_seconds[p.name[0]], log.renewals)
+            found += cursor(p, group, acks, may_skip=auto)
+    found += lost_by_auto_ack(log, rules)
+    found += torn(log)
+    found += early(log)
+    return found
+
+
+# What moves a group's cursor: an acknowledgement, a transaction, an autoAck delivery.
+Passed = collections.namedtuple("Passed", "t0 t1 through ends outcome lease")
+
+
+class Partition:
+    """What is known of one partition."""
+
+    def __init__(self, name):
+        self.name = name
+        self.ids = {}                                 # (producer, n) -> id, the first that was seen
+        self.all_ids = set()
+        self.pushes = collections.defaultdict(list)   # producer -> Push
+        self.answered = set()                         # (producer, n) that must be there
+        self.sent = set()                             # (producer, n) that may be there
+        self.pops = collections.defaultdict(list)     # group -> Pop
+        self.acks = collections.defaultdict(list)     # group -> Passed
+        self.place = {}                               # id -> place in the partition
+
+
+class Log:
+    """The history, sorted out by what it is about."""
+
+    def __init__(self, events):
+        self.partitions = {}
+        self.renewals = collections.defaultdict(list)  # lease -> Renew
+        self.lost_pops, self.transactions, self.schedules = [], [], []
+        self.doubled = []
+        for e in events:
+            getattr(self, "_" + e.kind)(e)
+        for p in self.partitions.values():
+            p.place = {id: i for i, id in enumerate(sorted(p.all_ids))}
+
+    def at(self, queue, partition):
+        name = (queue, partition)
+        p = self.partitions.get(name)
+        if p is None:
+            p = self.partitions[name] = Partition(name)
+        return p
+
+    def _know(self, p, message, id):
+        p.all_ids.add(id)
+        if p.ids.setdefault(message, id) != id:
+            self.doubled.append(Violation("doubled", "%s is stored twice" % (message,), p.name, None, [id, p.ids[message]]))
+
+    def _push(self, e):
+        p = self.at(e.queue, e.partition)
+        numbers = range(e.first, e.first + e.count)
+        p.pushes[e.producer].append(e)
+        p.sent.update((e.producer, n) for n in numbers)
+        if e.outcome == OK:
+            p.answered.update((e.producer, n) for n in numbers)
+        for n, id in zip(numbers, e.ids or ()):
+            self._know(p, (e.producer, n), id)
+
+    def _pop(self, e):
+        p = self.at(e.queue, e.partition)
+        p.pops[e.group].append(e)
+        for producer, n, id in e.messages:
+            self._know(p, (producer, n), id)
+
+    def _lostpop(self, e):
+        self.lost_pops.append(e)
+
+    def _ack(self, e):
+        self.at(e.queue, e.partition).acks[e.group].append(Passed(e.t0, e.t1, e.through, e.ends, e.outcome, e.lease))
+
+    def _renew(self, e):
+        self.renewals[e.lease].append(e)
+
+    def _txn(self, e):
+        self.transactions.append(e)
+        self.at(e.queue, e.partition).acks[e.group].append(Passed(e.t0, e.t1, e.sources[-1], True, e.outcome, e.lease))
+        for queue, partition, producer, n in e.made:
+            p = self.at(queue, partition)
+            p.sent.add((producer, n))
+            if e.outcome == OK:
+                p.answered.add((producer, n))
+
+    def _schedule(self, e):
+        self.schedules.append(e)
+        p = self.at(e.queue, e.partition)
+        p.sent.add((e.producer, e.n))
+        if e.outcome == OK:
+            p.answered.add((e.producer, e.n))
+
+    def _fault(self, e):
+        pass
+
+
+def forged(p):
+    wrong = [m for m in p.ids if m not in p.sent]
+    if wrong:
+        yield Violation("forged", "%d messages that nobody pushed, such as %s" % (len(wrong), wrong[0]), p.name, None,
+                        [p.ids[m] for m in wrong[:3]])
+
+
+def lost(p, group):
+    seen = {m[2] for e in p.pops[group] for m in e.messages}
+    gone = [m for m in p.answered if m not in p.ids] + [m for m, id in p.ids.items() if id not in seen]
+    if gone:
+        yield Violation("lost", "%d messages were never delivered to %s, such as %s" % (len(gone), group, min(gone)), p.name, group,
+                        [p.ids[m] for m in gone[:3] if m in p.ids])
+
+
+def lost_by_auto_ack(log, rules):
+    """What an autoAck group lacks must fit into the answers that it has lost."""
+    for queue, groups in rules.groups.items():
+        for group in (g for g, auto in groups.items() if auto):
+            room = sum(e.batch for e in log.lost_pops if (e.queue, e.group) == (queue, group))
+            gone, example = 0, None
+            for p in log.partitions.values():
+                if p.name[0] != queue:
+                    continue
+                seen = {m[2] for e in p.pops[group] for m in e.messages}
+                missing = [m for m in p.answered if m not in p.ids] + [m for m, id in p.ids.items() if id not in seen]
+                gone += len(missing)
+                if missing and example is None:
+                    example = p.name, missing[0]
+            if gone > room:
+                yield Violation("lost", "%d messages were never delivered to %s, such as %s; lost answers explain %d"
+                                % (gone, group, example[1], room), example[0], group, [])
+
+
+def reordered(p):
+    """A push must lie behind all that was answered before it began, unless that waits in the buffer of another broker."""
+    for pushes in p.pushes.values():
+        stored = -1                                      # highest place that was in the database
+        waiting = collections.defaultdict(lambda: -1)    # broker -> highest place that was in its buffer
+        attempts, last = [], None
+        for e in sorted(pushes, key=lambda e: e.t0):
+            if e.first != last:
+                attempts, last = [], e.first
+                repeated = False
+            attempts.append(e)
+            if repeated:
+                continue  # sent again though it was answered; where it lies has been looked at
+            if e.outcome != OK:
+                continue
+            repeated = True
+            places = [p.place.get(p.ids.get((e.producer, n))) for n in range(e.first, e.first + e.count)]
+            places = [x for x in places if x is not None]  # those that are lost are another matter
+            if not places:
+                continue
+            brokers = {a.broker for a in attempts}
+            floor = max(stored, waiting[e.broker] if len(brokers) == 1 else -1)
+            if places != sorted(places) or places[0] <= floor:
+                yield Violation("reordered", "messages %d to %d of producer %s lie wrongly"
+                                % (e.first, e.first + e.count - 1, e.producer), p.name, None,
+                                [p.ids.get((e.producer, n)) for n in (e.first, e.first + e.count - 1)])
+            if e.stored == "queued":
+                stored = max(stored, places[-1])
+            else:
+                waiting[e.broker] = max(waiting[e.broker], places[-1])
+
+
+class HighWater:
+    """The highest place that was reached before a time."""
+
+    def __init__(self, pairs):
+        self.times, self.places = [], []
+        best = -1
+        for t, place in sorted(pairs):
+            best = max(best, place)
+            self.times.append(t)
+            self.places.append(best)
+
+    def before(self, t):
+        i = bisect.bisect_left(self.times, t)
+        return self.places[i - 1] if i else -1
+
+
+def cursor(p, group, acks, may_skip):
+    """Where each delivery begins, against what was certainly and what was possibly acknowledged by then."""
+    moves = [a for a in acks if a.through is not None and a.outcome != REJECTED]
+    certain = HighWater((a.t1, p.place[a.through]) for a in moves if a.outcome == OK)
+    possible = HighWater((a.t0, p.place[a.through]) for a in moves)
+    for e in p.pops[group]:
+        places = [p.place[m[2]] for m in e.messages]
+        if places != list(range(places[0], places[0] + len(places))):
+            yield Violation("overtaken", "a delivery to %s has holes" % group, p.name, group, [m[2] for m in e.messages])
+        if places[0] <= certain.before(e.t0):
+            yield Violation("redelivered", "%s gets %s again after its acknowledgement" % (group, e.messages[0][:2]), p.name, group,
+                            [e.messages[0][2]])
+        elif not may_skip and places[0] > possible.before(e.t1) + 1:
+            yield Violation("overtaken", "%s gets %s though it has not passed what lies before" % (group, e.messages[0][:2]), p.name,
+                            group, [e.messages[0][2]])
+
+
+def leases(p, group, seconds, renewals):
+    """Deliveries and refusals while a lease certainly lives: from its answer until it may have ended."""
+    ends = collections.defaultdict(list)  # lease -> when acknowledgements that end it were sent
+    for a in p.acks[group]:
+        if a.ends and a.outcome != REJECTED:
+            ends[a.lease].append(a.t0)
+    alive = []
+    for e in p.pops[group]:
+        until = max([e.t0 + seconds] + [r.t0 + r.seconds for r in renewals[e.lease] if r.outcome == OK]) - SLACK
+        alive.append((e.t1, min([until] + ends[e.lease]), until, e))
+    by_start = sorted(alive, key=lambda x: x[0])
+    starts, latest = [x[0] for x in by_start], []
+    for x in by_start:
+        latest.append(x if not latest or x[1] > latest[-1][1] else latest[-1])
+    for e in p.pops[group]:
+        i = bisect.bisect_right(starts, e.t0)
+        if i and latest[i - 1][1] > e.t1:
+            other = latest[i - 1][3]
+            yield Violation("two leases", "%s is given %s while lease %s lives" % (group, e.lease, other.lease), p.name, group,
+                            [e.messages[0][2], other.messages[0][2]])
+    until = {x[3].lease: x[2] for x in alive}
+    for a in p.acks[group]:
+        if a.outcome == REJECTED and a.lease in until and a.t1 < until[a.lease] and not any(t < a.t1 for t in ends[a.lease]):
+            yield Violation("lease lost", "%s may not acknowledge under %s though it lives" % (group, a.lease), p.name, group,
+                            [a.through] if a.through else [])
+
+
+def torn(log):
+    committed = collections.Counter()  # (queue, partition, source id) -> transactions
+    for e in log.transactions:
+        there = [(producer, n) in log.at(queue, partition).ids for queue, partition, producer, n in e.made]
+        want = {OK: [True], REJECTED: [False], UNKNOWN: [True, False]}[e.outcome]
+        if len(set(there)) > 1 or there[0] not in want:
+            yield Violation("torn", "%d of %d pushes of a transaction (%s) happened" % (sum(there), len(there), e.outcome),
+                            (e.queue, e.partition), e.group, e.sources)
+        if there[0]:
+            committed.update((e.queue, e.partition, e.group, s) for s in e.sources)
+    for (queue, partition, group), sources in _sources(log).items():
+        wrong = [s for s in sources if committed[queue, partition, group, s] != 1]
+        if wrong:
+            yield Violation("torn", "%d messages were not in exactly one transaction" % len(wrong), (queue, partition), group, wrong[:3])
+
+
+def _sources(log):
+    """Everything that was delivered to the groups that acknowledge in transactions."""
+    sources = {}
+    for queue, partition, group in {(e.queue, e.partition, e.group) for e in log.transactions}:
+        sources[queue, partition, group] = {m[2] for e in log.at(queue, partition).pops[group] for m in e.messages}
+    return sources
+
+
+def early(log):
+    due = {}
+    for e in log.schedules:
+        key = (e.queue, e.partition, e.producer, e.n)
+        due[key] = min(due.get(key, e.t0 + e.delay), e.t0 + e.delay)
+    for queue, partition in {(e.queue, e.partition) for e in log.schedules}:
+        for pops in log.at(queue, partition).pops.values():
+            for e in pops:
+                for producer, n, id in e.messages:
+                    at = due.get((queue, partition, producer, n))
+                    if at is not None and e.t1 < at - SLACK:
+                        yield Violation("early", "%s came %.3f s before its time" % ((producer, n), at - e.t1), (queue, partition),
+                                        e.group, [id])

@@ -1,0 +1,104 @@
+"""One round: its queues, its clients, and how it ends. Clients are threads of a few processes; each process writes one history."""
+import multiprocessing
+import os
+import time
+
+from actor import DRAIN, DRAIN_MADE, GIVE_UP, RUN, STOP_PUSHING
+from checker import Rules
+from consumer import FLAKY, STEADY, Consumer
+from harness import wait_until
+from history import Writer
+from producer import Producer
+from transactor import Transactor
+
+LEASE_SECONDS = 3
+PARTITIONS = ["p%d" % i for i in range(8)]
+PRODUCERS = 6  # each of them in half of the partitions
+# Processes: {name: the actors in it}.  Python runs one thread at a time, so the load is spread.
+QUIET_LIMIT = 120  # seconds for each phase of the end
+
+
+class Scene:
+    """Names are of this round alone, so that rounds do not see each other's messages."""
+
+    def __init__(self, name, seed, cluster, folder, rate):
+        self.name, self.seed, self.cluster, self.folder, self.rate = name, seed, cluster, folder, rate
+        self.source, self.made = name + "-orders", [name + "-bills", name + "-letters"]
+        self.phase = multiprocessing.Value("i", RUN)
+        groups = {"steady": False, "flaky": False, "auto": True, "txn": False}
+        self.rules = Rules({q: LEASE_SECONDS for q in [self.source] + self.made},
+                           {self.source: groups, **{q: {"books": False} for q in self.made}})
+
+    def crews(self):
+        """{process: [(class, name, arguments)]}"""
+        source = {"queue": self.source, "partitions": PARTITIONS, "lease_seconds": LEASE_SECONDS}
+        crews = {"producers-%d" % c: [
+            (Producer, "producer-%d" % i, {"queue": self.source, "partitions": PARTITIONS[i % 2::2] + PARTITIONS[:1],
+                                           "rate": self.rate / PRODUCERS, "plain_ids": i == 0})
+            for i in range(c, PRODUCERS, 2)] for c in range(2)}
+        for group, manners, auto in (("steady", STEADY, False), ("flaky", FLAKY, False), ("auto", STEADY, True)):
+            crews[group] = [(Consumer, "%s-%d" % (group, i), {**source, "group": group, "manners": manners, "auto": auto})
+                            for i in range(3)]
+        crews["txn"] = [(Transactor, "txn-%d" % i, {**source, "group": "txn", "manners": FLAKY, "makes": self.made})
+                        for i in range(2)]
+        crews["books"] = [(Consumer, "books-%d-%s" % (i, q), {**source, "queue": q, "group": "books", "ends_in": DRAIN_MADE})
+                          for q in self.made for i in range(2)]
+        return crews
+
+    def start(self):
+        broker = self.cluster.brokers[0]
+        for queue in [self.source] + self.made:
+            broker.configure(queue, leaseTime=LEASE_SECONDS, retryLimit=2)
+        self.processes = {name: multiprocessing.Process(target=self._crew, args=(name, crew), name=name)
+                          for name, crew in self.crews().items()}
+        for p in self.processes.values():
+            p.start()
+
+    def _crew(self, name, crew):
+        history = Writer(os.path.join(self.folder, name + ".history"))
+        actors = [kind(actor, seed=self.seed, ports=self.cluster.ports, phase=self.phase, history=history, **arguments)
+                  for kind, actor, arguments in crew]
+        for a in actors:
+            a.start()
+        for a in actors:
+            a.join()
+        history.close()
+        os._exit(1 if any(a.error for a in actors) else 0)
+
+    def finish(self):
+        """Ends the round in good order; what does not end is an error of its own: [text]."""
+        wrong = []
+        self._end(STOP_PUSHING, [n for n in self.processes if n.startswith("producers")], wrong)
+        try:
+            wait_until(lambda: self.cluster.buffered() == 0, QUIET_LIMIT, "file buffers empty", 0.1)
+        except AssertionError as e:
+            wrong.append(str(e))
+        self._end(DRAIN, ["steady", "flaky", "auto", "txn"], wrong)
+        self._end(DRAIN_MADE, ["books"], wrong)
+        self.phase.value = GIVE_UP
+        for p in self.processes.values():
+            p.join(30)
+            if p.exitcode != 0:
+                wrong.append("clients %s ended with %s" % (p.name, p.exitcode))
+                p.kill()
+        return wrong
+
+    def _end(self, phase, names, wrong):
+        self.phase.value = phase
+        deadline = time.monotonic() + QUIET_LIMIT
+        for name in names:
+            self.processes[name].join(max(0.1, deadline - time.monotonic()))
+            if self.processes[name].is_alive():
+                wrong.append("%s had not ended %d s after everything was well again" % (name, QUIET_LIMIT))
+
+    def abandon(self):
+        """No client outlives the round."""
+        for p in self.processes.values():
+            if p.is_alive():
+                p.kill()
+                p.join()
+
+    def remove(self):
+        """The queues of a round that was checked."""
+        for queue in [self.source] + self.made:
+            self.cluster.brokers[0].request("DELETE", "/api/v1/resources/queues/" + queue, timeout=60)

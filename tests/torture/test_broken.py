@@ -1,0 +1,57 @@
+"""The torture finds what it is for: each of these systems is wrong in one way, and a short run must say so.
+
+What is broken is a function in the database of the test, a setting of its PostgreSQL, or what the disk is said to hold (power.c). The
+product has no switch for any of it.
+"""
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import torture  # noqa: E402
+
+
+def rewrite(function, old, new):
+    """A function of the database with this text replaced."""
+    def prepare(cluster):
+        with cluster.connect() as conn, conn.cursor() as cur:
+            cur.execute("select pg_get_functiondef(%s::regproc)", (function,))
+            (text,) = cur.fetchone()
+            assert text.count(old) == 1, "%s has changed: %r is there %d times" % (function, old, text.count(old))
+            cur.execute(text.replace(old, new))
+    return prepare
+
+
+def commit_later(cluster):
+    """PostgreSQL answers commits that it has not written."""
+    with cluster.connect() as conn, conn.cursor() as cur:
+        for setting in ("synchronous_commit = off", "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'"):
+            cur.execute("alter system set " + setting)
+        cur.execute("select pg_reload_conf()")
+
+
+def never_sync(cluster):
+    """The broker answers `buffered` before anything is on stable storage."""
+    for b in cluster.brokers:
+        b.terminate()
+        b.env["QUEEN_TORTURE_NO_SYNC"] = "1"
+        b.start()
+
+
+@pytest.mark.parametrize("prepare, faults, found", [
+    pytest.param(commit_later, "CrashPostgres", {"lost", "redelivered", "torn"}, id="answered before it is committed"),
+    pytest.param(never_sync, "CutPower", {"lost"}, id="buffered before it is synced"),
+    pytest.param(rewrite("queen.finish", "greatest(st.cursor_seq, st.lease_last)", "st.lease_last + (random() < 0.05)::int"),
+                 "TerminateBackends", {"overtaken", "lost"}, id="a cursor that overtakes"),
+    pytest.param(rewrite("queen.claim", "when st.lease_until > v_now then 2", "when st.lease_until > v_now + interval '2 s' then 2"),
+                 "TerminateBackends", {"two leases"}, id="a lease that ends early"),
+    pytest.param(rewrite("queen.push_segments", "if v_near is not null then", "if false then"), "KillBroker", {"doubled"},
+                 id="duplicates that are not looked for"),
+])
+def test_a_broken_system_is_caught(tmp_path, prepare, faults, found):
+    tmp_path.chmod(0o755)
+    tmp_path.parent.chmod(0o755)
+    args = torture.arguments(["--minutes", "0.5", "--round", "30", "--seed", "broken", "--only", faults])
+    broken = torture.run(args, str(tmp_path), prepare)
+    assert broken & found, "not found: %s" % broken

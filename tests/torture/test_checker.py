@@ -1,0 +1,185 @@
+"""The checker: good histories pass, and each kind of wrong is found in the smallest history that has it."""
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import report  # noqa: E402
+from checker import Rules, check  # noqa: E402
+from history import OK, REJECTED, UNKNOWN, Ack, Fault, LostPop, Pop, Push, Renew, Schedule, Txn  # noqa: E402
+
+RULES = Rules({"q": 3, "made": 3}, {"q": {"g": False}, "made": {"m": False}})
+AUTO = Rules({"q": 3}, {"q": {"g": True}})
+
+
+def mid(place):
+    return place.to_bytes(16, "big")
+
+
+def push(t, first, count=1, producer="a", broker=0, outcome=OK, stored="queued", ids=None, last=None):
+    return Push("push", t, last or t + 0.1, "q", "p", producer, first, count, broker, outcome, stored, ids)
+
+
+def pop(t, numbers, lease="l", producer="a", ids=None, auto=False, partition="p", queue="q", group="g", last=None):
+    ids = ids or numbers
+    return Pop("pop", t, last or t + 0.1, queue, partition, group, 0, lease, auto,
+               [(producer, n, mid(i)) for n, i in zip(numbers, ids)])
+
+
+def ack(t, through, lease="l", outcome=OK, ends=True):
+    return Ack("ack", t, t + 0.1, "q", "p", "g", lease, None if through is None else mid(through), ends, outcome)
+
+
+def rules_broken(events, rules=RULES):
+    return {v.rule for v in check(sorted(events, key=lambda e: e.t0), rules)}
+
+
+PUSHED = [push(0, 0, 4)]
+GOOD = PUSHED + [pop(1, [0, 1]), ack(2, 1), pop(3, [2, 3], "k"), ack(4, 3, "k")]
+
+
+def test_a_good_history_has_nothing_wrong():
+    assert rules_broken(GOOD) == set()
+
+
+def test_what_nobody_gets_is_lost():
+    assert rules_broken(PUSHED + [pop(1, [0, 1, 2]), ack(2, 2)]) == {"lost"}
+    assert rules_broken([push(0, 0, 4, outcome=UNKNOWN, stored=""), pop(1, [0, 1, 2]), ack(2, 2)]) == set(), "was never answered"
+
+
+def test_what_another_group_has_seen_is_lost_too():
+    two = Rules({"q": 3}, {"q": {"g": False, "h": False}})
+    events = [push(0, 0, 2, outcome=UNKNOWN, stored=""), pop(1, [0, 1]), ack(2, 1), pop(1, [0], "k", group="h")]
+    assert rules_broken(events, two) == {"lost"}
+
+
+def test_a_message_in_two_places_is_doubled():
+    assert "doubled" in rules_broken(PUSHED + [pop(1, [0, 1, 2, 3, 0], ids=[0, 1, 2, 3, 4]), ack(2, 4)])
+    repeated = push(0.5, 0, 4, ids=[mid(9 + i) for i in range(4)])
+    assert "doubled" in rules_broken(GOOD + [repeated]), "the answer to a repeated push names other messages"
+
+
+def test_what_nobody_pushed_is_forged():
+    assert rules_broken(GOOD + [pop(5, [4], "j"), ack(6, 4, "j")]) == {"forged"}
+
+
+def test_order_of_one_producer():
+    swapped = [push(0, 0), push(1, 1), pop(2, [1, 0], ids=[0, 1]), ack(3, 1)]
+    assert rules_broken(swapped) == {"reordered"}
+    inside = [push(0, 0, 2), pop(2, [1, 0], ids=[0, 1]), ack(3, 1)]
+    assert rules_broken(inside) == {"reordered"}
+
+
+@pytest.mark.parametrize("brokers, stored, wrong", [
+    ((0, 0), "buffered", {"reordered"}),  # behind what waits in the same buffer
+    ((0, 1), "buffered", set()),          # another broker knows nothing of that buffer
+    ((0, 1), "queued", {"reordered"}),    # what is in the database is in front for everybody
+])
+def test_order_of_buffered_pushes(brokers, stored, wrong):
+    events = [push(0, 0, broker=brokers[0], stored=stored), push(1, 1, broker=brokers[1]), pop(2, [1, 0], ids=[0, 1]), ack(3, 1)]
+    assert rules_broken(events) == wrong
+
+
+def test_a_push_that_was_tried_elsewhere_may_come_before_what_is_buffered():
+    events = [push(0, 0, broker=0, stored="buffered"), push(1, 1, broker=1, outcome=UNKNOWN, stored=""), push(1.5, 1, broker=0),
+              pop(2, [1, 0], ids=[0, 1]), ack(3, 1)]
+    assert rules_broken(events) == set()
+
+
+def test_nothing_comes_after_its_acknowledgement():
+    again = [pop(5, [3], "j"), ack(6, 3, "j")]
+    assert rules_broken(GOOD + again) == {"redelivered"}
+    unknown = PUSHED + [pop(1, [0, 1, 2, 3]), ack(2, 3, outcome=UNKNOWN), pop(5, [0, 1, 2, 3], "j"), ack(6, 3, "j")]
+    assert rules_broken(unknown) == set(), "an acknowledgement of unknown outcome promises nothing"
+    racing = PUSHED + [pop(1, [0, 1, 2, 3]), ack(2, 3), pop(1.05, [0, 1, 2, 3], "j", last=3)]
+    assert "redelivered" not in rules_broken(racing), "the pop began before the answer"
+
+
+def test_a_cursor_overtakes_nothing():
+    assert rules_broken(PUSHED + [pop(1, [0]), ack(2, 0), pop(3, [2, 3], "k"), ack(4, 3, "k"), pop(9, [1], "late", last=9)]) \
+        >= {"overtaken"}
+    assert rules_broken(PUSHED + [pop(1, [0, 2, 3]), ack(2, 3), pop(0.5, [1], "x", last=9)]) >= {"overtaken"}
+
+
+def test_two_leases():
+    both = PUSHED + [pop(1, [0, 1, 2, 3]), pop(2, [0, 1, 2, 3], "k"), ack(2.5, 3, "k")]
+    assert rules_broken(both) == {"two leases"}
+    after_expiry = PUSHED + [pop(1, [0, 1, 2, 3]), pop(4.1, [0, 1, 2, 3], "k"), ack(4.5, 3, "k")]
+    assert rules_broken(after_expiry) == set()
+    waited = PUSHED + [pop(1, [0, 1, 2, 3]), pop(2, [0, 1, 2, 3], "k", last=4.2), ack(4.5, 3, "k")]
+    assert rules_broken(waited) == set(), "it may have been given out after the end"
+    given_up = PUSHED + [pop(1, [0, 1, 2, 3]), ack(1.5, None), pop(2, [0, 1, 2, 3], "k"), ack(4.5, 3, "k")]
+    assert rules_broken(given_up) == set(), "a failure ends the lease"
+    part = PUSHED + [pop(1, [0, 1, 2, 3]), ack(1.5, 1, ends=False), pop(2, [2, 3], "k"), ack(2.5, 3, "k")]
+    assert rules_broken(part) == {"two leases"}, "half of the batch does not"
+
+
+def test_a_renewed_lease_lives_longer():
+    events = PUSHED + [pop(1, [0, 1, 2, 3]), Renew("renew", 3, 3.1, "l", 5, OK), pop(5, [0, 1, 2, 3], "k"), ack(6, 3, "k")]
+    assert rules_broken(events) == {"two leases"}
+
+
+def test_a_lease_is_not_taken_away():
+    assert rules_broken(PUSHED + [pop(1, [0, 1, 2, 3]), ack(2, 3, outcome=REJECTED), pop(5, [0, 1, 2, 3], "k"), ack(6, 3, "k")]) \
+        == {"lease lost"}
+    tried_twice = PUSHED + [pop(1, [0, 1, 2, 3]), ack(2, 3, outcome=UNKNOWN), ack(2.5, 3, outcome=REJECTED)]
+    assert rules_broken(tried_twice) == set(), "the first try has ended it"
+    late = PUSHED + [pop(1, [0, 1, 2, 3]), ack(4.5, 3, outcome=REJECTED), pop(5, [0, 1, 2, 3], "k"), ack(6, 3, "k")]
+    assert rules_broken(late) == set()
+
+
+def test_auto_ack_may_lose_what_was_in_a_lost_answer():
+    seen = PUSHED + [pop(1, [0, 1], "", auto=True)]
+    assert rules_broken(seen, AUTO) == {"lost"}
+    assert rules_broken(seen + [LostPop("lostpop", 2, 3, "q", "g", 0, True, 2)], AUTO) == set()
+    assert rules_broken(seen + [LostPop("lostpop", 2, 3, "q", "g", 0, True, 1)], AUTO) == {"lost"}
+
+
+def test_auto_ack_delivers_at_most_once():
+    twice = PUSHED + [pop(1, [0, 1, 2, 3], "", auto=True), pop(2, [2, 3], "", auto=True)]
+    assert rules_broken(twice, AUTO) == {"redelivered"}
+
+
+def txn(t, outcome, n=0, lease="l", sources=(0,)):
+    return Txn("txn", t, t + 0.1, "q", "p", "g", lease, [mid(s) for s in sources],
+               [("made", "p", "x", n), ("made", "p2", "x", n)], outcome)
+
+
+def made(t, n=0, partitions=("p", "p2")):
+    return [pop(t, [n], "made" + p, "x", partition=p, queue="made", group="m") for p in partitions]
+
+
+ONE = [push(0, 0), pop(1, [0])]
+
+
+def test_transactions():
+    assert rules_broken(ONE + [txn(2, OK)] + made(3)) == set()
+    assert rules_broken(ONE + [txn(2, UNKNOWN)] + made(3)) == set()
+    assert "torn" in rules_broken(ONE + [txn(2, UNKNOWN)] + made(3, partitions=["p"])), "half of it"
+    assert "torn" in rules_broken(ONE + [txn(2, REJECTED)] + made(3)), "it happened though it was refused"
+    assert "torn" in rules_broken(ONE + [txn(2, OK)]), "it did not happen though it was answered"
+    twice = ONE + [txn(2, UNKNOWN), pop(5, [0], "k"), txn(6, OK, 1, "k")] + made(7) + made(7.5, 1)
+    assert "torn" in rules_broken(twice), "one message, two transactions"
+
+
+def test_a_scheduled_message_is_not_early():
+    def scheduled(t):
+        return [Schedule("schedule", 0, 0.1, "q", "p", "s", 0, 5, 0, OK), pop(t, [0], producer="s"), ack(t + 1, 0)]
+    assert rules_broken(scheduled(5.1)) == set()
+    assert rules_broken(scheduled(4.0)) == {"early"}
+
+
+def test_the_story_of_a_violation_is_short():
+    events = sorted(GOOD + [Fault("fault", 2.5, 2.6, "KillBroker", 0), pop(5, [3], "j")], key=lambda e: e.t0)
+    (violation,) = check(events, RULES)
+    lines = report.story(violation, events)
+    assert len(lines) == 4 and "KillBroker" in lines[0] and "lease k" in lines[1] and "ack" in lines[2] and "lease j" in lines[3]
+
+
+def test_recovery_times():
+    pushes = [push(t / 10, t, 10, last=t / 10 + 0.05) for t in range(100) if not 20 <= t < 43]
+    events = pushes + [Fault("fault", 2, 3.9, "KillBroker", 0)]
+    ((name, times),) = report.recoveries(events, 100)
+    assert name == "KillBroker" and round(times["push"], 2) == 0.45 and round(times["95 %"], 2) == 0.45
+    assert times["pop"] is None
