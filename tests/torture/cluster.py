@@ -114,7 +114,10 @@ class Cluster:
             env["PG_HOST"] = self.addresses[i]
             env["DB_TCP_USER_TIMEOUT_MS"] = "3000"
             self.clocks.append(self._fake_clock(i, env))
-        return Broker(env)
+        broker = Broker(env)
+        os.unlink(broker.log)
+        broker.log = os.path.join(self.folder, "broker-%d.log" % i)
+        return broker
 
     def _compile_power(self):
         out = os.path.join(self.folder, "power.so")
@@ -184,6 +187,16 @@ class Cluster:
         conn.autocommit = True
         return conn
 
+    def sql(self, text, *args):
+        """The rows of one statement, in a transaction of its own."""
+        conn = self.connect()
+        try:
+            with conn.cursor() as cur:
+                cur.execute(text, args or None)
+                return cur.fetchall() if cur.description else []
+        finally:
+            conn.close()
+
     # --- back to health -------------------------------------------------------------------------------------------
 
     def heal(self):
@@ -191,6 +204,7 @@ class Cluster:
         if self.server:
             self.server.ensure()
         for b in self.brokers:
+            b.forget()  # a connection to a process that is no more
             if not b.alive:
                 b.spawn()
         for b in self.brokers:

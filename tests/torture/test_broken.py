@@ -4,7 +4,9 @@ What is broken is a function in the database of the test, a setting of its Postg
 product has no switch for any of it.
 """
 import os
+import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -15,20 +17,17 @@ import torture  # noqa: E402
 def rewrite(function, old, new):
     """A function of the database with this text replaced."""
     def prepare(cluster):
-        with cluster.connect() as conn, conn.cursor() as cur:
-            cur.execute("select pg_get_functiondef(%s::regproc)", (function,))
-            (text,) = cur.fetchone()
-            assert text.count(old) == 1, "%s has changed: %r is there %d times" % (function, old, text.count(old))
-            cur.execute(text.replace(old, new))
+        ((text,),) = cluster.sql("select pg_get_functiondef(%s::regproc)", function)
+        assert text.count(old) == 1, "%s has changed: %r is there %d times" % (function, old, text.count(old))
+        cluster.sql(text.replace(old, new))
     return prepare
 
 
 def commit_later(cluster):
     """PostgreSQL answers commits that it has not written."""
-    with cluster.connect() as conn, conn.cursor() as cur:
-        for setting in ("synchronous_commit = off", "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'"):
-            cur.execute("alter system set " + setting)
-        cur.execute("select pg_reload_conf()")
+    for setting in ("synchronous_commit = off", "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'"):
+        cluster.sql("alter system set " + setting)
+    cluster.sql("select pg_reload_conf()")
 
 
 def never_sync(cluster):
@@ -49,9 +48,10 @@ def never_sync(cluster):
     pytest.param(rewrite("queen.push_segments", "if v_near is not null then", "if false then"), "KillBroker", {"doubled"},
                  id="duplicates that are not looked for"),
 ])
-def test_a_broken_system_is_caught(tmp_path, prepare, faults, found):
-    tmp_path.chmod(0o755)
-    tmp_path.parent.chmod(0o755)
+def test_a_broken_system_is_caught(prepare, faults, found):
     args = torture.arguments(["--minutes", "0.5", "--round", "30", "--seed", "broken", "--only", faults])
-    broken = torture.run(args, str(tmp_path), prepare)
+    folder = tempfile.mkdtemp(prefix="queen-torture-")
+    os.chmod(folder, 0o755)  # PostgreSQL is another user
+    broken = torture.run(args, folder, prepare)
+    shutil.rmtree(folder, ignore_errors=True)
     assert broken & found, "not found: %s" % broken

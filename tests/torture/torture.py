@@ -69,9 +69,7 @@ def play(cluster, nemesis, scene, seconds):
 def run(args, folder, prepare=None):
     """Rules that were broken; "clients" stands for those that did not end. prepare(cluster) runs before the first round."""
     totals, broken = report.Totals(), set()
-    cluster = Cluster(folder, args.brokers).start()
-    if prepare:
-        prepare(cluster)
+    cluster = Cluster(folder, args.brokers)
     nemesis = Nemesis(cluster, args.seed, args.only)
     deadline = time.monotonic() + 60 * args.minutes
     pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
@@ -89,6 +87,9 @@ def run(args, folder, prepare=None):
                 shutil.rmtree(where)
 
     try:
+        cluster.start()
+        if prepare:
+            prepare(cluster)
         n = 0
         while time.monotonic() < deadline - 10 and not broken:
             where = os.path.join(folder, "round-%d" % n)
