@@ -102,7 +102,7 @@ class Cluster:
         disk = Disk(os.path.join(self.folder, "buffer-%d" % i), BUFFER_BYTES)
         self.buffers.append(disk)
         env = {"FILE_BUFFER_DIR": os.path.join(disk.path, "files"), "SIDECAR_POOL_SIZE": "8", "WORKER_ID": "torture-%d" % i,
-               "LD_PRELOAD": self.power, "QUEEN_TORTURE_SYNCED": self.synced(i), **extra}
+               "LD_PRELOAD": self.power, "TORTURE_SYNCED": self.synced(i), **extra}
         if self.server is None:
             data = os.path.join(self.folder, "data")
             os.mkdir(data)

@@ -247,7 +247,7 @@ class Nemesis:
         faults, total = [], 0.0
         while self.kinds:
             self.bag = self.bag or self.random.sample(self.kinds, len(self.kinds))
-            pause, lasts = self.random.uniform(4.0, 7.0), self.random.uniform(*self.bag[-1].seconds)
+            pause, lasts = self.random.uniform(3.0, 5.0), self.random.uniform(*self.bag[-1].seconds)
             total += pause + lasts + 1.0
             if total > seconds:
                 break

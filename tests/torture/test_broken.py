@@ -34,7 +34,7 @@ def never_sync(cluster):
     """The broker answers `buffered` before anything is on stable storage."""
     for b in cluster.brokers:
         b.terminate()
-        b.env["QUEEN_TORTURE_NO_SYNC"] = "1"
+        b.env["TORTURE_NO_SYNC"] = "1"
         b.start()
 
 
