@@ -121,12 +121,27 @@ static int put_body(struct report_call *c, struct body *b, struct buf *out)
     return empty && b->j.rc == 0 ? 0 : body_finish(b);
 }
 
+// One step of several is done: the next.
+static bool goes_on(struct report_call *c, const struct pg_reply *reply)
+{
+    struct api *api = http_req_app(c->req);
+
+    if (pg_reply_rows(reply) == 0 || pg_reply_i32(reply, 0, COL_STATUS) != 0)
+        return false;
+    pg_params_reset(&c->op.params);
+    pg_param_text(&c->op.params, pg_reply_bytes(reply, 0, COL_PIECE));
+    broker_custom(api->broker, &c->op);
+    return true;
+}
+
 static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct report_call *c = container_of(op, struct report_call, op);
     struct api *api = http_req_app(c->req);
     struct buf out = {0};
 
+    if (status == 0 && goes_on(c, reply))
+        return;
     pg_params_free(&op->params);
     http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
     if (status == 0)
@@ -139,6 +154,8 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     int http_status = pg_reply_i32(reply, 0, COL_STATUS);
     if (c->report->changes_queue && http_status < 300)
         broker_queue_changed(api->broker, c->queue);
+    if (c->report->changes_times && http_status < 300)
+        broker_times_changed(api->broker);
     if (http_status == 429)
         http_reply_header(c->req, SPAN("Retry-After"), SPAN("1"));
     http_reply_json(c->req, http_status, &out);

@@ -21,6 +21,9 @@
 // is not null is put by the shape, behind its piece; one without a piece gets a comma between
 // it and an entry before it.
 //
+// Long work goes in steps, each a transaction of its own: a first row of status 0 asks to be
+// called again with its piece as the object.
+//
 // Parameters of path and query come as JSON strings, only those that were sent (a query
 // parameter that is empty counts as not sent); a path parameter wins over a query parameter of
 // the same name.  An error of SQLSTATE class QN becomes 400 with its text.
@@ -47,6 +50,7 @@ struct report {
     // On success what brokers know of the queue in the path is out of date; without one, of
     // queues that the statement has written into the change feed.
     bool changes_queue;
+    bool changes_times; // on success something may be due earlier than the broker knows
 };
 
 void report_handle(struct http_req *req);
@@ -75,5 +79,9 @@ extern const struct report api_delete_message, api_retry_message, api_move_to_dl
 // groups.c
 extern const struct report api_delete_group, api_delete_group_on_queue, api_update_subscription,
     api_seek_group, api_seek_partition;
+
+// scheduled.c
+extern const struct report api_list_scheduled, api_count_scheduled, api_get_scheduled,
+    api_cancel_scheduled_one, api_cancel_scheduled, api_reschedule;
 
 #endif

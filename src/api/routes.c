@@ -77,6 +77,13 @@ const struct http_route *const api_routes[] = {
     &api_retry_message.route,
     &api_move_to_dlq.route,
     &api_clear_queue.route,
+    // scheduled.c
+    &api_list_scheduled.route,
+    &api_count_scheduled.route,
+    &api_get_scheduled.route,
+    &api_cancel_scheduled_one.route,
+    &api_cancel_scheduled.route,
+    &api_reschedule.route,
     // groups.c
     &api_delete_group.route,
     &api_delete_group_on_queue.route,

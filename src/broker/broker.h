@@ -330,6 +330,11 @@ void broker_unseal(struct broker *b, struct buf *out, span sealed);
 // knows.
 void broker_queue_changed(struct broker *b, span queue);
 
+// ---- scheduled delivery ----
+
+// Something may be due earlier than was known: look.
+void broker_times_changed(struct broker *b);
+
 // ---- life ----
 
 // What is counted goes into tables (record.c); every_ms 0: it does not.

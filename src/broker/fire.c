@@ -107,6 +107,8 @@ void fire_expect(struct house *h, int64_t wait_us)
         atomic_store(&f->kicked, false); // closing: others fire it, or the next start
 }
 
+void broker_times_changed(struct broker *b) { fire_expect(b->house, 0); }
+
 static struct broker *me(const struct fire *f) { return f->house->brokers[0]; }
 
 static void on_kick(struct mailbox_item *item)

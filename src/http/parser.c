@@ -249,6 +249,8 @@ static enum http_msg_verb verb_of(uint8_t method)
         return MSG_OPTIONS;
     case HTTP_HEAD:
         return MSG_HEAD;
+    case HTTP_PATCH:
+        return MSG_PATCH;
     default:
         return MSG_OTHER;
     }

@@ -21,7 +21,16 @@
 struct http_parser;
 
 // Same order as enum http_verb; anything else is OTHER.
-enum http_msg_verb { MSG_GET, MSG_POST, MSG_PUT, MSG_DELETE, MSG_OPTIONS, MSG_HEAD, MSG_OTHER };
+enum http_msg_verb {
+    MSG_GET,
+    MSG_POST,
+    MSG_PUT,
+    MSG_DELETE,
+    MSG_OPTIONS,
+    MSG_HEAD,
+    MSG_PATCH,
+    MSG_OTHER
+};
 
 // What the parser fills.  The caller owns it and both buffers.
 struct http_msg {

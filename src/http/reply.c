@@ -202,7 +202,8 @@ void http_reply_preflight(struct http_req *req)
 
 void http_reply_allow(struct http_req *req, unsigned verbs)
 {
-    static const char *const names[] = {"GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"};
+    static const char *const names[] = {"GET",     "POST", "PUT",  "DELETE",
+                                        "OPTIONS", "HEAD", "PATCH"};
     struct buf list = {0};
 
     verbs |= 1U << HTTP_OPTIONS;

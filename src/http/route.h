@@ -15,7 +15,7 @@
 
 struct http_req;
 
-// HTTP_OTHER: a method no route has (PATCH, TRACE, ...); handlers never see it.
+// HTTP_OTHER: a method no route has (TRACE, ...); handlers never see it.
 enum http_verb {
     HTTP_GET,
     HTTP_POST,
@@ -23,6 +23,7 @@ enum http_verb {
     HTTP_DELETE,
     HTTP_OPTIONS,
     HTTP_HEAD,
+    HTTP_PATCH,
     HTTP_OTHER,
 };
 enum { HTTP_MAX_PARAMS = 4 };

@@ -243,3 +243,159 @@ def test_streams_refuse_it(broker, queue):
     r = broker.post("/streams/v1/cycle", {"query_id": str(uuid.uuid4()), "partition_id": str(uuid.uuid4()),
                                           "push_items": [{"queue": queue, "payload": 1, "delaySeconds": 5}]})
     assert r.status == 400 and "later" in r.json["error"]
+
+
+# --- looking, cancelling, rescheduling -------------------------------------------------------------------------------
+
+def listed(broker, **params):
+    from urllib.parse import urlencode
+    return broker.get("/api/v1/scheduled?" + urlencode(params)).expect(200).json
+
+
+def count(broker, **params):
+    from urllib.parse import urlencode
+    return broker.get("/api/v1/scheduled/count?" + urlencode(params)).expect(200).json["count"]
+
+
+def cancel(broker, **params):
+    from urllib.parse import urlencode
+    return broker.request("DELETE", "/api/v1/scheduled?" + urlencode(params))
+
+
+def test_a_list_tells_all_but_the_payload(broker, queue):
+    (r,) = broker.push([later(queue, {"secret": 1}, partition="p", transactionId="a-1")]).expect(201).json
+    page = listed(broker, queue=queue)
+    (entry,) = page["scheduled"]
+    assert page["next"] is None
+    assert entry.pop("bytes") > 10 and entry.pop("createdAt")
+    assert entry == {"id": r["scheduleId"], "kind": "push", "queue": queue, "partition": "p", "partitionId": r["partitionId"],
+                     "transactionId": "a-1", "correlationId": None, "consumerGroup": None, "attempt": None, "scheduledAt": FAR}
+
+
+def test_one_is_shown_with_its_payload_as_it_was_sent(broker, queue):
+    text = '{"b" : 1.10, "a":[ 1e2 ]}'
+    r = broker.post("/api/v1/push", '{"items":[{"queue":"%s","payload":%s,"scheduledAt":"%s"}]}' % (queue, text, FAR)).expect(201).json[0]
+    answer = broker.get("/api/v1/scheduled/" + r["scheduleId"]).expect(200)
+    assert '"data":%s}' % text in answer.text and answer.json["queue"] == queue and answer.json["transactionId"] == r["transactionId"]
+    for unknown in (str(uuid.uuid4()), "no-uuid", r["scheduleId"][:-1] + "0"):
+        broker.get("/api/v1/scheduled/" + unknown).expect(404)
+
+
+def test_filters_and_pages(broker, queue, sql):
+    day = [datetime(2033, 3, 1 + i, tzinfo=timezone.utc).isoformat() for i in range(10)]
+    items = [{"queue": queue, "partition": "ab"[i % 2], "payload": i, "scheduledAt": day[i % 10],
+              "transactionId": "%s_%%-%d" % ("left" if i < 10 else "right", i)} for i in range(30)]
+    broker.push(items).expect(201)
+    every = [e["transactionId"] for e in listed(broker, queue=queue, limit=1000)["scheduled"]]
+    assert every == [items[i + j]["transactionId"] for i in range(10) for j in (0, 10, 20)], "by time, then by arrival"
+
+    def names(**params):
+        found, cursor = [], None
+        for _ in range(40):
+            page = listed(broker, queue=queue, **params, **({"cursor": cursor} if cursor else {}))
+            found += [e["transactionId"] for e in page["scheduled"]]
+            cursor = page["next"]
+            if not cursor:
+                return found
+        raise AssertionError("pages do not end")
+
+    assert names(limit=4) == every and names(limit=1) == every
+    assert names(limit=7, partition="a") == [n for n in every if int(n.rsplit("-", 1)[1]) % 2 == 0]
+    some = [n for n in every if int(n.rsplit("-", 1)[1]) % 10 in (3, 4)]
+    assert names(**{"from": day[3], "to": day[5]}) == some and count(broker, queue=queue, **{"from": day[3], "to": day[5]}) == 6
+    assert names(transactionIdPrefix="left_%") == [n for n in every if n.startswith("left")]
+    assert names(transactionIdPrefix="left%") == [] and names(transactionIdPrefix="l") == [n for n in every if n.startswith("l")]
+    assert names(kind="push") == every and names(kind="retry") == []
+    sql("update queen.scheduled s set correlation_id = 'c-1' from queen.lanes l join queen.queues q on q.id = l.queue_id "
+        "where l.num = s.lane and q.name = %s and s.transaction_id like 'right%%'", queue)
+    assert names(correlationId="c-1", limit=6) == [n for n in every if n.startswith("right")]
+    assert count(broker, correlationId="c-1", queue=queue) == 20 == count(broker, queue=queue, correlationId="c-1", kind="push")
+    assert count(broker, queue=queue) == 30 and count(broker, queue=queue, partition="b") == 15
+    assert count(broker, queue=queue, partition="none") == 0 == count(broker, queue="no-such-" + queue)
+    assert count(broker) >= 30 and len(listed(broker, limit=5)["scheduled"]) == 5
+
+
+@pytest.mark.parametrize("query", ["kind=cron", "from=yesterdayish", "to=x", "cursor=abc", "partition=p"])
+def test_filters_that_mean_nothing_are_refused(broker, query):
+    r = broker.get("/api/v1/scheduled?" + query).expect(400)
+    assert query.split("=")[0] in r.json["error"]
+
+
+def test_a_cancelled_message_never_comes_and_its_transaction_id_is_free(broker, queue, sql):
+    item = {"queue": queue, "payload": 1, "transactionId": "x", "delaySeconds": 0.7}
+    (r,) = broker.push([item]).expect(201).json
+    assert broker.request("DELETE", "/api/v1/scheduled/" + r["scheduleId"]).expect(200).json == {"cancelled": 1}
+    broker.request("DELETE", "/api/v1/scheduled/" + r["scheduleId"]).expect(404)
+    broker.request("DELETE", "/api/v1/scheduled/none").expect(404)
+    broker.get("/api/v1/scheduled/" + r["scheduleId"]).expect(404)
+    (again,) = broker.push([dict(item, payload=2)]).expect(201).json
+    assert again["status"] == "scheduled" and again["scheduleId"] != r["scheduleId"]
+    assert [m["data"] for m in all_of(broker, queue, 1)] == [2]
+    time.sleep(0.3)
+    assert broker.take(queue) == []
+
+
+def test_what_was_fired_cannot_be_cancelled_or_moved(broker, queue):
+    (r,) = broker.push([{"queue": queue, "payload": 1, "delaySeconds": 0}]).expect(201).json
+    all_of(broker, queue, 1)
+    broker.request("DELETE", "/api/v1/scheduled/" + r["scheduleId"]).expect(404)
+    broker.request("PATCH", "/api/v1/scheduled/" + r["scheduleId"], {"delaySeconds": 1}).expect(404)
+
+
+def test_cancelling_by_filter_needs_one(broker, queue):
+    assert "filter" in cancel(broker).expect(400).json["error"]
+    assert "filter" in cancel(broker, all="false").expect(400).json["error"]
+    broker.push([later(queue, i, partition=str(i % 3)) for i in range(9)]).expect(201)
+    assert cancel(broker, queue=queue, partition="1").expect(200).json == {"cancelled": 3}
+    assert cancel(broker, queue=queue, **{"from": FAR}).expect(200).json == {"cancelled": 6}
+    assert cancel(broker, queue=queue).expect(200).json == {"cancelled": 0}
+
+
+def test_many_are_cancelled_in_steps(broker, queue, sql):
+    broker.push([later(queue)]).expect(201)
+    sql("insert into queen.scheduled select -g, s.due_at, s.created_at, s.lane, queen.uuid_v7(), gen_random_uuid(), null, 'p', null, null, "
+        "null, s.message from queen.scheduled s join queen.lanes l on l.num = s.lane join queen.queues q on q.id = l.queue_id, "
+        "generate_series(1, 45000) g where q.name = %s", queue)
+    assert cancel(broker, queue=queue).expect(200).json == {"cancelled": 45001}
+    assert waiting(sql, queue) == []
+
+
+def test_another_time_keeps_the_id(broker, queue):
+    first, second = broker.push([later(queue, "a"), {"queue": queue, "payload": "b", "delaySeconds": 0.5}]).expect(201).json
+    moved = broker.request("PATCH", "/api/v1/scheduled/" + first["scheduleId"], {"delaySeconds": 0.2}).expect(200).json
+    assert moved["id"] == first["scheduleId"] and moved["scheduledAt"] != FAR
+    gone = broker.request("PATCH", "/api/v1/scheduled/" + second["scheduleId"], {"scheduledAt": "2035-06-07T10:09:10+02:00"}).expect(200).json
+    assert gone["scheduledAt"] == "2035-06-07T08:09:10.000Z"
+    begin = time.monotonic()
+    assert [(m["data"], m["id"]) for m in all_of(broker, queue, 1)] == [("a", first["scheduleId"])]
+    assert time.monotonic() - begin < 3, "nobody had to find out by himself"
+    time.sleep(0.5)
+    assert broker.take(queue) == [] and count(broker, queue=queue) == 1
+
+
+@pytest.mark.parametrize("body, wrong", [({}, "scheduledAt or delaySeconds is needed"), ({"delaySeconds": -1}, "delaySeconds must"),
+                                         ({"scheduledAt": "soon"}, "scheduledAt must"), ({"delaySeconds": 1, "scheduledAt": FAR}, "exclude"),
+                                         ([], "body")])
+def test_another_time_must_be_one(broker, queue, body, wrong):
+    (r,) = broker.push([later(queue)]).expect(201).json
+    assert wrong in broker.request("PATCH", "/api/v1/scheduled/" + r["scheduleId"], body).expect(400).json["error"]
+    assert broker.get("/api/v1/scheduled/" + r["scheduleId"]).json["scheduledAt"] == FAR
+
+
+def test_cancelling_in_the_moment_of_firing_happens_or_does_not(broker, broker2, queue):
+    """Each message is either delivered or reported cancelled, never both and never neither."""
+    n = 150
+    ids = [r["scheduleId"] for r in broker.push([{"queue": queue, "partition": str(i % 5), "payload": i, "delaySeconds": 0.4 + i / 1000}
+                                                 for i in range(n)]).expect(201).json]
+
+    def cancel_all():
+        time.sleep(0.35)
+        return [broker2.request("DELETE", "/api/v1/scheduled/" + i).status for i in ids]
+
+    statuses = Background(cancel_all).result()
+    delivered = {m["id"] for m in broker.drain(queue)}
+    wait_until(lambda: count(broker, queue=queue) == 0, 5, "none waits")
+    delivered |= {m["id"] for m in broker.drain(queue)}
+    cancelled = {i for i, s in zip(ids, statuses) if s == 200}
+    assert set(statuses) <= {200, 404}
+    assert delivered | cancelled == set(ids) and not delivered & cancelled

@@ -303,6 +303,8 @@ void broker_transaction(struct broker *b, struct tx_op *op) { (void)b, fake_give
 void broker_cycle(struct broker *b, struct cycle_op *op) { (void)b, fake_given.cycle = op; }
 void broker_renew(struct broker *b, struct renew_op *op) { (void)b, fake_given.renew = op; }
 void broker_custom(struct broker *b, struct custom_op *op) { (void)b, fake_given.custom = op; }
+void broker_times_changed(struct broker *b) { (void)b; }
+
 void broker_queue_changed(struct broker *b, span queue) { (void)b, fake_given.changed = queue; }
 const struct broker_stats *broker_stats(const struct broker *b) { return (void)b, &fake_stats; }
 const struct pg_pool_stats *broker_pg_stats(const struct broker *b)

@@ -1,0 +1,1 @@
+select status, answer::text, null::bytea, false from queen.cancel_scheduled_one($1::text::jsonb)

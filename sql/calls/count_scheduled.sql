@@ -1,0 +1,1 @@
+select 200, queen.count_scheduled($1::text::jsonb)::text, null::bytea, false

@@ -1,0 +1,31 @@
+-- queen.cancel_scheduled: waiting messages are not delivered.
+--
+-- called by  queen.cancel_scheduled_one, queen.cancel_scheduled_where
+-- in         p_num: their numbers; p_due_at: their times, so that only their slices are looked at
+-- out        how many; what is being fired at the moment is none of them
+-- locks      the rows, skipping those of others
+-- effects    the transaction ids can be used again
+create or replace function queen.cancel_scheduled(p_num bigint[], p_due_at timestamptz[])
+returns bigint
+language plpgsql
+set enable_seqscan = off
+as $$
+declare
+    v_n bigint;
+begin
+    with gone as (
+        delete from queen.scheduled s
+         using (select g.num, g.due_at
+                  from unnest(p_num, p_due_at) u(num, due_at)
+                  cross join lateral (select w.num, w.due_at from queen.scheduled w
+                                       where w.num = u.num and w.due_at = u.due_at for update skip locked) g) k
+         where s.num = k.num and s.due_at = k.due_at
+        returning s.lane, s.key, s.num, s.kind
+    ), freed as (
+        delete from queen.message_keys m using gone g
+         where g.kind = 'p' and m.lane = g.lane and m.key = g.key and m.seq = -g.num
+    )
+    select count(*) into v_n from gone;
+    return v_n;
+end
+$$;

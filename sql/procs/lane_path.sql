@@ -1,0 +1,11 @@
+-- queen.lane_path: the names of a lane's queue and partition.
+--
+-- called by  what lists waiting messages
+create or replace function queen.lane_path(p_lane bigint)
+returns table (queue_name text, lane_name text, lane_id uuid)
+language sql stable rows 1
+as $$
+    select q.name::text, l.name::text, l.id
+      from queen.lanes l join queen.queues q on q.id = l.queue_id
+     where l.num = p_lane
+$$;

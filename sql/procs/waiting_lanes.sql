@@ -1,0 +1,12 @@
+-- queen.waiting_lanes: lanes of a queue that messages may wait for.
+--
+-- called by  queen.scheduled_query
+-- in         p_partition null: of all partitions
+create or replace function queen.waiting_lanes(p_queue text, p_partition text)
+returns bigint[]
+language sql stable
+as $$
+    select array(select l.num from queen.lanes l
+                  where l.queue_id = (select q.id from queen.queues q where q.name = p_queue) and l.scheduling
+                    and (p_partition is null or l.name = p_partition))
+$$;
