@@ -8,7 +8,8 @@
 
 int main(void)
 {
-    static const char *const verbs[] = {"get", "post", "put", "delete", "options", "head", "patch"};
+    static const char *const verbs[] = {"get",     "post", "put",  "delete",
+                                        "options", "head", "patch"};
     static const char *const bodies[] = {"none", "may", "must"};
 
     for (const struct http_route *const *at = api_routes; *at; at++) {
