@@ -95,6 +95,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     STAILQ_INIT(&b->tx_queue);
     STAILQ_INIT(&b->cycle_queue);
     STAILQ_INIT(&b->custom_queue);
+    TAILQ_INIT(&b->push_flights);
     gate_init(&b->push_gate, conf->push, conf->limit, now);
     gate_init(&b->pop_gate, conf->pop, conf->limit, now);
     gate_init(&b->ack_gate, conf->ack, conf->limit, now);

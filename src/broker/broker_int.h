@@ -25,6 +25,7 @@
 
 STAILQ_HEAD(op_list, op);
 TAILQ_HEAD(pop_list, pop_op);
+TAILQ_HEAD(flight_list, push_flight);
 TAILQ_HEAD(consumer_list, consumer);
 LIST_HEAD(lane_consumers, consumer);
 
@@ -158,6 +159,11 @@ struct broker {
     unsigned n_push_requests, n_push_items, n_pop_requests, n_ack_requests, n_ack_items;
     unsigned n_renew_requests, n_tx_requests, n_cycle_requests, n_custom_requests;
     unsigned push_pass;
+    struct flight_list push_flights; // in flight, oldest first; push_int.h
+    uint64_t stalled_us;             // since when the database is silent; 0: it answers
+    struct due stall_due;
+    bool probing;
+    uint64_t probed_us;
     unsigned n_held; // pushes that wait for the replay
     struct due held_due;
     bool pops_stopped; // maintenance

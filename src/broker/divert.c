@@ -37,7 +37,7 @@ bool pushes_are_troubled(const struct broker *b)
     const struct house *h = b->house;
 
     return h->spool &&
-           (b->away || spool_pending(h->spool) > 0 ||
+           (b->away || b->stalled_us != 0 || spool_pending(h->spool) > 0 ||
             (atomic_load(&h->flags) & MAINTENANCE_PUSH) || !atomic_load(&h->flags_known));
 }
 
@@ -51,6 +51,13 @@ void pushes_divert(struct broker *b)
     while ((op = STAILQ_FIRST(&b->push_queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&b->push_queue, link);
+        if (push->replay &&
+            b->stalled_us != 0) { // what is pushed now goes behind it into the buffer
+            push->held = true;
+            b->n_held++;
+            STAILQ_INSERT_TAIL(&keep, op, link);
+            continue;
+        }
         enum verdict verdict = push->replay ? GO : judge(b, push);
         if (verdict == DIVERT && is_behind(b, push))
             verdict = HOLD;
@@ -78,7 +85,7 @@ static enum verdict judge(struct broker *b, const struct push_op *push)
 {
     struct house *h = b->house;
 
-    if (b->away || (atomic_load(&h->flags) & MAINTENANCE_PUSH))
+    if (b->away || b->stalled_us != 0 || (atomic_load(&h->flags) & MAINTENANCE_PUSH))
         return DIVERT;
     if (!atomic_load(&h->flags_known))
         return HOLD; // the database is about to answer, or to be away

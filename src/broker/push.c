@@ -5,7 +5,7 @@
 //                     ▲                                        │
 //                     └── duplicates taken out, lane renewed, ─┘
 //                         connection lost, neighbour bad
-#include "broker/broker_int.h"
+#include "broker/push_int.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,6 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "broker/segs.h"
 #include "pg/sql.gen.h"
 #include "segment/codec.h"
 
@@ -31,14 +30,6 @@ enum {
     MAX_BATCH_BYTES = 8 << 20,
     MAX_SCANNED = 2000, // requests looked at per batch, so that many blocked ones cost little
     MAX_TRIES = 20,
-};
-
-struct push_flight {
-    struct op_list ops;
-    unsigned n_ops, n_items;
-    size_t n_bytes;
-    bool whole;
-    struct segs segs;
 };
 
 static void arrive(struct mailbox_item *item);
@@ -85,13 +76,22 @@ static void arrive(struct mailbox_item *item)
             push->op.alone = push->op.whole = true;
     }
     push->n_pending = push->n_items - push->n_later;
-    if (push->replay) // in front of those that are held for it
-        STAILQ_INSERT_HEAD(&b->push_queue, &push->op, link);
-    else
+    if (push->replay) { // in front of those that are held for it
+        push_again(b, push);
+    } else {
         STAILQ_INSERT_TAIL(&b->push_queue, &push->op, link);
+        b->n_push_requests++;
+        b->n_push_items += push->n_pending;
+    }
+    stall_watch(b);
+    broker_wake(b);
+}
+
+void push_again(struct broker *b, struct push_op *push)
+{
+    STAILQ_INSERT_HEAD(&b->push_queue, &push->op, link);
     b->n_push_requests++;
     b->n_push_items += push->n_pending;
-    broker_wake(b);
 }
 
 void pushes_flush(struct broker *b)
@@ -119,6 +119,8 @@ void pushes_flush(struct broker *b)
         gate_left(&b->push_gate);
         histogram_add(&b->stats.batch_requests[OP_PUSH], f->n_ops);
         histogram_add(&b->stats.batch_items[OP_PUSH], f->n_items);
+        f->call = c;
+        TAILQ_INSERT_TAIL(&b->push_flights, f, out);
         call_send(c, on_stored);
     }
 }
@@ -201,6 +203,13 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
 
     gate_landed(&b->push_gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_PUSH], now - c->left_us);
+    TAILQ_REMOVE(&b->push_flights, f, out);
+    if (f->given_up) {
+        free(f);
+        call_free(c);
+        broker_wake(b);
+        return;
+    }
     if (status == 0)
         status = read_reply(b, f, reply);
     else
@@ -227,6 +236,8 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         memcpy(it->message_id, pg_reply_uuid(reply, row, COL_DUP_ID), 16);
         memcpy(it->partition_id, s->lane->id, 16);
         counter_add(&b->stats.duplicates, 1);
+        // Perhaps stored by an earlier try whose answer was lost: nobody was told of it.
+        s->untold = s->untold || it->op->op.unknown || it->op->replay;
         break;
     }
     case LANE_GONE:
@@ -364,9 +375,10 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
     struct lane *told = NULL;
     for (unsigned i = 0; i < f->segs.n; i++) {
         const struct seg *s = &f->segs.at[i];
-        if (!s->stored)
+        if (s->stored)
+            queue_tally(b, s->lane->queue, true)->push_messages += s->count;
+        else if (!s->untold)
             continue;
-        queue_tally(b, s->lane->queue, true)->push_messages += s->count;
         if (s->lane != told) {
             told = s->lane;
             news_lane(b, told);

@@ -18,6 +18,7 @@ struct seg {
     bool sealed; // its payloads go encrypted
     bool bare;   // they should, and cannot
     bool stored;
+    bool untold; // holds messages that were stored before, without anybody having been told
 };
 
 struct segs {

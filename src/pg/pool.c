@@ -44,7 +44,8 @@ struct pg_pool {
     unsigned n_failed_dials;
     uint64_t next_dial_us;
 
-    uv_idle_t soon;  // runs what must not run inside pg_pool_exec()
+    uv_idle_t soon; // runs what must not run inside pg_pool_exec()
+    uint64_t heard_us;
     uv_timer_t tick; // deadlines, idle connections, the outage's age
     uv_timer_t redial;
     unsigned n_handles;
@@ -284,7 +285,7 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
     } else if (p->closing) {
         drop(p, c);
     } else {
-        c->idle_since_us = clock_mono_us();
+        p->heard_us = c->idle_since_us = clock_mono_us();
         TAILQ_INSERT_HEAD(&p->idle, c, idle);
         send_queued(p);
     }
@@ -364,12 +365,17 @@ static void check_outage(struct pg_pool *p, uint64_t now)
     fail_queued(p, QE_PG_AWAY);
 }
 
+static unsigned deadline_ms(const struct pg_pool *p, const struct pg_call *call)
+{
+    return call->deadline_ms > 0 ? call->deadline_ms : p->conf.deadline_ms;
+}
+
 static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
 {
     struct pg_call *call = c->call;
 
     log_error("pg.deadline", "statement=%s deadline_ms=%u", call->statement->name,
-              p->conf.deadline_ms);
+              deadline_ms(p, call));
     c->doomed = true;
     p->n_busy--;
     drop(p, c);
@@ -378,27 +384,27 @@ static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
                &(struct pg_reply){.message = "no answer before the deadline"});
 }
 
-static struct pg_conn *find_overdue(const struct pg_pool *p, uint64_t now, uint64_t limit_us)
+static struct pg_conn *find_overdue(const struct pg_pool *p, uint64_t now)
 {
     struct pg_conn *c;
 
     TAILQ_FOREACH (c, &p->conns, all)
-        if (c->state == CONN_BUSY && now > c->call->sent_us + limit_us)
+        if (c->state == CONN_BUSY && now > c->call->sent_us + deadline_ms(p, c->call) * 1000ull)
             return c;
     return NULL;
 }
 
 static void check_deadlines(struct pg_pool *p, uint64_t now)
 {
-    uint64_t limit_us = (uint64_t)p->conf.deadline_ms * 1000;
     struct pg_conn *c;
 
     // A done callback may change the list, so after each one the search starts anew.
-    while ((c = find_overdue(p, now, limit_us)) != NULL)
+    while ((c = find_overdue(p, now)) != NULL)
         tell_overdue(p, c);
     // All connections busy for so long: whoever waits should hear it rather than hang.
     struct pg_call *call;
-    while ((call = STAILQ_FIRST(&p->queue)) != NULL && now > call->queued_us + limit_us)
+    while ((call = STAILQ_FIRST(&p->queue)) != NULL &&
+           now > call->queued_us + deadline_ms(p, call) * 1000ull)
         refuse(p, take_queued(p), QE_PG_RETRY);
 }
 
@@ -434,6 +440,7 @@ bool pg_pool_has_idle(const struct pg_pool *p)
 }
 
 unsigned pg_pool_busy(const struct pg_pool *p) { return p->n_busy; }
+uint64_t pg_pool_heard_us(const struct pg_pool *p) { return p->heard_us; }
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return &p->stats; }
 
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx)

@@ -45,7 +45,8 @@ struct pg_call {
     const struct pg_statement *statement;
     const struct pg_params *params;
     pg_done_cb done;
-    void *owner; // for done
+    void *owner;          // for done
+    unsigned deadline_ms; // 0: the pool's.  May be changed until done
 
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;
@@ -77,6 +78,7 @@ void pg_pool_exec(struct pg_pool *p,
 // True if a call given now would be sent at once (an idle connection is there).
 bool pg_pool_has_idle(const struct pg_pool *p);
 unsigned pg_pool_busy(const struct pg_pool *p);
+uint64_t pg_pool_heard_us(const struct pg_pool *p); // when the database last answered anything
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p);
 // Fails what is queued with QE_STOPPING, lets sent calls finish, then closes and frees.
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx);

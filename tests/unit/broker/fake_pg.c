@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
 enum { MAX_CALLS = 64, MAX_ROWS = 32, MAX_CELLS = 20 };
@@ -338,4 +339,16 @@ int64_t fake_scalar(const struct pg_params *p, unsigned param)
     assert_true(param < p->n && p->param[param].len <= 8);
     const char *at = p->data.ptr + p->param[param].at;
     return p->param[param].len == 1 ? at[0] : be(at, p->param[param].len);
+}
+
+unsigned pg_pool_busy(const struct pg_pool *p)
+{
+    (void)p;
+    return 0;
+}
+
+uint64_t pg_pool_heard_us(const struct pg_pool *p)
+{
+    (void)p;
+    return clock_mono_us();
 }

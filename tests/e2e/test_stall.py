@@ -1,0 +1,100 @@
+"""A PostgreSQL that neither answers nor goes away: its processes are stopped (SIGSTOP), connections stay open."""
+import os
+import signal
+import time
+
+import pytest
+
+from harness import TIME_FACTOR, Background, Postgres, in_parallel, wait_until
+
+
+class Frozen:
+    def __init__(self, server):
+        self.pids = [server.process.pid]
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/stat" % pid) as f:
+                    if int(f.read().rsplit(")", 1)[1].split()[1]) == server.process.pid:
+                        self.pids.append(int(pid))
+            except OSError:
+                pass  # it has just ended
+
+    def signal(self, which):
+        for pid in self.pids:
+            try:
+                os.kill(pid, which)
+            except ProcessLookupError:
+                pass
+
+    def __enter__(self):
+        self.signal(signal.SIGSTOP)
+        return self
+
+    def __exit__(self, *_):
+        self.signal(signal.SIGCONT)
+
+
+@pytest.fixture
+def stalled(make_broker):
+    server = Postgres().start()
+    try:
+        yield make_broker(**{k: str(v) for k, v in server.env().items()}), server
+    finally:
+        server.stop()
+
+
+def buffered(b, queue, payload, partition="p", within=2.5):
+    begin = time.monotonic()
+    r = b.push([{"queue": queue, "partition": partition, "payload": payload, "transactionId": "t%s" % payload}])
+    assert r.expect(201).json[0]["status"] == "buffered"
+    assert time.monotonic() - begin < within * max(1, TIME_FACTOR)
+
+
+def test_pushes_go_to_the_file_buffer_within_two_seconds_and_are_stored_once(stalled, queue):
+    b, server = stalled
+    b.put(queue, [0], partition="p")
+    with Frozen(server):
+        buffered(b, queue, 1)  # had left for the database already
+        for i in range(2, 6):
+            buffered(b, queue, i)
+        buffered(b, queue, 100, partition="a partition that is not known yet")
+        in_parallel([lambda i=i: buffered(b, queue, 200 + i, partition="q%d" % i) for i in range(20)])
+        assert b.get("/api/v1/status/buffers").json["pending"] == 26
+    wait_until(lambda: b.get("/api/v1/status/buffers").json["pending"] == 0, 10 * max(1, TIME_FACTOR), "replayed")
+    b.put(queue, [6], partition="p")
+    assert [m["data"] for m in b.take(queue, "p", batch=100)] == [0, 1, 2, 3, 4, 5, 6]
+    rest = sorted(m["data"] for m in b.drain(queue))
+    assert rest == [100] + list(range(200, 220))
+
+
+def test_what_was_stored_although_it_was_given_up_is_delivered_at_once(stalled, queue):
+    """The push waits in PostgreSQL for a lock until it is given up; then it is stored all the same."""
+    b, server = stalled
+    b.put(queue, [0], partition="p")
+    assert b.take(queue, "p", autoAck=True)[0]["data"] == 0
+    parked = Background(lambda: b.take(queue, "p", wait=True, timeout=30000, autoAck=True))
+    time.sleep(0.3)
+    lock = server.connect(autocommit=False)
+    lock.cursor().execute("select from queen.lanes where name = 'p' for update")
+    buffered(b, queue, 1, within=9)  # the looks of the parked consumer are answered: there is no silence before they get rare
+    lock.commit()  # now the push that was given up is stored, and the replay finds it there
+    lock.close()
+    assert [m["data"] for m in parked.result(10 * max(1, TIME_FACTOR))] == [1]
+    wait_until(lambda: b.get("/api/v1/status/buffers").json["pending"] == 0, 10 * max(1, TIME_FACTOR), "replayed")
+    assert b.take(queue, "p") == []
+
+
+def test_a_slow_question_is_no_silence(stalled, queue):
+    """Others are answered meanwhile: the pushes stay on their way."""
+    b, server = stalled
+    b.put(queue, [0], partition="p")
+    lock = server.connect(autocommit=False)
+    lock.cursor().execute("select from queen.lanes where name = 'p' for update")
+    waits = Background(lambda: b.push([{"queue": queue, "partition": "p", "payload": 1}]))
+    end = time.monotonic() + 2.5
+    while time.monotonic() < end:
+        assert b.push([{"queue": queue, "partition": "q", "payload": 2}]).json[0]["status"] == "queued"
+    assert not waits.done
+    lock.commit()
+    lock.close()
+    assert waits.result().json[0]["status"] == "queued"
