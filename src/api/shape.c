@@ -18,6 +18,16 @@ static unsigned read_number(const char **at, const char *end)
     return v;
 }
 
+// The first part with this column: that of number n itself, if none is before it.
+static unsigned first_of(const struct shape *s, unsigned col)
+{
+    unsigned i = 0;
+
+    while (s->part[i].col != col)
+        i++;
+    return i;
+}
+
 int shape_read(struct shape *s, span text, const struct pg_reply *reply, unsigned first)
 {
     const char *at = text.ptr, *end = text.ptr + text.len;
@@ -36,6 +46,7 @@ int shape_read(struct shape *s, span text, const struct pg_reply *reply, unsigne
         if (number == 0 || col >= pg_reply_cols(reply) || !pg_reply_has_json(reply, col))
             return QE_PG_SHAPE;
         s->part[s->n].col = col;
+        s->part[s->n].first = first_of(s, col);
     }
     return 0;
 }
@@ -43,9 +54,20 @@ int shape_read(struct shape *s, span text, const struct pg_reply *reply, unsigne
 void shape_put(const struct shape *s, const struct pg_reply *reply, unsigned row,
                struct buf *out)
 {
+    size_t at[SHAPE_PARTS], len[SHAPE_PARTS]; // of the values in out
+
     for (unsigned i = 0; i < s->n; i++) {
+        unsigned first = s->part[i].first;
         buf_put(out, s->part[i].text);
-        if (s->part[i].col != UINT_MAX)
+        if (s->part[i].col == UINT_MAX)
+            continue;
+        if (first == i) {
+            at[i] = out->len;
             pg_reply_put_json(reply, row, s->part[i].col, out);
+            len[i] = out->len - at[i];
+        } else if (buf_reserve(out,
+                               len[first])) { // before its bytes are looked at: they may move
+            buf_put_bytes(out, out->ptr + at[first], len[first]);
+        }
     }
 }

@@ -16,8 +16,9 @@ enum { SHAPE_PARTS = 64 };
 struct shape {
     unsigned n; // 0: none was read yet
     struct {
-        span text;    // goes before the value
-        unsigned col; // of the reply; UINT_MAX: nothing behind the text
+        span text;      // goes before the value
+        unsigned col;   // of the reply; UINT_MAX: nothing behind the text
+        unsigned first; // part that put this column first; its text is copied by the others
     } part[SHAPE_PARTS];
 };
 
