@@ -1,4 +1,8 @@
-select snapshot, lane, lane_id, lane_name, queue_name, emptied,
-       case when lane is null then queen.maintenance_flags() end,
-       case when lane is null then queen.next_due($3::bigint) end
-  from queen.changes_since($1::text, $2::int)
+-- A retry lane comes with the name of its partition and its group, others with null.
+select snapshot, lane, lane_id, lane_name, queue_name, emptied, flags, wait_us, partition_name, only_group
+  from (select c.*, case when c.lane is null then queen.maintenance_flags() end as flags,
+               case when c.lane is null then queen.next_due($3::bigint) end as wait_us,
+               o.name::text as partition_name, r.name::text as only_group
+          from queen.changes_since($1::text, $2::int) c
+          left join queen.lanes r on r.num = c.lane and r.origin is not null
+          left join queen.lanes o on o.num = r.origin) c

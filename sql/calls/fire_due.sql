@@ -1,2 +1,8 @@
-select lane, lane_id, lane_name, queue_name, count, late, more, busy, wait_us, through_us
-  from queen.fire_due($1::int, $2::int, $3::bigint)
+-- A retry lane comes with the name of its partition and its group, others with null.
+select lane, lane_id, lane_name, queue_name, count, late, more, busy, wait_us, through_us, partition_name, only_group
+  from (select f.*, o.name::text as partition_name, r.name::text as only_group
+          from queen.fire_due($1::int, $2::int, $3::bigint)
+               with ordinality f(lane, lane_id, lane_name, queue_name, count, late, more, busy, wait_us, through_us, ord)
+          left join queen.lanes r on r.num = f.lane and r.origin is not null
+          left join queen.lanes o on o.num = r.origin) f
+ order by ord

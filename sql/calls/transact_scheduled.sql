@@ -6,6 +6,6 @@ select kind, error, lane, created_at, seg, status, pos,
            $8::bigint[], $9::bigint[], $10::bytea[], $11::bytea[],
            $12::int[], $13::int[], $14::uuid[],
            $15::uuid[], $16::text[], $17::bytea[], $18::boolean[], $19::uuid[],
-           $20::int[], $21::int2[], $22::uuid[], $23::text[], $24::uuid[],
-           $25::boolean, $26::bigint[], $27::uuid[], $28::bigint[], $29::bigint[],
-           $30::text[], $31::text[], $32::bytea[], $33::int[])
+           $20::int[], $21::int2[], $22::uuid[], $23::text[], $24::text[], $25::text[], $26::text[], $27::uuid[],
+           $28::boolean, $29::bigint[], $30::uuid[], $31::bigint[], $32::bigint[],
+           $33::text[], $34::text[], $35::bytea[], $36::int[])

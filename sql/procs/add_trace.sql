@@ -50,7 +50,9 @@ begin
     end case;
 
     if b ->> 'partitionId' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-        select l.num into v_lane from queen.lanes l where l.id = (b ->> 'partitionId')::uuid for key share;
+        -- That of a retry lane stands for its partition.
+        select l.num into v_lane from queen.lanes l
+         where l.num = (select coalesce(k.origin, k.num) from queen.lanes k where k.id = (b ->> 'partitionId')::uuid) for key share;
         v_seq := queen.find_message(v_lane, queen.transaction_key(b ->> 'transactionId'));
     end if;
     if v_seq is null then

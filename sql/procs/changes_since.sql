@@ -5,7 +5,7 @@
 --            p_origin the caller's own number: it knows of its own doings.  Origins -1 to -3 are for queen.refresh_stats
 -- out        a row with lane null: the snapshot to pass next time, and how often a slot was emptied (if that has
 --            grown since the last call, rows may be gone unread: discover again); and the lanes
---            with their queue; lane 0: all that is known of group lane_name on queue_name is out of date ('': on all
+--            with their queue (a retry lane is named "retry:" and its id, as by queen.discover); lane 0: all that is known of group lane_name on queue_name is out of date ('': on all
 --            queues, or all groups; queen.tell_group).  Exact, whatever order transactions commit in: what is returned is what the
 --            old snapshot did not see and the new one does.
 create or replace function queen.changes_since(p_seen text, p_origin int)
@@ -46,9 +46,9 @@ begin
       from unnest(v_queues, v_groups) e(queue, name);
     if v_lanes <> '{}' then
         return query
-        select null::text, l.num, l.id, l.name::text, q.name::text, null::bigint
+        select null::text, l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, q.name::text, null::bigint
           from queen.lanes l
-          join queen.queues q on q.id = l.queue_id
+          join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
          where l.num = any (v_lanes);
     end if;
 end

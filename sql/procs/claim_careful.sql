@@ -42,8 +42,8 @@ begin
     return query
     with looked as materialized (
         select t.ord::int as target, t.pop, t.batch, t.parts, t.auto, t.lease, t.lease_text, t.consumer,
-               c.lane, l.id as lane_id, l.name as lane_name, q.name as queue_name,
-               coalesce(nullif(t.seconds, 0), nullif(q.lease_time, 0), 60) as seconds,
+               c.lane, l.id as lane_id, coalesce(o.name, l.name) as lane_name, coalesce(q.name, oq.name) as queue_name,
+               coalesce(nullif(t.seconds, 0), nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
                st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
                g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
                case when c.num is null then 5
@@ -72,6 +72,9 @@ begin
           left join queen.consumers c on c.num = t.consumer
           left join queen.lanes l on l.num = c.lane
           left join queen.queues q on q.id = l.queue_id
+          -- A retry lane has the names and lease time of its partition, and no option that holds back what is due.
+          left join queen.lanes o on o.num = l.origin
+          left join queen.queues oq on oq.id = l.origin_queue
           left join lateral (
                (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.last_at,
                        a.lease_until, a.retry_at

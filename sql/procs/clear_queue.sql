@@ -4,7 +4,7 @@
 -- called by  src/api/actions.c
 -- in         p_args.queue; p_args.partition: only that one
 -- out        200 {"success","queue","partition","deleted"}; 404: no such queue or partition
--- effects    all messages and what refers to them go.  Partitions, cursors and the numbering stay (an emptied lane keeps a marker,
+-- effects    all messages and what refers to them go, their retries too.  Partitions, cursors and the numbering stay (an emptied lane keeps a marker,
 --            see queen.sweep); leases end, there is nothing left to acknowledge
 -- locks      lanes in num order, then their consumers in num order
 create or replace function queen.clear_queue(p_args jsonb)
@@ -52,6 +52,8 @@ begin
         delete from queen.message_keys k where k.lane = v_lane and k.seq > 0; -- what waits is not in the queue yet
         perform queen.forget_messages(v_lane, v_last.seq + 1);
     end loop;
+    delete from queen.attempts a where a.lane = any (v_lanes);
+    delete from queen.lanes r where r.origin = any (v_lanes); -- with all that waits there
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)
     select c.num, st.ver + 1, st.cursor_seq, st.total_messages, st.total_batches, st.last_at, r.active

@@ -1,10 +1,11 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
--- needs: option_int, option_bool, ensure_lanes
+-- needs: option_int, option_bool, ensure_lanes, check_retry_policy, fill_retry_policy
 -- called by  src/broker/configure.c (call "configure"); queen.configure_queue_v1
 -- in         p_options: JSON object; what it does not carry (or carries as null) gets its default; unknown
 --            names are ignored
--- out        ids of the queue and of its partition Default (made if missing); all 15 options as they are now
+-- out        ids of the queue and of its partition Default (made if missing); all 15 options as they are now, and retryPolicy
+--            where there is one, with its defaults
 -- effects    tells every broker, through queen.changes, to look at the queue's lanes again
 -- locks      the queue; a new partition (queen.ensure_lanes); then its lanes in num order when maxSize begins or ceases to act
 -- raises     QN001 for an option of the wrong type, naming it
@@ -43,17 +44,21 @@ begin
     -- The defaults of these two are only reported; they act when the request carried them.
     n.ttl_acts := coalesce(o -> 'ttl', 'null') <> 'null' and n.ttl > 0;
     n.retry_delay_acts := coalesce(o -> 'retryDelay', 'null') <> 'null' and n.retry_delay > 0;
+    n.retry_policy := nullif(o -> 'retryPolicy', 'null');
+    if n.retry_policy is not null then
+        perform queen.check_retry_policy(n.retry_policy, 'retryPolicy', false);
+    end if;
 
     insert into queen.queues as q (
            name, namespace, task, priority, lease_time, retry_limit, retry_delay, ttl,
            dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
            retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
-           max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts)
+           max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy)
     values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
             n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
             n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
             n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
-            n.ttl_acts, n.retry_delay_acts)
+            n.ttl_acts, n.retry_delay_acts, n.retry_policy)
         on conflict (name) do update set
            namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
            lease_time = excluded.lease_time, retry_limit = excluded.retry_limit,
@@ -67,7 +72,7 @@ begin
            encryption_enabled = excluded.encryption_enabled,
            max_wait_time_seconds = excluded.max_wait_time_seconds,
            max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
-           retry_delay_acts = excluded.retry_delay_acts
+           retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy
     returning q.id into n.id;
 
     perform queen.ensure_lanes(array[p_name], array['Default']);
@@ -85,6 +90,8 @@ begin
         'retentionSeconds', n.retention_seconds,
         'completedRetentionSeconds', n.completed_retention_seconds,
         'retentionEnabled', n.retention_enabled, 'encryptionEnabled', n.encryption_enabled,
-        'maxWaitTimeSeconds', n.max_wait_time_seconds);
+        'maxWaitTimeSeconds', n.max_wait_time_seconds)
+        || case when n.retry_policy is null then '{}'::jsonb
+                else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end;
 end
 $$;

@@ -20,6 +20,7 @@ begin
         return null; -- somebody was faster
     end if;
     delete from queen.consumer_states s where s.consumer = v_num;
+    delete from queen.lanes r where r.origin = v_lane.num and r.name = old.consumer_group; -- its retries
     perform queen.tell_group(v_lane.name, old.consumer_group);
     return old;
 end

@@ -4,8 +4,8 @@
 -- called by  src/broker/group.c (call "discover") at first contact of a group with a queue, and
 --            again when something may have changed behind the broker's back
 -- in         p_partition null: all partitions; p_mode, p_from: the subscription to record
--- out        the lanes with something after the cursor, least recently served first; with p_partition
---            that lane in any case (pending tells).  lease_us: how long the current lease still runs (null: none)
+-- out        the lanes with something after the cursor, least recently served first, the group's retry lanes (named "retry:" and their
+--            id, which no caller shows) among them; with p_partition that lane and its retry lane in any case (pending tells).  lease_us: how long the current lease still runs (null: none)
 -- effects    records the subscription, even for a queue that does not exist yet; creates the
 --            group's consumers on every lane; notes an empty scan in queen.consumer_watermarks
 create or replace function queen.discover(
@@ -29,17 +29,20 @@ begin
      having count(*) > 0;
 
     return query
-    select l.num, l.id, l.name::text, c.num, head.next_seq is not null,
+    select l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, c.num, head.next_seq is not null,
            case when st.lease_until > now()
                 then (extract(epoch from st.lease_until - now()) * 1000000)::bigint end
-      from queen.lanes l
+      from (select l.num, l.id, l.name, l.origin, l.name as partition_name from queen.lanes l where l.queue_id = v_queue_id
+             union all
+            select r.num, r.id, r.name, r.origin, o.name
+              from queen.lanes r join queen.lanes o on o.num = r.origin
+             where r.origin_queue = v_queue_id and r.name = p_group and r.origin is not null) l
       join queen.consumers c on c.lane = l.num and c.grp = p_group
       cross join lateral queen.latest_state(c.num) st
       left join lateral (select s.first_seq + s.count as next_seq, s.count from queen.segments s
                           where s.lane = l.num order by s.first_seq desc limit 1) head
         on head.next_seq > st.cursor_seq + 1 and head.count > 0
-     where l.queue_id = v_queue_id
-       and case when p_partition is null then head.next_seq is not null else l.name = p_partition end
+     where case when p_partition is null then head.next_seq is not null else l.partition_name = p_partition end
      order by st.last_at nulls first, l.num;
 
     if not found and p_partition is null then

@@ -3,7 +3,7 @@
 -- needs: start_cursor
 -- called by  src/broker/group.c (call "ensure_consumers"); queen.discover; the JSON surface
 -- in         pairs of lane and group
--- out        one row per pair whose lane exists, in order
+-- out        one row per pair whose lane exists, in order; a retry lane exists for its own group only
 -- locks      lanes that get a consumer, against deletion, in num order; new rows of consumers by (lane, group)
 create or replace function queen.ensure_consumers(p_lane bigint[], p_group text[])
 returns table (idx int, lane bigint, consumer bigint)
@@ -22,6 +22,7 @@ begin
                      -- Not an anti-join: one planned while there was nobody would walk all groups of the lane.
                      where (select c.num from queen.consumers c
                              where c.lane = u.lane and c.grp = u.grp) is null
+                       and (l.origin is null or l.name = u.grp)
                      order by u.lane, u.grp
                        for key share of l) k
                 on conflict (lane, grp) do nothing

@@ -1,6 +1,7 @@
 -- queen.execute_transaction_v2: pushes and acknowledgements together or not at all, from SQL.
 --
--- needs: read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact, transact_scheduled, require_read_committed
+-- needs: read_items, pack_segments, read_times, message_id_at, group_acks_2, ensure_lanes, transact_scheduled,
+--        require_read_committed
 -- called by  people
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
 --            POST /api/v1/transaction; a push may carry its item flat ("data" is an old name of payload)
@@ -104,7 +105,7 @@ begin
     if cardinality(l.num) < cardinality(r.key) then
         raise exception 'a queue was deleted meanwhile' using errcode = '40001';
     end if;
-    select * into k from queen.group_acks(array_to_json(array(select v_op[p + 1] from unnest(v_ack) p))::jsonb);
+    select * into k from queen.group_acks_2(array_to_json(array(select v_op[p + 1] from unnest(v_ack) p))::jsonb);
 
     select min(v_push[u.ord]) into v_found
       from (select u.ord, row_number() over (partition by u.lane, u.key order by u.ord) as nth
@@ -123,7 +124,7 @@ begin
             select * from queen.transact_scheduled(
                 0, a.lanes, a.lane, array_fill(0::bigint, array[cardinality(a.lane)]), a.nth, a.before, a.count, a.key_min, a.key_max, a.keys, a.body,
                 a.plain_seg, a.plain_pos, a.plain_key, k.lane_id, k.grp, k.keys, k.uniform, k.lease,
-                k.entry_group, k.entry_status, k.entry_lease, k.entry_error, v_required,
+                k.entry_group, k.entry_status, k.entry_lease, k.entry_error, k.entry_code, k.entry_worker, null, v_required,
                 true, array(select l.num[i] from unnest(v_later) i), array(select r.key[i] from unnest(v_later) i), m.due, m.delay,
                 array(select nullif(v_items -> (i - 1) ->> 'transactionId', '') from unnest(v_later) i),
                 array(select nullif(v_items -> (i - 1) ->> 'correlationId', '') from unnest(v_later) i),

@@ -1,4 +1,4 @@
--- queen.finish: whole batches were completed: the hot way of queen.settle.
+-- queen.finish: whole batches were completed: the hot way of queen.settle_2.
 --
 -- The broker that gave out a lease remembers a fingerprint of what was under it.  When an acknowledgement names exactly those
 -- messages as completed, nobody has to look at them again: the state alone says whether the lease still holds.
@@ -6,8 +6,8 @@
 -- called by  src/broker/ack.c (call "finish")
 -- in         p_origin: who asks, for the change feed.  One element per batch: p_consumer, its p_lane, p_lease;
 --            p_ver: a version the consumer has had (a hint, see queen.claim); p_more: something is pending behind it
--- out        the consumers whose batch was finished, in the order given; the others need queen.settle: the lease
---            has ended, part of the batch was acknowledged before, or the lane has options (messages may
+-- out        the consumers whose batch was finished, in the order given; the others need queen.settle_2: the lease
+--            has ended, deliveries have failed before, part of the batch was acknowledged before, or the lane has options (messages may
 --            have gone from under the lease)
 -- locks      consumers in num order
 create or replace function queen.finish(
@@ -34,14 +34,14 @@ begin
       join queen.lanes l on l.num = u.lane
       cross join lateral (
            (select a.ver, a.cursor_seq, a.lease_last, a.total_messages, a.total_batches, a.batch_size, a.acked,
-                   a.lease, a.lease_until
+                   a.lease, a.lease_until, a.retries
               from queen.consumer_states_a a where a.consumer = u.consumer and a.ver >= u.ver order by a.ver desc limit 1)
            union all
            (select b.ver, b.cursor_seq, b.lease_last, b.total_messages, b.total_batches, b.batch_size, b.acked,
-                   b.lease, b.lease_until
+                   b.lease, b.lease_until, b.retries
               from queen.consumer_states_b b where b.consumer = u.consumer and b.ver >= u.ver order by b.ver desc limit 1)
            order by ver desc limit 1) st
-     where not l.careful and st.lease = u.lease and st.lease_until > v_now and st.acked = 0
+     where not l.careful and st.lease = u.lease and st.lease_until > v_now and st.acked = 0 and st.retries = 0
     returning consumer_states.consumer;
 
     if found and true = any (p_more) then

@@ -1,6 +1,6 @@
 -- queen.fire_due: append messages whose time has come to their lanes: one bounded step.
 --
--- needs: next_due, tell
+-- needs: next_due, tell, transaction_key
 -- called by  src/broker/fire.c (call "fire_due"); brokers may do so at the same time
 -- in         p_origin: the process; p_limit: messages at most; p_from_us: nothing before this time waits any more as far as the
 --            caller knows (a hint that spares it the places of messages that have gone; 0: look at all)
@@ -66,9 +66,9 @@ begin
         with gone as (
             delete from queen.scheduled s
              where s.due_at >= v_from and s.due_at <= v_at and (s.due_at, s.num) <= (v_at, v_num) and s.lane = any (v_mine)
-            returning s.lane, s.due_at, s.num, s.key, s.message
+            returning s.lane, s.due_at, s.num, s.key, s.message, s.kind, s.correlation_id
         ), placed as materialized (
-            select g.lane, g.due_at, g.key, g.message,
+            select g.lane, g.due_at, g.key, g.message, g.kind, g.correlation_id,
                    row_number() over w as nth, sum(length(g.message)) over w as bytes
               from gone g window w as (partition by g.lane order by g.due_at, g.num)
         ), cut as (
@@ -98,6 +98,11 @@ begin
              group by p.lane, p.key
              order by p.lane, p.key
                 on conflict (lane, key) do update set seq = excluded.seq
+        ), correlated as (
+            insert into queen.correlations (correlation, lane, seq)
+            select queen.transaction_key(p.correlation_id), p.lane, e.next_seq + p.nth - 1
+              from placed p join ends e on e.lane = p.lane
+             where p.correlation_id is not null and p.kind = 'p'
         )
         select array_agg(l.lane), array_agg(l.n), string_agg(l.late, ''::bytea)
           into v_lanes, v_count, v_late
@@ -107,11 +112,11 @@ begin
         if v_lanes is not null then
             perform queen.tell(p_origin, v_lanes);
             return query
-            select l.num, l.id, l.name::text, q.name::text, u.n, null::bytea, null::boolean, null::boolean,
+            select l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, q.name::text, u.n, null::bytea, null::boolean, null::boolean,
                    null::bigint, null::bigint
               from unnest(v_lanes, v_count) u(lane, n)
               join queen.lanes l on l.num = u.lane
-              join queen.queues q on q.id = l.queue_id
+              join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
              order by q.id;
         end if;
     end if;

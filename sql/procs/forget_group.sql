@@ -4,7 +4,8 @@
 -- called by  queen.delete_group, queen.delete_group_on_queue
 -- in         p_queue null: on all queues; p_metadata: its recorded subscriptions too
 -- out        on how many partitions it had a state
--- locks      lanes where it passes something over, in num order; then its consumers in num order
+-- locks      lanes where it passes something over, in num order; then its consumers in num order; then its retry lanes, to which
+--            only firing appends, and that waits for no consumer
 create or replace function queen.forget_group(p_group text, p_queue text, p_metadata boolean)
 returns bigint
 language plpgsql
@@ -15,11 +16,14 @@ begin
     perform queen.drop_group_skips(p_group, p_queue, null);
     select array_agg(c.num) into v_consumers
       from (select c.num from queen.consumers c
-             where c.grp = p_group
+             where c.grp = p_group and not exists (select from queen.lanes r where r.num = c.lane and r.origin is not null)
                and (p_queue is null or c.lane in (select l.num from queen.lanes l
                                                     join queen.queues q on q.id = l.queue_id
                                                    where q.name = p_queue))
              order by c.num for update) c;
+    delete from queen.lanes r
+     where r.origin is not null and r.name = p_group
+       and (p_queue is null or r.origin_queue = (select q.id from queen.queues q where q.name = p_queue));
     delete from queen.consumers where num = any (v_consumers);
     delete from queen.consumer_states where consumer = any (v_consumers);
     delete from queen.consumer_watermarks

@@ -3,7 +3,8 @@
 -- needs: tell
 -- called by  a statement trigger on queen.lanes (below)
 -- locks      the lanes are deleted by now, so pushes that were in flight have ended and none can follow; then
---            consumers in num order, so that claims and acknowledgements under way end first
+--            consumers in num order, so that claims and acknowledgements under way end first; then their retry lanes: nobody makes
+--            new ones any more
 create or replace function queen.forget_lanes()
 returns trigger
 language plpgsql
@@ -28,6 +29,9 @@ begin
     delete from queen.lane_due where lane = any (v_lanes);
     delete from queen.retention_history where partition_id = any (array(select id from gone));
     delete from queen.message_traces where lane = any (v_lanes);
+    delete from queen.correlations where lane = any (v_lanes);
+    delete from queen.attempts where lane = any (v_lanes);
+    delete from queen.lanes where origin = any (v_lanes);
     perform queen.tell(-1, v_lanes);
     return null;
 end

@@ -8,6 +8,7 @@ language plpgsql
 as $$
 begin
     delete from queen.dead_letter_queue d where d.lane = p_lane and d.seq = p_seq;
+    delete from queen.correlations c where c.lane = p_lane and c.seq = p_seq;
     delete from queen.message_traces t where t.lane = p_lane and t.seq = p_seq;
 end
 $$;

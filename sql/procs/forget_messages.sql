@@ -10,6 +10,7 @@ language plpgsql
 as $$
 begin
     delete from queen.dead_letter_queue d where d.lane = p_lane and d.seq < p_below;
+    delete from queen.correlations c where c.lane = p_lane and c.seq < p_below;
     if (select l.skipping from queen.lanes l where l.num = p_lane) then
         delete from queen.skips k where k.lane = p_lane and k.last_seq < p_below;
         perform queen.mind_skips(array[p_lane]);

@@ -1,6 +1,6 @@
 -- queen.get_message: GET /api/v1/messages/:partitionId/:transactionId.
 --
--- needs: find_message, transaction_key, unpack_segment_2, iso_ms
+-- needs: attempts_of, find_message, transaction_key, unpack_segment_2, iso_ms
 -- called by  src/api/messages.c
 -- out        200 with the message and its payload as it was sent; 404 when there is none
 create or replace function queen.get_message(p_args jsonb)
@@ -20,7 +20,8 @@ begin
         v_lane_id := (p_args ->> 'partitionId')::uuid;
     end if;
     select n.num, n.name as lane_name, q.* into l
-      from queen.lanes n join queen.queues q on q.id = n.queue_id where n.id = v_lane_id;
+      from queen.lanes k join queen.lanes n on n.num = coalesce(k.origin, k.num) -- a retry lane stands for its partition
+      join queen.queues q on q.id = n.queue_id where k.id = v_lane_id;
     v_seq := queen.find_message(l.num, queen.transaction_key(p_args ->> 'transactionId'));
     select u.*, s.created_at into m
       from (select * from queen.segments g where g.lane = l.num and g.first_seq <= v_seq
@@ -73,7 +74,7 @@ begin
                    'hasQueueMode', c.queue_cursor is not null, 'busGroupsCount', c.named, 'consumedByGroups', c.consumed,
                    'type', case when c.queue_cursor is not null and c.named > 0 then 'hybrid'
                                 when c.queue_cursor is not null then 'queue' when c.named > 0 then 'bus' else 'none' end),
-               'consumerGroups', c.groups)::text, -1)
+               'consumerGroups', c.groups, 'attempts', queen.attempts_of(m.message_id, null))::text, -1)
                -- further fields: the members of the object, as they are kept
                || coalesce(',' || substr(m.meta, 2, length(m.meta) - 2), '') || ',"payload":', convert_to(m.payload, 'UTF8'), m.is_encrypted
      union all

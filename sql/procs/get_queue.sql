@@ -1,6 +1,6 @@
 -- queen.get_queue: GET /api/v1/resources/queues/:queue.
 --
--- needs: lane_figures, queue_figures, freshen_stats, json_ms
+-- needs: fill_retry_policy, lane_figures, queue_figures, freshen_stats, json_ms
 -- called by  src/api/resources.c
 -- out        200 with the queue, its partitions by name and their sums; 404 when there is none of that name; rows as
 --            src/api/report.h wants them
@@ -32,7 +32,8 @@ begin
     select * into f from queen.queue_figures(q.name);
     status := 200;
     piece := concat('{"id":"', q.id, '","name":', to_json(q.name), ',"namespace":', to_json(q.namespace),
-                    ',"task":', to_json(q.task), ',"createdAt":', queen.json_ms(q.created_at), ',"totals":{"total":', f.total,
+                    ',"task":', to_json(q.task), ',"createdAt":', queen.json_ms(q.created_at),
+                    ',"retryPolicy":' || queen.fill_retry_policy(q.retry_policy)::text, ',"totals":{"total":', f.total,
                     ',"pending":', f.pending, ',"processing":', f.processing, ',"completed":', f.completed,
                     ',"failed":0,"deadLetter":', f.dead_letter, '},"partitions":[');
     shape := '{"id":$1,"name":$2,"createdAt":$3,'

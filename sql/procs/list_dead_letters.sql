@@ -1,9 +1,9 @@
 -- queen.list_dead_letters: GET /api/v1/dlq.
 --
--- needs: unpack_segment_2, param_int, param_time, iso_ms, freshen_stats
+-- needs: unpack_segment_2, attempts_of, param_int, param_time, iso_ms, freshen_stats
 -- called by  src/api/messages.c
 -- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
--- out        the page, newest failure first, payloads as they were sent; "pagination" and "total", which comes from the
+-- out        the page, newest failure first, payloads as they were sent, each with the history of its attempts; "pagination" and "total", which comes from the
 --            maintained figures when it is above 10,000 and there is no filter by group or time
 -- raises     QN001 for times that are none
 create or replace function queen.list_dead_letters(p_args jsonb)
@@ -27,9 +27,10 @@ begin
     if p_args ? 'queue' or p_args ? 'partition' then
         select coalesce(array_agg(l.num), '{}') into v_lanes
           from queen.lanes l
-          join queen.queues q on q.id = l.queue_id
+          left join queen.lanes o on o.num = l.origin -- a letter lies on a retry lane when its message is gone from the partition
+          join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
          where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
-           and (p_args ->> 'partition' is null or l.name = p_args ->> 'partition');
+           and (p_args ->> 'partition' is null or coalesce(o.name, l.name) = p_args ->> 'partition');
     end if;
     select count(*) into v_total
       from (select from queen.dead_letter_queue d
@@ -52,7 +53,7 @@ begin
                    and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
                    and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
                  order by d.failed_at desc, d.id desc limit v_limit offset v_offset) d
-          join queen.lanes l on l.num = d.lane
+          join queen.lanes l on l.id = d.partition_id
           join queen.queues q on q.id = l.queue_id
           left join lateral (select g.first_seq from queen.segments g where g.lane = d.lane and g.first_seq <= d.seq
                               order by g.first_seq desc limit 1) s on true
@@ -68,7 +69,8 @@ begin
                'queue', p.queue_name, 'queueName', p.queue_name, 'partition', p.lane_name,
                'consumerGroup', p.consumer_group, 'errorMessage', p.error_message, 'retryCount', p.retry_count,
                'producerSub', o.producer_sub, 'createdAt', queen.iso_ms(p.original_created_at),
-               'failedAt', queen.iso_ms(p.failed_at))::text, -1) || ',"data":',
+               'failedAt', queen.iso_ms(p.failed_at), 'dlqId', p.id, 'status', 'FAILED',
+               'attempts', queen.attempts_of(p.message_id, p.consumer_group))::text, -1) || ',"data":',
            convert_to(coalesce(o.payload, 'null'), 'UTF8'), coalesce(o.is_encrypted, false)
       from (select p.*, row_number() over (order by p.failed_at desc, p.id desc) as nth from page p) p
       left join opened o on o.lane = p.lane and o.seq = p.seq

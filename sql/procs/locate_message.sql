@@ -2,15 +2,17 @@
 --
 -- needs: find_message, transaction_key
 -- called by  the functions behind /api/v1/messages/:partitionId/:transactionId
--- out        no row when there is none; a partitionId that is no UUID is one that nobody has
+-- out        no row when there is none; a partitionId that is no UUID is one that nobody has; that of a retry lane, which consumers
+--            of a retry are told, stands for its partition
 create or replace function queen.locate_message(p_args jsonb)
 returns table (lane bigint, lane_id uuid, seq bigint)
 language sql stable
 as $$
     select l.num, l.id, m.seq
-      from queen.lanes l
+      from queen.lanes k
+      join queen.lanes l on l.num = coalesce(k.origin, k.num)
       cross join lateral (select queen.find_message(l.num, queen.transaction_key(p_args ->> 'transactionId'))) m(seq)
-     where l.id = case when p_args ->> 'partitionId'
+     where k.id = case when p_args ->> 'partitionId'
                             ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
                        then (p_args ->> 'partitionId')::uuid end
        and m.seq is not null

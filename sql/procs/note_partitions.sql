@@ -11,7 +11,7 @@ as $$
 begin
     insert into queen.partition_changes (queue_name, created, deleted)
     select coalesce(q.name, '__orphaned__'), 0, sum(c.n)
-      from (select queue_id, count(*) as n from changed group by queue_id) c
+      from (select queue_id, count(*) as n from changed where origin is null group by queue_id) c
       left join queen.queues q on q.id = c.queue_id
      group by 1;
     return null;

@@ -1,6 +1,6 @@
 -- queen.push_items: push what came as JSON.
 --
--- needs: read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
+-- needs: note_correlations, read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
 -- called by  queen.push_items_2
 -- in         p_items: see queen.read_items
 -- out        one row per item, in order; created_at null: a duplicate, message_id is that of the stored message
@@ -71,7 +71,9 @@ begin
         loop
             case s.status
                 when 0 then
-                    v_first := v_first || s.created_at;
+                    v_first := v_first || s.created_at; -- while all are stored, rows come in the order of a.lane
+                    perform queen.note_correlations(s.lane, s.first_seq, a.count[cardinality(v_first)],
+                                                    a.keys[cardinality(v_first)], a.body[cardinality(v_first)]);
                 when 1 then
                     select v_dup || v_keep[u.ord] into v_dup
                       from unnest(a.item_seg, a.item_pos) with ordinality u(seg, pos, ord)

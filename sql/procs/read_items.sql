@@ -1,6 +1,6 @@
 -- queen.read_items: the items of a push as JSON, checked and packed.
 --
--- needs: pack_message_2, trace_context, transaction_key, uuid_v7
+-- needs: pack_message_2, trace_context, check_retry_policy, transaction_key, uuid_v7
 -- called by  queen.push_items; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push, and messageId, producerSub, is_encrypted beside that;
 --            p_payload: what a missing payload means
@@ -15,6 +15,7 @@ declare
     i      jsonb;
     v_name text;
     v_meta text;
+    v_more jsonb; -- further fields that there are
     v_sent boolean; -- the item names its transaction id
 begin
     if jsonb_typeof(p_items) is distinct from 'array' then
@@ -26,17 +27,29 @@ begin
             raise exception 'item %: queue should be a string', idx using errcode = 'QN001';
         end if;
         foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub',
-                                     'traceparent', 'tracestate'] loop
+                                     'traceparent', 'tracestate', 'correlationId', 'eventType'] loop
             if jsonb_typeof(i -> v_name) not in ('string', 'null') then
                 raise exception 'item %: % should be a string', idx, v_name using errcode = 'QN001';
             end if;
         end loop;
+        if length(i ->> 'correlationId') > 255 or length(i ->> 'eventType') > 255 then
+            raise exception 'item %: correlationId and eventType take at most 255 characters', idx using errcode = 'QN001';
+        end if;
         queue := i ->> 'queue';
         part := coalesce(nullif(i ->> 'partition', ''), 'Default');
         begin
             trace_id := nullif(i ->> 'traceId', '')::uuid;
             message_id := nullif(i ->> 'messageId', '')::uuid;
             v_meta := queen.trace_context(i ->> 'traceparent', i ->> 'tracestate');
+            v_more := jsonb_strip_nulls(jsonb_build_object('correlationId', nullif(i ->> 'correlationId', ''),
+                                                           'eventType', nullif(i ->> 'eventType', '')));
+            if jsonb_typeof(i -> 'retryPolicy') <> 'null' then
+                perform queen.check_retry_policy(i -> 'retryPolicy', 'retryPolicy', true);
+                v_more := v_more || jsonb_build_object('retryPolicy', i -> 'retryPolicy');
+            end if;
+            if v_more <> '{}' then
+                v_meta := (coalesce(v_meta::jsonb, '{}') || v_more)::text;
+            end if;
         exception when invalid_text_representation then
             raise exception 'item %: traceId and messageId should be UUIDs', idx using errcode = 'QN001';
             when sqlstate 'QN001' then

@@ -138,7 +138,7 @@ begin
                           then queen.skipped(l.num, '', front.first_seq - 1, tail.next_seq - 1) else 0 end) as deleted
       into v_head
       from unnest(v_lanes, v_dead) u(lane, dead)
-      join queen.lanes l on l.num = u.lane
+      join queen.lanes l on l.num = u.lane and l.origin is null -- a retry lane holds copies
       left join queen.lane_stats o on o.lane = u.lane
       left join lateral (
            select s.first_seq, s.first_seq + greatest(s.count, 1) as next_seq,

@@ -35,7 +35,7 @@ begin
       from freed f
       join queen.consumers c on c.num = f.consumer
       join queen.lanes l on l.num = c.lane
-      join queen.queues q on q.id = l.queue_id;
+      join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id);
     if v_consumer is not null then -- other brokers may have somebody waiting for it
         perform queen.tell(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
     end if;

@@ -39,13 +39,14 @@ declare
     v_last    queen_streams.receipts%rowtype;
     v_created timestamptz[];
     v_failed  boolean := false;
+    v_nth     int := 0;
     r         record;
 begin
     perform queen.stream_lock(p_query, p_partition);
     v_now := clock_timestamp();
     v_slot := floor(extract(epoch from v_now) / 60)::bigint % 3;
     select l.num, q.name into v_source
-      from queen.lanes l join queen.queues q on q.id = l.queue_id
+      from queen.lanes l join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
      where l.id = p_partition;
     kind := 5; queue_name := v_source.name;
     return next;
@@ -110,6 +111,10 @@ begin
                 created_at := r.created_at; seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;
                 v_created := v_created || r.created_at;
                 return next;
+                if r.status = 0 then
+                    v_nth := v_nth + 1; -- while all are stored, rows come in the order of p_lane
+                    perform queen.note_correlations(r.lane, r.first_seq, p_count[v_nth], p_keys[v_nth], p_body[v_nth]);
+                end if;
             end loop;
             created_at := null; seg := null; status := null; pos := null; dup_id := null;
         end if;

@@ -6,7 +6,8 @@
 -- out        a row with queue_name null and more: call again; and per queue how many partitions went
 -- locks      lanes, skipping those in use; by their trigger the consumers of deleted ones (queen.forget_lanes)
 --
--- In use: created, pushed to, or met or served by a group.  lanes.active_at says when that was last known; a lane
+-- In use: created, pushed to, or met or served by a group, or its messages are retried; a retry lane goes when nothing is left on it
+-- that its group has not done with.  lanes.active_at says when that was last known; a lane
 -- is looked at when that is too long ago, and brought up to date: once in p_idle_days, not more.
 create or replace function queen.tidy(p_idle_days int, p_history_days int, p_limit int)
 returns table (queue_name text, removed bigint, more boolean)
@@ -34,22 +35,26 @@ begin
         -- A new statement sees all that those who held the locks before have done.
         with looked as materialized (
             select l.num, q.name,
-                   case when head.count > 0 or waits.one then clock_timestamp()
+                   case when waits.one or retried.one or (head.count > 0 and l.origin is null) or c.cursor_seq < head.last_seq
+                        then clock_timestamp()
                         else greatest(l.created_at, head.created_at, c.used_at) end as used_at
               from queen.lanes l
               left join queen.queues q on q.id = l.queue_id
               left join lateral (select l.scheduling and exists (select from queen.scheduled w
                                                                    where w.lane = l.num)) waits(one) on true
-              left join lateral (select s.count, s.created_at from queen.segments s
+              left join lateral (select exists (select from queen.lanes r where r.origin = l.num)
+                                        or (l.origin is not null and exists (select from queen.dead_letter_queue d
+                                                                              where d.lane = l.num))) retried(one) on true
+              left join lateral (select s.count, s.created_at, s.first_seq + s.count - 1 as last_seq from queen.segments s
                                   where s.lane = l.num order by s.first_seq desc limit 1) head on true
               left join lateral (
-                   select max(greatest(c.created_at, st.last_at)) as used_at
+                   select max(greatest(c.created_at, st.last_at)) as used_at, min(st.cursor_seq) as cursor_seq
                      from queen.consumers c
                      left join lateral (
-                          (select a.ver, a.last_at from queen.consumer_states_a a
+                          (select a.ver, a.last_at, a.cursor_seq from queen.consumer_states_a a
                             where a.consumer = c.num order by a.ver desc limit 1)
                           union all
-                          (select b.ver, b.last_at from queen.consumer_states_b b
+                          (select b.ver, b.last_at, b.cursor_seq from queen.consumer_states_b b
                             where b.consumer = c.num order by b.ver desc limit 1)
                           order by ver desc limit 1) st on true
                     where c.lane = l.num) c on true
@@ -58,7 +63,7 @@ begin
             update queen.lanes l set active_at = k.used_at
               from looked k where l.num = k.num and k.used_at >= v_before
         )
-        select array_agg(k.num), array_agg(k.name::text) into v_gone, v_names
+        select array_agg(k.num), array_agg(k.name::text) filter (where k.name is not null) into v_gone, v_names
           from looked k where k.used_at < v_before;
         delete from queen.lanes where num = any (v_gone);
         more := more or cardinality(v_lanes) >= p_limit;

@@ -12,7 +12,9 @@ declare
     v_part text;
 begin
     if p_args ->> 'partitionId' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-        select num, name into v_lane, v_part from queen.lanes where id = (p_args ->> 'partitionId')::uuid;
+        -- That of a retry lane stands for its partition.
+        select num, name into v_lane, v_part from queen.lanes
+         where num = (select coalesce(k.origin, k.num) from queen.lanes k where k.id = (p_args ->> 'partitionId')::uuid);
     end if;
     return (
         select json_build_object('traces', coalesce(json_agg(json_build_object(

@@ -10,7 +10,8 @@ select u.message_id as id, u.transaction_id::varchar as transaction_id, u.trace_
        u.meta::jsonb as meta
   from queen.lanes l
   join queen.segments s on s.lane = l.num
-  cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u;
+  cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+ where l.origin is null;
 
 create or replace trigger delete_through_messages instead of delete on queen.messages
     for each row execute function queen.delete_through_messages();

@@ -11,4 +11,4 @@ select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::va
   cross join lateral queen.latest_state(c.num) st
   cross join lateral (select count(*) as n from queen.dead_letter_queue d
                        where d.lane = c.lane and d.consumer_group = c.grp) f
- where st.total_messages > 0;
+ where st.total_messages > 0 and l.origin is null;

@@ -27,7 +27,8 @@ select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::va
                        from (select * from queen.segments s
                               where s.lane = c.lane and s.first_seq <= st.cursor_seq
                               order by s.first_seq desc limit 1) s
-                      where st.cursor_seq < s.first_seq + s.count) done on true;
+                      where st.cursor_seq < s.first_seq + s.count) done on true
+ where l.origin is null;
 
 create or replace trigger delete_through_consumers instead of delete on queen.partition_consumers
     for each row execute function queen.delete_through_consumers();

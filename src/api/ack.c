@@ -3,6 +3,7 @@
 // Both answer with an array, one result per entry in request order.  A rejected entry is not an
 // error of the request.
 #include "api/api_int.h"
+#include "base/str.h"
 
 // In the request's arena.
 struct ack {
@@ -180,6 +181,19 @@ static void put_error(struct buf *out, struct ack *a, unsigned i)
     }
 }
 
+// The next attempt is scheduled: when, and which one it will be.
+static void put_retry(struct buf *out, const struct ack_entry *e)
+{
+    char at[STR_TS_US];
+
+    str_format_ts_us(e->retry_us, at);
+    buf_put_lit(out, ",\"nextAttempt\":");
+    buf_put_i64(out, e->attempt + 1);
+    buf_put_lit(out, ",\"nextAttemptAt\":\"");
+    buf_put(out, (span){at, sizeof at});
+    buf_putc(out, '"');
+}
+
 static void put_result(struct buf *out, struct ack *a, unsigned i)
 {
     const struct ack_entry *e = &a->op.entries[i];
@@ -200,10 +214,10 @@ static void put_result(struct buf *out, struct ack *a, unsigned i)
         buf_put_lit(out, ",\"leaseReleased\":true");
     else
         buf_put_lit(out, ",\"leaseReleased\":false");
-    if (e->dead)
-        buf_put_lit(out, ",\"dlq\":true}");
-    else
-        buf_put_lit(out, ",\"dlq\":false}");
+    buf_put(out, e->dead ? SPAN(",\"dlq\":true") : SPAN(",\"dlq\":false"));
+    if (e->retry_us != 0)
+        put_retry(out, e);
+    buf_putc(out, '}');
 }
 
 const struct http_route api_ack = {

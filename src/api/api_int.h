@@ -74,6 +74,9 @@ enum {
     ITEM_TRACESTATE,
     ITEM_SCHEDULED_AT,
     ITEM_DELAY,
+    ITEM_CORRELATION,
+    ITEM_EVENT_TYPE,
+    ITEM_RETRY_POLICY,
     ITEM_FIELDS
 };
 extern const span body_item_names[ITEM_FIELDS];
@@ -85,7 +88,17 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
 void body_take_time(struct body *b, span at, span delay, struct push_item *item);
 
 // The fields of an acknowledgement, in this order.
-enum { ACK_TXID, ACK_PARTITION, ACK_STATUS, ACK_LEASE, ACK_GROUP, ACK_ERROR, ACK_FIELDS };
+enum {
+    ACK_TXID,
+    ACK_PARTITION,
+    ACK_STATUS,
+    ACK_LEASE,
+    ACK_GROUP,
+    ACK_ERROR,
+    ACK_ERROR_CODE,
+    ACK_WORKER,
+    ACK_FIELDS
+};
 extern const span body_ack_names[ACK_FIELDS];
 // raw -> entry; *status is the text that was sent (for an unknown one), *group the entry's own.
 void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry *entry,

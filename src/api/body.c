@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "api/api_int.h"
+#include "api/message_fields.h"
+#include "api/retry_policy.h"
 #include "api/trace_context.h"
 #include "base/id.h"
 #include "base/str.h"
@@ -18,11 +20,15 @@ const span body_item_names[ITEM_FIELDS] = {
     [ITEM_TRACESTATE] = {"tracestate", 10},
     [ITEM_SCHEDULED_AT] = {"scheduledAt", 11},
     [ITEM_DELAY] = {"delaySeconds", 12},
+    [ITEM_CORRELATION] = {"correlationId", 13},
+    [ITEM_EVENT_TYPE] = {"eventType", 9},
+    [ITEM_RETRY_POLICY] = {"retryPolicy", 11},
 };
 const span body_ack_names[ACK_FIELDS] = {
     [ACK_TXID] = {"transactionId", 13},  [ACK_PARTITION] = {"partitionId", 11},
     [ACK_STATUS] = {"status", 6},        [ACK_LEASE] = {"leaseId", 7},
     [ACK_GROUP] = {"consumerGroup", 13}, [ACK_ERROR] = {"error", 5},
+    [ACK_ERROR_CODE] = {"errorCode", 9}, [ACK_WORKER] = {"worker", 6},
 };
 
 struct body body_open(struct http_req *req, const char *noun)
@@ -161,6 +167,23 @@ static void take_context(struct body *b, const span raw[ITEM_FIELDS], struct pus
         item->meta = trace_context(b->arena, parent, state);
 }
 
+static void take_fields(struct body *b, const span raw[ITEM_FIELDS], struct push_item *item)
+{
+    struct message_fields f = {
+        .correlation = body_name(b, raw[ITEM_CORRELATION], "correlationId"),
+        .type = body_name(b, raw[ITEM_EVENT_TYPE], "eventType"),
+    };
+
+    if (!is_missing(raw[ITEM_RETRY_POLICY])) {
+        f.policy = raw[ITEM_RETRY_POLICY];
+        retry_policy_check(b, f.policy);
+    }
+    if (b->j.rc != 0)
+        return;
+    item->correlation = f.correlation;
+    item->meta = message_fields_add(b->arena, item->meta, &f);
+}
+
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
                     struct push_item *item)
 {
@@ -180,6 +203,9 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
     item->meta = b->meta;
     if (raw[ITEM_TRACEPARENT].ptr)
         take_context(b, raw, item);
+    item->correlation = SPAN_NONE;
+    if (raw[ITEM_CORRELATION].ptr || raw[ITEM_EVENT_TYPE].ptr || raw[ITEM_RETRY_POLICY].ptr)
+        take_fields(b, raw, item);
 
     body_take_time(b, raw[ITEM_SCHEDULED_AT], raw[ITEM_DELAY], item);
 
@@ -234,6 +260,8 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
         !id_parse_uuid(js_text(raw[ACK_PARTITION], b->arena), entry->partition_id);
     entry->lease = body_text_or_none(b, raw[ACK_LEASE]);
     entry->error = body_text_or_none(b, raw[ACK_ERROR]);
+    entry->code = body_text_or_none(b, raw[ACK_ERROR_CODE]);
+    entry->worker = body_text_or_none(b, raw[ACK_WORKER]);
 
     // An empty status is not a missing one: it was meant to say something.
     *status = js_type_of(raw[ACK_STATUS]) == JS_STRING ? js_text(raw[ACK_STATUS], b->arena)

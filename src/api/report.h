@@ -76,6 +76,8 @@ extern const struct report api_status, api_system_metrics, api_worker_metrics, a
 // actions.c
 extern const struct report api_delete_message, api_retry_message, api_move_to_dlq,
     api_clear_queue;
+// retries.c
+extern const struct report api_timeline, api_redrive;
 // groups.c
 extern const struct report api_delete_group, api_delete_group_on_queue, api_update_subscription,
     api_seek_group, api_seek_partition;

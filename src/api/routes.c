@@ -39,6 +39,9 @@ const struct http_route *const api_routes[] = {
     &api_list_messages.route,
     &api_get_message.route,
     &api_list_dlq.route,
+    // retries.c
+    &api_timeline.route,
+    &api_redrive.route,
     // traces.c
     &api_add_trace.route,
     &api_trace_names.route,

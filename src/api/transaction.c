@@ -34,6 +34,8 @@ enum {
     F_LEASE,
     F_GROUP,
     F_ERROR,
+    F_ERROR_CODE,
+    F_WORKER,
     FIELDS
 };
 static const span field_names[FIELDS] = {
@@ -46,6 +48,9 @@ static const span field_names[FIELDS] = {
     [ITEM_TRACESTATE] = {"tracestate", 10},
     [ITEM_SCHEDULED_AT] = {"scheduledAt", 11},
     [ITEM_DELAY] = {"delaySeconds", 12},
+    [ITEM_CORRELATION] = {"correlationId", 13},
+    [ITEM_EVENT_TYPE] = {"eventType", 9},
+    [ITEM_RETRY_POLICY] = {"retryPolicy", 11},
     [F_ITEMS] = {"items", 5},
     [F_DATA] = {"data", 4},
     [F_TYPE] = {"type", 4},
@@ -54,6 +59,8 @@ static const span field_names[FIELDS] = {
     [F_LEASE] = {"leaseId", 7},
     [F_GROUP] = {"consumerGroup", 13},
     [F_ERROR] = {"error", 5},
+    [F_ERROR_CODE] = {"errorCode", 9},
+    [F_WORKER] = {"worker", 6},
 };
 
 static void tx_handle(struct http_req *req)
@@ -189,9 +196,14 @@ static void take_ack(struct tx *t, struct body *b, const span *raw)
     struct tx_op *op = &t->op;
     unsigned n = op->n_entries;
     const span fields[ACK_FIELDS] = {
-        [ACK_TXID] = raw[F_TXID],     [ACK_PARTITION] = raw[F_LANE_ID],
-        [ACK_STATUS] = raw[F_STATUS], [ACK_LEASE] = raw[F_LEASE],
-        [ACK_GROUP] = raw[F_GROUP],   [ACK_ERROR] = raw[F_ERROR],
+        [ACK_TXID] = raw[F_TXID],
+        [ACK_PARTITION] = raw[F_LANE_ID],
+        [ACK_STATUS] = raw[F_STATUS],
+        [ACK_LEASE] = raw[F_LEASE],
+        [ACK_GROUP] = raw[F_GROUP],
+        [ACK_ERROR] = raw[F_ERROR],
+        [ACK_ERROR_CODE] = raw[F_ERROR_CODE],
+        [ACK_WORKER] = raw[F_WORKER],
     };
     span status;
 

@@ -79,10 +79,12 @@ void acks_flush(struct broker *b)
         struct ack_flight *f = load(b);
         struct call *c = call_new(b, f->whole ? &pg_stmt_finish : &pg_stmt_settle, f);
         pg_param_i32(&c->params, b->house->origin);
-        if (f->whole)
+        if (f->whole) {
             held_fill(b, &c->params, f->groups, f->n_groups);
-        else
+        } else {
             ack_groups_fill(&c->params, f->groups, f->n_groups);
+            ack_groups_fill_more(&c->params, f->groups, f->n_groups);
+        }
         gate_left(&b->ack_gate);
         histogram_add(&b->stats.batch_requests[OP_ACK], f->n_ops);
         histogram_add(&b->stats.batch_items[OP_ACK], f->n_entries);
@@ -157,6 +159,7 @@ static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_
         if (i >= f->n_groups)
             return QE_PG_SHAPE;
         ack_group_read(b, f->groups[i], reply, row, 0);
+        ack_group_read_retry(b, f->groups[i], reply, row);
     }
     return 0;
 }

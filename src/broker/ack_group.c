@@ -13,7 +13,10 @@ enum {
     COL_LANE_NAME,
     COL_LANE,
     COL_CONSUMER,
-    COL_MORE
+    COL_MORE,
+    COL_ATTEMPT, // of acks outside of transactions
+    COL_DUE,
+    COL_WAIT_US
 };
 
 static struct ack_group *group_of(struct ack_group *groups, unsigned n,
@@ -67,6 +70,8 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
         e->why = ACK_NOT_FOUND;
         e->released = -1;
         e->dead = false;
+        e->attempt = 0;
+        e->retry_us = 0;
         e->queue = e->partition = SPAN_NONE;
         if (e->bad_partition)
             continue;
@@ -143,6 +148,13 @@ void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsig
     FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->error));
 }
 
+void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, unsigned n)
+{
+    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->code));
+    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->worker));
+    FOR_GROUPS(PG_TEXT, put_text_or_null(p, g->first->worker));
+}
+
 static void take_names(struct ack_group *g, const struct pg_reply *reply, unsigned row,
                        unsigned col)
 {
@@ -201,5 +213,28 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
                     pg_reply_bool(reply, row, col + COL_MORE);
         news_released(b, pg_reply_bytes(reply, row, col + COL_QUEUE),
                       pg_reply_i64(reply, row, col + COL_CONSUMER), more);
+    }
+}
+
+// What the retry policy has decided about a failed delivery.
+void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
+                          unsigned row)
+{
+    struct ack_entry *e = g->first;
+
+    if (pg_reply_is_null(reply, row, COL_ATTEMPT))
+        return;
+    for (int pos = pg_reply_i32(reply, row, COL_ENTRY); pos > 0 && e; pos--)
+        e = e->next;
+    if (!e)
+        return;
+    e->attempt = pg_reply_i32(reply, row, COL_ATTEMPT);
+    if (e->dead) {
+        counter_add(&b->stats.exhausted, e->status == ACK_FAILED);
+    } else if (!pg_reply_is_null(reply, row, COL_DUE)) {
+        unsigned nth = e->attempt < RETRY_ATTEMPTS ? (unsigned)e->attempt : RETRY_ATTEMPTS;
+        e->retry_us = pg_reply_unix_us(reply, row, COL_DUE);
+        counter_add(&b->stats.retries[nth - 1], 1);
+        fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
     }
 }

@@ -74,7 +74,7 @@ struct push_item {
     span payload;          // valid JSON text
     span producer;         // SPAN_NONE: none
     span meta;        // JSON object of further fields, see segment/codec.h; SPAN_NONE: none
-    span correlation; // as in meta; SPAN_NONE: none
+    span correlation; // correlationId among them: it is to be found by that; SPAN_NONE: none
     uint8_t trace[16];
     bool has_trace;
     uint8_t key[16];  // key_of_text(txid), or a fresh UUIDv7 when no txid was given
@@ -180,12 +180,16 @@ struct ack_entry {
     uint8_t partition_id[16];
     bool bad_partition; // partitionId was no UUID: answered "not found" without asking
     enum ack_status status;
-    span lease; // SPAN_NONE: none given
-    span error; // SPAN_NONE: none
+    span lease;  // SPAN_NONE: none given
+    span error;  // SPAN_NONE: none
+    span code;   // of the error, for the retry policy; SPAN_NONE: none
+    span worker; // who processed it, for the history of failures; SPAN_NONE: not told
     // out
     enum ack_why why;
     int8_t released; // 1, 0, or -1: the group has no state for the partition
     bool dead;
+    int attempt;           // that has failed; 0: none, or not counted
+    int64_t retry_us;      // when the next one is due (unix time); 0: in order, or never
     span queue, partition; // names, in the op's arena; SPAN_NONE: no such partition
     // the broker's own
     uint8_t key[16];
@@ -365,14 +369,17 @@ struct broker_conf {
     struct record_conf record;
 };
 
+enum { RETRY_ATTEMPTS = 30 };
 enum { OP_PUSH, OP_POP, OP_ACK, OP_TRANSACTION, OP_RENEW, OP_CUSTOM, OP_CYCLE, OP_KINDS };
 struct broker_stats {                      // one writer, any reader
     struct histogram latency_us[OP_KINDS]; // given to done, parked time of pops excluded
     struct histogram batch_requests[OP_KINDS], batch_items[OP_KINDS], batch_us[OP_KINDS];
     struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
     struct counter lanes_asked, buffered, duplicates, pops_empty, acks_ok, acks_failed,
-        dead_letters, expired, refused, retried, scheduled, fired;
+        dead_letters, expired, refused, retried, scheduled, fired, exhausted;
     struct histogram late_ms; // of fired messages
+    // Retries scheduled, by the attempt that failed; the last one counts all from there on.
+    struct counter retries[RETRY_ATTEMPTS];
     _Atomic uint64_t parked, pending, lanes, consumers, queues;
 };
 

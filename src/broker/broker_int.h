@@ -28,6 +28,7 @@ TAILQ_HEAD(pop_list, pop_op);
 TAILQ_HEAD(flight_list, push_flight);
 TAILQ_HEAD(consumer_list, consumer);
 LIST_HEAD(lane_consumers, consumer);
+LIST_HEAD(lane_list, lane);
 
 struct lane {
     UT_hash_handle hh; // by name, in its queue
@@ -46,6 +47,11 @@ struct lane {
     int64_t last_seq; // start of the last segment we know of: where the database starts to look
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
+    // Retry lanes (sql/procs/retry_lane.sql): messages of one partition for one group.
+    struct lane *origin;      // that partition; NULL: this is one itself
+    struct lane_list retries; // the retry lanes of a partition that we know of
+    LIST_ENTRY(lane) of_origin;
+    span only; // the group, in name; SPAN_NONE: a partition, for everybody
     size_t name_len;
     char name[];
 };
@@ -267,6 +273,16 @@ bool is_worth_retry(int status); // the same call may work in a moment
 struct queue *queue_find(struct broker *b, span name);
 struct queue *queue_get(struct broker *b, span name); // made if it is not there
 struct lane *lane_get(struct broker *b, struct queue *q, span name);
+struct lane *lane_get_retry(struct broker *b, struct queue *q, const uint8_t id[16],
+                            span partition, span group);
+// The lane that a row tells of, with its number.  cols: of num and id, of its name; of the
+// partition and group of a retry lane, null for others.
+struct lane_cols {
+    unsigned num, id, name, partition, group;
+};
+struct lane *lane_of_row(struct broker *b, struct queue *q, const struct pg_reply *reply,
+                         unsigned row, struct lane_cols cols);
+span lane_shown(const struct lane *lane); // the name of its partition
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
 void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
@@ -290,6 +306,8 @@ void consumer_timed(struct broker *b, struct consumer *c, uint64_t since_us, uin
 void consumer_released(struct broker *b, struct consumer *c,
                        bool maybe_more); // the lease has ended
 void consumer_gone(struct broker *b, struct consumer *c);
+// The consumer of the same group on the lane's retry lane, when it has something; or NULL.
+struct consumer *consumer_retries(const struct consumer *c);
 void lane_ready(struct broker *b, struct lane *lane); // something was pushed, or set free
 void groups_flush(struct broker *b);
 void groups_forget(struct broker *b); // every group is to be discovered again
@@ -309,6 +327,7 @@ void pops_empty(struct broker *b, struct pop_list *seats); // for those not yet 
 void pop_finish(struct broker *b, struct pop_op *pop, int status);
 void group_serve(struct broker *b, struct group *g);
 void consumer_serve(struct broker *b, struct consumer *c);
+void consumer_serve_retries(struct broker *b, struct consumer *c); // to pops of the partition
 void pop_unseat(struct broker *b, struct pop_op *pop);
 void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
 // Those that could not look, once one can; all: also pops of partitions thought to be empty.
@@ -366,8 +385,12 @@ void news_lane(struct broker *b,
 void news_queue(struct broker *b, span queue); // it was changed: tell all brokers
 // Something was stored in a lane that need not be known here.
 // servers: tell other ones too; once for several lanes of a queue will do.
-void news_stored(struct broker *b, span queue, span lane, int64_t num, const uint8_t id[16],
-                 bool servers);
+struct lane_told {
+    span queue, partition, only; // only: the group of a retry lane; SPAN_NONE: it is none
+    int64_t num;
+    const uint8_t *id;
+};
+void news_stored(struct broker *b, const struct lane_told *lane, bool servers);
 void news_poll(struct broker *b); // whoever is parked looks into the feed now
 void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
 

@@ -218,7 +218,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
             last_target = t;
             claims[result.n_claims++] = (struct pop_claim){
                 .queue = {lane->queue->name, lane->queue->name_len},
-                .partition = {lane->name, lane->name_len},
+                .partition = lane_shown(lane),
                 .partition_id = pg_reply_uuid(reply, r, COL_LANE_ID),
                 .lane = lane->num,
                 .retries = pg_reply_i32(reply, r, COL_RETRIES),

@@ -19,7 +19,9 @@ enum {
     COL_QUEUE,
     COL_EMPTIED,
     COL_FLAGS,
-    COL_WAIT_US
+    COL_WAIT_US,
+    COL_PARTITION,
+    COL_GROUP
 };
 
 static void ask(struct broker *b);
@@ -207,9 +209,9 @@ static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
     }
     if (!q || !q->groups)
         return; // nobody here is interested
-    struct lane *lane = lane_get(b, q, pg_reply_bytes(reply, row, COL_LANE_NAME));
-    lane_set_num(b, lane, pg_reply_i64(reply, row, COL_LANE),
-                 pg_reply_uuid(reply, row, COL_LANE_ID));
+    struct lane *lane = lane_of_row(
+        b, q, reply, row,
+        (struct lane_cols){COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION, COL_GROUP});
     // It may be free although we believe it leased, or its queue may have been configured anew:
     // look.
     struct consumer *c, *next;

@@ -36,7 +36,9 @@ enum {
     COL_MORE,
     COL_BUSY,
     COL_WAIT_US,
-    COL_THROUGH_US
+    COL_THROUGH_US,
+    COL_PARTITION,
+    COL_GROUP
 };
 
 struct fire {
@@ -219,9 +221,15 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
         if (!pg_reply_is_null(reply, row, COL_LANE)) {
             span queue = pg_reply_bytes(reply, row, COL_QUEUE);
             n_lanes++;
-            news_stored(b, queue, pg_reply_bytes(reply, row, COL_LANE_NAME),
-                        pg_reply_i64(reply, row, COL_LANE),
-                        pg_reply_uuid(reply, row, COL_LANE_ID), !span_eq(queue, last_queue));
+            bool retry = !pg_reply_is_null(reply, row, COL_GROUP);
+            struct lane_told told = {
+                .queue = queue,
+                .partition = pg_reply_bytes(reply, row, retry ? COL_PARTITION : COL_LANE_NAME),
+                .only = retry ? pg_reply_bytes(reply, row, COL_GROUP) : SPAN_NONE,
+                .num = pg_reply_i64(reply, row, COL_LANE),
+                .id = pg_reply_uuid(reply, row, COL_LANE_ID),
+            };
+            news_stored(b, &told, !span_eq(queue, last_queue));
             last_queue = queue;
             continue;
         }

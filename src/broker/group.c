@@ -115,6 +115,8 @@ void consumer_ready(struct broker *b, struct consumer *c, bool first)
     }
     if (!TAILQ_EMPTY(&c->seats))
         consumer_serve(b, c);
+    if (c->lane->origin)
+        consumer_serve_retries(b, c);
     if (!TAILQ_EMPTY(&c->group->seats))
         group_serve(b, c->group);
     if (!LIST_EMPTY(&c->group->selectors))
@@ -216,32 +218,58 @@ void consumer_gone(struct broker *b, struct consumer *c)
     }
 }
 
+static void lane_ready_for(struct broker *b, struct lane *lane, struct group *g)
+{
+    struct consumer *c;
+
+    if (!g->known && !g->discovering && TAILQ_EMPTY(&g->seats)) {
+        // Only pops of single partitions have come so far: no ready list is kept.
+        struct lane *partition = lane->origin ? lane->origin : lane;
+        HASH_FIND(hh, g->consumers, &partition, sizeof partition, c);
+        if (!c)
+            return;
+    }
+    c = consumer_get(b, g, lane);
+    switch (c->state) {
+    case IDLE:
+        consumer_ready(b, c, false);
+        break;
+    case CLAIMING:
+    case LEASED:
+        c->dirty = true;
+        break;
+    case READY:
+    case TIMED:
+        break;
+    }
+}
+
 void lane_ready(struct broker *b, struct lane *lane)
 {
     struct group *g, *next;
 
-    HASH_ITER (hh, lane->queue->groups, g, next) {
-        if (!g->known && !g->discovering && TAILQ_EMPTY(&g->seats)) {
-            // Only pops of single partitions have come so far: no ready list is kept.
-            struct consumer *c;
-            HASH_FIND(hh, g->consumers, &lane, sizeof lane, c);
-            if (!c)
-                continue;
-        }
-        struct consumer *c = consumer_get(b, g, lane);
-        switch (c->state) {
-        case IDLE:
-            consumer_ready(b, c, false);
-            break;
-        case CLAIMING:
-        case LEASED:
-            c->dirty = true;
-            break;
-        case READY:
-        case TIMED:
-            break;
-        }
+    if (lane->origin) {
+        HASH_FIND(hh, lane->queue->groups, lane->only.ptr, lane->only.len, g);
+        if (g)
+            lane_ready_for(b, lane, g);
+        return;
     }
+    HASH_ITER (hh, lane->queue->groups, g, next)
+        lane_ready_for(b, lane, g);
+}
+
+struct consumer *consumer_retries(const struct consumer *c)
+{
+    const struct group *g = c->group;
+    struct lane *lane;
+    struct consumer *retries = NULL;
+
+    LIST_FOREACH (lane, &c->lane->retries, of_origin)
+        if (span_eq(lane->only, (span){g->name, g->name_len})) {
+            HASH_FIND(hh, g->consumers, &lane, sizeof lane, retries);
+            break;
+        }
+    return retries && retries->state == READY && retries->num != 0 ? retries : NULL;
 }
 
 // ---- numbers of consumers ----
@@ -367,8 +395,7 @@ void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
 static void learn_row(struct broker *b, struct group *g, const struct pg_reply *reply,
                       unsigned row)
 {
-    struct lane *lane = lane_get(b, g->queue, pg_reply_bytes(reply, row, 2));
-    lane_set_num(b, lane, pg_reply_i64(reply, row, 0), pg_reply_uuid(reply, row, 1));
+    struct lane *lane = lane_of_row(b, g->queue, reply, row, (struct lane_cols){0, 1, 2, 6, 7});
     struct consumer *c = consumer_get(b, g, lane);
     consumer_set_num(b, c, pg_reply_i64(reply, row, 3));
     if (c->state == READY || c->state == CLAIMING || !pg_reply_bool(reply, row, 4))

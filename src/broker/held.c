@@ -64,7 +64,7 @@ bool held_match(struct broker *b, struct ack_group *groups, unsigned n)
         g->lane = c->lane->num;
         g->ver = c->ver;
         g->queue = arena_copy(g->arena, (span){c->lane->queue->name, c->lane->queue->name_len});
-        g->partition = arena_copy(g->arena, (span){c->lane->name, c->lane->name_len});
+        g->partition = arena_copy(g->arena, lane_shown(c->lane));
     }
     for (unsigned i = 0; i < n; i++)
         held_drop(b, consumer_find_num(b, groups[i].consumer));

@@ -12,7 +12,10 @@
 // nobody waits for are forgotten, least recently used first; they are found again by name.
 enum { MAX_LANES = 200000, EVICT_AT_ONCE = 64 };
 
+enum { RETRY_KEY = 17 }; // a NUL, which no name of a partition holds, and the lane's id
+
 static void evict(struct broker *b);
+static struct lane *lane_make(struct broker *b, struct queue *q, span key, span more);
 static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 struct queue *queue_find(struct broker *b, span name)
@@ -43,23 +46,73 @@ struct lane *lane_get(struct broker *b, struct queue *q, span name)
     struct lane *lane;
 
     HASH_FIND(hh, q->lanes, name.ptr, name.len, lane);
-    if (lane) {
-        TAILQ_REMOVE(&b->recent_lanes, lane, recent);
-        TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
-        return lane;
-    }
+    if (!lane)
+        return lane_make(b, q, name, SPAN_NONE);
+    TAILQ_REMOVE(&b->recent_lanes, lane, recent);
+    TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
+    return lane;
+}
+
+// more: kept behind the name.
+static struct lane *lane_make(struct broker *b, struct queue *q, span key, span more)
+{
     if (b->n_lanes >= MAX_LANES)
         evict(b);
-    lane = mem_zalloc(1, sizeof *lane + name.len + 1);
+    struct lane *lane = mem_zalloc(1, sizeof *lane + key.len + more.len + 1);
     lane->queue = q;
-    lane->name_len = name.len;
-    memcpy(lane->name, name.ptr, name.len);
+    lane->name_len = key.len;
+    memcpy(lane->name, key.ptr, key.len);
+    if (more.len > 0)
+        memcpy(lane->name + key.len, more.ptr, more.len);
     LIST_INIT(&lane->consumers);
+    LIST_INIT(&lane->retries);
     HASH_ADD_KEYPTR(hh, q->lanes, lane->name, lane->name_len, lane);
     TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
     q->n_lanes++;
     atomic_store_explicit(&b->stats.lanes, ++b->n_lanes, memory_order_relaxed);
     return lane;
+}
+
+struct lane *lane_get_retry(struct broker *b, struct queue *q, const uint8_t id[16],
+                            span partition, span group)
+{
+    char key[RETRY_KEY] = {0};
+    struct lane *lane;
+
+    memcpy(key + 1, id, 16);
+    HASH_FIND(hh, q->lanes, key, sizeof key, lane);
+    if (lane)
+        return lane;
+    struct lane *origin = lane_get(b, q, partition);
+    origin->pins++; // it must not be evicted to make room
+    lane = lane_make(b, q, (span){key, sizeof key}, group);
+    origin->pins--;
+    lane->only = (span){lane->name + sizeof key, group.len};
+    lane->careful = true;
+    lane->origin = origin;
+    LIST_INSERT_HEAD(&origin->retries, lane, of_origin);
+    return lane;
+}
+
+struct lane *lane_of_row(struct broker *b, struct queue *q, const struct pg_reply *reply,
+                         unsigned row, struct lane_cols cols)
+{
+    const uint8_t *id = pg_reply_uuid(reply, row, cols.id);
+    struct lane *lane =
+        pg_reply_is_null(reply, row, cols.group)
+            ? lane_get(b, q, pg_reply_bytes(reply, row, cols.name))
+            : lane_get_retry(b, q, id, pg_reply_bytes(reply, row, cols.partition),
+                             pg_reply_bytes(reply, row, cols.group));
+
+    lane_set_num(b, lane, pg_reply_i64(reply, row, cols.num), id);
+    return lane;
+}
+
+span lane_shown(const struct lane *lane)
+{
+    const struct lane *shown = lane->origin ? lane->origin : lane;
+
+    return (span){shown->name, shown->name_len};
 }
 
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16])
@@ -90,7 +143,8 @@ static bool is_evictable(const struct lane *lane)
 {
     const struct consumer *c;
 
-    if (lane->pins > 0 || lane->pushing || lane->resolving || lane->num == 0)
+    if (lane->pins > 0 || lane->pushing || lane->resolving ||
+        (lane->num == 0 && !lane->origin) || !LIST_EMPTY(&lane->retries))
         return false;
     LIST_FOREACH (c, &lane->consumers, of_lane)
         if (c->state != IDLE || c->asking || !TAILQ_EMPTY(&c->seats))
@@ -104,6 +158,10 @@ static void lane_free(struct broker *b, struct lane *lane)
 
     while ((c = LIST_FIRST(&lane->consumers)))
         consumer_gone(b, c);
+    while (!LIST_EMPTY(&lane->retries)) // at the end only: else it would not be evictable
+        lane_free(b, LIST_FIRST(&lane->retries));
+    if (lane->origin)
+        LIST_REMOVE(lane, of_origin);
     HASH_DELETE(hh, lane->queue->lanes, lane);
     TAILQ_REMOVE(&b->recent_lanes, lane, recent);
     lane->queue->n_lanes--;

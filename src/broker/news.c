@@ -11,9 +11,9 @@ struct news {
     struct broker *to;
     int64_t lane, consumer;
     uint8_t lane_id[16];
-    bool maybe_more, changed, prompt, modes, poll;
-    size_t queue_len, lane_len;
-    char text[]; // queue name, then lane name
+    bool maybe_more, changed, prompt, modes, poll, retry;
+    size_t queue_len, lane_len, only_len;
+    char text[]; // queue name, partition name, group of a retry lane
 };
 
 static void deliver(struct mailbox_item *item);
@@ -26,20 +26,23 @@ static void post(struct broker *to, struct news *n)
         free(n); // closing: nobody waits there any more
 }
 
-static struct news *make(span queue, span lane)
+static struct news *make(span queue, span lane, span only)
 {
-    struct news *n = mem_zalloc(1, sizeof *n + queue.len + lane.len + 1);
+    struct news *n = mem_zalloc(1, sizeof *n + queue.len + lane.len + only.len + 1);
     n->queue_len = queue.len;
     n->lane_len = lane.len;
+    n->only_len = only.len;
     memcpy(n->text, queue.ptr ? queue.ptr : "", queue.len);
     memcpy(n->text + queue.len, lane.ptr ? lane.ptr : "", lane.len);
+    memcpy(n->text + queue.len + lane.len, only.ptr ? only.ptr : "", only.len);
     return n;
 }
 
 static void tell_lane(struct broker *to, const struct lane *lane)
 {
-    struct news *n = make((span){lane->queue->name, lane->queue->name_len},
-                          (span){lane->name, lane->name_len});
+    struct news *n =
+        make((span){lane->queue->name, lane->queue->name_len}, lane_shown(lane), lane->only);
+    n->retry = lane->origin != NULL;
     n->lane = lane->num;
     memcpy(n->lane_id, lane->id, 16);
     post(to, n);
@@ -54,8 +57,7 @@ static void tell_servers(struct broker *b, const struct lane *lane)
     if (!h->tell || q->told_turn == b->n_turns)
         return;
     q->told_turn = b->n_turns;
-    h->tell(h->tell_ctx, HOUSE_STORED, (span){q->name, q->name_len},
-            (span){lane->name, lane->name_len});
+    h->tell(h->tell_ctx, HOUSE_STORED, (span){q->name, q->name_len}, lane_shown(lane));
 }
 
 void news_lane(struct broker *b, struct lane *lane)
@@ -72,21 +74,21 @@ void news_lane(struct broker *b, struct lane *lane)
         tell_lane(h->brokers[0], lane);
 }
 
-void news_stored(struct broker *b, span queue, span lane, int64_t num, const uint8_t id[16],
-                 bool servers)
+void news_stored(struct broker *b, const struct lane_told *lane, bool servers)
 {
     struct house *h = b->house;
-    struct broker *home = house_home(h, queue);
+    struct broker *home = house_home(h, lane->queue);
     bool selects = atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
 
     if (h->tell && servers)
-        h->tell(h->tell_ctx, HOUSE_STORED, queue, lane);
+        h->tell(h->tell_ctx, HOUSE_STORED, lane->queue, lane->partition);
     for (unsigned i = 0; i < h->n; i++) {
         if (h->brokers[i] != home && !(i == 0 && selects))
             continue;
-        struct news *n = make(queue, lane);
-        n->lane = num;
-        memcpy(n->lane_id, id, 16);
+        struct news *n = make(lane->queue, lane->partition, lane->only);
+        n->retry = lane->only.ptr != NULL;
+        n->lane = lane->num;
+        memcpy(n->lane_id, lane->id, 16);
         post(h->brokers[i], n);
     }
 }
@@ -96,7 +98,7 @@ void news_poll(struct broker *b)
     struct house *h = b->house;
 
     for (unsigned i = 0; i < h->n; i++) {
-        struct news *n = make(SPAN_NONE, SPAN_NONE);
+        struct news *n = make(SPAN_NONE, SPAN_NONE, SPAN_NONE);
         n->poll = true;
         post(h->brokers[i], n);
     }
@@ -113,7 +115,7 @@ void news_queue(struct broker *b, span queue)
     for (unsigned i = 0; i < h->n; i++) {
         if (i == b->index)
             continue;
-        struct news *n = make(queue, SPAN_NONE);
+        struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->changed = true;
         post(h->brokers[i], n);
     }
@@ -134,7 +136,7 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
             i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
         if (i == b->index || (h->brokers[i] != home && !selects))
             continue;
-        struct news *n = make(queue, SPAN_NONE);
+        struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->consumer = consumer;
         n->maybe_more = maybe_more;
         post(h->brokers[i], n);
@@ -169,7 +171,7 @@ void house_heard(struct house *h, enum house_news what, span queue)
     for (unsigned i = 0; i < h->n; i++) {
         if (!concerns(h, i, what, queue))
             continue;
-        struct news *n = make(queue, SPAN_NONE);
+        struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->changed = what == HOUSE_CONFIGURED;
         n->modes = what == HOUSE_MODES;
         n->prompt = what == HOUSE_STORED || what == HOUSE_FREED;
@@ -195,7 +197,10 @@ static void deliver(struct mailbox_item *item)
     } else if (n->lane != 0) {
         struct queue *q = queue_find(b, (span){n->text, n->queue_len});
         if (q) { // somebody has been interested in the queue here
-            struct lane *lane = lane_get(b, q, (span){n->text + n->queue_len, n->lane_len});
+            span name = {n->text + n->queue_len, n->lane_len};
+            span only = {name.ptr + name.len, n->only_len};
+            struct lane *lane =
+                n->retry ? lane_get_retry(b, q, n->lane_id, name, only) : lane_get(b, q, name);
             lane_set_num(b, lane, n->lane, n->lane_id);
             lane_ready(b, lane);
         }

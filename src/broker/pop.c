@@ -14,6 +14,8 @@ enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000, LOOK_EVERY_US = 25 * 1000 };
 static void arrive(struct mailbox_item *item);
 static void place_on_lane(struct broker *b, struct pop_op *pop);
 static void seat(struct broker *b, struct pop_op *pop, bool first);
+static void fly_to(struct broker *b, struct pop_op *pop, struct consumer *c);
+static void fly_to_retries(struct broker *b, struct pop_op *pop, struct consumer *c);
 static void park(struct broker *b, struct pop_op *pop);
 static void wait_out(struct broker *b, struct pop_op *pop);
 static void on_deadline(struct due *d);
@@ -94,6 +96,11 @@ static void place_on_lane(struct broker *b, struct pop_op *pop)
         group_discover(b, pop->at, pop);
         return;
     }
+    struct consumer *retries = consumer_retries(c);
+    if (retries) {
+        fly_to_retries(b, pop, retries);
+        return;
+    }
     seat(b, pop, false);
     if (c->num == 0)
         pop_empty(b, pop); // no such partition yet
@@ -146,11 +153,37 @@ void consumer_serve(struct broker *b, struct consumer *c)
     if (!pop || c->state == CLAIMING || c->num == 0 || b->pops_stopped)
         return;
     pop_unseat(b, pop);
+    fly_to(b, pop, c);
+}
+
+// From here on the pop is not bound to the consumer of the partition: if there is nothing after
+// all, it finds its place again by name.
+static void fly_to_retries(struct broker *b, struct pop_op *pop, struct consumer *c)
+{
+    pop->only = NULL;
+    fly_to(b, pop, c);
+}
+
+static void fly_to(struct broker *b, struct pop_op *pop, struct consumer *c)
+{
     consumer_take(b, c, pop);
     c->next_target = NULL;
     pop->targets = c;
     pop->n_targets = 1;
     pop_fly(b, pop);
+}
+
+void consumer_serve_retries(struct broker *b, struct consumer *c)
+{
+    struct lane *partition = c->lane->origin;
+    struct consumer *of = NULL;
+    struct pop_op *pop;
+
+    HASH_FIND(hh, c->group->consumers, &partition, sizeof partition, of);
+    if (!of || c->state != READY || b->pops_stopped || !(pop = TAILQ_FIRST(&of->seats)))
+        return;
+    pop_unseat(b, pop);
+    fly_to_retries(b, pop, c);
 }
 
 void group_serve(struct broker *b, struct group *g)

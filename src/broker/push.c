@@ -109,13 +109,17 @@ void pushes_flush(struct broker *b)
             free(f);
             return;
         }
-        struct call *c = call_new(b, &pg_stmt_push, f);
+        const struct pg_statement *statement =
+            f->segs.correlated ? &pg_stmt_push_correlated : &pg_stmt_push;
+        struct call *c = call_new(b, statement, f);
         segs_cut(&f->segs, f->n_items);
         for (unsigned i = 0; i < f->segs.n; i++)
             f->segs.at[i].lane->pushing = true;
         pg_param_i32(&c->params, b->house->origin);
         pg_param_bool(&c->params, f->whole);
         segs_fill(&f->segs, &c->params);
+        if (f->segs.correlated)
+            segs_fill_correlated(&f->segs, &c->params);
         gate_left(&b->push_gate);
         histogram_add(&b->stats.batch_requests[OP_PUSH], f->n_ops);
         histogram_add(&b->stats.batch_items[OP_PUSH], f->n_items);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "spool/spool.h"
+#include "json/scan.h"
 
 enum {
     RETRY_US = 1000 * 1000,
@@ -42,6 +43,7 @@ struct replay {
     unsigned at;        // ... this one now
     unsigned tries;     // of it
     struct part *parts; // one per broker
+    struct arena texts; // of their items, as far as they do not stand in the window
     unsigned n_flying;
     int status; // the worst of the parts
     struct fault why;
@@ -66,6 +68,7 @@ struct replay *replay_new(struct house *h)
     struct replay *r = mem_new(struct replay);
 
     r->house = h;
+    arena_init(&r->texts);
     r->parts = mem_new_array(struct part, h->n);
     r->window.max_records = h->replay_conf.max_batch;
     return r;
@@ -77,6 +80,7 @@ void replay_free(struct replay *r)
         free(r->parts[i].items);
     free(r->parts);
     spool_release(&r->window);
+    arena_deinit(&r->texts);
     free(r);
 }
 
@@ -176,7 +180,24 @@ static void on_window(struct mailbox_item *item)
     go(r);
 }
 
-static void fill_item(struct push_item *it, const struct spool_record *rec)
+// The correlationId among a record's further fields; SPAN_NONE: none.
+static span correlation_of(struct arena *texts, span meta)
+{
+    span key, found = SPAN_NONE;
+
+    if (!meta.ptr)
+        return SPAN_NONE;
+    struct js j = js_read(meta);
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) {
+        span value = js_skip(&j);
+        if (js_key_is(key, SPAN("correlationId")) && js_type_of(value) == JS_STRING)
+            found = js_text(value, texts);
+    }
+    return found;
+}
+
+static void fill_item(struct replay *r, struct push_item *it, const struct spool_record *rec)
 {
     *it = (struct push_item){.queue = rec->queue,
                              .partition = rec->partition,
@@ -190,6 +211,7 @@ static void fill_item(struct push_item *it, const struct spool_record *rec)
                              .txid_is_key = !rec->txid.ptr};
     memcpy(it->key, rec->key, 16);
     memcpy(it->trace, rec->trace, 16);
+    it->correlation = correlation_of(&r->texts, rec->meta);
 }
 
 static void push_window(struct replay *r)
@@ -200,6 +222,7 @@ static void push_window(struct replay *r)
     r->state = PUSHING;
     r->status = 0;
     r->n_flying = 0;
+    arena_deinit(&r->texts); // what was there has landed
     for (unsigned i = 0; i < h->n; i++) {
         struct part *p = &r->parts[i];
         free(p->items);
@@ -207,7 +230,7 @@ static void push_window(struct replay *r)
     }
     for (unsigned i = from; i < to; i++) {
         struct part *p = &r->parts[house_home(h, r->window.records[i].queue)->index];
-        fill_item(&p->items[p->op.n_items++], &r->window.records[i]);
+        fill_item(r, &p->items[p->op.n_items++], &r->window.records[i]);
     }
     for (unsigned i = 0; i < h->n; i++)
         r->n_flying += r->parts[i].op.n_items > 0;

@@ -14,6 +14,7 @@ void segs_add(struct segs *f, struct push_item *it)
     struct lane *lane = it->lane;
 
     it->next = it->same = NULL;
+    f->correlated = f->correlated || it->correlation.ptr;
     if (!lane->first) {
         lane->first = it;
         lane->next_in_batch = f->lanes;
@@ -164,13 +165,13 @@ void segs_cut(struct segs *f, unsigned n_items)
         put;                                                 \
     pg_end_array(p)
 
-// Every message with a key that cannot be found by time.
-#define FOR_PLAIN(type, put)                                                \
+// Every message for which `is` holds.
+#define FOR_MESSAGES(is, type, put)                                         \
     pg_begin_array(p, type);                                                \
     for (unsigned si = 0; si < f->n; si++) {                                \
         const struct push_item *it = f->at[si].first;                       \
         for (unsigned pos = 0; pos < f->at[si].count; pos++, it = it->next) \
-            if (!id_is_uuid7(it->key)) {                                    \
+            if (is) {                                                       \
                 put;                                                        \
             }                                                               \
     }                                                                       \
@@ -255,7 +256,23 @@ void segs_fill(const struct segs *f, struct pg_params *p)
     FOR_SEGS(PG_INT8, put_ms(p, &s->range, s->range.max_ms));
     FOR_SEGS(PG_BYTEA, put_keys(p, s));
     FOR_SEGS(PG_BYTEA, put_body(p, s));
-    FOR_PLAIN(PG_INT4, pg_put_i32(p, (int32_t)si + 1));
-    FOR_PLAIN(PG_INT4, pg_put_i32(p, (int32_t)pos));
-    FOR_PLAIN(PG_UUID, pg_put_uuid(p, it->key));
+    // Those with a key that cannot be found by time.
+    FOR_MESSAGES(!id_is_uuid7(it->key), PG_INT4, pg_put_i32(p, (int32_t)si + 1));
+    FOR_MESSAGES(!id_is_uuid7(it->key), PG_INT4, pg_put_i32(p, (int32_t)pos));
+    FOR_MESSAGES(!id_is_uuid7(it->key), PG_UUID, pg_put_uuid(p, it->key));
+}
+
+static void put_correlation(struct pg_params *p, const struct push_item *it)
+{
+    uint8_t key[16];
+
+    (void)key_of_text(it->correlation, key);
+    pg_put_uuid(p, key);
+}
+
+void segs_fill_correlated(const struct segs *f, struct pg_params *p)
+{
+    FOR_MESSAGES(it->correlation.ptr, PG_INT4, pg_put_i32(p, (int32_t)si + 1));
+    FOR_MESSAGES(it->correlation.ptr, PG_INT4, pg_put_i32(p, (int32_t)pos));
+    FOR_MESSAGES(it->correlation.ptr, PG_UUID, put_correlation(p, it));
 }

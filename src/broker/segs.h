@@ -24,6 +24,7 @@ struct seg {
 struct segs {
     struct lane *lanes; // while adding
     unsigned n_lanes, n;
+    bool correlated; // some message has a correlation id
     struct seg *at;
 };
 
@@ -36,6 +37,8 @@ void segs_fill(const struct segs *f, struct pg_params *p);
 // One message as it stands in a body, with room for an id that the database gives; *id_at is
 // where (0-based).  The payload goes encrypted if its queue wants it so and we can.
 void message_put(struct buf *out, const struct push_item *it, size_t *id_at);
+// Those of queen.push_correlated that follow.
+void segs_fill_correlated(const struct segs *f, struct pg_params *p);
 struct push_item *seg_item(const struct seg *s, unsigned pos);
 void seg_stored(struct seg *s, int64_t created_us); // its items are queued, with ids
 void segs_free(struct segs *f);

@@ -162,6 +162,7 @@ static void launch(struct broker *b, struct tx_op *tx)
     pg_param_i32(&c->params, b->house->origin);
     segs_fill(&f->segs, &c->params);
     ack_groups_fill(&c->params, f->group_list, f->n_groups);
+    ack_groups_fill_more(&c->params, f->group_list, f->n_groups);
     pg_begin_array(&c->params, PG_UUID);
     for (unsigned i = 0; i < tx->n_required; i++) {
         uint8_t key[16];

@@ -2,6 +2,7 @@
 import re
 from datetime import datetime, timedelta, timezone
 
+import harness
 from harness import urlencode
 
 TS_MS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
@@ -27,6 +28,9 @@ def test_every_key_of_an_entry(broker, queue, group):
     assert '"data":{"no":  44}' in r.text
     (d,) = r.json["messages"]
     assert TS_MS.match(d.pop("createdAt")) and TS_MS.match(d.pop("failedAt"))
+    assert harness.is_uuid(d.pop("dlqId")) and d.pop("status") == "FAILED"
+    (attempt,) = d.pop("attempts")
+    assert (attempt["attempt"], attempt["outcome"], attempt["error"]) == (1, "dlq", "no such account")
     assert d == {"id": made[0]["message_id"], "transactionId": "inv-44", "partitionId": m["partitionId"], "queue": queue,
                  "queueName": queue, "partition": "acct-7", "consumerGroup": group, "errorMessage": "no such account",
                  "retryCount": 0, "data": {"no": 44}, "producerSub": None}

@@ -127,7 +127,7 @@ def test_one_message_with_its_payload_as_it_was_sent(broker, queue):
                  "errorMessage": None, "retryCount": None, "leaseExpiresAt": None,
                  "queueConfig": {"leaseTime": 45, "retryLimit": 3, "retryDelay": 1000, "ttl": 3600, "priority": 0},
                  "mode": {"hasQueueMode": False, "busGroupsCount": 1, "consumedByGroups": 0, "type": "bus"},
-                 "consumerGroups": [{"name": "ledger" + queue, "consumed": False}]}
+                 "consumerGroups": [{"name": "ledger" + queue, "consumed": False}], "attempts": []}
     broker.ack(m)
     d = detail(broker, m["partitionId"], "inv/41 ü").json
     assert d["status"] == "completed" and d["consumerGroups"] == [{"name": "ledger" + queue, "consumed": True, "leaseExpiresAt": None}]

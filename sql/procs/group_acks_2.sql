@@ -1,13 +1,14 @@
--- queen.group_acks: acknowledgements as JSON, as arguments for queen.settle.
+-- queen.group_acks_2: acknowledgements as JSON, as arguments for queen.settle_2.
 --
 -- needs: transaction_key
 -- called by  queen.ack_messages_v2; queen.execute_transaction_v2
--- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?}
+-- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?, errorCode?, worker?}
 -- out        one row: the arguments; item: per entry argument, the place (0-based) of its object in p_entries
 -- raises     QN001, naming the entry, where the HTTP interface answers 400
-create or replace function queen.group_acks(p_entries jsonb)
+create or replace function queen.group_acks_2(p_entries jsonb)
 returns table (lane_id uuid[], grp text[], keys bytea[], uniform boolean[], lease uuid[],
-               entry_group int[], entry_status int2[], entry_lease uuid[], entry_error text[], item int[])
+               entry_group int[], entry_status int2[], entry_lease uuid[], entry_error text[], entry_code text[], entry_worker text[],
+               item int[])
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -42,7 +43,9 @@ begin
                     when 'dlq' then 2 when 'retry' then 3 else 4 end::int2 as status,
                case when jsonb_typeof(e.value -> 'leaseId') = 'string' and e.value ->> 'leaseId' <> ''
                     then queen.transaction_key(e.value ->> 'leaseId') end as lease,
-               case when jsonb_typeof(e.value -> 'error') = 'string' then e.value ->> 'error' end as error
+               case when jsonb_typeof(e.value -> 'error') = 'string' then e.value ->> 'error' end as error,
+               case when jsonb_typeof(e.value -> 'errorCode') = 'string' then nullif(e.value ->> 'errorCode', '') end as code,
+               case when jsonb_typeof(e.value -> 'worker') = 'string' then nullif(e.value ->> 'worker', '') end as worker
           from jsonb_array_elements(p_entries) with ordinality e(value, ord)
     ), numbered as (
         select e.*, dense_rank() over (order by e.lane_id, e.grp) as n from entries e
@@ -54,11 +57,12 @@ begin
            array_fill(false, array[cardinality(coalesce(g.grp, '{}'))]),
            array_fill(null::uuid, array[cardinality(coalesce(g.grp, '{}'))]),
            coalesce(e.n, '{}'), coalesce(e.status, '{}'), coalesce(e.lease, '{}'), coalesce(e.error, '{}'),
-           coalesce(e.item, '{}')
+           coalesce(e.code, '{}'), coalesce(e.worker, '{}'), coalesce(e.item, '{}')
       from (select array_agg(lane_id order by n) as lane_id, array_agg(grp order by n) as grp,
                    array_agg(keys order by n) as keys from groups) g
       cross join (select array_agg(n::int order by n, item) as n, array_agg(status order by n, item) as status,
                          array_agg(lease order by n, item) as lease, array_agg(error order by n, item) as error,
+                         array_agg(code order by n, item) as code, array_agg(worker order by n, item) as worker,
                          array_agg(item order by n, item) as item from numbered) e;
 end
 $$;

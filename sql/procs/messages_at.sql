@@ -1,0 +1,21 @@
+-- queen.messages_at: messages of a lane by their places, opened.
+--
+-- needs: unpack_segment_2
+-- called by  queen.settle_2, queen.note_completed, queen.redrive_batch, queen.timeline
+-- out        those that are there, in no order; each segment is opened once, however many are asked for
+create or replace function queen.messages_at(p_lane bigint, p_seqs bigint[])
+returns table (seq bigint, message queen.stored_message)
+language sql stable
+as $$
+    select s.first_seq + u.pos,
+           row(u.message_id, encode(substr(s.keys, u.pos * 16 + 1, 16), 'hex')::uuid, u.transaction_id, u.trace_id,
+               u.producer_sub, u.is_encrypted, u.meta, u.payload, s.created_at)::queen.stored_message
+      from (select distinct k.first_seq
+              from unnest(p_seqs) q(seq)
+              cross join lateral (select g.first_seq from queen.segments g
+                                   where g.lane = p_lane and g.first_seq <= q.seq
+                                   order by g.first_seq desc limit 1) k) at
+      join queen.segments s on s.lane = p_lane and s.first_seq = at.first_seq
+      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+     where s.first_seq + u.pos = any (p_seqs)
+$$;

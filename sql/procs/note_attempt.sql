@@ -1,0 +1,23 @@
+-- queen.note_attempt: one more line in the history of a message that has failed.
+--
+-- called by  queen.fail_message, queen.note_completed, queen.redrive_batch, queen.note_cancelled
+create or replace function queen.note_attempt(
+    p_message queen.stored_message, p_group text, p_lane bigint, p_attempt int, p_outcome "char", p_correlation_id text,
+    p_delivered_at timestamptz, p_at timestamptz, p_due_at timestamptz, p_max_attempts int,
+    p_error text, p_error_code text, p_worker text, p_target text default null)
+returns void
+language plpgsql
+as $$
+begin
+    loop
+        insert into queen.attempts (message_id, grp, nth, attempt, outcome, lane, key, correlation, correlation_id, transaction_id,
+                                    delivered_at, at, due_at, max_attempts, error, error_code, worker, target)
+        select p_message.message_id, p_group, coalesce(max(a.nth), 0) + 1, p_attempt, p_outcome, p_lane, p_message.key,
+               queen.transaction_key(p_correlation_id), p_correlation_id, p_message.transaction_id,
+               p_delivered_at, p_at, p_due_at, p_max_attempts, p_error, p_error_code, p_worker, p_target
+          from queen.attempts a where a.message_id = p_message.message_id and a.grp = p_group
+            on conflict do nothing;
+        exit when found; -- else the same message was settled elsewhere this moment: the next number is free
+    end loop;
+end
+$$;

@@ -1,0 +1,31 @@
+-- queen.redrive_here: dead letters are delivered again, each to the group that gave up on it.
+--
+-- needs: messages_at, retry_lane, schedule_retry, note_attempt
+-- called by  queen.redrive, which holds the letters and removes them
+-- in         p_letters and when each is due
+--
+-- Attempts count from one again; what happened before stays in the history.
+create or replace function queen.redrive_here(p_letters uuid[], p_due timestamptz[], p_now timestamptz)
+returns void
+language plpgsql
+as $$
+declare
+    d record;
+begin
+    for d in
+        select l.num as lane, k.consumer_group::text as grp, k.error_message, u.due, m.message,
+               coalesce((m.message).meta::jsonb ->> 'correlationId', (m.message).transaction_id) as correlation_id
+          from unnest(p_letters, p_due) with ordinality u(id, due, ord)
+          join queen.dead_letter_queue k on k.id = u.id
+          join queen.lanes l on l.id = k.partition_id
+          cross join lateral queen.messages_at(k.lane, array[k.seq]) m
+         order by u.ord
+    loop
+        if not queen.schedule_retry(d.message, queen.retry_lane(d.lane, d.grp), d.grp, 1, d.due, d.correlation_id, p_now,
+                                    d.error_message) then
+            raise exception 'message % has no room for the fields of a retry', (d.message).message_id using errcode = 'QN001';
+        end if;
+        perform queen.note_attempt(d.message, d.grp, d.lane, 0, 'v', d.correlation_id, null, p_now, d.due, null, null, null, null);
+    end loop;
+end
+$$;

@@ -1,0 +1,124 @@
+-- queen.timeline_messages: the messages that a question about a timeline means.
+--
+-- needs: find_message, last_seq_at, waiting_id, schedule_num, messages_at
+-- called by  queen.timeline
+-- in         p_args: correlationId; or transactionId with queue and perhaps partition; or messageId
+-- out        seq: where it lies in its lane; due_at: it waits for its time, and has no place yet; both null: it is gone, its history
+--            is left.  100 at most.  Index probes only
+-- raises     QN001 for a question that names none of them, or too many partitions
+create or replace function queen.timeline_messages(p_args jsonb)
+returns table (lane bigint, seq bigint, message queen.stored_message, due_at timestamptz)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+    v_text  text;
+    v_key   uuid;
+    v_id    uuid;
+    v_lanes bigint[];
+    v_last  bigint;
+begin
+    if p_args ? 'correlationId' then
+        v_text := p_args ->> 'correlationId';
+        v_key := queen.transaction_key(v_text);
+        return query
+        with found as materialized (
+            select c.lane, c.seq from queen.correlations c where c.correlation = v_key limit 100
+        ), failed as materialized ( -- seeded with the transaction id, or gone from the log
+            select a.lane, a.key, a.message_id, a.transaction_id from queen.attempts a
+             where a.correlation = v_key and a.nth = 1 and a.correlation_id = v_text limit 100
+        ), stored as materialized (
+            select f.lane, m.seq, m.message
+              from (select p.lane, array_agg(p.seq) as seqs
+                      from (select f.lane, f.seq from found f
+                             union
+                            select f.lane, queen.find_message(f.lane, f.key) from failed f) p
+                     where p.seq is not null group by p.lane) f
+              cross join lateral queen.messages_at(f.lane, f.seqs) m
+             where coalesce((m.message).meta::jsonb ->> 'correlationId', (m.message).transaction_id) = v_text
+        )
+        select s.lane, s.seq, s.message, null::timestamptz from stored s
+         union all
+        select f.lane, null, row(f.message_id, f.key, f.transaction_id, null, null, null,
+                                 json_build_object('correlationId', v_text)::text, null, null)::queen.stored_message, null
+          from failed f
+         where not exists (select from stored s where (s.message).message_id = f.message_id)
+         union all
+       (select w.lane, null, row(w.id, w.key, coalesce(w.transaction_id, w.key::text), null, null, null,
+                                 json_build_object('correlationId', v_text)::text, null, w.created_at)::queen.stored_message, w.due_at
+          from queen.scheduled w where w.correlation_id = v_text and w.kind = 'p' order by w.due_at, w.num limit 100)
+         limit 100;
+        return;
+    elsif p_args ? 'transactionId' then
+        if not p_args ? 'queue' then
+            raise exception using errcode = 'QN001', message = 'queue is needed to find a transactionId';
+        end if;
+        v_text := p_args ->> 'transactionId';
+        v_key := queen.transaction_key(v_text);
+        select array_agg(l.num) into v_lanes
+          from (select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id
+                 where q.name = p_args ->> 'queue' and (not p_args ? 'partition' or l.name = p_args ->> 'partition') limit 1001) l;
+        if cardinality(v_lanes) > 1000 then
+            raise exception using errcode = 'QN001', message = 'the queue has more than 1000 partitions: name the partition';
+        end if;
+    elsif p_args ? 'messageId' then
+        if p_args ->> 'messageId' !~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+            raise exception using errcode = 'QN001', message = 'messageId is not a UUID';
+        end if;
+        v_id := p_args ->> 'messageId';
+        -- An id that was derived tells where the message is (queen.message_id); of others failures and waiting rows know.
+        select a.lane, a.key into lane, v_key from queen.attempts a where a.message_id = v_id limit 1;
+        if not found then
+            select l.num, n.seq into lane, v_last
+              from (select ('x' || right(replace(v_id::text, '-', ''), 16))::bit(64)::bigint & ((1::bigint << 42) - 1)) d(lane)
+              join queen.lanes l on l.num = d.lane and l.origin is null
+              cross join lateral (
+                   select queen.last_seq_at(l.num, 'epoch'::timestamptz + (queen.key_time(v_id) * 1000
+                              + ('x' || substr(replace(v_id::text, '-', ''), 14, 3))::bit(12)::int / 4) * interval '1 microsecond')) n(seq);
+            -- That is the last message of the segment: the id says which one is meant.
+            return query
+            select lane, m.seq, m.message, null::timestamptz
+              from queen.messages_at(lane, array(select generate_series(greatest(v_last - 255, 1), v_last))) m
+             where (m.message).message_id = v_id;
+            if found then
+                return;
+            end if;
+            return query
+            select w.lane, null::bigint, row(w.id, w.key, coalesce(w.transaction_id, w.key::text), null, null, null,
+                       case when w.correlation_id is not null then json_build_object('correlationId', w.correlation_id)::text end,
+                       null, w.created_at)::queen.stored_message, w.due_at
+              from queen.scheduled w where w.num = queen.schedule_num(v_id) and w.id = v_id and w.kind = 'p';
+            return;
+        end if;
+        v_lanes := array[lane];
+        select a.transaction_id into v_text from queen.attempts a where a.message_id = v_id limit 1;
+    else
+        raise exception using errcode = 'QN001', message = 'correlationId, transactionId or messageId is needed';
+    end if;
+
+    return query
+    select u.lane, m.seq, m.message, null::timestamptz
+      from unnest(v_lanes) u(lane)
+      cross join lateral (select queen.find_message(u.lane, v_key)) f(seq)
+      cross join lateral queen.messages_at(u.lane, array[f.seq]) m
+     where f.seq is not null
+     limit 100;
+    if found then
+        return;
+    end if;
+    return query -- it waits, or only its history is left
+    select w.lane, null::bigint, row(w.id, w.key, v_text, null, null, null,
+               case when w.correlation_id is not null then json_build_object('correlationId', w.correlation_id)::text end,
+               null, w.created_at)::queen.stored_message, w.due_at
+      from unnest(v_lanes) u(lane)
+      join queen.message_keys k on k.lane = u.lane and k.key = v_key and k.seq <= 0
+      join queen.scheduled w on w.num = -k.seq and w.lane = u.lane and w.kind = 'p'
+     union all
+    select a.lane, null, row(a.message_id, a.key, a.transaction_id, null, null, null,
+               json_build_object('correlationId', a.correlation_id)::text, null, null)::queen.stored_message, null
+      from queen.attempts a
+     where a.lane = any (v_lanes) and a.key = v_key and a.nth = 1
+       and not exists (select from queen.message_keys k where k.lane = a.lane and k.key = v_key and k.seq <= 0)
+     limit 100;
+end
+$$;

@@ -1,0 +1,28 @@
+// What became of messages that failed: their timeline, and dead letters sent on their way
+// again. See sql/procs for what each answers.
+#include "api/api_int.h"
+#include "api/report.h"
+#include "pg/sql.gen.h"
+
+static const char *const timeline_params[] = {
+    "correlationId", "transactionId", "messageId", "queue", "partition", "consumerGroup", NULL};
+
+const struct report api_timeline = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/messages/timeline",
+              .access = ACCESS_READ_ONLY,
+              .op = "timeline",
+              .handle = report_handle},
+    .statement = &pg_stmt_timeline,
+    .query = timeline_params,
+};
+
+const struct report api_redrive = {
+    .route = {.verb = HTTP_POST,
+              .path = "/api/v1/dlq/redrive",
+              .access = ACCESS_READ_WRITE,
+              .op = "redrive",
+              .handle = report_handle},
+    .statement = &pg_stmt_redrive,
+    .body = REPORT_BODY,
+};
