@@ -55,6 +55,9 @@ e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part
 torture: release     ## faults under load, and a check of what clients saw: make torture MINUTES=60 SEED=7
 	$(PYTHON) tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
+e2e-two:             ## all black-box tests with two brokers on one database that take the requests in turn
+	QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q tests/e2e
+
 check:               ## everything that must hold before a push
 	tools/deps.sh check
 	$(MAKE) lint release docs-check unit
