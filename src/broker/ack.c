@@ -172,8 +172,18 @@ static bool is_done(const struct ack_op *ack)
     return true;
 }
 
-// An ack whose outcome is unknown may be sent again: "completed" twice is harmless, and a
-// second "failed" finds the lease released.
+// An earlier try got no answer, and this one finds the lease gone: perhaps because the earlier
+// one has ended it.  "Invalid lease" would say that nothing was done, which nobody knows.
+static bool is_in_doubt(const struct ack_op *ack)
+{
+    for (unsigned i = 0; ack->op.unknown && i < ack->n_entries; i++)
+        if (ack->entries[i].why == ACK_BAD_LEASE)
+            return true;
+    return false;
+}
+
+// An ack whose outcome is unknown may be sent again: nothing is counted twice, and the lease it
+// names tells whether it is still the first.
 static void land(struct broker *b, struct ack_flight *f, int status, const char *detail)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
@@ -184,6 +194,7 @@ static void land(struct broker *b, struct ack_flight *f, int status, const char 
         struct ack_op *ack = container_of(op, struct ack_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
         bool rest = status == 0 && f->whole && !is_done(ack); // not whole after all
+        op->unknown = op->unknown || status == QE_PG_GONE;
         if (rest)
             ack->whole = false;
         if (rest || scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
@@ -191,6 +202,10 @@ static void land(struct broker *b, struct ack_flight *f, int status, const char 
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_ack_requests++;
             b->n_ack_items += ack->n_entries;
+            continue;
+        }
+        if (status == 0 && is_in_doubt(ack)) {
+            op_finish(b, op, fault_set(&op->why, QE_PG_GONE, "%s", err_text(QE_PG_GONE)));
             continue;
         }
         if (status == 0) {

@@ -7,7 +7,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-from harness import Client  # noqa: E402
+from harness import Broker, Client, Postgres, uuid7, wait_until  # noqa: E402,F401  others take them from here
 
 # Phases of a round.  In each, some actors end by themselves: producers when their last push is known, consumers when nothing is left.
 RUN, STOP_PUSHING, DRAIN, DRAIN_MADE, GIVE_UP = range(5)

@@ -66,6 +66,11 @@ class Partition:
         self.acks = collections.defaultdict(list)     # group -> Passed
         self.place = {}                               # id -> place in the partition
 
+    def delivery_order(self):
+        """The messages by the times at which they were first seen."""
+        pops = sorted((e for es in self.pops.values() for e in es), key=lambda e: e.t1)
+        return dict.fromkeys(m[2] for e in pops for m in e.messages)
+
 
 class Log:
     """The history, sorted out by what it is about."""
@@ -77,8 +82,11 @@ class Log:
         self.doubled = []
         for e in events:
             getattr(self, "_" + e.kind)(e)
+        # Scheduled messages keep the ids that they were given when they were scheduled; others sort by them.
+        waited = {(e.queue, e.partition) for e in self.schedules}
         for p in self.partitions.values():
-            p.place = {id: i for i, id in enumerate(sorted(p.all_ids))}
+            order = p.delivery_order() if p.name in waited else sorted(p.all_ids)
+            p.place = {id: i for i, id in enumerate(order)}
 
     def at(self, queue, partition):
         name = (queue, partition)

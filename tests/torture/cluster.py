@@ -1,108 +1,41 @@
 """The system under torture: brokers and their PostgreSQL, each of which may be in any state when asked for something."""
 import glob
 import os
-import shutil
 import subprocess
 
 import psycopg2
 
-import actor  # noqa: F401  puts tests/e2e on the path
-from harness import Broker, Postgres, wait_until
+from actor import Broker, wait_until
+from disk import Disk
+from server import Server
+from standby import Pair
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
-BUFFER_BYTES, WAL_BYTES = 48 << 20, 128 << 20
-
-
-class Disk:
-    """A small disk of its own that can be filled up; an ordinary folder without the right to mount."""
-
-    def __init__(self, path, size):
-        os.makedirs(path, exist_ok=True)
-        self.path = path
-        self.small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%d,mode=0777" % size, "queen-torture", path],
-                                    stderr=subprocess.DEVNULL).returncode == 0
-
-    def fill(self):
-        """Not a page is left."""
-        room = os.statvfs(self.path)
-        with open(os.path.join(self.path, "ballast"), "wb") as f:
-            os.posix_fallocate(f.fileno(), 0, max(1, room.f_bavail * room.f_frsize))
-
-    def empty(self):
-        path = os.path.join(self.path, "ballast")
-        if os.path.exists(path):
-            os.unlink(path)
-
-    def cut_power(self, synced):
-        """Everything that was not synced is gone; `synced` is what power.c has written."""
-        sizes = {}
-        if os.path.exists(synced):
-            with open(synced) as f:
-                sizes = dict(tuple(map(int, line.split())) for line in f)
-        for path in glob.glob(os.path.join(self.path, "files", "*.buf*")):
-            st = os.stat(path)
-            if sizes.get(st.st_ino, 0) < st.st_size:
-                os.truncate(path, sizes.get(st.st_ino, 0))
-
-    def dispose(self):
-        if self.small:
-            subprocess.run(["umount", "-l", self.path], check=False)
-
-
-class Server(Postgres):
-    """PostgreSQL of two brokers: each reaches it under an address of its own, its log of changes is on a small disk."""
-
-    def __init__(self, folder, addresses):
-        super().__init__()
-        self.wal = Disk(os.path.join(folder, "wal"), WAL_BYTES)
-        wal = os.path.join(self.wal.path, "pg")
-        os.mkdir(wal)
-        shutil.chown(wal, os.stat(self.root).st_uid, os.stat(self.root).st_gid)
-        # Small segments, so that a full disk is noticed at once.
-        self.initdb_args = ["--waldir", wal, "--wal-segsize", "1"]
-        self.settings = {"listen_addresses": ",".join(addresses), "max_wal_size": "48MB", "min_wal_size": "4MB"}
-
-    @property
-    def postmaster(self):
-        return self.process.pid if self.process is not None and self.process.poll() is None else None
-
-    def ensure(self):
-        """Up again, however it went down."""
-        if self.postmaster is None:
-            self.launch()
-        wait_until(self.answers, 60, "PostgreSQL answers", 0.05)
-
-    def answers(self):
-        try:
-            self.connect().close()
-            return True
-        except psycopg2.Error:
-            return False
-
-    def stop(self):
-        super().stop()
-        self.wal.dispose()
+BUFFER_BYTES = 48 << 20
 
 
 class Cluster:
-    """One broker with the PostgreSQL inside, or two on one of their own."""
+    """One broker with the PostgreSQL inside, or two on one of their own, or on a primary with its standby."""
 
-    def __init__(self, folder, brokers=2, extra=None):
+    def __init__(self, folder, brokers=2, standby=False):
         self.folder, self.brokers, self.buffers, self.clocks = folder, [], [], []
         self.server = None
         self.block = "queen_torture_%d" % os.getpid()  # table of the packet filter
         self.power = self._compile_power()
         self.addresses = ["127.0.0.%d" % (2 + i) for i in range(brokers)]
-        if brokers > 1:
+        self.has_standby = standby
+        if standby:
+            self.server = Pair(folder, self.addresses)
+        elif brokers > 1:
             self.server = Server(folder, ["127.0.0.1"] + self.addresses)
         for i in range(brokers):
-            self.brokers.append(self._make_broker(i, extra or {}))
+            self.brokers.append(self._make_broker(i))
 
-    def _make_broker(self, i, extra):
+    def _make_broker(self, i):
         disk = Disk(os.path.join(self.folder, "buffer-%d" % i), BUFFER_BYTES)
         self.buffers.append(disk)
         env = {"FILE_BUFFER_DIR": os.path.join(disk.path, "files"), "SIDECAR_POOL_SIZE": "8", "WORKER_ID": "torture-%d" % i,
-               "LD_PRELOAD": self.power, "TORTURE_SYNCED": self.synced(i), **extra}
+               "LD_PRELOAD": self.power, "TORTURE_SYNCED": self.synced(i)}
         if self.server is None:
             data = os.path.join(self.folder, "data")
             os.mkdir(data)
@@ -111,7 +44,8 @@ class Cluster:
             self.clocks.append(None)  # its PostgreSQL would inherit the wrong clock
         else:
             env.update(self.server.env())
-            env["PG_HOST"] = self.addresses[i]
+            if not self.has_standby:
+                env["PG_HOST"] = self.addresses[i]
             env["DB_TCP_USER_TIMEOUT_MS"] = "3000"
             self.clocks.append(self._fake_clock(i, env))
         broker = Broker(env)

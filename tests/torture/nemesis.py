@@ -139,6 +139,10 @@ class BlockDatabase(Blocked):
     """Between one broker and PostgreSQL."""
     seconds = (1.0, 6.0)
 
+    @staticmethod
+    def possible(cluster):
+        return Blocked.possible(cluster) and not cluster.has_standby  # each broker has an address of its own
+
     def rule_of(self, broker):
         address, port = self.cluster.addresses[broker], self.cluster.server.port
         return "ip daddr %s tcp dport %d drop\nip saddr %s tcp sport %d drop" % (address, port, address, port)
@@ -198,6 +202,21 @@ class FullWal(Kind):
         self.cluster.server.ensure()
 
 
+class Promote(Kind):
+    """The primary is gone for good and its standby takes over; later there is a new standby."""
+    seconds = (3.0, 6.0)
+
+    @staticmethod
+    def possible(cluster):
+        return cluster.has_standby
+
+    def begin(self, broker):
+        self.cluster.server.promote()
+
+    def end(self, broker):
+        self.cluster.server.attach()
+
+
 class ClockJump(Kind):
     """The clock of one broker is an hour off, then right again."""
 
@@ -231,7 +250,7 @@ class HeldXmin(Kind):
 
 
 KINDS = [KillBroker, RestartBroker, FreezeBroker, CrashPostgres, CrashBackend, TerminateBackends, FreezePostgres, FreezeBackends,
-         BlockDatabase, BlockClients, FullBuffer, CutPower, FullWal, ClockJump, HeldXmin]
+         BlockDatabase, BlockClients, FullBuffer, CutPower, FullWal, Promote, ClockJump, HeldXmin]
 
 
 class Nemesis:

@@ -1,8 +1,7 @@
 """Pushes batches at a steady pace. A push of unknown outcome is repeated, with the same transaction ids, until it is known."""
 import time
 
-from actor import GIVE_UP, RUN, Actor, raw_id
-from harness import uuid7
+from actor import GIVE_UP, RUN, Actor, raw_id, uuid7
 from history import OK, UNKNOWN, Push
 
 REPEATED = 0.02  # of the known pushes are sent once more: they must be found to be there

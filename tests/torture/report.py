@@ -37,15 +37,31 @@ def _to_rate(pushed, since, rate):
     return None
 
 
+def lateness(events):
+    """Seconds from the time of each scheduled message to its first delivery."""
+    due, late = {}, {}
+    for e in events:
+        if e.kind == "schedule" and e.outcome == OK:
+            due[e.queue, e.partition, e.producer, e.n] = e.t1 + e.delay
+    for e in events:
+        if e.kind == "pop":
+            for producer, n, _ in e.messages:
+                key = (e.queue, e.partition, producer, n)
+                if key in due:
+                    late[key] = min(late.get(key, 1e9), e.t1 - due[key])
+    return sorted(late.values())
+
+
 class Totals:
     """Summed over rounds."""
 
     def __init__(self):
         self.counts, self.faults = collections.Counter(), collections.Counter()
         self.times = collections.defaultdict(lambda: collections.defaultdict(list))  # fault -> operation -> seconds
-        self.seconds = 0.0
+        self.seconds, self.late = 0.0, []
 
     def add(self, result):
+        self.late = sorted(self.late + result["lateness"])
         self.counts.update(result["counts"])
         for name, times in result["recoveries"]:
             self.faults[name] += 1
@@ -56,6 +72,9 @@ class Totals:
     def lines(self):
         yield "%.0f s of load, %d faults" % (self.seconds, sum(self.faults.values()))
         yield "; ".join("%s %d" % (k, v) for k, v in sorted(self.counts.items()))
+        if self.late:
+            yield "scheduled messages, seconds late: median %.3f, 99 %% %.3f, longest %.3f" % (
+                self.late[len(self.late) // 2], self.late[len(self.late) * 99 // 100], self.late[-1])
         yield "seconds from the end of a fault, median / longest:"
         ops = ("push", "pop", "ack", "transaction", "95 %")
         yield "  %-18s %5s  %s" % ("fault", "times", "".join("%-15s" % op for op in ops))
@@ -90,12 +109,13 @@ def counts(events):
 def story(violation, events):
     """The events that the violation is about, oldest first, as lines."""
     wanted = set(violation.messages)
+    leases = {e.lease for e in events if e.kind == "pop" and e.group == violation.group and any(m[2] in wanted for m in e.messages)}
     lines = []
     for e in events:
         if e.kind == "fault":
             lines.append((False, "%10.3f - %10.3f  FAULT %s of broker %s" % (e.t0, e.t1, e.name, e.target)))
         elif (getattr(e, "queue", None), getattr(e, "partition", None)) == violation.partition:
-            text = _concerns(e, violation.group, wanted)
+            text = _concerns(e, violation.group, wanted, leases)
             if text:
                 lines.append((True, "%10.3f - %10.3f  %s" % (e.t0, e.t1, text)))
     first = next((i for i, (about, _) in enumerate(lines) if about), 0)
@@ -104,7 +124,7 @@ def story(violation, events):
     return lines[:SHOWN] + (["... %d more" % (len(lines) - SHOWN)] if len(lines) > SHOWN else [])
 
 
-def _concerns(e, group, wanted):
+def _concerns(e, group, wanted, leases):
     if e.kind == "push":
         if any(id in wanted for id in e.ids or ()) or (group is None and not e.ids):
             return "push %s %d..%d to broker %d: %s %s" % (e.producer, e.first, e.first + e.count - 1, e.broker, e.outcome, e.stored)
@@ -114,8 +134,9 @@ def _concerns(e, group, wanted):
             return "pop by %s of broker %d, lease %s: %d messages %s..%s, with %s" % (
                 e.group, e.broker, e.lease, len(e.messages), e.messages[0][:2], e.messages[-1][:2],
                 " ".join("%s/%d=%s" % (p, n, id.hex()) for p, n, id in hit[:3]))
-    elif e.kind == "ack" and e.group == group and e.through is not None and min(wanted, default=b"\xff") <= e.through:
-        return "ack by %s under %s through %s: %s%s" % (e.group, e.lease, e.through.hex(), e.outcome, ", ends it" if e.ends else "")
+    elif e.kind == "ack" and e.group == group and e.lease in leases:
+        return "ack by %s under %s through %s: %s%s" % (e.group, e.lease, e.through.hex() if e.through else "none", e.outcome,
+                                                        ", ends it" if e.ends else "")
     elif e.kind == "txn" and e.group == group and wanted & set(e.sources):
         return "transaction under %s: %s, made %s .." % (e.lease, e.outcome, e.made[0])
     return None

@@ -3,12 +3,12 @@ import multiprocessing
 import os
 import time
 
-from actor import DRAIN, DRAIN_MADE, GIVE_UP, RUN, STOP_PUSHING
+from actor import DRAIN, DRAIN_MADE, GIVE_UP, RUN, STOP_PUSHING, wait_until
 from checker import Rules
 from consumer import FLAKY, STEADY, Consumer
-from harness import wait_until
 from history import Writer
 from producer import Producer
+from scheduler import Scheduler
 from transactor import Transactor
 
 LEASE_SECONDS = 3
@@ -23,11 +23,12 @@ class Scene:
 
     def __init__(self, name, seed, cluster, folder, rate):
         self.name, self.seed, self.cluster, self.folder, self.rate = name, seed, cluster, folder, rate
-        self.source, self.made = name + "-orders", [name + "-bills", name + "-letters"]
+        self.source, self.made, self.late = name + "-orders", [name + "-bills", name + "-letters"], name + "-reminders"
+        self.queues = [self.source, self.late] + self.made
         self.phase = multiprocessing.Value("i", RUN)
         groups = {"steady": False, "flaky": False, "auto": True, "txn": False}
-        self.rules = Rules({q: LEASE_SECONDS for q in [self.source] + self.made},
-                           {self.source: groups, **{q: {"books": False} for q in self.made}})
+        self.rules = Rules({q: LEASE_SECONDS for q in self.queues},
+                           {self.source: groups, self.late: {"clock": False}, **{q: {"books": False} for q in self.made}})
 
     def crews(self):
         """{process: [(class, name, arguments)]}"""
@@ -43,11 +44,15 @@ class Scene:
                         for i in range(2)]
         crews["books"] = [(Consumer, "books-%d-%s" % (i, q), {**source, "queue": q, "group": "books", "ends_in": DRAIN_MADE})
                           for q in self.made for i in range(2)]
+        late = {"queue": self.late, "partitions": PARTITIONS[:3]}
+        crews["clock"] = [(Consumer, "clock-%d" % i, {**source, **late, "group": "clock"}) for i in range(2)]
+        crews["producers-late"] = [(Scheduler, "scheduler-%d" % i, {**late, "rate": self.rate / 50, "plain_ids": i == 0})
+                                   for i in range(2)]
         return crews
 
     def start(self):
         broker = self.cluster.brokers[0]
-        for queue in [self.source] + self.made:
+        for queue in self.queues:
             broker.configure(queue, leaseTime=LEASE_SECONDS, retryLimit=2)
         self.processes = {name: multiprocessing.Process(target=self._crew, args=(name, crew), name=name)
                           for name, crew in self.crews().items()}
@@ -73,7 +78,7 @@ class Scene:
             wait_until(lambda: self.cluster.buffered() == 0, QUIET_LIMIT, "file buffers empty", 0.1)
         except AssertionError as e:
             wrong.append(str(e))
-        self._end(DRAIN, ["steady", "flaky", "auto", "txn"], wrong)
+        self._end(DRAIN, ["steady", "flaky", "auto", "txn", "clock"], wrong)
         self._end(DRAIN_MADE, ["books"], wrong)
         self.phase.value = GIVE_UP
         for p in self.processes.values():
@@ -100,5 +105,5 @@ class Scene:
 
     def remove(self):
         """The queues of a round that was checked."""
-        for queue in [self.source] + self.made:
+        for queue in self.queues:
             self.cluster.brokers[0].request("DELETE", "/api/v1/resources/queues/" + queue, timeout=60)

@@ -170,6 +170,13 @@ def test_a_scheduled_message_is_not_early():
     assert rules_broken(scheduled(4.0)) == {"early"}
 
 
+def test_scheduled_messages_lie_in_the_order_of_delivery_not_of_ids():
+    events = [Schedule("schedule", 0, 0.1, "q", "p", "s", n, 5 - n, 0, OK) for n in range(2)]
+    assert rules_broken(events + [pop(6, [1, 0], producer="s"), ack(7, 0)]) == set()
+    assert rules_broken(events + [pop(6, [1], producer="s"), ack(7, 1), pop(8, [0], "k", producer="s"), ack(9, 0, "k"),
+                                  pop(10, [1], "j", producer="s")]) == {"redelivered"}
+
+
 def test_the_story_of_a_violation_is_short():
     events = sorted(GOOD + [Fault("fault", 2.5, 2.6, "KillBroker", 0), pop(5, [3], "j")], key=lambda e: e.t0)
     (violation,) = check(events, RULES)

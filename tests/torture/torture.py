@@ -3,6 +3,7 @@
 
   tests/torture/torture.py --minutes 5 --seed 7            two brokers on one PostgreSQL
   tests/torture/torture.py --brokers 1                     one broker with the PostgreSQL inside
+  tests/torture/torture.py --standby                       two brokers, a primary and a synchronous standby
   tests/torture/torture.py --only KillBroker,CrashPostgres these faults alone
   tests/torture/torture.py --check FOLDER                  the checker again, over the history that a failed round left
 
@@ -39,6 +40,7 @@ def examine(folder, rules, rate):
     events = history.read(folder)
     violations = checker.check(events, rules)
     return {"counts": report.counts(events), "recoveries": report.recoveries(events, rate),
+            "lateness": report.lateness(events),
             "violations": [(v, report.story(v, events)) for v in violations[:10]], "n_violations": len(violations)}
 
 
@@ -69,7 +71,7 @@ def play(cluster, nemesis, scene, seconds):
 def run(args, folder, prepare=None):
     """Rules that were broken; "clients" stands for those that did not end. prepare(cluster) runs before the first round."""
     totals, broken = report.Totals(), set()
-    cluster = Cluster(folder, args.brokers)
+    cluster = Cluster(folder, args.brokers, args.standby)
     nemesis = Nemesis(cluster, args.seed, args.only)
     deadline = time.monotonic() + 60 * args.minutes
     pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
@@ -123,6 +125,7 @@ def arguments(argv=None):
     p.add_argument("--round", type=float, default=90, help="seconds of a round")
     p.add_argument("--seed", default=None, help="decides faults and clients; a new one by default")
     p.add_argument("--brokers", type=int, choices=(1, 2), default=2)
+    p.add_argument("--standby", action="store_true")
     p.add_argument("--rate", type=float, default=2000, help="messages pushed per second")
     p.add_argument("--only", type=lambda s: s.split(","), default=())
     p.add_argument("--keep", action="store_true", help="keep the histories of good rounds, too")

@@ -146,6 +146,26 @@ static void a_lost_connection_sends_the_ack_again_but_not_for_ever(void **state)
     assert_in_range(tries, 2, 20);
 }
 
+// The first try may have been done and have ended the lease.
+static void a_lease_that_is_gone_after_a_lost_connection_leaves_the_ack_in_doubt(void **state)
+{
+    (void)state;
+    rig_open();
+    for (unsigned i = 0; i < 2; i++) {
+        entry(&acks[i], 1, "a");
+        start(&acks[i]);
+        turn();
+        if (i == 0)
+            answer(QE_PG_GONE);
+        fake_row("grp:i why:i released:b dead:b queue_name:t lane_name:t lane:l consumer:l", 1,
+                 ACK_BAD_LEASE, 0, 0, "q", "p1", (int64_t)1, (int64_t)101);
+        answer(0);
+    }
+    assert_int_equal(acks[0].status, QE_PG_GONE);
+    assert_int_equal(acks[1].status, 0); // was never in doubt
+    assert_int_equal(acks[1].entries[0].why, ACK_BAD_LEASE);
+}
+
 static void a_row_of_a_group_that_was_not_asked_for_is_an_error(void **state)
 {
     (void)state;
@@ -265,6 +285,7 @@ int main(void)
         T(nothing_but_impossible_partitions_needs_no_call),
         T(one_bad_request_is_found_and_its_neighbour_succeeds),
         T(a_lost_connection_sends_the_ack_again_but_not_for_ever),
+        T(a_lease_that_is_gone_after_a_lost_connection_leaves_the_ack_in_doubt),
         T(a_row_of_a_group_that_was_not_asked_for_is_an_error),
         T(an_ack_that_releases_the_lane_wakes_who_waits_for_it),
         T(an_ack_that_leaves_the_lane_empty_wakes_nobody),
