@@ -14,6 +14,7 @@ class Kind:
 
     def __init__(self, cluster, random):
         self.cluster, self.random = cluster, random
+        self.over = None  # when recovery could begin, if before the end
 
     @staticmethod
     def possible(cluster):
@@ -212,6 +213,7 @@ class Promote(Kind):
 
     def begin(self, broker):
         self.cluster.server.promote()
+        self.over = time.monotonic()
 
     def end(self, broker):
         self.cluster.server.attach()
@@ -283,6 +285,6 @@ class Nemesis:
                 time.sleep(lasts)
             finally:  # also when the run is interrupted: nothing stays blocked or frozen
                 fault.end(broker)
-            t1 = time.monotonic()
+            t1 = fault.over or time.monotonic()
             history.add(Fault("fault", t0, t1, type(fault).__name__, broker))
             log("    %-17s broker %d  %.1f s" % (type(fault).__name__, broker, t1 - t0))
