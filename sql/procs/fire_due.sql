@@ -1,6 +1,6 @@
--- queen.fire_due: append messages whose time has come to their lanes: one bounded step.
+-- queen.fire_due: append messages whose time has come, recurring ones too, to their lanes: one bounded step.
 --
--- needs: next_due, tell, transaction_key
+-- needs: run_schedules, next_due, tell, transaction_key
 -- called by  src/broker/fire.c (call "fire_due"); brokers may do so at the same time
 -- in         p_origin: the process; p_limit: messages at most; p_from_us: nothing before this time waits any more as far as the
 --            caller knows (a hint that spares it the places of messages that have gone; 0: look at all)
@@ -8,7 +8,7 @@
 --            late: 4 bytes for each message, milliseconds between its time and now; more: call again at once;
 --            busy: lanes that somebody holds have something due, call again in a moment; wait_us: until the next one
 --            is due (null: none within ten minutes); through_us: all that was due by then is gone (null: not all)
--- locks      lanes in num order, skipping those of others: a session that holds a lane stops that lane only
+-- locks      as queen.run_schedules; then lanes in num order, skipping those of others: a session that holds a lane stops that lane only
 --
 -- Who has a lane has all of it: rows are taken by deleting them under the lane's lock, in the order (due_at, num), up to
 -- the last that was seen before; so two brokers cannot change the order of a lane, and what dies on the way has taken nothing.
@@ -25,7 +25,8 @@ as $$
 #variable_conflict use_column
 declare
     v_from  timestamptz := 'epoch'::timestamptz + p_from_us * interval '1 microsecond';
-    v_due   timestamptz := clock_timestamp(); -- what is due by now
+    v_due   timestamptz;    -- what is due by now
+    v_runs  int;            -- recurring ones that have joined it
     v_now   timestamptz;
     v_seen  bigint[];       -- lanes with something due ...
     v_busy  bigint[] := '{}';
@@ -38,6 +39,8 @@ declare
     v_lanes bigint[];
     v_count int[];
 begin
+    v_runs := queen.run_schedules(p_limit);
+    v_due := clock_timestamp();
     for tries in 1 .. 5 loop
         -- A step ends with the first message that is more than 8 MB behind its start.
         select array_agg(distinct d.lane), count(*) = p_limit or sum(d.bytes) >= 8388608,
@@ -124,7 +127,7 @@ begin
     lane := null;
     late := v_late;
     busy := v_busy <> '{}';
-    more := coalesce(v_full and v_mine is not null, false);
+    more := coalesce(v_full and v_mine is not null, false) or v_runs >= p_limit;
     if more or busy then
         wait_us := 0;
     else

@@ -16,6 +16,8 @@ begin
     select s.due_at into v_due from queen.scheduled s
      where s.due_at >= v_from and s.due_at < now() + interval '10 minutes'
      order by s.due_at limit 1;
+    -- Recurring ones.
+    v_due := least(v_due, (select min(n.next_at) from queen.schedules n where n.next_at < now() + interval '10 minutes'));
     return (extract(epoch from v_due - clock_timestamp()) * 1000000)::bigint;
 end
 $$;

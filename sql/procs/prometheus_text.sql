@@ -1,6 +1,6 @@
 -- queen.prometheus_text: the families of /metrics/prometheus that only the database knows, as text.
 --
--- needs: parked_spans, queue_figures
+-- needs: parked_spans, queue_figures, scheduled_figures
 -- called by  src/api/snapshot.c (call "prometheus_text"), seldom (see snapshot.h)
 -- out        Prometheus' text format.  Per queue: those with a row of metrics in the last ten minutes or with consumers that
 --            wait, 1000 at most, those where most happened; per worker: those heard of in the last ten minutes.
@@ -121,7 +121,13 @@ samples (nth, family, help, labels, value) as (
     union all
     select 400, 'queen_dlq_depth', 'dead letters stored', 'scope="cluster"', coalesce(sum(d.dead_letter), 0) from dead d
     union all
-    select 401, 'queen_dlq_depth_by_queue', 'dead letters stored, of queues that have some', d.l, d.dead_letter from dead d)
+    select 401, 'queen_dlq_depth_by_queue', 'dead letters stored, of queues that have some', d.l, d.dead_letter from dead d
+    union all
+    select 500 + v.nth, v.name, v.help, 'scope="cluster"', v.value
+      from queen.scheduled_figures() f
+     cross join lateral (values (1, 'queen_scheduled_waiting', 'messages that wait for their time, about', f.waiting),
+                                (2, 'queen_scheduled_due', 'messages whose time has come and that are not delivered yet, 10000 at most', f.due)
+                        ) v(nth, name, help, value))
 select coalesce(string_agg(
            case when s.first then format(E'# HELP %s %s\n# TYPE %s %s\n', s.family, s.help, s.family,
                                          case when s.family like '%\_total' then 'counter' else 'gauge' end) else '' end

@@ -19,6 +19,7 @@ static void put_http(struct buf *out, const struct api_shared *s);
 static void put_engine(struct buf *out, const struct api_shared *s);
 static void put_engine_histograms(struct buf *out, const struct api_shared *s);
 static void put_messages(struct buf *out, const struct api_shared *s);
+static void put_late(struct buf *out, const struct api_shared *s);
 static void put_state(struct buf *out, const struct api_shared *s);
 static void put_buffer(struct buf *out, const struct api_shared *s);
 static void put_absent(struct buf *out, const struct api_shared *s);
@@ -89,6 +90,7 @@ static void answer(struct api *api, struct http_req *req)
     put_engine(&out, api->shared);
     put_engine_histograms(&out, api->shared);
     put_messages(&out, api->shared);
+    put_late(&out, api->shared);
     put_state(&out, api->shared);
     put_buffer(&out, api->shared);
     shared_state_expose(api->shared, &out);
@@ -315,7 +317,8 @@ static uint64_t message_counter(const struct api *a, unsigned i)
 {
     const struct broker_stats *s = broker_stats(a->broker);
     const struct counter *c[] = {&s->duplicates,   &s->pops_empty, &s->acks_ok, &s->acks_failed,
-                                 &s->dead_letters, &s->expired,    &s->refused, &s->retried};
+                                 &s->dead_letters, &s->expired,    &s->refused, &s->retried,
+                                 &s->scheduled,    &s->fired};
     return counter_get(c[i]);
 }
 
@@ -331,6 +334,8 @@ static void put_messages(struct buf *out, const struct api_shared *s)
         {"queen_expired_total", "messages removed because of their age", 5},
         {"queen_refused_total", "operations refused because too many were waiting", 6},
         {"queen_retried_total", "operations sent to the database again", 7},
+        {"queen_scheduled_total", "pushed messages that were to be delivered later", 8},
+        {"queen_fired_total", "messages put into their partition when their time came", 9},
     };
 
     for (unsigned f = 0; f < countof(families); f++)
@@ -339,6 +344,17 @@ static void put_messages(struct buf *out, const struct api_shared *s)
     expo_family(out, "queen_acks_total", "counter", "acknowledgements by result");
     expo_u64(out, "queen_acks_total", "result=\"success\"", api_sum(s, message_counter, 2));
     expo_u64(out, "queen_acks_total", "result=\"failed\"", api_sum(s, message_counter, 3));
+}
+
+static void put_late(struct buf *out, const struct api_shared *s)
+{
+    struct histogram late = {0};
+
+    for (unsigned w = 0; w < s->n_workers; w++)
+        histogram_sum(&late, &broker_stats(s->workers[w]->broker)->late_us);
+    expo_family(out, "queen_fired_late_seconds", "histogram",
+                "from the time of a message to when it was put into its partition");
+    expo_histogram(out, "queen_fired_late_seconds", "scope=\"server\"", &late, 1e-6);
 }
 
 static uint64_t state_gauge(const struct api *a, unsigned i)

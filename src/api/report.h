@@ -85,5 +85,9 @@ extern const struct report api_delete_group, api_delete_group_on_queue, api_upda
 // scheduled.c
 extern const struct report api_list_scheduled, api_count_scheduled, api_get_scheduled,
     api_cancel_scheduled_one, api_cancel_scheduled, api_reschedule;
+// schedules.c
+extern const struct report api_list_schedules, api_create_schedule, api_get_schedule,
+    api_change_schedule, api_delete_schedule, api_pause_schedule, api_resume_schedule,
+    api_run_schedule_now;
 
 #endif

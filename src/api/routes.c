@@ -87,6 +87,15 @@ const struct http_route *const api_routes[] = {
     &api_cancel_scheduled_one.route,
     &api_cancel_scheduled.route,
     &api_reschedule.route,
+    // schedules.c
+    &api_list_schedules.route,
+    &api_create_schedule.route,
+    &api_get_schedule.route,
+    &api_change_schedule.route,
+    &api_delete_schedule.route,
+    &api_pause_schedule.route,
+    &api_resume_schedule.route,
+    &api_run_schedule_now.route,
     // groups.c
     &api_delete_group.route,
     &api_delete_group_on_queue.route,

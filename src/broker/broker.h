@@ -377,7 +377,7 @@ struct broker_stats {                      // one writer, any reader
     struct counter requests[OP_KINDS], items[OP_KINDS], failed[OP_KINDS];
     struct counter lanes_asked, buffered, duplicates, pops_empty, acks_ok, acks_failed,
         dead_letters, expired, refused, retried, scheduled, fired, exhausted;
-    struct histogram late_ms; // of fired messages
+    struct histogram late_us; // of fired messages
     // Retries scheduled, by the attempt that failed; the last one counts all from there on.
     struct counter retries[RETRY_ATTEMPTS];
     _Atomic uint64_t parked, pending, lanes, consumers, queues;

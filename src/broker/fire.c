@@ -167,8 +167,8 @@ static void note_late(struct broker *b, span late)
 {
     for (size_t i = 0; i + 4 <= late.len; i += 4) {
         const unsigned char *p = (const unsigned char *)late.ptr + i;
-        histogram_add(&b->stats.late_ms,
-                      (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3]);
+        uint64_t ms = (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3];
+        histogram_add(&b->stats.late_us, ms * 1000);
     }
     counter_add(&b->stats.fired, late.len / 4);
 }

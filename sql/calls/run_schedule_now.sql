@@ -1,0 +1,1 @@
+select status, answer::text, null::bytea, false from queen.run_schedule_now($1::text::jsonb)

@@ -1,0 +1,247 @@
+"""Recurring messages: cron expressions, time zones, missed runs (docs/scheduled-delivery.md)."""
+import random
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from harness import in_parallel, wait_until
+
+NEVER = "0 0 1 1 *"
+
+
+@pytest.fixture
+def name():
+    return "s-" + uuid.uuid4().hex[:12]
+
+
+def create(broker, name, queue, cron=NEVER, **more):
+    return broker.post("/api/v1/schedules", dict({"name": name, "queue": queue, "cron": cron}, **more)).expect(201).json
+
+
+def act(broker, name, verb):
+    return broker.post("/api/v1/schedules/%s/%s" % (name, verb))
+
+
+def drop(broker, name):
+    return broker.request("DELETE", "/api/v1/schedules/" + name)
+
+
+def take_all(broker, queue, n, timeout=10):
+    got = []
+    wait_until(lambda: got.extend(broker.take(queue, autoAck=True, batch=100)) or len(got) >= n, timeout, "%d messages" % n)
+    return got
+
+
+# --- the routes ------------------------------------------------------------------------------------------------------
+
+def test_a_schedule_is_made_shown_changed_and_deleted(broker, queue, name):
+    made = create(broker, name, queue, "30 2 * * *", timezone="Europe/Berlin", payload={"n": 1}, partition="p", missed="once")
+    assert made["nextRunAt"] and made["lastRunAt"] is None and made["runs"] == 0 and made["paused"] is False
+    assert (made["queue"], made["partition"], made["cron"], made["timezone"], made["payload"], made["missed"]) == (
+        queue, "p", "30 2 * * *", "Europe/Berlin", {"n": 1}, "once")
+    for key in (made["id"], name):
+        assert broker.get("/api/v1/schedules/" + key).expect(200).json == made
+    assert made in broker.get("/api/v1/schedules").expect(200).json["schedules"]
+    assert broker.get("/api/v1/schedules?queue=" + queue).json["schedules"] == [made]
+    changed = broker.request("PATCH", "/api/v1/schedules/" + name, {"cron": "0 3 * * *", "payload": None}).expect(200).json
+    assert changed["cron"] == "0 3 * * *" and changed["payload"] is None and changed["timezone"] == "Europe/Berlin"
+    assert changed["nextRunAt"] != made["nextRunAt"] and changed["id"] == made["id"]
+    assert drop(broker, made["id"]).expect(200).json["id"] == made["id"]
+    for gone in (drop(broker, name), broker.get("/api/v1/schedules/" + name), act(broker, name, "pause"), act(broker, name, "run"),
+                 act(broker, name, "resume"), broker.request("PATCH", "/api/v1/schedules/" + name, {"queue": "x"})):
+        gone.expect(404)
+
+
+def test_defaults(broker, queue, name):
+    made = create(broker, name, queue, "@daily")
+    assert (made["partition"], made["timezone"], made["payload"], made["missed"]) == ("Default", "UTC", None, "skip")
+    assert made["nextRunAt"].endswith("T00:00:00.000Z")
+    drop(broker, name)
+
+
+def test_a_name_is_taken_once(broker, queue, name):
+    create(broker, name, queue)
+    broker.post("/api/v1/schedules", {"name": name, "queue": queue, "cron": NEVER}).expect(409)
+    other = create(broker, name + "-2", queue)
+    broker.request("PATCH", "/api/v1/schedules/" + other["id"], {"name": name}).expect(409)
+    drop(broker, name), drop(broker, name + "-2")
+
+
+@pytest.mark.parametrize("fields, wrong", [
+    ({"name": ""}, "name"), ({"name": 5}, "name"), ({"queue": None}, "queue"), ({"queue": "q" * 256}, "queue"), ({"cron": "* * * *"}, "five fields"),
+    ({"cron": "60 * * * *"}, "minute"), ({"cron": "* 24 * * *"}, "hour"), ({"cron": "* * 0 * *"}, "day of the month"),
+    ({"cron": "* * * 13 *"}, "month"), ({"cron": "* * * * 8"}, "day of the week"), ({"cron": "5-1 * * * *"}, "minute"),
+    ({"cron": "*/0 * * * *"}, "minute"), ({"cron": "a * * * *"}, "minute"), ({"cron": "1,,2 * * * *"}, "minute"), ({"cron": "@often"}, "cron"),
+    ({"timezone": "Mars/Olympus"}, "timezone"), ({"timezone": "+01:00"}, "timezone"), ({"missed": "never"}, "missed"),
+    ({"paused": "yes"}, "paused"), ({"partition": 7}, "partition")])
+def test_a_field_that_cannot_be_is_refused(broker, queue, name, fields, wrong):
+    r = broker.post("/api/v1/schedules", dict({"name": name, "queue": queue, "cron": NEVER}, **fields)).expect(400)
+    assert wrong in r.json["error"]
+    broker.get("/api/v1/schedules/" + name).expect(404)
+    broker.post("/api/v1/schedules", "[]").expect(400)
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+def test_it_runs_every_second_once_with_two_brokers(broker, broker2, queue, name):
+    made = create(broker, name, queue, "* * * * * *", payload={"tick": True})
+    got = take_all(broker2, queue, 3)
+    act(broker, name, "pause").expect(200)
+    time.sleep(0.1)
+    got += broker.take(queue, autoAck=True, batch=100)
+    ids = [m["transactionId"] for m in got]
+    times = [datetime.fromisoformat(i.split(":", 2)[2].replace("Z", "+00:00")) for i in ids]
+    assert all(i.startswith("schedule:%s:" % made["id"]) for i in ids) and all(m["data"] == {"tick": True} for m in got)
+    assert [b - a for a, b in zip(times, times[1:])] == [timedelta(seconds=1)] * (len(times) - 1), "each second, in order, once"
+    for m, when in zip(got, times):
+        late = datetime.fromisoformat(m["createdAt"].replace("Z", "+00:00")) - when
+        assert late >= timedelta(0), "never early"
+    shown = broker.get("/api/v1/schedules/" + name).json
+    assert shown["runs"] == len(got) and shown["lastMessageId"] == got[-1]["id"] and shown["nextRunAt"] is None
+    drop(broker, name)
+
+
+def test_paused_is_silent_and_run_works_all_the_same(broker, queue, name):
+    create(broker, name, queue, "* * * * * *", paused=True)
+    time.sleep(1.2)
+    assert broker.take(queue) == []
+    first = act(broker, name, "run").expect(200).json
+    second = act(broker, name, "run").expect(200).json
+    assert [(m["id"], m["transactionId"]) for m in take_all(broker, queue, 2)] == [
+        (first["messageId"], first["transactionId"]), (second["messageId"], second["transactionId"])]
+    act(broker, name, "resume").expect(200)
+    take_all(broker, queue, 1)
+    drop(broker, name)
+
+
+@pytest.mark.parametrize("missed, runs", [("skip", 0), ("once", 1), ("all", 5)])
+def test_times_that_nobody_was_there_for(broker, queue, name, sql, missed, runs):
+    """Five full hours were missed, and nobody runs the schedule before it is looked at."""
+    made = create(broker, name, queue, "0 * * * *", missed=missed)
+    hour = sql("select date_trunc('hour', now()), extract(minute from now())::int")[0]
+    if hour[1] < 2:
+        pytest.skip("the full hour is not missed yet, only late")
+    sql("update queen.schedules set next_at = date_trunc('hour', now()) - interval '4 hours' where id = %s", made["id"])
+    shown = lambda: broker.get("/api/v1/schedules/" + name).json  # noqa: E731
+    wait_until(lambda: shown()["nextRunAt"] == made["nextRunAt"], 10, "the next time is in the future")
+    assert shown()["runs"] == runs
+    got = broker.drain(queue)
+    assert len(got) == runs
+    if runs:
+        last = datetime.fromisoformat(got[-1]["transactionId"].split(":", 2)[2].replace("Z", "+00:00"))
+        assert last == hour[0], "the last one missed, or all up to it"
+    drop(broker, name)
+
+
+def test_many_brokers_and_calls_run_a_time_once(broker, queue, name, pg, sql):
+    create(broker, name, queue, NEVER)
+    sql("update queen.schedules set next_at = now() - interval '1 second' where name = %s", name)
+
+    def fire():
+        conn = pg.connect()
+        try:
+            with conn.cursor() as cur:
+                cur.execute("select queen.run_schedules(100)")
+                return cur.fetchone()[0]
+        finally:
+            conn.close()
+
+    in_parallel([fire] * 6)
+    assert sql("select runs from queen.schedules where name = %s", name) == [(1,)]
+    assert len(take_all(broker, queue, 1)) == 1 and broker.take(queue) == []
+    drop(broker, name)
+
+
+# --- cron ------------------------------------------------------------------------------------------------------------
+
+def runs_of(sql, cron, zone, after, n):
+    out = []
+    for _ in range(n):
+        (after,), = sql("select queen.cron_next(%s, %s, %s)", cron, zone, after)
+        out.append(after and after.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
+        if after is None:
+            break
+    return out
+
+
+@pytest.mark.parametrize("cron, zone, after, want", [
+    # Clocks go forward: 02:30 does not exist, the run is at the end of the gap; two times in the gap are one run.
+    ("30 2 * * *", "Europe/Berlin", "2026-03-28T02:00Z", ["2026-03-29 01:00:00", "2026-03-30 00:30:00"]),
+    ("*/20 2 * * *", "Europe/Berlin", "2026-03-28T02:00Z", ["2026-03-29 01:00:00", "2026-03-30 00:00:00"]),
+    ("*/30 * * * *", "Europe/Berlin", "2026-03-29T00:00Z", ["2026-03-29 00:30:00", "2026-03-29 01:00:00", "2026-03-29 01:30:00"]),
+    # Clocks go back: 02:30 comes twice, the run is at the first.
+    ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00Z", ["2026-10-25 00:30:00", "2026-10-26 01:30:00"]),
+    ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30Z", ["2026-10-26 01:30:00"]),
+    ("30 1 * * *", "America/New_York", "2026-11-01T00:00Z", ["2026-11-01 05:30:00", "2026-11-02 06:30:00"]),
+    # A gap at midnight, half an hour of summer, and half an hour of zone.
+    ("0 0 * * *", "America/Havana", "2026-03-07T12:00Z", ["2026-03-08 05:00:00", "2026-03-09 04:00:00"]),
+    ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00Z", ["2026-10-03 15:30:00", "2026-10-04 15:15:00"]),
+    ("@hourly", "Asia/Kolkata", "2026-01-01T00:10Z", ["2026-01-01 00:30:00", "2026-01-01 01:30:00"]),
+    # The calendar.
+    ("0 9 29 2 *", "UTC", "2026-01-01T00:00Z", ["2028-02-29 09:00:00", "2032-02-29 09:00:00"]),
+    ("0 0 31 2 *", "UTC", "2026-01-01T00:00Z", [None]),
+    ("0 12 13 * fri", "UTC", "2026-02-01T00:00Z", ["2026-02-06 12:00:00", "2026-02-13 12:00:00", "2026-02-20 12:00:00"]),
+    ("0 0 * * 7", "UTC", "2026-11-16T00:00Z", ["2026-11-22 00:00:00", "2026-11-29 00:00:00"]),
+    ("0 0 1 JAN,jul *", "UTC", "2026-01-01T00:00Z", ["2026-07-01 00:00:00", "2027-01-01 00:00:00"]),
+    ("59 23 31 12 *", "UTC", "2026-12-31T23:59Z", ["2027-12-31 23:59:00"]),
+    ("*/25 10-12/2 * * *", "UTC", "2026-01-01T10:30Z", ["2026-01-01 10:50:00", "2026-01-01 12:00:00", "2026-01-01 12:25:00"]),
+    ("5/20 * * * * *", "UTC", "2026-01-01T00:00:26Z", ["2026-01-01 00:00:45", "2026-01-01 00:01:05"]),
+])
+def test_cron_by_example(sql, cron, zone, after, want):
+    assert runs_of(sql, cron, zone, after, len(want)) == want
+
+
+class Model:
+    """Cron a second time: walks minute by minute through the walls of a zone."""
+
+    def __init__(self, rng):
+        pick = lambda low, high: sorted(rng.sample(range(low, high + 1), rng.randint(1, 3)))  # noqa: E731
+        self.minutes, self.hours = pick(0, 59), pick(0, 23)
+        self.days = rng.choice([None, pick(1, 28)])
+        self.weekdays = rng.choice([None, pick(0, 6)])
+
+    def text(self):
+        field = lambda n: "*" if n is None else ",".join(map(str, n))  # noqa: E731
+        return "%s %s %s * %s" % (field(self.minutes), field(self.hours), field(self.days), field(self.weekdays))
+
+    def matches(self, wall):
+        day, week = wall.day, (wall.weekday() + 1) % 7
+        if self.days is not None and self.weekdays is not None:
+            good = day in self.days or week in self.weekdays
+        else:
+            good = (self.days is None or day in self.days) and (self.weekdays is None or week in self.weekdays)
+        return good and wall.hour in self.hours and wall.minute in self.minutes
+
+    def runs(self, zone, begin, days):
+        """UTC moments: for every matching wall minute the first moment with it, or the end of the gap it lies in."""
+        found, wall = set(), begin.astimezone(zone).replace(tzinfo=None) - timedelta(days=1)
+        for _ in range((days + 2) * 1440):
+            if self.matches(wall):
+                at = wall.replace(tzinfo=zone, fold=0).astimezone(timezone.utc)
+                if at.astimezone(zone).replace(tzinfo=None) != wall:  # left out: minute by minute to where clocks go on
+                    at = (wall.replace(tzinfo=zone, fold=1)).astimezone(timezone.utc)
+                    while at.astimezone(zone).replace(tzinfo=None) >= wall:
+                        at -= timedelta(minutes=1)
+                    at += timedelta(minutes=1)
+                found.add(at)
+            wall += timedelta(minutes=1)
+        return sorted(t for t in found if begin < t <= begin + timedelta(days=days))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cron_is_what_the_walls_show(sql, seed):
+    rng = random.Random(seed)
+    zone = rng.choice(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca", "Asia/Tehran"])
+    begin = datetime(2026, *rng.choice([(3, 6), (3, 27), (4, 2), (9, 4), (10, 2), (10, 23), (10, 30), (2, 12), (3, 20)]), tzinfo=timezone.utc)
+    model = Model(rng)
+    want = model.runs(ZoneInfo(zone), begin, 6)
+    got, at = [], begin
+    while True:
+        (at,), = sql("select queen.cron_next(%s, %s, %s)", model.text(), zone, at)
+        if at is None or at > begin + timedelta(days=6):
+            break
+        got.append(at.astimezone(timezone.utc))
+    assert got == want, "%s in %s from %s" % (model.text(), zone, begin)
