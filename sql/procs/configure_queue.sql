@@ -1,11 +1,12 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
--- needs: option_int, option_bool, ensure_lanes, check_retry_policy, fill_retry_policy
+-- needs: option_int, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy
 -- called by  src/broker/configure.c (call "configure"); queen.configure_queue_v1
 -- in         p_options: JSON object; what it does not carry (or carries as null) gets its default; unknown
 --            names are ignored
--- out        ids of the queue and of its partition Default (made if missing); all 15 options as they are now, and retryPolicy
---            where there is one, with its defaults
+-- out        ids of the queue and of its partition Default (made if missing), or 0 of a fixed set; all 15 options as they are
+--            now; retryPolicy where there is one, with its defaults; partitions where there is a fixed set of them (which stays:
+--            see queen.fix_partitions)
 -- effects    tells every broker, through queen.changes, to look at the queue's lanes again
 -- locks      the queue; a new partition (queen.ensure_lanes); then its lanes in num order when maxSize begins or ceases to act
 -- raises     QN001 for an option of the wrong type, naming it
@@ -75,8 +76,11 @@ begin
            retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy
     returning q.id into n.id;
 
-    perform queen.ensure_lanes(array[p_name], array['Default']);
-    select array_agg(l.num), (array_agg(l.id) filter (where l.name = 'Default'))[1]
+    n.partitions := queen.fix_partitions(n.id, p_name, queen.option_int(o, 'partitions', 0, 0));
+    if n.partitions = 0 then
+        perform queen.ensure_lanes(array[p_name], array['Default']);
+    end if;
+    select array_agg(l.num), (array_agg(l.id) filter (where l.name = case when n.partitions > 0 then '0' else 'Default' end))[1]
       into v_lanes, v_lane_id
       from queen.lanes l where l.queue_id = n.id;
     perform queen.tell(0, v_lanes);
@@ -92,6 +96,7 @@ begin
         'retentionEnabled', n.retention_enabled, 'encryptionEnabled', n.encryption_enabled,
         'maxWaitTimeSeconds', n.max_wait_time_seconds)
         || case when n.retry_policy is null then '{}'::jsonb
-                else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end;
+                else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end
+        || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end;
 end
 $$;

@@ -4,7 +4,8 @@
 -- called by  src/broker/lanes.c (call "ensure_lanes"), in a transaction of its own, before the push; queen.push_items;
 --            queen.execute_transaction_v2
 -- in         pairs of queue and partition name
--- out        one row per pair: its place (0-based) and lane; no row for a pair whose queue was deleted meanwhile
+-- out        one row per pair: its place (0-based) and lane; no row for a pair whose queue was deleted meanwhile.  lane -1: the
+--            queue has a fixed set of partitions, and this is none of them
 -- locks      new rows of queues by name; queues that get a lane, against deletion and changes, by id; new rows of lanes
 --            by (queue, name): concurrent creators wait for one another in one order and cannot deadlock
 --
@@ -25,12 +26,16 @@ begin
     for v_round in 1 .. 3 loop
         -- Lateral subqueries, not joins: one planned while there were no lanes would walk all of the queue's.
         with asked as materialized (
-            select u.ord::int - 1 as idx, u.part, q.id as queue_id, l.num is null as is_new,
-                   coalesce(l.num, nextval('queen.lanes_num_seq')) as num, coalesce(l.id, gen_random_uuid()) as id
+            select u.ord::int - 1 as idx, u.part, q.id as queue_id, l.num is null and not f.refused as is_new,
+                   case when f.refused then -1 else coalesce(l.num, nextval('queen.lanes_num_seq')) end as num,
+                   coalesce(l.id, gen_random_uuid()) as id
               from unnest(p_queue, p_partition) with ordinality u(queue, part, ord)
-              cross join lateral (select q.id from queen.queues q where q.name = u.queue offset 0) q
+              cross join lateral (select q.id, q.partitions from queen.queues q where q.name = u.queue offset 0) q
               left join lateral (select l.num, l.id from queen.lanes l
                                   where l.queue_id = q.id and l.name = u.part offset 0) l on true
+              cross join lateral (select case when l.num is not null or q.partitions = 0 then false
+                                              when u.part ~ '^(0|[1-9][0-9]{0,3})$' then u.part::int >= q.partitions
+                                              else true end as refused) f
         ), locked as materialized (
             select q.id, q.name, q.lease_seconds, q.limited, q.careful, q.encryption_enabled
               from queen.queues q

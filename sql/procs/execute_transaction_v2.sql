@@ -104,6 +104,8 @@ begin
       from queen.ensure_lanes(r.queue, r.part) e;
     if cardinality(l.num) < cardinality(r.key) then
         raise exception 'a queue was deleted meanwhile' using errcode = '40001';
+    elsif -1 = any (l.num) then
+        raise exception 'a queue has a fixed set of partitions, and one that is pushed to is none of them' using errcode = 'QN001';
     end if;
     select * into k from queen.group_acks_2(array_to_json(array(select v_op[p + 1] from unnest(v_ack) p))::jsonb);
 

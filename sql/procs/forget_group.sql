@@ -24,6 +24,10 @@ begin
     delete from queen.lanes r
      where r.origin is not null and r.name = p_group
        and (p_queue is null or r.origin_queue = (select q.id from queen.queues q where q.name = p_queue));
+    delete from queen.owners o
+     where o.grp = p_group
+       and (p_queue is null or o.lane in (select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id
+                                           where q.name = p_queue));
     delete from queen.consumers where num = any (v_consumers);
     delete from queen.consumer_states where consumer = any (v_consumers);
     delete from queen.consumer_watermarks

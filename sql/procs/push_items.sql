@@ -50,6 +50,10 @@ begin
             raise exception 'the queue is being deleted' using errcode = '40001';
         end if;
     end loop;
+    if -1 = any (l.num) then
+        raise exception 'item %: the queue has a fixed set of partitions, and this is none of them',
+            array_position(l.num, -1::bigint) - 1 using errcode = 'QN001';
+    end if;
 
     -- Twice in one push: the first one counts.
     select array_agg(u.ord::int order by u.ord) into v_keep

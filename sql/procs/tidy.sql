@@ -6,7 +6,8 @@
 -- out        a row with queue_name null and more: call again; and per queue how many partitions went
 -- locks      lanes, skipping those in use; by their trigger the consumers of deleted ones (queen.forget_lanes)
 --
--- In use: created, pushed to, or met or served by a group, or its messages are retried; a retry lane goes when nothing is left on it
+-- In use: created, pushed to, met or served by a group, its messages are retried, or it is one of a fixed set; a retry lane goes when
+-- nothing is left on it
 -- that its group has not done with.  lanes.active_at says when that was last known; a lane
 -- is looked at when that is too long ago, and brought up to date: once in p_idle_days, not more.
 create or replace function queen.tidy(p_idle_days int, p_history_days int, p_limit int)
@@ -35,7 +36,7 @@ begin
         -- A new statement sees all that those who held the locks before have done.
         with looked as materialized (
             select l.num, q.name,
-                   case when waits.one or retried.one or (head.count > 0 and l.origin is null) or c.cursor_seq < head.last_seq
+                   case when waits.one or retried.one or q.partitions > 0 or (head.count > 0 and l.origin is null) or c.cursor_seq < head.last_seq
                         then clock_timestamp()
                         else greatest(l.created_at, head.created_at, c.used_at) end as used_at
               from queen.lanes l

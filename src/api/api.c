@@ -1,5 +1,6 @@
 // api.c: counters of the endpoints, and the small things all of them need.
 #include "api/api.h"
+#include "api/partition_key.h"
 
 #include <stdlib.h>
 
@@ -21,6 +22,7 @@ void api_deinit(struct api *a)
     free(a->routes);
     a->routes = NULL;
     snapshot_deinit(&a->snapshot);
+    partition_keys_forget(a);
 }
 
 void api_observe(void *app, const struct http_route *route, int status, uint64_t us)

@@ -60,6 +60,7 @@ struct api {
     struct api_route_stats *routes; // by http_route_index(); the last one: no route
     size_t n_routes;                // without the last one
     struct snapshot snapshot;       // for /metrics/prometheus
+    struct queue_size *queue_sizes; // partition_key.c
 };
 
 // The table: NULL-terminated, for http_routes_new().

@@ -43,6 +43,7 @@ struct body {
     int64_t at;         // index of the element under way; -1: outside
     span meta;          // of items that bring no trace context of their own; SPAN_NONE: none
     int64_t item;       // item within it ("operation 1, item 0"); -1: none
+    bool has_keys;      // some item is by_key
     struct fault fault; // says what was wrong once body_finish() has failed
 };
 struct body body_open(struct http_req *req, const char *noun);
@@ -77,6 +78,7 @@ enum {
     ITEM_CORRELATION,
     ITEM_EVENT_TYPE,
     ITEM_RETRY_POLICY,
+    ITEM_PARTITION_KEY,
     ITEM_FIELDS
 };
 extern const span body_item_names[ITEM_FIELDS];

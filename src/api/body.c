@@ -23,6 +23,7 @@ const span body_item_names[ITEM_FIELDS] = {
     [ITEM_CORRELATION] = {"correlationId", 13},
     [ITEM_EVENT_TYPE] = {"eventType", 9},
     [ITEM_RETRY_POLICY] = {"retryPolicy", 11},
+    [ITEM_PARTITION_KEY] = {"partitionKey", 12},
 };
 const span body_ack_names[ACK_FIELDS] = {
     [ACK_TXID] = {"transactionId", 13},  [ACK_PARTITION] = {"partitionId", 11},
@@ -184,6 +185,18 @@ static void take_fields(struct body *b, const span raw[ITEM_FIELDS], struct push
     item->meta = message_fields_add(b->arena, item->meta, &f);
 }
 
+static void take_partition_key(struct body *b, span raw, struct push_item *item)
+{
+    span key = body_name(b, raw, "partitionKey");
+
+    if (key.ptr && item->partition.ptr)
+        body_bad(b, "partition and partitionKey are both given");
+    if (!key.ptr)
+        return;
+    item->partition = key;
+    item->by_key = b->has_keys = true;
+}
+
 void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload,
                     struct push_item *item)
 {
@@ -196,6 +209,9 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
     item->queue = js_text(raw[ITEM_QUEUE], b->arena);
     check_length(b, item->queue, "queue");
     item->partition = body_name(b, raw[ITEM_PARTITION], "partition");
+    item->by_key = false;
+    if (raw[ITEM_PARTITION_KEY].ptr)
+        take_partition_key(b, raw[ITEM_PARTITION_KEY], item);
     if (!item->partition.ptr)
         item->partition = SPAN("Default");
     item->payload = raw[ITEM_PAYLOAD].ptr ? raw[ITEM_PAYLOAD] : no_payload;

@@ -196,6 +196,8 @@ static void read_items(struct cycle *c, struct body *b, span raw)
         body_take_item(&inner, fields, SPAN("{}"), &op->items[op->n_items]);
         if (op->items[op->n_items].when != PUSH_NOW)
             body_bad(&inner, "a stream cannot push for later");
+        if (op->items[op->n_items].by_key)
+            body_bad(&inner, "a stream pushes to partitions, not by partitionKey");
         op->n_items++;
     }
     close_array(b, &inner);

@@ -23,6 +23,8 @@ static bool read_names(struct pop *p);
 static bool read_form(struct pop *p);
 static void on_gone(struct http_req *req, void *ctx);
 static void on_popped(struct pop_op *op, int status);
+static void answer(struct pop *p);
+static void on_looked(struct pop *p, bool is_owner);
 static void give_back(struct pop *p);
 
 static struct pop *pop_new(struct http_req *req)
@@ -102,7 +104,7 @@ static void pop_start(struct pop *p)
     op->group = http_req_query(req, SPAN("consumerGroup"));
     if (!op->group.ptr)
         op->group = API_QUEUE_MODE;
-    if (!read_names(p) || !read_form(p))
+    if (!read_names(p) || !read_form(p) || !pop_fence_read(p))
         return;
 
     op->render = p->as == POP_PLAIN ? pop_render : pop_render_events;
@@ -181,18 +183,23 @@ static bool is_outage(int status)
     }
 }
 
+static bool can_answer(const struct pop *p)
+{
+    const struct pop_op *op = &p->op;
+
+    return op->n_messages > 0 && p->rc == 0 && !op->out.failed &&
+           !(p->has_lease ? http_req_has_hung_up(p->req) : http_req_is_gone(p->req));
+}
+
 static void on_popped(struct pop_op *op, int status)
 {
     struct pop *p = container_of(op, struct pop, op);
 
-    if (status == 0 && op->n_messages > 0 && p->rc == 0 && !op->out.failed &&
-        !(p->has_lease ? http_req_has_hung_up(p->req) : http_req_is_gone(p->req))) {
-        if (p->as == POP_PLAIN)
-            http_reply_json(p->req, 200, &op->out);
+    if (status == 0 && can_answer(p)) {
+        if (p->fence)
+            pop_fence_look(p, on_looked);
         else
-            http_reply_text(p->req, 200,
-                            p->as == POP_EVENT ? SPAN(EVENT_TYPE) : SPAN(EVENTS_TYPE),
-                            &op->out);
+            answer(p);
         return;
     }
     if (p->has_lease && status == 0)
@@ -204,6 +211,29 @@ static void on_popped(struct pop_op *op, int status)
         http_reply_empty(p->req, 204);
     else
         api_reply_failed(p->req, status != 0 ? status : rc, &op->op.why);
+}
+
+static void answer(struct pop *p)
+{
+    if (p->as == POP_PLAIN)
+        http_reply_json(p->req, 200, &p->op.out);
+    else
+        http_reply_text(p->req, 200, p->as == POP_EVENT ? SPAN(EVENT_TYPE) : SPAN(EVENTS_TYPE),
+                        &p->op.out);
+}
+
+static void on_looked(struct pop *p, bool is_owner)
+{
+    if (is_owner && can_answer(p)) {
+        answer(p);
+        return;
+    }
+    give_back(p);
+    buf_free(&p->op.out);
+    if (is_owner)
+        http_reply_empty(p->req, 204);
+    else
+        http_reply_errf(p->req, QE_CONFLICT, "the partition has another owner by now");
 }
 
 static void give_back(struct pop *p)

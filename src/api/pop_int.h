@@ -10,11 +10,25 @@
 
 enum { POP_PLAIN, POP_EVENT, POP_EVENTS }; // one CloudEvent, or a batch of them
 
+// Of a pop that names its owner; see pop_fence.c.
+struct pop;
+struct pop_fence {
+    span owner;
+    int64_t epoch;
+    struct pop *pop;
+    struct custom_op op;
+    void (*looked)(struct pop *p, bool is_owner);
+};
+// Reads the parameters; false: they are wrong and the request is answered.
+bool pop_fence_read(struct pop *p);
+void pop_fence_look(struct pop *p, void (*looked)(struct pop *p, bool is_owner));
+
 // In the request's arena.  Below the line: written by pop_render(), on the home's thread.
 struct pop {
     struct http_req *req;
     struct pop_op op;
     uint8_t as;
+    struct pop_fence *fence; // NULL: it names no owner
 
     uint8_t lease[16];
     bool has_lease;

@@ -3,6 +3,7 @@
 // One pass over the body.  Payloads and names stay where they are: the spans that the scanner
 // found are the spans that the broker packs.  Nothing is stored unless every item is good.
 #include "api/api_int.h"
+#include "api/partition_key.h"
 #include "api/push_int.h"
 #include "api/trace_context.h"
 #include "base/str.h"
@@ -10,6 +11,7 @@
 
 static void push_handle(struct http_req *req);
 static int read_body(struct push *p, struct body *b);
+static void go(void *ctx);
 static void read_items(struct push *p, struct body *b);
 static void on_pushed(struct push_op *op, int status);
 static void put_buffered(struct buf *out, const struct push_item *item, span queue, span txid);
@@ -39,9 +41,13 @@ static void push_handle(struct http_req *req)
         http_reply_fault(req, &b.fault);
     else if (p->op.n_items == 0)
         http_reply_json_span(req, 201, SPAN("[]"));
+    else if (b.has_keys)
+        partition_keys_resolve(req, p->op.items, p->op.n_items, go, p);
     else
         push_start(p);
 }
+
+static void go(void *ctx) { push_start(ctx); }
 
 void push_start(struct push *p)
 {

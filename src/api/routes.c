@@ -102,6 +102,12 @@ const struct http_route *const api_routes[] = {
     &api_update_subscription.route,
     &api_seek_group.route,
     &api_seek_partition.route,
+    // owners.c
+    &api_list_owners.route,
+    &api_claim_owners.route,
+    &api_renew_owners.route,
+    &api_release_owners.route,
+    &api_save_checkpoints.route,
     // migration.c
     &api_migration_test,
     &api_migration_start,

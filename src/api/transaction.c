@@ -5,11 +5,13 @@
 // of it has happened then.
 #include "api/transaction_int.h"
 
+#include "api/partition_key.h"
 #include "api/trace_context.h"
 #include "base/id.h"
 
 static void tx_handle(struct http_req *req);
 static int read_body(struct tx *t, struct body *b);
+static void go(void *ctx);
 static void read_operations(struct tx *t, struct body *b);
 static void read_operation(struct tx *t, struct body *b);
 static void take_push(struct tx *t, struct body *b, const span *raw);
@@ -51,6 +53,7 @@ static const span field_names[FIELDS] = {
     [ITEM_CORRELATION] = {"correlationId", 13},
     [ITEM_EVENT_TYPE] = {"eventType", 9},
     [ITEM_RETRY_POLICY] = {"retryPolicy", 11},
+    [ITEM_PARTITION_KEY] = {"partitionKey", 12},
     [F_ITEMS] = {"items", 5},
     [F_DATA] = {"data", 4},
     [F_TYPE] = {"type", 4},
@@ -65,7 +68,6 @@ static const span field_names[FIELDS] = {
 
 static void tx_handle(struct http_req *req)
 {
-    struct api *api = http_req_app(req);
     struct tx *t = arena_new(http_req_arena(req), struct tx);
     t->req = req;
     t->op.arena = http_req_arena(req);
@@ -79,8 +81,18 @@ static void tx_handle(struct http_req *req)
         http_reply_fault(req, &b.fault);
     else if (t->refused || t->n_steps == 0)
         tx_reply(t, !t->refused); // nothing to ask the database for
+    else if (b.has_keys)
+        partition_keys_resolve(req, t->op.items, t->op.n_items, go, t);
     else
-        broker_transaction(api->broker, &t->op);
+        go(t);
+}
+
+static void go(void *ctx)
+{
+    struct tx *t = ctx;
+    struct api *api = http_req_app(t->req);
+
+    broker_transaction(api->broker, &t->op);
 }
 
 static int read_body(struct tx *t, struct body *b)
@@ -173,6 +185,7 @@ static void take_push(struct tx *t, struct body *b, const span *raw)
         body_read_fields(&items, body_item_names, ITEM_FIELDS, fields);
         take_item(t, &items, fields);
     }
+    b->has_keys = items.has_keys;
     if (items.j.rc != 0) {
         b->fault = items.fault;
         js_fail(&b->j, items.j.rc, items.j.why);

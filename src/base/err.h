@@ -31,6 +31,10 @@
     X(QE_UNAUTHORIZED, -20020, 401, "unauthorized", "a valid token is needed")                 \
     X(QE_FORBIDDEN, -20021, 403, "forbidden", "the token does not allow that")                 \
     X(QE_KEYS_AWAY, -20022, 503, "keys_away", "the keys of tokens cannot be fetched now")      \
+    X(QE_WRONG_PARTITION, -20023, 400, "wrong_partition",                                      \
+      "the queue has a fixed set of partitions and this is none of them; name one, or give a " \
+      "partitionKey")                                                                          \
+    X(QE_CONFLICT, -20024, 409, "conflict", "somebody else was first")                         \
     X(QE_NOT_SUPPORTED, -20016, 501, "not_supported", "not supported")                         \
     /* the PostgreSQL side */                                                                  \
     X(QE_PG_DATA, -20101, 400, "rejected_data", "the database rejected the data")              \

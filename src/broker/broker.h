@@ -77,6 +77,7 @@ struct push_item {
     span correlation; // correlationId among them: it is to be found by that; SPAN_NONE: none
     uint8_t trace[16];
     bool has_trace;
+    bool by_key; // partition is a partitionKey yet: the caller's business, before it is given
     uint8_t key[16];  // key_of_text(txid), or a fresh UUIDv7 when no txid was given
     bool txid_is_key; // txid is the text of key (or was not given)
     enum push_when when;

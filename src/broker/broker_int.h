@@ -51,10 +51,18 @@ struct lane {
     struct lane *origin;      // that partition; NULL: this is one itself
     struct lane_list retries; // the retry lanes of a partition that we know of
     LIST_ENTRY(lane) of_origin;
-    span only; // the group, in name; SPAN_NONE: a partition, for everybody
+    span only;    // the group, in name; SPAN_NONE: a partition, for everybody
+    bool refused; // asked for just now: the queue has a fixed set without it
     size_t name_len;
     char name[];
 };
+
+// Is it why an operation fails with status?  QE_WRONG_PARTITION: of one lane.  Otherwise the
+// database is at fault, for all that wait for a number; also with status 0: does it wait?
+static inline bool lane_is_missing(const struct lane *lane, int status)
+{
+    return status == QE_WRONG_PARTITION ? lane->refused : lane->num == 0;
+}
 
 struct queue {
     UT_hash_handle hh;

@@ -86,10 +86,11 @@ static void arrive(struct mailbox_item *item)
     broker_wake(b);
 }
 
-static bool is_resolved(const struct cycle_op *cycle)
+// See lane_is_missing().
+static bool is_resolved(const struct cycle_op *cycle, int status)
 {
     for (unsigned i = 0; i < cycle->n_items; i++)
-        if (cycle->items[i].lane->num == 0)
+        if (lane_is_missing(cycle->items[i].lane, status))
             return false;
     return true;
 }
@@ -103,7 +104,7 @@ void cycles_flush(struct broker *b)
            (op = STAILQ_FIRST(&b->cycle_queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
-        if (is_resolved(cycle)) {
+        if (is_resolved(cycle, 0)) {
             b->n_cycle_requests--;
             launch(b, cycle);
         } else {
@@ -122,7 +123,7 @@ void cycles_fail_unresolved(struct broker *b, int status)
     while ((op = STAILQ_FIRST(&b->cycle_queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
-        if (is_resolved(cycle)) {
+        if (is_resolved(cycle, status)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }

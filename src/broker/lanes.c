@@ -222,11 +222,20 @@ void lanes_flush(struct broker *b)
     call_send(c, on_lanes);
 }
 
+static void fail_unresolved(struct broker *b, int status)
+{
+    pushes_fail_unresolved(b, status);
+    schedules_fail_unresolved(b, status);
+    transactions_fail_unresolved(b, status);
+    cycles_fail_unresolved(b, status);
+}
+
 static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
     struct lanes_asked *asked = c->what;
+    bool any_refused = false;
 
     b->resolving = false;
     for (unsigned i = 0; i < asked->n; i++)
@@ -234,13 +243,21 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
     if (status == 0) {
         for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
             unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
-            if (i < asked->n)
-                lane_set_num(b, asked->lanes[i], pg_reply_i64(reply, row, 1),
-                             pg_reply_uuid(reply, row, 2));
+            int64_t num = pg_reply_i64(reply, row, 1);
+            if (i < asked->n && num > 0)
+                lane_set_num(b, asked->lanes[i], num, pg_reply_uuid(reply, row, 2));
+            else if (i < asked->n)
+                asked->lanes[i]->refused = any_refused = true;
         }
+        if (any_refused)
+            fail_unresolved(b, QE_WRONG_PARTITION);
         // Deleted again between two statements: ask once more.
-        for (unsigned i = 0; i < asked->n; i++)
-            lane_resolve(b, asked->lanes[i]);
+        for (unsigned i = 0; i < asked->n; i++) {
+            if (asked->lanes[i]->refused)
+                asked->lanes[i]->refused = false; // whoever comes next asks again
+            else
+                lane_resolve(b, asked->lanes[i]);
+        }
     } else if (is_worth_retry(status)) {
         for (unsigned i = 0; i < asked->n; i++)
             lane_resolve(b, asked->lanes[i]);
@@ -248,10 +265,7 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
         log_warn("lanes.ensure", "error=\"%s\" detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
         // Names were checked at the door, so what fails here is the database: for all who wait.
-        pushes_fail_unresolved(b, status);
-        schedules_fail_unresolved(b, status);
-        transactions_fail_unresolved(b, status);
-        cycles_fail_unresolved(b, status);
+        fail_unresolved(b, status);
     }
     free(asked);
     call_free(c);

@@ -401,7 +401,7 @@ void pushes_fail_unresolved(struct broker *b, int status)
         STAILQ_REMOVE_HEAD(&b->push_queue, link);
         bool waits = false;
         for (unsigned i = 0; i < push->n_items && !waits; i++)
-            waits = push->items[i].lane->num == 0;
+            waits = lane_is_missing(push->items[i].lane, status);
         if (!waits) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;

@@ -46,10 +46,11 @@ void schedule_add(struct broker *b, struct push_op *push)
 
 // ---- there ----
 
-static bool is_resolved(const struct push_op *push)
+// See lane_is_missing().
+static bool is_resolved(const struct push_op *push, int status)
 {
     for (unsigned i = 0; i < push->n_items; i++)
-        if (push->items[i].status == PUSH_LATER && push->items[i].lane->num == 0)
+        if (push->items[i].status == PUSH_LATER && lane_is_missing(push->items[i].lane, status))
             return false;
     return true;
 }
@@ -85,7 +86,7 @@ void schedules_flush(struct broker *b)
         if (f->n_items > 0 && (full || op->alone))
             break;
         STAILQ_REMOVE_HEAD(&b->schedule_queue, link);
-        if (is_resolved(push))
+        if (is_resolved(push, 0))
             add(f, push);
         else
             STAILQ_INSERT_TAIL(&stay, op, link);
@@ -323,7 +324,7 @@ void schedules_fail_unresolved(struct broker *b, int status)
     while ((op = STAILQ_FIRST(&b->schedule_queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&b->schedule_queue, link);
-        if (is_resolved(push))
+        if (is_resolved(push, status))
             STAILQ_INSERT_TAIL(&keep, op, link);
         else
             fail(b, push, status, "");

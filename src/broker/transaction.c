@@ -65,10 +65,11 @@ static void arrive(struct mailbox_item *item)
     broker_wake(b);
 }
 
-static bool is_resolved(const struct tx_op *tx)
+// See lane_is_missing().
+static bool is_resolved(const struct tx_op *tx, int status)
 {
     for (unsigned i = 0; i < tx->n_items; i++)
-        if (tx->items[i].lane->num == 0)
+        if (lane_is_missing(tx->items[i].lane, status))
             return false;
     return true;
 }
@@ -81,7 +82,7 @@ void transactions_flush(struct broker *b)
     while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->tx_queue, link);
-        if (is_resolved(tx)) {
+        if (is_resolved(tx, 0)) {
             b->n_tx_requests--;
             launch(b, tx);
         } else {
@@ -100,7 +101,7 @@ void transactions_fail_unresolved(struct broker *b, int status)
     while ((op = STAILQ_FIRST(&b->tx_queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->tx_queue, link);
-        if (is_resolved(tx)) {
+        if (is_resolved(tx, status)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }

@@ -5,16 +5,8 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/fnv.h"
 #include "base/mem.h"
-
-uint32_t ring_hash(span text)
-{
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < text.len; i++)
-        h = (h ^ (unsigned char)text.ptr[i]) * 16777619u;
-    return h;
-}
 
 // Equal points, which are rare, are in the order of the servers everywhere.
 static int compare(const void *a, const void *b)
@@ -38,7 +30,7 @@ void ring_init(struct ring *r, const span *names, unsigned n_servers)
             buf_put(&text, names[s]);
             buf_putc(&text, '#');
             buf_put_u64(&text, i);
-            r->points[r->n++] = (struct ring_point){ring_hash(buf_span(&text)), s};
+            r->points[r->n++] = (struct ring_point){fnv1a(buf_span(&text)), s};
         }
     }
     buf_free(&text);
@@ -66,7 +58,7 @@ unsigned ring_find(const struct ring *r, span key, bool (*usable)(unsigned serve
                    void *ctx)
 {
     assert(r->n > 0);
-    size_t first = seek(r, ring_hash(key));
+    size_t first = seek(r, fnv1a(key));
 
     for (size_t i = 0; i < r->n; i++) {
         unsigned server = r->points[(first + i) % r->n].server;

@@ -22,8 +22,6 @@ struct ring {
     size_t n;
 };
 
-uint32_t ring_hash(span text); // FNV-1a, 32 bits
-
 void ring_init(struct ring *r, const span *names, unsigned n_servers);
 void ring_deinit(struct ring *r);
 

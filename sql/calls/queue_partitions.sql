@@ -1,0 +1,1 @@
+select partitions from queen.queue_partitions($1::text[])

@@ -1,0 +1,1 @@
+select 200, queen.save_checkpoints($1::text::jsonb)::text, null::bytea, false

@@ -1,0 +1,41 @@
+-- queen.change_hands: what was delivered to the old owner of a partition is not his any more.
+--
+-- needs: latest_state
+-- called by  queen.claim_owners, queen.release_owners
+-- in         p_checkpoint: deliver again what comes behind it; null: go on where the cursor stands
+-- out        was there anything to end: brokers must be told
+-- locks      the consumers of the partition and of its retry lane, in num order
+--
+-- This is the fence: acknowledgements, extensions and transactions name their lease, and it is gone.
+create or replace function queen.change_hands(p_lane bigint, p_group text, p_checkpoint bigint)
+returns boolean
+language plpgsql
+as $$
+declare
+    v_consumers bigint[];
+    v_back      bigint; -- where the partition's own cursor goes back to, if it is further
+begin
+    select array_agg(k.num) into v_consumers
+      from (select c.num from queen.consumers c
+             where c.grp = p_group
+               and c.lane in (select p_lane
+                               union all
+                              select r.num from queen.lanes l join queen.lanes r on r.queue_id = l.id and r.name = p_group
+                               where l.num = p_lane)
+             order by c.num for no key update) k;
+    if p_checkpoint is not null then -- what retention has removed cannot come again
+        select greatest(p_checkpoint, s.first_seq - 1) into v_back
+          from queen.segments s where s.lane = p_lane order by s.first_seq limit 1;
+    end if;
+    insert into queen.consumer_states
+           (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot)
+    select st.consumer, st.ver + 1, least(st.cursor_seq, b.seq), st.total_messages, st.total_batches,
+           st.last_at, st.retry_at, st.retries, r.active
+      from queen.consumers c
+      cross join lateral queen.latest_state(c.num) st
+      cross join lateral (select case when c.lane = p_lane then v_back end) b(seq)
+      cross join queen.rotation r
+     where c.num = any (v_consumers) and (st.lease_until > clock_timestamp() or b.seq < st.cursor_seq);
+    return found;
+end
+$$;

@@ -1,0 +1,34 @@
+-- queen.fix_partitions: give a new queue its fixed set of partitions.
+--
+-- needs: ensure_lanes
+-- called by  queen.configure_queue, which holds the queue's row
+-- in         p_wanted 0: leave it as it is
+-- out        the number of its partitions, 0: any.  They exist afterwards; an unused partition Default is gone
+-- locks      the queue (by its caller); lanes of the queue
+-- raises     QN001: more than 1024, another number than before, or a queue that has other partitions already
+create or replace function queen.fix_partitions(p_queue uuid, p_name text, p_wanted int)
+returns int
+language plpgsql
+as $$
+declare
+    v_has int := (select q.partitions from queen.queues q where q.id = p_queue);
+begin
+    if p_wanted = 0 or p_wanted = v_has then
+        return v_has;
+    elsif p_wanted > 1024 then
+        raise exception 'option partitions should be at most 1024' using errcode = 'QN001';
+    elsif v_has > 0 then -- keys would move to other partitions, and lose their order
+        raise exception 'option partitions of this queue is % and cannot be changed', v_has using errcode = 'QN001';
+    end if;
+    perform l.num from queen.lanes l where l.queue_id = p_queue order by l.num for update;
+    if exists (select from queen.lanes l where l.queue_id = p_queue
+                and (l.name <> 'Default' or exists (select from queen.segments s where s.lane = l.num))) then
+        raise exception 'option partitions is for a new queue: this one has partitions already' using errcode = 'QN001';
+    end if;
+    delete from queen.lanes where queue_id = p_queue;
+    update queen.queues set partitions = p_wanted where id = p_queue;
+    perform queen.ensure_lanes(array_fill(p_name, array[p_wanted]),
+                               array(select n::text from generate_series(0, p_wanted - 1) n));
+    return p_wanted;
+end
+$$;

@@ -1,0 +1,33 @@
+-- queen.release_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/release.
+--
+-- needs: read_owned, change_hands, tell_group
+-- called by  src/api/owners.c
+-- in         body.owner; body.partitions: [{"partition", "epoch"}]
+-- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone
+-- locks      rows of owners by lane, each followed by its consumer
+create or replace function queen.release_owners(p_args jsonb)
+returns json
+language plpgsql
+as $$
+declare
+    v_group    text := p_args ->> 'group';
+    v_owner    text := p_args -> 'body' ->> 'owner';
+    v_released int := 0;
+    v_ended    boolean := false;
+    w          record;
+begin
+    for w in select * from queen.read_owned(p_args) order by lane, idx loop
+        update queen.owners o
+           set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp()
+         where o.lane = w.lane and o.grp = v_group and o.owner = v_owner and o.epoch = w.epoch;
+        if found then
+            v_released := v_released + 1;
+            v_ended := queen.change_hands(w.lane, v_group, null) or v_ended;
+        end if;
+    end loop;
+    if v_ended then
+        perform queen.tell_group(p_args ->> 'queue', v_group);
+    end if;
+    return json_build_object('released', v_released);
+end
+$$;

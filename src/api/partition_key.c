@@ -1,0 +1,170 @@
+// partition_key.c: how many partitions has the queue?  Remembered, or asked.
+#include "api/partition_key.h"
+
+#include <stdlib.h>
+
+#include "api/api_int.h"
+#include "base/clock.h"
+#include "base/fnv.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "pg/params.h"
+#include "pg/reply.h"
+#include "pg/sql.gen.h"
+
+enum { REMEMBER_US = 10 * 1000 * 1000, MAX_REMEMBERED = 10000, NAME_ROOM = 10 };
+
+struct queue_size {
+    UT_hash_handle hh; // by name
+    unsigned partitions;
+    uint64_t until_us;
+    size_t name_len;
+    char name[];
+};
+
+// In the request's arena.
+struct keyed {
+    struct http_req *req;
+    struct push_item *items;
+    unsigned n_items;
+    void (*go)(void *ctx);
+    void *ctx;
+    struct custom_op op;
+    span *queues; // asked for
+    unsigned n_queues;
+};
+
+static void ask(struct keyed *k);
+static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
+static void place(struct keyed *k);
+
+static struct queue_size *find(struct api *api, span queue)
+{
+    struct queue_size *s;
+
+    HASH_FIND(hh, api->queue_sizes, queue.ptr, queue.len, s);
+    return s;
+}
+
+static void remember(struct api *api, span queue, unsigned partitions)
+{
+    struct queue_size *s = find(api, queue);
+
+    if (!s) {
+        if (HASH_COUNT(api->queue_sizes) >= MAX_REMEMBERED)
+            partition_keys_forget(api);
+        s = mem_zalloc(1, sizeof *s + queue.len + 1);
+        s->name_len = queue.len;
+        memcpy(s->name, queue.ptr, queue.len);
+        HASH_ADD_KEYPTR(hh, api->queue_sizes, s->name, s->name_len, s);
+    }
+    s->partitions = partitions;
+    s->until_us = clock_mono_us() + REMEMBER_US;
+}
+
+void partition_keys_forget(struct api *api)
+{
+    struct queue_size *s = api->queue_sizes, *next;
+
+    HASH_CLEAR(hh, api->queue_sizes);
+    for (; s; s = next) {
+        next = s->hh.next;
+        free(s);
+    }
+}
+
+static bool is_asked(const struct keyed *k, span queue)
+{
+    for (unsigned i = 0; i < k->n_queues; i++)
+        if (span_eq(k->queues[i], queue))
+            return true;
+    return false;
+}
+
+void partition_keys_resolve(struct http_req *req, struct push_item *items, unsigned n,
+                            void (*go)(void *ctx), void *ctx)
+{
+    struct api *api = http_req_app(req);
+    struct keyed *k = arena_new(http_req_arena(req), struct keyed);
+    uint64_t now = clock_mono_us();
+
+    *k = (struct keyed){.req = req, .items = items, .n_items = n, .go = go, .ctx = ctx};
+    k->queues = arena_new_array(http_req_arena(req), span, n);
+    for (unsigned i = 0; i < n; i++) {
+        if (!items[i].by_key ||
+            (i > 0 && span_eq(items[i].queue, items[i - 1].queue) && items[i - 1].by_key))
+            continue;
+        const struct queue_size *s = find(api, items[i].queue);
+        // A queue that had no fixed set may have been made anew with one.
+        if ((!s || s->until_us < now || s->partitions == 0) && !is_asked(k, items[i].queue))
+            k->queues[k->n_queues++] = items[i].queue;
+    }
+    if (k->n_queues > 0)
+        ask(k);
+    else
+        place(k);
+}
+
+static void ask(struct keyed *k)
+{
+    struct api *api = http_req_app(k->req);
+
+    k->op.statement = &pg_stmt_queue_partitions;
+    k->op.done = on_told;
+    pg_begin_array(&k->op.params, PG_TEXT);
+    for (unsigned i = 0; i < k->n_queues; i++)
+        pg_put_text(&k->op.params, k->queues[i]);
+    pg_end_array(&k->op.params);
+    broker_custom(api->broker, &k->op);
+}
+
+static bool knows_all(struct keyed *k)
+{
+    struct api *api = http_req_app(k->req);
+
+    for (unsigned i = 0; i < k->n_queues; i++)
+        if (!find(api, k->queues[i]))
+            return false;
+    return true;
+}
+
+static void on_told(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct keyed *k = container_of(op, struct keyed, op);
+    struct api *api = http_req_app(k->req);
+
+    pg_params_free(&op->params);
+    if (status == 0 && pg_reply_rows(reply) != k->n_queues)
+        status = QE_PG_SHAPE;
+    for (unsigned i = 0; status == 0 && i < k->n_queues; i++)
+        remember(api, k->queues[i], (unsigned)pg_reply_i32(reply, i, 0));
+    // While the database is away what was true is still true, and the file buffer takes it.
+    if (status == 0 || knows_all(k))
+        place(k);
+    else
+        api_reply_failed(k->req, status, &op->op.why);
+}
+
+static void place(struct keyed *k)
+{
+    struct api *api = http_req_app(k->req);
+
+    for (unsigned i = 0; i < k->n_items; i++) {
+        struct push_item *item = &k->items[i];
+        if (!item->by_key)
+            continue;
+        const struct queue_size *s = find(api, item->queue);
+        if (!s || s->partitions == 0) {
+            http_reply_errf(
+                k->req, QE_BAD_REQUEST,
+                "item %u: partitionKey is for queues with a fixed set of partitions", i);
+            return;
+        }
+        struct buf name = {.ptr = arena_alloc(http_req_arena(k->req), NAME_ROOM),
+                           .cap = NAME_ROOM};
+        buf_put_u64(&name, fnv_partition(item->partition, s->partitions));
+        item->partition = buf_span(&name);
+        item->by_key = false;
+    }
+    k->go(k->ctx);
+}

@@ -1,0 +1,56 @@
+// pop_fence.c: messages for the owner of a partition, and for nobody who was it.
+//
+// A processor's pop names its owner and epoch.  When messages have been leased for it, the
+// record is looked at: if the partition has changed hands the lease is given back and the
+// answer is 409.  If it changes hands after the look, the lease ends with it (sql/procs/
+// change_hands.sql) and acknowledgements are refused.  Other pops pay nothing for this.
+#include "api/api_int.h"
+#include "api/pop_int.h"
+#include "pg/params.h"
+#include "pg/reply.h"
+#include "pg/sql.gen.h"
+
+static void on_looked(struct custom_op *op, int status, const struct pg_reply *reply);
+
+bool pop_fence_read(struct pop *p)
+{
+    span owner = http_req_query(p->req, SPAN("owner"));
+
+    if (!owner.ptr)
+        return true;
+    if (!p->op.partition.ptr || p->op.auto_ack || !api_is_name(owner)) {
+        http_reply_errf(p->req, QE_BAD_PARAM,
+                        "owner goes with a partition, without autoAck, and is a name");
+        return false;
+    }
+    p->fence = arena_new(http_req_arena(p->req), struct pop_fence);
+    p->fence->owner = owner;
+    p->fence->epoch = http_req_query_int(p->req, SPAN("epoch"), 0);
+    return true;
+}
+
+void pop_fence_look(struct pop *p, void (*looked)(struct pop *p, bool is_owner))
+{
+    struct api *api = http_req_app(p->req);
+    struct pop_fence *f = p->fence;
+
+    f->pop = p;
+    f->looked = looked;
+    f->op.statement = &pg_stmt_owns_partition;
+    f->op.done = on_looked;
+    pg_param_text(&f->op.params, p->op.queue);
+    pg_param_text(&f->op.params, p->op.partition);
+    pg_param_text(&f->op.params, p->op.group);
+    pg_param_text(&f->op.params, f->owner);
+    pg_param_i64(&f->op.params, f->epoch);
+    broker_custom(api->broker, &f->op);
+}
+
+// Who cannot be asked is not believed.
+static void on_looked(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct pop_fence *f = container_of(op, struct pop_fence, op);
+
+    pg_params_free(&op->params);
+    f->looked(f->pop, status == 0 && pg_reply_rows(reply) == 1 && pg_reply_bool(reply, 0, 0));
+}
