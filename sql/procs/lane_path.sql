@@ -1,4 +1,4 @@
--- queen.lane_path: the names of a lane's queue and partition.
+-- queen.lane_path: the names of a lane's queue and partition; of a retry lane, those of the lane that it belongs to.
 --
 -- called by  what lists waiting messages
 create or replace function queen.lane_path(p_lane bigint)
@@ -7,5 +7,5 @@ language sql stable rows 1
 as $$
     select q.name::text, l.name::text, l.id
       from queen.lanes l join queen.queues q on q.id = l.queue_id
-     where l.num = p_lane
+     where l.num = (select coalesce(n.origin, n.num) from queen.lanes n where n.num = p_lane)
 $$;
