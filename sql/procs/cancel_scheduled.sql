@@ -4,14 +4,15 @@
 -- in         p_num: their numbers; p_due_at: their times, so that only their slices are looked at
 -- out        how many; what is being fired at the moment is none of them
 -- locks      the rows, skipping those of others
--- effects    the transaction ids can be used again
+-- needs: cancel_retries
+-- effects    the transaction ids can be used again; a retry that is cancelled leaves its message a dead letter (queen.cancel_retries)
 create or replace function queen.cancel_scheduled(p_num bigint[], p_due_at timestamptz[])
 returns bigint
 language plpgsql
 set enable_seqscan = off
 as $$
 declare
-    v_n bigint;
+    v_gone record;
 begin
     with gone as (
         delete from queen.scheduled s
@@ -20,12 +21,19 @@ begin
                   cross join lateral (select w.num, w.due_at from queen.scheduled w
                                        where w.num = u.num and w.due_at = u.due_at for update skip locked) g) k
          where s.num = k.num and s.due_at = k.due_at
-        returning s.lane, s.key, s.num, s.kind
+        returning s.lane, s.key, s.num, s.kind, s.grp, s.attempt, s.message
     ), freed as (
         delete from queen.message_keys m using gone g
          where g.kind = 'p' and m.lane = g.lane and m.key = g.key and m.seq = -g.num
     )
-    select count(*) into v_n from gone;
-    return v_n;
+    select count(*) as n, array_agg(g.lane) filter (where g.kind = 'r') as lane, array_agg(g.key) filter (where g.kind = 'r') as key,
+           array_agg(g.grp) filter (where g.kind = 'r') as grp, array_agg(g.attempt) filter (where g.kind = 'r') as attempt,
+           array_agg(g.message) filter (where g.kind = 'r') as message
+      into v_gone
+      from gone g;
+    if v_gone.lane is not null then
+        perform queen.cancel_retries(v_gone.lane, v_gone.key, v_gone.grp, v_gone.attempt, v_gone.message);
+    end if;
+    return v_gone.n;
 end
 $$;

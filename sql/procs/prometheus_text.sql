@@ -123,6 +123,9 @@ samples (nth, family, help, labels, value) as (
     union all
     select 401, 'queen_dlq_depth_by_queue', 'dead letters stored, of queues that have some', d.l, d.dead_letter from dead d
     union all
+    select 402, 'queen_cluster_redriven_total', 'dead letters sent on their way again, of all servers since ever', 'scope="cluster"',
+           (r.last_value + r.is_called::int)::numeric from queen.redriven r
+    union all
     select 500 + v.nth, v.name, v.help, 'scope="cluster"', v.value
       from queen.scheduled_figures() f
      cross join lateral (values (1, 'queen_scheduled_waiting', 'messages that wait for their time, about', f.waiting),

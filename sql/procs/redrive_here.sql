@@ -14,6 +14,8 @@ declare
 begin
     for d in
         select l.num as lane, k.consumer_group::text as grp, k.error_message, u.due, m.message,
+               coalesce((select min(a.at) from queen.attempts a
+                          where a.message_id = k.message_id and a.grp = k.consumer_group), k.failed_at) as first_failed_at,
                coalesce((m.message).meta::jsonb ->> 'correlationId', (m.message).transaction_id) as correlation_id
           from unnest(p_letters, p_due) with ordinality u(id, due, ord)
           join queen.dead_letter_queue k on k.id = u.id
@@ -21,7 +23,7 @@ begin
           cross join lateral queen.messages_at(k.lane, array[k.seq]) m
          order by u.ord
     loop
-        if not queen.schedule_retry(d.message, queen.retry_lane(d.lane, d.grp), d.grp, 1, d.due, d.correlation_id, p_now,
+        if not queen.schedule_retry(d.message, queen.retry_lane(d.lane, d.grp), d.grp, 1, d.due, d.correlation_id, d.first_failed_at,
                                     d.error_message) then
             raise exception 'message % has no room for the fields of a retry', (d.message).message_id using errcode = 'QN001';
         end if;

@@ -58,7 +58,7 @@ as $$
                 else 'PENDING' end,
            case when k.waits_until is not null or k.copy_seq > k.copy_cursor
                 then coalesce(k.waits_for, k.attempt + 1) - (k.copy_leased_at is null)::int
-                when k.attempt is not null then k.attempt + (k.outcome = 'i' and p_seq between k.lease_first and k.lease_last)::int
+                when k.attempt is not null then k.attempt + coalesce(k.outcome = 'i' and p_seq between k.lease_first and k.lease_last, false)::int
                 when k.cursor_seq >= p_seq or p_seq between k.lease_first and k.lease_last then 1
                 else 0 end,
            k.max_attempts,

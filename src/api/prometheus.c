@@ -91,6 +91,7 @@ static void answer(struct api *api, struct http_req *req)
     put_engine_histograms(&out, api->shared);
     put_messages(&out, api->shared);
     put_late(&out, api->shared);
+    retries_expose(api->shared, &out);
     put_state(&out, api->shared);
     put_buffer(&out, api->shared);
     shared_state_expose(api->shared, &out);

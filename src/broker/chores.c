@@ -160,6 +160,7 @@ static void tidy(struct broker *b)
     pg_param_i32(&c->params, (int32_t)b->conf.idle_partition_days);
     pg_param_i32(&c->params, (int32_t)b->conf.history_days);
     pg_param_i32(&c->params, TIDY_AT_ONCE);
+    pg_param_i32(&c->params, (int32_t)b->conf.attempts_days);
     call_send(c, on_tidied);
 }
 
@@ -175,7 +176,7 @@ static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *rep
                  pg_reply_message(reply));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         if (!pg_reply_is_null(reply, row, COL_AGAIN))
-            more = pg_reply_bool(reply, row, COL_AGAIN);
+            more = more || pg_reply_bool(reply, row, COL_AGAIN);
         else
             log_info("partitions.removed", "queue=\"" SPAN_FMT "\" count=%lld",
                      SPAN_ARG(pg_reply_bytes(reply, row, COL_QUEUE)),

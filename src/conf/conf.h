@@ -172,6 +172,7 @@ struct conf {
     int stats_interval_ms;
     int stats_reconcile_interval_ms;
     int stats_history_retention_days;
+    int retry_history_days;
 
     // metrics over time
     int metrics_sample_ms;

@@ -249,6 +249,8 @@ const struct conf_key conf_keys[] = {
      .text = "Segments that one transaction of retention removes at most, as for EVICTION_BATCH_SIZE."},
     {.name = "PARTITION_CLEANUP_DAYS", INT(1, 36500), .unit = "days", .fallback = "30", AT(partition_cleanup_days),
      .text = "Partitions without messages are removed when nobody has used them for this long."},
+    {.name = "RETRY_HISTORY_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(retry_history_days),
+     .text = "Age at which the history of failed deliveries is removed."},
     {.name = "STATS_INTERVAL_MS", MS(100), .fallback = "10000", AT(stats_interval_ms),
      .text = "Period of counting what changed, for status pages; one process does it."},
     {.name = "STATS_RECONCILE_INTERVAL_MS", MS(1000), .fallback = "120000", AT(stats_reconcile_interval_ms),

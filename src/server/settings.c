@@ -123,6 +123,7 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
         .fire_probe_ms = 5000,
         .idle_partition_days = (unsigned)c->partition_cleanup_days,
         .history_days = (unsigned)c->metrics_retention_days,
+        .attempts_days = (unsigned)c->retry_history_days,
         .stats_ms = (unsigned)c->stats_interval_ms,
         .stats_reconcile_ms = (unsigned)c->stats_reconcile_interval_ms,
         .stats_history_days = (unsigned)c->stats_history_retention_days,

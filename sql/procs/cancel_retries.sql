@@ -1,0 +1,38 @@
+-- queen.cancel_retries: retries that were waiting will not be made: their messages are dead letters.
+--
+-- needs: unpack_segment_2, find_message, stored_id, note_attempt
+-- called by  queen.cancel_scheduled
+-- in         one element per retry: its retry lane, key, group, the attempt it would have been, and the packed message
+--
+-- Nothing is lost by it: they can be looked at and redriven.  A message that is gone from its partition has no place where a letter
+-- could find it; then only the history tells.
+create or replace function queen.cancel_retries(p_lane bigint[], p_key uuid[], p_group text[], p_attempt int[], p_message bytea[])
+returns void
+language plpgsql
+as $$
+declare
+    r     record;
+    v_seq bigint;
+begin
+    for r in
+        select l.num as lane, l.id as lane_id, u.grp, u.attempt,
+               row(m.message_id, u.key, m.transaction_id, m.trace_id, m.producer_sub, m.is_encrypted, m.meta, m.payload, null)::queen.stored_message as message,
+               m.meta::jsonb as meta
+          from unnest(p_lane, p_key, p_group, p_attempt, p_message) u(lane, key, grp, attempt, message)
+          join queen.lanes k on k.num = u.lane
+          join queen.lanes l on l.num = k.origin
+          cross join lateral queen.unpack_segment_2(u.lane, now(), 1, uuid_send(u.key), '\x01'::bytea || u.message) m
+    loop
+        v_seq := queen.find_message(r.lane, (r.message).key);
+        if queen.stored_id(r.lane, v_seq) = (r.message).message_id then
+            insert into queen.dead_letter_queue (message_id, partition_id, consumer_group, error_message, retry_count,
+                                                 original_created_at, lane, seq)
+            select (r.message).message_id, r.lane_id, r.grp, coalesce(r.meta ->> 'lastError', 'Retry cancelled'), greatest(r.attempt - 2, 0),
+                   s.created_at, r.lane, v_seq
+              from queen.segments s where s.lane = r.lane and s.first_seq <= v_seq order by s.first_seq desc limit 1;
+        end if;
+        perform queen.note_attempt(r.message, r.grp, r.lane, greatest(r.attempt - 1, 0), 'x', r.meta ->> 'correlationId', null,
+                                   clock_timestamp(), null, null, 'Retry cancelled', null, null);
+    end loop;
+end
+$$;
