@@ -51,7 +51,7 @@ begin
 
     -- The first of two equal ones in one call counts; what is stored or waits came before both.
     select array_agg(d.id order by u.ord),
-           array_agg(case when not u.lane = any (v_here) then 3
+           array_agg(case when u.lane = any (v_here) is not true then 3
                           when not p_bare and u.lane = any (v_sealed) and get_byte(u.message, 0) & 8 = 0 then 6
                           when d.id is not null or u.nth > 1 then 1
                           else 0 end::int2 order by u.ord)

@@ -1,4 +1,4 @@
--- queen.waiting_lanes: lanes of a queue that messages may wait for, retry lanes among them.
+-- queen.waiting_lanes: lanes of a queue that messages may wait for, its retry lanes included.
 --
 -- called by  queen.scheduled_query
 -- in         p_partition null: of all partitions
@@ -6,11 +6,13 @@ create or replace function queen.waiting_lanes(p_queue text, p_partition text)
 returns bigint[]
 language sql stable
 as $$
-    select array(select l.num from queen.lanes l
-                  where l.queue_id = (select q.id from queen.queues q where q.name = p_queue) and l.scheduling
-                    and (p_partition is null or l.name = p_partition)
-                  union all
-                 select r.num from queen.lanes r join queen.lanes o on o.num = r.origin
-                  where r.origin_queue = (select q.id from queen.queues q where q.name = p_queue) and r.origin is not null
-                    and (p_partition is null or o.name = p_partition))
+    select array(
+        select l.num from queen.lanes l
+         where l.queue_id = q.id and l.scheduling and (p_partition is null or l.name = p_partition)
+         union all
+        select r.num from queen.lanes r
+         where r.origin_queue = q.id and r.origin is not null
+           and (p_partition is null
+                or r.origin = (select o.num from queen.lanes o where o.queue_id = q.id and o.name = p_partition)))
+      from (select (select q.id from queen.queues q where q.name = p_queue) as id) q
 $$;

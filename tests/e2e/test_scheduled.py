@@ -1,12 +1,14 @@
 """Scheduled delivery: pushes that wait for their time (docs/scheduled-delivery.md)."""
 import json
+import random
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
+from urllib.parse import urlencode
 
 import pytest
 
-from harness import Background, uuid7, wait_until
+from harness import Background, Postgres, uuid7, wait_until
 
 FAR = "2034-05-06T07:08:09.010Z"
 
@@ -248,17 +250,14 @@ def test_streams_refuse_it(broker, queue):
 # --- looking, cancelling, rescheduling -------------------------------------------------------------------------------
 
 def listed(broker, **params):
-    from urllib.parse import urlencode
     return broker.get("/api/v1/scheduled?" + urlencode(params)).expect(200).json
 
 
 def count(broker, **params):
-    from urllib.parse import urlencode
     return broker.get("/api/v1/scheduled/count?" + urlencode(params)).expect(200).json["count"]
 
 
 def cancel(broker, **params):
-    from urllib.parse import urlencode
     return broker.request("DELETE", "/api/v1/scheduled?" + urlencode(params))
 
 
@@ -399,3 +398,155 @@ def test_cancelling_in_the_moment_of_firing_happens_or_does_not(broker, broker2,
     cancelled = {i for i, s in zip(ids, statuses) if s == 200}
     assert set(statuses) <= {200, 404}
     assert delivered | cancelled == set(ids) and not delivered & cancelled
+
+
+# --- queues and their options ----------------------------------------------------------------------------------------
+
+def test_a_full_queue_takes_what_was_accepted_long_ago(broker, queue):
+    broker.configure(queue, maxSize=1)
+    answers = broker.push([{"queue": queue, "payload": i, "delaySeconds": 0.3} for i in range(3)]).expect(201).json
+    assert [r["status"] for r in answers] == ["scheduled"] * 3, "what waits does not count"
+    wait_until(lambda: count(broker, queue=queue) == 0, 5, "fired")
+    assert broker.push([{"queue": queue, "payload": "more"}]).status == 429
+    assert [m["data"] for m in broker.drain(queue)] == [0, 1, 2]
+
+
+def test_a_deleted_queue_takes_its_waiting_messages_along(broker, queue, sql):
+    broker.push([later(queue, transactionId="x"), {"queue": queue, "payload": 1, "delaySeconds": 0.3}]).expect(201)
+    broker.request("DELETE", "/api/v1/resources/queues/" + queue).expect(200)
+    assert waiting(sql, queue) == [] and count(broker, queue=queue) == 0
+    (again,) = broker.push([later(queue, transactionId="x")]).expect(201).json
+    assert again["status"] == "scheduled"
+    time.sleep(0.5)
+    assert broker.take(queue) == [] and count(broker, queue=queue) == 1
+
+
+def test_clearing_a_queue_leaves_what_waits(broker, queue):
+    broker.push([{"queue": queue, "payload": "now"}, {"queue": queue, "payload": "then", "delaySeconds": 0.4, "transactionId": "x"}]).expect(201)
+    broker.request("DELETE", "/api/v1/queues/%s/clear" % queue).expect(200)
+    (again,) = broker.push([{"queue": queue, "payload": "twice", "transactionId": "x"}]).expect(201).json
+    assert again["status"] == "duplicate"
+    assert [m["data"] for m in all_of(broker, queue, 1)] == ["then"]
+
+
+def test_an_unused_partition_with_a_waiting_message_is_kept(broker, queue, sql):
+    broker.push([later(queue)]).expect(201)
+    sql("update queen.lanes l set created_at = now() - interval '99 days', active_at = now() - interval '99 days' from queen.queues q "
+        "where q.id = l.queue_id and q.name = %s", queue)
+    wait_until(lambda: sql("select l.active_at > now() - interval '1 day' from queen.lanes l join queen.queues q on q.id = l.queue_id, "
+                           "queen.tidy(30, 30, 1000) where q.name = %s limit 1", queue) == [(True,)], 5, "looked at")
+    assert len(waiting(sql, queue)) == 1
+
+
+def test_payloads_of_encrypted_queues_are_sealed_while_they_wait(make_broker, queue, sql):
+    b = make_broker(QUEEN_ENCRYPTION_KEY="first:" + "00112233445566778899aabbccddeeff" * 2)
+    b.configure(queue, encryptionEnabled=True)
+    secret = {"card": "4000-0000-0000-0002"}
+    (r,) = b.push([{"queue": queue, "payload": secret, "delaySeconds": 0.6}]).expect(201).json
+    answer = b.transaction([{"type": "push", "queue": queue, "payload": secret, "scheduledAt": FAR}])
+    assert answer["success"]
+    rows = sql("select s.message from queen.scheduled s join queen.lanes l on l.num = s.lane join queen.queues q on q.id = l.queue_id "
+               "where q.name = %s", queue)
+    assert len(rows) == 2 and all(b"4000-0000" not in bytes(row[0]) for row in rows)
+    assert b.get("/api/v1/scheduled/" + r["scheduleId"]).expect(200).json["data"] == secret
+    assert [(m["id"], m["data"]) for m in all_of(b, queue, 1)] == [(r["scheduleId"], secret)]
+
+
+def test_maintenance_holds_firing_back(make_broker, pg, queue):
+    b = make_broker(database=pg.create_database("held_%d" % time.monotonic_ns()))
+    b.push([{"queue": queue, "payload": 1, "delaySeconds": 0.7}]).expect(201)
+    b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
+    (r,) = b.push([{"queue": queue, "payload": 2, "delaySeconds": 0.7, "transactionId": "x"}]).expect(201).json
+    assert r["status"] == "buffered"
+    time.sleep(1)
+    assert b.take(queue) == [], "nothing comes into queues"
+    b.post("/api/v1/system/maintenance", {"enabled": False}).expect(200)
+    assert sorted(m["data"] for m in all_of(b, queue, 2)) == [1, 2]
+
+
+def test_during_an_outage_the_time_is_kept_in_the_file_buffer(make_broker, queue):
+    server = Postgres().start()
+    try:
+        b = make_broker(start=False)
+        b.env.update({k: str(v) for k, v in server.env().items()})
+        b.start()
+        b.push([{"queue": queue, "payload": "before", "delaySeconds": 2}]).expect(201)
+        server.halt()
+        begin = time.time()
+        answers = b.push([{"queue": queue, "payload": "delay", "delaySeconds": 3}, {"queue": queue, "payload": "far", "scheduledAt": FAR},
+                          {"queue": queue, "payload": "plain"}]).expect(201).json
+        assert [r["status"] for r in answers] == ["buffered"] * 3
+        server.launch()
+        got = [(m["data"], m["createdAt"]) for m in all_of(b, queue, 3, timeout=30)]
+        assert sorted(d for d, _ in got) == ["before", "delay", "plain"]
+        when = datetime.fromisoformat(dict(got)["delay"].replace("Z", "+00:00")).timestamp()
+        assert when >= begin + 2.9, "a delay counts from the push"
+        assert [e["scheduledAt"] for e in listed(b, queue=queue)["scheduled"]] == [FAR]
+    finally:
+        server.stop()
+
+
+# --- the tables ------------------------------------------------------------------------------------------------------
+
+def test_slices_are_made_for_any_time_and_never_overlap(broker, queue, sql):
+    rng = random.Random(7)
+    times = [at(rng.choice([3600, 86400, 7 * 86400, 90 * 86400, 9 * 365 * 86400]) * rng.random() + 30) for _ in range(60)]
+    broker.push([{"queue": queue, "payload": 1, "scheduledAt": t} for t in times]).expect(201)
+    slices = sql("select from_at, to_at, name from queen.scheduled_slices order by from_at")
+    assert all(a[1] <= b[0] for a, b in zip(slices, slices[1:]))
+    assert len(waiting(sql, queue)) == 60
+    assert {s[2] for s in slices} == {r[0] for r in sql("select inhrelid::regclass::text from pg_inherits where inhparent = 'queen.scheduled'::regclass")
+                                      for r in [(r[0].split(".")[1],)]}
+    cancel(broker, queue=queue).expect(200)
+
+
+def test_a_slice_goes_when_its_time_is_over_and_it_is_empty(broker, queue, sql):
+    """A slice of long ago: with a message in it, it stays; then it is dropped."""
+    old = "2020-02-02 02:00+00"
+    sql("select queen.make_slices(array[%s::timestamptz])", old)
+    exists = lambda: sql("select count(*) from queen.scheduled_slices where from_at <= %s and to_at > %s", old, old)[0][0]  # noqa: E731
+    (lane,), = sql("select lane from queen.ensure_lanes(array[%s], array['p'])", queue)
+    with_row = sql("select idx from queen.schedule_rows('p', array[%s]::bigint[], array[gen_random_uuid()], array[%s::timestamptz], null, null, null, "
+                   "null, null, array[queen.pack_message_2(null, null, null, false, null, null, '7')])", lane, old)
+    assert with_row == [(0,)]
+    assert sql("select queen.drop_slices()") and exists() == 1, "there is something in it"
+    sql("select * from queen.fire_due(0, 100, 0)")
+    assert [m["data"] for m in all_of(broker, queue, 1)] == [7]
+    wait_until(lambda: sql("select queen.drop_slices()") and exists() == 0, 10, "dropped", 0.2)
+    assert sql("select to_regclass('queen.scheduled_2020020100_2020030100')") == [(None,)]
+
+
+# --- several who fire --------------------------------------------------------------------------------------------------
+
+def test_two_brokers_keep_the_order_of_a_partition(broker, broker2, queue):
+    when = at(0.7)
+    for i in range(10):
+        (broker, broker2)[i % 2].push([{"queue": queue, "payload": i * 50 + j, "scheduledAt": when} for j in range(50)]).expect(201)
+    assert [m["data"] for m in all_of(broker, queue, 500)] == list(range(500))
+
+
+def test_a_session_that_holds_a_partition_stops_that_one_only(broker, queue, pg):
+    broker.push([{"queue": queue, "partition": p, "payload": p, "delaySeconds": 0.3} for p in "ab"]).expect(201)
+    conn = pg.connect(autocommit=False)
+    try:
+        with conn.cursor() as cur:
+            cur.execute("select queen.push_messages_v2(%s)", (json.dumps([{"queue": queue, "partition": "a", "payload": "sql"}]),))
+        assert [m["data"] for m in all_of(broker, queue, 1)] == ["b"]
+        conn.commit()
+        assert [m["data"] for m in all_of(broker, queue, 2)] == ["sql", "a"]
+    finally:
+        conn.close()
+
+
+def test_the_figures_tell_of_it(broker, queue):
+    def value(name):
+        return sum(float(line.rsplit(" ", 1)[1]) for line in broker.get("/metrics/prometheus").expect(200).text.splitlines()
+                   if line.startswith(name))
+    before = [value(n) for n in ("queen_scheduled_total", "queen_fired_total", "queen_fired_late_seconds_count")]
+    broker.push([{"queue": queue, "payload": i, "delaySeconds": 0.1} for i in range(5)] + [later(queue)]).expect(201)
+    all_of(broker, queue, 5)
+    after = [value(n) for n in ("queen_scheduled_total", "queen_fired_total", "queen_fired_late_seconds_count")]
+    assert after[0] - before[0] == 6
+    if not broker.twin:
+        assert after[1] - before[1] <= 5 and after[2] - before[2] == after[1] - before[1], "another broker may have fired them"
+    assert "queen_scheduled_waiting{" in broker.get("/metrics/prometheus").text

@@ -1,0 +1,68 @@
+"""Scheduled delivery: exactly once, whatever dies in the moment of firing."""
+import random
+import time
+
+import pytest
+
+from harness import Postgres, wait_until
+from test_scheduled import all_of
+
+
+def test_waiting_messages_outlive_a_restart(make_broker, pg, queue):
+    database = pg.create_database("restart_%d" % time.monotonic_ns())
+    b = make_broker(database=database)
+    ids = [r["scheduleId"] for r in b.push([{"queue": queue, "payload": i, "delaySeconds": 1 + i / 10} for i in range(10)]).expect(201).json]
+    b.kill()
+    c = make_broker(database=database)
+    assert [m["id"] for m in all_of(c, queue, 10)] == ids
+
+
+@pytest.mark.one_broker
+def test_exactly_once_though_brokers_and_backends_are_killed_while_firing(make_broker, pg, queue):
+    """Two brokers fire a thousand messages while one is killed again and again, and backends of PostgreSQL with it."""
+    database = pg.create_database("kills_%d" % time.monotonic_ns())
+    steady, victim = make_broker(database=database), make_broker(database=database)
+    n = 1000
+    want = {}
+    for start in range(0, n, 100):
+        items = [{"queue": queue, "partition": str(i % 10), "payload": i, "delaySeconds": 1 + i / 400} for i in range(start, start + 100)]
+        for r, i in zip(steady.push(items).expect(201).json, range(start, start + 100)):
+            want[r["scheduleId"]] = i
+    conn = pg.connect(database=database)
+    deadline = time.monotonic() + 4.5
+    rng = random.Random(3)
+    while time.monotonic() < deadline:
+        with conn.cursor() as cur:
+            cur.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
+                        "and pid <> pg_backend_pid() and query like '%%fire_due%%'")
+        if rng.random() < 0.3:
+            victim.kill()
+            victim = make_broker(database=database)
+        time.sleep(rng.random() / 10)
+    conn.close()
+    got = []
+    wait_until(lambda: got.extend(steady.take(queue, autoAck=True, batch=1000, partitions=100)) or len(got) >= n, 20, "all of them")
+    time.sleep(0.5)
+    got += steady.drain(queue)
+    assert sorted(m["id"] for m in got) == sorted(want), "each once"
+    for lane in range(10):
+        assert [m["data"] for m in got if m["partition"] == str(lane)] == [i for i in range(n) if i % 10 == lane], "in order"
+
+
+@pytest.mark.one_broker
+def test_exactly_once_though_postgresql_crashes_while_firing(make_broker, queue):
+    server = Postgres().start()
+    try:
+        b = make_broker(start=False)
+        b.env.update({k: str(v) for k, v in server.env().items()})
+        b.start()
+        n = 600
+        ids = [r["scheduleId"] for r in b.push([{"queue": queue, "payload": i, "delaySeconds": 1 + i / 600} for i in range(n)]).expect(201).json]
+        for _ in range(2):
+            time.sleep(0.6)
+            server.halt()
+            server.launch()
+        got = [m["id"] for m in all_of(b, queue, n, timeout=30)]
+        assert got == ids, "each once, in order"
+    finally:
+        server.stop()
