@@ -1,6 +1,6 @@
 -- queen.schedule_id: the id of a scheduled message: a UUIDv7 with its number inside.
 --
--- called by  queen.schedule_rows
+-- queen.schedule_rows makes the same, for many at once.
 -- out        48 bits of milliseconds, the version, 12 bits of microseconds, the variant, 62 bits of p_num:
 --            queen.schedule_num gives the number back, so that ids need no index of their own
 create or replace function queen.schedule_id(p_num bigint, p_at timestamptz)

@@ -29,10 +29,19 @@ declare
     v_due    timestamptz[];
     v_now    timestamptz;
     v_status int2[];
+    v_near   bigint[];      -- lanes that were pushed to around the times of our UUIDv7 keys
     v_dup    uuid[];        -- per element: id of the message that was there first
-    v_keep   int[];         -- elements to store (1-based)
+    v_keep   int[];         -- elements to store (1-based); null: all or none
+    k_lane   bigint[];      -- what is to be stored, column by column
+    k_key    uuid[];
+    k_due    timestamptz[];
+    k_correlation_id text[];
+    k_transaction_id text[];
+    k_id_at  int[];
+    k_message bytea[];
     v_num    bigint[];      -- their numbers
-    v_id     uuid[];        -- their ids, by element
+    v_id     uuid[];        -- their ids
+    v_ids    uuid[];        -- the same, by element
 begin
     select array_agg(l.num), array_agg(l.num) filter (where l.sealed), array_agg(l.num) filter (where not l.scheduling)
       into v_here, v_sealed, v_new
@@ -49,6 +58,15 @@ begin
         return;
     end if;
 
+    select array_agg(k.lane) into v_near
+      from (select u.lane, min(t.ms) as low, max(t.ms) as high
+              from unnest(p_lane, p_key) u(lane, key)
+              cross join lateral (select ('x' || substr(u.key::text, 1, 8) || substr(u.key::text, 10, 4))::bit(48)::bigint) t(ms)
+             where substr(u.key::text, 15, 1) = '7'
+             group by u.lane) k
+     where exists (select from queen.segments s
+                    where s.lane = k.lane and s.key_max >= k.low and s.key_max <= k.high + 1000 and s.key_min <= k.high);
+
     -- The first of two equal ones in one call counts; what is stored or waits came before both.
     select array_agg(d.id order by u.ord),
            array_agg(case when u.lane = any (v_here) is not true then 3
@@ -62,38 +80,49 @@ begin
       cross join lateral (
            select case when k.seq <= 0 then queen.waiting_id(u.lane, u.key)
                        when k.seq > 0 then queen.stored_id(u.lane, k.seq)
-                       when get_byte(uuid_send(u.key), 6) >> 4 = 7 then queen.segment_key_id(u.lane, u.key) end as id) d;
-    select array_agg(s.ord::int order by s.ord) into v_keep
-      from unnest(v_status) with ordinality s(status, ord) where s.status = 0;
+                       when u.lane = any (v_near) and substr(u.key::text, 15, 1) = '7' then queen.segment_key_id(u.lane, u.key)
+                  end as id) d;
+    -- Nearly always all of them are new; what is not is taken out.
+    if v_status <> array_fill(0::int2, array[cardinality(v_status)]) then
+        select array_agg(u.ord::int order by u.ord), array_agg(u.lane order by u.ord), array_agg(u.key order by u.ord),
+               array_agg(u.due order by u.ord), array_agg(u.correlation_id order by u.ord),
+               array_agg(u.transaction_id order by u.ord), array_agg(u.id_at order by u.ord), array_agg(u.message order by u.ord)
+          into v_keep, k_lane, k_key, k_due, k_correlation_id, k_transaction_id, k_id_at, k_message
+          from unnest(v_status, p_lane, p_key, v_due, p_correlation_id, p_transaction_id, p_id_at, p_message)
+               with ordinality u(status, lane, key, due, correlation_id, transaction_id, id_at, message, ord)
+         where u.status = 0;
+    else
+        k_lane := p_lane; k_key := p_key; k_due := v_due; k_correlation_id := p_correlation_id;
+        k_transaction_id := p_transaction_id; k_id_at := p_id_at; k_message := p_message;
+    end if;
 
-    if v_keep is not null then
-        select array_agg(r.num order by r.idx), array_agg(r.id order by r.idx)
-          into v_num, v_id
-          from queen.schedule_rows('p', array(select p_lane[k] from unnest(v_keep) k),
-                                   array(select p_key[k] from unnest(v_keep) k),
-                                   array(select v_due[k] from unnest(v_keep) k), null, null,
-                                   array(select p_correlation_id[k] from unnest(v_keep) k),
-                                   array(select p_transaction_id[k] from unnest(v_keep) k),
-                                   array(select p_id_at[k] from unnest(v_keep) k),
-                                   array(select p_message[k] from unnest(v_keep) k)) r;
+    if cardinality(k_lane) > 0 then
+        select array_agg(r.num order by r.idx), array_agg(r.id order by r.idx) into v_num, v_id
+          from queen.schedule_rows('p', k_lane, k_key, k_due, null, null, k_correlation_id, k_transaction_id, k_id_at, k_message) r;
         insert into queen.message_keys (lane, key, seq)
-        select p_lane[u.k], p_key[u.k], -u.num from unnest(v_keep, v_num) u(k, num);
+        select u.lane, u.key, -u.num from unnest(k_lane, k_key, v_num) u(lane, key, num);
         if v_new is not null then
             update queen.lanes l set scheduling = true where l.num = any (v_new);
         end if;
     end if;
+    if cardinality(k_lane) = cardinality(p_lane) then
+        return query select (u.ord - 1)::int, 0::int2, u.id, u.due from unnest(v_id, v_due) with ordinality u(id, due, ord) order by u.ord;
+        return;
+    end if;
 
+    v_ids := array_fill(null::uuid, array[cardinality(p_lane)]);
+    for i in 1 .. coalesce(cardinality(v_keep), 0) loop
+        v_ids[v_keep[i]] := v_id[i];
+    end loop;
     return query
-    with stored as materialized (select u.k, u.id from unnest(v_keep, v_id) u(k, id)),
-    firsts as materialized (select p_lane[s.k] as lane, p_key[s.k] as key, s.id from stored s)
     select u.ord::int - 1, u.status,
-           case u.status when 0 then s.id
-                         when 1 then coalesce(u.dup, (select f.id from firsts f where f.lane = u.lane and f.key = u.key)) end,
+           case u.status when 0 then u.id
+                         when 1 then coalesce(u.dup, (select f.id from unnest(k_lane, k_key, v_id) f(lane, key, id)
+                                                       where f.lane = u.lane and f.key = u.key)) end,
            case when u.status = 0 then u.due
                 when u.dup is not null then (select w.due_at from queen.scheduled w
                                               where w.num = queen.schedule_num(u.dup) and w.id = u.dup) end
-      from unnest(p_lane, p_key, v_status, v_dup, v_due) with ordinality u(lane, key, status, dup, due, ord)
-      left join stored s on s.k = u.ord
+      from unnest(p_lane, p_key, v_status, v_dup, v_due, v_ids) with ordinality u(lane, key, status, dup, due, id, ord)
      order by u.ord;
 end
 $$;

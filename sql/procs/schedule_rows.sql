@@ -1,6 +1,6 @@
 -- queen.schedule_rows: write messages into queen.scheduled.
 --
--- needs: schedule_id, slices_missing, make_slices
+-- needs: slices_missing, make_slices
 -- called by  queen.schedule_messages (kind 'p'); whoever plans a retry (kind 'r'), in the transaction that settles the failure
 -- in         one element per message, in the order of arrival: p_lane, where it is appended when due; p_key, queen.transaction_key;
 --            p_due_at; p_group, p_attempt of a retry; p_message, packed as in a segment's body.  p_id_at: where in p_message (1-based)
@@ -17,25 +17,26 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now    timestamptz := clock_timestamp();
+    v_us     bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_prefix text := lpad(to_hex(v_us / 1000), 12, '0') || '7' || lpad(to_hex(v_us % 1000 * 4), 3, '0'); -- see queen.schedule_id
 begin
     if queen.slices_missing(p_due_at) then
         perform queen.make_slices(p_due_at);
     end if;
     return query
-    with numbered as materialized (
-        select u.*, nextval('queen.scheduled_nums') as num
-          from unnest(p_lane, p_key, p_due_at, p_group, p_attempt, p_correlation_id, p_transaction_id, p_id_at, p_message)
-               with ordinality u(lane, key, due_at, grp, attempt, correlation_id, transaction_id, id_at, message, ord)
-    ), written as (
+    with written as (
         insert into queen.scheduled (num, due_at, created_at, lane, id, key, attempt, kind, grp, correlation_id,
                                      transaction_id, message)
-        select n.num, n.due_at, v_now, n.lane, i.id, n.key, n.attempt, p_kind, n.grp, n.correlation_id, n.transaction_id,
+        select n.num, n.due_at, v_now, n.lane, n.id, n.key, n.attempt, p_kind, n.grp, n.correlation_id, n.transaction_id,
                case when n.id_at is null then n.message
-                    else overlay(n.message placing uuid_send(i.id) from n.id_at) end
-          from numbered n
-          cross join lateral (select queen.schedule_id(n.num, v_now)) i(id)
-         order by n.ord)
-    select n.ord::int - 1, n.num, queen.schedule_id(n.num, v_now) from numbered n order by n.ord;
+                    else overlay(n.message placing uuid_send(n.id) from n.id_at) end
+          from (select o.*, (v_prefix || to_hex((1::bigint << 63) | o.num))::uuid as id
+                  from (select u.*, nextval('queen.scheduled_nums') as num
+                          from unnest(p_lane, p_key, p_due_at, p_group, p_attempt, p_correlation_id, p_transaction_id, p_id_at, p_message)
+                               u(lane, key, due_at, grp, attempt, correlation_id, transaction_id, id_at, message)
+                        offset 0) o offset 0) n
+        returning scheduled.num, scheduled.id)
+    select (row_number() over ())::int - 1, w.num, w.id from written w; -- in the order in which they were written
 end
 $$;
