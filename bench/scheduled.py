@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
+FIRST = 10 ** 15  # numbers of generated messages
 
 
 def stat(pid):
@@ -113,21 +114,21 @@ class Bench:
 
     def fill(self, n):
         """Up to n messages wait for times from tomorrow to two years ahead."""
-        have = self.sql("select coalesce(max(-num), 0) from queen.scheduled where num < 0")[0][0]
+        have = self.sql("select coalesce(max(num), %s) - %s from queen.scheduled where num > %s", FIRST, FIRST, FIRST)[0][0]
         self.broker.push([{"queue": "fill", "partition": str(i), "payload": i, "scheduledAt": "2034-01-01T00:00:00Z"} for i in range(100)])
         self.sql("select queen.make_slices(array(select now() + g * interval '1 hour' from generate_series(20, 17600) g))")
         lanes = [r[0] for r in self.sql("select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = 'fill'")]
         while have < n:
             some = min(500000, n - have)
             self.sql("""with k as materialized (
-                            select -%s - g as num, (%s::bigint[])[1 + g %% 100] as lane, gen_random_uuid() as key,
+                            select %s + g as num, (%s::bigint[])[1 + g %% 100] as lane, gen_random_uuid() as key,
                                    now() + interval '1 day' + random() * interval '729 days' as due
                               from generate_series(1, %s) g),
-                        m as (insert into queen.message_keys (lane, key, seq) select lane, key, num from k)
+                        m as (insert into queen.message_keys (lane, key, seq) select lane, key, -num from k)
                         insert into queen.scheduled (num, due_at, created_at, lane, id, key, kind, transaction_id, message)
-                        select num, due, now(), lane, queen.schedule_id(-num, now()), key, 'p', key::text,
+                        select num, due, now(), lane, queen.schedule_id(num, now()), key, 'p', key::text,
                                queen.pack_message_2(null, null, null, false, key, null, '{"some": "payload of a usual length, say a hundred bytes or so ..."}')
-                          from k""", have, lanes, some)
+                          from k""", FIRST + have, lanes, some)
             have += some
         self.sql("analyze queen.scheduled")
 
@@ -164,7 +165,7 @@ class Bench:
         for n in (int(x) for x in self.args.waiting.split(",")):
             self.fill(n)
             late = self.late(n)
-            (num, tx), = self.sql("select id, transaction_id from queen.scheduled where num = %s", -n)
+            (num, tx), = self.sql("select id, transaction_id from queen.scheduled where num = %s", FIRST + n)
             print("| %d | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |" % (
                 (n,) + late + (self.timed("/api/v1/scheduled"), self.timed("/api/v1/scheduled?queue=fill&partition=7"),
                                self.timed("/api/v1/scheduled?transactionIdPrefix=" + tx[:20]), self.timed("/api/v1/scheduled/%s" % num),
