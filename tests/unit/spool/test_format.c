@@ -18,6 +18,7 @@ static struct spool_record full(void)
                              .payload = SPAN("{\"a\": 1}"),
                              .meta = SPAN("{\"traceparent\":\"x\"}"),
                              .has_trace = true,
+                             .due_us = 1893456000123456,
                              .buffered_us = 1700000000000000};
     memset(r.key, 7, 16);
     memset(r.trace, 9, 16);
@@ -33,6 +34,7 @@ static void assert_same(const struct spool_record *a, const struct spool_record 
     assert_true(span_eq(a->payload, b->payload));
     assert_memory_equal(a->key, b->key, 16);
     assert_int_equal(a->has_trace, b->has_trace);
+    assert_int_equal(a->due_us, b->due_us);
     if (a->has_trace)
         assert_memory_equal(a->trace, b->trace, 16);
     assert_int_equal(a->buffered_us, b->buffered_us);
@@ -47,6 +49,7 @@ static void test_a_record_comes_back_as_it_was(void **state)
     (void)state;
     without.txid = without.producer = without.meta = SPAN_NONE;
     without.has_trace = false;
+    without.due_us = 0;
     without.payload = SPAN("");
     spool_put_record(&out, &with);
     assert_int_equal(out.len, spool_record_size(&with));
