@@ -314,6 +314,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         break;
     case TAKEN:
         consumer_leased(b, c, left_us, wait_us, false);
+        c->dirty = true; // what it was claimed for is still there when the lease ends
         break;
     case EMPTY:
         consumer_idle(b, c);

@@ -423,8 +423,9 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
     }
     resolve_repeated(cycle);
     cycle->committed = !failed;
-    if (failed || repeated)
+    if (failed)
         return false;
+    // Also of a cycle that an earlier try had committed: its answer was lost, nobody was told.
     for (unsigned i = 0; i < f->segs.n; i++)
         if (i == 0 || f->segs.at[i].lane != f->segs.at[i - 1].lane)
             news_lane(b, f->segs.at[i].lane);

@@ -381,7 +381,7 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
         const struct seg *s = &f->segs.at[i];
         if (s->stored)
             queue_tally(b, s->lane->queue, true)->push_messages += s->count;
-        else if (!s->untold)
+        else if (!s->untold && status != QE_PG_GONE) // which may have been stored
             continue;
         if (s->lane != told) {
             told = s->lane;

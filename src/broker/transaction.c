@@ -31,6 +31,7 @@ struct tx_flight {
 static void arrive(struct mailbox_item *item);
 static void launch(struct broker *b, struct tx_op *tx);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void tell_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
 static void make_slices(struct broker *b, struct tx_flight *f);
@@ -196,6 +197,8 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = tx->op.tries++ < MAX_TRIES;
+    else if (status == QE_PG_GONE)
+        tell_lanes(b, f); // whoever waits there looks
     if (again && f->no_slice) {
         make_slices(b, f);
     } else if (again) {
@@ -318,6 +321,12 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
     tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));
 }
 
+static void tell_lanes(struct broker *b, struct tx_flight *f)
+{
+    for (unsigned i = 0; i < f->segs.n; i++)
+        news_lane(b, f->segs.at[i].lane);
+}
+
 // true: the same again will do, after a lane was found gone or sealed.
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply)
 {
@@ -367,11 +376,9 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     tx->committed = !failed;
     if (failed)
         return again && !tx->error.ptr;
-    for (unsigned i = 0; i < f->segs.n; i++) {
-        const struct seg *s = &f->segs.at[i];
-        queue_tally(b, s->lane->queue, true)->push_messages += s->count;
-        news_lane(b, s->lane);
-    }
+    for (unsigned i = 0; i < f->segs.n; i++)
+        queue_tally(b, f->segs.at[i].lane->queue, true)->push_messages += f->segs.at[i].count;
+    tell_lanes(b, f);
     struct queue *q = f->segs.n > 0     ? f->segs.at[0].lane->queue
                       : f->n_groups > 0 ? f->groups[0].counted
                                         : NULL;

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-enum { MAX_CALLS = 64, MAX_ROWS = 32, MAX_CELLS = 20 };
+enum { MAX_CALLS = 64, MAX_ROWS = 128, MAX_CELLS = 20 };
 
 struct pg_pool {
     void (*on_state)(void *ctx, bool up);
@@ -79,8 +79,11 @@ void fake_reset(void)
     n_rows = 0;
 }
 
+void fake_no_rows(void) { n_rows = 0; }
 void fake_set_up(bool up) { pool.on_state(pool.ctx, up); }
 unsigned fake_n_calls(void) { return n_calls; }
+
+struct pg_call *fake_nth(unsigned i) { return i < n_calls ? calls[i] : NULL; }
 
 struct pg_call *fake_find(const char *name)
 {
@@ -166,7 +169,8 @@ void fake_row(const char *cells, ...)
     n_rows++;
 }
 
-// The columns between "select" and "from" of a statement; what a row does not name is NULL.
+// The columns between "select" and "from" of a statement, or its one function call; what a row
+// does not name is NULL.
 static void lay_out(struct pg_reply *reply, const struct pg_statement *statement)
 {
     span text = span_of(statement->text), column;
@@ -174,7 +178,8 @@ static void lay_out(struct pg_reply *reply, const struct pg_statement *statement
     unsigned used = 0, given = 0;
 
     assert_true(str_starts(text, SPAN("select ")));
-    text = from ? (span){statement->text + 7, (size_t)(from - statement->text) - 7} : SPAN_NONE;
+    text = (span){statement->text + 7,
+                  from ? (size_t)(from - statement->text) - 7 : strlen(statement->text) - 7};
     *reply = (struct pg_reply){.n_rows = n_rows};
     for (; str_split(&text, ',', &column); reply->n_cells++) {
         assert_true(reply->n_cells < MAX_CELLS);

@@ -17,12 +17,14 @@ unsigned fake_n_calls(void);
 struct pg_call *fake_call(const char *name);
 // The oldest without an answer of this name, or NULL.
 struct pg_call *fake_find(const char *name);
+struct pg_call *fake_nth(unsigned i); // of those without an answer, oldest first; or NULL
 
 // A row of the next answer: "name:kind name:kind ..." and the values; other columns are NULL.
 // Kinds: i int, l int64_t, b bool (int), t text, y span, u uuid (16 bytes), T microseconds
 // since 1970 (int64_t).
 void fake_row(const char *cells, ...);
-void fake_answer(struct pg_call *c, int status);                         // with the rows so far
+void fake_no_rows(void);                         // those so far are forgotten
+void fake_answer(struct pg_call *c, int status); // with the rows so far
 const struct pg_reply *fake_reply(const struct pg_statement *statement); // likewise, no call
 void fake_fail_all(int status); // until no call is left
 

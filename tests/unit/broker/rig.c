@@ -17,6 +17,7 @@
 
 struct broker *broker;
 struct broker_conf rig_conf;
+struct spool *rig_spool;
 
 static uv_loop_t loop;
 static struct house *house;
@@ -58,6 +59,9 @@ int rig_setup(void **state)
 void rig_open(void)
 {
     house = house_new(1);
+    if (rig_spool)
+        house_use_spool(house, rig_spool,
+                        &(struct replay_conf){.max_batch = 20, .refresh_ms = 1000});
     broker = broker_open(house, 0, &loop, &rig_conf);
     fake_set_up(true);
 }

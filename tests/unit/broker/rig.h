@@ -8,6 +8,7 @@
 
 extern struct broker *broker;
 extern struct broker_conf rig_conf; // change it before rig_open()
+extern struct spool *rig_spool;     // likewise: the file buffer, NULL for none
 
 int rig_setup(void **state);    // default settings, frozen clock
 void rig_open(void);            // the broker, with the database up

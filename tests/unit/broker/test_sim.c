@@ -1,0 +1,447 @@
+// Simulation: the broker's whole logic (batches, gates, lanes, ready lists, parked pops,
+// leases, the file buffer and its replay) on virtual time and a scripted database that loses
+// answers and goes away.  One number decides everything that happens.
+//
+//      SIM_SEEDS=100000 test_broker_sim    so many schedules
+//      SIM_SEED=17 test_broker_sim         that one
+//
+// What must hold: every operation is answered once; what was answered as stored is there once,
+// in the order of its producer, also when it went through the file buffer; a delivery is what
+// the database leased, and nobody else gets it; the answer to an acknowledgement is true; and
+// when all is well again everything is stored and consumed within the time that polling allows.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "rig.h"
+#include "segment/keys.h"
+#include "sim_db.h"
+#include "spool/spool.h"
+
+enum { PRODUCERS = 4, CONSUMERS = 4, MAX_SENT = 400, MAX_TAKEN = 64, STEPS = 250 };
+enum { QUIET_MS = 120 * 1000 }; // after the last fault, until everything is done
+
+// Seeds that have found something: an ack that was done and answered as refused; a lane that
+// was forgotten when a claim met its own lease, and one whose push had lost its answer.
+static const uint64_t kept[] = {1008, 2947, 1858};
+
+static uint64_t seed, dice;
+static bool is_up, sync_fails, ending;
+static struct spool *spool;
+
+static uint64_t roll(uint64_t below) // splitmix64
+{
+    uint64_t z = dice += 0x9e3779b97f4a7c15;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (z ^ z >> 31) % below;
+}
+
+#define MUST(condition, ...)                                          \
+    do {                                                              \
+        if (!(condition)) {                                           \
+            print_error("SIM_SEED=%llu: ", (unsigned long long)seed); \
+            fail_msg(__VA_ARGS__);                                    \
+        }                                                             \
+    } while (0)
+
+// ---- producers: each writes to one lane, one request at a time ----
+
+struct producer {
+    unsigned lane;
+    bool named; // its ids are its own, so that it can try again
+    bool busy;
+    struct push push;
+    char names[16][37]; // of the request under way
+    unsigned n;
+    uint8_t answered[MAX_SENT][16]; // keys that must be there, in this order
+    unsigned n_answered;
+};
+
+static struct producer producers[PRODUCERS];
+
+static void producer_send(struct producer *p)
+{
+    static const char *partitions[] = {"", "p1", "p2", "p3"};
+
+    p->push = (struct push){0};
+    for (unsigned i = 0; i < p->n; i++)
+        push_item(&p->push, "q", partitions[p->lane], p->named ? p->names[i] : NULL);
+    p->busy = true;
+    push_start(&p->push);
+}
+
+static void name_message(char out[37])
+{
+    uint8_t id[16];
+
+    id_uuid7(id);
+    id_format_uuid(id, out);
+}
+
+static void producer_step(struct producer *p)
+{
+    if (p->busy || p->n_answered + 16 > MAX_SENT || ending)
+        return;
+    p->n = 1 + (unsigned)roll(5);
+    for (unsigned i = 0; i < p->n; i++)
+        name_message(p->names[i]);
+    producer_send(p);
+}
+
+// An error leaves it open whether the messages are there: who has named them asks again.
+static void producer_look(struct producer *p)
+{
+    if (!p->busy || p->push.times == 0)
+        return;
+    p->busy = false;
+    for (unsigned i = 0; p->push.status == 0 && i < p->n; i++) {
+        const struct push_item *it = &p->push.items[i];
+        MUST(it->status == PUSH_QUEUED || it->status == PUSH_BUFFERED ||
+                 (it->status == PUSH_DUPLICATE && p->named),
+             "item answered with %d", it->status);
+        MUST(it->status == PUSH_BUFFERED || sim_find(p->lane, it->key) > 0,
+             "answered as stored, but it is not");
+        memcpy(p->answered[p->n_answered++], it->key, 16);
+    }
+    if (p->push.status != 0 && p->named)
+        producer_send(p);
+}
+
+static void producer_verify(const struct producer *p)
+{
+    int64_t before = 0;
+
+    for (unsigned i = 0; i < p->n_answered; i++) {
+        int64_t seq = sim_find(p->lane, p->answered[i]);
+        MUST(sim_count(p->lane, p->answered[i]) == 1, "message %u is there %u times", i,
+             sim_count(p->lane, p->answered[i]));
+        MUST(seq > before, "message %u lies before an earlier one", i);
+        before = seq;
+    }
+}
+
+// ---- consumers: pop, then acknowledge, fail, or say nothing ----
+
+struct consumer_actor {
+    enum { RESTING, POPPING, HOLDING, ACKING } state;
+    struct pop_op pop;
+    unsigned times;
+    bool cancelled;
+    uint8_t lease[16], taken[MAX_TAKEN][16];
+    unsigned lane, n_taken;
+    int64_t first; // sequence number of the first
+    struct ack_op ack;
+    struct ack_entry entries[MAX_TAKEN];
+    char ids[MAX_TAKEN][37], lease_text[37];
+    struct arena arena;
+    bool tried; // an earlier try of this ack was answered with an error
+};
+
+static struct consumer_actor consumers[CONSUMERS];
+
+static void on_messages(struct pop_op *op, const struct pop_result *r)
+{
+    struct consumer_actor *c = container_of(op, struct consumer_actor, pop);
+
+    MUST(r->n_claims == 1 && r->lease, "one partition was asked for");
+    memcpy(c->lease, r->lease, 16);
+    c->lane = r->claims[0].partition_id[0];
+    c->n_taken = 0;
+    for (unsigned s = 0; s < r->claims[0].n_slices; s++) {
+        const struct pop_slice *slice = &r->claims[0].slices[s];
+        for (unsigned i = slice->from; i < slice->from + slice->n; i++)
+            memcpy(c->taken[c->n_taken++], slice->keys.ptr + 16ul * i, 16);
+    }
+    c->first = sim_find(c->lane, c->taken[0]);
+    for (unsigned i = 0; i < c->n_taken; i++)
+        MUST(sim_find(c->lane, c->taken[i]) == c->first + i, "a delivery with holes");
+}
+
+static void on_popped(struct pop_op *op, int status)
+{
+    struct consumer_actor *c = container_of(op, struct consumer_actor, pop);
+
+    MUST(c->times++ == 0 && c->state == POPPING, "answered twice");
+    c->state = status == 0 && op->n_messages > 0 && !c->cancelled ? HOLDING : RESTING;
+    for (unsigned i = 0; c->state == HOLDING && i < CONSUMERS; i++)
+        MUST(&consumers[i] == c ||
+                 (consumers[i].state != HOLDING && consumers[i].state != ACKING) ||
+                 memcmp(consumers[i].lease, c->lease, 16) != 0,
+             "a lease was given to two");
+    buf_free(&op->out);
+}
+
+static void consumer_pop(struct consumer_actor *c)
+{
+    c->pop = (struct pop_op){.queue = SPAN("q"),
+                             .group = SPAN("g"),
+                             .batch = 1 + (uint32_t)roll(20),
+                             .partitions = 1,
+                             .wait = roll(4) > 0 && !ending,
+                             .timeout_ms = 100 + (uint32_t)roll(3000),
+                             .render = on_messages,
+                             .done = on_popped};
+    c->times = 0;
+    c->cancelled = false;
+    c->state = POPPING;
+    broker_pop(broker, &c->pop);
+}
+
+static void on_acked(struct ack_op *op, int status)
+{
+    struct consumer_actor *c = container_of(op, struct consumer_actor, ack);
+    bool refused = status == 0 && c->entries[0].why == ACK_BAD_LEASE;
+
+    MUST(c->state == ACKING, "answered twice");
+    MUST(status != 0 || c->entries[0].why == ACK_OK || refused, "answered with %d",
+         c->entries[0].why);
+    MUST(status != 0 || refused || sim_was_settled(c->lease), "acknowledged, but it is not");
+    MUST(!refused || c->tried || !sim_was_settled(c->lease), "refused, though it was done");
+    c->tried = status != 0;
+    c->state = status != 0 && roll(3) > 0 ? HOLDING : RESTING;
+}
+
+static void consumer_ack(struct consumer_actor *c)
+{
+    bool fails = roll(8) == 0 && !ending;
+    unsigned n = c->n_taken;
+
+    arena_deinit(&c->arena);
+    arena_init(&c->arena);
+    id_format_uuid(c->lease, c->lease_text);
+    c->ack = (struct ack_op){.entries = c->entries,
+                             .n_entries = n,
+                             .group = SPAN("g"),
+                             .arena = &c->arena,
+                             .done = on_acked};
+    for (unsigned i = 0; i < n; i++) {
+        id_format_uuid(c->taken[i], c->ids[i]);
+        c->entries[i] =
+            (struct ack_entry){.txid = span_of(c->ids[i]),
+                               .lease = span_of(c->lease_text),
+                               .status = fails && i == n - 1 ? ACK_FAILED : ACK_COMPLETED};
+        memcpy(c->entries[i].partition_id, uuid(c->lane), 16);
+    }
+    c->state = ACKING;
+    broker_ack(broker, &c->ack);
+}
+
+static void consumer_step(struct consumer_actor *c)
+{
+    if (c->state == RESTING) {
+        c->tried = false;
+        consumer_pop(c);
+    } else if (c->state == POPPING && !c->cancelled && c->times == 0 && roll(10) == 0) {
+        c->cancelled = true;
+        broker_pop_cancel(broker, &c->pop);
+    } else if (c->state == HOLDING && roll(10) == 0 && !ending) {
+        c->state = RESTING; // says nothing: the lease runs out
+    } else if (c->state == HOLDING) {
+        consumer_ack(c);
+    }
+}
+
+// ---- the database and the disk ----
+
+static int disk_sync(int fd)
+{
+    (void)fd;
+    return sync_fails ? -1 : 0;
+}
+
+static const struct spool_disk disk = {write, disk_sync};
+
+static void serve_one(void)
+{
+    static const enum sim_fate fates[] = {SIM_LOST_ANSWER, SIM_LOST_CALL, SIM_ROLLED_BACK};
+    struct pg_call *call = fake_nth((unsigned)roll(fake_n_calls() + 1));
+
+    if (call)
+        sim_serve(call, roll(12) == 0 && !ending ? fates[roll(3)] : SIM_ANSWERED);
+}
+
+// What is under way is lost, one way or the other; what comes meanwhile is turned away.
+static void go_away(void)
+{
+    is_up = false;
+    for (unsigned n = fake_n_calls(); n > 0 && fake_n_calls() > 0; n--)
+        sim_serve(fake_nth(0), roll(2) ? SIM_LOST_ANSWER : SIM_LOST_CALL);
+    fake_set_up(false);
+}
+
+static void push_elsewhere(void)
+{
+    uint8_t key[16];
+
+    id_uuid7(key);
+    sim_push_elsewhere(1 + (unsigned)roll(SIM_LANES), key);
+}
+
+static void step(void)
+{
+    uint64_t what = roll(100);
+
+    if (what < 20)
+        producer_step(&producers[roll(PRODUCERS)]);
+    else if (what < 40)
+        consumer_step(&consumers[roll(CONSUMERS)]);
+    else if (what < 75 && is_up)
+        serve_one();
+    else if (what < 80)
+        spool_turn(spool);
+    else if (what < 82)
+        sync_fails = roll(3) == 0;
+    else if (what < 83 && is_up)
+        go_away();
+    else if (what < 86 && !is_up)
+        is_up = true, fake_set_up(true);
+    else if (what < 95)
+        clock_advance_us(roll(20000));
+    else if (what < 96)
+        clock_advance_us(roll(3000000));
+    else if (what < 98 && is_up)
+        push_elsewhere();
+    for (unsigned n = is_up ? 0 : fake_n_calls(); n > 0 && fake_n_calls() > 0; n--)
+        fake_answer(fake_nth(0), QE_PG_AWAY);
+    turn();
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        producer_look(&producers[i]);
+}
+
+// ---- one schedule ----
+
+static bool is_finished(void)
+{
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        if (producers[i].busy)
+            return false;
+    for (unsigned i = 1; i <= SIM_LANES; i++)
+        if (sim_cursor(i) < sim_last(i))
+            return false;
+    return spool_pending(spool) == 0;
+}
+
+static bool is_anybody_popping(void)
+{
+    for (unsigned i = 0; i < CONSUMERS; i++)
+        if (consumers[i].state == POPPING || consumers[i].state == ACKING)
+            return true;
+    return false;
+}
+
+static void settle_down(void)
+{
+    unsigned ms = 0;
+
+    ending = true;
+    sync_fails = false;
+    if (!is_up)
+        is_up = true, fake_set_up(true);
+    for (; !is_finished() && ms < QUIET_MS; ms += 10) {
+        for (unsigned n = fake_n_calls(); n > 0 && fake_n_calls() > 0; n--)
+            sim_serve(fake_nth(0), SIM_ANSWERED);
+        spool_turn(spool);
+        turn();
+        for (unsigned i = 0; i < PRODUCERS; i++)
+            producer_look(&producers[i]);
+        for (unsigned i = 0; i < CONSUMERS; i++)
+            if (consumers[i].state != POPPING)
+                consumer_step(&consumers[i]);
+        wait_ms(10);
+    }
+    MUST(is_finished(),
+         "not done after %u s: pending %llu; lanes %lld/%lld %lld/%lld %lld/%lld", ms / 1000,
+         (unsigned long long)spool_pending(spool), (long long)sim_cursor(1),
+         (long long)sim_last(1), (long long)sim_cursor(2), (long long)sim_last(2),
+         (long long)sim_cursor(3), (long long)sim_last(3));
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        producer_verify(&producers[i]);
+    // Whoever still waits goes.
+    for (unsigned i = 0; i < 1000 && is_anybody_popping(); i++) {
+        for (unsigned n = fake_n_calls(); n > 0 && fake_n_calls() > 0; n--)
+            sim_serve(fake_nth(0), SIM_ANSWERED);
+        wait_ms(10);
+    }
+    MUST(!is_anybody_popping(), "a pop is still parked");
+}
+
+static void run_schedule(uint64_t number)
+{
+    char dir[] = "/dev/shm/queen-sim-XXXXXX", command[64];
+    struct fault f;
+
+    seed = dice = number;
+    is_up = true;
+    sync_fails = ending = false;
+    sim_reset();
+    assert_int_equal(rig_setup(NULL), 0);
+    assert_non_null(mkdtemp(dir));
+    struct spool_conf conf = {.dir = dir,
+                              .events_per_file = 5 + (unsigned)roll(50),
+                              .idle_ms = 50,
+                              .max_bytes = 1 << 20,
+                              .disk = &disk,
+                              .by_hand = true};
+    assert_int_equal(spool_open(&spool, &conf, &f), 0);
+    rig_spool = spool;
+    rig_open();
+    memset(producers, 0, sizeof producers);
+    memset(consumers, 0, sizeof consumers);
+    for (unsigned i = 0; i < PRODUCERS; i++) {
+        producers[i].lane = 1 + i % SIM_LANES;
+        producers[i].named = i != 1;
+    }
+    for (unsigned i = 0; i < CONSUMERS; i++)
+        arena_init(&consumers[i].arena);
+    for (unsigned i = 0; i < STEPS; i++)
+        step();
+    settle_down();
+    for (unsigned i = 0; i < CONSUMERS; i++)
+        arena_deinit(&consumers[i].arena);
+    assert_int_equal(rig_teardown(NULL), 0);
+    rig_spool = NULL;
+    spool_close(spool);
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void schedules_that_have_found_something(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < countof(kept); i++)
+        run_schedule(kept[i]);
+}
+
+static void any_schedule(void **state)
+{
+    (void)state;
+    const char *one = getenv("SIM_SEED"), *many = getenv("SIM_SEEDS");
+    uint64_t from = one ? strtoull(one, NULL, 10) : 1000;
+    uint64_t n = one ? 1 : many ? strtoull(many, NULL, 10) : 1000;
+
+    for (uint64_t i = 0; i < n; i++)
+        run_schedule(from + i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_that_have_found_something),
+        cmocka_unit_test(any_schedule),
+    };
+
+    log_setup(LOG_OFF, LOG_TEXT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
