@@ -14,10 +14,15 @@ class Disk:
                                     stderr=subprocess.DEVNULL).returncode == 0
 
     def fill(self):
-        """Not a page is left."""
-        room = os.statvfs(self.path)
+        """Not a page is left, though others may write at the same time."""
         with open(os.path.join(self.path, "ballast"), "wb") as f:
-            os.posix_fallocate(f.fileno(), 0, max(1, room.f_bavail * room.f_frsize))
+            end, size = 0, 1 << 30
+            while size >= 4096:
+                try:
+                    os.posix_fallocate(f.fileno(), end, size)
+                    end += size
+                except OSError:
+                    size //= 2
 
     def empty(self):
         path = os.path.join(self.path, "ballast")

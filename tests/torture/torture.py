@@ -114,8 +114,8 @@ def run(args, folder, prepare=None):
     finally:
         pool.shutdown()
         cluster.dispose()
-    for line in totals.lines():
-        say(line)
+        for line in totals.lines():
+            say(line)
     return broken
 
 
