@@ -11,7 +11,9 @@ check(events, rules) gives Violations. A round ends with every fault over and al
   two leases   a partition is not leased to a group while another lease certainly lives
   lease lost   an acknowledgement under a lease that certainly lives is not refused
   torn         of a transaction all happened or nothing, as was answered, and of each source exactly one transaction
-  early        a scheduled message is not delivered before its time
+  early        a scheduled message is not delivered before its time, nor a retry
+  retries      of a queue with scheduled retries: each failure has one retry, nothing else has one, and in the end each message is
+               completed or dead
 """
 import bisect
 import collections
@@ -23,8 +25,9 @@ SLACK = 0.05
 
 # partition: (queue, name); group and messages (ids): whom it concerns, for the history that shows it.
 Violation = collections.namedtuple("Violation", "rule text partition group messages")
-# Both by queue: seconds of a lease; {group: whether it is autoAck}.
-Rules = collections.namedtuple("Rules", "lease_seconds groups")
+# All by queue: seconds of a lease; {group: whether it is autoAck}; (group, seconds between attempts, most attempts) of those that
+# retry later, which have no other groups.
+Rules = collections.namedtuple("Rules", "lease_seconds groups retried", defaults=({},))
 
 
 def check(events, rules):
@@ -34,7 +37,7 @@ def check(events, rules):
     for p in log.partitions.values():
         found += forged(p)
         found += reordered(p)
-        for group, auto in rules.groups[p.name[0]].items():
+        for group, auto in rules.groups.get(p.name[0], {}).items():
             pops, acks = p.pops[group], p.acks[group]
             if auto:
                 acks = [Passed(e.t0, e.t1, e.messages[-1][2], True, OK, e.lease) for e in pops]
@@ -45,6 +48,8 @@ def check(events, rules):
     found += lost_by_auto_ack(log, rules)
     found += torn(log)
     found += early(log)
+    for queue, policy in rules.retried.items():
+        found += retries(log, queue, policy)
     return found
 
 
@@ -79,6 +84,7 @@ class Log:
         self.partitions = {}
         self.renewals = collections.defaultdict(list)  # lease -> Renew
         self.lost_pops, self.transactions, self.schedules = [], [], []
+        self.tries, self.verdicts = collections.defaultdict(list), collections.defaultdict(list)  # queue -> events
         self.doubled = []
         for e in events:
             getattr(self, "_" + e.kind)(e)
@@ -140,6 +146,12 @@ class Log:
         p.sent.add((e.producer, e.n))
         if e.outcome == OK:
             p.answered.add((e.producer, e.n))
+
+    def _try(self, e):
+        self.tries[e.queue].append(e)
+
+    def _verdict(self, e):
+        self.verdicts[e.queue].append(e)
 
     def _fault(self, e):
         pass
@@ -308,3 +320,43 @@ def early(log):
                     if at is not None and e.t1 < at - SLACK:
                         yield Violation("early", "%s came %.3f s before its time" % ((producer, n), at - e.t1), (queue, partition),
                                         e.group, [id])
+
+
+def retries(log, queue, policy):
+    group, delay, most = policy
+    delivered = collections.defaultdict(list)  # (partition, producer, n, attempt) -> deliveries
+    said = collections.defaultdict(list)       # likewise -> (verdict, failed, dead)
+    last = collections.Counter()               # (partition, producer, n) -> highest attempt that was delivered
+    for e in log.tries[queue]:
+        for producer, n, attempt in e.messages:
+            delivered[e.partition, producer, n, attempt].append(e)
+            last[e.partition, producer, n] = max(last[e.partition, producer, n], attempt)
+    for e in log.verdicts[queue]:
+        for producer, n, attempt, failed, dead in e.messages:
+            if e.outcome != REJECTED:
+                said[e.partition, producer, n, attempt].append((e, failed, dead))
+
+    def wrong(rule, text, key):
+        return Violation(rule, "%s of %s" % (text, key[1:]), (queue, key[0]), group, [])
+
+    for key, deliveries in delivered.items():
+        partition, producer, n, attempt = key
+        answered = [e.t1 for e, _, _ in said[key] if e.outcome == OK]
+        if answered and max(e.t0 for e in deliveries) > min(answered):
+            yield wrong("redelivered", "an attempt after its acknowledgement", key)
+        if attempt > 1:
+            failures = [e for e, failed, _ in said[partition, producer, n, attempt - 1] if failed]
+            if not failures:
+                yield wrong("retries", "an attempt without a failure before it", key)
+            elif min(e.t1 for e in deliveries) < min(e.t0 for e in failures) + delay - SLACK:
+                yield wrong("early", "a retry", key)
+    for p in log.partitions.values():
+        if p.name[0] != queue:
+            continue
+        for producer, n in p.answered:
+            key = (p.name[1], producer, n)
+            final = said[key + (last[key],)]
+            if not last[key]:
+                yield wrong("lost", "no delivery", key)
+            elif not any(not failed or last[key] == most for _, failed, _ in final):
+                yield wrong("retries", "no retry after the last failure (attempt %d)" % last[key], key)

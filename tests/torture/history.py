@@ -31,10 +31,15 @@ Renew = collections.namedtuple("Renew", "kind t0 t1 lease seconds outcome")
 Txn = collections.namedtuple("Txn", "kind t0 t1 queue partition group lease sources made outcome")
 # A message that is to be delivered `delay` seconds after its push.
 Schedule = collections.namedtuple("Schedule", "kind t0 t1 queue partition producer n delay broker outcome")
+# Of a queue whose failures are retried later.  A delivery: [(producer, n, attempt)]; what was said about each of its messages:
+# [(producer, n, attempt, failed, dead)], dead as answered.
+Try = collections.namedtuple("Try", "kind t0 t1 queue partition group broker lease messages")
+Verdict = collections.namedtuple("Verdict", "kind t0 t1 queue partition group lease messages outcome")
 # A fault: its kind, when it began and when it was over.
 Fault = collections.namedtuple("Fault", "kind t0 t1 name target")
 
-KINDS = {"push": Push, "pop": Pop, "lostpop": LostPop, "ack": Ack, "renew": Renew, "txn": Txn, "schedule": Schedule,
+KINDS = {"push": Push, "pop": Pop, "lostpop": LostPop, "ack": Ack, "renew": Renew, "txn": Txn, "schedule": Schedule, "try": Try,
+         "verdict": Verdict,
          "fault": Fault}
 
 

@@ -103,6 +103,9 @@ def counts(events):
             c["acknowledgements " + e.outcome] += 1
         elif e.kind == "schedule":
             c["scheduled"] += 1
+        elif e.kind == "try":
+            c["messages delivered"] += len(e.messages)
+            c["retries"] += sum(m[2] > 1 for m in e.messages)
     return c
 
 

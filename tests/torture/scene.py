@@ -7,11 +7,13 @@ from actor import DRAIN, DRAIN_MADE, GIVE_UP, RUN, STOP_PUSHING, wait_until
 from checker import Rules
 from consumer import FLAKY, STEADY, Consumer
 from history import Writer
+from patient import Patient
 from producer import Producer
 from scheduler import Scheduler
 from transactor import Transactor
 
 LEASE_SECONDS = 3
+RETRY_SECONDS, ATTEMPTS = 1.0, 4
 PARTITIONS = ["p%d" % i for i in range(8)]
 PRODUCERS = 6  # each of them in half of the partitions
 # Processes: {name: the actors in it}.  Python runs one thread at a time, so the load is spread.
@@ -24,11 +26,13 @@ class Scene:
     def __init__(self, name, seed, cluster, folder, rate):
         self.name, self.seed, self.cluster, self.folder, self.rate = name, seed, cluster, folder, rate
         self.source, self.made, self.late = name + "-orders", [name + "-bills", name + "-letters"], name + "-reminders"
-        self.queues = [self.source, self.late] + self.made
+        self.retried = name + "-campaigns"
+        self.queues = [self.source, self.late, self.retried] + self.made
         self.phase = multiprocessing.Value("i", RUN)
         groups = {"steady": False, "flaky": False, "auto": True, "txn": False}
         self.rules = Rules({q: LEASE_SECONDS for q in self.queues},
-                           {self.source: groups, self.late: {"clock": False}, **{q: {"books": False} for q in self.made}})
+                           {self.source: groups, self.late: {"clock": False}, **{q: {"books": False} for q in self.made}},
+                           {self.retried: ("mailer", RETRY_SECONDS, ATTEMPTS)})
 
     def crews(self):
         """{process: [(class, name, arguments)]}"""
@@ -48,12 +52,17 @@ class Scene:
         crews["clock"] = [(Consumer, "clock-%d" % i, {**source, **late, "group": "clock"}) for i in range(2)]
         crews["producers-late"] = [(Scheduler, "scheduler-%d" % i, {**late, "rate": self.rate / 50, "plain_ids": i == 0})
                                    for i in range(2)]
+        retried = {"queue": self.retried, "partitions": PARTITIONS[:3]}
+        crews["mailer"] = [(Patient, "mailer-%d" % i, {**source, **retried, "group": "mailer", "manners": FLAKY}) for i in range(2)]
+        crews["producers-retried"] = [(Producer, "campaign", {**retried, "rate": self.rate / 20, "plain_ids": False})]
         return crews
 
     def start(self):
         broker = self.cluster.brokers[0]
         for queue in self.queues:
-            broker.configure(queue, leaseTime=LEASE_SECONDS, retryLimit=2)
+            broker.configure(queue, leaseTime=LEASE_SECONDS, retryLimit=2, retryPolicy={
+                "mode": "scheduled", "strategy": "fixed", "base": RETRY_SECONDS, "maxAttempts": ATTEMPTS,
+            } if queue == self.retried else None)
         self.processes = {name: multiprocessing.Process(target=self._crew, args=(name, crew), name=name)
                           for name, crew in self.crews().items()}
         for p in self.processes.values():
@@ -78,7 +87,7 @@ class Scene:
             wait_until(lambda: self.cluster.buffered() == 0, QUIET_LIMIT, "file buffers empty", 0.1)
         except AssertionError as e:
             wrong.append(str(e))
-        self._end(DRAIN, ["steady", "flaky", "auto", "txn", "clock"], wrong)
+        self._end(DRAIN, ["steady", "flaky", "auto", "txn", "clock", "mailer"], wrong)
         self._end(DRAIN_MADE, ["books"], wrong)
         self.phase.value = GIVE_UP
         for p in self.processes.values():

@@ -7,7 +7,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
 from checker import Rules, check  # noqa: E402
-from history import OK, REJECTED, UNKNOWN, Ack, Fault, LostPop, Pop, Push, Renew, Schedule, Txn  # noqa: E402
+from history import OK, REJECTED, UNKNOWN, Ack, Fault, LostPop, Pop, Push, Renew, Schedule, Try, Txn, Verdict  # noqa: E402
 
 RULES = Rules({"q": 3, "made": 3}, {"q": {"g": False}, "made": {"m": False}})
 AUTO = Rules({"q": 3}, {"q": {"g": True}})
@@ -175,6 +175,29 @@ def test_scheduled_messages_lie_in_the_order_of_delivery_not_of_ids():
     assert rules_broken(events + [pop(6, [1, 0], producer="s"), ack(7, 0)]) == set()
     assert rules_broken(events + [pop(6, [1], producer="s"), ack(7, 1), pop(8, [0], "k", producer="s"), ack(9, 0, "k"),
                                   pop(10, [1], "j", producer="s")]) == {"redelivered"}
+
+
+RETRIED = Rules({}, {}, {"q": ("g", 1.0, 3)})
+
+
+def attempt(t, k, failed, outcome=OK, dead=False):
+    """Message 0 is delivered for the kth time and judged a little later."""
+    return [Try("try", t, t + 0.1, "q", "p", "g", 0, "l%d" % k, [("a", 0, k)]),
+            Verdict("verdict", t + 0.2, t + 0.3, "q", "p", "g", "l%d" % k, [("a", 0, k, failed, dead)], outcome)]
+
+
+def test_each_failure_has_one_retry():
+    first = [push(0, 0)]
+    assert rules_broken(first + attempt(1, 1, True) + attempt(3, 2, False), RETRIED) == set()
+    assert rules_broken(first + attempt(1, 1, True) + attempt(3, 2, True) + attempt(5, 3, True, dead=True), RETRIED) == set()
+    assert rules_broken(first, RETRIED) == {"lost"}
+    assert rules_broken(first + attempt(1, 1, True), RETRIED) == {"retries"}, "none"
+    assert rules_broken(first + attempt(1, 1, True) + attempt(3, 2, False) + attempt(5, 2, False), RETRIED) == {"redelivered"}, "two"
+    assert rules_broken(first + attempt(1, 1, False) + attempt(3, 2, False), RETRIED) == {"retries"}, "of a success"
+    assert rules_broken(first + attempt(1, 1, True) + attempt(1.5, 2, False), RETRIED) == {"early"}
+    unknown = attempt(1, 1, True, UNKNOWN)
+    assert rules_broken(first + unknown + attempt(3, 2, False), RETRIED) == set()
+    assert rules_broken(first + unknown + attempt(5, 1, False), RETRIED) == set(), "neither the failure nor its retry"
 
 
 def test_the_story_of_a_violation_is_short():
