@@ -1,128 +1,185 @@
 // The program `queen`: a table of commands.
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <queen/client.h>
 
 #include "base/attrs.h"
 #include "base/span.h"
 #include "base/str.h"
+#include "cli/ask.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/common.h"
+#include "cli/help.h"
 
-static int show_version(int argc, char **argv);
+static int show_version(struct cli *cli);
 static int show_help(int argc, char **argv);
 
 static const struct cli_command cli_bench_command = {
     .name = "bench",
-    .usage = "[options]",
+    .args = "",
     .summary = "put load on a broker and check that every message arrives once, in order",
-    .run = cli_bench,
+    .run_raw = cli_bench,
 };
 
 static const struct cli_command cli_version = {
     .name = "version",
-    .usage = "",
+    .args = "",
     .summary = "print the version",
+    .examples = "queen version|of this program",
+    .offline = true,
     .run = show_version,
 };
 
 static const struct cli_command cli_help = {
     .name = "help",
-    .usage = "[command]",
+    .args = "[COMMAND]...",
     .summary = "explain a command",
-    .run = show_help,
+    .offline = true,
+    .run_raw = show_help,
 };
 
-static const struct cli_command *const commands[] = {
-    &cli_serve,
-    &cli_bench_command,
-    &cli_version,
-    &cli_help,
+const struct cli_command *const cli_commands[] = {
+    &cli_serve,   &cli_push,          &cli_pop,     &cli_tail, &cli_ack,
+    &cli_queue,   &cli_partition,     &cli_group,   &cli_dlq,  &cli_schedule,
+    &cli_context, &cli_bench_command, &cli_version, &cli_help, NULL,
 };
 
-static const struct cli_command *command_find(const char *name)
+static const struct cli_command *find(const struct cli_command *const *in, const char *name)
 {
-    for (unsigned i = 0; i < countof(commands); i++)
-        if (strcmp(name, commands[i]->name) == 0)
-            return commands[i];
+    for (; *in; in++)
+        if (strcmp(name, (*in)->name) == 0)
+            return *in;
     return NULL;
 }
 
 // Says what the user may have meant, if anything is near.
-static int complain(const char *name)
+static int complain(const struct cli_command *const *in, const char *parent, const char *name)
 {
-    const struct cli_command *nearest = NULL;
+    const char *nearest = NULL;
     unsigned best = 3; // more mistakes than that are another word
 
-    for (unsigned i = 0; i < countof(commands); i++) {
-        unsigned d = str_distance(span_of(name), span_of(commands[i]->name));
+    for (unsigned i = 0; in[i]; i++) {
+        unsigned d = str_distance(span_of(name), span_of(in[i]->name));
         if (d < best) {
             best = d;
-            nearest = commands[i];
+            nearest = in[i]->name;
         }
     }
+    const char *space = parent ? " " : "";
+    parent = parent ? parent : "";
     if (nearest)
-        fprintf(stderr, "queen: no command \"%s\"; did you mean \"%s\"?\n", name,
-                nearest->name);
+        fprintf(stderr, "queen%s%s: no command \"%s\"; did you mean \"%s\"?\n", space, parent,
+                name, nearest);
     else
-        fprintf(stderr, "queen: no command \"%s\"; see queen help\n", name);
+        fprintf(stderr, "queen%s%s: no command \"%s\"; see queen help%s%s\n", space, parent,
+                name, space, parent);
     return CLI_USAGE;
 }
 
-static void put_commands(FILE *to)
+static bool is_help(const char *word)
 {
-    fputs("usage: queen <command> [options]\n\n", to);
-    for (unsigned i = 0; i < countof(commands); i++)
-        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\nqueen help <command> tells more about one.\n", to);
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-static bool asks_for_help(int argc, char **argv)
+static int show_version(struct cli *cli)
 {
-    return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-}
-
-static int show_usage(const struct cli_command *c)
-{
-    printf("usage: queen %s%s%s\n\n%s\n", c->name, c->usage[0] ? " " : "", c->usage,
-           c->summary);
-    return CLI_OK;
-}
-
-static int show_version(int argc, char **argv)
-{
-    if (asks_for_help(argc, argv))
-        return show_usage(&cli_version);
-    puts("queen " QUEEN_VERSION);
+    if (cli->out.json && args_has(&cli->args, "json"))
+        puts("{\"version\":\"" QUEEN_VERSION "\"}");
+    else
+        puts("queen " QUEEN_VERSION);
     return CLI_OK;
 }
 
 static int show_help(int argc, char **argv)
 {
-    if (asks_for_help(argc, argv))
-        return show_usage(&cli_help);
-    if (argc < 2) {
-        put_commands(stdout);
+    if (argc > 1 && is_help(argv[1])) {
+        help_command(stdout, NULL, &cli_help);
         return CLI_OK;
     }
-    const struct cli_command *c = command_find(argv[1]);
+    if (argc < 2) {
+        help_list(stdout);
+        return CLI_OK;
+    }
+    const struct cli_command *c = find(cli_commands, argv[1]);
     if (!c)
-        return complain(argv[1]);
-    char option[] = "--help";
-    char *args[] = {argv[1], option, NULL};
-    return c->run(2, args);
+        return complain(cli_commands, NULL, argv[1]);
+    if (c->run_raw && c != &cli_help) {
+        char option[] = "--help";
+        char *args[] = {argv[1], option, NULL};
+        return c->run_raw(2, args);
+    }
+    const struct cli_command *sub = c->subs && argc > 2 ? find(c->subs, argv[2]) : NULL;
+    if (c->subs && argc > 2 && !sub)
+        return complain(c->subs, c->name, argv[2]);
+    help_command(stdout, sub ? c->name : NULL, sub ? sub : c);
+    return CLI_OK;
+}
+
+// argv: what follows the name of the command.
+static int run(const char *parent, const struct cli_command *c, int argc, char **argv)
+{
+    struct cli cli = {.command = c, .parent = parent};
+    struct fault f;
+    int rc;
+
+    cli.args.tables[0] = c->options;
+    cli.args.sizes[0] = c->n_options;
+    common_options(c, &cli.args.tables[1], &cli.args.sizes[1]);
+    if (args_parse(&cli.args, argc, argv, &f) != 0) {
+        rc = ask_complain(&cli, CLI_USAGE, "%s; --help tells more", f.text);
+    } else if (args_has(&cli.args, "help")) {
+        help_command(stdout, parent, c);
+        rc = CLI_OK;
+    } else if (args_check_count(&cli.args, c->args, &f) != 0) {
+        rc = ask_complain(&cli, CLI_USAGE, "%s; --help tells more", f.text);
+    } else {
+        cli.out = out_init(args_has(&cli.args, "json"), args_has(&cli.args, "table"),
+                           args_has(&cli.args, "no-color"), args_has(&cli.args, "quiet"));
+        arena_init(&cli.arena);
+        rc = c->offline ? CLI_OK : ask_connect(&cli);
+        if (rc == CLI_OK)
+            rc = c->run(&cli);
+        if (cli.client)
+            queen_client_free(cli.client);
+        arena_deinit(&cli.arena);
+    }
+    int written = out_finish();
+    return rc != CLI_OK ? rc : written;
+}
+
+static int run_below(const struct cli_command *c, int argc, char **argv)
+{
+    if (argc < 1) {
+        help_command(stderr, NULL, c);
+        return CLI_USAGE;
+    }
+    if (is_help(argv[0])) {
+        help_command(stdout, NULL, c);
+        return CLI_OK;
+    }
+    const struct cli_command *sub = find(c->subs, argv[0]);
+    return sub ? run(c->name, sub, argc - 1, argv + 1) : complain(c->subs, c->name, argv[0]);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        put_commands(stderr);
+        help_list(stderr);
         return CLI_USAGE;
     }
-    if (asks_for_help(argc, argv))
+    if (is_help(argv[1]))
         return show_help(1, argv);
-    if (strcmp(argv[1], "--version") == 0)
-        return show_version(1, argv);
+    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
 
-    const struct cli_command *c = command_find(argv[1]);
-    return c ? c->run(argc - 1, argv + 1) : complain(argv[1]);
+    const struct cli_command *c = find(cli_commands, name);
+    if (!c)
+        return complain(cli_commands, NULL, name);
+    if (c->run_raw)
+        return c->run_raw(argc - 1, argv + 1);
+    // A reader that goes away is seen when writing to it, and ends the command in order.
+    signal(SIGPIPE, SIG_IGN);
+    return c->subs ? run_below(c, argc - 2, argv + 2) : run(NULL, c, argc - 2, argv + 2);
 }

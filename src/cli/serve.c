@@ -13,9 +13,9 @@ static int show(const struct conf *c);
 
 const struct cli_command cli_serve = {
     .name = "serve",
-    .usage = "[--option VALUE]...",
+    .args = "[--option VALUE]...",
     .summary = "run the broker, with a PostgreSQL of its own unless PG_HOST is set",
-    .run = serve,
+    .run_raw = serve,
 };
 
 static int serve(int argc, char **argv)

@@ -1,0 +1,193 @@
+// Asking the server that the command line, the environment or a context names.
+#include "cli/ask.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/context.h"
+#include "cli/pick.h"
+
+static const char default_url[] = "http://localhost:6632";
+
+// ---- saying what is wrong ----
+
+static void put_name(const struct cli *cli)
+{
+    fprintf(stderr, "queen %s%s%s: ", cli->parent ? cli->parent : "", cli->parent ? " " : "",
+            cli->command->name);
+}
+
+int ask_complain(struct cli *cli, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    fflush(stdout); // what was found so far comes first
+    put_name(cli);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return code;
+}
+
+// What a person can do about it; NULL: the sentence says enough.
+static const char *next_step(int code)
+{
+    switch (code) {
+    case QUEEN_E_UNREACHABLE:
+    case QUEEN_E_CLOSED: // a producer that gave up
+        return "is it running there? Start one with queen serve, or name another with --url";
+    case QUEEN_E_TIMEOUT:
+        return "try again, or wait longer with --timeout";
+    case QUEEN_E_TLS:
+        return "name the authority with --ca-file";
+    case QUEEN_E_AUTH:
+        return "give a token that may do this with --token-file";
+    case QUEEN_E_FULL:
+        return "try again later";
+    case QUEEN_E_SERVER:
+        return "the log of the server says more";
+    default:
+        return NULL;
+    }
+}
+
+static int exit_code(int code)
+{
+    switch (code) {
+    case QUEEN_E_ARGUMENT:
+        return CLI_USAGE;
+    case QUEEN_E_UNREACHABLE:
+    case QUEEN_E_CLOSED:
+    case QUEEN_E_TIMEOUT:
+    case QUEEN_E_TLS:
+        return CLI_UNREACHABLE;
+    case QUEEN_E_REFUSED:
+    case QUEEN_E_AUTH:
+    case QUEEN_E_CONFLICT:
+    case QUEEN_E_FULL:
+    case QUEEN_E_LEASE:
+        return CLI_REFUSED;
+    case QUEEN_E_NOT_FOUND:
+        return CLI_NOTHING;
+    default:
+        return CLI_FAILED;
+    }
+}
+
+int ask_failed(struct cli *cli, const struct queen_error *err)
+{
+    const char *step = next_step(err->code);
+    size_t len = strlen(err->text);
+
+    while (len > 0 && err->text[len - 1] == '.')
+        len--;
+    return ask_complain(cli, exit_code(err->code), "%.*s%s%s", (int)len, err->text,
+                        step ? "; " : "", step ? step : "");
+}
+
+// ---- which server ----
+
+static const char *first_of(const char *a, const char *b) { return a && a[0] ? a : b; }
+
+// A server that was named by itself is not given the token of a context: that is for another.
+static int choose_server(struct cli *cli, struct queen_options *o)
+{
+    const struct args *a = &cli->args;
+    const char *named = args_text(a, "context");
+    struct context found = {0};
+
+    o->url = args_text(a, "url");
+    if (!o->url && !named)
+        o->url = first_of(getenv("QUEEN_URL"), NULL);
+    if (!o->url) {
+        struct fault f;
+        if (context_find(named, &cli->arena, &found, &f) != 0)
+            return ask_complain(cli, CLI_USAGE, "%s", f.text);
+        o->url = first_of(found.url, default_url);
+    }
+    o->token_file = first_of(args_text(a, "token-file"),
+                             first_of(getenv("QUEEN_TOKEN_FILE"), found.token_file));
+    o->token = o->token_file ? NULL : first_of(getenv("QUEEN_TOKEN"), NULL);
+    o->ca_file = first_of(args_text(a, "ca-file"), found.ca_file);
+    o->insecure = args_has(a, "insecure") || found.insecure;
+    return CLI_OK;
+}
+
+int ask_connect(struct cli *cli)
+{
+    struct queen_options o = {.user_agent = "queen/" QUEEN_VERSION};
+    struct queen_error err;
+    int rc = choose_server(cli, &o);
+
+    if (rc != CLI_OK)
+        return rc;
+    o.request_timeout_ms = (unsigned)args_ms(&cli->args, "timeout", 30000);
+    o.connect_timeout_ms = o.request_timeout_ms < 5000 ? o.request_timeout_ms : 5000;
+    o.attempts = 2; // a person waits; a pause of one second bridges a restart
+    cli->client = queen_client_new(&o, &err);
+    return cli->client ? CLI_OK : ask_failed(cli, &err);
+}
+
+// ---- requests ----
+
+int ask(struct cli *cli, const char *method, span path, span request, span *body)
+{
+    return ask_patiently(cli, method, path, request, 0, body);
+}
+
+int ask_patiently(struct cli *cli, const char *method, span path, span request,
+                  unsigned timeout_ms, span *body)
+{
+    struct queen_error err;
+    struct queen_response *r = queen_request(cli->client,
+                                             &(struct queen_request){
+                                                 .method = method,
+                                                 .path = arena_cstr(&cli->arena, path),
+                                                 .body = request.ptr,
+                                                 .body_len = request.len,
+                                                 .timeout_ms = timeout_ms,
+                                             },
+                                             &err);
+    int rc = CLI_OK;
+
+    if (err.code != QUEEN_OK)
+        rc = ask_failed(cli, &err);
+    else if (body)
+        *body = arena_copy(&cli->arena, (span){r->body, r->body_len});
+    queen_response_free(r);
+    return rc;
+}
+
+void path_start(struct buf *b, const char *literal)
+{
+    buf_reset(b);
+    buf_put(b, span_of(literal));
+}
+
+static void put_escaped(struct buf *b, const char *text)
+{
+    char *escaped = queen_escape(text);
+
+    buf_put(b, span_of(escaped));
+    free(escaped);
+}
+
+void path_part(struct buf *b, const char *text)
+{
+    buf_putc(b, '/');
+    put_escaped(b, text);
+}
+
+void path_param(struct buf *b, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    buf_putc(b, memchr(b->ptr, '?', b->len) ? '&' : '?');
+    buf_put(b, span_of(name));
+    buf_putc(b, '=');
+    put_escaped(b, value);
+}

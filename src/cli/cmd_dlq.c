@@ -1,0 +1,151 @@
+// `queen dlq`: messages that consumers gave up on.
+#include <stdio.h>
+
+#include "base/attrs.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/pick.h"
+#include "cli/table.h"
+
+enum { PAGE = 100 };
+
+static void path_page(struct cli *cli, struct buf *path, const char *queue, uint64_t limit,
+                      uint64_t offset)
+{
+    char when[ARGS_TIME_SIZE];
+
+    path_start(path, "/api/v1/dlq");
+    path_param(path, "queue", queue);
+    path_param(path, "partition", args_text(&cli->args, "partition"));
+    path_param(path, "consumerGroup", args_text(&cli->args, "group"));
+    if (args_time(&cli->args, "from", when))
+        path_param(path, "from", when);
+    if (args_time(&cli->args, "to", when))
+        path_param(path, "to", when);
+    buf_printf(path, "%climit=%llu&offset=%llu", memchr(path->ptr, '?', path->len) ? '&' : '?',
+               (unsigned long long)limit, (unsigned long long)offset);
+}
+
+static int list(struct cli *cli)
+{
+    static const struct column columns[] = {
+        {"FAILED", "failedAt", CELL_TIME},
+        {"QUEUE", "queue", CELL_TEXT},
+        {"PARTITION", "partition", CELL_TEXT},
+        {"GROUP", "consumerGroup", CELL_TEXT},
+        {"TRANSACTION ID", "transactionId", CELL_LONG},
+        {"RETRIES", "retryCount", CELL_COUNT},
+        {"ERROR", "errorMessage", CELL_LONG},
+    };
+    const char *queue = cli->args.n_rest > 0 ? cli->args.rest[0] : NULL;
+    uint64_t wanted = args_count(&cli->args, "limit", PAGE);
+    struct buf path = {0};
+    span body;
+
+    path_page(cli, &path, queue, wanted, args_count(&cli->args, "offset", 0));
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    if (rc == CLI_OK) {
+        table_show(cli, pick(body, "messages"), columns, countof(columns), "no dead letters");
+        uint64_t total = (uint64_t)pick_int(body, "total");
+        if (total > wanted && !cli->out.json)
+            out_note(&cli->out, "%llu in all; --limit shows more", (unsigned long long)total);
+    }
+    buf_free(&path);
+    return rc;
+}
+
+// Looks through the pages, newest first, for the one of that transaction or message id.
+static int find(struct cli *cli, const char *queue, const char *id, span *found)
+{
+    struct buf path = {0};
+    uint64_t offset = 0;
+    int rc;
+
+    *found = SPAN_NONE;
+    do {
+        span body, rest, item;
+        uint64_t seen = 0;
+        path_page(cli, &path, queue, PAGE, offset);
+        rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+        rest = rc == CLI_OK ? pick(body, "messages") : SPAN_NONE;
+        while (!found->ptr && pick_next(&rest, &item)) {
+            seen++;
+            if (span_eq(pick_text(item, "transactionId", &cli->arena), span_of(id)) ||
+                span_eq(pick_text(item, "id", &cli->arena), span_of(id)))
+                *found = item;
+        }
+        offset += PAGE;
+        if (seen < PAGE)
+            break;
+    } while (rc == CLI_OK && !found->ptr);
+    buf_free(&path);
+    return rc;
+}
+
+static int show(struct cli *cli)
+{
+    static const struct column columns[] = {
+        {"queue", "queue", CELL_TEXT},
+        {"partition", "partition", CELL_TEXT},
+        {"partition id", "partitionId", CELL_TEXT},
+        {"transaction id", "transactionId", CELL_TEXT},
+        {"message id", "id", CELL_TEXT},
+        {"group", "consumerGroup", CELL_TEXT},
+        {"pushed", "createdAt", CELL_TIME},
+        {"failed", "failedAt", CELL_TIME},
+        {"retries", "retryCount", CELL_COUNT},
+        {"error", "errorMessage", CELL_TEXT},
+        {"payload", "data", CELL_TEXT},
+    };
+    span letter;
+    int rc = find(cli, cli->args.rest[0], cli->args.rest[1], &letter);
+
+    if (rc == CLI_OK && !letter.ptr)
+        return ask_complain(cli, CLI_NOTHING,
+                            "no dead letter \"%s\" in %s; queen dlq ls %s shows them",
+                            cli->args.rest[1], cli->args.rest[0], cli->args.rest[0]);
+    if (rc == CLI_OK)
+        record_show(cli, letter, columns, countof(columns));
+    return rc;
+}
+
+#define FILTERS                                                                  \
+    {"group", 'g', CLI_TEXT, "NAME", "of this consumer group"},                  \
+        {"partition", 'p', CLI_TEXT, "NAME", "of this partition"},               \
+        {"from", 0, CLI_TIME, "TIME", "failed at this time or later; also -2h"}, \
+    {                                                                            \
+        "to", 0, CLI_TIME, "TIME", "failed at this time or earlier"              \
+    }
+
+static const struct cli_option list_options[] = {
+    FILTERS,
+    {"limit", 'n', CLI_COUNT, "N", "so many at most (100)"},
+    {"offset", 0, CLI_COUNT, "N", "skip so many first (0)"},
+};
+static const struct cli_option show_options[] = {FILTERS};
+
+static const struct cli_command dlq_ls = {
+    .name = "ls",
+    .args = "[QUEUE]",
+    .summary = "list dead letters, the newest failure first",
+    .examples = "queen dlq ls orders --group ledger|of one consumer group\n"
+                "queen dlq ls --from -1h --json | jq -r .errorMessage | sort | uniq "
+                "-c|which errors there were",
+    CLI_OPTIONS(list_options),
+    .run = list,
+};
+static const struct cli_command dlq_show = {
+    .name = "show",
+    .args = "QUEUE ID",
+    .summary = "one dead letter with its payload and error",
+    .about = "ID is the transaction id or the message id.",
+    .examples = "queen dlq show orders inv-41|the payload of what failed",
+    CLI_OPTIONS(show_options),
+    .run = show,
+};
+static const struct cli_command *const subs[] = {&dlq_ls, &dlq_show, NULL};
+const struct cli_command cli_dlq = {
+    .name = "dlq",
+    .summary = "list, show and redrive dead letters",
+    .subs = subs,
+};

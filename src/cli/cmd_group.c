@@ -1,0 +1,230 @@
+// `queen group`: consumer groups, how far they are, and moving them.
+#include "base/attrs.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/confirm.h"
+#include "cli/pick.h"
+#include "cli/table.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+static int list(struct cli *cli)
+{
+    static const struct column columns[] = {
+        {"GROUP", "name", CELL_TEXT},
+        {"QUEUE", "queueName", CELL_TEXT},
+        {"PARTITIONS", "partitions", CELL_COUNT},
+        {"LAG", "totalLag", CELL_COUNT},
+        {"BEHIND", "maxTimeLag", CELL_SECONDS},
+        {"STATE", "state", CELL_TEXT},
+        {"SUBSCRIBED", "subscriptionMode", CELL_TEXT},
+    };
+    const char *queue = args_text(&cli->args, "queue");
+    span body, item;
+    int rc = ask(cli, "GET", SPAN("/api/v1/consumer-groups"), SPAN_NONE, &body);
+
+    if (rc != CLI_OK)
+        return rc;
+    struct table *t = table_new(cli, columns, countof(columns));
+    while (pick_next(&body, &item))
+        if (!queue || span_eq(pick_text(item, "queueName", &cli->arena), span_of(queue)))
+            table_add(t, item);
+    if (table_rows(t) == 0)
+        out_note(&cli->out, "no consumer groups; a pop with --group makes one");
+    table_free(t);
+    return CLI_OK;
+}
+
+// {"orders": {"partitions": [...]}, ...} into rows that name group and queue.
+static void lag_of_group(struct cli *cli, const char *group, span body)
+{
+    static const struct column columns[] = {
+        {"QUEUE", "queue", CELL_TEXT},
+        {"PARTITION", "partition", CELL_LONG},
+        {"LAG", "offsetLag", CELL_COUNT},
+        {"BEHIND", "timeLagSeconds", CELL_SECONDS},
+        {"CONSUMED", "totalConsumed", CELL_COUNT},
+        {"LAST", "lastConsumedAt", CELL_TIME},
+        {"LEASED", "leaseActive", CELL_YES},
+        {"WORKER", "workerId", CELL_LONG},
+    };
+    struct table *t = table_new(cli, columns, countof(columns));
+    struct js j = js_read(body);
+    struct buf row = {0};
+    span key, item;
+
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) {
+        span rest = pick(js_skip(&j), "partitions");
+        while (pick_next(&rest, &item)) {
+            buf_reset(&row);
+            buf_put_lit(&row, "{\"group\":");
+            js_put_text(&row, span_of(group));
+            buf_put_lit(&row, ",\"queue\":\"");
+            buf_put(&row, key); // raw, as it stood between the quotes
+            buf_put_lit(&row, "\",");
+            buf_put(&row, (span){item.ptr + 1, item.len - 1});
+            table_add(t, buf_span(&row));
+        }
+    }
+    buf_free(&row);
+    if (table_rows(t) == 0)
+        out_note(&cli->out, "%s has consumed nothing yet", group);
+    table_free(t);
+}
+
+static int lag(struct cli *cli)
+{
+    static const struct column columns[] = {
+        {"GROUP", "consumer_group", CELL_TEXT},
+        {"QUEUE", "queue_name", CELL_TEXT},
+        {"PARTITION", "partition_name", CELL_LONG},
+        {"LAG", "offset_lag", CELL_COUNT},
+        {"BEHIND", "time_lag_seconds", CELL_SECONDS},
+        {"OLDEST", "oldest_unconsumed_at", CELL_TIME},
+    };
+    struct buf path = {0};
+    span body;
+
+    if (cli->args.n_rest > 0) {
+        path_start(&path, "/api/v1/consumer-groups");
+        path_part(&path, cli->args.rest[0]);
+    } else {
+        path_start(&path, "/api/v1/consumer-groups/lagging");
+        buf_printf(&path, "?minLagSeconds=%llu",
+                   (unsigned long long)args_ms(&cli->args, "min", 0) / 1000);
+    }
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    if (rc == CLI_OK && cli->args.n_rest > 0)
+        lag_of_group(cli, cli->args.rest[0], body);
+    else if (rc == CLI_OK)
+        table_show(cli, body, columns, countof(columns), "nobody is behind");
+    buf_free(&path);
+    return rc;
+}
+
+static int seek(struct cli *cli)
+{
+    const char *group = cli->args.rest[0], *queue = cli->args.rest[1];
+    const char *partition = args_text(&cli->args, "partition");
+    bool end = args_has(&cli->args, "to-end"), start = args_has(&cli->args, "to-start");
+    char when[ARGS_TIME_SIZE] = "1970-01-01T00:00:00Z";
+    bool timed = args_time(&cli->args, "to", when);
+    struct buf path = {0}, request = {0};
+    span body;
+
+    if (end + start + timed != 1)
+        return ask_complain(cli, CLI_USAGE, "say where to: --to-start, --to-end or --to TIME");
+    if (partition && !end)
+        return ask_complain(cli, CLI_USAGE, "a single partition can be moved --to-end only");
+    path_start(&path, "/api/v1/consumer-groups");
+    path_part(&path, group);
+    buf_put_lit(&path, "/queues");
+    path_part(&path, queue);
+    if (partition) {
+        buf_put_lit(&path, "/partitions");
+        path_part(&path, partition);
+    }
+    buf_put_lit(&path, "/seek");
+    if (end)
+        buf_put_lit(&request, "{\"toEnd\":true}");
+    else
+        buf_printf(&request, "{\"timestamp\":\"%s\"}", when);
+    int rc = ask(cli, "POST", buf_span(&path), buf_span(&request), &body);
+    if (rc == CLI_OK && cli->out.json)
+        out_line(body);
+    else if (rc == CLI_OK && partition)
+        out_note(&cli->out, "%s is at the end of %s/%s", group, queue, partition);
+    else if (rc == CLI_OK)
+        out_note(&cli->out, "%s was moved on %lld partitions of %s", group,
+                 (long long)pick_int(body, "partitionsUpdated"), queue);
+    buf_free(&path);
+    buf_free(&request);
+    return rc;
+}
+
+static int forget(struct cli *cli)
+{
+    const char *group = cli->args.rest[0], *queue = args_text(&cli->args, "queue");
+    struct buf path = {0};
+    span body;
+    int rc = confirm(cli, "forget how far the group %s is%s%s", group, queue ? " on " : "",
+                     queue ? queue : "");
+
+    if (rc != CLI_OK)
+        return rc;
+    path_start(&path, "/api/v1/consumer-groups");
+    path_part(&path, group);
+    if (queue) {
+        buf_put_lit(&path, "/queues");
+        path_part(&path, queue);
+    }
+    rc = ask(cli, "DELETE", buf_span(&path), SPAN_NONE, &body);
+    if (rc == CLI_OK && cli->out.json)
+        out_line(body);
+    else if (rc == CLI_OK)
+        out_note(&cli->out, "%s is forgotten on %lld partitions", group,
+                 (long long)pick_int(body, "deletedPartitions"));
+    buf_free(&path);
+    return rc;
+}
+
+static const struct cli_option list_options[] = {
+    {"queue", 0, CLI_TEXT, "NAME", "only groups of this queue"},
+};
+static const struct cli_option lag_options[] = {
+    {"min", 0, CLI_DURATION, "TIME", "without GROUP: at least so far behind (0s)"},
+};
+static const struct cli_option seek_options[] = {
+    {"to-start", 0, CLI_FLAG, NULL, "everything that is stored is delivered again"},
+    {"to-end", 0, CLI_FLAG, NULL, "nothing that is stored is delivered any more"},
+    {"to", 0, CLI_TIME, "TIME", "behind the last message of this time: ISO 8601, now or -2h"},
+    {"partition", 'p', CLI_TEXT, "NAME", "only this one, --to-end"},
+};
+static const struct cli_option rm_options[] = {
+    {"queue", 0, CLI_TEXT, "NAME", "on this queue only"},
+    CONFIRM_OPTION,
+};
+
+static const struct cli_command group_ls = {
+    .name = "ls",
+    .args = "",
+    .summary = "list consumer groups with their lag",
+    .examples = "queen group ls --queue orders|who consumes orders",
+    CLI_OPTIONS(list_options),
+    .run = list,
+};
+static const struct cli_command group_lag = {
+    .name = "lag",
+    .args = "[GROUP]",
+    .summary = "partitions that a group, or any group, is behind on",
+    .examples = "queen group lag ledger|partition by partition\n"
+                "queen group lag --min 10m|whoever is ten minutes behind",
+    CLI_OPTIONS(lag_options),
+    .run = lag,
+};
+static const struct cli_command group_seek = {
+    .name = "seek",
+    .args = "GROUP QUEUE",
+    .summary = "move a group to a place in a queue",
+    .about = "Leases of the group end. Queue mode is the group __QUEUE_MODE__.",
+    .examples = "queen group seek ledger orders --to -2h|two hours back\n"
+                "queen group seek ledger orders --to-end|skip everything",
+    CLI_OPTIONS(seek_options),
+    .run = seek,
+};
+static const struct cli_command group_rm = {
+    .name = "rm",
+    .args = "GROUP",
+    .summary = "forget a group: where it is, and what it subscribed to",
+    .examples = "queen group rm ledger --queue orders --yes|on one queue",
+    CLI_OPTIONS(rm_options),
+    .run = forget,
+};
+static const struct cli_command *const subs[] = {&group_ls, &group_lag, &group_seek, &group_rm,
+                                                 NULL};
+const struct cli_command cli_group = {
+    .name = "group",
+    .summary = "list, move and forget consumer groups",
+    .subs = subs,
+};

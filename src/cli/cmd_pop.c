@@ -1,0 +1,244 @@
+// `queen pop` and `queen ack`: take messages, and say what became of them.
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <queen/message.h>
+
+#include "base/attrs.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/message.h"
+#include "cli/pick.h"
+#include "cli/stream.h"
+
+// ---- pop ----
+
+static void path_of_pop(struct cli *cli, struct buf *path, uint64_t wait_ms)
+{
+    const struct args *a = &cli->args;
+    const char *partition = args_text(a, "partition");
+
+    path_start(path, "/api/v1/pop/queue");
+    path_part(path, a->rest[0]);
+    if (partition) {
+        buf_put_lit(path, "/partition");
+        path_part(path, partition);
+    }
+    buf_printf(path, "?batch=%llu&partitions=%llu&wait=%s&timeout=%llu&autoAck=%s",
+               (unsigned long long)args_count(a, "batch", 1),
+               (unsigned long long)args_count(a, "partitions", 1), wait_ms ? "true" : "false",
+               (unsigned long long)wait_ms, args_has(a, "ack") ? "true" : "false");
+    path_param(path, "consumerGroup", args_text(a, "group"));
+    path_param(path, "subscriptionMode", args_has(a, "new") ? "new" : NULL);
+}
+
+static int pop(struct cli *cli)
+{
+    uint64_t wait_ms = args_ms(&cli->args, "wait", 0);
+    bool data_only = args_has(&cli->args, "data");
+    struct buf path = {0};
+    span body = SPAN_NONE;
+    size_t n = 0;
+
+    path_of_pop(cli, &path, wait_ms);
+    int rc = ask_patiently(cli, "GET", buf_span(&path), SPAN_NONE,
+                           wait_ms ? (unsigned)wait_ms + 5000 : 0, &body);
+    buf_free(&path);
+    if (rc != CLI_OK)
+        return rc;
+    span rest = pick(body, "messages"), message;
+    while (pick_next(&rest, &message)) {
+        message_show(cli, message, data_only);
+        n++;
+    }
+    if (n == 0) {
+        out_note(&cli->out, "nothing to take from %s", cli->args.rest[0]);
+        return CLI_NOTHING;
+    }
+    if (!args_has(&cli->args, "ack") && !cli->out.json)
+        out_note(&cli->out,
+                 "%zu taken under a lease: queen pop %s | queen ack would finish such", n,
+                 cli->args.rest[0]);
+    return CLI_OK;
+}
+
+static const struct cli_option pop_options[] = {
+    {"batch", 'n', CLI_COUNT, "N", "messages at most (1)"},
+    {"group", 'g', CLI_TEXT, "NAME", "as this consumer group (queue mode)"},
+    {"partition", 'p', CLI_TEXT, "NAME", "from this partition (any)"},
+    {"partitions", 0, CLI_COUNT, "N", "from so many partitions at most (1)"},
+    {"wait", 'w', CLI_DURATION, "TIME", "wait so long for the first message (0s)"},
+    {"ack", 'a', CLI_FLAG, NULL, "delivered is done: no lease, no ack needed"},
+    {"new", 0, CLI_FLAG, NULL, "a new group starts with messages from now on"},
+    {"data", 'd', CLI_FLAG, NULL, "payloads alone"},
+};
+
+const struct cli_command cli_pop = {
+    .name = "pop",
+    .args = "QUEUE",
+    .summary = "take messages",
+    .about =
+        "Messages are under a lease until queen ack says what became of them, or the lease "
+        "runs out and they are delivered again. Exit code 4: there was nothing.",
+    .examples = "queen pop orders --ack|take one, done with it\n"
+                "queen pop orders -n 10 -g ledger --wait 30s | ./book && echo done|ten for a "
+                "program\n"
+                "queen pop orders | queen ack|take and finish in two steps",
+    CLI_OPTIONS(pop_options),
+    .run = pop,
+};
+
+// ---- ack ----
+
+enum { ACK_BATCH = 1000 };
+
+struct acking {
+    struct cli *cli;
+    enum queen_ack_status status;
+    struct queen_ack acks[ACK_BATCH];
+    size_t n;
+    const char *group; // of those that wait
+    struct arena texts;
+    uint64_t done, refused;
+};
+
+static bool read_status(const char *text, enum queen_ack_status *out)
+{
+    static const char *const names[] = {[QUEEN_ACK_COMPLETED] = "completed",
+                                        [QUEEN_ACK_FAILED] = "failed",
+                                        [QUEEN_ACK_DLQ] = "dlq",
+                                        [QUEEN_ACK_RETRY] = "retry"};
+
+    for (unsigned i = 0; i < countof(names); i++)
+        if (strcmp(names[i], text) == 0) {
+            *out = (enum queen_ack_status)i;
+            return true;
+        }
+    return false;
+}
+
+static int flush(struct acking *a)
+{
+    struct queen_error err;
+
+    if (a->n == 0)
+        return CLI_OK;
+    struct queen_ack_results *r = queen_ack(a->cli->client, a->group, a->acks, a->n, &err);
+    if (!r)
+        return ask_failed(a->cli, &err);
+    for (size_t i = 0; i < r->n; i++)
+        if (!r->items[i].success)
+            ask_complain(a->cli, 0, "%s: %s", a->acks[i].transaction_id,
+                         r->items[i].error ? r->items[i].error : "refused");
+    a->done += r->n - r->n_refused;
+    a->refused += r->n_refused;
+    queen_ack_results_free(r);
+    a->n = 0;
+    arena_deinit(&a->texts);
+    return CLI_OK;
+}
+
+// Acknowledgements of one request are for one group.
+static int add_message(struct acking *a, span message)
+{
+    const char *asked = args_text(&a->cli->args, "group");
+    const char *group = asked ? asked : pick_cstr(message, "consumerGroup", &a->cli->arena);
+    int rc = CLI_OK;
+
+    if (group && strcmp(group, "__QUEUE_MODE__") == 0)
+        group = NULL;
+    bool other = a->n > 0 && (!group != !a->group || (group && strcmp(group, a->group) != 0));
+    if (other || a->n == ACK_BATCH)
+        rc = flush(a);
+    a->group = group;
+    struct queen_ack *ack = &a->acks[a->n];
+    *ack = (struct queen_ack){
+        .transaction_id = pick_cstr(message, "transactionId", &a->texts),
+        .partition_id = pick_cstr(message, "partitionId", &a->texts),
+        .lease_id = pick_cstr(message, "leaseId", &a->texts),
+        .status = a->status,
+        .error = args_text(&a->cli->args, "error"),
+    };
+    if (rc == CLI_OK && (!ack->transaction_id || !ack->partition_id))
+        return ask_complain(a->cli, CLI_FAILED,
+                            "a value has no transactionId or no partitionId; give what queen "
+                            "pop --json writes");
+    a->n++;
+    return rc;
+}
+
+static int ack_stream(struct acking *a)
+{
+    struct stream s;
+    struct fault f;
+    span value;
+    int more, rc = CLI_OK;
+
+    stream_init(&s, STDIN_FILENO, "stdin", false);
+    while (rc == CLI_OK && (more = stream_next(&s, &value, &f)) != 0)
+        rc = more == 1 ? add_message(a, value) : ask_complain(a->cli, CLI_FAILED, "%s", f.text);
+    stream_deinit(&s);
+    return rc;
+}
+
+static int ack(struct cli *cli)
+{
+    const struct args *args = &cli->args;
+    const char *status = args_text(args, "status");
+    struct acking *a = arena_new(&cli->arena, struct acking);
+    int rc;
+
+    a->cli = cli;
+    if (status && !read_status(status, &a->status))
+        return ask_complain(cli, CLI_USAGE,
+                            "--status is completed, failed, dlq or retry, not \"%s\"", status);
+    if (args->n_rest == 1)
+        return ask_complain(cli, CLI_USAGE, "TRANSACTION_ID is missing; --help tells more");
+    if (args->n_rest == 0 && isatty(STDIN_FILENO))
+        return ask_complain(cli, CLI_USAGE,
+                            "nothing to acknowledge: queen pop QUEUE | queen ack");
+    arena_init(&a->texts);
+    if (args->n_rest == 2) {
+        a->group = args_text(args, "group");
+        a->acks[a->n++] = (struct queen_ack){
+            .partition_id = args->rest[0],
+            .transaction_id = args->rest[1],
+            .lease_id = args_text(args, "lease"),
+            .status = a->status,
+            .error = args_text(args, "error"),
+        };
+        rc = CLI_OK;
+    } else {
+        rc = ack_stream(a);
+    }
+    int flushed = flush(a); // also what came before something unreadable
+    arena_deinit(&a->texts);
+    rc = rc != CLI_OK ? rc : flushed;
+    if (cli->out.json && !cli->out.quiet)
+        printf("{\"acknowledged\":%llu,\"refused\":%llu}\n", (unsigned long long)a->done,
+               (unsigned long long)a->refused);
+    else
+        out_note(&cli->out, "%llu acknowledged", (unsigned long long)a->done);
+    return rc == CLI_OK && a->refused > 0 ? CLI_REFUSED : rc;
+}
+
+static const struct cli_option ack_options[] = {
+    {"status", 's', CLI_TEXT, "WHAT", "completed, failed, dlq or retry (completed)"},
+    {"error", 0, CLI_TEXT, "TEXT", "why it failed"},
+    {"group", 'g', CLI_TEXT, "NAME", "of the pop (what the message says, or queue mode)"},
+    {"lease", 0, CLI_TEXT, "ID", "must still hold"},
+};
+
+const struct cli_command cli_ack = {
+    .name = "ack",
+    .args = "[PARTITION_ID] [TRANSACTION_ID]",
+    .summary = "say what became of messages that were taken",
+    .about = "Without arguments, reads messages from stdin as queen pop writes them. failed "
+             "counts against the retries of the queue, retry does not, dlq gives up at once.",
+    .examples = "queen pop orders -n 100 | tee work.ndjson | queen ack|take and finish\n"
+                "queen ack -s failed --error 'no stock' $PARTITION_ID inv-41 -g ledger|one "
+                "message",
+    CLI_OPTIONS(ack_options),
+    .run = ack,
+};

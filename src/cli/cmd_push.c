@@ -1,0 +1,285 @@
+// `queen push`: messages from arguments, files and pipes, through the library's producer.
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <queen/producer.h>
+
+#include "base/attrs.h"
+#include "base/str.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/pick.h"
+#include "cli/stream.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+// What became of the messages; written by the client's thread.
+struct pushing {
+    struct cli *cli;
+    struct queen_producer *producer;
+    const char *queue;
+    bool envelope, text;
+    pthread_mutex_t lock;
+    uint64_t queued, duplicates, buffered, failed;
+    struct queen_error first_error;
+};
+
+static int send_arguments(struct pushing *p);
+static int send_files(struct pushing *p, const char *files);
+static int send_stream(struct pushing *p, int fd, const char *name);
+static int send_value(struct pushing *p, span value);
+static void on_result(const struct queen_push_result *r, const struct queen_error *err,
+                      void *tag, void *ctx);
+static int report(struct pushing *p, int rc);
+
+static int push(struct cli *cli)
+{
+    const struct args *a = &cli->args;
+    const char *files = args_text(a, "file");
+    struct pushing p = {
+        .cli = cli,
+        .queue = a->rest[0],
+        .envelope = args_has(a, "envelope"),
+        .text = args_has(a, "text"),
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+    };
+    struct queen_error err;
+
+    if (p.envelope && p.text)
+        return ask_complain(cli, CLI_USAGE, "--envelope and --text exclude each other");
+    if (args_has(a, "transaction-id") && (a->n_rest != 2 || files))
+        return ask_complain(cli, CLI_USAGE,
+                            "--transaction-id is for one message given as argument");
+    if (a->n_rest < 2 && !files && isatty(STDIN_FILENO))
+        return ask_complain(cli, CLI_USAGE,
+                            "no message: give it as argument, with --file, or on stdin");
+    p.producer =
+        queen_producer_new(cli->client,
+                           &(struct queen_producer_options){
+                               .batch_count = (unsigned)args_count(a, "batch", 1000),
+                               .linger_ms = 50,
+                               .max_count = 10 * args_count(a, "batch", 1000),
+                               .close_timeout_ms = (unsigned)args_ms(a, "timeout", 30000),
+                               .on_result = on_result,
+                               .ctx = &p,
+                           },
+                           &err);
+    if (!p.producer)
+        return ask_failed(cli, &err);
+    setvbuf(stdout, NULL, _IOLBF, 0); // results are seen when they are there
+    int rc = CLI_OK;
+    if (a->n_rest > 1)
+        rc = send_arguments(&p);
+    if (rc == CLI_OK && files)
+        rc = send_files(&p, files);
+    if (rc == CLI_OK && a->n_rest < 2 && !files)
+        rc = send_stream(&p, STDIN_FILENO, "stdin");
+    queen_producer_free(p.producer); // waits until each message has its result
+    return report(&p, rc);
+}
+
+static int send_arguments(struct pushing *p)
+{
+    const struct args *a = &p->cli->args;
+
+    for (size_t i = 1; i < a->n_rest; i++) {
+        span value = span_of(a->rest[i]);
+        struct js j = js_read(value);
+        js_skip(&j);
+        if (!p->text && js_finish(&j) != 0)
+            return ask_complain(p->cli, CLI_USAGE,
+                                "\"%s\" is not JSON; --text sends it as a string", a->rest[i]);
+        int rc = send_value(p, value);
+        if (rc != CLI_OK)
+            return rc;
+    }
+    return CLI_OK;
+}
+
+static int send_files(struct pushing *p, const char *files)
+{
+    span rest = span_of(files), name;
+    int rc = CLI_OK;
+
+    while (rc == CLI_OK && str_split(&rest, ',', &name)) {
+        const char *path = arena_cstr(&p->cli->arena, name);
+        if (strcmp(path, "-") == 0) {
+            rc = send_stream(p, STDIN_FILENO, "stdin");
+            continue;
+        }
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return ask_complain(p->cli, CLI_FAILED, "cannot open %s: %s", path,
+                                strerror(errno));
+        rc = send_stream(p, fd, path);
+        close(fd);
+    }
+    return rc;
+}
+
+static int send_stream(struct pushing *p, int fd, const char *name)
+{
+    struct stream s;
+    struct fault f;
+    span value;
+    int more, rc = CLI_OK;
+
+    stream_init(&s, fd, name, p->text);
+    while (rc == CLI_OK && (more = stream_next(&s, &value, &f)) != 0)
+        rc = more == 1 ? send_value(p, value)
+                       : ask_complain(p->cli, CLI_FAILED, "%s; --text sends lines as strings",
+                                      f.text);
+    stream_deinit(&s);
+    return rc;
+}
+
+// Fills m from an object as pop, tail and export write it; false: it is none.
+static bool read_envelope(struct queen_message *m, span value, struct arena *a)
+{
+    span data = pick(value, "data");
+
+    if (!data.ptr)
+        data = pick(value, "payload");
+    if (!data.ptr)
+        return false;
+    m->payload = data.ptr;
+    m->payload_len = data.len;
+    if (!m->partition)
+        m->partition = pick_cstr(value, "partition", a);
+    m->transaction_id = pick_cstr(value, "transactionId", a);
+    m->trace_id = pick_cstr(value, "traceId", a);
+    m->traceparent = pick_cstr(value, "traceparent", a);
+    return true;
+}
+
+// Blocks while the buffer is full: so the reader of a pipe is as slow as the server.
+static int send_value(struct pushing *p, span value)
+{
+    const struct args *a = &p->cli->args;
+    struct queen_message m = {
+        .queue = p->queue,
+        .partition = args_text(a, "partition"),
+        .transaction_id = args_text(a, "transaction-id"),
+        .payload = value.ptr,
+        .payload_len = value.len,
+    };
+    struct queen_error err = {0};
+    struct buf quoted = {0};
+    struct arena scratch;
+    int rc = CLI_OK;
+
+    arena_init(&scratch);
+    if (p->text) {
+        js_put_text(&quoted, value);
+        m.payload = quoted.ptr;
+        m.payload_len = quoted.len;
+    }
+    if (p->envelope && !read_envelope(&m, value, &scratch))
+        rc = ask_complain(p->cli, CLI_FAILED,
+                          "a value has neither \"data\" nor \"payload\"; without --envelope "
+                          "it is the payload itself");
+    else if (queen_producer_send(p->producer, &m, NULL, &err) != 0)
+        rc = ask_failed(p->cli, &err);
+    arena_deinit(&scratch);
+    buf_free(&quoted);
+    return rc;
+}
+
+static void put_result(const struct queen_push_result *r)
+{
+    static const char *const names[] = {[QUEEN_QUEUED] = "queued",
+                                        [QUEEN_DUPLICATE] = "duplicate",
+                                        [QUEEN_BUFFERED] = "buffered",
+                                        [QUEEN_FAILED] = "failed"};
+    struct buf b = {0};
+
+    buf_printf(&b, "{\"status\":\"%s\",\"transactionId\":", names[r->status]);
+    js_put_text(&b, span_of(r->transaction_id));
+    buf_put_lit(&b, ",\"messageId\":");
+    js_put_text_or_null(&b, span_of(r->message_id));
+    buf_put_lit(&b, ",\"partitionId\":");
+    js_put_text_or_null(&b, span_of(r->partition_id));
+    if (r->error) {
+        buf_put_lit(&b, ",\"error\":");
+        js_put_text(&b, span_of(r->error));
+    }
+    buf_putc(&b, '}');
+    out_line(buf_span(&b));
+    buf_free(&b);
+}
+
+static void on_result(const struct queen_push_result *r, const struct queen_error *err,
+                      void *tag, void *ctx)
+{
+    struct pushing *p = ctx;
+    (void)tag;
+
+    pthread_mutex_lock(&p->lock);
+    if (err->code != QUEEN_OK) {
+        if (p->failed++ == 0)
+            p->first_error = *err;
+    } else {
+        p->queued += r->status == QUEEN_QUEUED;
+        p->duplicates += r->status == QUEEN_DUPLICATE;
+        p->buffered += r->status == QUEEN_BUFFERED;
+    }
+    if (r && p->cli->out.json && !p->cli->out.quiet)
+        put_result(r);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static int report(struct pushing *p, int rc)
+{
+    struct cli *cli = p->cli;
+
+    if (p->failed > 0) {
+        if (p->failed > 1)
+            ask_complain(cli, 0, "%llu messages were not stored; the first because:",
+                         (unsigned long long)p->failed);
+        rc = ask_failed(cli, &p->first_error);
+    }
+    if (cli->out.json)
+        return rc;
+    struct buf b = {0};
+    buf_printf(&b, "%llu queued in %s", (unsigned long long)p->queued, p->queue);
+    if (p->duplicates > 0)
+        buf_printf(&b, ", %llu were there already", (unsigned long long)p->duplicates);
+    if (p->buffered > 0)
+        buf_printf(&b, ", %llu wait in the server's file buffer",
+                   (unsigned long long)p->buffered);
+    out_note(&cli->out, SPAN_FMT, SPAN_ARG(buf_span(&b)));
+    buf_free(&b);
+    return rc;
+}
+
+static const struct cli_option options[] = {
+    {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
+    {"file", 'f', CLI_TEXT, "FILES", "JSON values from files; commas between, - is stdin"},
+    {"text", 't', CLI_FLAG, NULL, "arguments and lines are text, sent as JSON strings"},
+    {"envelope", 'e', CLI_FLAG, NULL, "values are whole messages, as pop, tail, export write"},
+    {"transaction-id", 0, CLI_TEXT, "ID", "of a single message: stored once, ever"},
+    {"batch", 0, CLI_COUNT, "N", "messages in one request at most (1000)"},
+};
+
+const struct cli_command cli_push = {
+    .name = "push",
+    .args = "QUEUE [PAYLOAD]...",
+    .summary = "store messages: from arguments, files or stdin",
+    .about = "Without PAYLOAD and --file, JSON values are read from stdin: one per line, or "
+             "however jq writes them. A full buffer makes the reader wait, so pipes are no "
+             "faster than the server. With --envelope partition and transaction id of each "
+             "message are kept, so that a second run stores nothing twice.\n"
+             "Each message is answered with a line of JSON in a pipe, all together with one "
+             "sentence on a terminal.",
+    .examples = "queen push orders '{\"no\": 41}'|one message\n"
+                "queen push orders -p acct-7 -f orders.ndjson|a file, into one partition\n"
+                "queen push log --text hello|the JSON string \"hello\"\n"
+                "queen tail orders --data | jq -c 'select(.total > 100)' | queen push "
+                "audit|what is large goes to audit, too",
+    CLI_OPTIONS(options),
+    .run = push,
+};

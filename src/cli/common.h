@@ -1,0 +1,14 @@
+// common.h: options that all commands share.
+#ifndef QUEEN_CLI_COMMON_H
+#define QUEEN_CLI_COMMON_H
+
+#include <stddef.h>
+
+#include "cli/args.h"
+
+struct cli_command;
+
+// Those of a command: all, or without the ones about servers if it talks to none.
+void common_options(const struct cli_command *c, const struct cli_option **table, size_t *n);
+
+#endif

@@ -1,0 +1,70 @@
+// Delivered messages, as people and as programs read them.
+#include "cli/message.h"
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/pick.h"
+#include "cli/table.h"
+#include "json/write.h"
+
+void message_show(struct cli *cli, span object, bool data_only)
+{
+    static const struct column time = {"", "createdAt", CELL_TIME};
+    static const struct column partition = {"", "partition", CELL_TEXT};
+    static const struct column id = {"", "transactionId", CELL_TEXT};
+    const struct out *o = &cli->out;
+    span data = pick(object, "data");
+    struct buf b = {0};
+
+    if (!data.ptr)
+        data = pick(object, "payload"); // as the reading endpoints call it
+    if (data_only) {
+        out_line(data);
+        return;
+    }
+    if (o->json) {
+        out_line(object);
+        return;
+    }
+    buf_put(&b, span_of(out_on(o, OUT_DIM)));
+    cell_put(&b, object, &time, cli);
+    buf_put(&b, span_of(out_off(o)));
+    buf_put_lit(&b, "  ");
+    buf_put(&b, span_of(out_on(o, OUT_CYAN)));
+    cell_put(&b, object, &partition, cli);
+    buf_put(&b, span_of(out_off(o)));
+    buf_put_lit(&b, "  ");
+    buf_put(&b, span_of(out_on(o, OUT_DIM)));
+    cell_put(&b, object, &id, cli);
+    buf_put(&b, span_of(out_off(o)));
+    buf_put_lit(&b, "  ");
+    buf_put(&b, data);
+    out_line(buf_span(&b));
+    buf_free(&b);
+}
+
+static void put_field(struct buf *b, const char *name, const char *value)
+{
+    buf_printf(b, ",\"%s\":", name);
+    js_put_text_or_null(b, span_of(value));
+}
+
+void message_write(struct buf *b, const struct queen_delivery *d)
+{
+    buf_put_lit(b, "{\"id\":");
+    js_put_text(b, span_of(d->id));
+    put_field(b, "transactionId", d->transaction_id);
+    put_field(b, "queue", d->queue);
+    put_field(b, "partition", d->partition);
+    put_field(b, "partitionId", d->partition_id);
+    put_field(b, "createdAt", d->created_at);
+    put_field(b, "traceId", d->trace_id);
+    if (d->traceparent)
+        put_field(b, "traceparent", d->traceparent);
+    put_field(b, "producerSub", d->producer_sub);
+    put_field(b, "consumerGroup", d->group);
+    buf_printf(b, ",\"retryCount\":%d,\"data\":", d->retry_count);
+    buf_put(b, (span){d->data, d->data_len});
+    buf_putc(b, '}');
+}

@@ -1,0 +1,70 @@
+// An orderly end: a signal handler may do next to nothing, so a thread does the rest.
+#include "cli/stop.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/attrs.h"
+#include "base/err.h"
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static sem_t wake;
+static atomic_bool asked_by_signal;
+static volatile time_t first_at;
+static pthread_t watcher;
+static void (*on_asked)(void *ctx);
+static void *on_asked_ctx;
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!atomic_exchange(&asked_by_signal, true)) {
+        first_at = now.tv_sec;
+        sem_post(&wake);
+    } else if (now.tv_sec > first_at + 1) { // two in one moment are one: timeout(1) does that
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    errno = saved;
+}
+
+static void *watch(void *ctx)
+{
+    (void)ctx;
+    while (sem_wait(&wake) != 0)
+        ; // EINTR
+    if (atomic_load(&asked_by_signal) && on_asked)
+        on_asked(on_asked_ctx);
+    return NULL;
+}
+
+void stop_watch(void (*asked)(void *ctx), void *ctx)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    on_asked = asked;
+    on_asked_ctx = ctx;
+    sem_init(&wake, 0, 0);
+    if (pthread_create(&watcher, NULL, watch, NULL) != 0)
+        BUG("no thread for signals");
+    for (unsigned i = 0; i < countof(signals); i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+void stop_unwatch(void)
+{
+    for (unsigned i = 0; i < countof(signals); i++)
+        signal(signals[i], SIG_DFL);
+    sem_post(&wake); // in case nobody did
+    pthread_join(watcher, NULL);
+    sem_destroy(&wake);
+}
+
+bool stop_was_asked(void) { return atomic_load(&asked_by_signal); }

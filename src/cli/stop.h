@@ -1,0 +1,13 @@
+// stop.h: an orderly end on SIGINT, SIGTERM and SIGHUP.
+#ifndef QUEEN_CLI_STOP_H
+#define QUEEN_CLI_STOP_H
+
+#include <stdbool.h>
+
+// From now on the first signal calls asked(ctx, may be NULL) once, on a thread of its own; one
+// that comes more than a second later ends the process at once.  One watch at a time.
+void stop_watch(void (*asked)(void *ctx), void *ctx);
+void stop_unwatch(void); // signals end the process again; asked() has returned or never runs
+bool stop_was_asked(void);
+
+#endif

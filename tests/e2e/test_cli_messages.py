@@ -1,0 +1,204 @@
+"""`queen push`, `pop`, `ack`, `tail`: arguments, pipes, groups, what is given back."""
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+from cli import Cli
+from harness import TIME_FACTOR, wait_until
+
+
+@pytest.fixture
+def cli(broker, tmp_path):
+    return Cli(broker, tmp_path)
+
+
+def test_arguments_are_pushed_and_popped(cli, queue):
+    pushed = cli("push", queue, '{"n": 1}', "2").expect().rows
+    assert [r["status"] for r in pushed] == ["queued", "queued"]
+    popped = cli("pop", queue, "-n", 5).expect().rows
+    assert [m["data"] for m in popped] == [{"n": 1}, 2]
+    assert [m["id"] for m in popped] == [r["messageId"] for r in pushed]
+    assert cli("ack", input="\n".join(map(json.dumps, popped))).expect().rows == [{"acknowledged": 2, "refused": 0}]
+    assert cli("pop", queue).expect(4).out == ""
+
+
+def test_text_is_sent_as_strings(cli, queue):
+    cli("push", queue, "--text", 'say "hi"', "-q").expect()
+    cli("push", queue, "-t", "-q", input="one\ntwo\r\nthree").expect()
+    assert cli("pop", queue, "-n", 9, "--ack", "-d").expect().rows == ['say "hi"', "one", "two", "three"]
+
+
+def test_stdin_may_be_lines_or_pretty_printed(cli, queue):
+    cli("push", queue, "-q", input='{"a":1}\n{\n  "b": "}\\"{"\n}[1,\n2] 3 "x"true\nnull').expect()
+    assert cli("pop", queue, "-n", 9, "--ack", "-d").expect().rows == [{"a": 1}, {"b": '}"{'}, [1, 2], 3, "x", True, None]
+
+
+def test_files_are_pushed_in_their_order(cli, queue, tmp_path):
+    a, b = tmp_path / "a.ndjson", tmp_path / "b.ndjson"
+    a.write_text("1\n2\n")
+    b.write_text("3\n4")
+    cli("push", queue, "-q", "-f", "%s,%s" % (a, b)).expect()
+    assert cli("pop", queue, "-n", 9, "--ack", "-d").expect().rows == [1, 2, 3, 4]
+    r = cli("push", queue, "-f", tmp_path / "none").expect(5)
+    assert "none" in r.err and r.err.count("\n") == 1
+
+
+def test_what_is_no_json_is_named_with_its_place(cli, queue):
+    r = cli("push", queue, "nonsense").expect(1)
+    assert "nonsense" in r.err and "--text" in r.err
+    r = cli("push", queue, input='{"a":1}\n{"a":}\n').expect(5)
+    assert "byte 13" in r.err
+    assert cli("pop", queue, "--ack", "-d").expect().rows == [{"a": 1}], "what came before is stored"
+
+
+def test_a_transaction_id_is_stored_once(cli, queue):
+    for status in ("queued", "duplicate"):
+        assert cli("push", queue, "1", "--transaction-id", "t-1").expect().rows[0]["status"] == status
+    assert cli("push", queue, "1", "2", "--transaction-id", "t-1").expect(1).err.count("\n") == 1
+
+
+def test_envelopes_keep_partition_and_transaction_id(cli, queue):
+    cli("push", queue, "-p", "acct-7", '{"n": 1}', "--transaction-id", "inv-41").expect()
+    messages = cli("tail", queue).expect().out
+    assert cli("push", queue + "-copy", "--envelope", input=messages).expect().rows[0]["transactionId"] == "inv-41"
+    copy = cli("pop", queue + "-copy", "--ack").expect().rows[0]
+    assert (copy["partition"], copy["data"]) == ("acct-7", {"n": 1})
+    assert cli("push", queue + "-copy", "-e", input=messages).expect().rows[0]["status"] == "duplicate"
+    assert "--envelope" in cli("push", queue, "-e", input="{}").expect(5).err
+
+
+def test_failed_messages_come_again_or_die(cli, queue, broker):
+    broker.post("/api/v1/configure", {"queue": queue, "options": {"retryLimit": 3}}).expect(200)
+    cli("push", queue, "1", "-q").expect()
+    message = cli("pop", queue, "-g", "g").expect().out
+    cli("ack", "--status", "failed", "--error", "no stock", input=message).expect()
+    message = cli("pop", queue, "-g", "g", "--wait", "10s").expect().rows[0]
+    assert message["retryCount"] == 1
+    cli("ack", "-s", "dlq", "--error", "gave up", "-g", "g", "--lease", message["leaseId"], message["partitionId"],
+        message["transactionId"]).expect()
+    dead = cli("dlq", "ls", queue).expect().rows
+    assert [(d["errorMessage"], d["consumerGroup"]) for d in dead] == [("gave up", "g")]
+
+
+def test_a_refused_acknowledgement_is_told(cli, queue):
+    cli("push", queue, "1", "-q").expect()
+    message = cli("pop", queue).expect().rows[0]
+    message["leaseId"] = "00000000-0000-4000-8000-000000000000"
+    r = cli("ack", input=json.dumps(message)).expect(3)
+    assert message["transactionId"] in r.err and r.rows == [{"acknowledged": 0, "refused": 1}]
+    assert "completed, failed" in cli("ack", "-s", "fine", "a", "b").expect(1).err
+
+
+def test_pop_waits_as_long_as_it_is_told(cli, queue):
+    begin = time.monotonic()
+    cli("pop", queue, "--wait", "700ms").expect(4)
+    assert 0.5 < time.monotonic() - begin < 10 * TIME_FACTOR
+
+
+def test_tail_shows_the_last_and_takes_nothing(cli, queue, broker):
+    cli("push", queue, "-q", input="\n".join(map(str, range(30)))).expect()
+    assert cli("tail", queue, "-d").expect().rows == list(range(20, 30))
+    assert cli("tail", queue, "-d", "-n", 3).expect().rows == [27, 28, 29]
+    assert cli("tail", queue, "-d", "--all").expect().rows == list(range(30))
+    assert cli("tail", queue, "-d", "--all", "--limit", 7).expect().rows == list(range(7))
+    assert [g for g in broker.get("/api/v1/consumer-groups").json if g["queueName"] == queue] == []
+
+
+def test_tail_follows_until_interrupted_and_leaves_no_group(cli, queue, broker):
+    cli("push", queue, "1", "2", "-q").expect()
+    p = cli.start("tail", "-f", queue, "-d", "-n", 1)
+    assert p.stdout.readline() == b"2\n"
+    cli("push", queue, "3", "-q").expect()
+    assert p.stdout.readline() == b"3\n"
+    p.send_signal(signal.SIGINT)
+    p.send_signal(signal.SIGINT)  # as timeout(1) does
+    out, err = p.communicate(timeout=20 * TIME_FACTOR)
+    assert (p.returncode, out, err) == (0, b"", b"")
+    assert [g for g in broker.get("/api/v1/consumer-groups").json if g["queueName"] == queue] == []
+
+
+def test_tail_as_a_group_acknowledges_what_was_written(cli, queue, group):
+    cli("push", queue, "-q", input="\n".join(map(str, range(300)))).expect()
+    assert cli("tail", queue, "-g", group, "-d", "--all", "--limit", 120).expect().rows == list(range(120))
+    assert cli("tail", queue, "-g", group, "-d").expect().rows == list(range(120, 300))
+    assert cli("tail", queue, "-g", group, "-d").expect().rows == []
+
+
+def test_a_slow_reader_holds_tail_back(cli, queue, group, broker):
+    payload = json.dumps("x" * 2000)
+    cli("push", queue, "-q", input="\n".join([payload] * 2000)).expect()
+    p = cli.start("tail", "-f", queue, "-g", group, "--all", "-d")
+
+    def consumed():
+        parts = broker.get("/api/v1/consumer-groups/%s" % group)
+        return parts.json[queue]["partitions"][0]["totalConsumed"] if parts.status == 200 and queue in parts.json else 0
+    time.sleep(2)
+    first = consumed()
+    time.sleep(1)
+    assert consumed() == first < 300, "64 KB of pipe and a batch, not everything"
+    for _ in range(2000):
+        assert p.stdout.readline() == payload.encode() + b"\n"
+    wait_until(lambda: consumed() == 2000, 10 * TIME_FACTOR, "all are acknowledged")
+    p.terminate()
+    assert p.wait(20 * TIME_FACTOR) == 0
+    p.stdout.close()
+    p.stderr.close()
+
+
+def test_a_pipe_through_jq(cli, queue):
+    cli("push", queue, "-q", input="\n".join('{"n": %d}' % n for n in range(250))).expect()
+    r = cli.shell("queen tail %s --all --data | jq . | queen push %s-copy | jq -r .status | sort | uniq -c; "
+                  'echo "${PIPESTATUS[@]}"' % (queue, queue))
+    assert r.out.split() == ["250", "queued", "0", "0", "0", "0", "0", "0"][:2] + ["0"] * 6, (r.out, r.err)
+    assert cli("tail", queue + "-copy", "--all", "-d").expect().rows == [{"n": n} for n in range(250)]
+
+
+@pytest.mark.parametrize("command", ["tail %s --all", "tail -f %s --all", "tail -f %s -g g --all"])
+def test_a_reader_that_goes_ends_tail_quietly(cli, queue, command):
+    cli("push", queue, "-q", input="\n".join(json.dumps("x" * 1000) for n in range(1000))).expect()
+    r = cli.shell("queen %s | head -1 >/dev/null; echo ${PIPESTATUS[0]}" % (command % queue))
+    assert (r.out, r.err) == ("0\n", "")
+
+
+def test_a_full_disk_is_an_error(cli, queue):
+    cli("push", queue, "1", "-q").expect()
+    r = cli.shell("queen tail %s >/dev/full" % queue)
+    assert r.code == 5 and "No space left" in r.err
+
+
+def test_a_server_that_is_away_is_told_with_the_next_step(cli, queue):
+    r = cli("push", queue, "1", "--timeout", "2s", QUEEN_URL="http://127.0.0.1:1").expect(2)
+    assert "queen serve" in r.err or "--url" in r.err
+    assert cli("queue", "ls", "--url", "http://127.0.0.1:1").expect(2).err.count("\n") == 1
+
+
+def test_messages_on_a_terminal_are_lines_for_people(cli, queue):
+    cli("push", queue, '{"n": 1}', "-p", "acct-7", "--transaction-id", "inv-41", "-q").expect()
+    text = cli.terminal("tail", queue).end()
+    assert "\033[" in text and "acct-7" in text and "inv-41" in text and '{"n": 1}' in text and "transactionId" not in text
+    assert "\033[" not in cli.terminal("tail", queue, "--no-color").end()
+    assert "\033[" not in cli.terminal("tail", queue, NO_COLOR="1").end()
+    assert json.loads(cli.terminal("tail", queue, "--json").end())["transactionId"] == "inv-41"
+
+
+def test_a_terminal_without_messages_is_told_how(cli, queue):
+    t = cli.terminal("push", queue)
+    assert "stdin" in t.end() and t.code == 1
+    t = cli.terminal("push", queue, "1")
+    assert t.end() == "1 queued in %s\n" % queue and t.code == 0
+
+
+def test_push_to_a_server_that_dies_says_what_was_stored(make_broker, tmp_path, queue):
+    b = make_broker()
+    mine = Cli(b, tmp_path)
+    p = mine.start("push", queue, "--timeout", "3s", stdin=subprocess.PIPE)
+    p.stdin.write(b"1\n")
+    p.stdin.flush()
+    assert json.loads(p.stdout.readline())["status"] == "queued"
+    b.kill()
+    p.stdin.write(b"2\n")
+    out, err = p.communicate(timeout=60 * TIME_FACTOR)
+    assert p.returncode not in (0, 1) and err.count(b"\n") == 1, (p.returncode, out, err)
