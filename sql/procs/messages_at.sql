@@ -16,6 +16,8 @@ as $$
                                    where g.lane = p_lane and g.first_seq <= q.seq
                                    order by g.first_seq desc limit 1) k) at
       join queen.segments s on s.lane = p_lane and s.first_seq = at.first_seq
-      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+      -- No further than the last that is asked for.
+      cross join lateral (select max(q.seq) - s.first_seq + 1 as count from unnest(p_seqs) q(seq) where q.seq < s.first_seq + s.count) n
+      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, n.count::int, s.keys, s.body) u
      where s.first_seq + u.pos = any (p_seqs)
 $$;

@@ -13,7 +13,8 @@ begin
         insert into queen.attempts (message_id, grp, nth, attempt, outcome, lane, key, correlation, correlation_id, transaction_id,
                                     delivered_at, at, due_at, max_attempts, error, error_code, worker, target)
         select p_message.message_id, p_group, coalesce(max(a.nth), 0) + 1, p_attempt, p_outcome, p_lane, p_message.key,
-               queen.transaction_key(p_correlation_id), p_correlation_id, p_message.transaction_id,
+               case when p_correlation_id = p_message.transaction_id then p_message.key
+                    else queen.transaction_key(p_correlation_id) end, p_correlation_id, p_message.transaction_id,
                p_delivered_at, p_at, p_due_at, p_max_attempts, p_error, p_error_code, p_worker, p_target
           from queen.attempts a where a.message_id = p_message.message_id and a.grp = p_group
             on conflict do nothing;

@@ -7,11 +7,15 @@
 --            filled; null when nobody says anything
 create or replace function queen.retry_policy_of(p_policy jsonb, p_meta jsonb)
 returns jsonb
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 as $$
-    select case when p_policy is not null or p_meta ? 'retryPolicy' then
-           queen.fill_retry_policy(
-               coalesce(p_policy - 'byType', '{}')
-               || coalesce(p_policy -> 'byType' -> coalesce(p_meta ->> 'eventType', p_meta -> 'cloudEvent' ->> 'type'), '{}')
-               || coalesce(p_meta -> 'retryPolicy', '{}')) end
+begin
+    if p_policy is null and (p_meta ? 'retryPolicy') is not true then
+        return null;
+    end if;
+    return queen.fill_retry_policy(
+        coalesce(p_policy - 'byType', '{}')
+        || coalesce(p_policy -> 'byType' -> coalesce(p_meta ->> 'eventType', p_meta -> 'cloudEvent' ->> 'type'), '{}')
+        || coalesce(p_meta -> 'retryPolicy', '{}'));
+end
 $$;

@@ -150,12 +150,14 @@ begin
                            from unnest(p_entry_group, p_entry_status, p_entry_lease, p_entry_error, p_entry_code, p_entry_worker)
                                 with ordinality u(grp, status, lease, error, code, worker, ord)
                           where u.grp = g.grp) x on x.pos = k.pos
+            ), failed as materialized ( -- opened together: many of one segment may have
+                select m.seq, m.message
+                  from queen.messages_at(g.lane, array(select f.seq from entries f
+                                                        where f.status in (1, 2) and g.consumer is not null)) m
             )
             select n.*, m.message
               from entries n
-              -- Those that failed are opened together: many of one segment may have.
-              left join queen.messages_at(g.lane, array(select f.seq from entries f
-                                                         where f.status in (1, 2) and g.consumer is not null)) m on m.seq = n.seq
+              left join failed m on m.seq = n.seq
              order by n.seq nulls first, n.pos
         loop
             grp := g.grp; entry := e.pos; why := 0; dead := false;

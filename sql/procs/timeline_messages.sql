@@ -17,6 +17,7 @@ declare
     v_id    uuid;
     v_lanes bigint[];
     v_last  bigint;
+    v_tail  bigint; -- the lower half of the id
 begin
     if p_args ? 'correlationId' then
         v_text := p_args ->> 'correlationId';
@@ -66,19 +67,22 @@ begin
             raise exception using errcode = 'QN001', message = 'messageId is not a UUID';
         end if;
         v_id := p_args ->> 'messageId';
+        v_tail := ('x' || right(replace(v_id::text, '-', ''), 16))::bit(64)::bigint;
         -- An id that was derived tells where the message is (queen.message_id); of others failures and waiting rows know.
         select a.lane, a.key into lane, v_key from queen.attempts a where a.message_id = v_id limit 1;
         if not found then
             select l.num, n.seq into lane, v_last
-              from (select ('x' || right(replace(v_id::text, '-', ''), 16))::bit(64)::bigint & ((1::bigint << 42) - 1)) d(lane)
-              join queen.lanes l on l.num = d.lane and l.origin is null
+              from queen.lanes l
               cross join lateral (
                    select queen.last_seq_at(l.num, 'epoch'::timestamptz + (queen.key_time(v_id) * 1000
-                              + ('x' || substr(replace(v_id::text, '-', ''), 14, 3))::bit(12)::int / 4) * interval '1 microsecond')) n(seq);
-            -- That is the last message of the segment: the id says which one is meant.
+                              + ('x' || substr(replace(v_id::text, '-', ''), 14, 3))::bit(12)::int / 4) * interval '1 microsecond')) n(seq)
+             where l.num = v_tail & ((1::bigint << 42) - 1) and l.origin is null;
+            -- That is the last message of its segment: the id says which one is meant.
             return query
             select lane, m.seq, m.message, null::timestamptz
-              from queen.messages_at(lane, array(select generate_series(greatest(v_last - 255, 1), v_last))) m
+              from (select s.first_seq from queen.segments s
+                     where s.lane = timeline_messages.lane and s.first_seq <= v_last order by s.first_seq desc limit 1) s
+              cross join lateral queen.messages_at(lane, array[s.first_seq + ((v_tail >> 42) & ((1 << 20) - 1))]) m
              where (m.message).message_id = v_id;
             if found then
                 return;
