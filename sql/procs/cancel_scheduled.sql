@@ -10,17 +10,22 @@ create or replace function queen.cancel_scheduled(p_num bigint[], p_due_at times
 returns bigint
 language plpgsql
 set enable_seqscan = off
+-- With its values known, a plan hashes long arrays instead of searching them for every row.
+set plan_cache_mode = force_custom_plan
 as $$
 declare
+    v_low  timestamptz := (select min(d) from unnest(p_due_at) d);
+    v_high timestamptz := (select max(d) from unnest(p_due_at) d);
+    v_num  bigint[];
     v_gone record;
 begin
+    -- First the locks, row by row and waiting for nobody: who fires may hold some of them.
+    select array_agg(k.num) into v_num
+      from (select s.num from queen.scheduled s
+             where s.num = any (p_num) and s.due_at between v_low and v_high for update skip locked) k;
     with gone as (
         delete from queen.scheduled s
-         using (select g.num, g.due_at
-                  from unnest(p_num, p_due_at) u(num, due_at)
-                  cross join lateral (select w.num, w.due_at from queen.scheduled w
-                                       where w.num = u.num and w.due_at = u.due_at for update skip locked) g) k
-         where s.num = k.num and s.due_at = k.due_at
+         where s.num = any (v_num) and s.due_at between v_low and v_high
         returning s.lane, s.key, s.num, s.kind, s.grp, s.attempt, s.message
     ), freed as (
         delete from queen.message_keys m using gone g
