@@ -44,7 +44,7 @@ begin
             o.epoch := o.epoch + 1;
             o.owner := v_body ->> 'owner';
             update queen.owners
-               set owner = o.owner, epoch = o.epoch, since = v_now, expires_at = v_now + v_expiry,
+               set owner = o.owner, epoch = o.epoch, since = v_now, expires_at = v_now + v_expiry, wanted_by = null, wanted_at = null,
                    checkpoint = case when v_manual then o.checkpoint end,
                    checkpoint_at = case when v_manual then o.checkpoint_at end
              where lane = w.lane and grp = v_group;

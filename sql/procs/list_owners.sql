@@ -26,7 +26,7 @@ begin
                              'now', queen.iso_ms(v_now), 'owners', coalesce(json_agg(json_build_object(
                'partition', l.name, 'partitionId', l.id, 'owner', o.owner, 'epoch', coalesce(o.epoch, 0),
                'since', queen.iso_ms(o.since), 'expiresAt', queen.iso_ms(o.expires_at),
-               'expired', coalesce(o.expires_at <= v_now, true),
+               'expired', coalesce(o.expires_at <= v_now, true), 'wantedBy', o.wanted_by, 'wantedAt', queen.iso_ms(o.wanted_at),
                'checkpoint', coalesce(o.checkpoint, st.cursor_seq),
                'checkpointAt', queen.iso_ms(coalesce(o.checkpoint_at, st.last_at)),
                'lag', greatest(head.last - coalesce(st.cursor_seq, head.first - 1), 0)) order by l.name::int), '[]'))

@@ -18,7 +18,8 @@ declare
 begin
     for w in select * from queen.read_owned(p_args) order by lane, idx loop
         update queen.owners o
-           set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp()
+           set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp(),
+               wanted_by = null, wanted_at = null
          where o.lane = w.lane and o.grp = v_group and o.owner = v_owner and o.epoch = w.epoch;
         if found then
             v_released := v_released + 1;

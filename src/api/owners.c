@@ -47,6 +47,16 @@ const struct report api_release_owners = {
     .changes_queue = true,
 };
 
+const struct report api_ask_owners = {
+    .route = {.verb = HTTP_POST,
+              .path = OWNERS "/ask",
+              .access = ACCESS_READ_WRITE,
+              .op = "ask_owners",
+              .handle = report_handle},
+    .statement = &pg_stmt_ask_owners,
+    .body = REPORT_BODY,
+};
+
 const struct report api_save_checkpoints = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/checkpoint",

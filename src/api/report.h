@@ -79,7 +79,7 @@ extern const struct report api_delete_message, api_retry_message, api_move_to_dl
 // retries.c
 extern const struct report api_timeline, api_redrive;
 // owners.c
-extern const struct report api_list_owners, api_claim_owners, api_renew_owners,
+extern const struct report api_ask_owners, api_list_owners, api_claim_owners, api_renew_owners,
     api_release_owners, api_save_checkpoints;
 // groups.c
 extern const struct report api_delete_group, api_delete_group_on_queue, api_update_subscription,

@@ -107,6 +107,7 @@ const struct http_route *const api_routes[] = {
     &api_claim_owners.route,
     &api_renew_owners.route,
     &api_release_owners.route,
+    &api_ask_owners.route,
     &api_save_checkpoints.route,
     // migration.c
     &api_migration_test,

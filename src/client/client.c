@@ -258,6 +258,12 @@ void client_call_gone(struct queen_client *c)
         close_pools_if_quiet(c);
 }
 
+void client_drop_links(struct queen_client *c)
+{
+    for (unsigned i = 0; i < c->servers.n; i++)
+        pool_drop_idle(&c->pools[i]);
+}
+
 static void close_pools_if_quiet(struct queen_client *c)
 {
     if (c->pools_closed || !TAILQ_EMPTY(&c->calls))

@@ -46,6 +46,8 @@ struct queen_client {
 bool client_is_here(const struct queen_client *c);
 // May it wait for the loop?  QUEEN_E_MISUSE if not.
 int client_may_block(const struct queen_client *c, struct queen_error *err);
+// Closes all connections that are idle; those in use end with their calls.
+void client_drop_links(struct queen_client *c);
 // A call is done; a closing client may go on.
 void client_call_gone(struct queen_client *c);
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/mem.h"
 #include "client/fail.h"
@@ -17,8 +18,7 @@ struct crew {
 
     pthread_mutex_t lock; // guards the rest
     pthread_cond_t changed;
-    struct queen_job **jobs; // a stack: all of them are given out at once anyway
-    unsigned n_jobs;
+    STAILQ_HEAD(, queen_job) jobs;
     bool stopping;
 };
 
@@ -28,11 +28,12 @@ static void *work(void *arg)
 
     pthread_mutex_lock(&c->lock);
     for (;;) {
-        while (c->n_jobs == 0 && !c->stopping)
+        while (STAILQ_EMPTY(&c->jobs) && !c->stopping)
             pthread_cond_wait(&c->changed, &c->lock);
-        if (c->n_jobs == 0)
+        struct queen_job *job = STAILQ_FIRST(&c->jobs);
+        if (!job)
             break;
-        struct queen_job *job = c->jobs[--c->n_jobs];
+        STAILQ_REMOVE_HEAD(&c->jobs, waiting);
         pthread_mutex_unlock(&c->lock);
         enum queen_verdict v = c->handler(job, c->ctx);
         if (v != QUEEN_LATER)
@@ -51,7 +52,7 @@ struct crew *crew_new(unsigned n, queen_handler handler, void *ctx, struct queen
     c->handler = handler;
     c->ctx = ctx;
     c->threads = mem_new_array(pthread_t, n);
-    c->jobs = mem_new_array(struct queen_job *, n);
+    STAILQ_INIT(&c->jobs);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
     sigfillset(&all); // signals are the program's
@@ -73,7 +74,7 @@ struct crew *crew_new(unsigned n, queen_handler handler, void *ctx, struct queen
 void crew_run(struct crew *c, struct queen_job *job)
 {
     pthread_mutex_lock(&c->lock);
-    c->jobs[c->n_jobs++] = job;
+    STAILQ_INSERT_TAIL(&c->jobs, job, waiting);
     pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
@@ -91,6 +92,5 @@ void crew_free(struct crew *c)
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c->threads);
-    free(c->jobs);
     free(c);
 }

@@ -1,4 +1,4 @@
-// crew.h: threads that run handlers, one for each loop of a consumer.
+// crew.h: threads that run handlers.
 #ifndef QUEEN_CLIENT_CREW_H
 #define QUEEN_CLIENT_CREW_H
 
@@ -9,8 +9,7 @@ struct crew;
 
 // 0 threads cannot be had: NULL with an error.
 struct crew *crew_new(unsigned n, queen_handler handler, void *ctx, struct queen_error *err);
-// Hands a job to a thread that is free (there is one: no more jobs than threads are given).
-// The thread calls queen_job_finish() with the verdict.
+// Hands a job to the next thread that is free.  It calls queen_job_finish() with the verdict.
 void crew_run(struct crew *c, struct queen_job *job);
 void crew_free(struct crew *c); // no job is running
 

@@ -18,6 +18,7 @@ struct queen_job {
     struct mailbox_item post;  // from queen_job_finish() to the loop
     void (*finished)(struct queen_job *job);
     void *owner;
+    STAILQ_ENTRY(queen_job) waiting; // for a thread
 
     enum queen_verdict verdict;
     char *error;

@@ -109,12 +109,17 @@ static void on_freed(struct link *l, void *ctx)
         serve_next(p);
 }
 
+void pool_drop_idle(struct pool *p)
+{
+    while (!TAILQ_EMPTY(&p->idle))
+        link_close(TAILQ_FIRST(&p->idle)->link);
+}
+
 void pool_close(struct pool *p)
 {
     assert(TAILQ_EMPTY(&p->waiting));
     p->closing = true;
-    while (!TAILQ_EMPTY(&p->idle))
-        link_close(TAILQ_FIRST(&p->idle)->link);
+    pool_drop_idle(p);
     while (!TAILQ_EMPTY(&p->busy))
         link_close(TAILQ_FIRST(&p->busy)->link);
 }

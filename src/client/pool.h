@@ -35,6 +35,8 @@ void pool_cancel(struct pool *p, struct pool_wait *w); // nothing happens if it 
 // Only a link that is still open: one that closed itself has left already.
 void pool_give_back(struct pool *p, struct link *l);
 
+void pool_drop_idle(struct pool *p);
+
 // Closes all links; nobody waits any more.  drained is called when p->n_links is 0, not from
 // inside; not at all when it is 0 already.
 void pool_close(struct pool *p);

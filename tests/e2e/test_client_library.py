@@ -152,6 +152,24 @@ def tls_front(broker, tmp_path_factory):
     listener.close()
 
 
+def test_the_worker_handles_events_and_hands_its_partitions_over(broker, queue, group):
+    broker.configure(queue, partitions=4)
+    broker.push([{"queue": queue, "partitionKey": "k%d" % i, "payload": i} for i in range(20)])
+    p = subprocess.Popen([example("worker"), broker.url, queue, group, "30"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        while sum(line.startswith("event") for line in lines) < 20:
+            lines.append(p.stdout.readline())
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(10) == 0
+    finally:
+        p.kill()
+        p.wait()
+    assert sorted(int(line.split()[2]) for line in lines if line.startswith("event")) == list(range(20))
+    owners = broker.get("/api/v1/consumer-groups/%s/queues/%s/owners" % (group, queue)).json["owners"]
+    assert {o["owner"] for o in owners} == {None} and sum(o["lag"] for o in owners) == 0
+
+
 def run_request(url, *args):
     return subprocess.run([example("request"), url] + list(args), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60)

@@ -167,6 +167,18 @@ def test_of_many_who_claim_at_once_one_succeeds(four):
         assert sum(r[n]["success"] for r in results) == 1
 
 
+def test_an_owner_can_be_asked_for_a_partition(four):
+    four.claim("a", {"0": 0, "1": 0})
+    ask = [{"partition": "0", "epoch": 1}, {"partition": "1", "epoch": 9}, {"partition": "2", "epoch": 0}]
+    assert four.post("ask", {"owner": "b", "partitions": ask}) == {"asked": 1}
+    assert four.post("ask", {"owner": "c", "partitions": ask[:1]}) == {"asked": 1}
+    assert [o["wantedBy"] for o in four.list().values()] == ["b", None, None, None], "who came first"
+    assert four.list()["0"]["wantedAt"]
+    four.post("release", {"owner": "a", "partitions": [{"partition": "0", "epoch": 1}]})
+    four.claim("b", {"0": 2})
+    assert four.list()["0"]["wantedBy"] is None
+
+
 def test_an_expired_claim_is_anybodys(four):
     four.claim("a", {"0": 0}, expirySeconds=1)
     assert not four.claim("b", {"0": 1})[0]["success"]
@@ -262,7 +274,7 @@ def test_without_manual_checkpoints_the_cursor_is_the_checkpoint(four):
 
 # ---- what is malformed ----
 
-@pytest.mark.parametrize("action", ["claim", "renew", "release", "checkpoint"])
+@pytest.mark.parametrize("action", ["claim", "renew", "release", "ask", "checkpoint"])
 @pytest.mark.parametrize("body, text", [
     ({"partitions": [{"partition": "0", "epoch": 0}]}, "owner must be a string"),
     ({"owner": "", "partitions": [{"partition": "0", "epoch": 0}]}, "owner must be a string"),

@@ -1,0 +1,1 @@
+select 200, queen.ask_owners($1::text::jsonb)::text, null::bytea, false

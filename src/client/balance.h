@@ -1,0 +1,31 @@
+// balance.h: which partitions a processor should have, from what it sees of all of them.
+//
+// Everybody computes this for himself, so it must settle: with n processors each gets its
+// share, one more or less, and then nothing moves.  Free partitions are claimed, as many as are
+// missing (greedy: all there are).  When none is free and somebody has at least two more than
+// we, the busiest is asked for one: one at a time.
+#ifndef QUEEN_CLIENT_BALANCE_H
+#define QUEEN_CLIENT_BALANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct balance_record {
+    const char *owner; // NULL: nobody
+    bool expired;
+    bool asked_by_me; // and not given yet
+};
+
+struct balance_plan {
+    unsigned *claim; // indexes of free partitions to claim; room for all
+    unsigned n_claim;
+    int ask; // index of the partition to ask its owner for; -1: none
+};
+
+// start: where to begin among the free ones; different for each processor, so that they do not
+// all try the same first.
+void balance_plan(const struct balance_record *records, unsigned n, const char *me, bool greedy,
+                  unsigned start, struct balance_plan *plan);
+
+#endif

@@ -1,0 +1,415 @@
+// processor.c: looking at owners, claiming, renewing, giving up, healing.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/id.h"
+#include "base/mem.h"
+#include "client/balance.h"
+#include "client/processor_int.h"
+
+static void look(struct queen_processor *p);
+static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void meet_slots(struct queen_processor *p, const struct owner_list *list);
+static void mind_records(struct queen_processor *p, const struct owner_list *list);
+static void claim_and_ask(struct queen_processor *p, const struct owner_list *list);
+static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void renew(struct queen_processor *p);
+static void on_renewed(struct queen_response *r, const struct queen_error *err, void *ctx);
+
+void processor_report(struct queen_processor *p, const struct queen_error *err)
+{
+    if (p->conf.on_error)
+        p->conf.on_error(err, p->conf.ctx);
+}
+
+void processor_failed(struct queen_processor *p, const struct queen_error *err)
+{
+    if (p->stopping && err->code == QUEEN_E_CLOSED)
+        return;
+    processor_report(p, err);
+    heal_error(&p->heal, p->now_ms());
+}
+
+void processor_post(struct queen_processor *p, const char *action, struct buf *body,
+                    queen_response_cb done, void *ctx)
+{
+    struct buf path = {0};
+
+    buf_put(&path, span_of(p->path));
+    buf_putc(&path, '/');
+    buf_put(&path, span_of(action));
+    buf_putc(&path, '\0');
+    p->n_calls++;
+    call_begin(call_new(
+        p->client,
+        &(struct queen_request){
+            .method = "POST", .path = path.ptr, .body = body->ptr, .body_len = body->len},
+        done, ctx));
+    buf_free(&path);
+    buf_free(body);
+}
+
+void processor_tick(struct queen_processor *p)
+{
+    uint64_t now = p->now_ms();
+
+    for (unsigned i = 0; i < p->n_slots; i++)
+        slot_tick(&p->slots[i], now);
+    if (p->stopping)
+        return;
+    heal_tick(&p->heal, now);
+    if (p->heal.state == HEAL_HEALTHY && now >= p->look_due_ms && !p->looking && !p->claiming)
+        look(p);
+    if (now >= p->renew_due_ms)
+        renew(p);
+}
+
+// ---- looking ----
+
+// Of one look: a rebuild makes the one that is under way void.
+struct look {
+    struct queen_processor *processor;
+    unsigned rebuild;
+};
+
+static void look(struct queen_processor *p)
+{
+    struct look *l = mem_new(struct look);
+
+    *l = (struct look){p, p->n_rebuilds};
+    p->looking = true;
+    p->look_due_ms = p->now_ms() + p->conf.look_ms;
+    p->n_calls++;
+    call_begin(call_new(p->client, &(struct queen_request){.path = p->path}, on_listed, l));
+}
+
+static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct look *l = ctx;
+    struct queen_processor *p = l->processor;
+    struct queen_error why = *err;
+    struct owner_list list;
+    struct arena a;
+    bool is_void = l->rebuild != p->n_rebuilds;
+
+    free(l);
+    p->n_calls--;
+    p->looking = p->looking && is_void; // the one that counts is still out
+    arena_init(&a);
+    bool ok = r && why.code == 0 && owners_read(r, &a, &list, &why) == 0;
+    if (is_void && !p->stopping) {
+        // what it says is of before
+    } else if (p->stopping) {
+        processor_stop_if_done(p);
+    } else if (ok) {
+        heal_done(&p->heal, true, p->now_ms());
+        meet_slots(p, &list);
+        mind_records(p, &list);
+        claim_and_ask(p, &list);
+    } else {
+        processor_failed(p, &why);
+        heal_done(&p->heal, false, p->now_ms());
+    }
+    arena_deinit(&a);
+    queen_response_free(r);
+}
+
+// The number of partitions never changes, so once is enough.
+static void meet_slots(struct queen_processor *p, const struct owner_list *list)
+{
+    if (p->slots)
+        return;
+    p->slots = mem_new_array(struct slot, list->n);
+    p->n_slots = list->n;
+    for (unsigned i = 0; i < list->n; i++) {
+        p->slots[i].processor = p;
+        p->slots[i].name =
+            mem_strndup(list->records[i].partition, strlen(list->records[i].partition));
+        p->slots[i].dedup = dedup_new(p->conf.dedup_count, p->conf.dedup_ms);
+    }
+}
+
+static bool is_mine(const struct queen_processor *p, const struct owner_record *r)
+{
+    return r->owner && strcmp(r->owner, p->owner) == 0;
+}
+
+// What the records say about partitions that we take for ours.
+static void mind_records(struct queen_processor *p, const struct owner_list *list)
+{
+    bool starving = false;
+
+    for (unsigned i = 0; i < list->n && i < p->n_slots; i++) {
+        struct slot *s = &p->slots[i];
+        const struct owner_record *r = &list->records[i];
+        if (!slot_is_open(s))
+            continue;
+        // A record older than our claim says nothing; one of a later epoch says it all.
+        if (r->epoch > s->epoch || (r->epoch == s->epoch && !is_mine(p, r)))
+            slot_close(s, QUEEN_CLOSED_LOST);
+        else if (r->epoch == s->epoch && r->wanted_by)
+            slot_close(s, QUEEN_CLOSED_GIVEN);
+        starving = starving || (r->lag > 0 && s->state == SLOT_POPPING);
+    }
+    heal_look(&p->heal, starving, p->now_ms());
+}
+
+static void add_claim(struct queen_processor *p, struct buf *body, unsigned i, int64_t epoch,
+                      unsigned *n)
+{
+    if ((*n)++ == 0)
+        owners_begin(body, p->owner);
+    owners_add(body, p->slots[i].name, epoch, NULL, false);
+}
+
+static void send_claims(struct queen_processor *p, struct buf *body, unsigned n, bool steal)
+{
+    if (n == 0) {
+        buf_free(body);
+        return;
+    }
+    owners_end(body, p->conf.expiry_s, steal, p->conf.checkpoints != QUEEN_CHECKPOINT_BATCH);
+    p->claiming = true;
+    p->claim_sent_ms = p->now_ms();
+    processor_post(p, "claim", body, on_claimed, p);
+}
+
+static void on_asked(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct queen_processor *p = ctx;
+
+    p->n_calls--;
+    if (err->code != 0)
+        processor_failed(p, err);
+    queen_response_free(r);
+    processor_stop_if_done(p);
+}
+
+// Asks the owner of one partition; one that does not answer within an expiry, though it renews,
+// is not asked any more.
+static void ask(struct queen_processor *p, unsigned i, int64_t epoch)
+{
+    struct buf body = {0};
+
+    if (p->slots[i].asked_ms == 0)
+        p->slots[i].asked_ms = p->now_ms();
+    owners_begin(&body, p->owner);
+    owners_add(&body, p->slots[i].name, epoch, NULL, false);
+    owners_end(&body, 0, false, false);
+    processor_post(p, "ask", &body, on_asked, p);
+}
+
+static void claim_and_ask(struct queen_processor *p, const struct owner_list *list)
+{
+    struct balance_record *records = mem_new_array(struct balance_record, list->n);
+    struct balance_plan plan = {.claim = mem_new_array(unsigned, list->n)};
+    struct buf body = {0}, stolen = {0};
+    unsigned n = 0, n_stolen = 0;
+
+    for (unsigned i = 0; i < list->n; i++) {
+        const struct owner_record *r = &list->records[i];
+        struct slot *s = &p->slots[i];
+        bool patient = p->now_ms() - s->asked_ms < p->conf.expiry_s * 1000ull;
+        records[i].owner = r->owner;
+        // Ours by the record, but closed here: claimed anew.  Closing: leave it for now.
+        records[i].expired = r->expired;
+        records[i].asked_by_me = r->wanted_by && strcmp(r->wanted_by, p->owner) == 0;
+        if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED)
+            add_claim(p, &body, i, r->epoch, &n);
+        else if (records[i].asked_by_me && s->asked_ms > 0 && !patient && n_stolen == 0)
+            add_claim(p, &stolen, i, r->epoch, &n_stolen);
+    }
+    balance_plan(records, list->n, p->owner, p->conf.greedy,
+                 (unsigned)id_random_u64() % (list->n + 1), &plan);
+    for (unsigned k = 0; k < plan.n_claim; k++)
+        if (p->slots[plan.claim[k]].state == SLOT_CLOSED)
+            add_claim(p, &body, plan.claim[k], list->records[plan.claim[k]].epoch, &n);
+    if (plan.ask >= 0)
+        ask(p, (unsigned)plan.ask, list->records[plan.ask].epoch);
+    send_claims(p, n > 0 ? &body : &stolen, n > 0 ? n : n_stolen, n == 0);
+    buf_free(&body);
+    buf_free(&stolen);
+    free(records);
+    free(plan.claim);
+}
+
+static struct slot *find_slot(struct queen_processor *p, const char *name)
+{
+    for (unsigned i = 0; i < p->n_slots; i++)
+        if (strcmp(p->slots[i].name, name) == 0)
+            return &p->slots[i];
+    return NULL;
+}
+
+static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct queen_processor *p = ctx;
+    struct owner_result *results;
+    struct queen_error why = *err;
+    struct arena a;
+    unsigned n;
+
+    p->n_calls--;
+    p->claiming = false;
+    arena_init(&a);
+    if (r && why.code == 0 && owners_read_results(r, &a, &results, &n, &why) == 0) {
+        uint64_t until = p->claim_sent_ms + p->conf.expiry_s * 1000ull;
+        for (unsigned i = 0; i < n; i++) {
+            struct slot *s = find_slot(p, results[i].partition);
+            if (s && !results[i].error && s->state == SLOT_CLOSED)
+                slot_open(s, results[i].epoch, until);
+        }
+        if (p->stopping)
+            for (unsigned i = 0; i < p->n_slots; i++)
+                slot_close(&p->slots[i], QUEEN_CLOSED_STOPPED);
+    } else {
+        processor_failed(p, &why);
+    }
+    arena_deinit(&a);
+    queen_response_free(r);
+    processor_stop_if_done(p);
+}
+
+// ---- staying the owner ----
+
+struct renewal {
+    struct queen_processor *processor;
+    uint64_t sent_ms;
+};
+
+static void on_extended(const struct queen_error *err, void *ctx)
+{
+    struct queen_processor *p = ctx;
+
+    // A lost lease shows when it is acknowledged.
+    (void)err;
+    p->n_calls--;
+    processor_stop_if_done(p);
+}
+
+static void renew(struct queen_processor *p)
+{
+    struct buf body = {0};
+    unsigned n = 0;
+
+    p->renew_due_ms = p->now_ms() + p->conf.expiry_s * 1000ull / 3;
+    if (p->renewing)
+        return;
+    for (unsigned i = 0; i < p->n_slots; i++) {
+        struct slot *s = &p->slots[i];
+        if (s->state == SLOT_CLOSED || (s->closing && s->why == QUEEN_CLOSED_LOST))
+            continue;
+        add_claim(p, &body, i, s->epoch, &n);
+        if (s->job) { // a handler may take longer than the queue's leases
+            p->n_calls++;
+            queen_extend_start(p->client, s->job->batch->lease_id, p->conf.expiry_s,
+                               on_extended, p);
+        }
+    }
+    if (n == 0)
+        return;
+    struct renewal *renewal = mem_new(struct renewal);
+    *renewal = (struct renewal){p, p->now_ms()};
+    owners_end(&body, p->conf.expiry_s, false, false);
+    p->renewing = true;
+    processor_post(p, "renew", &body, on_renewed, renewal);
+}
+
+static bool is_among(const char *name, const char **names, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void on_renewed(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct renewal *renewal = ctx;
+    struct queen_processor *p = renewal->processor;
+    struct queen_error why = *err;
+    const char **lost;
+    struct arena a;
+    unsigned n;
+
+    p->n_calls--;
+    p->renewing = false;
+    arena_init(&a);
+    if (r && why.code == 0 && owners_read_lost(r, &a, &lost, &n, &why) == 0) {
+        for (unsigned i = 0; i < p->n_slots; i++) {
+            struct slot *s = &p->slots[i];
+            if (is_among(s->name, lost, n))
+                slot_close(s, QUEEN_CLOSED_LOST);
+            else if (s->state !=
+                     SLOT_CLOSED) // from when we asked, not from when it was answered
+                s->valid_until_ms = renewal->sent_ms + p->conf.expiry_s * 1000ull;
+        }
+    } else {
+        processor_failed(p, &why);
+    }
+    free(renewal);
+    arena_deinit(&a);
+    queen_response_free(r);
+    processor_stop_if_done(p);
+}
+
+// ---- giving up ----
+
+static void on_released(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct queen_processor *p = ctx;
+
+    p->n_calls--;
+    if (err->code != 0)
+        processor_report(p, err); // they expire
+    queen_response_free(r);
+    p->releasing = false;
+    processor_stop_if_done(p);
+}
+
+void processor_release(struct queen_processor *p, struct slot *only)
+{
+    struct buf body = {0};
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->n_slots; i++) {
+        struct slot *s = &p->slots[i];
+        if (only ? s == only : s->epoch > 0 && s->why != QUEEN_CLOSED_LOST)
+            add_claim(p, &body, i, s->epoch, &n);
+    }
+    if (n == 0)
+        return;
+    owners_end(&body, 0, false, false);
+    p->releasing = true;
+    processor_post(p, "release", &body, on_released, p);
+}
+
+// ---- healing: a rebuild is torn down first, then subscribed ----
+
+static void tear_down(void *ctx)
+{
+    struct queen_processor *p = ctx;
+
+    p->n_rebuilds++;
+    for (unsigned i = 0; i < p->n_slots; i++) {
+        struct slot *s = &p->slots[i];
+        slot_close(s, QUEEN_CLOSED_REBUILT);
+        if (s->pop) // no hanging up: the connection is the suspect
+            call_cancel(s->pop);
+    }
+    client_drop_links(p->client);
+}
+
+// The next list tells whether it works; partitions that are still ours are claimed anew.
+static void subscribe(void *ctx)
+{
+    struct queen_processor *p = ctx;
+
+    look(p);
+}
+
+void processor_heal_init(struct queen_processor *p)
+{
+    heal_init(&p->heal, &heal_defaults, (struct heal_ops){tear_down, subscribe, p},
+              p->now_ms());
+}

@@ -1,0 +1,116 @@
+// processor_int.h: a processor and its partitions; for processor.c, slot.c and
+// processor_life.c.
+//
+// Everything belongs to the loop's thread, but for what is said to be atomic or under the lock,
+// and the fields of a slot that its handler has while it runs.
+#ifndef QUEEN_CLIENT_PROCESSOR_INT_H
+#define QUEEN_CLIENT_PROCESSOR_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/client_int.h"
+#include "client/crew.h"
+#include "client/dedup.h"
+#include "client/event_plan.h"
+#include "client/heal.h"
+#include "client/job.h"
+#include "client/owners.h"
+#include "queen/processor.h"
+
+//      CLOSED ─claimed─► POPPING ─► (MARKING) ─► HANDLING ◄─► PAUSING
+//         ▲                ▲  │                      │
+//         │                │  └► WAITING             ▼
+//         └─── closing ────┴───────────────────── ACKING
+enum slot_state {
+    SLOT_CLOSED,
+    SLOT_POPPING,
+    SLOT_WAITING,  // after an error, for due_ms
+    SLOT_MARKING,  // the first checkpoint is saved before anything is handled
+    SLOT_HANDLING, // its handler runs, or waits for a thread
+    SLOT_PAUSING,  // an event is tried again at due_ms
+    SLOT_ACKING,
+};
+
+// One partition; there is one for each of the queue, owned or not.
+struct slot {
+    struct queen_processor *processor;
+    char *name;
+    enum slot_state state;
+    bool closing; // comes to CLOSED as soon as it can
+    enum queen_closed why;
+    int64_t epoch;
+    _Atomic uint64_t valid_until_ms; // by our clock: later we are not the owner
+    _Atomic bool halt;               // the handler must not begin another event
+    struct call *pop;
+    uint64_t due_ms;
+    uint64_t asked_ms; // when we asked its owner for it; 0: we did not
+
+    // the batch; the handler's while HANDLING
+    struct queen_job *job;
+    size_t at;         // event under way
+    unsigned tried;    // how often it was handled
+    unsigned pause_ms; // > 0: it is to be tried again
+    char error[240];
+    struct dedup *dedup; // outlives the batch, and ownership
+
+    // checkpoints on time or by hand
+    char *checkpoint; // transaction id to save; under the processor's lock
+    bool marked;      // one was saved since it was opened
+    bool saving;
+    uint64_t checkpoint_due_ms;
+};
+
+struct queen_processor {
+    struct queen_client *client;
+    struct queen_processor_options conf; // texts in these:
+    char *queue, *group, *owner, *mode;
+    char *path; // of the requests about owners
+    struct crew *crew;
+    struct heal heal;
+    uint64_t (*now_ms)(void); // goes on while the process sleeps
+
+    uv_timer_t tick;
+    struct mailbox_item start, stop, close;
+    struct slot *slots; // NULL: the list was not seen yet
+    unsigned n_slots;
+    unsigned n_calls; // requests that will call back
+    bool looking, claiming, renewing, releasing;
+    uint64_t look_due_ms, renew_due_ms, claim_sent_ms;
+    bool stopping, released, closing;
+
+    _Atomic unsigned n_owned, n_rebuilds;
+    _Atomic uint64_t n_handled, n_duplicates, n_retried, n_dead;
+
+    pthread_mutex_t lock; // guards the rest, and checkpoints of slots
+    pthread_cond_t changed;
+    bool stopped, closed, stop_posted;
+    void (*on_closed)(void *ctx);
+    void *closed_ctx;
+};
+
+// ---- slot.c ----
+void slot_open(struct slot *s, int64_t epoch, uint64_t valid_until_ms);
+void slot_close(struct slot *s, enum queen_closed why); // on_closed is called when it has ended
+void slot_tick(struct slot *s, uint64_t now_ms);
+static inline bool slot_is_open(const struct slot *s)
+{
+    return s->state != SLOT_CLOSED && !s->closing;
+}
+enum queen_verdict slot_handle(struct queen_job *job, void *processor); // the crew's handler
+
+// ---- processor.c ----
+void processor_tick(struct queen_processor *p);
+void processor_failed(struct queen_processor *p, const struct queen_error *err); // and heals
+void processor_report(struct queen_processor *p, const struct queen_error *err);
+// POST <owners>/<action>; body is taken.  done is told once; n_calls counts it.
+void processor_post(struct queen_processor *p, const char *action, struct buf *body,
+                    queen_response_cb done, void *ctx);
+void processor_release(struct queen_processor *p,
+                       struct slot *only); // NULL: all that are owned
+void processor_heal_init(struct queen_processor *p);
+
+// ---- processor_life.c ----
+void processor_stop_if_done(struct queen_processor *p);
+
+#endif

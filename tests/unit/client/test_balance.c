@@ -1,0 +1,149 @@
+// Tests of who claims and asks for what: alone, in turns, and until nothing moves.
+#include "client/balance.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 32, MAX_OWNERS = 8 };
+
+static struct balance_record records[N];
+static unsigned claims[N];
+static struct balance_plan plan;
+static const char *const names[MAX_OWNERS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+static int reset(void **state)
+{
+    (void)state;
+    memset(records, 0, sizeof records);
+    plan = (struct balance_plan){.claim = claims};
+    return 0;
+}
+
+static void look(const char *me, bool greedy, unsigned start)
+{
+    balance_plan(records, N, me, greedy, start, &plan);
+}
+
+static unsigned owned_by(const char *owner)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < N; i++)
+        n += records[i].owner && !records[i].expired && strcmp(records[i].owner, owner) == 0;
+    return n;
+}
+
+// Does what the plan says; who is asked gives.
+static unsigned act(const char *me)
+{
+    for (unsigned k = 0; k < plan.n_claim; k++)
+        records[plan.claim[k]] = (struct balance_record){.owner = me};
+    if (plan.ask >= 0)
+        records[plan.ask] = (struct balance_record){.owner = me};
+    return plan.n_claim + (plan.ask >= 0);
+}
+
+static void who_is_alone_claims_all(void **state)
+{
+    (void)state;
+    look("a", false, 7);
+    assert_int_equal(plan.n_claim, N);
+    assert_int_equal(plan.claim[0], 7);
+    assert_int_equal(plan.ask, -1);
+}
+
+static void who_is_not_alone_claims_his_share_and_the_greedy_all(void **state)
+{
+    (void)state;
+    records[0].owner = "b";
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, 16);
+    look("a", true, 0);
+    assert_int_equal(plan.n_claim, 31);
+}
+
+static void what_has_expired_is_free_and_its_owner_does_not_count(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < N; i++)
+        records[i] = (struct balance_record){.owner = "dead", .expired = true};
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, N);
+}
+
+static void a_newcomer_asks_the_busiest_for_one(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < N; i++)
+        records[i].owner = i < 12 ? "b" : "c";
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, 0);
+    assert_true(plan.ask >= 12);
+    records[plan.ask].asked_by_me = true; // until it is given, no other
+    look("a", false, 0);
+    assert_int_equal(plan.ask, -1);
+}
+
+static void nobody_asks_while_something_is_free(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < N - 1; i++)
+        records[i].owner = "b";
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, 1);
+    assert_int_equal(plan.ask, -1);
+}
+
+// For every number of processors, in whatever order they come: it settles, evenly, and then
+// stays.
+static void it_settles_and_then_nothing_moves(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= MAX_OWNERS; n++) {
+        for (unsigned seed = 0; seed < 5; seed++) {
+            memset(records, 0, sizeof records);
+            unsigned moved, rounds = 0;
+            do {
+                moved = 0;
+                for (unsigned i = 0; i < n; i++) {
+                    look(names[(i + seed) % n], seed == 4, seed * 13 + i * 5);
+                    assert_true(plan.ask < 0 || plan.n_claim == 0);
+                    moved += act(names[(i + seed) % n]);
+                }
+                assert_true(++rounds < 100);
+            } while (moved > 0);
+            for (unsigned i = 0; i < n; i++)
+                assert_in_range(owned_by(names[i]), N / n, N / n + 1);
+        }
+    }
+}
+
+static void a_difference_of_one_is_left_alone(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < N; i++)
+        records[i].owner = i < 11 ? "a" : i < 22 ? "b" : "c"; // 11, 11, 10
+    const char *const all[] = {"a", "b", "c"};
+    for (unsigned i = 0; i < 3; i++) {
+        look(all[i], false, i);
+        assert_int_equal(plan.n_claim, 0);
+        assert_int_equal(plan.ask, -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(who_is_alone_claims_all, reset),
+        cmocka_unit_test_setup(who_is_not_alone_claims_his_share_and_the_greedy_all, reset),
+        cmocka_unit_test_setup(what_has_expired_is_free_and_its_owner_does_not_count, reset),
+        cmocka_unit_test_setup(a_newcomer_asks_the_busiest_for_one, reset),
+        cmocka_unit_test_setup(nobody_asks_while_something_is_free, reset),
+        cmocka_unit_test_setup(it_settles_and_then_nothing_moves, reset),
+        cmocka_unit_test_setup(a_difference_of_one_is_left_alone, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

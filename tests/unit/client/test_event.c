@@ -1,0 +1,107 @@
+// Tests of what becomes of an event: retries, dead letters, and the window of duplicates.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "client/dedup.h"
+#include "client/event_plan.h"
+
+static const unsigned pauses_ms[] = {1000, 5000, 15000};
+static const struct queen_event_retry here = {.pauses_ms = pauses_ms, .n_pauses = 3};
+static const struct queen_event_retry by_queue = {.by_queue = true};
+
+static void a_retryable_event_is_tried_after_1_5_and_15_seconds_and_then_dead(void **state)
+{
+    (void)state;
+    for (unsigned tried = 1; tried <= 3; tried++) {
+        struct event_plan plan = event_plan(QUEEN_RETRYABLE, tried, &here);
+        assert_true(plan.again);
+        assert_int_equal(plan.pause_ms, pauses_ms[tried - 1]);
+    }
+    struct event_plan last = event_plan(QUEEN_RETRYABLE, 4, &here);
+    assert_false(last.again);
+    assert_int_equal(last.status, QUEEN_ACK_DLQ);
+}
+
+static void the_queues_policy_decides_when_asked_to(void **state)
+{
+    (void)state;
+    struct event_plan plan = event_plan(QUEEN_RETRYABLE, 1, &by_queue);
+    assert_false(plan.again);
+    assert_int_equal(plan.status, QUEEN_ACK_FAILED);
+}
+
+// Settle, never abandon: whatever a handler says, after finitely many tries the event is
+// acknowledged in one of the ways that end it, and never simply given back.
+static void every_event_is_settled_in_the_end(void **state)
+{
+    (void)state;
+    const struct queen_event_retry *policies[] = {&here, &by_queue,
+                                                  &(struct queen_event_retry){0}};
+
+    for (unsigned k = 0; k < 3; k++) {
+        for (unsigned outcome = QUEEN_HANDLED; outcome <= QUEEN_HOPELESS; outcome++) {
+            unsigned tried = 1;
+            struct event_plan plan;
+            while ((plan = event_plan(outcome, tried, policies[k])).again)
+                assert_true(++tried <= 4);
+            assert_true(plan.status == QUEEN_ACK_COMPLETED || plan.status == QUEEN_ACK_DLQ ||
+                        plan.status == QUEEN_ACK_FAILED);
+            assert_int_equal(plan.status == QUEEN_ACK_COMPLETED, outcome == QUEEN_HANDLED);
+        }
+    }
+}
+
+static span id(char *room, unsigned i)
+{
+    return (span){room, (size_t)sprintf(room, "id-%u", i)};
+}
+
+static void what_was_handled_is_known_within_the_window(void **state)
+{
+    (void)state;
+    struct dedup *d = dedup_new(100, 1000);
+    char room[32];
+
+    for (unsigned i = 0; i < 100; i++) {
+        assert_false(dedup_has(d, id(room, i), 0));
+        dedup_add(d, id(room, i), 0);
+    }
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(dedup_has(d, id(room, i), 1000));
+    dedup_free(d);
+}
+
+static void the_window_is_bounded_by_count_and_by_age(void **state)
+{
+    (void)state;
+    struct dedup *d = dedup_new(10, 1000);
+    char room[32];
+
+    for (unsigned i = 0; i < 1000; i++) {
+        dedup_add(d, id(room, i), i);
+        for (unsigned back = 0; back < 10 && back <= i; back++)
+            assert_true(dedup_has(d, id(room, i - back), i));
+        if (i >= 10)
+            assert_false(dedup_has(d, id(room, i - 10), i));
+    }
+    assert_true(dedup_has(d, id(room, 999), 1999));
+    assert_false(dedup_has(d, id(room, 999), 2000));
+    dedup_add(d, id(room, 999), 2000); // and the empty window works on
+    assert_true(dedup_has(d, id(room, 999), 2000));
+    dedup_free(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_retryable_event_is_tried_after_1_5_and_15_seconds_and_then_dead),
+        cmocka_unit_test(the_queues_policy_decides_when_asked_to),
+        cmocka_unit_test(every_event_is_settled_in_the_end),
+        cmocka_unit_test(what_was_handled_is_known_within_the_window),
+        cmocka_unit_test(the_window_is_bounded_by_count_and_by_age),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
