@@ -78,6 +78,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->index = index;
     b->loop = loop;
     b->conf = *conf;
+    b->pg_ahead_us = (int64_t)clock_wall_us() - (int64_t)now; // until it is known better
     if (conf->keys)
         b->sealer = sealer_new(conf->keys);
     TAILQ_INIT(&b->recent_lanes);
@@ -444,6 +445,12 @@ bool is_outage(int status)
 {
     return status == QE_PG_AWAY || status == QE_PG_GONE || status == QE_PG_FULL ||
            status == QE_PG_READ_ONLY;
+}
+
+// By the monotonic clock, so that a jump of ours changes nothing.
+int64_t broker_pg_us(const struct broker *b)
+{
+    return (int64_t)clock_mono_us() + b->pg_ahead_us;
 }
 
 bool is_worth_retry(int status) { return status == QE_PG_RETRY || status == QE_PG_GONE; }

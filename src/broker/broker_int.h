@@ -227,7 +227,7 @@ struct broker {
     struct due figures_due;
 
     struct queue_list touched; // see tally.h
-    int64_t pg_ahead_us;       // PostgreSQL's clock minus ours; for metrics only
+    int64_t pg_ahead_us;       // PostgreSQL's clock minus our monotonic one, see broker_pg_us()
     struct recorder *recorder; // NULL: nothing is written
 };
 
@@ -274,8 +274,9 @@ struct call {
 struct call *call_new(struct broker *b, const struct pg_statement *statement, void *what);
 void call_send(struct call *c, pg_done_cb done);
 void call_free(struct call *c);
-bool is_outage(int status);      // the database is away, gone, full or read-only
-bool is_worth_retry(int status); // the same call may work in a moment
+bool is_outage(int status);                   // the database is away, gone, full or read-only
+int64_t broker_pg_us(const struct broker *b); // PostgreSQL's clock, about; since 1970
+bool is_worth_retry(int status);              // the same call may work in a moment
 
 // ---- lanes.c ----
 struct queue *queue_find(struct broker *b, span name);

@@ -202,7 +202,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     unsigned n_slices = 0;
     int last_target = -1;
     bool claimed = false;
-    int64_t now_us = (int64_t)clock_wall_us() + b->pg_ahead_us;
+    int64_t now_us = broker_pg_us(b);
     for (unsigned r = row; r < end; r++) {
         int t = pg_reply_i32(reply, r, COL_TARGET);
         if (t != last_target) // the first row of a target decides

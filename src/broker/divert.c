@@ -133,7 +133,7 @@ static int64_t due_of(const struct broker *b, const struct push_item *it)
 {
     return it->when == PUSH_NOW  ? 0
            : it->when == PUSH_AT ? it->when_us
-                                 : (int64_t)clock_wall_us() + b->pg_ahead_us + it->when_us;
+                                 : broker_pg_us(b) + it->when_us;
 }
 
 void push_divert(struct broker *b, struct push_op *push)

@@ -85,7 +85,7 @@ struct recorder {
     uint64_t all_us;   // when all parked consumers were last written
     uint64_t trimmed_us;
     struct call *batch; // built and not yet stored
-    uint64_t sent_wall_us;
+    uint64_t sent_us;   // monotonic
     unsigned tries;
     bool flying;
 
@@ -418,7 +418,7 @@ static struct call *build(struct recorder *r, bool all)
 static void dispatch(struct recorder *r)
 {
     r->flying = true;
-    r->sent_wall_us = clock_wall_us();
+    r->sent_us = clock_mono_us();
     call_send(r->batch, on_recorded);
 }
 
@@ -430,9 +430,8 @@ static void on_recorded(struct pg_call *pg, int status, const struct pg_reply *r
 
     r->flying = false;
     if (status == 0 && pg_reply_rows(reply) == 1) {
-        uint64_t wall = clock_wall_us();
         b->pg_ahead_us =
-            pg_reply_unix_us(reply, 0, 0) - (int64_t)((wall + r->sent_wall_us) / 2);
+            pg_reply_unix_us(reply, 0, 0) - (int64_t)((clock_mono_us() + r->sent_us) / 2);
     } else if (!b->closing && ++r->tries < MAX_TRIES) {
         if (!is_outage(status) && !is_worth_retry(status))
             log_warn("metrics.record", "status=%s detail=\"%s\"", err_name(status),

@@ -24,6 +24,7 @@ enum {
     PAUSE_US = 5 * 1000 * 1000, // of the circuit breaker
     FAILURES_TO_PAUSE = 10,
     TRIES_ALONE = 10, // of a record that the database fails on for reasons of its own
+    CROWD = 10,       // a window is so much larger while so many of them wait
 };
 enum replay_state { IDLE_, READING, PUSHING, WAITING };
 
@@ -54,6 +55,7 @@ struct replay {
 
 static void on_kick(struct mailbox_item *item);
 static void go(struct replay *r);
+static void read_on(struct replay *r);
 static void on_window(struct mailbox_item *item);
 static void push_window(struct replay *r);
 static void on_part(struct push_op *op, int status);
@@ -70,7 +72,6 @@ struct replay *replay_new(struct house *h)
     r->house = h;
     arena_init(&r->texts);
     r->parts = mem_new_array(struct part, h->n);
-    r->window.max_records = h->replay_conf.max_batch;
     return r;
 }
 
@@ -152,7 +153,19 @@ static void go(struct replay *r)
         push_window(r);
         return;
     }
+    read_on(r);
+}
+
+// One window at a time means one answer of the database for each.  After an outage it is slow
+// for a while, and the pushes that come meanwhile queue up behind: the replay must be faster
+// than they.
+static void read_on(struct replay *r)
+{
+    unsigned few = r->house->replay_conf.max_batch;
+
     r->state = READING;
+    r->window.max_records =
+        spool_pending(r->house->spool) > (uint64_t)CROWD * few ? CROWD * few : few;
     r->window.to = &me(r)->mailbox;
     r->window.mail = (struct mailbox_item){.deliver = on_window, .owner = r};
     spool_next(r->house->spool, &r->window);
@@ -306,9 +319,7 @@ static void settled(struct replay *r)
 {
     atomic_store(&r->failures, 0);
     r->n_replayed += r->window.n;
-    r->state = READING;
-    r->window.mail = (struct mailbox_item){.deliver = on_window, .owner = r};
-    spool_next(r->house->spool, &r->window);
+    read_on(r);
     broker_wake(me(r)); // held pushes may go
 }
 

@@ -174,7 +174,8 @@ const struct conf_key conf_keys[] = {
     {.name = "FILE_BUFFER_FLUSH_MS", MS(1), .fallback = "100", AT(file_buffer_flush_ms),
      .text = "A buffer file without new records for twice this is complete."},
     {.name = "FILE_BUFFER_MAX_BATCH", INT(1, 100000), .fallback = "100", AT(file_buffer_max_batch),
-     .text = "Messages that one replay transaction takes from the buffer at most."},
+     .text = "Messages that one replay transaction takes from the buffer at most; ten times as many while more than "
+             "that wait."},
     {.name = "FILE_BUFFER_EVENTS_PER_FILE", INT(1, 10000000), .fallback = "10000",
      AT(file_buffer_events_per_file), .text = "Messages after which a buffer file is complete."},
     {.name = "QUEEN_FILE_BUFFER_MAX_BYTES", SIZE(1048576, 1099511627776.0), .unit = "bytes",

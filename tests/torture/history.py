@@ -47,7 +47,7 @@ class Writer:
     """One file; threads of a process may share it."""
 
     def __init__(self, path):
-        self.file = open(path, "wb", buffering=1 << 20)
+        self.file = open(path, "wb", buffering=1 << 14)
 
     def add(self, event):
         self.file.write(marshal.dumps(tuple(event)))  # one call, so that the interpreter's lock keeps it whole

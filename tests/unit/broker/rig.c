@@ -61,7 +61,7 @@ void rig_open(void)
     house = house_new(1);
     if (rig_spool)
         house_use_spool(house, rig_spool,
-                        &(struct replay_conf){.max_batch = 20, .refresh_ms = 1000});
+                        &(struct replay_conf){.max_batch = 3, .refresh_ms = 1000});
     broker = broker_open(house, 0, &loop, &rig_conf);
     fake_set_up(true);
 }
