@@ -89,10 +89,12 @@ tidy: debug          ## clang-tidy over all of src/
 fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60
 	tools/fuzz.sh $(FUZZ) $(TIME)
 
-docs: release        ## write docs/configuration.md from the table of settings
+docs: release        ## write docs/configuration.md and docs/man/queen-commands.1.scd from their tables
 	$(B)/queen serve --print-markdown > docs/configuration.md
+	$(B)/queen manual > docs/man/queen-commands.1.scd
 docs-check:
 	$(B)/queen serve --print-markdown | diff -u docs/configuration.md -
+	$(B)/queen manual | diff -u docs/man/queen-commands.1.scd -
 
 install: release     ## into $(DESTDIR)$(PREFIX)
 	$(MESON) configure $(B)/release --prefix=$(PREFIX)

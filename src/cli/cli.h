@@ -63,5 +63,10 @@ extern const struct cli_command cli_group;
 extern const struct cli_command cli_partition;
 extern const struct cli_command cli_dlq;
 extern const struct cli_command cli_schedule;
+extern const struct cli_command cli_cron;
+extern const struct cli_command cli_timeline;
+extern const struct cli_command cli_owners;
+extern const struct cli_command cli_completion;
+extern const struct cli_command cli_manual;
 
 #endif

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/pick.h"
 #include "cli/table.h"
+#include "json/write.h"
 
 enum { PAGE = 100 };
 
@@ -109,6 +110,86 @@ static int show(struct cli *cli)
     return rc;
 }
 
+// ---- redrive ----
+
+static void put_text(struct buf *b, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", name);
+    js_put_text(b, span_of(value));
+}
+
+// The request without its end; *chosen: it says which dead letters.
+static void put_request(struct cli *cli, struct buf *b, bool *chosen)
+{
+    const struct args *a = &cli->args;
+    char when[ARGS_TIME_SIZE];
+
+    buf_putc(b, '{');
+    put_text(b, "queue", a->n_rest > 0 ? a->rest[0] : NULL);
+    put_text(b, "partition", args_text(a, "partition"));
+    put_text(b, "consumerGroup", args_text(a, "group"));
+    put_text(b, "error", args_text(a, "error"));
+    if (args_time(a, "from", when))
+        put_text(b, "from", when);
+    if (args_time(a, "to", when))
+        put_text(b, "to", when);
+    for (size_t i = 1; i < a->n_rest; i++) {
+        buf_put(b, i == 1 ? SPAN(",\"ids\":[") : SPAN(","));
+        js_put_text(b, span_of(a->rest[i]));
+    }
+    if (a->n_rest > 1)
+        buf_putc(b, ']');
+    *chosen = b->len > 1;
+    if (!*chosen)
+        buf_put_lit(b, "\"all\":true");
+    put_text(b, "targetQueue", args_text(a, "into"));
+    if (args_has(a, "rate"))
+        buf_printf(b, ",\"ratePerSecond\":%llu", (unsigned long long)args_count(a, "rate", 1));
+}
+
+// The server takes bounded batches; each goes completely or not at all.
+static int redrive(struct cli *cli)
+{
+    uint64_t left = args_count(&cli->args, "limit", UINT64_MAX), done = 0;
+    struct buf fixed = {0}, request = {0};
+    const char *last_due = NULL;
+    bool chosen, more = true;
+
+    put_request(cli, &fixed, &chosen);
+    int rc = CLI_OK;
+    if (!chosen && !args_has(&cli->args, "all"))
+        rc = ask_complain(cli, CLI_USAGE, "say which: a QUEUE, filters like --group, or --all");
+    while (rc == CLI_OK && more && left > 0) {
+        span body;
+        buf_reset(&request);
+        buf_put(&request, buf_span(&fixed));
+        buf_printf(&request, ",\"limit\":%llu}",
+                   (unsigned long long)(left < 1000 ? left : 1000));
+        rc = ask_patiently(cli, "POST", SPAN("/api/v1/dlq/redrive"), buf_span(&request), 120000,
+                           &body);
+        if (rc != CLI_OK)
+            break;
+        uint64_t n = (uint64_t)pick_int(body, "redriven");
+        done += n;
+        left -= n < left ? n : left;
+        more = pick_bool(body, "more") && n > 0;
+        const char *due = pick_cstr(body, "lastDueAt", &cli->arena);
+        last_due = due ? due : last_due;
+    }
+    buf_free(&fixed);
+    buf_free(&request);
+    if (rc != CLI_OK && done == 0)
+        return rc;
+    if (cli->out.json)
+        printf("{\"redriven\":%llu,\"lastDueAt\":%s%s%s}\n", (unsigned long long)done,
+               last_due ? "\"" : "", last_due ? last_due : "null", last_due ? "\"" : "");
+    else
+        out_note(&cli->out, "%llu sent on their way again", (unsigned long long)done);
+    return rc == CLI_OK && done == 0 ? CLI_NOTHING : rc;
+}
+
 #define FILTERS                                                                  \
     {"group", 'g', CLI_TEXT, "NAME", "of this consumer group"},                  \
         {"partition", 'p', CLI_TEXT, "NAME", "of this partition"},               \
@@ -123,6 +204,14 @@ static const struct cli_option list_options[] = {
     {"offset", 0, CLI_COUNT, "N", "skip so many first (0)"},
 };
 static const struct cli_option show_options[] = {FILTERS};
+static const struct cli_option redrive_options[] = {
+    FILTERS,
+    {"error", 0, CLI_TEXT, "TEXT", "whose error holds this, whatever its case"},
+    {"into", 0, CLI_TEXT, "QUEUE", "as new messages there (to the group that gave up)"},
+    {"rate", 0, CLI_COUNT, "N", "so many fall due in a second (all at once)"},
+    {"limit", 'n', CLI_COUNT, "N", "so many at most, oldest failures first (all)"},
+    {"all", 0, CLI_FLAG, NULL, "every dead letter there is"},
+};
 
 static const struct cli_command dlq_ls = {
     .name = "ls",
@@ -143,7 +232,19 @@ static const struct cli_command dlq_show = {
     CLI_OPTIONS(show_options),
     .run = show,
 };
-static const struct cli_command *const subs[] = {&dlq_ls, &dlq_show, NULL};
+static const struct cli_command dlq_redrive = {
+    .name = "redrive",
+    .args = "[QUEUE] [ID]...",
+    .summary = "send dead letters on their way again",
+    .about = "To the consumer group that gave up on them, which alone is given them again, or "
+             "with --into as new messages of another queue. ID is the id of a message. A dead "
+             "letter goes once, whatever is repeated. Exit code 4: there was none.",
+    .examples = "queen dlq redrive orders --error timeout --rate 50|what timed out, slowly\n"
+                "queen dlq redrive --all --into repair|everything, to look at it",
+    CLI_OPTIONS(redrive_options),
+    .run = redrive,
+};
+static const struct cli_command *const subs[] = {&dlq_ls, &dlq_show, &dlq_redrive, NULL};
 const struct cli_command cli_dlq = {
     .name = "dlq",
     .summary = "list, show and redrive dead letters",

@@ -41,11 +41,30 @@ static const struct cli_command cli_help = {
     .run_raw = show_help,
 };
 
+// clang-format off
 const struct cli_command *const cli_commands[] = {
-    &cli_serve,   &cli_push,          &cli_pop,     &cli_tail, &cli_ack,
-    &cli_queue,   &cli_partition,     &cli_group,   &cli_dlq,  &cli_schedule,
-    &cli_context, &cli_bench_command, &cli_version, &cli_help, NULL,
+    &cli_serve,
+    &cli_push,
+    &cli_pop,
+    &cli_tail,
+    &cli_ack,
+    &cli_queue,
+    &cli_partition,
+    &cli_group,
+    &cli_owners,
+    &cli_dlq,
+    &cli_timeline,
+    &cli_schedule,
+    &cli_cron,
+    &cli_context,
+    &cli_bench_command,
+    &cli_completion,
+    &cli_manual,
+    &cli_version,
+    &cli_help,
+    NULL,
 };
+// clang-format on
 
 static const struct cli_command *find(const struct cli_command *const *in, const char *name)
 {
