@@ -66,6 +66,8 @@ extern const struct cli_command cli_schedule;
 extern const struct cli_command cli_cron;
 extern const struct cli_command cli_timeline;
 extern const struct cli_command cli_owners;
+extern const struct cli_command cli_export;
+extern const struct cli_command cli_import;
 extern const struct cli_command cli_completion;
 extern const struct cli_command cli_manual;
 

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
-#include "cli/pick.h"
+#include "cli/envelope.h"
 #include "cli/stream.h"
 #include "json/scan.h"
 #include "json/write.h"
@@ -137,25 +137,6 @@ static int send_stream(struct pushing *p, int fd, const char *name)
     return rc;
 }
 
-// Fills m from an object as pop, tail and export write it; false: it is none.
-static bool read_envelope(struct queen_message *m, span value, struct arena *a)
-{
-    span data = pick(value, "data");
-
-    if (!data.ptr)
-        data = pick(value, "payload");
-    if (!data.ptr)
-        return false;
-    m->payload = data.ptr;
-    m->payload_len = data.len;
-    if (!m->partition)
-        m->partition = pick_cstr(value, "partition", a);
-    m->transaction_id = pick_cstr(value, "transactionId", a);
-    m->trace_id = pick_cstr(value, "traceId", a);
-    m->traceparent = pick_cstr(value, "traceparent", a);
-    return true;
-}
-
 // Blocks while the buffer is full: so the reader of a pipe is as slow as the server.
 static int send_value(struct pushing *p, span value)
 {
@@ -178,7 +159,7 @@ static int send_value(struct pushing *p, span value)
         m.payload = quoted.ptr;
         m.payload_len = quoted.len;
     }
-    if (p->envelope && !read_envelope(&m, value, &scratch))
+    if (p->envelope && !envelope_read(&m, value, &scratch))
         rc = ask_complain(p->cli, CLI_FAILED,
                           "a value has neither \"data\" nor \"payload\"; without --envelope "
                           "it is the payload itself");

@@ -1,16 +1,13 @@
 // Servers by name: the file.
 #include "cli/context.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "cli/file.h"
 #include "cli/pick.h"
 #include "json/write.h"
 
@@ -39,23 +36,6 @@ static const char *inside(struct arena *a, const char *dir, const char *name)
     return path;
 }
 
-static int read_file(const char *path, struct buf *out, struct fault *f)
-{
-    FILE *file = fopen(path, "re");
-    char chunk[4096];
-    size_t n;
-
-    if (!file)
-        return errno == ENOENT
-                   ? 0
-                   : fault_set(f, QE_CONF, "cannot read %s: %s", path, strerror(errno));
-    while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
-        buf_put_bytes(out, chunk, n);
-    bool failed = ferror(file);
-    fclose(file);
-    return failed ? fault_set(f, QE_CONF, "cannot read %s", path) : 0;
-}
-
 int contexts_read(struct contexts *out, struct arena *a, struct fault *f)
 {
     const char *dir = folder(a);
@@ -65,7 +45,7 @@ int contexts_read(struct contexts *out, struct arena *a, struct fault *f)
     if (!dir)
         return 0;
     const char *path = inside(a, dir, "contexts");
-    int rc = read_file(path, &text, f);
+    int rc = file_read(path, &text, NULL, f);
     size_t lines = 0;
     for (size_t i = 0; i < text.len; i++)
         lines += text.ptr[i] == '\n';
@@ -126,17 +106,6 @@ static void make_folders(char *path)
     (void)mkdir(path, 0700);
 }
 
-static bool write_all(int fd, span text)
-{
-    while (text.len > 0) {
-        ssize_t n = write(fd, text.ptr, text.len);
-        if (n < 0)
-            return false;
-        text = (span){text.ptr + n, text.len - (size_t)n};
-    }
-    return true;
-}
-
 int contexts_write(const struct contexts *c, struct arena *a, struct fault *f)
 {
     const char *dir = folder(a);
@@ -149,16 +118,11 @@ int contexts_write(const struct contexts *c, struct arena *a, struct fault *f)
         make_folders(folders);
     free(folders);
 
-    const char *path = inside(a, dir, "contexts"), *fresh = inside(a, dir, "contexts.new");
     for (size_t i = 0; i < c->n; i++)
         context_put(&text, &c->items[i]);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && fchmod(fd, 0600) == 0 && write_all(fd, buf_span(&text));
-    if (fd >= 0 && close(fd) != 0)
-        ok = false;
-    ok = ok && rename(fresh, path) == 0;
+    int rc = file_replace(inside(a, dir, "contexts"), buf_span(&text), 0600, f);
     buf_free(&text);
-    return ok ? 0 : fault_set(f, QE_CONF, "cannot write %s: %s", path, strerror(errno));
+    return rc;
 }
 
 struct context *contexts_named(const struct contexts *c, const char *name)

@@ -56,6 +56,8 @@ const struct cli_command *const cli_commands[] = {
     &cli_timeline,
     &cli_schedule,
     &cli_cron,
+    &cli_export,
+    &cli_import,
     &cli_context,
     &cli_bench_command,
     &cli_completion,
