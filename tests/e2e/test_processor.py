@@ -229,6 +229,21 @@ def test_behind_a_checkpoint_by_hand_everything_comes_again(crew):
     wait_until(lambda: [e[3]["n"] for e in b.events()] == [1, 2], 10, "the two behind the checkpoint")
 
 
+def test_what_was_handled_is_not_handled_again_when_it_is_delivered_again(crew):
+    """Without a checkpoint everything comes again when the partitions change hands; the same process knows its events."""
+    crew.push(30)
+    w = crew.start("a", mode="manual")
+    crew.wait_all()
+    path = "/api/v1/consumer-groups/%s/queues/%s/owners/" % (crew.group, crew.queue)
+    epochs = [{"partition": o["partition"], "epoch": o["epoch"]} for o in crew.records()]
+    r = crew.broker.post(path + "claim", {"owner": "x", "partitions": epochs, "steal": True, "manualCheckpoints": True}).expect(200).json
+    assert all(x["success"] for x in r["results"])
+    assert sum(o["lag"] for o in crew.records()) == 30, "all of it is to be delivered again"
+    crew.broker.post(path + "release", {"owner": "x", "partitions": [{"partition": x["partition"], "epoch": x["epoch"]} for x in r["results"]]})
+    wait_until(lambda: sum(o["lag"] for o in crew.records()) == 0, 15, "it was, and was acknowledged")
+    assert len(w.events()) == 30, "and not handled again"
+
+
 def test_it_heals_when_its_broker_was_away(make_broker, crew):
     """The broker is killed and comes back on its port: the connection is built anew, what is left is handled."""
     away = make_broker()
