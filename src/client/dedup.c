@@ -1,6 +1,7 @@
 // dedup.c: a ring of ids in order of time, and chains by hash through it.
 #include "client/dedup.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -28,6 +29,7 @@ struct dedup *dedup_new(unsigned max_count, uint64_t max_age_ms)
 {
     struct dedup *d = mem_new(struct dedup);
 
+    assert(max_count > 0);
     d->max_count = max_count;
     d->max_age_ms = max_age_ms;
     d->ring = mem_new_array(struct entry, max_count);
@@ -48,6 +50,7 @@ void dedup_free(struct dedup *d)
 
 static int *head_of(struct dedup *d, XXH128_hash_t id)
 {
+    assert(d->max_count > 0);
     return &d->heads[id.low64 % d->max_count];
 }
 

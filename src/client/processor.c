@@ -185,14 +185,11 @@ static void on_asked(struct queen_response *r, const struct queen_error *err, vo
     processor_stop_if_done(p);
 }
 
-// Asks the owner of one partition; one that does not answer within an expiry, though it renews,
-// is not asked any more.
+// Asks the owner of one partition to finish and give it.
 static void ask(struct queen_processor *p, unsigned i, int64_t epoch)
 {
     struct buf body = {0};
 
-    if (p->slots[i].asked_ms == 0)
-        p->slots[i].asked_ms = p->now_ms();
     owners_begin(&body, p->owner);
     owners_add(&body, p->slots[i].name, epoch, NULL, false);
     owners_end(&body, 0, false, false);
@@ -205,18 +202,24 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
     struct balance_plan plan = {.claim = mem_new_array(unsigned, list->n)};
     struct buf body = {0}, stolen = {0};
     unsigned n = 0, n_stolen = 0;
+    uint64_t now = p->now_ms();
 
     for (unsigned i = 0; i < list->n; i++) {
         const struct owner_record *r = &list->records[i];
         struct slot *s = &p->slots[i];
-        bool patient = p->now_ms() - s->asked_ms < p->conf.expiry_s * 1000ull;
         records[i].owner = r->owner;
-        // Ours by the record, but closed here: claimed anew.  Closing: leave it for now.
         records[i].expired = r->expired;
         records[i].asked_by_me = r->wanted_by && strcmp(r->wanted_by, p->owner) == 0;
-        if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED)
+        if (!records[i].asked_by_me)
+            s->asked_ms = 0;
+        else if (s->asked_ms == 0)
+            s->asked_ms = now;
+        // Ours by the record, but closed here (a rebuild) and not just given up: claimed anew.
+        // Who was asked for an expiry and has not given, though he renews, loses it.
+        if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED && p->n_releasing == 0)
             add_claim(p, &body, i, r->epoch, &n);
-        else if (records[i].asked_by_me && s->asked_ms > 0 && !patient && n_stolen == 0)
+        else if (s->asked_ms > 0 && now - s->asked_ms > p->conf.expiry_s * 1000ull &&
+                 n_stolen == 0)
             add_claim(p, &stolen, i, r->epoch, &n_stolen);
     }
     balance_plan(records, list->n, p->owner, p->conf.greedy,
@@ -363,7 +366,7 @@ static void on_released(struct queen_response *r, const struct queen_error *err,
     if (err->code != 0)
         processor_report(p, err); // they expire
     queen_response_free(r);
-    p->releasing = false;
+    p->n_releasing--;
     processor_stop_if_done(p);
 }
 
@@ -380,7 +383,7 @@ void processor_release(struct queen_processor *p, struct slot *only)
     if (n == 0)
         return;
     owners_end(&body, 0, false, false);
-    p->releasing = true;
+    p->n_releasing++;
     processor_post(p, "release", &body, on_released, p);
 }
 

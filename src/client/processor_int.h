@@ -44,7 +44,7 @@ struct slot {
     _Atomic bool halt;               // the handler must not begin another event
     struct call *pop;
     uint64_t due_ms;
-    uint64_t asked_ms; // when we asked its owner for it; 0: we did not
+    uint64_t asked_ms; // since when its owner is asked for it by us; 0: he is not
 
     // the batch; the handler's while HANDLING
     struct queen_job *job;
@@ -75,7 +75,8 @@ struct queen_processor {
     struct slot *slots; // NULL: the list was not seen yet
     unsigned n_slots;
     unsigned n_calls; // requests that will call back
-    bool looking, claiming, renewing, releasing;
+    bool looking, claiming, renewing;
+    unsigned n_releasing; // requests
     uint64_t look_due_ms, renew_due_ms, claim_sent_ms;
     bool stopping, released, closing;
 

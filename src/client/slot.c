@@ -33,7 +33,8 @@ void slot_open(struct slot *s, int64_t epoch, uint64_t valid_until_ms)
 
     s->epoch = epoch;
     s->valid_until_ms = valid_until_ms;
-    s->halt = s->closing = s->marked = false;
+    s->halt = false;
+    s->closing = s->marked = false;
     s->asked_ms = 0;
     s->checkpoint_due_ms = now_ms(s) + p->conf.checkpoint_ms;
     p->n_owned++;
@@ -329,7 +330,8 @@ void slot_close(struct slot *s, enum queen_closed why)
 {
     if (s->state == SLOT_CLOSED || s->closing)
         return;
-    s->closing = s->halt = true;
+    s->closing = true;
+    s->halt = true;
     s->why = why;
     if (s->state == SLOT_POPPING)
         call_hang_up(s->pop);
