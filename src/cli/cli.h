@@ -68,6 +68,8 @@ extern const struct cli_command cli_timeline;
 extern const struct cli_command cli_owners;
 extern const struct cli_command cli_export;
 extern const struct cli_command cli_import;
+extern const struct cli_command cli_top;
+extern const struct cli_command cli_doctor;
 extern const struct cli_command cli_completion;
 extern const struct cli_command cli_manual;
 

@@ -58,6 +58,8 @@ const struct cli_command *const cli_commands[] = {
     &cli_cron,
     &cli_export,
     &cli_import,
+    &cli_top,
+    &cli_doctor,
     &cli_context,
     &cli_bench_command,
     &cli_completion,

@@ -68,3 +68,10 @@ void stop_unwatch(void)
 }
 
 bool stop_was_asked(void) { return atomic_load(&asked_by_signal); }
+
+// In small steps: the signal may reach another thread, and this one would sleep on.
+void stop_sleep(unsigned ms)
+{
+    for (unsigned slept = 0; slept < ms && !stop_was_asked(); slept += 50)
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}

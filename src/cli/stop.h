@@ -9,5 +9,6 @@
 void stop_watch(void (*asked)(void *ctx), void *ctx);
 void stop_unwatch(void); // signals end the process again; asked() has returned or never runs
 bool stop_was_asked(void);
+void stop_sleep(unsigned ms); // or until it is asked
 
 #endif
