@@ -9,23 +9,24 @@
 create or replace function queen.cancel_scheduled(p_num bigint[], p_due_at timestamptz[])
 returns bigint
 language plpgsql
+-- Row by row through (due_at, num): each of them lies in one slice, and the plan must find it there however many slices there are.
 set enable_seqscan = off
--- With its values known, a plan hashes long arrays instead of searching them for every row.
-set plan_cache_mode = force_custom_plan
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
-    v_low  timestamptz := (select min(d) from unnest(p_due_at) d);
-    v_high timestamptz := (select max(d) from unnest(p_due_at) d);
     v_num  bigint[];
+    v_due  timestamptz[];
     v_gone record;
 begin
-    -- First the locks, row by row and waiting for nobody: who fires may hold some of them.
-    select array_agg(k.num) into v_num
-      from (select s.num from queen.scheduled s
-             where s.num = any (p_num) and s.due_at between v_low and v_high for update skip locked) k;
+    -- First the locks, waiting for nobody: who fires may hold some of them.
+    select array_agg(k.num), array_agg(k.due_at) into v_num, v_due
+      from unnest(p_num, p_due_at) u(num, due_at)
+      cross join lateral (select s.num, s.due_at from queen.scheduled s
+                           where s.due_at = u.due_at and s.num = u.num for update skip locked) k;
     with gone as (
-        delete from queen.scheduled s
-         where s.num = any (v_num) and s.due_at between v_low and v_high
+        delete from queen.scheduled s using unnest(v_num, v_due) u(num, due_at)
+         where s.due_at = u.due_at and s.num = u.num
         returning s.lane, s.key, s.num, s.kind, s.grp, s.attempt, s.message
     ), freed as (
         delete from queen.message_keys m using gone g

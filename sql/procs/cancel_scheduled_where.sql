@@ -22,7 +22,9 @@ begin
        and not queen.param_bool(p_args, 'all', false) then
         raise exception 'a filter is needed, or all=true' using errcode = 'QN001';
     end if;
-    execute format('select array_agg(s.num), array_agg(s.due_at) from (%s) s', queen.scheduled_query(p_args, c_step, null, null))
+    -- In no order: a step reads what it cancels, not all that waits to find the first of them.
+    execute format('select array_agg(s.num), array_agg(s.due_at) from (select k.num, k.due_at from (%s) k limit %s) s',
+                   queen.scheduled_query(p_args, null, null, null), c_step)
        into v_num, v_due;
     v_some := queen.cancel_scheduled(v_num, v_due);
     v_done := v_done + v_some;
