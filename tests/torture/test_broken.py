@@ -43,7 +43,7 @@ def never_sync(cluster):
     pytest.param(never_sync, "CutPower", {"lost"}, id="buffered before it is synced"),
     pytest.param(rewrite("queen.finish", "greatest(st.cursor_seq, st.lease_last)", "st.lease_last + (random() < 0.05)::int"),
                  "TerminateBackends", {"overtaken", "lost"}, id="a cursor that overtakes"),
-    pytest.param(rewrite("queen.claim", "when st.lease_until > v_now then 2", "when st.lease_until > v_now + interval '2 s' then 2"),
+    pytest.param(rewrite("queen.claim", "when st.lease_until > v_now then 2", "when st.lease_until > v_now + interval '2.95 s' then 2"),
                  "TerminateBackends", {"two leases"}, id="a lease that ends early"),
     pytest.param(rewrite("queen.push_segments", "if v_near is not null then", "if false then"), "KillBroker", {"doubled"},
                  id="duplicates that are not looked for"),
