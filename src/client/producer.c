@@ -1,73 +1,17 @@
 // producer.c: a bounded buffer in front of pushes.
-//
-// Any thread adds to the buffer; the loop takes from it.  What both touch is guarded by `lock`;
-// the rest belongs to the loop.
-#include "queen/producer.h"
+#include "client/producer_int.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/mem.h"
 #include "client/backoff.h"
-#include "client/client_int.h"
 #include "client/codec.h"
 #include "client/fail.h"
 #include "client/push.h"
 
-struct item {
-    STAILQ_ENTRY(item) link;
-    struct buf json;
-    void *tag;
-    uint64_t number; // in order of acceptance, from 1
-    bool alone;      // one of its request was refused: shares none any more
-};
-STAILQ_HEAD(item_list, item);
-
-// A request and the messages it will answer for.
-struct parcel {
-    struct queen_producer *producer;
-    TAILQ_ENTRY(parcel) link;
-    struct item_list items;
-    size_t n;
-};
-
-struct flush {
-    STAILQ_ENTRY(flush) link;
-    struct mailbox_item post;
-    struct queen_producer *producer;
-    uint64_t up_to;
-    queen_done_cb done;
-    void *ctx;
-};
-
-struct queen_producer {
-    struct queen_client *client;
-    struct queen_producer_options conf;
-
-    pthread_mutex_t lock; // guards from here ...
-    pthread_cond_t changed;
-    struct item_list waiting;
-    size_t n_waiting, waiting_bytes; // in the buffer
-    size_t n_held, held_bytes;       // and under way, too
-    struct queen_producer_stats stats;
-    TAILQ_HEAD(, parcel) parcels;
-    bool wake_posted, hurry, closing, closed; // ... to here
-    struct mailbox_item wake, stop;
-
-    uv_timer_t timer; // lingering, or the pause after a failure
-    bool due, pausing, stopping, deadline_passed;
-    unsigned n_in_flight, n_failed;
-    STAILQ_HEAD(, flush) flushes;
-    uv_timer_t patience; // while closing
-    unsigned n_handles;
-    void (*on_closed)(void *ctx);
-    void *closed_ctx;
-};
-
 // The way of a message, in order.
 static void on_wake(struct mailbox_item *item);
-static void pump(struct queen_producer *p);
 static void on_timer(uv_timer_t *timer);
 static struct parcel *load(struct queen_producer *p);
 static void send_parcel(struct parcel *parcel);
@@ -75,7 +19,6 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
 static void settle(struct queen_producer *p, struct item *item,
                    const struct queen_push_result *result, const struct queen_error *err);
 static void put_back(struct parcel *parcel, bool alone);
-static void end_flushes(struct queen_producer *p);
 static void on_stop(struct mailbox_item *item);
 static void close_if_done(struct queen_producer *p);
 static void on_handle_closed(uv_handle_t *handle);
@@ -117,8 +60,7 @@ struct queen_producer *queen_producer_new(struct queen_client *c,
     return p;
 }
 
-// With the lock.
-static void wake_loop(struct queen_producer *p)
+void producer_wake(struct queen_producer *p)
 {
     if (p->wake_posted)
         return;
@@ -159,7 +101,7 @@ int queen_producer_send(struct queen_producer *p, const struct queen_message *m,
         // The first starts the clock; then the loop need not know before there is a batch.
         if (++p->n_waiting == 1 || p->n_waiting == p->conf.batch_count ||
             p->waiting_bytes >= p->conf.batch_bytes)
-            wake_loop(p);
+            producer_wake(p);
         *err = (struct queen_error){0};
     }
     pthread_mutex_unlock(&p->lock);
@@ -189,7 +131,7 @@ static void on_wake(struct mailbox_item *item)
     p->wake_posted = false;
     pthread_mutex_unlock(&p->lock);
     open_handles(p);
-    pump(p);
+    producer_pump(p);
     close_if_done(p);
 }
 
@@ -201,8 +143,9 @@ static bool may_send(const struct queen_producer *p)
             p->waiting_bytes >= p->conf.batch_bytes);
 }
 
-static void pump(struct queen_producer *p)
+void producer_pump(struct queen_producer *p)
 {
+    open_handles(p);
     pthread_mutex_lock(&p->lock);
     while (may_send(p)) {
         struct parcel *parcel = load(p);
@@ -224,7 +167,7 @@ static void on_timer(uv_timer_t *timer)
 
     p->pausing = false;
     p->due = true;
-    pump(p);
+    producer_pump(p);
 }
 
 // With the lock.
@@ -245,6 +188,7 @@ static struct parcel *load(struct queen_producer *p)
         if (item->alone)
             break;
     }
+    parcel->first = STAILQ_FIRST(&parcel->items)->number;
     p->n_waiting -= parcel->n;
     p->waiting_bytes -= bytes;
     TAILQ_INSERT_TAIL(&p->parcels, parcel, link);
@@ -309,8 +253,8 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
     pthread_mutex_lock(&p->lock);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
-    pump(p);
-    end_flushes(p);
+    producer_pump(p);
+    producer_end_flushes(p);
     close_if_done(p);
 }
 
@@ -353,113 +297,6 @@ static void put_back(struct parcel *parcel, bool alone)
     TAILQ_REMOVE(&p->parcels, parcel, link);
     pthread_mutex_unlock(&p->lock);
     free(parcel);
-}
-
-// ---- flushing ----
-
-// With the lock: the number of the oldest message that is not settled, or beyond all.
-static uint64_t oldest(const struct queen_producer *p)
-{
-    uint64_t number = p->stats.accepted + 1;
-    const struct item *item = STAILQ_FIRST(&p->waiting);
-    const struct parcel *parcel;
-
-    if (item && item->number < number)
-        number = item->number;
-    TAILQ_FOREACH (parcel, &p->parcels, link) {
-        item = STAILQ_FIRST(&parcel->items);
-        if (item && item->number < number)
-            number = item->number;
-    }
-    return number;
-}
-
-static struct timespec after_ms(unsigned ms)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
-int queen_producer_flush(struct queen_producer *p, unsigned timeout_ms, struct queen_error *err)
-{
-    struct timespec until = after_ms(timeout_ms);
-    int rc = client_may_block(p->client, err), late = 0;
-
-    if (rc != 0)
-        return rc;
-    pthread_mutex_lock(&p->lock);
-    uint64_t up_to = p->stats.accepted;
-    p->hurry = true;
-    wake_loop(p);
-    while (oldest(p) <= up_to && late == 0)
-        late = timeout_ms > 0 ? pthread_cond_timedwait(&p->changed, &p->lock, &until)
-                              : pthread_cond_wait(&p->changed, &p->lock);
-    size_t left = p->n_held;
-    pthread_mutex_unlock(&p->lock);
-    if (late == ETIMEDOUT)
-        return fail_set(err, QUEEN_E_TIMEOUT, "%zu messages are not stored after %u ms", left,
-                        timeout_ms);
-    if (err)
-        *err = (struct queen_error){0};
-    return 0;
-}
-
-static void on_flush(struct mailbox_item *item)
-{
-    struct flush *f = container_of(item, struct flush, post);
-    struct queen_producer *p = f->producer;
-
-    pthread_mutex_lock(&p->lock);
-    p->hurry = true;
-    pthread_mutex_unlock(&p->lock);
-    STAILQ_INSERT_TAIL(&p->flushes, f, link);
-    open_handles(p);
-    pump(p);
-    end_flushes(p);
-}
-
-void queen_producer_flush_start(struct queen_producer *p, queen_done_cb done, void *ctx)
-{
-    struct flush *f = mem_new(struct flush);
-    struct queen_error err;
-
-    pthread_mutex_lock(&p->lock);
-    *f = (struct flush){.producer = p,
-                        .up_to = p->stats.accepted,
-                        .done = done,
-                        .ctx = ctx,
-                        .post.deliver = on_flush};
-    pthread_mutex_unlock(&p->lock);
-    if (mailbox_post(&p->client->mailbox, &f->post) == 0)
-        return;
-    free(f);
-    fail_set(&err, QUEEN_E_CLOSED, "the client is closing");
-    done(&err, ctx);
-}
-
-static void end_flushes(struct queen_producer *p)
-{
-    struct flush *f;
-
-    for (;;) {
-        pthread_mutex_lock(&p->lock);
-        uint64_t number = oldest(p);
-        pthread_mutex_unlock(&p->lock);
-        f = STAILQ_FIRST(&p->flushes);
-        if (!f || number <= f->up_to)
-            return;
-        STAILQ_REMOVE_HEAD(&p->flushes, link);
-        f->done(&(struct queen_error){0}, f->ctx);
-        free(f);
-    }
 }
 
 void queen_producer_stats(struct queen_producer *p, struct queen_producer_stats *out)
@@ -530,7 +367,7 @@ static void on_stop(struct mailbox_item *item)
     p->stopping = true;
     open_handles(p);
     uv_timer_start(&p->patience, on_patience, p->conf.close_timeout_ms, 0);
-    pump(p);
+    producer_pump(p);
     close_if_done(p);
 }
 
@@ -541,7 +378,7 @@ static void close_if_done(struct queen_producer *p)
     pthread_mutex_unlock(&p->lock);
     if (!done || !p->stopping || p->n_in_flight > 0 || uv_is_closing((uv_handle_t *)&p->timer))
         return;
-    end_flushes(p);
+    producer_end_flushes(p);
     uv_close((uv_handle_t *)&p->timer, on_handle_closed);
     uv_close((uv_handle_t *)&p->patience, on_handle_closed);
 }
