@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/context.h"
-#include "cli/pick.h"
+#include "json/write.h"
 
 static const char default_url[] = "http://localhost:6632";
 
@@ -190,4 +190,15 @@ void path_param(struct buf *b, const char *name, const char *value)
     buf_put(b, span_of(name));
     buf_putc(b, '=');
     put_escaped(b, value);
+}
+
+void ask_put_text(struct buf *b, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    if (b->len > 0 && b->ptr[b->len - 1] != '{')
+        buf_putc(b, ',');
+    js_put_text(b, span_of(name));
+    buf_putc(b, ':');
+    js_put_text(b, span_of(value));
 }

@@ -31,4 +31,8 @@ void path_start(struct buf *b, const char *literal);
 void path_part(struct buf *b, const char *text);                     // "/" and text, escaped
 void path_param(struct buf *b, const char *name, const char *value); // nothing if value is NULL
 
+// A text member of a JSON object that is being written, with a comma unless it is the first;
+// nothing if value is NULL.
+void ask_put_text(struct buf *b, const char *name, const char *value);
+
 #endif

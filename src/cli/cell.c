@@ -125,3 +125,30 @@ void cell_put(struct buf *b, span object, const struct column *c, struct cli *cl
     }
     put_printable(b, text);
 }
+
+// The bytes of the first n characters.
+static size_t prefix(span text, size_t n)
+{
+    size_t i = 0;
+
+    for (; i < text.len; i++) {
+        bool starts_character = ((unsigned char)text.ptr[i] & 0xc0) != 0x80;
+        if (starts_character && n-- == 0)
+            break;
+    }
+    return i;
+}
+
+void cell_put_fixed(struct buf *b, span text, size_t width)
+{
+    size_t chars = str_utf8_chars(text);
+
+    if (chars > width) {
+        buf_put(b, (span){text.ptr, prefix(text, width - 1)});
+        buf_put_lit(b, "…");
+        return;
+    }
+    buf_put(b, text);
+    for (; chars < width; chars++)
+        buf_putc(b, ' ');
+}

@@ -8,7 +8,6 @@
 #include "cli/pick.h"
 #include "cli/table.h"
 #include "json/scan.h"
-#include "json/write.h"
 
 static const struct column columns[] = {
     {"NAME", "name", CELL_TEXT},          {"QUEUE", "queue", CELL_TEXT},
@@ -33,14 +32,6 @@ static int list(struct cli *cli)
     return rc;
 }
 
-static void put_text(struct buf *b, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    buf_printf(b, ",\"%s\":", name);
-    js_put_text(b, span_of(value));
-}
-
 static int add(struct cli *cli)
 {
     const struct args *a = &cli->args;
@@ -53,12 +44,12 @@ static int add(struct cli *cli)
         return ask_complain(cli, CLI_USAGE, "\"%s\" is not JSON", text);
     buf_put_lit(&b, "{\"payload\":");
     buf_put(&b, payload);
-    put_text(&b, "name", a->rest[0]);
-    put_text(&b, "queue", a->rest[1]);
-    put_text(&b, "cron", a->rest[2]);
-    put_text(&b, "partition", args_text(a, "partition"));
-    put_text(&b, "timezone", args_text(a, "zone"));
-    put_text(&b, "missed", args_text(a, "missed"));
+    ask_put_text(&b, "name", a->rest[0]);
+    ask_put_text(&b, "queue", a->rest[1]);
+    ask_put_text(&b, "cron", a->rest[2]);
+    ask_put_text(&b, "partition", args_text(a, "partition"));
+    ask_put_text(&b, "timezone", args_text(a, "zone"));
+    ask_put_text(&b, "missed", args_text(a, "missed"));
     buf_putc(&b, '}');
     int rc = ask(cli, "POST", SPAN("/api/v1/schedules"), buf_span(&b), &body);
     if (rc == CLI_OK)

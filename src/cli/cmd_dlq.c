@@ -112,14 +112,6 @@ static int show(struct cli *cli)
 
 // ---- redrive ----
 
-static void put_text(struct buf *b, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", name);
-    js_put_text(b, span_of(value));
-}
-
 // The request without its end; *chosen: it says which dead letters.
 static void put_request(struct cli *cli, struct buf *b, bool *chosen)
 {
@@ -127,14 +119,14 @@ static void put_request(struct cli *cli, struct buf *b, bool *chosen)
     char when[ARGS_TIME_SIZE];
 
     buf_putc(b, '{');
-    put_text(b, "queue", a->n_rest > 0 ? a->rest[0] : NULL);
-    put_text(b, "partition", args_text(a, "partition"));
-    put_text(b, "consumerGroup", args_text(a, "group"));
-    put_text(b, "error", args_text(a, "error"));
+    ask_put_text(b, "queue", a->n_rest > 0 ? a->rest[0] : NULL);
+    ask_put_text(b, "partition", args_text(a, "partition"));
+    ask_put_text(b, "consumerGroup", args_text(a, "group"));
+    ask_put_text(b, "error", args_text(a, "error"));
     if (args_time(a, "from", when))
-        put_text(b, "from", when);
+        ask_put_text(b, "from", when);
     if (args_time(a, "to", when))
-        put_text(b, "to", when);
+        ask_put_text(b, "to", when);
     for (size_t i = 1; i < a->n_rest; i++) {
         buf_put(b, i == 1 ? SPAN(",\"ids\":[") : SPAN(","));
         js_put_text(b, span_of(a->rest[i]));
@@ -144,7 +136,7 @@ static void put_request(struct cli *cli, struct buf *b, bool *chosen)
     *chosen = b->len > 1;
     if (!*chosen)
         buf_put_lit(b, "\"all\":true");
-    put_text(b, "targetQueue", args_text(a, "into"));
+    ask_put_text(b, "targetQueue", args_text(a, "into"));
     if (args_has(a, "rate"))
         buf_printf(b, ",\"ratePerSecond\":%llu", (unsigned long long)args_count(a, "rate", 1));
 }

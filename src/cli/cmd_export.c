@@ -18,12 +18,13 @@
 #include "cli/cli.h"
 #include "cli/file.h"
 #include "cli/message.h"
+#include "cli/own_group.h"
 #include "cli/pick.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "json/write.h"
 
-enum { BATCH = 500 };
+enum { BATCH = OWN_GROUP_BATCH };
 
 struct exporting {
     struct cli *cli;
@@ -42,7 +43,6 @@ static int resume(struct exporting *e);
 static int read_rest(struct exporting *e);
 static int copy(struct exporting *e);
 static int write_batch(struct exporting *e, const struct queen_batch *batch);
-static int settle(struct exporting *e, const struct queen_batch *batch);
 static int note(struct exporting *e);
 static int lag(struct exporting *e, int64_t *n);
 static int finish(struct exporting *e);
@@ -100,13 +100,11 @@ static int open_file(struct exporting *e, const char *mode)
 
 static int start(struct exporting *e)
 {
-    char id[37];
     int rc = open_file(e, "wxe");
 
     if (rc != CLI_OK)
         return rc;
-    queen_new_id(id);
-    e->group = with_suffix(e->cli, "queen-export-", id);
+    e->group = own_group_name(e->cli, "export");
     return note(e);
 }
 
@@ -229,30 +227,12 @@ static int write_batch(struct exporting *e, const struct queen_batch *batch)
     if (!ok)
         return ask_complain(e->cli, CLI_FAILED, "cannot write %s: %s; --resume goes on",
                             e->path, strerror(errno));
-    int rc = settle(e, batch);
+    int rc = own_group_settle(e->cli, batch, QUEEN_ACK_COMPLETED);
     if (rc != CLI_OK)
         return rc;
     e->messages += fresh;
     e->bytes = (uint64_t)ftello(e->file);
     return note(e);
-}
-
-static int settle(struct exporting *e, const struct queen_batch *batch)
-{
-    struct queen_ack acks[BATCH];
-    struct queen_error err;
-
-    for (size_t i = 0; i < batch->n; i++)
-        acks[i] = queen_ack_of(&batch->items[i], QUEEN_ACK_COMPLETED);
-    struct queen_ack_results *r = queen_ack(e->cli->client, e->group, acks, batch->n, &err);
-    if (!r)
-        return ask_failed(e->cli, &err);
-    size_t refused = r->n_refused;
-    queen_ack_results_free(r);
-    return refused > 0 ? ask_complain(e->cli, CLI_REFUSED,
-                                      "the lease ran out while the file was written; --resume "
-                                      "goes on")
-                       : CLI_OK;
 }
 
 static int note(struct exporting *e)
@@ -292,17 +272,7 @@ static int lag(struct exporting *e, int64_t *n)
 
 static int finish(struct exporting *e)
 {
-    struct buf path = {0};
-    struct queen_error err;
-
-    path_start(&path, "/api/v1/consumer-groups");
-    path_part(&path, e->group);
-    buf_putc(&path, '\0');
-    queen_response_free(queen_request(
-        e->cli->client, &(struct queen_request){.method = "DELETE", .path = path.ptr}, &err));
-    buf_free(&path);
-    if (err.code != QUEEN_OK && !e->cli->out.quiet)
-        ask_complain(e->cli, 0, "the consumer group %s is left behind: %s", e->group, err.text);
+    own_group_forget(e->cli, e->group);
     if (unlink(e->state_path) != 0)
         return ask_complain(e->cli, CLI_FAILED, "cannot remove %s", e->state_path);
     if (e->cli->out.json)

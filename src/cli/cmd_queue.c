@@ -110,21 +110,13 @@ static int configure(struct cli *cli)
                                             {"namespace", "namespace", CELL_TEXT},
                                             {"task", "task", CELL_TEXT},
                                             {"options", "options", CELL_TEXT}};
-    const char *namespace = args_text(&cli->args, "namespace");
-    const char *task = args_text(&cli->args, "task");
     struct buf b = {0};
     span body;
 
-    buf_put_lit(&b, "{\"queue\":");
-    js_put_text(&b, span_of(cli->args.rest[0]));
-    if (namespace) {
-        buf_put_lit(&b, ",\"namespace\":");
-        js_put_text(&b, span_of(namespace));
-    }
-    if (task) {
-        buf_put_lit(&b, ",\"task\":");
-        js_put_text(&b, span_of(task));
-    }
+    buf_putc(&b, '{');
+    ask_put_text(&b, "queue", cli->args.rest[0]);
+    ask_put_text(&b, "namespace", args_text(&cli->args, "namespace"));
+    ask_put_text(&b, "task", args_text(&cli->args, "task"));
     buf_put_lit(&b, ",\"options\":");
     int rc = put_options(cli, &b, cli->args.rest + 1, cli->args.n_rest - 1);
     buf_putc(&b, '}');

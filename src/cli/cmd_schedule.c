@@ -8,7 +8,6 @@
 #include "cli/pick.h"
 #include "cli/table.h"
 #include "json/scan.h"
-#include "json/write.h"
 
 static bool path_filters(struct cli *cli, struct buf *path, const char *queue)
 {
@@ -71,14 +70,6 @@ static int list(struct cli *cli)
 
 // ---- add ----
 
-static void put_text(struct buf *b, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    buf_printf(b, ",\"%s\":", name);
-    js_put_text(b, span_of(value));
-}
-
 static int add(struct cli *cli)
 {
     static const struct column columns[] = {{"due", "scheduledAt", CELL_TIME},
@@ -98,12 +89,12 @@ static int add(struct cli *cli)
         return ask_complain(cli, CLI_USAGE, "\"%s\" is not JSON", a->rest[1]);
     buf_put_lit(&b, "{\"items\":[{\"payload\":");
     buf_put(&b, payload);
-    put_text(&b, "queue", a->rest[0]);
-    put_text(&b, "partition", args_text(a, "partition"));
-    put_text(&b, "transactionId", args_text(a, "transaction-id"));
-    put_text(&b, "correlationId", args_text(a, "correlation-id"));
+    ask_put_text(&b, "queue", a->rest[0]);
+    ask_put_text(&b, "partition", args_text(a, "partition"));
+    ask_put_text(&b, "transactionId", args_text(a, "transaction-id"));
+    ask_put_text(&b, "correlationId", args_text(a, "correlation-id"));
     if (at)
-        put_text(&b, "scheduledAt", when);
+        ask_put_text(&b, "scheduledAt", when);
     else
         buf_printf(&b, ",\"delaySeconds\":%.3f", (double)args_ms(a, "in", 0) / 1000);
     buf_put_lit(&b, "}]}");

@@ -13,11 +13,11 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/message.h"
+#include "cli/own_group.h"
 #include "cli/pick.h"
 #include "cli/stop.h"
-#include "json/write.h"
 
-enum { BATCH = 100 };
+enum { BATCH = 100 }; // at most OWN_GROUP_BATCH
 
 struct tailing {
     struct cli *cli;
@@ -33,13 +33,10 @@ static int begin_group(struct cli *cli, const char *name);
 static int show_last(struct tailing *t, uint64_t n);
 static int consume(struct tailing *t, const char *group, const char *from, bool forget);
 static int drain(struct tailing *t, struct queen_pop *pop);
-static int settle(struct cli *cli, const struct queen_batch *batch,
-                  enum queen_ack_status status);
 static int follow(struct tailing *t, const struct queen_pop *pop);
 static enum queen_verdict on_messages(struct queen_job *job, void *ctx);
 static void on_error(const struct queen_error *err, void *ctx);
 static void on_stop(void *ctx);
-static void forget_group(struct cli *cli, const char *group);
 
 static int tail(struct cli *cli)
 {
@@ -56,9 +53,7 @@ static int tail(struct cli *cli)
     if (group)
         return consume(&t, group, all ? "1970-01-01T00:00:00Z" : timed ? from : NULL, false);
 
-    char id[37], name[64];
-    queen_new_id(id);
-    snprintf(name, sizeof name, "queen-tail-%s", id);
+    const char *name = own_group_name(cli, "tail");
     if (!all && !timed) {
         // The group first: what comes while the last ones are read is not missed, and what
         // was read then is not shown again.
@@ -67,7 +62,7 @@ static int tail(struct cli *cli)
         if (rc == CLI_OK)
             rc = show_last(&t, args_count(a, "last", 10));
         if (rc != CLI_OK && endless)
-            forget_group(cli, name);
+            own_group_forget(cli, name);
         if (rc != CLI_OK || !endless)
             return rc;
         (void)out_is_broken(); // writes them out; following finds out if nobody reads
@@ -87,7 +82,7 @@ static int begin_group(struct cli *cli, const char *name)
     int rc = batch ? CLI_OK : ask_failed(cli, &err);
 
     if (batch && batch->n > 0) // somebody was quick: we come to it later
-        rc = settle(cli, batch, QUEEN_ACK_RETRY);
+        rc = own_group_settle(cli, batch, QUEEN_ACK_RETRY);
     queen_batch_free(batch);
     return rc;
 }
@@ -171,7 +166,7 @@ static int consume(struct tailing *t, const char *group, const char *from, bool 
     int rc = args_has(&cli->args, "follow") ? follow(t, &pop) : drain(t, &pop);
 
     if (forget)
-        forget_group(cli, group);
+        own_group_forget(cli, group);
     return rc;
 }
 
@@ -222,30 +217,12 @@ static int drain(struct tailing *t, struct queen_pop *pop)
         left -= batch->n;
         bool written = show_batch(t, batch);
         if (more && !pop->auto_ack)
-            rc = settle(t->cli, batch, written ? QUEEN_ACK_COMPLETED : QUEEN_ACK_RETRY);
+            rc = own_group_settle(t->cli, batch,
+                                  written ? QUEEN_ACK_COMPLETED : QUEEN_ACK_RETRY);
         queen_batch_free(batch);
         more = more && written && rc == CLI_OK;
     }
     stop_unwatch();
-    return rc;
-}
-
-static int settle(struct cli *cli, const struct queen_batch *batch,
-                  enum queen_ack_status status)
-{
-    struct queen_ack acks[BATCH];
-    struct queen_error err;
-
-    for (size_t i = 0; i < batch->n; i++)
-        acks[i] = queen_ack_of(&batch->items[i], status);
-    struct queen_ack_results *r =
-        queen_ack(cli->client, batch->items[0].group, acks, batch->n, &err);
-    int rc = r ? CLI_OK : ask_failed(cli, &err);
-    if (r && r->n_refused > 0)
-        rc = ask_complain(cli, CLI_REFUSED,
-                          "%zu acknowledgements were refused; those messages come again",
-                          r->n_refused);
-    queen_ack_results_free(r);
     return rc;
 }
 
@@ -305,24 +282,6 @@ static void on_stop(void *ctx)
     struct tailing *t = ctx;
 
     queen_consumer_stop(t->consumer);
-}
-
-// The group was ours; whoever may not remove it leaves it to somebody who may.
-static void forget_group(struct cli *cli, const char *group)
-{
-    struct buf path = {0};
-    struct queen_error err;
-
-    path_start(&path, "/api/v1/consumer-groups");
-    path_part(&path, group);
-    buf_putc(&path, '\0');
-    queen_response_free(queen_request(
-        cli->client,
-        &(struct queen_request){.method = "DELETE", .path = path.ptr, .timeout_ms = 5000},
-        &err));
-    if (err.code != QUEEN_OK && !cli->out.quiet)
-        ask_complain(cli, 0, "the consumer group %s is left behind: %s", group, err.text);
-    buf_free(&path);
 }
 
 static const struct cli_option options[] = {

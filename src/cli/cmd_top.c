@@ -232,11 +232,9 @@ static void put_queue(struct top *t, struct buf *b, const struct queue_row *q)
 {
     const struct out *o = &t->cli->out;
     struct buf lag = {0};
-    size_t chars = str_utf8_chars(span_of(q->name));
 
     cell_put_seconds(&lag, q->lag_s);
-    buf_put(b, span_of(q->name));
-    buf_printf(b, "%*s", chars < NAME_WIDTH ? (int)(NAME_WIDTH - chars) : 1, "");
+    cell_put_fixed(b, span_of(q->name), NAME_WIDTH);
     put_count(b, (double)q->pending, 12);
     put_count(b, (double)q->processing, 12);
     buf_put(b, span_of(q->dead > 0 ? out_on(o, OUT_RED) : ""));
@@ -259,8 +257,11 @@ static void draw(struct top *t)
     buf_printf(&b, "%squeen top%s   CPU %.0f %%   memory ", out_on(o, OUT_BOLD), out_off(o),
                t->cpu_percent);
     cell_put_bytes(&b, t->rss);
-    buf_printf(&b, "   connections %.0f of %.0f busy   calls waiting %.0f   parked %.0f\n\n",
-               t->pool_active, t->pool_size, t->waiting_calls, t->parked);
+    buf_printf(
+        &b,
+        "   connections %.0f of %.0f busy   calls waiting %.0f   parked %.0f   %sq ends%s\n\n",
+        t->pool_active, t->pool_size, t->waiting_calls, t->parked, out_on(o, OUT_DIM),
+        out_off(o));
     for (unsigned i = 0; i < N_FIGURES; i++) {
         buf_printf(&b, "%-10s", figures[i].title);
         put_count(&b, t->rates[i], 10);
@@ -275,8 +276,7 @@ static void draw(struct top *t)
     for (size_t i = 0; i < t->n_queues; i++)
         put_queue(t, &b, &t->queues[i]);
     if (t->n_queues == 0)
-        buf_put_lit(&b, "no queues yet\n");
-    buf_printf(&b, "%sq ends it%s", out_on(o, OUT_DIM), out_off(o));
+        buf_put_lit(&b, "no queues yet");
     screen_draw(&t->screen, buf_span(&b));
     buf_free(&b);
 }

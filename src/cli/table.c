@@ -82,34 +82,19 @@ static size_t *measure(const struct table *t)
     return widths;
 }
 
-// The bytes of the first n characters.
-static size_t prefix(span text, size_t n)
-{
-    size_t i = 0;
-
-    for (; i < text.len; i++) {
-        bool starts_character = ((unsigned char)text.ptr[i] & 0xc0) != 0x80;
-        if (starts_character && n-- == 0)
-            break;
-    }
-    return i;
-}
-
 static void put_cell(span text, size_t width, bool right, bool last)
 {
     size_t chars = str_utf8_chars(text);
+    struct buf b = {0};
 
-    if (chars > width) {
-        printf("%.*s…", (int)prefix(text, width - 1), text.ptr);
-        chars = width;
-    } else if (right) {
-        printf("%*s" SPAN_FMT, (int)(width - chars), "", SPAN_ARG(text));
-        chars = width;
-    } else {
-        printf(SPAN_FMT, SPAN_ARG(text));
-    }
-    if (!last)
-        printf("%*s", (int)(width - chars + GAP), "");
+    if (chars < width && right)
+        buf_printf(&b, "%*s" SPAN_FMT, (int)(width - chars), "", SPAN_ARG(text));
+    else if (chars < width && last)
+        buf_put(&b, text); // no blanks at the end of a line
+    else
+        cell_put_fixed(&b, text, width);
+    printf(SPAN_FMT "%*s", SPAN_ARG(buf_span(&b)), last ? 0 : GAP, "");
+    buf_free(&b);
 }
 
 static void put_table(const struct table *t)

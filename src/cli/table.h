@@ -50,5 +50,7 @@ void cell_put(struct buf *b, span object, const struct column *c, struct cli *cl
 void cell_put_count(struct buf *b, int64_t n);
 void cell_put_seconds(struct buf *b, double seconds);
 void cell_put_bytes(struct buf *b, double bytes);
+// Exactly so many characters: filled up with blanks, or cut.
+void cell_put_fixed(struct buf *b, span text, size_t width);
 
 #endif

@@ -17,9 +17,16 @@ def cli(broker, tmp_path):
     return Cli(broker, tmp_path)
 
 
-def test_top_draws_in_place_and_leaves_the_terminal_as_it_was(cli, queue):
+@pytest.fixture
+def alone(make_broker, pg, queue, tmp_path):
+    """A server whose queues fit on a screen."""
+    return Cli(make_broker(database=pg.create_database("top" + queue.replace("-", ""))), tmp_path)
+
+
+def test_top_draws_in_place_and_leaves_the_terminal_as_it_was(alone, queue):
+    cli = alone
     cli("push", queue, "1", "2", "-q").expect()
-    t = cli.terminal("top", "-i", "200ms", columns=120, lines=40).wait_for("q ends it").wait_for(queue)
+    t = cli.terminal("top", "-i", "200ms", columns=120, lines=40).wait_for("q ends").wait_for(queue)
     assert t.text.count("\033[?1049h") == 1 and "\033[?25l" in t.text
     assert "PENDING" in t.text and "push" in t.text
     cli("push", queue, "-q", input="\n".join(map(str, range(500)))).expect()
@@ -42,7 +49,8 @@ def test_top_ends_on_a_signal_and_fits_a_small_terminal(cli, queue):
 
 
 @pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
-def test_top_in_tmux(cli, queue, tmp_path):
+def test_top_in_tmux(alone, queue, tmp_path):
+    cli = alone
     cli("push", queue, "1", "2", "3", "-q").expect()
     tmux = ["tmux", "-S", str(tmp_path / "socket")]
     subprocess.run(tmux + ["new-session", "-d", "-x", "120", "-y", "50", "-e", "QUEEN_URL=" + cli.env["QUEEN_URL"],
