@@ -60,7 +60,8 @@ void stop_watch(void (*asked)(void *ctx), void *ctx)
 
 void stop_unwatch(void)
 {
-    for (unsigned i = 0; i < countof(signals); i++)
+    // Once it was asked, the second signal of the same moment may still be on its way.
+    for (unsigned i = 0; i < countof(signals) && !stop_was_asked(); i++)
         signal(signals[i], SIG_DFL);
     sem_post(&wake); // in case nobody did
     pthread_join(watcher, NULL);

@@ -7,7 +7,7 @@
 // From now on the first signal calls asked(ctx, may be NULL) once, on a thread of its own; one
 // that comes more than a second later ends the process at once.  One watch at a time.
 void stop_watch(void (*asked)(void *ctx), void *ctx);
-void stop_unwatch(void); // signals end the process again; asked() has returned or never runs
+void stop_unwatch(void); // asked() has returned or never runs; signals end the process again
 bool stop_was_asked(void);
 void stop_sleep(unsigned ms); // or until it is asked
 
