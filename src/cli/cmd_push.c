@@ -144,6 +144,7 @@ static int send_value(struct pushing *p, span value)
     struct queen_message m = {
         .queue = p->queue,
         .partition = args_text(a, "partition"),
+        .partition_key = args_text(a, "key"),
         .transaction_id = args_text(a, "transaction-id"),
         .payload = value.ptr,
         .payload_len = value.len,
@@ -239,6 +240,7 @@ static int report(struct pushing *p, int rc)
 
 static const struct cli_option options[] = {
     {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
+    {"key", 'k', CLI_TEXT, "KEY", "into the partition of this key (queues with a fixed set)"},
     {"file", 'f', CLI_TEXT, "FILES", "JSON values from files; commas between, - is stdin"},
     {"text", 't', CLI_FLAG, NULL, "arguments and lines are text, sent as JSON strings"},
     {"envelope", 'e', CLI_FLAG, NULL, "values are whole messages, as pop, tail, export write"},

@@ -72,6 +72,15 @@ def test_owners_of_partitions(cli, queue, group):
     assert [(o["partition"], o["owner"], o["expired"]) for o in owners] == [(str(n), None, True) for n in range(3)]
 
 
+def test_a_key_chooses_one_of_the_partitions(cli, queue):
+    cli("queue", "configure", queue, "partitions=8").expect()
+    cli("push", queue, "1", "2", "--key", "customer-7", "-q").expect()
+    cli("push", queue, "3", "-k", "customer-7", "-q").expect()
+    messages = cli("tail", queue, "--all").expect().rows
+    assert [m["data"] for m in messages] == [1, 2, 3] and len({m["partition"] for m in messages}) == 1
+    assert messages[0]["partition"] in [str(n) for n in range(8)]
+
+
 @pytest.mark.parametrize("words,expected", [
     (["pu"], ["push"]),
     (["queue", ""], ["ls", "show", "configure", "rm", "purge"]),
