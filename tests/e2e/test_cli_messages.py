@@ -2,12 +2,13 @@
 import json
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
 
 from cli import Cli
-from harness import TIME_FACTOR, wait_until
+from harness import TIME_FACTOR, Client, wait_until
 
 
 @pytest.fixture
@@ -114,7 +115,6 @@ def test_tail_follows_until_interrupted_and_leaves_no_group(cli, queue, broker):
     cli("push", queue, "3", "-q").expect()
     assert p.stdout.readline() == b"3\n"
     p.send_signal(signal.SIGINT)
-    p.send_signal(signal.SIGINT)  # as timeout(1) does
     out, err = p.communicate(timeout=20 * TIME_FACTOR)
     assert (p.returncode, out, err) == (0, b"", b"")
     assert [g for g in broker.get("/api/v1/consumer-groups").json if g["queueName"] == queue] == []
@@ -146,6 +146,41 @@ def test_a_slow_reader_holds_tail_back(cli, queue, group, broker):
     assert p.wait(20 * TIME_FACTOR) == 0
     p.stdout.close()
     p.stderr.close()
+
+
+def test_an_interrupted_tail_finishes_what_it_holds(cli, queue, group, broker):
+    cli("push", queue, "-q", input="\n".join([json.dumps("x" * 2000)] * 1000)).expect()
+    p = cli.start("tail", "-f", queue, "-g", group, "--all", "-d")
+    time.sleep(1)  # until the pipe is full
+    for _ in range(2):  # as timeout(1) does
+        p.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    out, err = p.communicate(timeout=20 * TIME_FACTOR)
+    assert (p.returncode, err) == (0, b"") and 0 < out.count(b"\n") < 1000
+    consumed = broker.get("/api/v1/consumer-groups/%s" % group).json[queue]["partitions"][0]["totalConsumed"]
+    assert out.count(b"\n") == consumed
+
+
+def test_nothing_is_missed_or_repeated_between_the_last_and_the_new(cli, queue, broker):
+    broker.put(queue, [-1])
+    stop, pushed = threading.Event(), []
+
+    def pour():
+        client = Client(broker.host, broker.port)
+        while not stop.is_set():
+            client.push([{"queue": queue, "payload": len(pushed)}])
+            pushed.append(0)
+    pourer = threading.Thread(target=pour)
+    pourer.start()
+    p = cli.start("tail", "-f", queue, "-n", 100000, "-d")
+    seen = [int(p.stdout.readline()) for _ in range(2)]
+    stop.set()
+    pourer.join()
+    while seen[-1] != len(pushed) - 1:
+        seen.append(int(p.stdout.readline()))
+    p.send_signal(signal.SIGTERM)
+    assert p.communicate(timeout=20 * TIME_FACTOR)[0] == b"" and p.returncode == 0
+    assert seen == list(range(-1, len(pushed)))
 
 
 def test_a_pipe_through_jq(cli, queue):

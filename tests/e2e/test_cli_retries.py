@@ -50,6 +50,12 @@ def test_dead_letters_go_on_their_way_again(cli, queue):
     assert "--all" in cli("dlq", "redrive").expect(1).err
 
 
+def test_many_dead_letters_go_in_several_batches(cli, queue):
+    cli("push", queue, "-q", input="\n".join(map(str, range(1100)))).expect()
+    cli("ack", "-s", "dlq", "-q", input=cli("pop", queue, "-g", "g", "-n", 1100).expect().out).expect()
+    assert cli("dlq", "redrive", queue).expect().rows[0]["redriven"] == 1100
+
+
 def test_recurring_messages(cli, queue):
     name = "nightly-" + queue
     made = cli("cron", "add", name, queue, "30 2 * * *", '{"k": 1}', "--zone", "Europe/Berlin", "-p", "acct-7").expect().rows[0]
