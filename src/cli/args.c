@@ -27,7 +27,7 @@ int args_parse(struct args *a, int argc, char **argv, struct fault *f)
     size_t n = 0;
 
     a->rest = argv;
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < argc && argv[i]; i++) {
         char *word = argv[i];
         // The value of an option, should it want one; taken when next is NULL afterwards.
         char *next = i + 1 < argc ? argv[i + 1] : NULL;

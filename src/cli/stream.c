@@ -118,7 +118,7 @@ int stream_next(struct stream *s, span *value, struct fault *f)
     js_skip(&j);
     if (js_finish(&j) == 0)
         return 1;
-    return fault_set(f, QE_BAD_JSON, "%s is not JSON at byte %llu: %s", s->name,
-                     (unsigned long long)(from + js_offset(&j)),
+    unsigned long long at = from + js_offset(&j);
+    return fault_set(f, QE_BAD_JSON, "%s is not JSON at byte %llu: %s", s->name, at,
                      j.why ? j.why : "the value ends too early");
 }
