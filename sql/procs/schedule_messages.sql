@@ -43,6 +43,9 @@ declare
     v_id     uuid[];        -- their ids
     v_ids    uuid[];        -- the same, by element
 begin
+    if cardinality(p_lane) = 0 then
+        return;
+    end if;
     select array_agg(l.num), array_agg(l.num) filter (where l.sealed), array_agg(l.num) filter (where not l.scheduling)
       into v_here, v_sealed, v_new
       from (select num, sealed, scheduling from queen.lanes

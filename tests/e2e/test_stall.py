@@ -91,6 +91,12 @@ def test_a_slow_question_is_no_silence(stalled, queue):
     lock = server.connect(autocommit=False)
     lock.cursor().execute("select from queen.lanes where name = 'p' for update")
     waits = Background(lambda: b.push([{"queue": queue, "partition": "p", "payload": 1}]))
+    blocked = lock.cursor()
+
+    def is_blocked():
+        blocked.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'queen'")
+        return blocked.fetchone()[0] > 0
+    wait_until(is_blocked, 10, "it is on its way, with nothing else in its batch")
     end = time.monotonic() + 2.5
     while time.monotonic() < end:
         assert b.push([{"queue": queue, "partition": "q", "payload": 2}]).json[0]["status"] == "queued"
