@@ -122,7 +122,8 @@ void shared_state_put(const struct api_shared *shared, struct buf *out)
                "\"hit_rate\":",
                (ull)cache.size, (ull)cache.hits, (ull)cache.misses);
     uint64_t asked = cache.hits + cache.misses;
-    js_put_number(out, asked == 0 ? 0 : (double)(cache.hits * 10000 / asked) / 10000);
+    uint64_t rate = asked == 0 ? 0 : cache.hits * 10000 / asked;
+    js_put_number(out, (double)rate / 10000);
     buf_printf(out,
                "},\"server_health\":{\"servers_tracked\":%u,\"servers_alive\":%u,"
                "\"servers_dead\":%u,\"heartbeats_received\":%llu,\"restarts_detected\":%llu},"

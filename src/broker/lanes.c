@@ -155,11 +155,15 @@ static bool is_evictable(const struct lane *lane)
 static void lane_free(struct broker *b, struct lane *lane)
 {
     struct consumer *c;
+    struct lane *retry;
 
     while ((c = LIST_FIRST(&lane->consumers)))
         consumer_gone(b, c);
-    while (!LIST_EMPTY(&lane->retries)) // at the end only: else it would not be evictable
-        lane_free(b, LIST_FIRST(&lane->retries));
+    while ((retry = LIST_FIRST(&lane->retries))) { // at the end only: else it is not evictable
+        LIST_REMOVE(retry, of_origin);
+        retry->origin = NULL;
+        lane_free(b, retry);
+    }
     if (lane->origin)
         LIST_REMOVE(lane, of_origin);
     HASH_DELETE(hh, lane->queue->lanes, lane);

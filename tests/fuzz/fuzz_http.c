@@ -3,10 +3,8 @@
 // The first byte seeds the cuts; the rest is what the client sends.  Handlers answer at once,
 // at the end, or when the client has gone, by path.
 //
-// build: src/http/conn.c src/http/output.c src/http/parser.c src/http/reply.c src/http/req.c
-// build: src/http/route.c src/http/server.c src/json/*.c src/base/*.c
-// build: -I/usr/share/include/llhttp -DLLHTTP_STRICT_MODE=1 /usr/share/llhttp/api.c
-// build: /usr/share/llhttp/http.c /usr/share/llhttp/llhttp.c -luv -lpthread -lm
+// build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp src/http/*.c src/base/*.c src/json/*.c
+// build: /usr/share/llhttp/*.c -luv -lz -lpthread -lm
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
