@@ -69,9 +69,7 @@ begin
         select exists (select from queen.segments s
                         where s.lane = p_lane and s.first_seq > greatest(st.cursor_seq, v_seq) - 256
                           and s.first_seq + s.count > greatest(st.cursor_seq, v_seq) + 1) into more;
-        if more then
-            perform queen.tell(p_origin, array[p_lane]);
-        end if;
+        perform queen.tell(p_origin, array[p_lane]); -- also when nothing is left: see queen.settle_2
     end if;
     return next;
 end

@@ -124,9 +124,8 @@ begin
               from queen.segments s
              where s.lane = g.lane and s.first_seq <= st.lease_last + 1 and s.first_seq > st.lease_last - 256
              order by s.first_seq desc limit 1;
-            if more then
-                v_freed := v_freed || g.lane;
-            end if;
+            -- Also when nothing is left: the broker that gave out the lease may be another one, and holds it for taken until it hears.
+            v_freed := v_freed || g.lane;
             return next;
             continue;
         end if;

@@ -158,6 +158,23 @@ def test_without_udp_everything_is_found_by_looking(make_broker, pg, queue):
     assert [p["resolved"] for p in state(a)["transport"]["peers"]] == [True, False]
 
 
+@pytest.mark.parametrize("settle", ["ack", "transaction"])
+def test_a_lease_that_another_server_ended_holds_nothing_back(make_broker, pg, queue, settle):
+    """The server that gave out the lease believes in it for its whole time unless it hears; nothing was left when it ended."""
+    name = pg.create_database("peers_%d" % time.monotonic_ns())
+    a, b = make_broker(database=name), make_broker(database=name)
+    a.put(queue, [1])
+    (m,) = a.take(queue)
+    if settle == "ack":
+        assert b.ack(m)["success"] is True
+    else:
+        b.transaction([{"type": "ack", **b.ack_entry(m)}])
+    waiter = Background(lambda: a.take(queue, wait=True, timeout=20000))
+    time.sleep(0.3)
+    a.put(queue, [2])
+    assert waiter.result()[0]["data"] == 2
+
+
 @pytest.mark.parametrize("env, says", [
     ({"QUEEN_UDP_PEERS": "a:0"}, "QUEEN_UDP_PEERS"),
     ({"QUEEN_UDP_PEERS": "a", "QUEEN_UDP_NOTIFY_PORT": "x"}, "QUEEN_UDP_NOTIFY_PORT"),

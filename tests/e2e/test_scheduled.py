@@ -538,6 +538,7 @@ def test_a_session_that_holds_a_partition_stops_that_one_only(broker, queue, pg)
         conn.close()
 
 
+@pytest.mark.one_broker  # a process counts what it did itself
 def test_the_figures_tell_of_it(broker, queue):
     def value(name):
         return sum(float(line.rsplit(" ", 1)[1]) for line in broker.get("/metrics/prometheus").expect(200).text.splitlines()

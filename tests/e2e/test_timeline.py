@@ -178,6 +178,7 @@ def test_unknown_ones(broker, queue):
         assert timeline(broker, status=404, **params)["error"]
 
 
+@pytest.mark.one_broker  # a process counts what it did itself
 def test_metrics_count_retries_and_the_end_of_them(broker, queue, group):
     def value(name):
         text = broker.get("/metrics/prometheus").expect(200).text
