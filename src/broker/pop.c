@@ -261,6 +261,14 @@ void pop_empty(struct broker *b, struct pop_op *pop)
             return;
         }
     }
+    // Its retries may have come while it was asking for the partition itself.
+    struct consumer *retries = pop->only ? consumer_retries(pop->only) : NULL;
+    if (retries) {
+        if (pop->state == POP_SEATED)
+            pop_unseat(b, pop);
+        fly_to_retries(b, pop, retries);
+        return;
+    }
     if (pop->wait && now < pop->op.since_us + pop->timeout_ms * 1000ull) {
         park(b, pop);
         return;
