@@ -11,7 +11,7 @@ SEED    ?=
 # A machine takes warnings as errors, also in a build directory that is there already.
 STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 # What is asked of two brokers on one database, in turn.
-TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py lease.py groups.py dedup.py configure.py)
+TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c' 'include/*.h')
 
 .PHONY: all release debug asan tsan deps run test unit e2e torture check lint bench format format-check \
