@@ -1,0 +1,147 @@
+-- The write model of a tenant: what its events say, normalised and append-heavy, with few indexes.
+-- Read models (sql/tenant/views) are made from it.
+--
+-- Customers are known by the uuid that events carry; customer.id is for joins inside the database.
+-- There are no foreign keys: events of a customer arrive in order, but a transaction may well come
+-- before the customer's own record, and must not be lost for that.
+create schema if not exists crm;
+
+create table crm.customer (
+    id            bigint generated always as identity primary key,
+    customer_uuid uuid not null unique,
+    first_name    text,
+    last_name     text,
+    email         text,
+    phone         text,
+    gender        text,
+    city          text,
+    postal_code   text,
+    country       text,
+    language      text,
+    source        text,
+    home_location text,
+    note          text,
+    birth_date    date,
+    tags          text[] not null default '{}',
+    email_opt_in  boolean not null default false,
+    sms_opt_in    boolean not null default false,
+    is_blocked    boolean not null default false,
+    created_at    timestamptz not null,
+    updated_at    timestamptz not null
+) with (fillfactor = 80);
+
+-- status: 1 active, 2 paused, 3 past due, 4 cancelled
+create table crm.subscription_account (
+    id             uuid primary key,
+    customer_id    uuid not null,
+    package_id     int,
+    location_code  text,
+    status         smallint,
+    price          numeric(12,2),
+    currency       text,
+    billing_period text,
+    started_at     timestamptz,
+    next_bill_date date,
+    cancelled_at   timestamptz,
+    updated_at     timestamptz not null
+) with (fillfactor = 80);
+create index subscription_account_of_customer on crm.subscription_account (customer_id);
+
+-- status: 1 active, 2 frozen
+create table crm.wallet_account (
+    id            uuid primary key,
+    customer_id   uuid not null,
+    kind          text,
+    balance       numeric(14,2) not null default 0,
+    currency      text,
+    last_topup_at timestamptz,
+    expires_at    timestamptz,
+    status        smallint,
+    updated_at    timestamptz not null
+) with (fillfactor = 80);
+create index wallet_account_of_customer on crm.wallet_account (customer_id);
+
+-- status: 1 active, 2 used up, 3 expired
+create table crm.package_account (
+    id              uuid primary key,
+    customer_id     uuid not null,
+    package_id      int,
+    location_code   text,
+    status          smallint,
+    total_units     int,
+    remaining_units int,
+    price           numeric(12,2),
+    purchased_at    timestamptz,
+    expires_at      timestamptz,
+    updated_at      timestamptz not null
+) with (fillfactor = 80);
+create index package_account_of_customer on crm.package_account (customer_id);
+
+-- The logs are appended to; an event is kept out the second time by its own id (applied_event), so
+-- they need no key of their own.
+
+-- kind: sale or refund
+create table crm.transaction_log (
+    id             uuid not null,
+    customer_id    uuid not null,
+    location_code  text,
+    kind           text not null,
+    payment_method text,
+    amount         numeric(12,2) not null,
+    discount       numeric(12,2),
+    tip            numeric(12,2),
+    created_at     timestamptz not null
+);
+create index transaction_log_of_customer on crm.transaction_log (customer_id);
+
+create table crm.visit_log (
+    id               uuid not null,
+    customer_id      uuid not null,
+    location_code    text,
+    service          text,
+    duration_minutes int,
+    rating           smallint,
+    visited_at       timestamptz not null
+);
+create index visit_log_of_customer on crm.visit_log (customer_id);
+
+create table crm.purchase_log (
+    id            uuid not null,
+    customer_id   uuid not null,
+    product_id    int,
+    category      text,
+    location_code text,
+    quantity      int,
+    amount        numeric(12,2) not null,
+    purchased_at  timestamptz not null
+);
+create index purchase_log_of_customer on crm.purchase_log (customer_id);
+
+-- Ids of the events that were applied, by the day on which they were.  Four fixed slices take turns:
+-- the one that a new day needs is truncated first (crm.turn_applied_day), so nothing is ever deleted row by
+-- row and an event that comes again within three days is known.
+create table crm.applied_event (
+    slice smallint not null,
+    id    uuid not null,
+    primary key (slice, id)
+) partition by list (slice);
+create table crm.applied_event_0 partition of crm.applied_event for values in (0);
+create table crm.applied_event_1 partition of crm.applied_event for values in (1);
+create table crm.applied_event_2 partition of crm.applied_event for values in (2);
+create table crm.applied_event_3 partition of crm.applied_event for values in (3);
+
+create table crm.applied_day (
+    slice smallint primary key,
+    day   date not null
+);
+insert into crm.applied_day select s, 'epoch' from generate_series(0, 3) s;
+
+-- How far each partition of the events' queue has come in this database.  Written in the transaction that
+-- applies the events; its rows are also what two writers of one partition wait for.
+create table crm.ingest_checkpoint (
+    queue     text not null,
+    partition text not null,
+    position  bigint not null,
+    at        timestamptz not null,
+    primary key (queue, partition)
+) with (fillfactor = 50);
