@@ -10,13 +10,11 @@ import argparse
 import glob
 import os
 import random
-import sys
 import threading
 import time
 from datetime import datetime, timedelta, timezone
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
-import harness  # noqa: E402
+from rig import Rig, percentile, push_all
 
 TICK = os.sysconf("SC_CLK_TCK")
 FIRST = 10 ** 15  # numbers of generated messages
@@ -43,45 +41,10 @@ def cpu(broker, postmaster):
     return total
 
 
-def push_all(broker, items, threads=4, batch=100):
-    batches = [items[i:i + batch] for i in range(0, len(items), batch)]
-    lock = threading.Lock()
-
-    def work():
-        while True:
-            with lock:
-                if not batches:
-                    return
-                some = batches.pop()
-            broker.push(some).expect(201)
-
-    workers = [threading.Thread(target=work) for _ in range(threads)]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
-
-
-def percentile(values, q):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(q * len(values)))]
-
-
-class Bench:
+class Bench(Rig):
     def __init__(self, args):
+        super().__init__()
         self.args = args
-        self.pg = harness.Postgres().start()
-        self.broker = harness.Broker(self.pg.env()).start()
-        self.conn = self.pg.connect()
-
-    def close(self):
-        self.broker.dispose()
-        self.pg.stop()
-
-    def sql(self, text, *args):
-        with self.conn.cursor() as cur:
-            cur.execute(text, args or None)
-            return cur.fetchall() if cur.description else []
 
     def cpu(self):
         return cpu(self.broker.process.pid, self.pg.process.pid)
@@ -151,13 +114,8 @@ class Bench:
         ms = [(datetime.fromisoformat(m["createdAt"].replace("Z", "+00:00")) - due[m["id"]]).total_seconds() * 1000 for m in got]
         return percentile(ms, 0.5), percentile(ms, 0.99), max(ms)
 
-    def timed(self, path, method="GET", times=20):
-        values = []
-        for _ in range(times):
-            begin = time.monotonic()
-            self.broker.request(method, path, timeout=120).expect(200)
-            values.append((time.monotonic() - begin) * 1000)
-        return percentile(values, 0.5)
+    def timed(self, path, times=20):
+        return percentile(self.times([path] * times), 0.5)
 
     def crowd(self):
         print("\n| waiting | late p50 ms | p99 | worst | page of all ms | page of a partition | by prefix | one by id | count of a partition |")

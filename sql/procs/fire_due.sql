@@ -69,9 +69,9 @@ begin
         with gone as (
             delete from queen.scheduled s
              where s.due_at >= v_from and s.due_at <= v_at and (s.due_at, s.num) <= (v_at, v_num) and s.lane = any (v_mine)
-            returning s.lane, s.due_at, s.num, s.key, s.message, s.kind, s.correlation_id
+            returning s.lane, s.due_at, s.num, s.id, s.key, s.message, s.kind, s.correlation_id
         ), placed as materialized (
-            select g.lane, g.due_at, g.key, g.message, g.kind, g.correlation_id,
+            select g.lane, g.due_at, g.id, g.key, g.message, g.kind, g.correlation_id,
                    row_number() over w as nth, sum(length(g.message)) over w as bytes
               from gone g window w as (partition by g.lane order by g.due_at, g.num)
         ), cut as (
@@ -102,10 +102,12 @@ begin
              order by p.lane, p.key
                 on conflict (lane, key) do update set seq = excluded.seq
         ), correlated as (
+            -- By its id too: that was made before the message had a place, and so does not tell it.
             insert into queen.correlations (correlation, lane, seq)
-            select queen.transaction_key(p.correlation_id), p.lane, e.next_seq + p.nth - 1
+            select c.id, p.lane, e.next_seq + p.nth - 1
               from placed p join ends e on e.lane = p.lane
-             where p.correlation_id is not null and p.kind = 'p'
+              cross join lateral (select p.id union select queen.transaction_key(p.correlation_id)) c(id)
+             where p.kind = 'p' and c.id is not null
         )
         select array_agg(l.lane), array_agg(l.n), string_agg(l.late, ''::bytea)
           into v_lanes, v_count, v_late

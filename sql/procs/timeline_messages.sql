@@ -68,7 +68,7 @@ begin
         end if;
         v_id := p_args ->> 'messageId';
         v_tail := ('x' || right(replace(v_id::text, '-', ''), 16))::bit(64)::bigint;
-        -- An id that was derived tells where the message is (queen.message_id); of others failures and waiting rows know.
+        -- An id that was derived tells where the message is (queen.message_id); of others failures, queen.correlations and waiting rows know.
         select a.lane, a.key into lane, v_key from queen.attempts a where a.message_id = v_id limit 1;
         if not found then
             select l.num, n.seq into lane, v_last
@@ -84,6 +84,14 @@ begin
                      where s.lane = timeline_messages.lane and s.first_seq <= v_last order by s.first_seq desc limit 1) s
               cross join lateral queen.messages_at(lane, array[s.first_seq + ((v_tail >> 42) & ((1 << 20) - 1))]) m
              where (m.message).message_id = v_id;
+            if found then
+                return;
+            end if;
+            return query -- one that waited, and was given its place later
+            select c.lane, m.seq, m.message, null::timestamptz
+              from queen.correlations c
+              cross join lateral queen.messages_at(c.lane, array[c.seq]) m
+             where c.correlation = v_id and (m.message).message_id = v_id;
             if found then
                 return;
             end if;

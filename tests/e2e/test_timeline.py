@@ -125,6 +125,22 @@ def test_one_that_waits_for_its_time_keeps_its_correlation(broker, queue, group)
     assert timeline(broker, correlationId=cid)["status"] == "LEASED"
 
 
+@pytest.mark.parametrize("more", [{}, {"correlationId": "c"}, {"transactionId": "t"}], ids=lambda m: "".join(m) or "bare")
+def test_one_that_waited_is_found_by_its_id_alone(broker, queue, group, sql, more):
+    items = [{"queue": queue, "payload": i, "delaySeconds": 0.2, **({k: v + queue + str(i) for k, v in more.items()})} for i in range(3)]
+    ids = [r["messageId"] for r in broker.push(items).expect(201).json]
+    got = []
+    wait_until(lambda: got.extend(broker.take(queue, batch=3, consumerGroup=group)) or len(got) == 3, 10, "the messages")
+    t = timeline(broker, messageId=ids[1])
+    assert t["status"] == "LEASED" and [m["id"] for m in t["messages"]] == [ids[1]]
+    assert t["correlationId"] == items[1].get("correlationId")
+    broker.ack_batch([broker.ack_entry(m) for m in got], group=group)
+    assert timeline(broker, messageId=ids[1])["status"] == "DELIVERED"
+    broker.request("DELETE", "/api/v1/queues/%s/clear" % queue).expect(200)
+    assert timeline(broker, status=404, messageId=ids[1])
+    assert sql("select count(*) from queen.correlations where correlation = any (%s::uuid[])", ids) == [(0,)]
+
+
 def test_several_messages_of_one_correlation_across_queues_and_ways(broker, queue, group, sql):
     cid = "c-" + queue
     broker.push([{"queue": queue + str(i), "payload": i, "correlationId": cid} for i in range(3)])

@@ -1,0 +1,64 @@
+"""What benchmarks in Python stand on: a PostgreSQL and a broker of their own, pushes from several threads, percentiles.
+
+fsync is off: they are about CPU and about waiting for answers.
+"""
+import os
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+import harness  # noqa: E402
+
+
+def percentile(values, q):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(q * len(values)))]
+
+
+def push_all(broker, items, threads=4, batch=100):
+    """Pushes what the iterator gives; returns nothing before all of it is stored."""
+    items = iter(items)
+    lock = threading.Lock()
+
+    def work():
+        while True:
+            with lock:
+                some = [item for _, item in zip(range(batch), items)]
+            if not some:
+                return
+            broker.push(some).expect(201)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+
+
+class Rig:
+    def __init__(self, **settings):
+        """settings: of PostgreSQL"""
+        self.pg = harness.Postgres()
+        self.pg.settings = settings
+        self.pg.start()
+        self.broker = harness.Broker(self.pg.env()).start()
+        self.conn = self.pg.connect()
+
+    def close(self):
+        self.broker.dispose()
+        self.pg.stop()
+
+    def sql(self, text, *args):
+        with self.conn.cursor() as cur:
+            cur.execute(text, args or None)
+            return cur.fetchall() if cur.description else []
+
+    def times(self, paths):
+        """Milliseconds until the answer to a GET of each of them, one after the other."""
+        values = []
+        for path in paths:
+            begin = time.monotonic()
+            self.broker.request("GET", path, timeout=120).expect(200)
+            values.append((time.monotonic() - begin) * 1000)
+        return values
