@@ -6,10 +6,12 @@
 set -euo pipefail
 
 build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev zlib1g-dev
-       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3 python3-yaml"
+       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev libmariadb-dev python3 python3-yaml"
 # The broker starts its own PostgreSQL unless told of another, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
-test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema"
+# Of MariaDB only the programs: the package with the service would start a server that nobody asked for.
+test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
+      mariadb-server-core|mariadb-server-core-10.5"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev
        faketime nftables"
 

@@ -45,6 +45,10 @@
     X(QE_PG_FAILED, -20106, 500, "database_error", "the database failed")                      \
     X(QE_PG_FULL, -20107, 503, "database_full", "the database has no space left")              \
     X(QE_PG_READ_ONLY, -20108, 503, "database_read_only", "the database is read-only")         \
+    /* tenants of the platform */                                                              \
+    X(QE_TENANT_UNKNOWN, -20401, 404, "tenant_unknown", "there is no such tenant")             \
+    X(QE_TENANT_DOWN, -20402, 503, "tenant_down",                                              \
+      "the tenant's database is down; it is tried again in the background")                    \
     /* the file buffer */                                                                      \
     X(QE_BUFFER_FULL, -20301, 503, "buffer_full", "the file buffer is full; try again later")  \
     X(QE_BUFFER_FAILED, -20302, 500, "buffer_failed", "the file buffer cannot be written")     \

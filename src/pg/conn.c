@@ -1,8 +1,11 @@
 // conn.c: one connection: sends a call, gathers its answer, notices when the server is gone.
 //
 // The first use of a statement on a connection sends Prepare and Execute together, in libpq's
-// pipeline mode, so it costs one round trip like any other; later uses are plain.
+// pipeline mode, so it costs one round trip like any other; later uses are plain.  A call with
+// a time limit of its own goes the same way: all of a pipeline is one transaction, so a setting
+// that is local to the transaction holds for this call alone.
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +16,7 @@
 
 // The way of a call, in order.
 static bool is_prepared(const struct pg_conn *c, unsigned index);
-static bool send_prepared(struct pg_conn *c, const struct pg_call *call);
+static bool send_statement(struct pg_conn *c, const struct pg_call *call);
 static void on_socket(uv_poll_t *handle, int status, int events);
 static bool gather(struct pg_conn *c);
 static bool keep(struct pg_conn *c, PGresult *r);
@@ -68,7 +71,7 @@ int conn_send(struct pg_conn *c, struct pg_call *call)
 
     if (call->params != NULL && pg_params_failed(call->params))
         return QE_TOO_LARGE;
-    if (!send_prepared(c, call) || !follow_writes(c)) {
+    if (!send_statement(c, call) || !follow_writes(c)) {
         c->doomed = true;
         return QE_PG_GONE;
     }
@@ -79,24 +82,38 @@ int conn_send(struct pg_conn *c, struct pg_call *call)
     return 0;
 }
 
-static bool send_prepared(struct pg_conn *c, const struct pg_call *call)
+static bool send_limit(struct pg_conn *c, unsigned ms)
+{
+    char text[16];
+    const char *value = text;
+
+    snprintf(text, sizeof text, "%u", ms);
+    return PQsendQueryParams(c->pg, "select set_config('statement_timeout', $1::text, true)", 1,
+                             NULL, &value, NULL, NULL, 1);
+}
+
+static bool send_statement(struct pg_conn *c, const struct pg_call *call)
 {
     const struct pg_statement *s = call->statement;
+    bool unnamed = c->no_prepare || s->index == PG_UNPREPARED;
     struct wire w;
 
     wire_fill(&w, call->params);
     c->n_results = 0;
-    c->piped = false;
-    if (c->no_prepare)
-        return PQsendQueryParams(c->pg, s->text, w.n, w.types, w.values, w.lengths, w.formats,
-                                 1);
-    if (is_prepared(c, s->index))
-        return PQsendQueryPrepared(c->pg, s->name, w.n, w.values, w.lengths, w.formats, 1);
-
-    c->piped = true;
-    return PQenterPipelineMode(c->pg) && PQsendPrepare(c->pg, s->name, s->text, w.n, w.types) &&
-           PQsendQueryPrepared(c->pg, s->name, w.n, w.values, w.lengths, w.formats, 1) &&
-           PQpipelineSync(c->pg);
+    c->limited = call->statement_timeout_ms > 0;
+    c->preparing = !unnamed && !is_prepared(c, s->index);
+    c->piped = c->limited || c->preparing;
+    if (c->piped && !PQenterPipelineMode(c->pg))
+        return false;
+    if (c->limited && !send_limit(c, call->statement_timeout_ms))
+        return false;
+    if (c->preparing && !PQsendPrepare(c->pg, s->name, s->text, w.n, w.types))
+        return false;
+    int sent =
+        unnamed
+            ? PQsendQueryParams(c->pg, s->text, w.n, w.types, w.values, w.lengths, w.formats, 1)
+            : PQsendQueryPrepared(c->pg, s->name, w.n, w.values, w.lengths, w.formats, 1);
+    return sent && (!c->piped || PQpipelineSync(c->pg));
 }
 
 static bool is_prepared(const struct pg_conn *c, unsigned index)
@@ -176,7 +193,10 @@ static bool keep(struct pg_conn *c, PGresult *r)
     }
     if (s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH)
         c->doomed = true; // no statement of ours copies; there is no way out of it but this
-    if (c->piped && c->n_results++ == 0 && s == PGRES_COMMAND_OK) {
+    unsigned place = c->n_results++;
+    if (c->limited && place == 0 && s == PGRES_TUPLES_OK) {
+        PQclear(r);
+    } else if (c->preparing && place == c->limited && s == PGRES_COMMAND_OK) {
         set_prepared(c, c->call->statement->index);
         PQclear(r);
     } else if (c->result != NULL && PQresultStatus(c->result) == PGRES_FATAL_ERROR) {

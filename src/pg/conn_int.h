@@ -55,7 +55,9 @@ struct pg_conn {
 
     struct pg_call *call;
     PGresult *result;    // of the call under way: the first failure, else the last result
-    bool piped;          // Prepare and Execute share this round trip
+    bool piped;          // Execute shares its round trip with what goes before it
+    bool limited;        // the first of that sets the time limit of this call
+    bool preparing;      // the next is Prepare
     bool no_prepare;     // unnamed statements only
     unsigned n_results;  // seen in this pipeline
     uint64_t *prepared;  // one bit per statement index

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "pg/reply_int.h"
@@ -16,6 +17,7 @@ enum { LOCK_TRIES = 12, LOCK_PAUSE_US = 500 * 1000 };
 struct run {
     PGconn *pg;
     const struct pg_schema *schema;
+    const char *home; // the SQL schema with the books
     struct pg_migrate_result done;
     struct fault *f;
 };
@@ -70,6 +72,23 @@ static int exec(struct run *r, const char *what, const char *text)
     return check(r, PQexec(r->pg, text), what, text);
 }
 
+enum { BOOKS_TEXT = 1024 };
+// A statement about the books: each %s is the SQL schema they are in.
+static void on_books(const struct run *r, char out[BOOKS_TEXT], const char *text)
+{
+    struct buf b = {0};
+    const char *at;
+
+    for (; (at = strstr(text, "%s")) != NULL; text = at + 2)
+        buf_printf(&b, "%.*s%s", (int)(at - text), text, r->home);
+    buf_printf(&b, "%s", text);
+    if (b.failed || b.len >= BOOKS_TEXT)
+        BUG("no room for a statement about the books");
+    memcpy(out, b.ptr, b.len);
+    out[b.len] = '\0';
+    buf_free(&b);
+}
+
 // Up to three text parameters.
 static int exec_with(struct run *r, const char *what, const char *text, int n, const char *a,
                      const char *b, const char *c)
@@ -83,6 +102,7 @@ int pg_migrate(const char *conninfo, const struct pg_schema *schema,
                struct pg_migrate_result *result, struct fault *f)
 {
     struct run r = {.pg = PQconnectdb(conninfo), .schema = schema, .f = f};
+    r.home = schema->home != NULL ? schema->home : "queen";
     unsigned version = 0;
     int rc;
 
@@ -132,24 +152,28 @@ static int take_lock(struct run *r)
 
 static int make_books(struct run *r)
 {
-    return exec(r, "bookkeeping tables",
-                "do $$ begin\n"
-                "if to_regclass('queen.schema_version') is null "
-                "or to_regclass('queen.schema_objects') is null then\n"
-                "  create schema if not exists queen;\n"
-                "  create table if not exists queen.schema_version ("
-                "    version int primary key, name text not null, sha256 text not null,"
-                "    applied_at timestamptz not null default now());\n"
-                "  create table if not exists queen.schema_objects ("
-                "    name text primary key, sha256 text not null,"
-                "    applied_at timestamptz not null default now());\n"
-                "end if; end $$");
+    char sql[BOOKS_TEXT];
+
+    on_books(r, sql,
+             "do $$ begin\n"
+             "if to_regclass('%s.schema_version') is null "
+             "or to_regclass('%s.schema_objects') is null then\n"
+             "  create schema if not exists %s;\n"
+             "  create table if not exists %s.schema_version ("
+             "    version int primary key, name text not null, sha256 text not null,"
+             "    applied_at timestamptz not null default now());\n"
+             "  create table if not exists %s.schema_objects ("
+             "    name text primary key, sha256 text not null,"
+             "    applied_at timestamptz not null default now());\n"
+             "end if; end $$");
+    return exec(r, "bookkeeping tables", sql);
 }
 
 // Compares what the database says it has with what we carry; *version: how far it is.
 static int check_versions(struct run *r, unsigned *version)
 {
-    const char *sql = "select version, name, sha256 from queen.schema_version order by version";
+    char sql[BOOKS_TEXT];
+    on_books(r, sql, "select version, name, sha256 from %s.schema_version order by version");
     PGresult *res = PQexec(r->pg, sql);
     unsigned n = (unsigned)PQntuples(res);
     int rc = reply_status(res);
@@ -161,9 +185,9 @@ static int check_versions(struct run *r, unsigned *version)
         const char *name = PQgetvalue(res, (int)i, 1), *sha = PQgetvalue(res, (int)i, 2);
         if (number != i + 1)
             rc = fault_set(r->f, QE_PG_FAILED,
-                           "queen.schema_version lacks migration %04u but has %04u: "
+                           "%s.schema_version lacks migration %04u but has %04u: "
                            "the database was tampered with",
-                           i + 1, number);
+                           r->home, i + 1, number);
         else if (i < r->schema->n_migrations &&
                  strcmp(sha, r->schema->migrations[i].sha256) != 0)
             rc =
@@ -180,7 +204,7 @@ static int check_versions(struct run *r, unsigned *version)
 
 static int try_migration(struct run *r, const struct pg_migration *m)
 {
-    char number[16], what[96];
+    char number[16], what[96], book[BOOKS_TEXT];
     int rc;
 
     snprintf(number, sizeof number, "%u", m->number);
@@ -189,10 +213,10 @@ static int try_migration(struct run *r, const struct pg_migration *m)
         return rc;
     if (PQtransactionStatus(r->pg) != PQTRANS_INTRANS)
         return fault_set(r->f, QE_PG_FAILED, "%s ends its transaction; it must not", what);
-    rc = exec_with(r, what,
-                   "insert into queen.schema_version (version, name, sha256) "
-                   "values ($1::text::int, $2, $3)",
-                   3, number, m->name, m->sha256);
+    on_books(r, book,
+             "insert into %s.schema_version (version, name, sha256) "
+             "values ($1::text::int, $2, $3)");
+    rc = exec_with(r, what, book, 3, number, m->name, m->sha256);
     return rc != 0 ? rc : exec(r, what, "commit");
 }
 
@@ -227,22 +251,24 @@ static bool has_object(const PGresult *have, const struct pg_object *o)
 
 static int apply_object(struct run *r, const struct pg_object *o)
 {
+    char book[BOOKS_TEXT];
     int rc = exec(r, o->name, o->text);
 
     if (rc != 0)
         return rc;
     r->done.n_objects++;
-    return exec_with(r, o->name,
-                     "insert into queen.schema_objects (name, sha256) values ($1, $2) "
-                     "on conflict (name) do update "
-                     "set sha256 = excluded.sha256, applied_at = now()",
-                     2, o->name, o->sha256, NULL);
+    on_books(r, book,
+             "insert into %s.schema_objects (name, sha256) values ($1, $2) "
+             "on conflict (name) do update "
+             "set sha256 = excluded.sha256, applied_at = now()");
+    return exec_with(r, o->name, book, 2, o->name, o->sha256, NULL);
 }
 
 // All or nothing: procedures call each other, and a mixture of versions is none.
 static int apply_objects(struct run *r)
 {
-    const char *sql = "select name, sha256 from queen.schema_objects";
+    char sql[BOOKS_TEXT];
+    on_books(r, sql, "select name, sha256 from %s.schema_objects");
     int rc = exec(r, "procedures", "begin");
 
     if (rc != 0)

@@ -31,12 +31,13 @@ struct pg_object { // after those that it needs
     const char *sha256;
 };
 
-// What tools/embed_sql.py makes of sql/ (pg/sql.gen.h: pg_schema_queen).
+// What tools/embed_sql.py makes of a folder (pg/sql.gen.h: pg_schema_queen).
 struct pg_schema {
     const struct pg_migration *migrations;
     unsigned n_migrations;
     const struct pg_object *objects;
     unsigned n_objects;
+    const char *home; // the SQL schema that keeps the books of this; NULL: queen
 };
 
 struct pg_migrate_result {

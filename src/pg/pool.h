@@ -26,12 +26,14 @@ struct pg_call;
 
 // One SQL call: the text lives in sql/calls/NAME.sql and is embedded at build time
 // (tools/embed_sql.py writes pg/sql.gen.h and .c: `extern const struct pg_statement
-// pg_stmt_NAME;`).
+// pg_stmt_NAME;`).  A text that is made at run time is a statement, too: with the index
+// PG_UNPREPARED it is sent unnamed each time, and like params it is borrowed until done.
 struct pg_statement {
     const char *name; // also the name it is prepared under
     const char *text;
     unsigned index; // dense, for per-connection "is prepared" bits
 };
+enum { PG_UNPREPARED = INT32_MAX };
 
 // Called exactly once, never from inside pg_pool_exec().  status is 0 or a code of
 // err.h; reply is borrowed until the return and never NULL (on failure it has no rows but may
@@ -47,6 +49,9 @@ struct pg_call {
     pg_done_cb done;
     void *owner;          // for done
     unsigned deadline_ms; // 0: the pool's.  May be changed until done
+    // The server gives this call up after so long (QE_PG_RETRY), whatever the session's
+    // statement_timeout is; 0: as the session says.  Costs no round trip.
+    unsigned statement_timeout_ms;
 
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;

@@ -27,10 +27,12 @@ class Embed(unittest.TestCase):
         with open(path, "w") as f:
             f.write(text)
 
-    def run_tool(self):
+    def run_tool(self, *roots):
         out = [os.path.join(self.tmp.name, n) for n in ("o.c", "o.h", "o.d")]
-        p = subprocess.run([sys.executable, TOOL, "--sql", self.sql, "--source", out[0],
-                            "--header", out[1], "--depfile", out[2]],
+        roots = roots or (("pg", "queen", "queen", self.sql),)
+        p = subprocess.run([sys.executable, TOOL, "--include", "pg/o.h", "--source", out[0],
+                            "--header", out[1], "--depfile", out[2],
+                            *(word for r in roots for word in ("--root", *r))],
                            capture_output=True, text=True)
         if p.returncode:
             return None, p.stderr
@@ -90,6 +92,22 @@ class Embed(unittest.TestCase):
         path = os.path.join(self.sql, "schema/0001_a.sql")
         digest = subprocess.run(["sha256sum", path], capture_output=True, text=True).stdout[:64]
         self.assertIn(digest, source)
+
+    def test_several_roots_keep_apart(self):
+        self.put("calls/a.sql", "select 1")
+        self.put("guest/calls/a.sql", "select 2")
+        self.put("guest/schema/0001_a.sql", "select 3")
+        self.put("other/calls/b.sql", "select ?")
+        guest, other = os.path.join(self.sql, "guest"), os.path.join(self.sql, "other")
+        (source, header, _), _ = self.run_tool(("pg", "queen", "queen", self.sql),
+                                               ("pg", "guest", "visit", guest),
+                                               ("my", "guest", "visit", other))
+        self.assertIn("struct pg_statement pg_stmt_a;", header)
+        self.assertIn("struct pg_statement pg_stmt_guest_a;", header)
+        self.assertIn("struct my_statement my_stmt_guest_b;", header)
+        self.assertIn("PG_STMT_GUEST_COUNT = 1", header)
+        self.assertIn('pg_stmt_guest_a = {"guest_a",\n    "select 2",\n    0}', source)
+        self.assertIn("pg_guest_migrations, 1,\n    0, 0,\n    \"visit\",", source)
 
     def test_the_depfile_names_files_and_folders(self):
         self.put("calls/a.sql", "select 1")

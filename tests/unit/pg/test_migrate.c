@@ -199,6 +199,20 @@ static void the_schema_that_we_carry_loads(void **state)
     assert_int_equal(r.n_migrations + r.n_objects, 0);
 }
 
+static void the_books_are_kept_in_the_schema_that_is_named(void **state)
+{
+    (void)state;
+    struct pg_schema elsewhere = {
+        (const struct pg_migration[]){{1, "first", "create table visit.a (n int)", SHA_A}}, 1,
+        NULL, 0, "visit"};
+    assert_int_equal(migrate(&elsewhere).n_migrations, 1);
+    assert_int_equal(migrate(&elsewhere).n_migrations, 0);
+    expect("select count(*) from visit.schema_version", "1");
+    expect("select to_regclass('queen.schema_version') is null", "t");
+    free(
+        pg_cluster_ask(&cluster, "set client_min_messages = error; drop schema visit cascade"));
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, LOG_TEXT);
@@ -215,6 +229,7 @@ int main(void)
         T(a_missing_server_is_away),
         T(four_brokers_at_once_do_the_work_once),
         T(the_schema_that_we_carry_loads),
+        T(the_books_are_kept_in_the_schema_that_is_named),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     pg_cluster_free(&cluster);

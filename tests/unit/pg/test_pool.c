@@ -171,6 +171,55 @@ static void a_statement_that_fails_keeps_its_connection(void **state)
     assert_int_equal(counter_get(&pg_pool_stats(pool)->broken), 0);
 }
 
+static void a_text_made_at_run_time_is_sent_as_it_is(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    for (int i = 1; i < 4; i++) {
+        char text[32];
+        struct probe p = {0};
+        snprintf(text, sizeof text, "select $1::int8 + %d", i);
+        pg_param_i64(&p.params, 10);
+        assert_int_equal(ask(&p, &(struct pg_statement){"made", text, PG_UNPREPARED}), 0);
+        assert_int_equal(p.value, 10 + i);
+    }
+    struct probe p = {0};
+    assert_int_equal(ask(&p, &(struct pg_statement){"made", "selekt", PG_UNPREPARED}),
+                     QE_PG_FAILED);
+    assert_int_equal(ask_add(1), 0);
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->opened), 1);
+}
+
+static int nap_with_limit(double seconds, unsigned limit_ms, unsigned index)
+{
+    struct probe p = {0};
+    struct pg_statement s = {"nap", nap.text, index};
+
+    pg_param_f64(&p.params, seconds);
+    p.call = (struct pg_call){.statement = &s,
+                              .params = &p.params,
+                              .done = on_done,
+                              .owner = &p,
+                              .statement_timeout_ms = limit_ms};
+    pg_pool_exec(pool, &p.call);
+    until_done(&p);
+    return p.status;
+}
+
+static void a_limit_of_time_is_for_one_call_alone(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, unprepared);
+    for (int i = 0; i < 2; i++) { // the first one prepares
+        assert_int_equal(nap_with_limit(4, 50, nap.index), QE_PG_RETRY);
+        assert_int_equal(nap_with_limit(0.01, 5000, nap.index), 0);
+        assert_int_equal(nap_with_limit(0.1, 0, nap.index), 0); // no limit stays behind
+        assert_int_equal(nap_with_limit(4, 50, PG_UNPREPARED), QE_PG_RETRY);
+        assert_int_equal(ask_add(i), 0);
+    }
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->opened), 1);
+}
+
 static void large_parameters_and_results_pass(void **state)
 {
     (void)state;
@@ -508,6 +557,10 @@ int main(void)
         {"without prepared statements", calls_are_answered_prepared_or_not, setup, teardown,
          &yes},
         T(a_statement_that_fails_keeps_its_connection),
+        T(a_text_made_at_run_time_is_sent_as_it_is),
+        T(a_limit_of_time_is_for_one_call_alone),
+        {"a limit of time without prepared statements", a_limit_of_time_is_for_one_call_alone,
+         setup, teardown, &yes},
         T(large_parameters_and_results_pass),
         T(parameters_that_overflowed_are_refused),
         T(load_opens_connections_and_quiet_closes_them),

@@ -1,0 +1,86 @@
+// my_pool.h: MySQL (MariaDB) connections of one loop; the same shape of calls as pg/pool.h.
+//
+//      my_pool_exec ──► (queued) ──► a connection ──► call->done
+//
+// Statements are prepared by the server and their parameters travel apart from the text, so
+// nothing from outside is ever part of SQL.  All work is non-blocking (the connector's
+// _start/_cont functions on uv_poll).  Statements live in sql/mysql/calls
+// (my_stmt_tenant_NAME), or are made at run time: then the text is borrowed until done, like
+// params.
+#ifndef QUEEN_TENANT_MY_POOL_H
+#define QUEEN_TENANT_MY_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/metric.h"
+#include "base/span.h"
+
+struct my_pool;
+struct my_call;
+struct my_reply;
+
+struct my_statement {
+    const char *name;
+    const char *text; // "?" for each parameter
+    unsigned index;
+};
+
+// Parameters in order; {0} is empty and ready.  Dates, decimals, uuids and JSON are text, as
+// MySQL reads them.
+enum { MY_MAX_PARAMS = 64 };
+struct my_params {
+    struct buf data;
+    unsigned n;
+    struct {
+        enum { MY_NULL, MY_TEXT, MY_INT, MY_FLOAT } type;
+        size_t at, len; // of text, in data
+        int64_t i;
+        double f;
+    } param[MY_MAX_PARAMS];
+};
+void my_params_reset(struct my_params *p); // keeps the memory
+void my_params_free(struct my_params *p);
+void my_param_null(struct my_params *p);
+void my_param_text(struct my_params *p, span v); // copied
+void my_param_i64(struct my_params *p, int64_t v);
+void my_param_f64(struct my_params *p, double v);
+void my_param_bool(struct my_params *p, bool v);
+
+// Called exactly once, never from inside my_pool_exec().  status is 0 or a code of err.h, with
+// the meanings that pg/pool.h gives them; reply is borrowed until the return and never NULL.
+typedef void (*my_done_cb)(struct my_call *call, int status, const struct my_reply *reply);
+
+// Lives in the caller's memory until done; params and statement are borrowed until then.
+struct my_call {
+    const struct my_statement *statement;
+    const struct my_params *params; // NULL: none
+    my_done_cb done;
+    void *owner;
+    unsigned deadline_ms; // 0: the pool's
+
+    STAILQ_ENTRY(my_call) link; // the pool's own from here on
+    uint64_t queued_us, sent_us;
+    int refusal;
+};
+
+void my_pool_exec(struct my_pool *p, struct my_call *call); // failure is told to done
+
+// ---- answers: the rows of the last result that has any; all values are text ----
+unsigned my_reply_rows(const struct my_reply *r);
+unsigned my_reply_cols(const struct my_reply *r);
+bool my_reply_is_null(const struct my_reply *r, unsigned row, unsigned col);
+span my_reply_text(const struct my_reply *r, unsigned row, unsigned col); // SPAN_NONE for NULL
+int64_t my_reply_i64(const struct my_reply *r, unsigned row, unsigned col); // 0 for NULL
+double my_reply_f64(const struct my_reply *r, unsigned row, unsigned col);
+uint64_t
+my_reply_affected(const struct my_reply *r);       // rows changed, of a statement without rows
+unsigned my_reply_errno(const struct my_reply *r); // the server's number; 0: none
+const char *my_reply_sqlstate(const struct my_reply *r); // "" when none
+const char *my_reply_message(const struct my_reply *r);  // "" when none
+
+#endif
