@@ -1,6 +1,7 @@
 """The system under torture: brokers and their PostgreSQL, each of which may be in any state when asked for something."""
 import glob
 import os
+import socket
 import subprocess
 
 import psycopg2
@@ -14,6 +15,12 @@ FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 BUFFER_BYTES = 48 << 20
 
 
+def udp_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 class Cluster:
     """One broker with the PostgreSQL inside, or two on one of their own, or on a primary with its standby."""
 
@@ -23,6 +30,7 @@ class Cluster:
         self.block = "queen_torture_%d" % os.getpid()  # table of the packet filter
         self.power = self._compile_power()
         self.addresses = ["127.0.0.%d" % (2 + i) for i in range(brokers)]
+        self.udp_ports = [udp_port() for _ in range(brokers)] if brokers > 1 else []  # by which they tell each other
         self.has_standby = standby
         if standby:
             self.server = Pair(folder, self.addresses)
@@ -36,6 +44,9 @@ class Cluster:
         self.buffers.append(disk)
         env = {"FILE_BUFFER_DIR": os.path.join(disk.path, "files"), "SIDECAR_POOL_SIZE": "8", "WORKER_ID": "torture-%d" % i,
                "LD_PRELOAD": self.power, "TORTURE_SYNCED": self.synced(i)}
+        if self.udp_ports:
+            env.update({"QUEEN_UDP_PEERS": ",".join("127.0.0.1:%d" % p for p in self.udp_ports), "QUEEN_SYNC_SECRET": "torture",
+                        "QUEEN_UDP_NOTIFY_PORT": str(self.udp_ports[i])})
         if self.server is None:
             data = os.path.join(self.folder, "data")
             os.mkdir(data)

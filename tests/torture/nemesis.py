@@ -157,6 +157,14 @@ class BlockClients(Blocked):
         return "tcp dport %d drop\ntcp sport %d drop" % (port, port)
 
 
+class BlockPeers(Blocked):
+    """Between the brokers: what they would tell each other is lost, and nothing else."""
+    seconds = (1.0, 6.0)
+
+    def rule_of(self, broker):
+        return "udp dport %d drop" % self.cluster.udp_ports[broker]
+
+
 class FullBuffer(Kind):
     """PostgreSQL is away and a file buffer has no room."""
 
@@ -252,7 +260,7 @@ class HeldXmin(Kind):
 
 
 KINDS = [KillBroker, RestartBroker, FreezeBroker, CrashPostgres, CrashBackend, TerminateBackends, FreezePostgres, FreezeBackends,
-         BlockDatabase, BlockClients, FullBuffer, CutPower, FullWal, Promote, ClockJump, HeldXmin]
+         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, ClockJump, HeldXmin]
 
 
 class Nemesis:
