@@ -3,7 +3,8 @@
 // The first byte seeds the cuts; the rest is what the client sends.  Handlers answer at once,
 // at the end, or when the client has gone, by path.
 //
-// build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp src/http/*.c src/base/*.c src/json/*.c
+// build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp
+// build: src/http/*.c src/base/*.c src/json/*.c
 // build: /usr/share/llhttp/*.c -luv -lz -lpthread -lm
 #include <errno.h>
 #include <stdlib.h>
