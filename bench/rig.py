@@ -2,7 +2,9 @@
 
 fsync is off: they are about CPU and about waiting for answers.
 """
+import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -37,12 +39,12 @@ def push_all(broker, items, threads=4, batch=100):
 
 
 class Rig:
-    def __init__(self, **settings):
-        """settings: of PostgreSQL"""
+    def __init__(self, env=None, **settings):
+        """env: of the broker; settings: of PostgreSQL"""
         self.pg = harness.Postgres()
         self.pg.settings = settings
         self.pg.start()
-        self.broker = harness.Broker(self.pg.env()).start()
+        self.broker = harness.Broker({**self.pg.env(), **(env or {})}).start()
         self.conn = self.pg.connect()
 
     def close(self):
@@ -53,6 +55,15 @@ class Rig:
         with self.conn.cursor() as cur:
             cur.execute(text, args or None)
             return cur.fetchall() if cur.description else []
+
+    def bench(self, *args, refusals=False):
+        """What `queen bench` measured; refusals: answers that are errors do not end the run."""
+        done = subprocess.run([harness.BIN, "bench", "-u", "http://127.0.0.1:%d" % self.broker.port, "-j", "-", "--quiet",
+                               "--pid", str(self.broker.process.pid), "--pg-pid", str(self.pg.process.pid), *map(str, args)],
+                              capture_output=True, text=True)
+        if done.returncode not in ((0, 2) if refusals else (0,)):
+            raise SystemExit("queen bench ended with %d: %s" % (done.returncode, (done.stderr or done.stdout)[-500:]))
+        return json.loads(done.stdout.splitlines()[-1])
 
     def times(self, paths):
         """Milliseconds until the answer to a GET of each of them, one after the other."""

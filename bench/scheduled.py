@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Scheduled delivery, measured: CPU of inserting and firing beside plain push; lateness and pages with many waiting.
 
     bench/scheduled.py [--messages 100000] [--waiting 1000,100000,10000000] [--samples 200]

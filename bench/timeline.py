@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """GET /api/v1/messages/timeline, measured with many messages stored.
 
     bench/timeline.py [--messages 10000000] [--partitions 100] [--asks 300]

@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+"""A transaction that is left open, measured: what it does to throughput, latency, dead rows and disk.
+
+    bench/held_xmin.py [--minutes 60] [--rate 5000]
+
+Load at a steady rate (push, pop, ack) with retention of consumed messages after a minute; first some minutes as they are, then one REPEATABLE
+READ transaction is held open for the rest.  One line a minute.  Starts a PostgreSQL and a broker of its own.
+"""
+import argparse
+
+from rig import Rig
+
+QUEUE = "held"
+BEFORE = 5  # minutes without it
+
+FIGURES = """
+    select coalesce(sum(n_dead_tup), 0)::bigint, coalesce((array_agg(relname || ' ' || n_dead_tup order by n_dead_tup desc))[1], ''),
+           (select sum(pg_total_relation_size(c.oid)) / 1048576 from pg_class c join pg_namespace n on n.oid = c.relnamespace
+             where n.nspname = 'queen' and c.relkind = 'r')::bigint
+      from pg_stat_user_tables where schemaname = 'queen'"""
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--minutes", type=int, default=60)
+    p.add_argument("--rate", type=int, default=5000)
+    args = p.parse_args()
+    rig = Rig()
+    try:
+        rig.broker.configure(QUEUE, retentionEnabled=True, completedRetentionSeconds=60)
+        print("| minute | held | delivered/s | p50 ms | p99 ms | CPU s per 1M | dead rows | most of them in | MB |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+        holder = None
+        for n in range(args.minutes + BEFORE):
+            if n == BEFORE:
+                holder = rig.pg.connect(autocommit=False)
+                holder.set_session(isolation_level="REPEATABLE READ")
+                holder.cursor().execute("select txid_current()")
+            r = rig.bench("-w", "e2e", "-q", QUEUE, "-r", args.rate, "-b", 10, "-a", "-d", 58)
+            dead, where, size = rig.sql(FIGURES)[0]
+            print("| %d | %s | %.0f | %.1f | %.1f | %.1f | %d | %s | %d |" % (
+                n, "yes" if holder else "no", r["popPerSecond"], r["e2eMs"]["p50"], r["e2eMs"]["p99"],
+                r["cpuBrokerPerM"] + r["cpuPgPerM"], dead, where, size), flush=True)
+    finally:
+        rig.close()
+
+
+if __name__ == "__main__":
+    main()
