@@ -1,7 +1,7 @@
 -- queen.note_correlations: messages of a segment just stored are to be found by their correlation ids, where they have some.
 --
 -- needs: unpack_segment_2
--- called by  what pushes one request at a time: queen.push_items, queen.transact, queen.stream_cycle
+-- called by  what pushes one request at a time: queen.push_items, queen.push_whole
 -- in         p_body: of the segment; one without the word in it is not opened
 create or replace function queen.note_correlations(p_lane bigint, p_first_seq bigint, p_count int, p_keys bytea, p_body bytea)
 returns void

@@ -1,6 +1,6 @@
 -- queen.stream_cycle: state, sink pushes and source acknowledgement of a stream, together or not at all.
 --
--- needs: stream_lock, last_receipt, push_segments, advance
+-- needs: stream_lock, last_receipt, push_whole, advance
 -- called by  src/broker/cycle.c (call "stream_cycle"), one call per cycle
 -- in         p_query, p_partition (of the source), p_group
 --            p_hash      of the request, when no lease keeps it from being applied twice; else null
@@ -39,7 +39,6 @@ declare
     v_last    queen_streams.receipts%rowtype;
     v_created timestamptz[];
     v_failed  boolean := false;
-    v_nth     int := 0;
     r         record;
 begin
     perform queen.stream_lock(p_query, p_partition);
@@ -95,26 +94,15 @@ begin
 
         if cardinality(p_lane) > 0 then
             for r in
-                select p.*, q.name as queue_name
-                  from queen.push_segments(p_origin, true, p_lanes, p_lane, p_last, p_nth, p_before, p_count,
-                                           p_key_min, p_key_max, p_keys, p_body,
-                                           p_plain_seg, p_plain_pos, p_plain_key) p
-                  left join queen.lanes l on p.status = 4 and l.num = p_lane[p.seg]
-                  left join queen.queues q on q.id = l.queue_id
+                select * from queen.push_whole(p_origin, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,
+                                               p_keys, p_body, p_plain_seg, p_plain_pos, p_plain_key)
             loop
-                continue when r.status = 2; -- only a consequence of what another row tells
                 v_failed := v_failed or r.status > 0;
                 kind := case r.status when 0 then 0 when 1 then 3 else 2 end;
-                error := case r.status when 3 then 'the partition is gone'
-                                       when 6 then 'the queue is encrypted'
-                                       when 4 then format('queue "%s" is full', r.queue_name) end;
+                error := case when kind = 2 then r.error end;
                 created_at := r.created_at; seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;
                 v_created := v_created || r.created_at;
                 return next;
-                if r.status = 0 then
-                    v_nth := v_nth + 1; -- while all are stored, rows come in the order of p_lane
-                    perform queen.note_correlations(r.lane, r.first_seq, p_count[v_nth], p_keys[v_nth], p_body[v_nth]);
-                end if;
             end loop;
             created_at := null; seg := null; status := null; pos := null; dup_id := null;
         end if;

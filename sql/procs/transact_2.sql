@@ -1,6 +1,6 @@
 -- queen.transact_2: pushes and acknowledgements that happen together or not at all.
 --
--- needs: push_segments, note_correlations, ensure_consumers, settle_2
+-- needs: push_whole, ensure_consumers, settle_2
 -- called by  src/broker/transaction.c (call "transact"), one call per transaction; queen.transact_scheduled
 -- in         p_origin; then the segments of the pushes, as for queen.push_segments with p_whole (no key may come
 --            twice in one lane: the caller reports that itself); then the acknowledgements, as for
@@ -37,7 +37,6 @@ as $$
 #variable_conflict use_column
 declare
     v_failed boolean := false;
-    v_nth    int := 0;
     v_now    timestamptz;
     r        record;
 begin
@@ -45,27 +44,14 @@ begin
     begin
         if cardinality(p_lane) > 0 then
             for r in
-                select p.*, q.name as queue_name
-                  from queen.push_segments(p_origin, true, p_lanes, p_lane, p_last, p_nth, p_before, p_count,
-                                           p_key_min, p_key_max, p_keys, p_body,
-                                           p_plain_seg, p_plain_pos, p_plain_key) p
-                  left join queen.lanes l on p.status = 4 and l.num = p_lane[p.seg]
-                  left join queen.queues q on q.id = l.queue_id
+                select * from queen.push_whole(p_origin, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,
+                                               p_keys, p_body, p_plain_seg, p_plain_pos, p_plain_key)
             loop
-                continue when r.status = 2; -- only a consequence of what another row tells
                 v_failed := v_failed or r.status > 0;
                 kind := case when r.status = 0 then 0 else 2 end;
-                error := case r.status when 1 then 'duplicate transaction id'
-                                       when 3 then 'the partition is gone'
-                                       when 6 then 'the queue is encrypted'
-                                       when 4 then format('queue "%s" is full', r.queue_name) end;
-                lane := r.lane; first_seq := r.first_seq; created_at := r.created_at;
+                error := r.error; lane := r.lane; first_seq := r.first_seq; created_at := r.created_at;
                 seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;
                 return next;
-                if r.status = 0 then
-                    v_nth := v_nth + 1; -- while all are stored, rows come in the order of p_lane
-                    perform queen.note_correlations(r.lane, r.first_seq, p_count[v_nth], p_keys[v_nth], p_body[v_nth]);
-                end if;
             end loop;
             lane := null; first_seq := null; created_at := null;
             seg := null; status := null; pos := null; dup_id := null;
