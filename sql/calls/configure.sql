@@ -1,3 +1,3 @@
 -- The options travel as text: jsonb has no binary form that a client could write.
-select queue_id, default_lane_id, options::text
+select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean
   from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb)

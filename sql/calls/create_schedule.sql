@@ -1,1 +1,1 @@
-select status, answer::text, null::bytea, false from queen.create_schedule($1::text::jsonb)
+select status, piece, payload, sealed from queen.create_schedule($1::text::jsonb)

@@ -1,1 +1,1 @@
-select status, answer::text, null::bytea, false from queen.change_schedule($1::text::jsonb, 'get')
+select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'get')

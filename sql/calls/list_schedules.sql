@@ -1,1 +1,1 @@
-select 200, queen.list_schedules($1::text::jsonb)::text, null::bytea, false
+select status, piece, payload, sealed from queen.list_schedules($1::text::jsonb)

@@ -8,6 +8,6 @@ returns jsonb
 language sql immutable
 as $$
     select jsonb_build_object(
-        'queue', s.queue_name, 'partition', s.lane_name, 'payload', s.payload, 'delaySeconds', 0,
+        'queue', s.queue_name, 'partition', s.lane_name, 'payload', s.payload, 'is_encrypted', s.sealed, 'delaySeconds', 0,
         'transactionId', format('schedule:%s:%s', s.id, to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')))
 $$;

@@ -1,8 +1,10 @@
 // POST /api/v1/configure: {"queue": ..., "namespace": ..., "task": ..., "options": {...}}
 //
 // Replaces the whole configuration.  The options are judged by sql/procs/configure_queue.sql,
-// which names the one it refuses.
+// which names the one it refuses.  Before the answer, recurring messages of a queue that wants
+// encryption are sealed: from then on nothing for it is in clear.
 #include "api/api_int.h"
+#include "api/report.h"
 #include "pg/params.h"
 #include "pg/reply.h"
 #include "pg/sql.gen.h"
@@ -13,6 +15,7 @@ struct configure {
     struct http_req *req;
     struct custom_op op;
     span queue, namespace_, task, options;
+    struct buf answer;
 };
 
 static void configure_handle(struct http_req *req);
@@ -20,6 +23,8 @@ static int read_body(struct configure *c, struct body *b);
 static void on_configured(struct custom_op *op, int status, const struct pg_reply *reply);
 static void write_answer(const struct configure *c, const struct pg_reply *reply,
                          struct buf *out);
+static void seal_schedules(struct configure *c);
+static void on_sealed(struct custom_op *op, int status, const struct pg_reply *reply);
 
 static void configure_handle(struct http_req *req)
 {
@@ -78,12 +83,13 @@ static void on_configured(struct custom_op *op, int status, const struct pg_repl
 {
     struct configure *c = container_of(op, struct configure, op);
     struct api *api = http_req_app(c->req);
-    struct buf out = {0};
 
-    pg_params_free(&op->params);
+    pg_params_reset(&op->params);
     api_note_db(c->req, &op->op);
     if (status == 0 && pg_reply_rows(reply) != 1)
         status = QE_PG_SHAPE;
+    if (status != 0)
+        pg_params_free(&op->params);
     if (status == QE_PG_DATA && reply && pg_reply_message(reply)[0] != '\0') {
         http_reply_errf(c->req, status, "%s", pg_reply_message(reply));
         return;
@@ -93,8 +99,46 @@ static void on_configured(struct custom_op *op, int status, const struct pg_repl
         return;
     }
     broker_queue_changed(api->broker, c->queue);
-    write_answer(c, reply, &out);
-    http_reply_json(c->req, 200, &out);
+    write_answer(c, reply, &c->answer);
+    if (pg_reply_bool(reply, 0, 3)) {
+        seal_schedules(c);
+    } else {
+        pg_params_free(&op->params);
+        http_reply_json(c->req, 200, &c->answer);
+    }
+}
+
+static void seal_schedules(struct configure *c)
+{
+    struct api *api = http_req_app(c->req);
+    struct buf args = {0};
+
+    buf_put_lit(&args, "{\"queue\":");
+    js_put_text(&args, c->queue);
+    buf_putc(&args, '}');
+    pg_param_text(&c->op.params, buf_span(&args));
+    buf_free(&args);
+    c->op.statement = &pg_stmt_seal_schedules;
+    c->op.done = on_sealed;
+    broker_custom(api->broker, &c->op);
+}
+
+static void on_sealed(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct configure *c = container_of(op, struct configure, op);
+    struct api *api = http_req_app(c->req);
+
+    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+        broker_custom(api->broker, op);
+        return;
+    }
+    pg_params_free(&op->params);
+    if (status == 0) {
+        http_reply_json(c->req, 200, &c->answer);
+    } else { // configured it is; asked again, the rest is done
+        buf_free(&c->answer);
+        api_reply_failed(c->req, status, &op->op.why);
+    }
 }
 
 static void write_answer(const struct configure *c, const struct pg_reply *reply,

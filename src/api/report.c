@@ -121,16 +121,23 @@ static int put_body(struct report_call *c, struct body *b, struct buf *out)
     return empty && b->j.rc == 0 ? 0 : body_finish(b);
 }
 
-// One step of several is done: the next.
-static bool goes_on(struct report_call *c, const struct pg_reply *reply)
+bool report_next_step(struct broker *b, const struct pg_reply *reply, struct pg_params *params)
 {
-    struct api *api = http_req_app(c->req);
+    struct buf args = {0};
 
     if (pg_reply_rows(reply) == 0 || pg_reply_i32(reply, 0, COL_STATUS) != 0)
         return false;
-    pg_params_reset(&c->op.params);
-    pg_param_text(&c->op.params, pg_reply_bytes(reply, 0, COL_PIECE));
-    broker_custom(api->broker, &c->op);
+    buf_put(&args, pg_reply_bytes(reply, 0, COL_PIECE));
+    if (!pg_reply_is_null(reply, 0, COL_PAYLOAD)) {
+        args.len--; // its brace
+        buf_put_lit(&args, ",\"sealed\":");
+        if (!broker_seal(b, &args, pg_reply_bytes(reply, 0, COL_PAYLOAD)))
+            buf_put_lit(&args, "null");
+        buf_putc(&args, '}');
+    }
+    pg_params_reset(params);
+    pg_param_text(params, buf_span(&args));
+    buf_free(&args);
     return true;
 }
 
@@ -140,8 +147,10 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     struct api *api = http_req_app(c->req);
     struct buf out = {0};
 
-    if (status == 0 && goes_on(c, reply))
+    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+        broker_custom(api->broker, op);
         return;
+    }
     pg_params_free(&op->params);
     http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
     if (status == 0)

@@ -22,7 +22,8 @@
 // it and an entry before it.
 //
 // Long work goes in steps, each a transaction of its own: a first row of status 0 asks to be
-// called again with its piece as the object.
+// called again with its piece as the object.  A payload in that row wants to be sealed: it is
+// added to the object as "sealed", or null if there is no key.
 //
 // Parameters of path and query come as JSON strings, only those that were sent (a query
 // parameter that is empty counts as not sent); a path parameter wins over a query parameter of
@@ -54,6 +55,13 @@ struct report {
 };
 
 void report_handle(struct http_req *req);
+
+// For others that call such statements: whether the rows ask for another step; params are those
+// of the next call then.
+struct broker;
+struct pg_params;
+struct pg_reply;
+bool report_next_step(struct broker *b, const struct pg_reply *reply, struct pg_params *params);
 
 extern const struct report api_delete_queue;                      // resources.c
 extern const struct report api_stream_register, api_stream_state; // streams.c

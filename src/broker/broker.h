@@ -329,6 +329,9 @@ void house_heard(struct house *h, enum house_news what, span queue);
 // pushes them.  Readers open them: appends the payload that sealed holds, or sealed itself,
 // with a warning in the log, if no key of ours fits.  On b's thread.
 void broker_unseal(struct broker *b, struct buf *out, span sealed);
+// For what SQL stores for us: appends plain, sealed.  false, and a warning in the log: there is
+// no key, and out is as before.
+MUST_USE bool broker_seal(struct broker *b, struct buf *out, span plain);
 
 // Something about a queue was changed (configure, delete): forget what was learnt about it, and
 // look into the change feed wherever pops are parked.  SPAN_NONE: of a queue that only the feed

@@ -1,4 +1,4 @@
-// Encryption at rest: which queues want it, and opening what was sealed.
+// Encryption at rest: which queues want it, sealing for others, and opening what was sealed.
 //
 // The database knows (queen.lanes.sealed) and refuses what comes in clear, under the lock that
 // stores it; so what is kept here is only a guess that saves the second try.
@@ -40,6 +40,17 @@ void queue_sealed(struct queue *q)
              "queue=\"%.*s\" why=\"encryptionEnabled, but QUEEN_ENCRYPTION_KEY is not set: "
              "payloads are stored in clear\"",
              (int)q->name_len, q->name);
+}
+
+bool broker_seal(struct broker *b, struct buf *out, span plain)
+{
+    if (!b->sealer) {
+        log_warn("seal.no_key", "why=\"encryptionEnabled, but QUEEN_ENCRYPTION_KEY is not set: "
+                                "a recurring message is stored in clear\"");
+        return false;
+    }
+    sealer_seal(b->sealer, out, plain);
+    return true;
 }
 
 void broker_unseal(struct broker *b, struct buf *out, span sealed)

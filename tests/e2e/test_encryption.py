@@ -240,3 +240,73 @@ def test_what_comes_out_of_the_file_buffer_is_sealed(make_broker, pg, queue):
         assert [r[1] for r in stored(sql, queue)] == [True]
         assert b"4000-0000" not in bodies(sql, queue)
     assert [m["data"] for m in b.take(queue)] == [SECRET]
+
+
+# --- recurring messages -----------------------------------------------------------------------------------------------
+
+def schedule(broker, queue, **more):
+    return broker.post("/api/v1/schedules", {"name": queue, "queue": queue, "cron": "0 0 1 1 *", **more}).expect(201).json
+
+
+def kept(sql, name):
+    """(payload, sealed) of a recurring message as it lies in its table."""
+    return sql("select payload, sealed from queen.schedules where name = %s", name)[0]
+
+
+def change(broker, name, **fields):
+    return broker.request("PATCH", "/api/v1/schedules/" + name, fields).expect(200).json
+
+
+def run(broker, name):
+    broker.post("/api/v1/schedules/%s/run" % name).expect(200)
+
+
+def test_a_recurring_payload_is_ciphertext_in_the_tables_and_itself_in_answers(sealing, queue, group, sql):
+    sealing.configure(queue, encryptionEnabled=True)
+    made = schedule(sealing, queue, payload=SECRET)
+    assert made["payload"] == SECRET
+    payload, is_sealed = kept(sql, queue)
+    assert is_sealed and set(payload) == {"encrypted", "iv", "authTag", "keyId"}
+    assert sealing.get("/api/v1/schedules/" + queue).expect(200).json == made
+    assert sealing.get("/api/v1/schedules?queue=" + queue).expect(200).json == {"schedules": [made]}
+    run(sealing, queue)
+    (m,) = sealing.take(queue, consumerGroup=group, wait="true", timeout=10000)
+    assert m["data"] == SECRET
+    assert [r[1] for r in stored(sql, queue)] == [True] and b"4000-0000" not in bodies(sql, queue)
+    assert change(sealing, queue, payload="other")["payload"] == "other"
+    assert kept(sql, queue)[1] and "other" not in json.dumps(kept(sql, queue)[0])
+
+
+def test_a_recurring_payload_follows_its_queue(sealing, queue, sql):
+    assert schedule(sealing, queue, payload=SECRET)["payload"] == SECRET
+    assert kept(sql, queue) == (SECRET, False)
+    sealing.configure(queue + "-sealed", encryptionEnabled=True)
+    assert change(sealing, queue, queue=queue + "-sealed")["payload"] == SECRET
+    sealed = kept(sql, queue)
+    assert sealed[1] and change(sealing, queue, paused=True)["payload"] == SECRET and kept(sql, queue) == sealed
+    # A new payload is of the new queue.
+    assert change(sealing, queue, queue=queue, payload=1)["payload"] == 1
+    assert kept(sql, queue) == (1, False)
+
+
+def test_switching_the_option_on_seals_recurring_payloads_before_the_answer(sealing, queue, group, sql):
+    for nth in "abc":
+        schedule(sealing, queue, name=queue + nth, payload=SECRET)
+    sealing.configure(queue, encryptionEnabled=True)
+    assert all(kept(sql, queue + nth)[1] for nth in "abc") and "4000" not in json.dumps(kept(sql, queue + "b")[0])
+    run(sealing, queue + "b")
+    (m,) = sealing.take(queue, consumerGroup=group, wait="true", timeout=10000, autoAck="true")
+    assert m["data"] == SECRET and [r[1] for r in stored(sql, queue)] == [True]
+    # Off again: what was sealed stays so, and is opened as before.
+    sealing.configure(queue, encryptionEnabled=False)
+    run(sealing, queue + "b")
+    assert sealing.take(queue, consumerGroup=group, wait="true", timeout=10000)[0]["data"] == SECRET
+
+
+def test_without_a_key_a_recurring_payload_is_kept_in_clear_and_the_log_says_so(make_broker, queue, sql):
+    b = make_broker()
+    b.configure(queue, encryptionEnabled=True)
+    assert schedule(b, queue, payload=SECRET)["payload"] == SECRET
+    assert kept(sql, queue) == (SECRET, False)
+    assert change(b, queue, payload=2)["payload"] == 2
+    assert "a recurring message is stored in clear" in b.log_text()

@@ -318,6 +318,14 @@ void broker_unseal(struct broker *b, struct buf *out, span sealed)
     buf_put(out, sealed);
     buf_putc(out, ']');
 }
+bool broker_seal(struct broker *b, struct buf *out, span plain)
+{
+    (void)b;
+    buf_put_lit(out, "[\"sealed\",");
+    buf_put(out, plain);
+    buf_putc(out, ']');
+    return true;
+}
 bool broker_is_up(const struct broker *b) { return (void)b, fake_is_up; }
 bool house_is_up(const struct house *h) { return (void)h, fake_is_up; }
 

@@ -110,6 +110,25 @@ static void a_sealed_payload_is_opened_on_the_way_out(void **state)
     assert_string_equal(fake_reply.text, "{\"a\":[\"opened\",{\"encrypted\":0}]}");
 }
 
+static void a_step_is_followed_by_the_next_with_what_it_wanted_sealed(void **state)
+{
+    (void)state;
+    static const char *const more[][2] = {{"{\"at\":7}", NULL}};
+    static const char *const seal[][2] = {{"{\"at\":8}", "{\"p\":1}"}};
+    static const char *const done[][2] = {{"{}", NULL}};
+    struct pg_reply reply = {.rows = 1, .status = 0, .pieces = more};
+
+    ask(&plain, fake_get("", "q", "o"));
+    fake_given.custom->done(fake_given.custom, 0, &reply);
+    assert_span(args(), "{\"at\":7}");
+    reply.pieces = seal;
+    fake_given.custom->done(fake_given.custom, 0, &reply);
+    assert_span(args(), "{\"at\":8,\"sealed\":[\"sealed\",{\"p\":1}]}");
+    reply = (struct pg_reply){.rows = 1, .status = 200, .pieces = done};
+    fake_given.custom->done(fake_given.custom, 0, &reply);
+    assert_int_equal(fake_reply.status, 200);
+}
+
 static void a_failure_changes_nothing(void **state)
 {
     (void)state;
@@ -178,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_body_may_be_missing_in_the_ways_clients_do_it),
         cmocka_unit_test(pieces_and_payloads_become_the_answer),
         cmocka_unit_test(a_sealed_payload_is_opened_on_the_way_out),
+        cmocka_unit_test(a_step_is_followed_by_the_next_with_what_it_wanted_sealed),
         cmocka_unit_test(a_failure_changes_nothing),
         cmocka_unit_test(rows_of_a_list_are_put_by_its_shape),
         cmocka_unit_test(a_shape_that_names_no_column_is_an_odd_answer),
