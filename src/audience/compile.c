@@ -1,0 +1,259 @@
+// compile.c: whole statements around the tree.
+#include "audience/compile.h"
+
+#include <assert.h>
+
+#include "audience/compile_int.h"
+#include "pg/params.h"
+
+static_assert((int)COMPILE_MAX_PARAMS <= (int)PG_MAX_PARAMS, "a call takes them all");
+
+static void put_tree(struct compiled *c, const struct filter *f);
+static void put_from(struct compiled *c, const struct filter_facts *facts, bool customer);
+
+const char *audience_path_name(enum audience_path path)
+{
+    return path == PATH_LIVE ? "live" : path == PATH_VIEWS ? "views" : "fallback";
+}
+
+void compile_deinit(struct compiled *c) { buf_free(&c->text); }
+
+static void put(struct compiled *c, const char *constant)
+{
+    buf_put(&c->text, span_of(constant));
+}
+
+static void begin(struct compiled *c)
+{
+    c->text.max = COMPILE_MAX_TEXT;
+    c->rc = 0;
+}
+
+static void finish(struct compiled *c)
+{
+    if (c->text.failed)
+        c->rc = QE_TOO_LARGE;
+}
+
+// ---- parameters ----
+
+static bool add_param(struct compiled *c, struct sql_param p)
+{
+    if (c->next_param == COMPILE_MAX_PARAMS) {
+        c->rc = QE_TOO_LARGE;
+        return false;
+    }
+    c->params[c->next_param++] = p; // named again, it is what it was
+    if (c->n_params < c->next_param)
+        c->n_params = c->next_param;
+    return true;
+}
+
+// MySQL has no arrays: a list is as many parameters.
+static void put_list_mysql(struct compiled *c, struct sql_param p)
+{
+    for (unsigned i = 0; i < p.n; i++) {
+        struct sql_param one = {.kind = p.kind == SQL_INTS ? SQL_INT : SQL_TEXT,
+                                .number = p.values[i].number,
+                                .text = p.values[i].text};
+        if (add_param(c, one))
+            put(c, i > 0 ? ", ?" : "?");
+    }
+}
+
+void sql_put_param(struct compiled *c, struct sql_param p)
+{
+    if (c->dialect == SQL_MYSQL && (p.kind == SQL_TEXTS || p.kind == SQL_INTS)) {
+        put_list_mysql(c, p);
+    } else if (add_param(c, p)) {
+        if (c->dialect == SQL_MYSQL)
+            put(c, "?");
+        else
+            buf_printf(&c->text, "$%u", c->next_param);
+    }
+}
+
+void sql_put_int(struct compiled *c, int64_t v)
+{
+    sql_put_param(c, (struct sql_param){.kind = SQL_INT, .number = v});
+}
+
+void sql_put_uuid(struct compiled *c, const uint8_t v[16])
+{
+    sql_put_param(c, (struct sql_param){.kind = SQL_UUID, .uuid = v});
+}
+
+void sql_again(struct compiled *c, unsigned from)
+{
+    if (c->dialect == SQL_PG)
+        c->next_param = from;
+}
+
+void compile_bind(const struct compiled *c, struct pg_params *out)
+{
+    pg_params_reset(out);
+    for (unsigned i = 0; i < c->n_params; i++) {
+        const struct sql_param *p = &c->params[i];
+        switch (p->kind) {
+        case SQL_INT:
+            pg_param_i64(out, p->number);
+            break;
+        case SQL_TIME:
+            pg_param_unix_us(out, p->number);
+            break;
+        case SQL_TEXT:
+            pg_param_text(out, p->text);
+            break;
+        case SQL_UUID:
+            pg_param_uuid(out, p->uuid);
+            break;
+        case SQL_TEXTS:
+            pg_begin_array(out, PG_TEXT);
+            for (unsigned k = 0; k < p->n; k++)
+                pg_put_text(out, p->values[k].text);
+            pg_end_array(out);
+            break;
+        case SQL_INTS:
+            pg_begin_array(out, PG_INT4);
+            for (unsigned k = 0; k < p->n; k++)
+                pg_put_i32(out, (int32_t)p->values[k].number);
+            pg_end_array(out);
+            break;
+        }
+    }
+}
+
+// ---- statements ----
+
+void compile_count(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
+{
+    begin(c);
+    put(c, "select count(*)");
+    put_from(c, facts, false);
+    put(c, " where ");
+    put_tree(c, f);
+    finish(c);
+}
+
+void compile_page(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
+                  int64_t after, int64_t limit)
+{
+    begin(c);
+    put(c, "select c.id, c.customer_uuid, c.first_name, c.last_name, c.email, c.phone, c.city");
+    put_from(c, facts, true);
+    put(c, " where c.id > ");
+    sql_put_int(c, after);
+    put(c, " and ");
+    put_tree(c, f);
+    put(c, " order by c.id limit ");
+    sql_put_int(c, limit);
+    finish(c);
+}
+
+void compile_uuids(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
+{
+    begin(c);
+    put(c, "select ");
+    put(c, c->path == PATH_FALLBACK ||
+                   !(facts->models[MODEL_TRANSACTIONS] || facts->models[MODEL_ATTRIBUTES])
+               ? "c.customer_uuid"
+           : facts->models[MODEL_ATTRIBUTES] ? "a.customer_uuid"
+                                             : "t.customer_uuid");
+    put_from(c, facts, false);
+    put(c, " where ");
+    put_tree(c, f);
+    finish(c);
+}
+
+static void put_leaf_verdict(const struct filter *leaf, void *ctx)
+{
+    struct compiled *c = ctx;
+
+    put(c, ", ((");
+    leaf_put(c, leaf);
+    put(c, leaf->op->opposite ? ") is not true), " : ") is true), ");
+    leaf_put_value(c, leaf);
+}
+
+void compile_explain(struct compiled *c, const struct filter *f,
+                     const struct filter_facts *facts, const uint8_t customer[16])
+{
+    begin(c);
+    put(c, "select ((");
+    put_tree(c, f);
+    put(c, ") is true)");
+    filter_each_leaf(f, put_leaf_verdict, c);
+    put_from(c, facts, true);
+    put(c, " where c.customer_uuid = ");
+    sql_put_uuid(c, customer);
+    finish(c);
+}
+
+// ---- the relations ----
+
+// Which rows: one per customer, whatever is asked.  c is there when the caller needs columns of
+// the customer, and when nothing else is.
+static void put_from(struct compiled *c, const struct filter_facts *facts, bool customer)
+{
+    static const char *const names[][2] = {
+        [PATH_LIVE] = {"crm.customer_attributes_live a", "crm.customer_transactions_live t"},
+        [PATH_VIEWS] = {"crm.customer_attributes_mv a", "crm.customer_transactions_mv t"},
+    };
+    bool attributes = facts->models[MODEL_ATTRIBUTES],
+         transactions = facts->models[MODEL_TRANSACTIONS];
+
+    put(c, " from ");
+    if (c->path == PATH_FALLBACK || customer || (!attributes && !transactions))
+        put(c, c->dialect == SQL_PG ? "crm.customer c" : "customer c");
+    if (c->path == PATH_FALLBACK)
+        return;
+    if (attributes) {
+        put(c, customer ? " join " : "");
+        put(c, names[c->path][0]);
+        put(c, customer ? " on a.id = c.id" : "");
+    }
+    if (transactions) {
+        put(c, customer || attributes ? " join " : "");
+        put(c, names[c->path][1]);
+        put(c, customer ? " on t.id = c.id" : attributes ? " on t.id = a.id" : "");
+    }
+}
+
+// ---- the tree ----
+
+static void put_group(struct compiled *c, const struct filter *f)
+{
+    if (f->first == NULL) {
+        put(c, "true");
+        return;
+    }
+    put(c, "(");
+    for (const struct filter *child = f->first; child; child = child->next) {
+        put_tree(c, child);
+        if (child->next)
+            put(c, f->kind == FILTER_AND ? " and " : " or ");
+    }
+    put(c, ")");
+}
+
+// True or not true.  Null is not true, and "and" and "or" of such conditions keep that; only
+// what turns a condition around must say that it means it.
+static void put_tree(struct compiled *c, const struct filter *f)
+{
+    switch (f->kind) {
+    case FILTER_AND:
+    case FILTER_OR:
+        put_group(c, f);
+        break;
+    case FILTER_NOT:
+        put(c, "((");
+        put_tree(c, f->first);
+        put(c, ") is not true)");
+        break;
+    case FILTER_LEAF:
+        put(c, f->op->opposite ? "((" : "");
+        leaf_put(c, f);
+        put(c, f->op->opposite ? ") is not true)" : "");
+        break;
+    }
+}

@@ -1,0 +1,215 @@
+// compile.c, compile_leaf.c: the text is ours, the values are parameters.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "audience/compile.h"
+#include "pg/params.h"
+
+static struct compiled c;
+static struct arena arena;
+
+static int tear_down(void **state)
+{
+    (void)state;
+    compile_deinit(&c);
+    arena_deinit(&arena);
+    return 0;
+}
+
+static void compile_as(const char *text, enum sql_dialect dialect, enum audience_path path)
+{
+    struct filter_facts facts;
+    struct filter *f;
+    struct fault why;
+
+    compile_deinit(&c);
+    c = (struct compiled){.dialect = dialect, .path = path};
+    assert_int_equal(
+        filter_read(span_of(text), &arena, &filter_default_limits, &f, &facts, &why), 0);
+    compile_count(&c, f, &facts);
+    assert_int_equal(c.rc, 0);
+    buf_putc(&c.text, '\0');
+}
+
+static void assert_sql(const char *text, enum audience_path path, const char *sql)
+{
+    compile_as(text, SQL_PG, path);
+    assert_string_equal(c.text.ptr, sql);
+}
+
+#define SUBSCRIBER "{\"attribute\":\"is_active_subscriber\",\"operator\":\"eq\",\"value\":true}"
+#define RICH       "{\"attribute\":\"wallet_balance\",\"operator\":\"gt\",\"value\":50}"
+#define BUSY \
+    "{\"attribute\":\"transaction_count\",\"operator\":\"gte\",\"value\":3,\"withinDays\":30}"
+
+static void one_model_is_asked_alone(void **state)
+{
+    (void)state;
+    assert_sql(
+        SUBSCRIBER, PATH_LIVE,
+        "select count(*) from crm.customer_attributes_live a where a.is_active_subscriber");
+    assert_sql("{\"and\":[" SUBSCRIBER "," RICH "]}", PATH_VIEWS,
+               "select count(*) from crm.customer_attributes_mv a where "
+               "(a.is_active_subscriber and a.wallet_balance > cast($1 as numeric))");
+    assert_sql(
+        BUSY, PATH_LIVE,
+        "select count(*) from crm.customer_transactions_live t where "
+        "(t.last_transaction_days[$1::int] > (now() at time zone 'UTC')::date - $2::int)");
+    assert_int_equal(c.params[0].number, 3);
+    assert_int_equal(c.params[1].number, 30);
+}
+
+static void two_models_are_joined(void **state)
+{
+    (void)state;
+    assert_sql("{\"or\":[" SUBSCRIBER ",{\"attribute\":\"visit_count\",\"operator\":\"lt\","
+               "\"value\":2}]}",
+               PATH_LIVE,
+               "select count(*) from crm.customer_attributes_live a join "
+               "crm.customer_transactions_live t on t.id = a.id where "
+               "(a.is_active_subscriber or t.visit_count < $1)");
+}
+
+static void the_fallback_is_one_sub_select_per_filter(void **state)
+{
+    (void)state;
+    assert_sql("{\"and\":[" SUBSCRIBER ",{\"attribute\":\"package_ids\",\"operator\":\"all\","
+               "\"value\":[7,9,7]}]}",
+               PATH_FALLBACK,
+               "select count(*) from crm.customer c where (c.customer_uuid in (select "
+               "r.customer_id from crm.subscription_account r where r.status = 1) and "
+               "c.customer_uuid in (select r.customer_id from crm.subscription_account r where "
+               "r.package_id = any($1) group by r.customer_id having "
+               "count(distinct r.package_id) = $2))");
+    assert_int_equal(c.params[1].number, 2);
+}
+
+static void in_the_fallback_nobody_without_rows_is_forgotten(void **state)
+{
+    (void)state;
+    assert_sql("{\"attribute\":\"wallet_balance\",\"operator\":\"lt\",\"value\":10.5}",
+               PATH_FALLBACK,
+               "select count(*) from crm.customer c where (c.customer_uuid in (select "
+               "r.customer_id from crm.wallet_account r group by r.customer_id having "
+               "sum(r.balance) < cast($1 as numeric)) or (0 < cast($1 as numeric) and "
+               "c.customer_uuid not in (select r.customer_id from crm.wallet_account r)))");
+    assert_int_equal(c.n_params, 1);
+}
+
+static void opposites_are_true_of_what_is_not_known(void **state)
+{
+    (void)state;
+    assert_sql("{\"attribute\":\"city\",\"operator\":\"ne\",\"value\":\"Bonn\"}", PATH_LIVE,
+               "select count(*) from crm.customer_attributes_live a where "
+               "((a.city = $1) is not true)");
+    assert_sql("{\"not\":{\"or\":[" RICH "]}}", PATH_LIVE,
+               "select count(*) from crm.customer_attributes_live a where "
+               "(((a.wallet_balance > cast($1 as numeric))) is not true)");
+}
+
+static void sets_are_asked_with_the_operators_of_arrays(void **state)
+{
+    (void)state;
+    struct pg_params p = {0};
+
+    assert_sql(
+        "{\"and\":[{\"attribute\":\"package_ids\",\"operator\":\"any\",\"value\":[123,456]},"
+        "{\"attribute\":\"location_codes\",\"operator\":\"all\",\"value\":[\"A\",\"B\"]},"
+        "{\"attribute\":\"tags\",\"operator\":\"is_set\"}]}",
+        PATH_LIVE,
+        "select count(*) from crm.customer_attributes_live a where (a.package_ids && $1 "
+        "and a.location_codes @> $2 and cardinality(a.tags) > 0)");
+    compile_bind(&c, &p);
+    assert_int_equal(p.n, 2);
+    assert_int_equal(p.param[0].oid, 1007);
+    assert_int_equal(p.param[1].oid, 1009);
+    pg_params_free(&p);
+}
+
+static void in_mysql_lists_and_repetitions_are_more_parameters(void **state)
+{
+    (void)state;
+    compile_as(
+        "{\"and\":[{\"attribute\":\"city\",\"operator\":\"in\",\"value\":[\"A\",\"B\"]},"
+        "{\"attribute\":\"visit_count\",\"operator\":\"lt\",\"value\":2,\"withinDays\":7}]}",
+        SQL_MYSQL, PATH_FALLBACK);
+    assert_string_equal(
+        c.text.ptr,
+        "select count(*) from customer c where (c.city in (?, ?) and (c.customer_uuid in "
+        "(select r.customer_id from visit_log r where r.visited_at >= date_sub(utc_date(), "
+        "interval ? day) group by r.customer_id having count(*) < ?) or (0 < ? and "
+        "c.customer_uuid not in (select r.customer_id from visit_log r where r.visited_at >= "
+        "date_sub(utc_date(), interval ? day)))))");
+    assert_int_equal(c.n_params, 6);
+    assert_int_equal(c.params[2].number, 6);
+    assert_int_equal(c.params[5].number, 6);
+}
+
+static void too_many_values_are_refused_and_not_cut_off(void **state)
+{
+    (void)state;
+    struct filter_facts facts;
+    struct filter *f;
+    struct fault why;
+    struct buf b = {0};
+
+    buf_put_lit(&b, "{\"or\":[");
+    for (unsigned i = 0; i < 30; i++)
+        buf_printf(&b,
+                   "%s{\"attribute\":\"visit_count\",\"operator\":\"between\",\"value\":[1,2]}",
+                   i > 0 ? "," : "");
+    buf_put_lit(&b, "]}");
+    assert_int_equal(
+        filter_read(buf_span(&b), &arena, &filter_default_limits, &f, &facts, &why), 0);
+    compile_deinit(&c);
+    c = (struct compiled){.path = PATH_LIVE};
+    compile_count(&c, f, &facts);
+    assert_int_equal(c.rc, QE_TOO_LARGE);
+    buf_free(&b);
+}
+
+static void an_explanation_names_each_filter_once_more_without_new_parameters(void **state)
+{
+    (void)state;
+    static const uint8_t id[16] = {1};
+    struct filter_facts facts;
+    struct filter *f;
+    struct fault why;
+
+    assert_int_equal(filter_read(SPAN("{\"and\":[" SUBSCRIBER "," RICH "]}"), &arena,
+                                 &filter_default_limits, &f, &facts, &why),
+                     0);
+    compile_deinit(&c);
+    c = (struct compiled){.path = PATH_LIVE};
+    compile_explain(&c, f, &facts, id);
+    buf_putc(&c.text, '\0');
+    assert_string_equal(
+        c.text.ptr,
+        "select (((a.is_active_subscriber and a.wallet_balance > cast($1 as numeric))) is "
+        "true), "
+        "((a.is_active_subscriber) is true), to_jsonb(a.is_active_subscriber)::text, "
+        "((a.wallet_balance > cast($1 as numeric)) is true), to_jsonb(a.wallet_balance)::text "
+        "from crm.customer c join crm.customer_attributes_live a on a.id = c.id where "
+        "c.customer_uuid = $2");
+    assert_ptr_equal(c.params[1].uuid, id);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_model_is_asked_alone),
+        cmocka_unit_test(two_models_are_joined),
+        cmocka_unit_test(the_fallback_is_one_sub_select_per_filter),
+        cmocka_unit_test(in_the_fallback_nobody_without_rows_is_forgotten),
+        cmocka_unit_test(opposites_are_true_of_what_is_not_known),
+        cmocka_unit_test(sets_are_asked_with_the_operators_of_arrays),
+        cmocka_unit_test(in_mysql_lists_and_repetitions_are_more_parameters),
+        cmocka_unit_test(too_many_values_are_refused_and_not_cut_off),
+        cmocka_unit_test(an_explanation_names_each_filter_once_more_without_new_parameters),
+    };
+    return cmocka_run_group_tests(tests, NULL, tear_down);
+}
