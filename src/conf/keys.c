@@ -1,11 +1,7 @@
 // keys.c: every setting: name, default, range, sentence.
 #include "conf/conf_int.h"
 
-#define AT(field)  .offset = offsetof(struct conf, field)
-#define INT(a, b)  .type = CONF_INT, .min = (a), .max = (b)
-#define SIZE(a, b) .type = CONF_SIZE, .min = (a), .max = (b)
-#define MS(a)      INT(a, 86400000), .unit = "ms"
-#define TEXT       .type = CONF_STRING
+#define AT(field) .offset = offsetof(struct conf, field)
 
 // The one of a kind of operation that is never batched.
 #define OP_ALONE(T, slot, concurrent, sentence)                                     \
@@ -269,6 +265,8 @@ const struct conf_key conf_keys[] = {
 };
 // clang-format on
 const unsigned conf_n_keys = countof(conf_keys);
+const struct conf_table conf_serve = {
+    .command = "serve", .prefix = "QUEEN_", .keys = conf_keys, .n_keys = countof(conf_keys)};
 _Static_assert(countof(conf_keys) <= CONF_MAX_KEYS, "conf.origin is too small");
 
 #define NOTHING(name)                          \

@@ -39,19 +39,20 @@ void conf_log(const struct conf *c)
                  c->max_body_bytes, promised_body_bytes);
 }
 
-static bool is_a_name(const char *name)
+static bool is_a_name(const struct conf_table *t, const char *name)
 {
-    for (unsigned i = 0; i < conf_n_keys; i++)
-        if (strcmp(conf_keys[i].name, name) == 0)
+    for (unsigned i = 0; i < t->n_keys; i++)
+        if (strcmp(t->keys[i].name, name) == 0)
             return true;
     return false;
 }
 
-void conf_flag(const struct conf_key *key, char out[CONF_FLAG_MAX])
+void conf_flag(const struct conf_table *t, const struct conf_key *key, char out[CONF_FLAG_MAX])
 {
     const char *name = key->name;
-    if (strncmp(name, "QUEEN_", 6) == 0 && !is_a_name(name + 6))
-        name += 6;
+    size_t prefix = strlen(t->prefix);
+    if (strncmp(name, t->prefix, prefix) == 0 && !is_a_name(t, name + prefix))
+        name += prefix;
     snprintf(out, CONF_FLAG_MAX, "--%s", name);
     for (; *out; out++)
         *out = *out == '_' ? '-' : (char)tolower((unsigned char)*out);
@@ -65,9 +66,9 @@ static void put_choice(struct buf *out, const char *choices, unsigned index)
     buf_put(out, one);
 }
 
-void conf_put_value(const struct conf *c, const struct conf_key *key, struct buf *out)
+void conf_put_value(const void *fields, const struct conf_key *key, struct buf *out)
 {
-    const void *field = (const char *)c + key->offset;
+    const void *field = (const char *)fields + key->offset;
     const char *text;
     unsigned choice;
 
@@ -125,35 +126,31 @@ void conf_put_expected(const struct conf_key *key, struct buf *out)
         buf_printf(out, " (%s)", key->unit);
 }
 
-void conf_print(const struct conf *c, struct buf *out)
+void conf_put_values(const struct conf_table *t, const void *fields,
+                     const unsigned char *origin, struct buf *out)
 {
-    static const char *const origin[] = {"default", "environment", "flag"};
+    static const char *const origins[] = {"default", "environment", "flag"};
 
-    for (unsigned row = 0; row < conf_n_keys; row++) {
-        const struct conf_key *key = &conf_keys[row];
+    for (unsigned row = 0; row < t->n_keys; row++) {
         struct buf value = {0};
-        conf_put_value(c, key, &value);
-        buf_printf(out, "%-42s %-24.*s # %s\n", key->name, SPAN_ARG(buf_span(&value)),
-                   origin[c->origin[row]]);
+        conf_put_value(fields, &t->keys[row], &value);
+        buf_printf(out, "%-42s %-24.*s # %s\n", t->keys[row].name, SPAN_ARG(buf_span(&value)),
+                   origins[origin[row]]);
         buf_free(&value);
     }
 }
 
-void conf_help(struct buf *out)
+void conf_put_help(const struct conf_table *t, struct buf *out)
 {
-    buf_put_lit(
-        out, "usage: queen serve [--option VALUE | --option=VALUE]...\n\n"
-             "Without PG_HOST the server starts a PostgreSQL of its own.  Every option is an\n"
-             "environment variable, too: --port is PORT.  An option beats the variable.\n\n"
-             "  --help            this text\n"
-             "  --version         the version\n"
-             "  --dev             log for development: LOG_LEVEL debug\n"
-             "  --print-config    all settings with value and origin\n"
-             "  --print-markdown  all settings as docs/configuration.md\n");
-    for (unsigned row = 0; row < conf_n_keys; row++) {
-        const struct conf_key *key = &conf_keys[row];
+    buf_put_lit(out, "  --help            this text\n"
+                     "  --version         the version\n"
+                     "  --dev             log for development: LOG_LEVEL debug\n"
+                     "  --print-config    all settings with value and origin\n"
+                     "  --print-markdown  all settings as a page of docs/\n");
+    for (unsigned row = 0; row < t->n_keys; row++) {
+        const struct conf_key *key = &t->keys[row];
         char flag[CONF_FLAG_MAX];
-        conf_flag(key, flag);
+        conf_flag(t, key, flag);
         if (key->section)
             buf_printf(out, "\n%s\n", key->section);
         buf_printf(out, "  %s  (%s", flag, key->name);
@@ -163,23 +160,13 @@ void conf_help(struct buf *out)
     }
 }
 
-void conf_markdown(struct buf *out)
+void conf_put_tables(const struct conf_table *t, struct buf *out)
 {
-    buf_put_lit(out,
-                "# Settings\n\n"
-                "Generated from `src/conf/keys.c` by `make docs`; do not edit.\n\n"
-                "Each setting is an environment variable and an option of `queen serve`. The "
-                "option beats\n"
-                "the variable, the variable beats the default; unset and empty mean the "
-                "default. Booleans\n"
-                "are `true` or `1`, `false` or `0`. A bad value stops the start with a line "
-                "that names it.\n"
-                "`queen serve --print-config` shows every value and where it came from.\n");
-    for (unsigned row = 0; row < conf_n_keys; row++) {
-        const struct conf_key *key = &conf_keys[row];
+    for (unsigned row = 0; row < t->n_keys; row++) {
+        const struct conf_key *key = &t->keys[row];
         char flag[CONF_FLAG_MAX];
         struct buf expected = {0};
-        conf_flag(key, flag);
+        conf_flag(t, key, flag);
         conf_put_expected(key, &expected);
         if (key->section)
             buf_printf(out,
@@ -196,6 +183,35 @@ void conf_markdown(struct buf *out)
         buf_put_lit(out, " |\n");
         buf_free(&expected);
     }
+}
+
+void conf_print(const struct conf *c, struct buf *out)
+{
+    conf_put_values(&conf_serve, c, c->origin, out);
+}
+
+void conf_help(struct buf *out)
+{
+    buf_put_lit(
+        out, "usage: queen serve [--option VALUE | --option=VALUE]...\n\n"
+             "Without PG_HOST the server starts a PostgreSQL of its own.  Every option is an\n"
+             "environment variable, too: --port is PORT.  An option beats the variable.\n\n");
+    conf_put_help(&conf_serve, out);
+}
+
+void conf_markdown(struct buf *out)
+{
+    buf_put_lit(out,
+                "# Settings\n\n"
+                "Generated from `src/conf/keys.c` by `make docs`; do not edit.\n\n"
+                "Each setting is an environment variable and an option of `queen serve`. The "
+                "option beats\n"
+                "the variable, the variable beats the default; unset and empty mean the "
+                "default. Booleans\n"
+                "are `true` or `1`, `false` or `0`. A bad value stops the start with a line "
+                "that names it.\n"
+                "`queen serve --print-config` shows every value and where it came from.\n");
+    conf_put_tables(&conf_serve, out);
     buf_put_lit(out, "\n## Known but not used by this version\n\n"
                      "Accepted; when one is set, the server says so once in its log.\n\n"
                      "| variable | why |\n| --- | --- |\n");

@@ -117,7 +117,8 @@ static int server_open(struct server *s, struct fault *f)
     rc = peers_open(&s->mesh, &s->loop, c, &s->house, f);
     if (rc != 0)
         return rc;
-    rc = database_open(&s->database, c, f);
+    struct database_conf database = settings_database(c);
+    rc = database_open(&s->database, &database, f);
     if (rc != 0)
         return rc;
     struct spool_conf spool = settings_spool(c);

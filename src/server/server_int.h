@@ -17,9 +17,9 @@
 #include "crypt/keyring.h"
 #include "net/listener.h"
 #include "net/mailbox.h"
+#include "net/signals.h"
 #include "peer/mesh.h"
-#include "server/database.h"
-#include "server/signals.h"
+#include "pg/database.h"
 #include "server/worker.h"
 
 enum server_phase { STARTING, SERVING, DRAINING, HANGING_UP, STOPPING, STOPPING_DATABASE };

@@ -6,12 +6,18 @@
 
 #include "base/log.h"
 #include "pg/conninfo.h"
+#include "pg/sql.gen.h"
 
 enum {
     EMBEDDED_CONNECTIONS = 230, // of its max_connections, the rest is for people and chores
     KEPT_CONNECTIONS = 4,       // per worker, when nothing happens
     IDLE_CLOSE_MS = 60000,
     MAX_PIPELINED = 256,
+};
+
+enum settings_use {
+    SETTINGS_POOL,  // the workers' connections
+    SETTINGS_CHORE, // migrations: no limits on time, the planner left alone
 };
 
 static struct pg_conninfo limits(const struct conf *c, enum settings_use use)
@@ -34,7 +40,7 @@ static struct pg_conninfo limits(const struct conf *c, enum settings_use use)
     return info;
 }
 
-char *settings_conninfo(const struct conf *c, enum settings_use use)
+static struct pg_conninfo where(const struct conf *c, enum settings_use use)
 {
     struct pg_conninfo info = limits(c, use);
 
@@ -45,17 +51,21 @@ char *settings_conninfo(const struct conf *c, enum settings_use use)
     info.password = c->pg_password;
     info.ssl = c->pg_use_ssl;
     info.ssl_required = c->pg_ssl_reject_unauthorized;
-    return pg_conninfo_format(&info);
+    return info;
 }
 
-char *settings_embedded_conninfo(const struct conf *c, const char *socket_dir,
-                                 enum settings_use use)
+struct database_conf settings_database(const struct conf *c)
 {
-    struct pg_conninfo info = limits(c, use);
-
-    info.hosts = socket_dir;
-    info.db = info.user = "postgres";
-    return pg_conninfo_format(&info);
+    return (struct database_conf){
+        .pool = where(c, SETTINGS_POOL),
+        .chore = where(c, SETTINGS_CHORE),
+        .data_dir = c->data_dir,
+        .pg_bin = c->pg_bin,
+        .os_user = c->pg_os_user,
+        .embedded_db = "postgres",
+        .schema = &pg_schema_queen,
+        .no_data_dir = "QUEEN_DATA_DIR or PG_HOST",
+    };
 }
 
 static struct batch_conf batch(const struct conf *c, enum conf_op op)

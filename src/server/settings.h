@@ -9,18 +9,10 @@
 #include "conf/conf.h"
 #include "crypt/keyring.h"
 #include "http/server.h"
+#include "pg/database.h"
 #include "spool/spool.h"
 
-enum settings_use {
-    SETTINGS_POOL,  // the workers' connections
-    SETTINGS_CHORE, // migrations: no limits on time, the planner left alone
-};
-
-// The connection string to a server that is not ours.  Given: free().  Holds the password.
-char *settings_conninfo(const struct conf *c, enum settings_use use);
-// The same for the embedded one, which lives behind a socket folder.
-char *settings_embedded_conninfo(const struct conf *c, const char *socket_dir,
-                                 enum settings_use use);
+struct database_conf settings_database(const struct conf *c); // borrows from c
 
 // Given: auth_free(), keyring_free().  NULL and 0: not asked for.
 MUST_USE int settings_auth(const struct conf *c, struct auth **a, struct fault *f);

@@ -142,7 +142,7 @@ static void every_setting_has_a_flag_of_its_own_that_sets_it(void **state)
     (void)state;
     char seen[CONF_MAX_KEYS][CONF_FLAG_MAX];
     for (unsigned row = 0; row < conf_n_keys; row++) {
-        conf_flag(&conf_keys[row], seen[row]);
+        conf_flag(&conf_serve, &conf_keys[row], seen[row]);
         for (unsigned other = 0; other < row; other++)
             assert_string_not_equal(seen[row], seen[other]);
         char arg[200];

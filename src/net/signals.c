@@ -1,5 +1,5 @@
-// signals.c: signals as events of the acceptor's loop.
-#include "server/signals.h"
+// signals.c: signals as events of the main loop.
+#include "net/signals.h"
 
 #include <signal.h>
 #include <stdbool.h>

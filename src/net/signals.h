@@ -3,8 +3,8 @@
 //      TERM, INT, HUP   stop: first cleanly, the second time at once
 //      USR1             log a summary of the state
 //      PIPE             nothing: a write to a gone peer is an error code
-#ifndef QUEEN_SERVER_SIGNALS_H
-#define QUEEN_SERVER_SIGNALS_H
+#ifndef QUEEN_NET_SIGNALS_H
+#define QUEEN_NET_SIGNALS_H
 
 #include <uv.h>
 

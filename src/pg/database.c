@@ -1,7 +1,7 @@
 // database.c: start it if it is ours, bring its schema up to date, keep trying.
 //
 // Migrations run on a thread of libuv's pool, since pg_migrate() blocks; one at a time.
-#include "server/database.h"
+#include "pg/database.h"
 
 #include <stdlib.h>
 
@@ -9,16 +9,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "pg/embed.h"
-#include "pg/migrate.h"
-#include "pg/sql.gen.h"
-#include "server/settings.h"
 
 enum { RETRY_MS = 250, RETRY_MAX_MS = 5000 };
 
 struct database {
-    const struct conf *conf;
-    struct embed *embed; // NULL: not ours
-    char *pool_info, *chore_info;
+    struct database_conf conf; // pool and chore say where the server really is
+    struct embed *embed;       // NULL: not ours
+    char *pool_info, *chore_info, *admin_info;
     struct buf where; // NUL-terminated
 
     uv_loop_t *loop;
@@ -52,46 +49,57 @@ static void on_embed_stopped(void *ctx);
 static void close_if_done(struct database *d);
 static void on_timer_closed(uv_handle_t *handle);
 
+// A server of our own lives behind a socket folder; whoever reaches that is let in.
+static void point_at(struct pg_conninfo *info, const char *socket_dir, const char *db)
+{
+    info->hosts = socket_dir;
+    info->port = 0;
+    info->db = db;
+    info->user = "postgres";
+    info->password = NULL;
+    info->ssl = false;
+}
+
 static int open_embedded(struct database *d, struct fault *f)
 {
-    const struct conf *c = d->conf;
+    struct database_conf *c = &d->conf;
 
     if (c->data_dir[0] == '\0')
-        return fault_set(f, QE_CONF, "no $HOME to keep data in: set QUEEN_DATA_DIR or PG_HOST");
+        return fault_set(f, QE_CONF, "no $HOME to keep data in: set %s", c->no_data_dir);
     int rc = embed_prepare(&(struct embed_conf){.data_dir = c->data_dir,
                                                 .bin_dir = c->pg_bin,
-                                                .run_as = c->pg_os_user},
+                                                .run_as = c->os_user},
                            &d->embed, f);
     if (rc != 0)
         return rc;
-    const char *dir = embed_socket_dir(d->embed);
-    d->pool_info = settings_embedded_conninfo(c, dir, SETTINGS_POOL);
-    d->chore_info = settings_embedded_conninfo(c, dir, SETTINGS_CHORE);
+    point_at(&c->pool, embed_socket_dir(d->embed), c->embedded_db);
+    point_at(&c->chore, embed_socket_dir(d->embed), c->embedded_db);
     buf_printf(&d->where, "%s (its own PostgreSQL)", c->data_dir);
     return 0;
 }
 
-int database_open(struct database **out, const struct conf *conf, struct fault *f)
+int database_open(struct database **out, const struct database_conf *conf, struct fault *f)
 {
     struct database *d = mem_new(struct database);
     int rc = 0;
 
     *out = NULL;
-    d->conf = conf;
-    if (conf->pg_host[0] == '\0') {
+    d->conf = *conf;
+    if (conf->pool.hosts == NULL || conf->pool.hosts[0] == '\0')
         rc = open_embedded(d, f);
-    } else {
-        d->pool_info = settings_conninfo(conf, SETTINGS_POOL);
-        d->chore_info = settings_conninfo(conf, SETTINGS_CHORE);
-        buf_printf(&d->where, "PostgreSQL at %s:%d, database %s", conf->pg_host, conf->pg_port,
-                   conf->pg_db);
-    }
-    buf_putc(&d->where, '\0');
-    if (rc != 0)
-        database_free(d);
     else
-        *out = d;
-    return rc;
+        buf_printf(&d->where, "PostgreSQL at %s:%u, database %s", conf->pool.hosts,
+                   conf->pool.port, conf->pool.db);
+    buf_putc(&d->where, '\0');
+    if (rc != 0) {
+        database_free(d);
+        return rc;
+    }
+    d->pool_info = pg_conninfo_format(&d->conf.pool);
+    d->chore_info = pg_conninfo_format(&d->conf.chore);
+    d->admin_info = database_conninfo_of(d, "postgres", true);
+    *out = d;
+    return 0;
 }
 
 void database_start(struct database *d, uv_loop_t *loop, struct database_events on, void *ctx)
@@ -134,7 +142,10 @@ static void do_migrate(uv_work_t *work)
 {
     struct database *d = work->data;
 
-    d->rc = pg_migrate(d->chore_info, &pg_schema_queen, &d->done, &d->why);
+    d->rc =
+        d->conf.create ? database_create(d->admin_info, d->conf.chore.db, NULL, &d->why) : 0;
+    if (d->rc == 0)
+        d->rc = pg_migrate(d->chore_info, d->conf.schema, &d->done, &d->why);
 }
 
 // What passes by itself: outages, fail-overs, a full disk.  All else needs a person.
@@ -224,6 +235,7 @@ void database_free(struct database *d)
         embed_free(d->embed);
     free(d->pool_info);
     free(d->chore_info);
+    free(d->admin_info);
     buf_free(&d->where);
     free(d);
 }
@@ -231,6 +243,14 @@ void database_free(struct database *d)
 bool database_is_embedded(const struct database *d) { return d->embed != NULL; }
 
 const char *database_conninfo(const struct database *d) { return d->pool_info; }
+
+char *database_conninfo_of(const struct database *d, const char *name, bool chore)
+{
+    struct pg_conninfo info = chore ? d->conf.chore : d->conf.pool;
+
+    info.db = name;
+    return pg_conninfo_format(&info);
+}
 
 const char *database_where(const struct database *d) { return d->where.ptr; }
 

@@ -1,0 +1,73 @@
+// database_create.c: databases come and go.  Blocks; names are quoted by libpq.
+#include <libpq-fe.h>
+#include <string.h>
+
+#include "pg/database.h"
+#include "pg/reply_int.h"
+
+static int connect_to(const char *conninfo, PGconn **pg, struct fault *f)
+{
+    *pg = PQconnectdb(conninfo);
+    if (PQstatus(*pg) == CONNECTION_OK)
+        return 0;
+    const char *text = PQerrorMessage(*pg);
+    int rc = fault_set(f, QE_PG_AWAY, "%.*s", (int)strcspn(text, "\n"), text);
+    PQfinish(*pg);
+    return rc;
+}
+
+// format has one %s: the quoted name.
+static int run(PGconn *pg, const char *before, const char *name, const char *after,
+               struct fault *f)
+{
+    char *quoted = PQescapeIdentifier(pg, name, strlen(name)), sql[256];
+    int n = snprintf(sql, sizeof sql, "%s %s %s", before, quoted ? quoted : "", after);
+
+    PQfreemem(quoted);
+    if (!quoted || n >= (int)sizeof sql)
+        return fault_set(f, QE_BAD_PARAM, "%.64s cannot be the name of a database", name);
+    PGresult *res = PQexec(pg, sql);
+    int rc = reply_status(res);
+    if (rc != 0) {
+        const char *why = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
+        const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+        // Somebody made it at the same moment (42P04, or its row's unique key).
+        if (state && (strcmp(state, "42P04") == 0 || strcmp(state, "23505") == 0))
+            rc = 0;
+        else
+            fault_set(f, rc, "%s %s: %s", before, name, why ? why : PQerrorMessage(pg));
+    }
+    PQclear(res);
+    return rc;
+}
+
+int database_create(const char *conninfo, const char *name, bool *made, struct fault *f)
+{
+    PGconn *pg;
+    int rc = connect_to(conninfo, &pg, f);
+
+    if (rc != 0)
+        return rc;
+    PGresult *res = PQexecParams(pg, "select from pg_database where datname = $1", 1, NULL,
+                                 &name, NULL, NULL, 0);
+    bool there = PQntuples(res) > 0;
+    PQclear(res);
+    if (!there)
+        rc = run(pg, "create database", name, "encoding 'UTF8' template template0", f);
+    if (made)
+        *made = rc == 0 && !there;
+    PQfinish(pg);
+    return rc;
+}
+
+int database_drop(const char *conninfo, const char *name, struct fault *f)
+{
+    PGconn *pg;
+    int rc = connect_to(conninfo, &pg, f);
+
+    if (rc != 0)
+        return rc;
+    rc = run(pg, "drop database if exists", name, "with (force)", f);
+    PQfinish(pg);
+    return rc;
+}
