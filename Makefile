@@ -91,8 +91,10 @@ fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60
 
 docs: release        ## write docs/configuration.md and docs/man/queen-commands.1.scd from their tables
 	$(B)/queen serve --print-markdown > docs/configuration.md
+	$(B)/queen platform --print-markdown > docs/configuration-platform.md
 	$(B)/queen manual > docs/man/queen-commands.1.scd
 docs-check:
+	$(B)/queen platform --print-markdown | diff -u docs/configuration-platform.md -
 	$(B)/queen serve --print-markdown | diff -u docs/configuration.md -
 	$(B)/queen manual | diff -u docs/man/queen-commands.1.scd -
 

@@ -42,6 +42,8 @@ def main():
     parser.add_argument("--c")
     parser.add_argument("--h")
     parser.add_argument("--version")
+    parser.add_argument("--include", default="api/openapi.gen.h", help="the header's name, as C includes it")
+    parser.add_argument("--symbol", default="openapi_json")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     text = json.dumps(document(args.files, args.version), ensure_ascii=False, separators=(",", ":"))
@@ -51,12 +53,13 @@ def main():
     data = text.encode("utf-8")
     with open(args.h, "w") as f:
         f.write("// Made by tools/embed_openapi.py.\n#include <stddef.h>\n\n"
-                "extern const char openapi_json[];\nextern const size_t openapi_json_len;\n")
+                "extern const char %s[];\nextern const size_t %s_len;\n" % (args.symbol, args.symbol))
     with open(args.c, "w") as f:
-        f.write('// Made by tools/embed_openapi.py.\n#include "api/openapi.gen.h"\n\nconst char openapi_json[] = {\n')
+        f.write('// Made by tools/embed_openapi.py.\n#include "%s"\n\nconst char %s[] = {\n'
+                % (args.include, args.symbol))
         for i in range(0, len(data), 24):
             f.write("".join("%d," % b for b in (x if x < 128 else x - 256 for x in data[i:i + 24])) + "\n")
-        f.write("};\nconst size_t openapi_json_len = sizeof openapi_json;\n")
+        f.write("};\nconst size_t %s_len = sizeof %s;\n" % (args.symbol, args.symbol))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ struct cli {
 extern const struct cli_command *const cli_commands[]; // main.c; NULL at the end
 
 extern const struct cli_command cli_serve;
+extern const struct cli_command cli_platform;
 extern const struct cli_command cli_context;
 extern const struct cli_command cli_push;
 extern const struct cli_command cli_pop;

@@ -44,6 +44,7 @@ static const struct cli_command cli_help = {
 // clang-format off
 const struct cli_command *const cli_commands[] = {
     &cli_serve,
+    &cli_platform,
     &cli_push,
     &cli_pop,
     &cli_tail,

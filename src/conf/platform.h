@@ -1,0 +1,71 @@
+// platform.h: the settings of `queen platform`, from environment and command line.
+//
+// Read like those of the broker (conf.h); the table is platform_keys.c.
+#ifndef QUEEN_CONF_PLATFORM_H
+#define QUEEN_CONF_PLATFORM_H
+
+#include "conf/conf.h"
+
+struct platform_conf {
+    enum conf_action action;
+
+    // listener and process
+    int port;
+    const char *host;
+    const char *id;
+    enum log_level log_level;
+    enum log_format log_format;
+    size_t max_body_bytes;
+    size_t gzip_min_bytes;
+    int max_connections;
+    int header_timeout_ms;
+    int idle_timeout_ms;
+    int stop_timeout_ms;
+
+    // the broker
+    const char *queen_url;
+    const char *queen_token;      // "": none
+    const char *queen_token_file; // "": none
+
+    // the control database
+    const char *pg_host; // "": an embedded one
+    int pg_port;
+    const char *pg_db;
+    const char *pg_user;
+    const char *pg_password;
+    bool pg_use_ssl;
+    bool pg_ssl_reject_unauthorized;
+    int pg_pool_size;
+    const char *data_dir; // never "": worked out if not set ("" only if there is no $HOME)
+    const char *pg_bin;
+    const char *pg_os_user;
+
+    // tenants
+    int pools_max;
+    int pool_idle_ms;
+    int pool_wait_ms;
+    int pool_size;
+    int connect_timeout_ms;
+    int conn_idle_ms;
+    int statement_timeout_ms;
+    int health_after_ms;
+    int breaker_failures;
+    int probe_ms;
+    int directory_ms;
+    int migrate_parallel;
+
+    // conf's own from here on
+    unsigned char origin[CONF_MAX_KEYS];
+    struct arena arena;
+};
+
+// As conf_load().
+MUST_USE int platform_conf_load(struct platform_conf *c, int n, char *const args[],
+                                char *const env[], struct fault *f);
+void platform_conf_deinit(struct platform_conf *c);
+
+void platform_conf_print(const struct platform_conf *c, struct buf *out);
+void platform_conf_help(struct buf *out);
+void platform_conf_markdown(struct buf *out); // docs/configuration-platform.md
+
+#endif

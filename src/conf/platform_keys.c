@@ -1,0 +1,146 @@
+// platform_keys.c: every setting of `queen platform`: name, default, range, sentence.
+#include "conf/platform.h"
+
+#include "conf/conf_int.h"
+
+#define AT(field) .offset = offsetof(struct platform_conf, field)
+
+// clang-format off
+static const struct conf_key keys[] = {
+    {.section = "Listener and process",
+     .name = "PLATFORM_PORT", INT(1, 65535), .fallback = "6642", AT(port),
+     .text = "Port of the HTTP interface."},
+    {.name = "PLATFORM_HOST", TEXT, .fallback = "0.0.0.0", AT(host), .text = "Address to listen on."},
+    {.name = "PLATFORM_ID", TEXT, .fallback = "platform-1", AT(id),
+     .text = "Name of this process among those that share a control database; shown by `/health`."},
+    {.name = "LOG_LEVEL", .type = CONF_ENUM, .fallback = "info", AT(log_level),
+     .choices = "trace|debug|info|warn|error|critical|off",
+     .text = "The least important lines to log; `--dev` means debug."},
+    {.name = "LOG_FORMAT", .type = CONF_ENUM, .fallback = "text", .choices = "text|json", AT(log_format),
+     .text = "Text (coloured on a terminal, logfmt elsewhere) or one JSON object per line."},
+    {.name = "PLATFORM_MAX_BODY_BYTES", SIZE(1024, 1073741824), .unit = "bytes", .fallback = "16777216",
+     AT(max_body_bytes), .text = "Longest body of a request; more is answered with 413."},
+    {.name = "PLATFORM_GZIP_MIN_BYTES", SIZE(0, 1073741824), .unit = "bytes", .fallback = "8192",
+     AT(gzip_min_bytes), .text = "Answers from this size on are compressed for clients that accept gzip; 0: never."},
+    {.name = "PLATFORM_MAX_CONNECTIONS", INT(1, 1000000), .fallback = "10000", AT(max_connections),
+     .text = "Client connections at most."},
+    {.name = "PLATFORM_HEADER_TIMEOUT_MS", MS(100), .fallback = "10000", AT(header_timeout_ms),
+     .text = "A request must have arrived this long after its first byte."},
+    {.name = "PLATFORM_IDLE_TIMEOUT_MS", MS(100), .fallback = "120000", AT(idle_timeout_ms),
+     .text = "A connection without requests is closed after this."},
+    {.name = "PLATFORM_STOP_TIMEOUT_MS", MS(0), .fallback = "10000", AT(stop_timeout_ms),
+     .text = "Grace for requests and batches under way when the process is told to stop."},
+
+    {.section = "The broker",
+     .name = "QUEEN_URL", TEXT, .fallback = "http://localhost:6632", AT(queen_url),
+     .text = "Where the broker is; several with commas between."},
+    {.name = "QUEEN_TOKEN", TEXT, .secret = true, .fallback = "", AT(queen_token),
+     .text = "Token for it, where it asks for one."},
+    {.name = "QUEEN_TOKEN_FILE", TEXT, .fallback = "", AT(queen_token_file),
+     .text = "Or a file that holds the token; read again when it changes."},
+
+    {.section = "Control database",
+     .name = "PLATFORM_PG_HOST", TEXT, .fallback = "", AT(pg_host),
+     .text = "Host of the PostgreSQL that holds the control database and the tenants that the platform makes; "
+             "empty starts an embedded one."},
+    {.name = "PLATFORM_PG_PORT", INT(1, 65535), .fallback = "5432", AT(pg_port), .text = "Its port."},
+    {.name = "PLATFORM_PG_DB", TEXT, .fallback = "platform", AT(pg_db),
+     .text = "Name of the control database; made if it is not there."},
+    {.name = "PLATFORM_PG_USER", TEXT, .fallback = "postgres", AT(pg_user),
+     .text = "Role to connect as; needs CREATEDB."},
+    {.name = "PLATFORM_PG_PASSWORD", TEXT, .secret = true, .fallback = "postgres", AT(pg_password),
+     .text = "Its password."},
+    {.name = "PLATFORM_PG_USE_SSL", .type = CONF_BOOL, .fallback = "false", AT(pg_use_ssl),
+     .text = "Connect with TLS; false is sslmode disable."},
+    {.name = "PLATFORM_PG_SSL_REJECT_UNAUTHORIZED", .type = CONF_BOOL, .fallback = "true",
+     AT(pg_ssl_reject_unauthorized), .text = "With TLS: true is sslmode require, false is prefer."},
+    {.name = "PLATFORM_PG_POOL_SIZE", INT(1, 1000), .fallback = "8", AT(pg_pool_size),
+     .text = "Connections to the control database."},
+    {.name = "PLATFORM_DATA_DIR", TEXT, .fallback = "", AT(data_dir),
+     .text = "Folder of the embedded PostgreSQL. If empty: `queen-platform` in `$XDG_DATA_HOME`, in "
+             "`$HOME/.local/share`, or in `/var/lib` (for root)."},
+    {.name = "QUEEN_PG_BIN", TEXT, .fallback = "", AT(pg_bin),
+     .text = "Folder of the programs postgres and initdb; empty: PATH, then the newest installed."},
+    {.name = "QUEEN_PG_USER", TEXT, .fallback = "postgres", AT(pg_os_user),
+     .text = "User that the embedded PostgreSQL runs as when the platform runs as root."},
+
+    {.section = "Tenants",
+     .name = "PLATFORM_POOLS_MAX", INT(1, 10000), .fallback = "20", AT(pools_max),
+     .text = "Tenants with open connections at a time."},
+    {.name = "PLATFORM_POOL_IDLE_MS", MS(100), .fallback = "600000", AT(pool_idle_ms),
+     .text = "The pool of a tenant that nobody used for this long is closed."},
+    {.name = "PLATFORM_POOL_WAIT_MS", MS(1), .fallback = "5000", AT(pool_wait_ms),
+     .text = "How long a request waits for a pool when all of them are in use; then it is answered with 429."},
+    {.name = "PLATFORM_POOL_SIZE", INT(1, 1000), .fallback = "5", AT(pool_size),
+     .text = "Connections to one tenant's database at most; opened on demand."},
+    {.name = "PLATFORM_CONNECT_TIMEOUT_MS", MS(1), .fallback = "5000", AT(connect_timeout_ms),
+     .text = "Limit for opening a connection to a tenant's database."},
+    {.name = "PLATFORM_CONN_IDLE_MS", MS(1), .fallback = "30000", AT(conn_idle_ms),
+     .text = "A surplus connection that was idle for this long is closed."},
+    {.name = "PLATFORM_STATEMENT_TIMEOUT_MS", MS(0), .fallback = "30000", AT(statement_timeout_ms),
+     .text = "`statement_timeout` of a connection to a tenant's database; 0: none."},
+    {.name = "PLATFORM_HEALTH_AFTER_MS", MS(0), .fallback = "5000", AT(health_after_ms),
+     .text = "A pool whose database has not answered for this long is checked before it is used."},
+    {.name = "PLATFORM_BREAKER_FAILURES", INT(1, 1000), .fallback = "3", AT(breaker_failures),
+     .text = "After so many failures in a row a tenant's database counts as down and its requests fail at once."},
+    {.name = "PLATFORM_PROBE_MS", MS(10), .fallback = "1000", AT(probe_ms),
+     .text = "First pause between looks at a database that is down; it doubles up to 30 times as much."},
+    {.name = "PLATFORM_DIRECTORY_MS", MS(10), .fallback = "2000", AT(directory_ms),
+     .text = "How often a process asks what other processes have changed in the tenant directory."},
+    {.name = "PLATFORM_MIGRATE_PARALLEL", INT(1, 64), .fallback = "4", AT(migrate_parallel),
+     .text = "Tenants whose schema is brought up to date at the same time."},
+};
+// clang-format on
+_Static_assert(countof(keys) <= CONF_MAX_KEYS, "platform_conf.origin is too small");
+
+static const struct conf_table table = {
+    .command = "platform", .prefix = "PLATFORM_", .keys = keys, .n_keys = countof(keys)};
+
+int platform_conf_load(struct platform_conf *c, int n, char *const args[], char *const env[],
+                       struct fault *f)
+{
+    *c = (struct platform_conf){.action = CONF_RUN};
+    arena_init(&c->arena);
+    struct conf_values into = {&table, c, c->origin, &c->action};
+    int rc = conf_read(&into, n, args, env, f);
+    if (rc != 0) {
+        platform_conf_deinit(c);
+        return rc;
+    }
+    if (c->data_dir[0] == '\0')
+        c->data_dir = conf_data_home(&c->arena, env, "queen-platform");
+    return 0;
+}
+
+void platform_conf_deinit(struct platform_conf *c)
+{
+    arena_deinit(&c->arena);
+    *c = (struct platform_conf){0};
+}
+
+void platform_conf_print(const struct platform_conf *c, struct buf *out)
+{
+    conf_put_values(&table, c, c->origin, out);
+}
+
+void platform_conf_help(struct buf *out)
+{
+    buf_put_lit(out, "usage: queen platform [--option VALUE | --option=VALUE]...\n\n"
+                     "Without PLATFORM_PG_HOST the platform starts a PostgreSQL of its own.  "
+                     "Every option is\n"
+                     "an environment variable, too: --port is PLATFORM_PORT.  An option beats "
+                     "the variable.\n\n");
+    conf_put_help(&table, out);
+}
+
+void platform_conf_markdown(struct buf *out)
+{
+    buf_put_lit(
+        out, "# Settings of the platform\n\n"
+             "Generated from `src/conf/platform_keys.c` by `make docs`; do not edit.\n\n"
+             "Each setting is an environment variable and an option of `queen platform`, with "
+             "the rules of\n"
+             "[configuration.md](configuration.md). `queen platform --print-config` shows "
+             "every value and where it\ncame from.\n");
+    conf_put_tables(&table, out);
+}

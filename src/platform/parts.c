@@ -1,0 +1,6 @@
+// parts.c: what goes on without being asked.  Started in this order, stopped all together.
+#include "platform/platform_int.h"
+
+const struct platform_part *const platform_parts[] = {
+    NULL,
+};

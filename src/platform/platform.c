@@ -1,0 +1,245 @@
+// platform.c: starting, and taking connections.
+#include "platform/platform.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "platform/platform_int.h"
+#include "platform/settings.h"
+
+enum { ECHO_MS = 300 }; // a second signal this soon is the first one, sent to the group as well
+
+// In the order of events.
+static int open_all(struct platform *p, struct fault *f);
+static void abandon(struct platform *p);
+static void on_up(void *ctx);
+static void on_ready(void *ctx);
+static bool may_admit(void *ctx);
+static void on_accepted(void *ctx, int fd);
+static bool guard(void *ctx, struct http_req *req);
+static void on_dump(void *ctx);
+static void on_failed(void *ctx, const struct fault *f);
+static void on_stop(void *ctx, int signum);
+
+int platform_run(const struct platform_conf *conf)
+{
+    struct platform *p = mem_new(struct platform);
+    struct fault f = {0};
+
+    p->conf = conf;
+    p->start_us = clock_mono_us();
+    int rc = uv_loop_init(&p->loop);
+    if (rc != 0) {
+        fprintf(stderr, "queen platform: cannot make an event loop: %s\n", uv_strerror(rc));
+        free(p);
+        return PLATFORM_CANNOT_START;
+    }
+    uv_timer_init(&p->loop, &p->limit);
+    p->limit.data = p;
+    if (open_all(p, &f) != 0) {
+        fprintf(stderr, "queen platform: %s\n", f.text);
+        p->exit_code = f.code == QE_CONF ? PLATFORM_BAD_CONF : PLATFORM_CANNOT_START;
+        abandon(p);
+    } else {
+        uv_run(&p->loop, UV_RUN_DEFAULT);
+        log_info("platform.end", "code=%d", p->exit_code);
+    }
+    if (uv_loop_close(&p->loop) != 0)
+        BUG("the platform left a handle open");
+    http_routes_free(p->routes);
+    int code = p->exit_code;
+    free(p->stats);
+    free(p);
+    return code;
+}
+
+static int open_http(struct platform *p, struct fault *f)
+{
+    const struct platform_conf *c = p->conf;
+
+    p->routes = http_routes_new(platform_routes);
+    p->stats = mem_new_array(struct route_stats, http_routes_count(p->routes) + 1);
+    int rc = listener_open(&p->listener, &p->loop,
+                           &(struct listener_conf){.host = c->host,
+                                                   .port = (unsigned)c->port,
+                                                   .ctx = p,
+                                                   .admit = may_admit,
+                                                   .accepted = on_accepted},
+                           f);
+    if (rc != 0)
+        return rc;
+    p->port = listener_port(p->listener);
+    log_info("platform.listen", "host=%s port=%u", c->host, p->port);
+    struct http_server_conf http = settings_platform_http(c);
+    http.routes = p->routes;
+    http.app = http.guard_ctx = p;
+    http.observe = platform_observe;
+    http.guard = guard;
+    p->http = http_server_open(&p->loop, http);
+    return 0;
+}
+
+static int open_all(struct platform *p, struct fault *f)
+{
+    int rc = open_http(p, f);
+    if (rc != 0)
+        return rc;
+    struct queen_options broker = settings_queen_client(p->conf, &p->loop);
+    struct queen_error why;
+    p->broker = queen_client_new(&broker, &why);
+    if (!p->broker)
+        return fault_set(f, QE_CONF, "QUEEN_URL: %s", why.text);
+    struct database_conf control = settings_control(p->conf);
+    rc = database_open(&p->database, &control, f);
+    if (rc != 0)
+        return rc;
+    rc = signals_open(&p->signals, &p->loop, on_stop, on_dump, p);
+    if (rc != 0)
+        return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
+    uv_update_time(&p->loop); // initdb may have blocked it for long
+    struct database_events on = {.on_up = on_up, .on_ready = on_ready, .on_failed = on_failed};
+    database_start(p->database, &p->loop, on, p);
+    return 0;
+}
+
+// Nothing has been started: what is open is closed without asking anybody.
+static void abandon(struct platform *p)
+{
+    if (p->listener)
+        listener_close(p->listener, NULL, NULL);
+    if (p->http)
+        http_server_close(p->http, NULL, NULL);
+    if (p->broker)
+        queen_client_close(p->broker, NULL, NULL);
+    if (p->database)
+        database_free(p->database);
+    platform_close_handles(p);
+    uv_run(&p->loop, UV_RUN_DEFAULT);
+}
+
+static void on_up(void *ctx) { (void)ctx; } // what matters is the schema
+
+static void greet(const struct platform *p)
+{
+    printf("Queen platform %s listens on http://localhost:%u\n"
+           "Control database: %s\n"
+           "Broker: %s\n\n"
+           "Try it:\n"
+           "  curl -X POST http://localhost:%u/api/v1/tenants -H 'Content-Type: "
+           "application/json' -d '{\"name\": \"acme\"}'\n"
+           "  curl http://localhost:%u/api/v1/tenants\n\n",
+           QUEEN_VERSION, p->port, database_where(p->database), p->conf->queen_url, p->port,
+           p->port);
+    if (fflush(stdout) != 0)
+        log_debug("greet.failed", "why=\"stdout is closed\"");
+}
+
+static void on_ready(void *ctx)
+{
+    struct platform *p = ctx;
+    struct pg_pool_conf pool = settings_control_pool(p->conf, database_conninfo(p->database));
+
+    p->control = pg_pool_open(&p->loop, &pool, NULL, NULL);
+    p->phase = SERVING;
+    for (unsigned i = 0; platform_parts[i]; i++) {
+        p->n_parts_running += platform_parts[i]->stop != NULL;
+        if (platform_parts[i]->start)
+            platform_parts[i]->start(p);
+    }
+    greet(p);
+    log_info("platform.ready", "port=%u ms=%" PRIu64, p->port,
+             (clock_mono_us() - p->start_us) / 1000);
+}
+
+// ---- connections ----
+
+static bool may_admit(void *ctx)
+{
+    const struct platform *p = ctx;
+
+    return http_server_connections(p->http) < (unsigned)p->conf->max_connections;
+}
+
+static void on_accepted(void *ctx, int fd)
+{
+    struct platform *p = ctx;
+
+    http_server_adopt(p->http, fd);
+}
+
+// Before the control database is in place no endpoint but the public ones makes sense.
+static bool guard(void *ctx, struct http_req *req)
+{
+    const struct platform *p = ctx;
+
+    if (p->phase != STARTING)
+        return true;
+    http_reply_errf(req, QE_PG_AWAY, "the platform is starting: its database is not ready");
+    return false;
+}
+
+// ---- questions ----
+
+const char *platform_phase_name(const struct platform *p)
+{
+    static const char *const names[] = {
+        [STARTING] = "starting", [SERVING] = "serving",
+        [DRAINING] = "draining", [STOPPING_PARTS] = "stopping_parts",
+        [CLOSING] = "closing",   [STOPPING_DATABASE] = "stopping_database",
+    };
+
+    return names[p->phase];
+}
+
+bool platform_is_up(const struct platform *p)
+{
+    return p->control &&
+           atomic_load_explicit(&pg_pool_stats(p->control)->up, memory_order_relaxed);
+}
+
+void platform_reply_failed(struct http_req *req, int status, const struct fault *why)
+{
+    if (why && why->text[0] != '\0')
+        http_reply_errf(req, status, "%s", why->text);
+    else
+        http_reply_err(req, status);
+}
+
+static void on_dump(void *ctx)
+{
+    const struct platform *p = ctx;
+
+    log_info("platform.state", "phase=%s uptime_s=%" PRIu64 " connections=%u postgres_pid=%d",
+             platform_phase_name(p), (clock_mono_us() - p->start_us) / 1000000,
+             p->phase <= DRAINING ? http_server_connections(p->http) : 0,
+             (int)database_pid(p->database));
+}
+
+static void on_failed(void *ctx, const struct fault *f)
+{
+    struct platform *p = ctx;
+
+    fprintf(stderr, "queen platform: %s\n", f->text);
+    p->exit_code = PLATFORM_CANNOT_START;
+    if (p->phase <= SERVING)
+        platform_stop(p);
+}
+
+static void on_stop(void *ctx, int signum)
+{
+    struct platform *p = ctx;
+
+    if (p->phase <= SERVING) {
+        log_info("stop.begin", "signal=%d", signum);
+        platform_stop(p);
+    } else if (uv_now(&p->loop) - p->stop_ms > ECHO_MS) {
+        // The embedded PostgreSQL gets its signal from the kernel when we are gone.
+        log_warn("stop.now", "signal=%d phase=%s", signum, platform_phase_name(p));
+        _exit(128 + signum);
+    }
+}

@@ -1,0 +1,90 @@
+// platform_int.h: the process, as its endpoints and parts see it.
+//
+//      STARTING ──► SERVING ──► DRAINING ──► STOPPING_PARTS ──► CLOSING ──► STOPPING_DATABASE
+//
+// An endpoint finds the process with http_req_app().  What goes on without being asked (taking
+// events in, refreshing views) is a part: a descriptor in parts.c.
+#ifndef QUEEN_PLATFORM_PLATFORM_INT_H
+#define QUEEN_PLATFORM_PLATFORM_INT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include <queen/client.h>
+
+#include "base/buf.h"
+#include "base/metric.h"
+#include "conf/platform.h"
+#include "http/req.h"
+#include "http/server.h"
+#include "net/listener.h"
+#include "net/signals.h"
+#include "pg/database.h"
+#include "pg/pool.h"
+
+struct platform;
+
+enum platform_phase { STARTING, SERVING, DRAINING, STOPPING_PARTS, CLOSING, STOPPING_DATABASE };
+
+// All functions may be NULL.
+struct platform_part {
+    const char *name;
+    // The control database is in place and requests are served: begin.
+    void (*start)(struct platform *p);
+    // No new work; platform_part_stopped() once nothing is under way, at once or later.  Called
+    // only after start.
+    void (*stop)(struct platform *p);
+    void (*expose)(struct platform *p, struct buf *out);   // families for Prometheus
+    void (*put_json)(struct platform *p, struct buf *out); // `,"name":{...}` for /metrics
+};
+extern const struct platform_part *const platform_parts[]; // parts.c; NULL at the end
+void platform_part_stopped(struct platform *p);
+
+struct route_stats {
+    struct histogram us;
+    struct counter class_[6]; // answers by first digit of the status; [0]: any other
+};
+
+struct platform {
+    const struct platform_conf *conf;
+    uv_loop_t loop;
+    struct signals signals;
+    struct listener *listener;
+    unsigned port;
+    struct http_routes *routes;
+    struct http_server *http;
+    struct route_stats *stats;   // by http_route_index(); the last one: no route
+    struct database *database;   // the control database, and where tenants are made
+    struct pg_pool *control;     // connections to it: statements of sql/platform; NULL: not yet
+    struct queen_client *broker; // on this loop
+
+    enum platform_phase phase;
+    uint64_t start_us, stop_ms;
+    unsigned n_parts_running;
+    unsigned n_closing; // closes that have not reported yet
+    uv_timer_t limit;   // of this phase
+    int exit_code;
+};
+
+extern const struct http_route *const platform_routes[]; // routes.c; NULL at the end
+
+const char *platform_phase_name(const struct platform *p);
+bool platform_is_up(const struct platform *p); // the control database answers
+
+// stop.c: the way down, once; from any phase up to SERVING.
+void platform_stop(struct platform *p);
+void platform_close_handles(struct platform *p);
+
+// Answers a failure: the sentence of why if there is one, else that of the code.
+void platform_reply_failed(struct http_req *req, int status, const struct fault *why);
+
+// observe.c
+void platform_observe(void *app, const struct http_route *route, int status, uint64_t us);
+void observe_expose(struct platform *p, struct buf *out);
+
+extern const struct http_route platform_health, platform_live, platform_ready; // health.c
+extern const struct http_route platform_metrics, platform_prometheus;          // metrics.c
+extern const struct http_route platform_openapi;                               // openapi.c
+
+#endif

@@ -1,0 +1,86 @@
+// settings.c: which setting goes where.
+#include "platform/settings.h"
+
+#include "tenant/sql.gen.h"
+
+enum {
+    MAX_PIPELINED = 64,
+    MAX_HEADER_BYTES = 16384,
+    MAX_INFLIGHT_BYTES = 256 << 20,
+    CONTROL_DEADLINE_MS = 35000,
+    CONTROL_STATEMENT_MS = 30000,
+    CONTROL_LOCK_MS = 10000,
+    IDLE_IN_TRANSACTION_MS = 30000,
+    TCP_USER_TIMEOUT_MS = 30000,
+    IDLE_CLOSE_MS = 60000,
+};
+
+static struct pg_conninfo where(const struct platform_conf *c, bool chore)
+{
+    return (struct pg_conninfo){
+        .hosts = c->pg_host,
+        .port = (unsigned)c->pg_port,
+        .db = c->pg_db,
+        .user = c->pg_user,
+        .password = c->pg_password,
+        .ssl = c->pg_use_ssl,
+        .ssl_required = c->pg_ssl_reject_unauthorized,
+        .application_name = chore ? "queen-platform-chore" : "queen-platform",
+        .connect_timeout_ms = (unsigned)c->connect_timeout_ms,
+        .tcp_user_timeout_ms = TCP_USER_TIMEOUT_MS,
+        .statement_timeout_ms = chore ? 0 : CONTROL_STATEMENT_MS,
+        .lock_timeout_ms = chore ? 0 : CONTROL_LOCK_MS,
+        .idle_in_transaction_ms = chore ? 0 : IDLE_IN_TRANSACTION_MS,
+    };
+}
+
+struct database_conf settings_control(const struct platform_conf *c)
+{
+    return (struct database_conf){
+        .pool = where(c, false),
+        .chore = where(c, true),
+        .data_dir = c->data_dir,
+        .pg_bin = c->pg_bin,
+        .os_user = c->pg_os_user,
+        .embedded_db = c->pg_db,
+        .schema = &pg_schema_platform,
+        .create = true,
+        .no_data_dir = "PLATFORM_DATA_DIR or PLATFORM_PG_HOST",
+    };
+}
+
+struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const char *conninfo)
+{
+    return (struct pg_pool_conf){
+        .conninfo = conninfo,
+        .max_conns = (unsigned)c->pg_pool_size,
+        .keep_conns = 1,
+        .connect_timeout_ms = (unsigned)c->connect_timeout_ms,
+        .deadline_ms = CONTROL_DEADLINE_MS,
+        .idle_close_ms = IDLE_CLOSE_MS,
+    };
+}
+
+struct http_server_conf settings_platform_http(const struct platform_conf *c)
+{
+    return (struct http_server_conf){
+        .max_header_bytes = MAX_HEADER_BYTES,
+        .max_body_bytes = c->max_body_bytes,
+        .max_inflight_bytes = MAX_INFLIGHT_BYTES,
+        .gzip_min_bytes = c->gzip_min_bytes,
+        .max_pipelined = MAX_PIPELINED,
+        .header_timeout_ms = (unsigned)c->header_timeout_ms,
+        .idle_timeout_ms = (unsigned)c->idle_timeout_ms,
+    };
+}
+
+struct queen_options settings_queen_client(const struct platform_conf *c, uv_loop_t *loop)
+{
+    return (struct queen_options){
+        .url = c->queen_url,
+        .loop = loop,
+        .token = c->queen_token[0] ? c->queen_token : NULL,
+        .token_file = c->queen_token_file[0] ? c->queen_token_file : NULL,
+        .user_agent = "queen-platform/" QUEEN_VERSION,
+    };
+}

@@ -1,0 +1,18 @@
+// settings.h: the settings of the process -> the small structs of the modules.
+#ifndef QUEEN_PLATFORM_SETTINGS_H
+#define QUEEN_PLATFORM_SETTINGS_H
+
+#include <queen/client.h>
+
+#include "conf/platform.h"
+#include "http/server.h"
+#include "pg/database.h"
+#include "pg/pool.h"
+
+// All of them borrow from c.
+struct database_conf settings_control(const struct platform_conf *c);
+struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const char *conninfo);
+struct http_server_conf settings_platform_http(const struct platform_conf *c);
+struct queen_options settings_queen_client(const struct platform_conf *c, uv_loop_t *loop);
+
+#endif

@@ -1,0 +1,128 @@
+// stop.c: the way down: drain, stop the parts, close connections, stop the database.
+//
+// Each step begins when the one before it has ended, or when its time is over.
+#include <unistd.h>
+
+#include "base/log.h"
+#include "platform/platform_int.h"
+
+enum {
+    WATCH_MS = 5,      // how often a draining process looks whether it is done
+    HANG_UP_MS = 3000, // for requests whose clients were cut off
+    CLOSE_MS = 5000,   // for parts, connections and a migration under way
+};
+
+// In order.
+static void enter(struct platform *p, enum platform_phase phase, uint64_t limit_ms);
+static void on_drain_watch(uv_timer_t *limit);
+static void stop_parts(struct platform *p);
+static void close_all(struct platform *p);
+static void on_closed(void *ctx);
+static void on_limit(uv_timer_t *limit);
+static void stop_database(struct platform *p);
+static void on_database_stopped(void *ctx);
+
+static void enter(struct platform *p, enum platform_phase phase, uint64_t limit_ms)
+{
+    p->phase = phase;
+    log_debug("stop.phase", "phase=%s", platform_phase_name(p));
+    uv_timer_start(&p->limit, on_limit, limit_ms > 0 ? limit_ms : 1, 0);
+}
+
+void platform_stop(struct platform *p)
+{
+    bool served = p->phase == SERVING;
+
+    p->stop_ms = uv_now(&p->loop);
+    p->phase = DRAINING;
+    listener_close(p->listener, NULL, NULL);
+    if (!served)
+        p->n_parts_running = 0; // none was started
+    http_server_drain(p->http);
+    uv_timer_start(&p->limit, on_drain_watch, 0, WATCH_MS);
+}
+
+static void on_drain_watch(uv_timer_t *limit)
+{
+    struct platform *p = limit->data;
+    bool late = uv_now(&p->loop) - p->stop_ms >= (uint64_t)p->conf->stop_timeout_ms;
+
+    if (http_server_connections(p->http) > 0 && !late)
+        return;
+    if (http_server_connections(p->http) > 0)
+        log_warn("stop.impatient", "why=\"requests are unanswered after the grace\" ms=%d",
+                 p->conf->stop_timeout_ms);
+    stop_parts(p);
+}
+
+static void stop_parts(struct platform *p)
+{
+    bool started = p->n_parts_running > 0;
+
+    enter(p, STOPPING_PARTS, (uint64_t)p->conf->stop_timeout_ms + HANG_UP_MS);
+    if (!started) {
+        close_all(p);
+        return;
+    }
+    for (unsigned i = 0; platform_parts[i]; i++)
+        if (platform_parts[i]->stop)
+            platform_parts[i]->stop(p);
+}
+
+void platform_part_stopped(struct platform *p)
+{
+    if (--p->n_parts_running == 0 && p->phase == STOPPING_PARTS)
+        close_all(p);
+}
+
+// Requests hold tenants' pools, so those end first; each close reports to on_closed().
+static void close_all(struct platform *p)
+{
+    enter(p, CLOSING, CLOSE_MS);
+    p->n_closing = 2 + (p->control != NULL);
+    http_server_close(p->http, on_closed, p);
+    queen_client_close(p->broker, on_closed, p);
+    if (p->control)
+        pg_pool_close(p->control, on_closed, p);
+    p->control = NULL;
+}
+
+static void on_closed(void *ctx)
+{
+    struct platform *p = ctx;
+
+    if (--p->n_closing == 0)
+        stop_database(p);
+}
+
+static void on_limit(uv_timer_t *limit)
+{
+    struct platform *p = limit->data;
+
+    log_warn("stop.forced", "phase=%s", platform_phase_name(p));
+    // Nothing is lost: what was answered or acknowledged has been committed.  The embedded
+    // PostgreSQL gets its signal from the kernel.
+    _exit(p->exit_code);
+}
+
+static void stop_database(struct platform *p)
+{
+    enter(p, STOPPING_DATABASE, CLOSE_MS);
+    if (database_is_embedded(p->database))
+        uv_timer_stop(&p->limit); // has a limit of its own, and is worth waiting for
+    database_stop(p->database, on_database_stopped, p);
+}
+
+static void on_database_stopped(void *ctx)
+{
+    struct platform *p = ctx;
+
+    database_free(p->database);
+    platform_close_handles(p);
+}
+
+void platform_close_handles(struct platform *p)
+{
+    signals_close(&p->signals, NULL);
+    uv_close((uv_handle_t *)&p->limit, NULL);
+}
