@@ -96,16 +96,20 @@ left join (
            max(created_at)                                             as last_transaction_at,
            max(created_at) filter (where kind = 'sale')                as last_sale_at,
            max(created_at) filter (where kind = 'refund')              as last_refund_at,
-           (array_agg(location_code order by created_at desc, id desc))[1]  as last_transaction_location,
-           (array_agg(payment_method order by created_at desc, id desc))[1] as last_payment_method,
+           max(location_code) filter (where nth_last = 1)              as last_transaction_location,
+           max(payment_method) filter (where nth_last = 1)             as last_payment_method,
            array_agg(distinct location_code order by location_code)
                filter (where location_code is not null)                as transaction_locations,
            array_agg(distinct payment_method order by payment_method)
                filter (where payment_method is not null)               as payment_methods,
-           (array_agg((created_at at time zone 'UTC')::date order by created_at desc, id desc))[1:10]
-                                                                       as last_transaction_days
-    from crm.transaction_log
-    where {only customer_id}
+           array_agg((created_at at time zone 'UTC')::date order by nth_last)
+               filter (where nth_last <= 10)                           as last_transaction_days
+    from (
+        select customer_id, location_code, kind, payment_method, amount, discount, tip, created_at,
+               row_number() over (partition by customer_id order by created_at desc, id desc) as nth_last
+        from crm.transaction_log
+        where {only customer_id}
+    ) newest_first
     group by customer_id
 ) t on t.customer_id = c.customer_uuid
 left join (
@@ -137,13 +141,13 @@ left join (
            count(rating)::int                                          as rated_visit_count,
            round(avg(rating), 2)                                       as average_rating,
            min(rating)                                                 as lowest_rating,
-           (array_agg(rating order by visited_at desc, id desc) filter (where rating is not null))[1] as last_rating,
+           max(rating) filter (where nth_last = 1)                     as last_rating,
            sum(duration_minutes)::int                                  as visit_minutes,
            round(avg(duration_minutes), 1)                             as average_visit_minutes,
            min(visited_at)                                             as first_visit_at,
            max(visited_at)                                             as last_visit_at,
-           (array_agg(location_code order by visited_at desc, id desc))[1] as last_visit_location,
-           (array_agg(service order by visited_at desc, id desc))[1]   as last_service,
+           max(location_code) filter (where nth_last = 1)              as last_visit_location,
+           max(service) filter (where nth_last = 1)                    as last_service,
            -- of equally frequent ones the first in order
            mode() within group (order by location_code)                as favourite_location,
            mode() within group (order by service)                      as favourite_service,
@@ -151,10 +155,14 @@ left join (
                filter (where location_code is not null)                as visit_locations,
            array_agg(distinct service order by service)
                filter (where service is not null)                      as services,
-           (array_agg((visited_at at time zone 'UTC')::date order by visited_at desc, id desc))[1:10]
-                                                                       as last_visit_days
-    from crm.visit_log
-    where {only customer_id}
+           array_agg((visited_at at time zone 'UTC')::date order by nth_last)
+               filter (where nth_last <= 10)                           as last_visit_days
+    from (
+        select customer_id, location_code, service, duration_minutes, rating, visited_at,
+               row_number() over (partition by customer_id order by visited_at desc, id desc) as nth_last
+        from crm.visit_log
+        where {only customer_id}
+    ) newest_first
     group by customer_id
 ) v on v.customer_id = c.customer_uuid
 left join (
@@ -166,8 +174,8 @@ left join (
            max(amount)                                                 as largest_purchase,
            min(purchased_at)                                           as first_purchase_at,
            max(purchased_at)                                           as last_purchase_at,
-           (array_agg(product_id order by purchased_at desc, id desc))[1] as last_product_id,
-           (array_agg(category order by purchased_at desc, id desc))[1] as last_category,
+           max(product_id) filter (where nth_last = 1)                 as last_product_id,
+           max(category) filter (where nth_last = 1)                   as last_category,
            mode() within group (order by category)                     as favourite_category,
            array_agg(distinct product_id order by product_id)
                filter (where product_id is not null)                   as product_ids,
@@ -175,10 +183,14 @@ left join (
                filter (where category is not null)                     as purchase_categories,
            array_agg(distinct location_code order by location_code)
                filter (where location_code is not null)                as purchase_locations,
-           (array_agg((purchased_at at time zone 'UTC')::date order by purchased_at desc, id desc))[1:10]
-                                                                       as last_purchase_days
-    from crm.purchase_log
-    where {only customer_id}
+           array_agg((purchased_at at time zone 'UTC')::date order by nth_last)
+               filter (where nth_last <= 10)                           as last_purchase_days
+    from (
+        select customer_id, product_id, category, location_code, quantity, amount, purchased_at,
+               row_number() over (partition by customer_id order by purchased_at desc, id desc) as nth_last
+        from crm.purchase_log
+        where {only customer_id}
+    ) newest_first
     group by customer_id
 ) b on b.customer_id = c.customer_uuid
 where {only c.customer_uuid}

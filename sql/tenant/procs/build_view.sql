@@ -1,0 +1,21 @@
+-- crm.build_view(model, version): builds a model's materialized view beside the one in use, as crm.<model>_mv_next.
+-- called by: crm.refresh_view
+-- in: model; version of the definition
+-- out: rows          locks: none that readers meet          raises: what the computation raises
+create or replace function crm.build_view(p_model text, p_version text) returns bigint
+language plpgsql
+set search_path = crm, pg_temp
+as $$
+declare
+    n bigint;
+begin
+    -- One that was built and never swapped.
+    execute format('drop materialized view if exists crm.%I', p_model || '_mv_next');
+    execute format('create materialized view crm.%I as %s', p_model || '_mv_next',
+                   crm.read_model_query(p_model, false));
+    perform crm.index_read_model(p_model, p_model || '_mv_next', p_version, false);
+    execute format('analyze crm.%I', p_model || '_mv_next');
+    execute format('select count(*) from crm.%I', p_model || '_mv_next') into n;
+    return n;
+end
+$$;

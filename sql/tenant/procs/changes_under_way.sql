@@ -1,0 +1,12 @@
+-- crm.changes_under_way(): whether a transaction has called crm.changed() and not ended yet.
+-- called by: crm.refresh_view
+-- in: -          out: yes or no          locks: none          raises: nothing
+create or replace function crm.changes_under_way() returns boolean
+language sql volatile
+set search_path = crm, pg_temp
+as $$
+    select exists (
+        select from pg_locks
+        where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
+          and classid = 7642 and objid = 0 and objsubid = 2 and pid <> pg_backend_pid())
+$$;

@@ -1,0 +1,35 @@
+-- crm.read_model_indexes(model): the indexes of a model's view and live table.
+--
+-- Few, because a refresh pays for each one.  In the live table an index on a column that most events change also costs the
+-- cheap updates within a page (HOT), so those with live = false exist on the view only.
+-- called by: crm.read_model_version, crm.index_read_model
+-- in:  model
+-- out: suffix of the name; whether it is unique; method and columns; whether the live table has it too
+-- locks: none          raises: nothing
+create or replace function crm.read_model_indexes(p_model text)
+returns table (suffix text, is_unique boolean, definition text, live boolean)
+language sql immutable
+set search_path = crm, pg_temp
+as $$
+    select i.suffix, i.is_unique, i.definition, i.live
+    from (values
+        -- The first one is what REFRESH ... CONCURRENTLY compares by.
+        ('customer_attributes', 'id', true, '(id)', true),
+        ('customer_attributes', 'uuid', true, '(customer_uuid)', true),
+        ('customer_attributes', 'locations', false, 'using gin (location_codes)', true),
+        ('customer_attributes', 'packages', false, 'using gin (package_ids)', true),
+        ('customer_attributes', 'tags', false, 'using gin (tags)', true),
+        -- Answers counts of the commonest filters without the table: the index is a tenth of its size.
+        ('customer_attributes', 'subscribers', false, '(is_active_subscriber, wallet_balance)', false),
+
+        ('customer_transactions', 'id', true, '(id)', true),
+        ('customer_transactions', 'uuid', true, '(customer_uuid)', true),
+        ('customer_transactions', 'locations', false, 'using gin (transaction_locations)', true),
+        ('customer_transactions', 'visits', false, 'using gin (visit_locations)', true),
+        ('customer_transactions', 'products', false, 'using gin (product_ids)', true),
+        -- At least 3 in the last so many days: see crm.customer_transactions_definition.
+        ('customer_transactions', 'third_last', false, '((last_transaction_days[3]))', false),
+        ('customer_transactions', 'last', false, '(last_transaction_at)', false)
+    ) i (model, suffix, is_unique, definition, live)
+    where i.model = p_model
+$$;

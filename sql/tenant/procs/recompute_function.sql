@@ -1,0 +1,55 @@
+-- crm.recompute_function(name, relation, model): makes the function crm.<name>(customers) that brings a live
+-- table up to date for some customers.
+--
+-- The function is made, not written, because its select is the model's definition at the time when the table was built.
+-- Its order matters: a row for each customer, then the locks, then, in a statement of its own so that it
+-- sees what committed while it waited, the computation.  So of two transactions with the same customer, the
+-- second computes with the data of the first.
+-- called by: crm.start_live, crm.finish_live
+-- in: name of the function, relation of the table, model          out: -
+-- locks: none          raises: nothing of its own
+create or replace function crm.recompute_function(p_name text, p_relation text, p_model text) returns void
+language plpgsql
+set search_path = crm, pg_temp
+as $$
+declare
+    columns text;
+    computed text;
+begin
+    select string_agg(quote_ident(attname), ', ' order by attnum),
+           string_agg('q.' || quote_ident(attname), ', ' order by attnum)
+    into columns, computed
+    from pg_attribute
+    where attrelid = format('crm.%I', p_relation)::regclass and attnum > 0 and not attisdropped
+      and attname not in ('id', 'customer_uuid');
+
+    execute format($make$
+        create or replace function crm.%1$I(p_customers uuid[]) returns void
+        language plpgsql
+        set search_path = crm, pg_temp
+        as $body$
+        begin
+            insert into crm.%2$I (id, customer_uuid)
+            select c.id, c.customer_uuid
+            from crm.customer c
+            where c.customer_uuid = any (p_customers)
+              and not exists (select from crm.%2$I l where l.id = c.id)
+            order by c.id
+            on conflict do nothing;
+
+            perform from crm.%2$I l where l.customer_uuid = any (p_customers) order by l.id for no key update;
+
+            delete from crm.%2$I l
+            where l.customer_uuid = any (p_customers)
+              and not exists (select from crm.customer c where c.id = l.id);
+
+            update crm.%2$I l
+            set (%3$s) = (select %4$s)
+            from (%5$s) q
+            where l.id = q.id;
+        end
+        $body$
+        $make$,
+        p_name, p_relation, columns, computed, crm.read_model_query(p_model, true));
+end
+$$;
