@@ -6,8 +6,11 @@
 //
 // The data becomes the payload as it was sent; the attributes are kept beside it (cloudEvent of
 // the message, docs/segment-format.md) and come back with every pop.  source and id together
-// are the transaction id, so that an event that is sent twice is stored once.
+// are the transaction id, so that an event that is sent twice is stored once.  When it is to be
+// delivered (scheduledat, delayseconds) is said to us and no part of the event: it is not kept,
+// or who passes the event on would delay it again.
 #include "api/api_int.h"
+#include "api/message_fields.h"
 #include "api/push_int.h"
 #include "api/trace_context.h"
 #include "base/id.h"
@@ -20,12 +23,28 @@
 #define BATCH  SPAN("application/cloudevents-batch+json")
 
 // The attributes that mean something to us.
-enum { A_SPEC, A_ID, A_SOURCE, A_TYPE, A_QUEUE, A_PARTITION, A_PARENT, A_STATE, ATTRIBUTES };
+enum {
+    A_SPEC,
+    A_ID,
+    A_SOURCE,
+    A_TYPE,
+    A_QUEUE,
+    A_PARTITION,
+    A_PARENT,
+    A_STATE,
+    A_CORRELATION,
+    ATTRIBUTES
+};
 static const span names[ATTRIBUTES] = {
-    [A_SPEC] = {"specversion", 11},   [A_ID] = {"id", 2},
-    [A_SOURCE] = {"source", 6},       [A_TYPE] = {"type", 4},
-    [A_QUEUE] = {"queue", 5},         [A_PARTITION] = {"partitionkey", 12},
-    [A_PARENT] = {"traceparent", 11}, [A_STATE] = {"tracestate", 10},
+    [A_SPEC] = {"specversion", 11},
+    [A_ID] = {"id", 2},
+    [A_SOURCE] = {"source", 6},
+    [A_TYPE] = {"type", 4},
+    [A_QUEUE] = {"queue", 5},
+    [A_PARTITION] = {"partitionkey", 12},
+    [A_PARENT] = {"traceparent", 11},
+    [A_STATE] = {"tracestate", 10},
+    [A_CORRELATION] = {"correlationid", 13},
 };
 
 struct event {
@@ -33,6 +52,7 @@ struct event {
     struct buf kept;       // {"specversion":"1.0",...: all attributes but the closing brace
     span data;             // JSON; SPAN_NONE: none
     bool is_base64;
+    span at, delay; // as JSON; SPAN_NONE: not there
 };
 
 static void read_structured(struct push *p, struct body *b, span queue, span partition);
@@ -124,6 +144,12 @@ static bool is_attribute_name(span name)
     return name.len > 0;
 }
 
+// In headers, and where fractions count, numbers are text.
+static span number_of(struct body *b, span raw)
+{
+    return js_type_of(raw) == JS_STRING ? js_text(raw, b->arena) : raw;
+}
+
 static void keep(struct body *b, struct event *e, span name, span raw)
 {
     enum js_type type = js_type_of(raw);
@@ -141,6 +167,14 @@ static void keep(struct body *b, struct event *e, span name, span raw)
     }
     if (str_starts(name, SPAN("queen"))) // what a pop has added is no part of the event
         return;
+    if (span_eq(name, SPAN("scheduledat"))) {
+        e->at = raw;
+        return;
+    }
+    if (span_eq(name, SPAN("delayseconds"))) {
+        e->delay = number_of(b, raw);
+        return;
+    }
     unsigned i = body_field_of(name, names, ATTRIBUTES);
     if (i < ATTRIBUTES)
         e->text[i] = body_text(b, raw, names[i].ptr);
@@ -311,7 +345,8 @@ static span meta_of(struct body *b, struct event *e)
         body_bad(b, "the attributes are longer than %d bytes", SEGMENT_MAX_META);
     meta = arena_copy(b->arena, buf_span(&out));
     buf_free(&out);
-    return meta;
+    return message_fields_add(b->arena, meta,
+                              &(struct message_fields){.correlation = e->text[A_CORRELATION]});
 }
 
 static span name_of(struct body *b, span path, span attribute, const char *what)
@@ -329,6 +364,8 @@ static void take(struct push *p, struct body *b, struct event *e, span queue, sp
     check(b, e);
     queue = name_of(b, queue, e->text[A_QUEUE], "queue");
     partition = name_of(b, partition, e->text[A_PARTITION], "partition");
+    e->text[A_CORRELATION] =
+        name_of(b, SPAN_NONE, e->text[A_CORRELATION], names[A_CORRELATION].ptr);
     if (!queue.ptr)
         body_bad(b, "no queue: name it in the path, or in the attribute queue");
     if (b->j.rc == 0) {
@@ -342,7 +379,9 @@ static void take(struct push *p, struct body *b, struct event *e, span queue, sp
             .txid = transaction_of(b, e),
             .meta = meta_of(b, e),
             .producer = b->producer,
+            .correlation = e->text[A_CORRELATION],
         };
+        body_take_time(b, e->at, e->delay, item);
         item->txid_is_key = key_of_text(item->txid, item->key);
     }
     buf_free(&e->kept);

@@ -195,3 +195,51 @@ def test_a_push_of_items_is_not_mistaken_for_an_event(broker, queue):
     broker.post("/api/v1/push", {"items": [{"queue": queue, "payload": 1}]}, headers={"Content-Type": "text/plain"}).expect(201)
     r = broker.get("/api/v1/pop/queue/" + queue, headers={"Accept": "text/html, */*"}).expect(200)
     assert r.json["messages"][0]["data"] == 1 and "cloudEvent" not in json.dumps(r.json)
+
+
+# --- for later ----------------------------------------------------------------------------------------------------------
+
+def waiting(broker, queue):
+    return broker.get("/api/v1/scheduled?queue=" + queue).expect(200).json["scheduled"]
+
+
+def test_an_event_may_wait_for_its_time(broker, queue):
+    sent = [event(1, scheduledat="2031-01-31T08:00:00+01:00"), event(2), event(3, delayseconds=3600), event(4, delayseconds="0.5")]
+    results = send(broker, queue, sent, MANY).expect(201).json
+    assert [r["status"] for r in results] == ["scheduled", "queued", "scheduled", "scheduled"]
+    assert results[0]["scheduledAt"] == "2031-01-31T07:00:00.000Z"
+    assert send(broker, queue, event(1)).expect(201).json[0]["status"] == "duplicate"
+    got = events(broker, queue, autoAck="true").expect(200).json
+    while len(got) < 2:
+        r = events(broker, queue, autoAck="true", wait="true", timeout=10000)
+        got += r.json if r.status == 200 else []
+    # When to deliver it was said to the broker, and is no part of the event.
+    assert [own(e) for e in got] == [event(2), event(4)]
+    assert sorted(w["transactionId"] for w in waiting(broker, queue)) == ["/shop/7 e-1", "/shop/7 e-3"]
+    broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)
+
+
+def test_headers_say_when_in_binary_mode(broker, queue):
+    head = {"ce-specversion": "1.0", "ce-id": "b", "ce-source": "/s", "ce-type": "t", "ce-delayseconds": "7200"}
+    [r] = send(broker, queue, {"x": 1}, "application/json", **head).expect(201).json
+    assert r["status"] == "scheduled" and [w["id"] for w in waiting(broker, queue)] == [r["scheduleId"]]
+    broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)
+
+
+@pytest.mark.parametrize("more, word", [
+    ({"scheduledat": "tomorrow"}, "scheduledAt"), ({"scheduledat": 5}, "scheduledAt"), ({"scheduledat": "2999-01-01T00:00:00Z"}, "10 years"),
+    ({"delayseconds": -1}, "delaySeconds"), ({"delayseconds": "soon"}, "delaySeconds"), ({"delayseconds": True}, "delaySeconds"),
+    ({"delayseconds": 1, "scheduledat": "2030-01-01T00:00:00Z"}, "exclude")])
+def test_a_time_that_cannot_be_is_refused_and_nothing_is_stored(broker, queue, more, word):
+    error = send(broker, queue, [event(1), event(2, **more)], MANY).expect(400).json["error"]
+    assert word in error and "event 1" in error
+    assert events(broker, queue).status == 204 and waiting(broker, queue) == []
+
+
+def test_an_event_is_found_by_its_correlation(broker, queue):
+    send(broker, queue, event(1, correlationid="case " + queue)).expect(201)
+    send(broker, queue, event(2, correlationid="x" * 256)).expect(400)
+    t = broker.get("/api/v1/messages/timeline?correlationId=case%20" + queue).expect(200).json
+    assert [m["transactionId"] for m in t["messages"]] == ["/shop/7 e-1"] and t["correlationId"] == "case " + queue
+    [e] = events(broker, queue).expect(200).json
+    assert e["correlationid"] == "case " + queue
