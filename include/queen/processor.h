@@ -44,6 +44,39 @@ void queen_event_error(struct queen_event *e, const char *text);
 // told to on_error.
 void queen_event_checkpoint(struct queen_event *e);
 
+// ---- many events at once, answered later ----
+
+// Events of one partition, in order; those that were handled already are left out.  It lives
+// from on_events to queen_events_done().
+//
+//      on_events ──► answer, move, ... (later, one thread at a time) ──► queen_events_done
+//
+// The partition is not popped again before that, and the batch is settled in one request: as
+// acknowledgements, or, when something was moved, as one transaction.
+struct queen_events {
+    const char *partition;
+    size_t n;
+    const struct queen_delivery *const *messages;
+    unsigned tried; // how often these were handled before, by this processor
+    void *internal;
+};
+
+// What is not answered is delivered again, soon and without counting.  With QUEEN_RETRYABLE the
+// event comes again, as .retry says, in a batch of those that need it; the others of this batch
+// are done by then, so order among them is the handler's business.  error is copied; may be
+// NULL.
+void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome outcome,
+                         const char *error);
+// The event leaves its partition: it is acknowledged and `to` is pushed, both or neither.  to
+// is copied; without payload the event's own is sent.
+void queen_events_move(struct queen_events *b, size_t i, const struct queen_message *to);
+// By hand, as queen_event_checkpoint().
+void queen_events_checkpoint(struct queen_events *b, size_t i);
+// True once the partition is lost or is to be given up: what was not begun need not be.
+bool queen_events_is_over(const struct queen_events *b); // any thread
+// The last call about this batch; any thread.
+void queen_events_done(struct queen_events *b);
+
 // By default 1 s, 5 s, 15 s, then the dead-letter queue; later events of the partition wait.
 struct queen_event_retry {
     bool by_queue; // leave it to the queue: acknowledged as failed, its retryPolicy decides
@@ -73,7 +106,7 @@ struct queen_processor_options {
     unsigned expiry_s;         // 60
     unsigned look_ms;          // 500: how often owners are looked at
     unsigned batch;            // 100 events for each pop
-    unsigned threads;          // 4, for handlers; on a client with a loop they run there
+    unsigned threads;          // 4, for on_event; on a client with a loop it runs there
     enum queen_checkpoints checkpoints;
     unsigned checkpoint_ms; // 5000
     struct queen_event_retry retry;
@@ -81,9 +114,11 @@ struct queen_processor_options {
     unsigned dedup_ms;             // ... handled within 5 minutes are not handled again
     const char *subscription_mode; // of a new group: "all" (default) or "new"
 
-    // Handlers of one partition are called one after the other, of different ones at the same
-    // time.
+    // One of these.  Handlers of one partition are called one after the other, of different
+    // ones at the same time.
     enum queen_outcome (*on_event)(struct queen_event *e, void *ctx);
+    // On the client's thread: it begins the work and returns.
+    void (*on_events)(struct queen_events *b, void *ctx);
     // The following on the client's thread; may be NULL.
     void (*on_error)(const struct queen_error *err, void *ctx);
     void (*on_opened)(const char *partition, void *ctx);
@@ -100,14 +135,15 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
 
 struct queen_processor_stats {
     unsigned owned; // partitions
-    uint64_t handled, duplicates, retried, dead;
+    uint64_t handled, duplicates, retried, moved, dead;
     unsigned rebuilds;
 };
 void queen_processor_stats(struct queen_processor *p,
                            struct queen_processor_stats *out); // any thread
 
 // The event that is being handled comes to its end; what is behind it in its batch is given
-// back; all partitions are given up.  Returns at once; any thread.
+// back (on_events: the batch comes to its end); all partitions are given up.  Returns at once;
+// any thread.
 void queen_processor_stop(struct queen_processor *p);
 // Stops, waits, frees.  Not from a handler.
 void queen_processor_free(struct queen_processor *p);

@@ -1,5 +1,5 @@
-// processor_int.h: a processor and its partitions; for processor.c, slot.c and
-// processor_life.c.
+// processor_int.h: a processor and its partitions; for processor.c, processor_life.c, slot.c,
+// slot_event.c, slot_events.c and slot_settle.c.
 //
 // Everything belongs to the loop's thread, but for what is said to be atomic or under the lock,
 // and the fields of a slot that its handler has while it runs.
@@ -52,7 +52,9 @@ struct slot {
     unsigned tried;    // how often it was handled
     unsigned pause_ms; // > 0: it is to be tried again
     char error[240];
-    struct dedup *dedup; // outlives the batch, and ownership
+    struct slot_events *events;      // under way with on_events
+    struct queen_transaction *moves; // what leaves the partition with this batch; or NULL
+    struct dedup *dedup;             // outlives the batch, and ownership
 
     // checkpoints on time or by hand
     char *checkpoint; // transaction id to save; under the processor's lock
@@ -81,7 +83,7 @@ struct queen_processor {
     bool stopping, released, closing;
 
     _Atomic unsigned n_owned, n_rebuilds;
-    _Atomic uint64_t n_handled, n_duplicates, n_retried, n_dead;
+    _Atomic uint64_t n_handled, n_duplicates, n_retried, n_moved, n_dead;
 
     pthread_mutex_t lock; // guards the rest, and checkpoints of slots
     pthread_cond_t changed;
@@ -98,7 +100,28 @@ static inline bool slot_is_open(const struct slot *s)
 {
     return s->state != SLOT_CLOSED && !s->closing;
 }
+void slot_end(struct slot *s); // nothing is under way: closed, or another pop
+void slot_pop(struct slot *s);
+void slot_wait_a_moment(struct slot *s);
+static inline uint64_t slot_now_ms(const struct slot *s) { return s->processor->now_ms(); }
+static inline bool slot_may_go_on(struct slot *s)
+{
+    return !s->halt && slot_now_ms(s) < s->valid_until_ms;
+}
+
+// ---- slot_event.c: on_event ----
 enum queen_verdict slot_handle(struct queen_job *job, void *processor); // the crew's handler
+// Settled by what was said about it; counted, and known from now on when it was handled.
+void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
+                       const char *error);
+void slot_note_checkpoint(struct slot *s, const char *transaction_id);
+
+// ---- slot_events.c: on_events ----
+void slot_hand_out(struct slot *s);     // calls on_events, or finishes at once
+void slot_read_answers(struct slot *s); // after queen_events_done()
+
+// ---- slot_settle.c: acknowledging a batch ----
+void slot_settle(struct slot *s);
 
 // ---- processor.c ----
 void processor_tick(struct queen_processor *p);

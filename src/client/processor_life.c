@@ -78,8 +78,9 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
                                             const struct queen_processor_options *o,
                                             struct queen_error *err)
 {
-    if (!o->queue || !o->group || !o->on_event) {
-        fail_set(err, QUEEN_E_ARGUMENT, "a processor needs a queue, a group and on_event");
+    if (!o->queue || !o->group || !o->on_event == !o->on_events) {
+        fail_set(err, QUEEN_E_ARGUMENT,
+                 "a processor needs a queue, a group and one of on_event and on_events");
         return NULL;
     }
     struct queen_processor *p = mem_new(struct queen_processor);
@@ -98,7 +99,7 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
     p->stop.deliver = on_stop;
     p->close.deliver = on_close;
     int rc = 0;
-    if (c->has_thread) {
+    if (c->has_thread && o->on_event) {
         p->crew = crew_new(p->conf.threads, slot_handle, p, err);
         rc = p->crew ? 0 : QUEEN_E_MEMORY;
     }
@@ -129,6 +130,7 @@ void queen_processor_stats(struct queen_processor *p, struct queen_processor_sta
         .handled = p->n_handled,
         .duplicates = p->n_duplicates,
         .retried = p->n_retried,
+        .moved = p->n_moved,
         .dead = p->n_dead,
         .rebuilds = p->n_rebuilds,
     };
@@ -238,6 +240,7 @@ static void dispose(struct queen_processor *p)
         dedup_free(p->slots[i].dedup);
         free(p->slots[i].name);
         free(p->slots[i].checkpoint);
+        queen_transaction_free(p->slots[i].moves);
     }
     free(p->slots);
     free(p->queue);

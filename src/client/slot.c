@@ -1,4 +1,4 @@
-// slot.c: one partition of a processor: pop, handle in order, settle.
+// slot.c: one partition of a processor: from claim to claim, pop, handle, settle, pop ...
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +9,12 @@
 
 enum { PAUSE_AFTER_ERROR_MS = 1000, WAIT_MS = 30000 };
 
-static void pop_next(struct slot *s);
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
 static void mark_start(struct slot *s);
 static void run(struct slot *s);
 static void on_finished(struct queen_job *job);
-static void ack(struct slot *s);
-static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
 static void save_checkpoint(struct slot *s, const char *transaction_id, bool before);
 static void on_saved(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void end(struct slot *s);
-
-static uint64_t now_ms(const struct slot *s) { return s->processor->now_ms(); }
 
 static bool saves_checkpoints(const struct slot *s)
 {
@@ -36,19 +30,19 @@ void slot_open(struct slot *s, int64_t epoch, uint64_t valid_until_ms)
     s->halt = false;
     s->closing = s->marked = false;
     s->asked_ms = 0;
-    s->checkpoint_due_ms = now_ms(s) + p->conf.checkpoint_ms;
+    s->checkpoint_due_ms = slot_now_ms(s) + p->conf.checkpoint_ms;
     p->n_owned++;
     if (p->conf.on_opened)
         p->conf.on_opened(s->name, p->conf.ctx);
-    pop_next(s);
+    slot_pop(s);
 }
 
-static void pop_next(struct slot *s)
+void slot_pop(struct slot *s)
 {
     struct queen_processor *p = s->processor;
 
     if (s->closing) {
-        end(s);
+        slot_end(s);
         return;
     }
     s->state = SLOT_POPPING;
@@ -66,10 +60,10 @@ static void pop_next(struct slot *s)
                        on_popped, s);
 }
 
-static void wait_a_moment(struct slot *s)
+void slot_wait_a_moment(struct slot *s)
 {
     s->state = SLOT_WAITING;
-    s->due_ms = now_ms(s) + PAUSE_AFTER_ERROR_MS;
+    s->due_ms = slot_now_ms(s) + PAUSE_AFTER_ERROR_MS;
 }
 
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
@@ -83,19 +77,19 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         s->state = SLOT_WAITING;
         slot_close(s, QUEEN_CLOSED_LOST);
     } else if (!batch && s->closing) {
-        end(s);
+        slot_end(s);
     } else if (!batch) {
-        wait_a_moment(s);
+        slot_wait_a_moment(s);
         processor_failed(p, err);
     } else if (batch->n == 0) {
         queen_batch_free(batch);
-        pop_next(s);
+        slot_pop(s);
     } else {
-        heal_event(&p->heal, now_ms(s));
+        heal_event(&p->heal, slot_now_ms(s));
         s->job = job_new(p->client, batch, on_finished, s);
         s->at = s->tried = s->pause_ms = 0;
         if (s->closing)
-            ack(s); // nothing is settled: all of it is given back
+            slot_settle(s); // nothing is settled: all of it is given back
         else if (saves_checkpoints(s) && !s->marked)
             mark_start(s);
         else
@@ -116,137 +110,28 @@ static void run(struct slot *s)
 
     s->state = SLOT_HANDLING;
     s->pause_ms = 0;
-    if (p->crew)
+    if (p->conf.on_events)
+        slot_hand_out(s);
+    else if (p->crew)
         crew_run(p->crew, s->job);
     else
         queen_job_finish(s->job, slot_handle(s->job, p));
 }
 
-// ---- the handler's side ----
-
-static bool may_go_on(struct slot *s) { return !s->halt && now_ms(s) < s->valid_until_ms; }
-
-static void settle(struct slot *s, enum queen_ack_status status)
-{
-    struct queen_processor *p = s->processor;
-    span id = span_of(s->job->batch->items[s->at].transaction_id);
-
-    queen_job_settle(s->job, s->at, status, s->error[0] != '\0' ? s->error : NULL);
-    if (status == QUEEN_ACK_COMPLETED) {
-        p->n_handled++;
-        dedup_add(s->dedup, id, now_ms(s));
-    } else if (status == QUEEN_ACK_DLQ) {
-        p->n_dead++;
-    }
-    s->at++;
-    s->tried = 0;
-    s->error[0] = '\0';
-}
-
-// Events of the batch, until one must wait, the partition is lost, or there are no more.
-enum queen_verdict slot_handle(struct queen_job *job, void *processor)
-{
-    struct queen_processor *p = processor;
-    struct slot *s = job->owner;
-
-    while (s->at < job->batch->n && may_go_on(s)) {
-        const struct queen_delivery *d = &job->batch->items[s->at];
-        struct queen_event e = {
-            .message = d, .partition = s->name, .tried = s->tried, .internal = s};
-        if (s->tried == 0 && dedup_has(s->dedup, span_of(d->transaction_id), now_ms(s))) {
-            p->n_duplicates++;
-            queen_job_settle(job, s->at++, QUEEN_ACK_COMPLETED, NULL);
-            continue;
-        }
-        enum queen_outcome outcome = p->conf.on_event(&e, p->conf.ctx);
-        struct event_plan plan = event_plan(outcome, ++s->tried, &p->conf.retry);
-        if (plan.again) {
-            p->n_retried++;
-            s->pause_ms = plan.pause_ms > 0 ? plan.pause_ms : 1;
-            break;
-        }
-        settle(s, plan.status);
-    }
-    return QUEEN_DONE;
-}
-
-void queen_event_error(struct queen_event *e, const char *text)
-{
-    struct slot *s = e->internal;
-
-    snprintf(s->error, sizeof s->error, "%s", text);
-}
-
-static void note_checkpoint(struct slot *s, const char *transaction_id)
-{
-    pthread_mutex_lock(&s->processor->lock);
-    free(s->checkpoint);
-    s->checkpoint = mem_strndup(transaction_id, strlen(transaction_id));
-    pthread_mutex_unlock(&s->processor->lock);
-}
-
-void queen_event_checkpoint(struct queen_event *e)
-{
-    note_checkpoint(e->internal, e->message->transaction_id);
-}
-
-// ---- settling ----
+// ---- what the handler said ----
 
 static void on_finished(struct queen_job *job)
 {
     struct slot *s = job->owner;
 
+    if (s->events)
+        slot_read_answers(s);
     if (s->pause_ms > 0 && !s->closing) {
         s->state = SLOT_PAUSING;
-        s->due_ms = now_ms(s) + s->pause_ms;
+        s->due_ms = slot_now_ms(s) + s->pause_ms;
     } else {
-        ack(s);
+        slot_settle(s);
     }
-}
-
-// What was not settled goes back, without counting as a failure.  Also when the partition is
-// lost: what is not ours any more is refused by the server, which knows best.
-static void ack(struct slot *s)
-{
-    struct queen_processor *p = s->processor;
-    size_t n = s->job->batch->n;
-    struct queen_ack *acks = mem_new_array(struct queen_ack, n);
-
-    s->state = SLOT_ACKING;
-    s->job->verdict = QUEEN_RETRY;
-    job_verdicts(s->job, acks);
-    p->n_calls++;
-    queen_ack_start(p->client, p->group, acks, n, on_acked, s);
-    free(acks);
-}
-
-static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
-{
-    struct slot *s = ctx;
-    struct queen_processor *p = s->processor;
-    struct queen_error lost;
-
-    p->n_calls--;
-    if (p->conf.checkpoints == QUEEN_CHECKPOINT_TIME && s->at > 0 && r && r->n_refused == 0)
-        note_checkpoint(s, s->job->batch->items[s->at - 1].transaction_id);
-    job_free(s->job);
-    s->job = NULL;
-    s->state = SLOT_WAITING;
-    s->due_ms = 0;
-    if (!r) {
-        processor_failed(p, err);
-        wait_a_moment(s);
-    } else if (r->n_refused > 0) {
-        fail_set(&lost, QUEEN_E_LEASE, "partition %s: %zu of %zu events were not ours any more",
-                 s->name, r->n_refused, r->n);
-        processor_report(p, &lost);
-        slot_close(s, QUEEN_CLOSED_LOST);
-    }
-    queen_ack_results_free(r);
-    if (s->state == SLOT_WAITING && s->closing)
-        end(s);
-    else if (s->state == SLOT_WAITING && s->due_ms == 0)
-        pop_next(s);
 }
 
 // ---- checkpoints ----
@@ -287,9 +172,9 @@ static void on_saved(struct queen_response *r, const struct queen_error *err, vo
     if (s->state == SLOT_MARKING && why.code == 0 && !s->closing)
         run(s);
     else if (s->state == SLOT_MARKING)
-        ack(s); // gives the batch back
+        slot_settle(s); // gives the batch back
     else if (s->state == SLOT_WAITING && s->closing)
-        end(s);
+        slot_end(s);
 }
 
 static void save_if_due(struct slot *s, uint64_t now)
@@ -323,7 +208,7 @@ void slot_tick(struct slot *s, uint64_t now)
     else if (s->state == SLOT_PAUSING && now >= s->due_ms)
         run(s);
     else if (s->state == SLOT_WAITING && now >= s->due_ms)
-        pop_next(s);
+        slot_pop(s);
 }
 
 void slot_close(struct slot *s, enum queen_closed why)
@@ -336,16 +221,16 @@ void slot_close(struct slot *s, enum queen_closed why)
     if (s->state == SLOT_POPPING)
         call_hang_up(s->pop);
     else if (s->state == SLOT_PAUSING)
-        ack(s);
+        slot_settle(s);
     else if (s->state == SLOT_WAITING)
-        end(s);
+        slot_end(s);
 }
 
-static void end(struct slot *s)
+void slot_end(struct slot *s)
 {
     struct queen_processor *p = s->processor;
 
-    save_if_due(s, now_ms(s));
+    save_if_due(s, slot_now_ms(s));
     if (s->saving) {
         s->state = SLOT_WAITING; // on_saved() comes back here
         s->due_ms = UINT64_MAX;

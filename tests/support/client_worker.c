@@ -3,6 +3,7 @@
 //
 // Events are {"n": 1, "do": "fail" | "die" | "slow" | ...}; every step is a line on standard
 // output.
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,32 +12,76 @@
 
 #include <queen/processor.h>
 
-static bool says(const struct queen_event *e, const char *word)
+static bool by_hand;
+static const char *moved_to; // queue
+
+static bool says(const struct queen_delivery *d, const char *word)
 {
-    return memmem(e->message->data, e->message->data_len, word, strlen(word)) != NULL;
+    return memmem(d->data, d->data_len, word, strlen(word)) != NULL;
 }
 
-static bool by_hand;
-
-static enum queen_outcome on_event(struct queen_event *e, void *ctx)
+static enum queen_outcome handle(const struct queen_delivery *d, const char *partition,
+                                 unsigned tried, const char **error)
 {
-    (void)ctx;
-    printf("event %s %u %.*s\n", e->partition, e->tried, (int)e->message->data_len,
-           e->message->data);
+    printf("event %s %u %.*s\n", partition, tried, (int)d->data_len, d->data);
     fflush(stdout);
-    if (says(e, "slow"))
+    if (says(d, "slow"))
         usleep(300000);
-    if (says(e, "checkpoint") && by_hand)
-        queen_event_checkpoint(e);
-    if (says(e, "fail")) {
-        queen_event_error(e, "as told");
-        return says(e, "once") && e->tried > 0 ? QUEEN_HANDLED : QUEEN_RETRYABLE;
+    if (says(d, "fail")) {
+        *error = "as told";
+        return says(d, "once") && tried > 0 ? QUEEN_HANDLED : QUEEN_RETRYABLE;
     }
-    if (says(e, "hopeless")) {
-        queen_event_error(e, "no hope");
+    if (says(d, "hopeless")) {
+        *error = "no hope";
         return QUEEN_HOPELESS;
     }
     return QUEEN_HANDLED;
+}
+
+static enum queen_outcome on_event(struct queen_event *e, void *ctx)
+{
+    const char *error = NULL;
+
+    (void)ctx;
+    if (says(e->message, "checkpoint") && by_hand)
+        queen_event_checkpoint(e);
+    enum queen_outcome outcome = handle(e->message, e->partition, e->tried, &error);
+    if (error)
+        queen_event_error(e, error);
+    return outcome;
+}
+
+// Each batch is answered by a thread of its own, after on_events has returned.
+static void *answer(void *arg)
+{
+    struct queen_events *b = arg;
+    const char *error;
+
+    usleep(10000);
+    printf("batch %s %zu\n", b->partition, b->n);
+    for (size_t i = 0; i < b->n && !queen_events_is_over(b); i++) {
+        error = NULL;
+        enum queen_outcome outcome = handle(b->messages[i], b->partition, b->tried, &error);
+        if (says(b->messages[i], "move"))
+            queen_events_move(
+                b, i, &(struct queen_message){.queue = moved_to, .partition = b->partition});
+        else if (!says(b->messages[i], "forget") || b->messages[i]->retry_count > 0)
+            queen_events_answer(b, i, outcome, error);
+        if (says(b->messages[i], "checkpoint") && by_hand)
+            queen_events_checkpoint(b, i);
+    }
+    queen_events_done(b);
+    return NULL;
+}
+
+static void on_events(struct queen_events *b, void *ctx)
+{
+    pthread_t thread;
+
+    (void)ctx;
+    if (pthread_create(&thread, NULL, answer, b) != 0)
+        abort();
+    pthread_detach(thread);
 }
 
 static void on_opened(const char *partition, void *ctx)
@@ -71,7 +116,11 @@ int main(int argc, char **argv)
 
     if (argc < 6)
         return 2;
-    by_hand = argc > 6 && strcmp(argv[6], "manual") == 0;
+    bool batches = argc > 6 && strncmp(argv[6], "batch", 5) == 0;
+    char moved[300];
+    snprintf(moved, sizeof moved, "%s.moved", argv[2]);
+    moved_to = moved;
+    by_hand = argc > 6 && strstr(argv[6], "manual") != NULL;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
@@ -87,7 +136,8 @@ int main(int argc, char **argv)
         .retry = {.by_queue = argc > 6 && strcmp(argv[6], "by-queue") == 0,
                   .pauses_ms = pauses_ms,
                   .n_pauses = 3},
-        .on_event = on_event,
+        .on_event = batches ? NULL : on_event,
+        .on_events = batches ? on_events : NULL,
         .on_opened = on_opened,
         .on_closed = on_closed,
         .on_error = on_error,

@@ -1,0 +1,69 @@
+// slot_event.c: handling a batch one event after the other (on_event).
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "client/processor_int.h"
+
+void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
+                       const char *error)
+{
+    struct queen_processor *p = s->processor;
+
+    queen_job_settle(s->job, i, status, error);
+    if (status == QUEEN_ACK_COMPLETED) {
+        p->n_handled++;
+        dedup_add(s->dedup, span_of(s->job->batch->items[i].transaction_id), slot_now_ms(s));
+    } else if (status == QUEEN_ACK_DLQ) {
+        p->n_dead++;
+    }
+}
+
+// Events of the batch, until one must wait, the partition is lost, or there are no more.
+enum queen_verdict slot_handle(struct queen_job *job, void *processor)
+{
+    struct queen_processor *p = processor;
+    struct slot *s = job->owner;
+
+    while (s->at < job->batch->n && slot_may_go_on(s)) {
+        const struct queen_delivery *d = &job->batch->items[s->at];
+        struct queen_event e = {
+            .message = d, .partition = s->name, .tried = s->tried, .internal = s};
+        if (s->tried == 0 && dedup_has(s->dedup, span_of(d->transaction_id), slot_now_ms(s))) {
+            p->n_duplicates++;
+            queen_job_settle(job, s->at++, QUEEN_ACK_COMPLETED, NULL);
+            continue;
+        }
+        enum queen_outcome outcome = p->conf.on_event(&e, p->conf.ctx);
+        struct event_plan plan = event_plan(outcome, ++s->tried, &p->conf.retry);
+        if (plan.again) {
+            p->n_retried++;
+            s->pause_ms = plan.pause_ms > 0 ? plan.pause_ms : 1;
+            break;
+        }
+        slot_note_settled(s, s->at++, plan.status, s->error[0] != '\0' ? s->error : NULL);
+        s->tried = 0;
+        s->error[0] = '\0';
+    }
+    return QUEEN_DONE;
+}
+
+void queen_event_error(struct queen_event *e, const char *text)
+{
+    struct slot *s = e->internal;
+
+    snprintf(s->error, sizeof s->error, "%s", text);
+}
+
+void slot_note_checkpoint(struct slot *s, const char *transaction_id)
+{
+    pthread_mutex_lock(&s->processor->lock);
+    free(s->checkpoint);
+    s->checkpoint = mem_strndup(transaction_id, strlen(transaction_id));
+    pthread_mutex_unlock(&s->processor->lock);
+}
+
+void queen_event_checkpoint(struct queen_event *e)
+{
+    slot_note_checkpoint(e->internal, e->message->transaction_id);
+}

@@ -1,0 +1,153 @@
+// slot_events.c: handling a batch at once, answered later (on_events).
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "client/processor_int.h"
+
+struct answer {
+    bool given, moved;
+    enum queen_outcome outcome;
+    char *error;
+};
+
+// One round: the events of the job that are not settled.
+struct slot_events {
+    struct queen_events pub;
+    struct slot *slot;
+    const struct queen_delivery **messages;
+    size_t *at; // of each message in the job
+    struct answer *answers;
+};
+
+static bool is_duplicate(struct slot *s, size_t i)
+{
+    return s->tried == 0 &&
+           dedup_has(s->dedup, span_of(s->job->batch->items[i].transaction_id), slot_now_ms(s));
+}
+
+static void collect(struct slot_events *e)
+{
+    struct slot *s = e->slot;
+
+    for (size_t i = 0; i < s->job->batch->n; i++) {
+        if (s->job->each[i].settled)
+            continue;
+        if (is_duplicate(s, i)) {
+            s->processor->n_duplicates++;
+            queen_job_settle(s->job, i, QUEEN_ACK_COMPLETED, NULL);
+            continue;
+        }
+        e->messages[e->pub.n] = &s->job->batch->items[i];
+        e->at[e->pub.n++] = i;
+    }
+}
+
+void slot_hand_out(struct slot *s)
+{
+    struct queen_processor *p = s->processor;
+    size_t n = s->job->batch->n;
+    struct slot_events *e = mem_new(struct slot_events);
+
+    e->slot = s;
+    e->messages = mem_new_array(const struct queen_delivery *, n);
+    e->at = mem_new_array(size_t, n);
+    e->answers = mem_new_array(struct answer, n);
+    s->events = e;
+    if (slot_may_go_on(s))
+        collect(e);
+    e->pub.partition = s->name;
+    e->pub.messages = e->messages;
+    e->pub.tried = s->tried;
+    e->pub.internal = e;
+    if (e->pub.n > 0)
+        p->conf.on_events(&e->pub, p->conf.ctx);
+    else
+        queen_events_done(&e->pub);
+}
+
+// ---- the handler's side ----
+
+void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome outcome,
+                         const char *error)
+{
+    struct slot_events *e = b->internal;
+    struct answer *a = &e->answers[i];
+
+    free(a->error);
+    a->given = true;
+    a->outcome = outcome;
+    a->error = error ? mem_strndup(error, strlen(error)) : NULL;
+}
+
+void queen_events_move(struct queen_events *b, size_t i, const struct queen_message *to)
+{
+    struct slot_events *e = b->internal;
+    struct queen_message m = *to;
+
+    if (!m.payload) {
+        m.payload = b->messages[i]->data;
+        m.payload_len = b->messages[i]->data_len;
+    }
+    if (!e->slot->moves)
+        e->slot->moves = queen_transaction_new();
+    queen_transaction_push(e->slot->moves, &m);
+    e->answers[i].given = e->answers[i].moved = true;
+}
+
+void queen_events_checkpoint(struct queen_events *b, size_t i)
+{
+    struct slot_events *e = b->internal;
+
+    slot_note_checkpoint(e->slot, b->messages[i]->transaction_id);
+}
+
+bool queen_events_is_over(const struct queen_events *b)
+{
+    struct slot_events *e = b->internal;
+
+    return !slot_may_go_on(e->slot);
+}
+
+void queen_events_done(struct queen_events *b)
+{
+    struct slot_events *e = b->internal;
+
+    queen_job_finish(e->slot->job, QUEEN_DONE);
+}
+
+// ---- back on the loop ----
+
+static void read_answer(struct slot *s, size_t i, const struct answer *a)
+{
+    struct event_plan plan = event_plan(a->outcome, s->tried, &s->processor->conf.retry);
+
+    if (a->moved) { // not yet known to be done: if it fails, it must be handled again
+        queen_job_settle(s->job, i, QUEEN_ACK_COMPLETED, NULL);
+        s->processor->n_moved++;
+    } else if (plan.again) {
+        s->processor->n_retried++;
+        s->pause_ms = plan.pause_ms > 0 ? plan.pause_ms : 1;
+    } else {
+        slot_note_settled(s, i, plan.status, a->error);
+    }
+}
+
+void slot_read_answers(struct slot *s)
+{
+    struct slot_events *e = s->events;
+
+    s->events = NULL;
+    s->tried++;
+    for (size_t k = 0; k < e->pub.n; k++) {
+        if (e->answers[k].given)
+            read_answer(s, e->at[k], &e->answers[k]);
+        free(e->answers[k].error);
+    }
+    while (s->at < s->job->batch->n && s->job->each[s->at].settled)
+        s->at++; // checkpoints on time go so far
+    free(e->messages);
+    free(e->at);
+    free(e->answers);
+    free(e);
+}
