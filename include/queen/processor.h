@@ -123,6 +123,8 @@ struct queen_processor_options {
     void (*on_error)(const struct queen_error *err, void *ctx);
     void (*on_opened)(const char *partition, void *ctx);
     void (*on_closed)(const char *partition, enum queen_closed why, void *ctx);
+    // on_events: the batch is settled, or was given back; another may come.
+    void (*on_settled)(const char *partition, void *ctx);
     void (*on_stopped)(void *ctx);
     void *ctx;
 };

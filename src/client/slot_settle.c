@@ -90,6 +90,8 @@ static void finish(struct slot *s, const struct queen_error *err, bool lost)
         slot_note_checkpoint(s, s->job->batch->items[s->at - 1].transaction_id);
     job_free(s->job);
     s->job = NULL;
+    if (p->conf.on_settled)
+        p->conf.on_settled(s->name, p->conf.ctx);
     s->state = SLOT_WAITING;
     s->due_ms = 0;
     if (lost) {

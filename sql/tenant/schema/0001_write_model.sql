@@ -136,8 +136,8 @@ create table crm.applied_day (
 );
 insert into crm.applied_day select s, 'epoch' from generate_series(0, 3) s;
 
--- How far each partition of the events' queue has come in this database.  Written in the transaction that
--- applies the events; its rows are also what two writers of one partition wait for.
+-- How far each partition of the events' queue has come in this database: microseconds since 1970 of the last event
+-- (the broker's time, which rises along a partition).  Written in the transaction that applies the events (crm.ingest).
 create table crm.ingest_checkpoint (
     queue     text not null,
     partition text not null,

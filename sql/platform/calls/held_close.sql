@@ -1,0 +1,3 @@
+-- A lane was seen to be empty.
+delete from platform.held_lane
+ where queue = $1::text and partition = $2::text and tenant = $3::text

@@ -1,0 +1,23 @@
+-- crm.write_subscriptions: subscriptions as they are now.
+--
+-- called by: crm.ingest          out: -          locks: the rows          raises: 22xxx, 23xxx
+-- in:  an array of objects, one for each row, with the members named below; what is missing is empty
+create or replace function crm.write_subscriptions(p_rows jsonb) returns void
+language plpgsql
+as $$
+begin
+    insert into crm.subscription_account as t (id, customer_id, package_id, location_code, status, price, currency,
+            billing_period, started_at, next_bill_date, cancelled_at, updated_at)
+    select r.id, r.customer_id, r.package_id, r.location_code, r.status, r.price, r.currency, r.billing_period,
+           r.started_at, r.next_bill_date, r.cancelled_at, r.at
+      from jsonb_to_recordset(p_rows) r(id uuid, customer_id uuid, package_id int, location_code text, status
+             smallint, price numeric, currency text, billing_period text, started_at timestamptz, next_bill_date
+             date, cancelled_at timestamptz, at timestamptz)
+        on conflict (id) do update
+       set (customer_id, package_id, location_code, status, price, currency, billing_period, started_at,
+            next_bill_date, cancelled_at, updated_at) =
+           (excluded.customer_id, excluded.package_id, excluded.location_code, excluded.status, excluded.price,
+            excluded.currency, excluded.billing_period, excluded.started_at, excluded.next_bill_date,
+            excluded.cancelled_at, excluded.updated_at);
+end
+$$;

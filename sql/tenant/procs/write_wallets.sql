@@ -1,0 +1,19 @@
+-- crm.write_wallets: wallets as they are now.
+--
+-- called by: crm.ingest          out: -          locks: the rows          raises: 22xxx, 23xxx
+-- in:  an array of objects, one for each row, with the members named below; what is missing is empty
+create or replace function crm.write_wallets(p_rows jsonb) returns void
+language plpgsql
+as $$
+begin
+    insert into crm.wallet_account as t (id, customer_id, kind, balance, currency, last_topup_at, expires_at,
+            status, updated_at)
+    select r.id, r.customer_id, r.kind, r.balance, r.currency, r.last_topup_at, r.expires_at, r.status, r.at
+      from jsonb_to_recordset(p_rows) r(id uuid, customer_id uuid, kind text, balance numeric, currency text,
+             last_topup_at timestamptz, expires_at timestamptz, status smallint, at timestamptz)
+        on conflict (id) do update
+       set (customer_id, kind, balance, currency, last_topup_at, expires_at, status, updated_at) =
+           (excluded.customer_id, excluded.kind, excluded.balance, excluded.currency, excluded.last_topup_at,
+            excluded.expires_at, excluded.status, excluded.updated_at);
+end
+$$;

@@ -1,0 +1,23 @@
+// feed.h: batches of the event processor, split by tenant and answered.
+#ifndef QUEEN_INGEST_FEED_H
+#define QUEEN_INGEST_FEED_H
+
+#include <uv.h>
+
+#include "ingest/ingest.h"
+#include "ingest/lanes.h"
+#include "ingest/writer.h"
+
+struct feed;
+
+struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lanes,
+                      struct ingest_stats *stats);
+void feed_free(struct feed *f); // no batch is under way
+
+// For struct queen_processor_options; ctx is the feed.
+void feed_opened(const char *partition, void *ctx);
+void feed_closed(const char *partition, enum queen_closed why, void *ctx);
+void feed_events(struct queen_events *b, void *ctx);
+void feed_settled(const char *partition, void *ctx);
+
+#endif

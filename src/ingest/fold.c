@@ -1,0 +1,201 @@
+// fold.c: events -> rows.
+#include "ingest/fold.h"
+
+#include "base/map.h"
+#include "ingest/money.h"
+#include "ingest/value.h"
+#include "json/write.h"
+
+struct fold_id {
+    uint8_t id[16];
+    UT_hash_handle hh;
+};
+
+struct fold_row {
+    const struct event *event; // whose values it has; NULL: it was overtaken
+    int64_t amount;            // wallets: balance or sum of deltas
+    int64_t at_us;
+    int64_t topup_us; // of the last adjustment upwards; 0: none
+    struct fold_row *next;
+    UT_hash_handle hh; // by the event's row
+};
+
+void fold_init(struct fold *f, struct arena *a)
+{
+    *f = (struct fold){.arena = a};
+    for (unsigned t = 0; t < N_TABLES; t++)
+        f->last[t] = &f->first[t];
+}
+
+void fold_deinit(struct fold *f)
+{
+    for (unsigned t = 0; t < N_TABLES; t++)
+        HASH_CLEAR(hh, f->rows[t]);
+    HASH_CLEAR(hh, f->events);
+    HASH_CLEAR(hh, f->customers);
+    HASH_CLEAR(hh, f->deleted);
+}
+
+static bool has_id(struct fold_id *set, const uint8_t id[16])
+{
+    struct fold_id *found;
+
+    HASH_FIND(hh, set, id, 16, found);
+    return found != NULL;
+}
+
+static void add_id(struct fold *f, struct fold_id **set, const uint8_t id[16])
+{
+    if (has_id(*set, id))
+        return;
+    struct fold_id *i = arena_new(f->arena, struct fold_id);
+    memcpy(i->id, id, sizeof i->id);
+    HASH_ADD(hh, *set, id, 16, i);
+}
+
+const uint8_t *fold_next(const struct fold_id **at)
+{
+    const struct fold_id *i = *at;
+
+    *at = i ? i->hh.next : NULL;
+    return i ? i->id : NULL;
+}
+
+static struct fold_row *find_row(struct fold *f, enum event_table table, const struct event *e)
+{
+    struct fold_row *row;
+
+    HASH_FIND(hh, f->rows[table], e->row, 16, row);
+    return row;
+}
+
+static struct fold_row *new_row(struct fold *f, enum event_table table, const struct event *e)
+{
+    struct fold_row *row = arena_new(f->arena, struct fold_row);
+
+    row->event = e;
+    *f->last[table] = row;
+    f->last[table] = &row->next;
+    if (!e->type->appends)
+        HASH_ADD_KEYPTR(hh, f->rows[table], e->row, 16, row);
+    return row;
+}
+
+static void adjust(struct fold_row *row, const struct event *e)
+{
+    row->amount += e->amount;
+    row->at_us = e->at_us;
+    if (e->amount > 0)
+        row->topup_us = e->at_us;
+}
+
+static void add_adjustment(struct fold *f, const struct event *e)
+{
+    struct fold_row *row = find_row(f, TABLE_WALLETS, e);
+
+    if (!row)
+        row = find_row(f, TABLE_ADJUSTMENTS, e);
+    adjust(row ? row : new_row(f, TABLE_ADJUSTMENTS, e), e);
+}
+
+static void add_state(struct fold *f, const struct event *e)
+{
+    struct fold_row *row = e->type->appends ? NULL : find_row(f, e->type->table, e);
+
+    if (!row)
+        row = new_row(f, e->type->table, e);
+    row->event = e;
+    row->amount = e->amount;
+    row->at_us = e->at_us;
+    row->topup_us = 0;
+    if (e->type->table == TABLE_WALLETS) {
+        struct fold_row *before = find_row(f, TABLE_ADJUSTMENTS, e);
+        if (before)
+            before->event = NULL;
+    }
+}
+
+bool fold_add(struct fold *f, const struct event *e)
+{
+    bool deletes = e->type->table == TABLE_NONE;
+
+    if (has_id(f->events, e->id) || (f->n_events > 0 && deletes != (f->n_deleted > 0)))
+        return false;
+    add_id(f, &f->events, e->id);
+    add_id(f, &f->customers, e->customer);
+    f->n_events++;
+    if (deletes) {
+        f->n_deleted++;
+        add_id(f, &f->deleted, e->customer);
+    } else if (e->type->table == TABLE_ADJUSTMENTS) {
+        add_adjustment(f, e);
+    } else {
+        add_state(f, e);
+    }
+    return true;
+}
+
+// ---- out ----
+
+bool fold_has(const struct fold *f, enum event_table table)
+{
+    for (const struct fold_row *row = f->first[table]; row; row = row->next)
+        if (row->event)
+            return true;
+    return false;
+}
+
+static void put_member(struct buf *out, const char *name)
+{
+    buf_putc(out, ',');
+    js_put_text(out, span_of(name));
+    buf_putc(out, ':');
+}
+
+// What adjustments have changed since the event of the row.
+static bool is_overridden(const struct fold_row *row, const struct event_field *field)
+{
+    return field->kind == FIELD_MONEY
+               ? row->event->type->table == TABLE_WALLETS ||
+                     row->event->type->table == TABLE_ADJUSTMENTS
+               : row->topup_us != 0 && strcmp(field->name, "last_topup_at") == 0;
+}
+
+static void put_row(const struct fold *f, enum event_table table, const struct fold_row *row,
+                    struct buf *out)
+{
+    const struct event *e = row->event;
+
+    buf_put_lit(out, "{\"at\":");
+    buf_put(out, value_time_text(row->at_us, f->arena));
+    for (unsigned i = 0; i < e->type->n_fields; i++) {
+        const struct event_field *field = &e->type->fields[i];
+        if (!e->values[i].ptr || is_overridden(row, field))
+            continue;
+        put_member(out, field->name);
+        buf_put(out, e->values[i]);
+    }
+    if (table == TABLE_WALLETS || table == TABLE_ADJUSTMENTS) {
+        put_member(out, table == TABLE_WALLETS ? "balance" : "delta");
+        money_put(out, row->amount);
+    }
+    if (row->topup_us != 0) {
+        put_member(out, "last_topup_at");
+        buf_put(out, value_time_text(row->topup_us, f->arena));
+    }
+    buf_putc(out, '}');
+}
+
+void fold_put_rows(const struct fold *f, enum event_table table, struct buf *out)
+{
+    char sep = '[';
+
+    for (const struct fold_row *row = f->first[table]; row; row = row->next) {
+        if (!row->event)
+            continue;
+        buf_putc(out, sep);
+        sep = ',';
+        put_row(f, table, row, out);
+    }
+    buf_putc(out, ']');
+}

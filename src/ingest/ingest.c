@@ -1,0 +1,230 @@
+// ingest.c: putting the parts together, and making the queues.
+#include "ingest/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "ingest/feed.h"
+#include "json/write.h"
+
+enum { AGAIN_MS = 2000, HELD_LEASE_S = 60 };
+
+struct ingest {
+    uv_loop_t *loop;
+    struct queen_client *broker;
+    struct ingest_conf conf;
+    char *queue, *group, *owner;
+    struct writer *writer;
+    struct lanes *lanes;
+    struct feed *feed;
+    struct queen_processor *processor; // NULL: the queues are not there yet
+    uv_timer_t timer;
+    unsigned n_made; // queues
+    bool calling, closing;
+    struct ingest_stats stats;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static void make_next_queue(struct ingest *i);
+static void on_queue_made(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void on_again(uv_timer_t *timer);
+static void start(struct ingest *i);
+static void close_processor(struct ingest *i);
+static void close_lanes(void *ctx);
+static void close_writer(void *ctx);
+static void close_timer(void *ctx);
+static void on_timer_closed(uv_handle_t *handle);
+
+static char *copy(const char *text) { return mem_strndup(text, strlen(text)); }
+
+static void on_written(span tenant, void *ctx)
+{
+    struct ingest *i = ctx;
+
+    lanes_tenant_works(i->lanes, tenant);
+}
+
+struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
+                           struct pg_pool *control, struct tenant_pools *tenants,
+                           const struct ingest_conf *conf)
+{
+    struct ingest *i = mem_new(struct ingest);
+
+    i->loop = loop;
+    i->broker = broker;
+    i->conf = *conf;
+    i->queue = copy(conf->queue);
+    i->group = copy(conf->group);
+    i->owner = copy(conf->owner);
+    i->writer = writer_open(loop, tenants,
+                            &(struct writer_conf){.queue = conf->queue,
+                                                  .max_events = conf->max_events,
+                                                  .linger_ms = conf->linger_ms,
+                                                  .limit_ms = conf->limit_ms,
+                                                  .on_written = on_written,
+                                                  .ctx = i});
+    i->lanes = lanes_open(loop, broker, control, i->writer,
+                          &(struct lanes_conf){.queue = conf->queue,
+                                               .group = conf->group,
+                                               .base_ms = conf->held_base_ms,
+                                               .cap_ms = conf->held_cap_ms,
+                                               .batch = conf->batch});
+    i->feed = feed_new(loop, i->writer, i->lanes, &i->stats);
+    uv_timer_init(loop, &i->timer);
+    i->timer.data = i;
+    make_next_queue(i);
+    return i;
+}
+
+const struct ingest_stats *ingest_stats(const struct ingest *i) { return &i->stats; }
+const char *ingest_held_queue(const struct ingest *i) { return lanes_queue(i->lanes); }
+
+const struct writer_stats *ingest_writer_stats(const struct ingest *i)
+{
+    return writer_stats(i->writer);
+}
+
+const struct lanes_stats *ingest_lanes_stats(const struct ingest *i)
+{
+    return lanes_stats(i->lanes);
+}
+
+void ingest_processor_stats(const struct ingest *i, struct queen_processor_stats *out)
+{
+    *out = (struct queen_processor_stats){0};
+    if (i->processor)
+        queen_processor_stats(i->processor, out);
+}
+
+// ---- the queues: that of events, then that of the lanes ----
+
+static void make_next_queue(struct ingest *i)
+{
+    struct buf body = {0};
+    bool held = i->n_made == 1;
+
+    buf_put_lit(&body, "{\"queue\":");
+    js_put_text(&body, span_of(held ? lanes_queue(i->lanes) : i->queue));
+    if (held)
+        buf_printf(&body, ",\"options\":{\"leaseTime\":%d}}", HELD_LEASE_S);
+    else
+        buf_printf(&body, ",\"options\":{\"partitions\":%u}}", i->conf.partitions);
+    i->calling = true;
+    queen_request_start(i->broker,
+                        &(struct queen_request){.method = "POST",
+                                                .path = "/api/v1/configure",
+                                                .body = body.ptr,
+                                                .body_len = body.len},
+                        on_queue_made, i);
+    buf_free(&body);
+}
+
+static void on_queue_made(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct ingest *i = ctx;
+
+    i->calling = false;
+    // 400: it is there, with another number of partitions, which is as good.
+    bool ok = r && (r->status < 300 || r->status == 400);
+    if (!ok || r->status == 400)
+        log_warn("ingest.queue", "queue=%s why=\"%s\"", i->queue, err->text);
+    queen_response_free(r);
+    if (i->closing)
+        close_processor(i);
+    else if (!ok)
+        uv_timer_start(&i->timer, on_again, AGAIN_MS, 0);
+    else if (++i->n_made < 2)
+        make_next_queue(i);
+    else
+        start(i);
+}
+
+static void on_again(uv_timer_t *timer) { make_next_queue(timer->data); }
+
+static void on_error(const struct queen_error *err, void *ctx)
+{
+    (void)ctx;
+    log_warn("ingest.broker", "code=%s why=\"%s\"", queen_code_name(err->code), err->text);
+}
+
+static void start(struct ingest *i)
+{
+    struct queen_error err;
+
+    i->processor =
+        queen_processor_new(i->broker,
+                            &(struct queen_processor_options){.queue = i->queue,
+                                                              .group = i->group,
+                                                              .owner = i->owner,
+                                                              .batch = i->conf.batch,
+                                                              .expiry_s = i->conf.expiry_s,
+                                                              .on_events = feed_events,
+                                                              .on_error = on_error,
+                                                              .on_opened = feed_opened,
+                                                              .on_closed = feed_closed,
+                                                              .on_settled = feed_settled,
+                                                              .ctx = i->feed},
+                            &err);
+    if (i->processor)
+        log_info("ingest.start", "queue=%s group=%s owner=%s", i->queue, i->group, i->owner);
+    else
+        BUG("a processor on this loop cannot be made: %s", err.text);
+}
+
+// ---- the end: hand the partitions over, finish the lanes, then close what they stood on ----
+
+void ingest_close(struct ingest *i, void (*closed)(void *ctx), void *ctx)
+{
+    i->closed = closed;
+    i->closed_ctx = ctx;
+    i->closing = true;
+    uv_timer_stop(&i->timer);
+    if (!i->calling)
+        close_processor(i);
+}
+
+static void close_processor(struct ingest *i)
+{
+    if (i->processor)
+        queen_processor_close(i->processor, close_lanes, i);
+    else
+        close_lanes(i);
+}
+
+static void close_lanes(void *ctx)
+{
+    struct ingest *i = ctx;
+
+    i->processor = NULL;
+    lanes_close(i->lanes, close_writer, i);
+}
+
+static void close_writer(void *ctx)
+{
+    struct ingest *i = ctx;
+
+    writer_close(i->writer, close_timer, i);
+}
+
+static void close_timer(void *ctx)
+{
+    struct ingest *i = ctx;
+
+    uv_close((uv_handle_t *)&i->timer, on_timer_closed);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct ingest *i = handle->data;
+
+    i->closed(i->closed_ctx);
+    feed_free(i->feed);
+    free(i->queue);
+    free(i->group);
+    free(i->owner);
+    free(i);
+}

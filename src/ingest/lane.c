@@ -1,0 +1,162 @@
+// lane.c: a lane from being noted to being forgotten.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "ingest/lane_int.h"
+#include "tenant/sql.gen.h"
+
+static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_forgotten(struct pg_call *call, int status, const struct pg_reply *reply);
+
+struct lane *lane_new(struct lanes *l, span partition, span tenant)
+{
+    struct lane *lane = mem_new(struct lane);
+    struct buf key = {0};
+
+    buf_printf(&key, SPAN_FMT "/" SPAN_FMT, SPAN_ARG(partition), SPAN_ARG(tenant));
+    buf_putc(&key, '\0');
+    lane->lanes = l;
+    lane->key = key.ptr;
+    lane->partition = (span){lane->key, partition.len};
+    lane->tenant = (span){lane->key + partition.len + 1, tenant.len};
+    lane->state = LANE_PAUSING;
+    arena_init(&lane->arena);
+    HASH_ADD_KEYPTR(hh, l->open, lane->key, strlen(lane->key), lane);
+    l->stats.n_open++;
+    return lane;
+}
+
+static void put_name(struct lane *lane)
+{
+    pg_params_reset(&lane->params);
+    pg_param_text(&lane->params, span_of(lane->lanes->queue));
+    pg_param_text(&lane->params, lane->partition);
+    pg_param_text(&lane->params, lane->tenant);
+}
+
+static void call(struct lane *lane, const struct pg_statement *statement, pg_done_cb done)
+{
+    lane->call = (struct pg_call){
+        .statement = statement, .params = &lane->params, .done = done, .owner = lane};
+    pg_pool_exec(lane->lanes->control, &lane->call);
+}
+
+void lane_keep_why(struct lane *lane, span why)
+{
+    snprintf(lane->why, sizeof lane->why, SPAN_FMT,
+             (int)(why.len < sizeof lane->why - 1 ? why.len : sizeof lane->why - 1),
+             why.ptr ? why.ptr : "");
+}
+
+void lane_pause(struct lane *lane, uint64_t ms)
+{
+    lane->state = LANE_PAUSING;
+    lane->due_ms = uv_now(lane->lanes->loop) + ms;
+    if (lane->left)
+        lanes_remove(lane);
+}
+
+// ---- coming ----
+
+void lane_note(struct lane *lane, span why)
+{
+    struct lanes *l = lane->lanes;
+
+    lane_keep_why(lane, why);
+    lane->state = LANE_NOTING;
+    lane->attempts = 1;
+    put_name(lane);
+    pg_param_i64(&lane->params, l->conf.base_ms);
+    pg_param_text(&lane->params, span_of(lane->why));
+    call(lane, &pg_stmt_platform_held_open, on_noted);
+}
+
+static void tell_waits(struct lane *lane, int status)
+{
+    struct lane_wait *w;
+
+    while ((w = lane->waits)) {
+        lane->waits = w->next;
+        w->ready(status, w->ctx);
+        free(w);
+    }
+}
+
+static void on_noted(struct pg_call *c, int status, const struct pg_reply *reply)
+{
+    struct lane *lane = c->owner;
+
+    if (status != 0) {
+        log_warn("held.not_noted", "lane=%s code=%s why=\"%s\"", lane->key, err_name(status),
+                 pg_reply_message(reply));
+        tell_waits(lane, status);
+        lanes_remove(lane);
+        return;
+    }
+    log_warn("held.open", "lane=%s why=\"%s\"", lane->key, lane->why);
+    counter_add(&lane->lanes->stats.opened, 1);
+    struct lanes *l = lane->lanes;
+    lane->state = LANE_PAUSING;
+    lane->due_ms = uv_now(l->loop) + l->conf.base_ms;
+    tell_waits(lane, 0);
+    if (lane->left)
+        lanes_remove(lane);
+}
+
+// ---- going ----
+
+void lane_forget(struct lane *lane)
+{
+    lane->state = LANE_FORGETTING;
+    put_name(lane);
+    call(lane, &pg_stmt_platform_held_close, on_forgotten);
+}
+
+static void on_forgotten(struct pg_call *c, int status, const struct pg_reply *reply)
+{
+    struct lane *lane = c->owner;
+
+    if (status != 0) // it stays noted; whoever comes next finds it empty
+        log_warn("held.not_forgotten", "lane=%s code=%s why=\"%s\"", lane->key,
+                 err_name(status), pg_reply_message(reply));
+    else
+        log_info("held.closed", "lane=%s", lane->key);
+    if (lane->needed && !lane->left) {
+        lane->needed = false;
+        lane_note(lane, span_of(lane->why));
+        return;
+    }
+    counter_add(&lane->lanes->stats.closed, 1);
+    tell_waits(lane, QE_STOPPING);
+    lanes_remove(lane);
+}
+
+// ---- another attempt has failed ----
+
+static void on_attempt_noted(struct pg_call *c, int status, const struct pg_reply *reply)
+{
+    struct lane *lane = c->owner;
+
+    if (status != 0) // the pause counts all the same
+        log_warn("held.not_noted", "lane=%s code=%s why=\"%s\"", lane->key, err_name(status),
+                 pg_reply_message(reply));
+    lane_pause(lane, lanes_pause_ms(lane->attempts, lane->lanes->conf.base_ms,
+                                    lane->lanes->conf.cap_ms));
+}
+
+void lane_note_attempt(struct lane *lane, span why)
+{
+    struct lanes *l = lane->lanes;
+
+    lane_keep_why(lane, why);
+    lane->attempts++;
+    counter_add(&l->stats.attempts, 1);
+    put_name(lane);
+    pg_param_i32(&lane->params, (int32_t)lane->attempts);
+    pg_param_i64(&lane->params,
+                 lanes_pause_ms(lane->attempts, l->conf.base_ms, l->conf.cap_ms));
+    pg_param_text(&lane->params, span_of(lane->why));
+    call(lane, &pg_stmt_platform_held_note, on_attempt_noted);
+}

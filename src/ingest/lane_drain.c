@@ -1,0 +1,214 @@
+// lane_drain.c: taking a lane's events out, in order.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/moment.h"
+#include "ingest/lane_int.h"
+#include "json/scan.h"
+
+enum { AGAIN_MS = 500, AFTER_ERROR_MS = 1000 };
+
+static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
+static void begin(struct lane *lane);
+static void on_written(struct group *g);
+static void ack(struct lane *lane);
+static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
+static void push_mark(struct lane *lane);
+static void on_marked(struct queen_push_results *r, const struct queen_error *err, void *ctx);
+
+void lane_pop(struct lane *lane)
+{
+    struct lanes *l = lane->lanes;
+
+    lane->state = LANE_POPPING;
+    queen_pop_start(l->broker,
+                    &(struct queen_pop){.queue = l->held,
+                                        .partition = lane->key,
+                                        .group = l->group,
+                                        .batch = l->conf.batch,
+                                        .subscription_mode = "all"},
+                    on_popped, lane);
+}
+
+static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
+{
+    struct lane *lane = ctx;
+
+    if (!batch) {
+        log_warn("held.pop_failed", "lane=%s why=\"%s\"", lane->key, err->text);
+        lane_pause(lane, AFTER_ERROR_MS);
+    } else if (batch->n == 0) {
+        queen_batch_free(batch);
+        // Somebody else's lease, or nothing: the mark will tell.
+        if (lane->left || lane->diverting || lane->mark[0] != '\0')
+            lane_pause(lane, AGAIN_MS);
+        else
+            push_mark(lane);
+    } else {
+        lane->batch = batch;
+        begin(lane);
+    }
+}
+
+// ---- the mark ----
+
+static void push_mark(struct lane *lane)
+{
+    struct lanes *l = lane->lanes;
+    char payload[80];
+
+    lane->state = LANE_MARKING;
+    queen_new_id(lane->mark);
+    lane->mark_diverted = lane->n_diverted;
+    snprintf(payload, sizeof payload, "{\"mark\":\"%s\"}", lane->mark);
+    queen_push_start(
+        l->broker,
+        &(struct queen_message){.queue = l->held, .partition = lane->key, .payload = payload},
+        1, on_marked, lane);
+}
+
+static void on_marked(struct queen_push_results *r, const struct queen_error *err, void *ctx)
+{
+    struct lane *lane = ctx;
+    bool ok = r && r->n == 1 && r->items[0].status == QUEEN_QUEUED;
+
+    if (!ok)
+        log_warn("held.mark_failed", "lane=%s why=\"%s\"", lane->key, err->text);
+    queen_push_results_free(r);
+    if (!ok)
+        lane->mark[0] = '\0'; // it may be there all the same: one of these is no event
+    if (ok && !lane->left)
+        lane_pop(lane);
+    else
+        lane_pause(lane, AFTER_ERROR_MS);
+}
+
+// The id of a mark, or SPAN_NONE.
+static span mark_of(const struct queen_delivery *d, struct arena *a)
+{
+    struct js j = js_read((span){d->data, d->data_len});
+    span key, mark = SPAN_NONE;
+
+    if (js_peek(&j) != JS_OBJECT)
+        return mark;
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) {
+        span raw = js_skip(&j);
+        if (j.rc == 0 && js_key_is(key, SPAN("mark")) && js_type_of(raw) == JS_STRING)
+            mark = js_text(raw, a);
+    }
+    return js_finish(&j) == 0 ? mark : SPAN_NONE;
+}
+
+// ---- events ----
+
+static void begin(struct lane *lane)
+{
+    size_t n = lane->batch->n;
+    struct group *g = &lane->group;
+
+    arena_deinit(&lane->arena);
+    arena_init(&lane->arena);
+    *g = (struct group){.tenant = lane->tenant,
+                        .arena = &lane->arena,
+                        .items = arena_new_array(&lane->arena, struct item, n),
+                        .done = on_written,
+                        .owner = lane};
+    lane->at = arena_new_array(&lane->arena, size_t, n);
+    lane->junk = arena_new_array(&lane->arena, bool, n);
+    lane->failed = lane->emptied = false;
+    for (size_t i = 0; i < n; i++) {
+        const struct queen_delivery *d = &lane->batch->items[i];
+        struct item *item = &g->items[g->n];
+        struct fault f;
+        span mark = mark_of(d, &lane->arena);
+        if (mark.ptr) {
+            lane->emptied = span_eq(mark, span_of(lane->mark));
+            continue;
+        }
+        // They were checked before they came here: somebody else has pushed this.
+        lane->junk[i] = event_read(&item->event, (span){d->data, d->data_len}, lane->tenant,
+                                   &lane->arena, &f) != 0;
+        if (lane->junk[i])
+            continue;
+        item->partition = lane->partition;
+        (void)!moment_parse(span_of(d->created_at), &item->position_us);
+        lane->at[g->n++] = i;
+    }
+    lane->state = LANE_WRITING;
+    if (lane->left)
+        lane->failed = true;
+    if (g->n > 0 && !lane->left)
+        writer_add(lane->lanes->writer, g);
+    else
+        ack(lane);
+}
+
+static void on_written(struct group *g)
+{
+    struct lane *lane = g->owner;
+
+    for (unsigned i = 0; i < g->n; i++)
+        lane->failed = lane->failed || g->items[i].outcome == ITEM_FAILED;
+    ack(lane);
+}
+
+// From the first that failed on everything stays, in its order.
+static void ack(struct lane *lane)
+{
+    struct lanes *l = lane->lanes;
+    const struct group *g = &lane->group;
+    struct queen_ack *acks = arena_new_array(&lane->arena, struct queen_ack, lane->batch->n);
+    size_t first_failed = lane->failed ? 0 : lane->batch->n;
+
+    if (lane->failed && g->n > 0 && g->n_open == 0)
+        for (unsigned i = g->n; i-- > 0 && g->items[i].outcome == ITEM_FAILED;)
+            first_failed = lane->at[i];
+    for (size_t i = 0; i < lane->batch->n; i++) {
+        acks[i] = queen_ack_of(&lane->batch->items[i], i >= first_failed ? QUEEN_ACK_RETRY
+                                                       : lane->junk[i]   ? QUEEN_ACK_DLQ
+                                                                         : QUEEN_ACK_COMPLETED);
+        acks[i].error = acks[i].status == QUEEN_ACK_DLQ ? "this is no event" : NULL;
+    }
+    for (unsigned i = 0; i < g->n && lane->at[i] < first_failed; i++) {
+        struct queen_ack *a = &acks[lane->at[i]];
+        if (g->items[i].outcome != ITEM_BAD)
+            continue;
+        a->status = QUEEN_ACK_DLQ;
+        a->error = arena_cstr(&lane->arena, g->items[i].why);
+    }
+    lane->emptied = lane->emptied && !lane->failed;
+    lane->state = LANE_ACKING;
+    queen_ack_start(l->broker, l->group, acks, lane->batch->n, on_acked, lane);
+}
+
+static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
+{
+    struct lane *lane = ctx;
+    struct lanes *l = lane->lanes;
+    bool ok = r && r->n_refused == 0;
+    bool quiet = !lane->diverting && lane->n_diverted == lane->mark_diverted;
+
+    if (!ok)
+        log_warn("held.ack_failed", "lane=%s why=\"%s\"", lane->key, err->text);
+    else if (!lane->failed)
+        counter_add(&l->stats.drained, lane->group.n);
+    queen_ack_results_free(r);
+    queen_batch_free(lane->batch);
+    lane->batch = NULL;
+    if (ok && lane->emptied)
+        lane->mark[0] = '\0';
+    if (lane->left || !ok) {
+        lane_pause(lane, AFTER_ERROR_MS);
+    } else if (lane->failed) {
+        span why = lane->group.n > 0 ? lane->group.items[lane->group.n - 1].why : SPAN_NONE;
+        lane_note_attempt(lane, why);
+    } else if (lane->emptied && quiet) {
+        lane_forget(lane);
+    } else {
+        lane->attempts = 0;
+        lane_pop(lane);
+    }
+}

@@ -1,0 +1,284 @@
+// lanes.c: the lanes of the partitions that are ours.
+#include "ingest/lanes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "ingest/lane_int.h"
+#include "tenant/sql.gen.h"
+
+enum { TICK_MS = 100, AGAIN_MS = 1000 };
+
+// A partition that is ours.
+struct entry {
+    struct lanes *lanes;
+    char *partition;
+    void (*loaded)(const char *partition, int status, void *ctx);
+    void *ctx;
+    bool calling, is_loaded, left;
+    uint64_t due_ms; // to ask again
+    struct pg_call call;
+    struct pg_params params;
+    UT_hash_handle hh;
+};
+
+static void on_tick(uv_timer_t *timer);
+static void load(struct entry *e);
+static void on_loaded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void free_entry(struct entry *e);
+static void leave(struct lane *lane);
+
+struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
+                         struct writer *writer, const struct lanes_conf *conf)
+{
+    struct lanes *l = mem_new(struct lanes);
+    struct buf held = {0};
+
+    l->loop = loop;
+    l->broker = broker;
+    l->control = control;
+    l->writer = writer;
+    l->conf = *conf;
+    l->queue = mem_strndup(conf->queue, strlen(conf->queue));
+    l->group = mem_strndup(conf->group, strlen(conf->group));
+    buf_printf(&held, "%s.held", conf->queue);
+    buf_putc(&held, '\0');
+    l->held = held.ptr;
+    uv_timer_init(loop, &l->timer);
+    l->timer.data = l;
+    uv_timer_start(&l->timer, on_tick, TICK_MS, TICK_MS);
+    return l;
+}
+
+const char *lanes_queue(const struct lanes *l) { return l->held; }
+const struct lanes_stats *lanes_stats(const struct lanes *l) { return &l->stats; }
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct lanes *l = timer->data;
+    struct lane *lane, *next;
+    struct entry *e, *after;
+    uint64_t now = uv_now(l->loop);
+
+    HASH_ITER (hh, l->open, lane, next) {
+        if (lane->state == LANE_PAUSING && now >= lane->due_ms && !lane->left)
+            lane_pop(lane);
+    }
+    HASH_ITER (hh, l->entries, e, after) {
+        if (!e->is_loaded && !e->calling && now >= e->due_ms)
+            load(e);
+    }
+}
+
+// ---- partitions ----
+
+static struct entry *find_entry(struct lanes *l, const char *partition)
+{
+    struct entry *e;
+
+    HASH_FIND(hh, l->entries, partition, strlen(partition), e);
+    return e;
+}
+
+void lanes_enter(struct lanes *l, const char *partition,
+                 void (*loaded)(const char *partition, int status, void *ctx), void *ctx)
+{
+    struct entry *e = mem_new(struct entry);
+
+    e->lanes = l;
+    e->partition = mem_strndup(partition, strlen(partition));
+    e->loaded = loaded;
+    e->ctx = ctx;
+    HASH_ADD_KEYPTR(hh, l->entries, e->partition, strlen(e->partition), e);
+    load(e);
+}
+
+static void load(struct entry *e)
+{
+    e->calling = true;
+    e->lanes->n_ending++;
+    pg_params_reset(&e->params);
+    pg_param_text(&e->params, span_of(e->lanes->queue));
+    pg_param_text(&e->params, span_of(e->partition));
+    e->call = (struct pg_call){.statement = &pg_stmt_platform_held_enter,
+                               .params = &e->params,
+                               .done = on_loaded,
+                               .owner = e};
+    pg_pool_exec(e->lanes->control, &e->call);
+}
+
+static void on_loaded(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct entry *e = call->owner;
+    struct lanes *l = e->lanes;
+
+    e->calling = false;
+    if (e->left) {
+        free_entry(e);
+    } else if (status != 0) {
+        log_warn("held.not_loaded", "partition=%s code=%s", e->partition, err_name(status));
+        e->due_ms = uv_now(l->loop) + AGAIN_MS;
+        e->loaded(e->partition, status, e->ctx);
+    } else {
+        for (unsigned i = 0; i < pg_reply_rows(reply); i++) {
+            struct lane *lane = lane_new(l, span_of(e->partition), pg_reply_bytes(reply, i, 0));
+            lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
+            lane->due_ms = uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, 2);
+        }
+        e->is_loaded = true;
+        e->loaded(e->partition, 0, e->ctx);
+    }
+    lanes_end_one(l);
+}
+
+static void free_entry(struct entry *e)
+{
+    pg_params_free(&e->params);
+    free(e->partition);
+    free(e);
+}
+
+void lanes_leave(struct lanes *l, const char *partition)
+{
+    struct entry *e = find_entry(l, partition);
+    struct lane *lane, *next;
+
+    if (!e)
+        return;
+    HASH_ITER (hh, l->open, lane, next) {
+        if (span_eq(lane->partition, span_of(partition)))
+            leave(lane);
+    }
+    HASH_DEL(l->entries, e);
+    e->left = true;
+    if (!e->calling)
+        free_entry(e);
+}
+
+// ---- lanes ----
+
+static struct lane *find_lane(struct lanes *l, span partition, span tenant)
+{
+    char key[512];
+    struct lane *lane;
+
+    int n =
+        snprintf(key, sizeof key, SPAN_FMT "/" SPAN_FMT, SPAN_ARG(partition), SPAN_ARG(tenant));
+    if (n < 0 || (size_t)n >= sizeof key)
+        return NULL;
+    HASH_FIND(hh, l->open, key, (size_t)n, lane);
+    return lane;
+}
+
+struct lane *lanes_find(struct lanes *l, const char *partition, span tenant)
+{
+    struct lane *lane = l->open ? find_lane(l, span_of(partition), tenant) : NULL;
+
+    return lane && lane->state != LANE_FORGETTING ? lane : NULL;
+}
+
+const char *lane_partition(const struct lane *lane) { return lane->key; }
+
+void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
+                void (*ready)(int status, void *ctx), void *ctx)
+{
+    struct lane *lane = find_lane(l, span_of(partition), tenant);
+    struct lane_wait *w = mem_new(struct lane_wait);
+
+    *w = (struct lane_wait){.ready = ready, .ctx = ctx};
+    if (!lane)
+        lane = lane_new(l, span_of(partition), tenant);
+    else if (lane->state == LANE_FORGETTING)
+        lane->needed = true;
+    w->next = lane->waits;
+    lane->waits = w;
+    if (lane->state != LANE_FORGETTING && lane->state != LANE_NOTING)
+        lane_note(lane, why);
+    else
+        lane_keep_why(lane, why);
+}
+
+void lane_divert(struct lane *lane)
+{
+    lane->diverting = true;
+    lane->n_diverted++;
+    counter_add(&lane->lanes->stats.held, 1);
+}
+
+void lanes_settled(struct lanes *l, const char *partition)
+{
+    struct lane *lane, *next;
+
+    HASH_ITER (hh, l->open, lane, next) {
+        if (lane->diverting && span_eq(lane->partition, span_of(partition)))
+            lane->diverting = false;
+    }
+}
+
+void lanes_tenant_works(struct lanes *l, span tenant)
+{
+    struct lane *lane, *next;
+
+    HASH_ITER (hh, l->open, lane, next) {
+        if (lane->state == LANE_PAUSING && lane->attempts > 0 &&
+            span_eq(lane->tenant, tenant)) {
+            lane->attempts = 0;
+            lane->due_ms = 0;
+        }
+    }
+}
+
+static void leave(struct lane *lane)
+{
+    lane->left = true;
+    lane->lanes->n_ending++;
+    HASH_DEL(lane->lanes->open, lane); // its next owner may be us
+    if (lane->state == LANE_PAUSING)
+        lanes_remove(lane);
+}
+
+void lanes_remove(struct lane *lane)
+{
+    struct lanes *l = lane->lanes;
+    bool left = lane->left;
+
+    if (!left)
+        HASH_DEL(l->open, lane);
+    l->stats.n_open--;
+    arena_deinit(&lane->arena);
+    pg_params_free(&lane->params);
+    free(lane->key);
+    free(lane);
+    if (left)
+        lanes_end_one(l);
+}
+
+// ---- the end ----
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct lanes *l = handle->data;
+
+    l->closed(l->closed_ctx);
+    free(l->queue);
+    free(l->held);
+    free(l->group);
+    free(l);
+}
+
+void lanes_end_one(struct lanes *l)
+{
+    if (--l->n_ending == 0 && l->closing)
+        uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+}
+
+void lanes_close(struct lanes *l, void (*closed)(void *ctx), void *ctx)
+{
+    l->closed = closed;
+    l->closed_ctx = ctx;
+    l->closing = true;
+    l->n_ending++;
+    lanes_end_one(l);
+}

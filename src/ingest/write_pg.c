@@ -1,0 +1,89 @@
+// write_pg.c: a transaction in PostgreSQL: one call of crm.ingest.
+#include "ingest/write.h"
+#include "tenant/sql.gen.h"
+
+// The server gives up first, so that a slow write costs no connection.
+enum { DEADLINE_AFTER_MS = 2000 };
+
+static void on_written(struct pg_call *call, int status, const struct pg_reply *reply);
+
+static void put_ids(struct pg_params *p, const struct fold_id *ids)
+{
+    const uint8_t *id;
+
+    pg_begin_array(p, PG_UUID);
+    while ((id = fold_next(&ids)))
+        pg_put_uuid(p, id);
+    pg_end_array(p);
+}
+
+static void put_marks(struct write *w)
+{
+    struct pg_params *p = &w->params;
+    struct write_mark *marks;
+    unsigned n = write_marks(w, &marks);
+
+    pg_begin_array(p, PG_TEXT);
+    for (unsigned i = 0; i < n; i++)
+        pg_put_text(p, marks[i].partition);
+    pg_end_array(p);
+    pg_begin_array(p, PG_INT8);
+    for (unsigned i = 0; i < n; i++)
+        pg_put_i64(p, marks[i].position_us);
+    pg_end_array(p);
+}
+
+static void put_rows(struct write *w, enum event_table table)
+{
+    struct buf rows = {0};
+
+    if (!fold_has(&w->fold, table)) {
+        pg_param_null(&w->params, PG_TEXT);
+        return;
+    }
+    fold_put_rows(&w->fold, table, &rows);
+    pg_param_text(&w->params, buf_span(&rows));
+    buf_free(&rows);
+}
+
+void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
+{
+    struct pg_params *p = &w->params;
+
+    pg_params_reset(p);
+    pg_param_text(p, span_of(w->queue));
+    put_marks(w);
+    put_ids(p, fold_events(&w->fold));
+    put_ids(p, fold_deleted(&w->fold));
+    for (unsigned t = 0; t < N_TABLES; t++)
+        put_rows(w, t);
+    put_ids(p, fold_customers(&w->fold));
+    w->call.pg = (struct pg_call){.statement = &pg_stmt_tenant_ingest,
+                                  .params = p,
+                                  .done = on_written,
+                                  .owner = w,
+                                  .deadline_ms = limit_ms + DEADLINE_AFTER_MS,
+                                  .statement_timeout_ms = limit_ms};
+    pg_pool_exec(pool, &w->call.pg);
+}
+
+static void on_written(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct write *w = call->owner;
+    unsigned n_duplicates = 0;
+    const char *state = pg_reply_sqlstate(reply);
+
+    for (unsigned i = 0; status == 0 && i < pg_reply_rows(reply); i++)
+        n_duplicates += write_mark_duplicate(w, pg_reply_uuid(reply, i, 0));
+    // Of what "try again" may mean only a conflict is over at once.  A conflict of two that
+    // apply the same event at the same time is one, too: then it is a duplicate.
+    if (status == QE_PG_RETRY && strcmp(state, "40001") != 0 && strcmp(state, "40P01") != 0)
+        status = QE_TIMEOUT;
+    else if (strcmp(state, "23505") == 0)
+        status = QE_PG_RETRY;
+    const char *message = pg_reply_message(reply);
+    w->done(w, status, n_duplicates,
+            span_of(message[0] != '\0' ? message
+                    : status != 0      ? err_text(status)
+                                       : ""));
+}

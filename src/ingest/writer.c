@@ -1,0 +1,319 @@
+// writer.c: the queue of each tenant.
+#include "ingest/writer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "ingest/write.h"
+
+enum { MAX_RETRIES = 3 }; // at once, of one transaction
+
+struct queue { // of a tenant
+    struct writer *writer;
+    char *name_text;
+    span name;
+    struct item_list waiting;
+    bool busy; // from the end of the linger to the outcome
+    bool lingering;
+    uv_timer_t timer;
+    struct tenant_want want;
+    struct tenant_ref *ref;
+    struct write write;
+    unsigned limit;   // events of the next transaction: fewer after data was refused
+    unsigned retries; // of this one
+    uint64_t began_us;
+    UT_hash_handle hh;
+};
+
+struct writer {
+    uv_loop_t *loop;
+    struct tenant_pools *pools;
+    struct writer_conf conf;
+    char *queue_name;
+    struct queue *queues; // by tenant
+    struct writer_stats stats;
+    unsigned n_closing; // timers
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static void on_linger_over(uv_timer_t *timer);
+static void next(struct queue *q);
+static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
+                   const struct fault *why);
+static void send_write(struct queue *q);
+static void on_written(struct write *w, int status, unsigned n_duplicates, span why);
+static void settle(struct queue *q, enum item_outcome outcome, span why);
+static void fail_all(struct queue *q, enum item_outcome outcome, span why);
+static void drop(struct queue *q);
+
+struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
+                           const struct writer_conf *conf)
+{
+    struct writer *w = mem_new(struct writer);
+
+    w->loop = loop;
+    w->pools = pools;
+    w->conf = *conf;
+    w->queue_name = mem_strndup(conf->queue, strlen(conf->queue));
+    return w;
+}
+
+const struct writer_stats *writer_stats(const struct writer *w) { return &w->stats; }
+
+static struct queue *queue_of(struct writer *w, span tenant)
+{
+    struct queue *q;
+
+    HASH_FIND(hh, w->queues, tenant.ptr, tenant.len, q);
+    if (q)
+        return q;
+    q = mem_new(struct queue);
+    q->writer = w;
+    q->name_text = mem_strndup(tenant.ptr, tenant.len);
+    q->name = (span){q->name_text, tenant.len};
+    q->limit = w->conf.max_events;
+    STAILQ_INIT(&q->waiting);
+    q->write.queue = w->queue_name;
+    q->write.items = mem_new_array(struct item *, w->conf.max_events);
+    q->write.done = on_written;
+    q->write.owner = q;
+    q->want.got = on_got;
+    q->want.owner = q;
+    uv_timer_init(w->loop, &q->timer);
+    q->timer.data = q;
+    HASH_ADD_KEYPTR(hh, w->queues, q->name.ptr, q->name.len, q);
+    return q;
+}
+
+void writer_add(struct writer *w, struct group *g)
+{
+    struct queue *q = queue_of(w, g->tenant);
+
+    g->n_open = g->n;
+    for (unsigned i = 0; i < g->n; i++) {
+        g->items[i].group = g;
+        g->items[i].outcome = ITEM_OPEN;
+        STAILQ_INSERT_TAIL(&q->waiting, &g->items[i], link);
+    }
+    if (q->busy || q->lingering)
+        return;
+    // Also without a linger through the timer: never from inside this call.
+    q->lingering = true;
+    uv_timer_start(&q->timer, on_linger_over, w->conf.linger_ms, 0);
+}
+
+static void on_linger_over(uv_timer_t *timer)
+{
+    struct queue *q = timer->data;
+
+    q->lingering = false;
+    next(q);
+}
+
+// ---- one transaction ----
+
+static void next(struct queue *q)
+{
+    if (q->busy || STAILQ_EMPTY(&q->waiting))
+        return;
+    q->busy = true;
+    q->retries = 0;
+    tenant_get(q->writer->pools, q->name, &q->want);
+}
+
+static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
+                   const struct fault *why)
+{
+    struct queue *q = want->owner;
+
+    if (status != 0) {
+        counter_add(&q->writer->stats.failures, 1);
+        fail_all(q, status == QE_TENANT_UNKNOWN ? ITEM_BAD : ITEM_FAILED, span_of(why->text));
+        return;
+    }
+    q->ref = ref;
+    send_write(q);
+}
+
+// As many as fit, from the head; they stay in the list until it is known what became of them.
+static void send_write(struct queue *q)
+{
+    struct write *w = &q->write;
+    struct item *item;
+
+    write_begin(w);
+    STAILQ_FOREACH (item, &q->waiting, link) {
+        if (item->outcome == ITEM_DUPLICATE)
+            continue;
+        if (w->n >= q->limit || !fold_add(&w->fold, &item->event))
+            break;
+        w->items[w->n++] = item;
+    }
+    if (w->n == 0) { // nothing but duplicates
+        write_end(w);
+        settle(q, ITEM_APPLIED, SPAN_NONE);
+        return;
+    }
+    q->began_us = clock_mono_us();
+    if (tenant_ref_kind(q->ref) == TENANT_PG)
+        write_pg(w, tenant_ref_pg(q->ref), q->writer->conf.limit_ms);
+    else
+        write_my(w, tenant_ref_my(q->ref), q->writer->conf.limit_ms);
+}
+
+static void release(struct queue *q)
+{
+    if (q->ref)
+        tenant_put(q->ref);
+    q->ref = NULL;
+}
+
+static bool is_worth_a_retry(struct queue *q, int status)
+{
+    // A broken connection may have been an old one: another will tell.
+    return (status == QE_PG_RETRY && q->retries < MAX_RETRIES) ||
+           (status == QE_PG_GONE && q->retries == 0);
+}
+
+static void on_written(struct write *w, int status, unsigned n_duplicates, span why)
+{
+    struct queue *q = w->owner;
+    struct writer_stats *s = &q->writer->stats;
+    unsigned n = w->n;
+
+    write_end(w);
+    if (status == 0 && n_duplicates > 0) {
+        send_write(q); // the others
+    } else if (status == 0) {
+        counter_add(&s->transactions, 1);
+        histogram_add(&s->events, n);
+        histogram_add(&s->us, clock_mono_us() - q->began_us);
+        q->limit = q->limit * 2 < q->writer->conf.max_events ? q->limit * 2
+                                                             : q->writer->conf.max_events;
+        settle(q, ITEM_APPLIED, SPAN_NONE);
+    } else if (status == QE_PG_DATA && n > 1) {
+        q->limit = n / 2; // until the one that is to blame is alone
+        send_write(q);
+    } else if (status == QE_PG_DATA) {
+        settle(q, ITEM_BAD, why);
+    } else if (is_worth_a_retry(q, status)) {
+        counter_add(&s->retries, 1);
+        q->retries++;
+        tenant_ref_failed(q->ref, status);
+        release(q);
+        tenant_get(q->writer->pools, q->name, &q->want);
+    } else {
+        counter_add(&s->failures, 1);
+        log_warn("ingest.failed", "tenant=" SPAN_FMT " events=%u code=%s why=\"" SPAN_FMT "\"",
+                 SPAN_ARG(q->name), n, err_name(status), SPAN_ARG(why));
+        tenant_ref_failed(q->ref, status);
+        fail_all(q, ITEM_FAILED, why);
+    }
+}
+
+// ---- outcomes ----
+
+// Callbacks may add to the queue: first the list, then they.
+static void tell(struct item_list *items, enum item_outcome outcome, span why)
+{
+    struct item *item;
+
+    while ((item = STAILQ_FIRST(items))) {
+        struct group *g = item->group;
+        STAILQ_REMOVE_HEAD(items, link);
+        if (item->outcome == ITEM_OPEN) {
+            item->outcome = outcome;
+            item->why = why.ptr ? arena_copy(g->arena, why) : SPAN_NONE;
+        }
+        if (--g->n_open == 0)
+            g->done(g);
+    }
+}
+
+// The transaction's items, and the duplicates in front of and among them.
+static void settle(struct queue *q, enum item_outcome outcome, span why)
+{
+    struct item_list items = STAILQ_HEAD_INITIALIZER(items);
+    unsigned n = q->write.n;
+    struct item *item;
+
+    while ((item = STAILQ_FIRST(&q->waiting)) && (n > 0 || item->outcome == ITEM_DUPLICATE)) {
+        STAILQ_REMOVE_HEAD(&q->waiting, link);
+        STAILQ_INSERT_TAIL(&items, item, link);
+        n -= item->outcome == ITEM_OPEN;
+    }
+    release(q);
+    q->busy = false;
+    tell(&items, outcome, why);
+    if (outcome == ITEM_APPLIED && q->writer->conf.on_written)
+        q->writer->conf.on_written(q->name, q->writer->conf.ctx);
+    next(q);
+}
+
+// Also those behind: they must not overtake.
+static void fail_all(struct queue *q, enum item_outcome outcome, span why)
+{
+    struct item_list items = STAILQ_HEAD_INITIALIZER(items);
+
+    STAILQ_CONCAT(&items, &q->waiting);
+    release(q);
+    q->busy = false;
+    tell(&items, outcome, why);
+    if (outcome == ITEM_BAD && STAILQ_EMPTY(&q->waiting))
+        drop(q); // there is no such tenant, and names that anybody makes up must not pile up
+    else
+        next(q);
+}
+
+// ---- the end ----
+
+static void finish_if_closed(struct writer *w)
+{
+    if (!w->closing || w->n_closing > 0)
+        return;
+    if (w->closed)
+        w->closed(w->closed_ctx);
+    free(w->queue_name);
+    free(w);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct queue *q = handle->data;
+    struct writer *w = q->writer;
+
+    write_free(&q->write);
+    free(q->write.items);
+    free(q->name_text);
+    free(q);
+    w->n_closing--;
+    finish_if_closed(w);
+}
+
+static void drop(struct queue *q)
+{
+    struct writer *w = q->writer;
+
+    assert(!q->busy && STAILQ_EMPTY(&q->waiting));
+    HASH_DEL(w->queues, q);
+    w->n_closing++;
+    uv_close((uv_handle_t *)&q->timer, on_timer_closed);
+}
+
+void writer_close(struct writer *w, void (*closed)(void *ctx), void *ctx)
+{
+    struct queue *q, *after;
+
+    w->closed = closed;
+    w->closed_ctx = ctx;
+    w->closing = true;
+    HASH_ITER (hh, w->queues, q, after)
+        drop(q);
+    finish_if_closed(w);
+}

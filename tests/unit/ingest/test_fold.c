@@ -1,0 +1,147 @@
+// Tests of folding events into rows.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "ingest/fold.h"
+
+static struct arena arena;
+static struct fold fold;
+static unsigned n_made;
+
+static int setup(void **state)
+{
+    (void)state;
+    arena_init(&arena);
+    fold_init(&fold, &arena);
+    n_made = 0;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fold_deinit(&fold);
+    arena_deinit(&arena);
+    return 0;
+}
+
+// Event number n_made of customer 1, at that second; data behind the customer's id.
+static const struct event *event(const char *type, const char *data)
+{
+    struct buf b = {0};
+    struct event *e = arena_new(&arena, struct event);
+    struct fault f = {0};
+
+    n_made++;
+    buf_printf(&b,
+               "{\"tenant\":\"t\",\"id\":\"00000000-0000-4000-8000-%012u\",\"type\":\"%s\","
+               "\"at\":\"2026-11-16T00:00:%02uZ\",\"data\":{\"customer_id\":"
+               "\"10000000-0000-4000-8000-000000000001\"%s}}",
+               n_made, type, n_made, data);
+    span text = arena_copy(&arena, buf_span(&b));
+    buf_free(&b);
+    if (event_read(e, text, SPAN_NONE, &arena, &f) != 0)
+        fail_msg("%s", f.text);
+    return e;
+}
+
+#define ROW ",\"id\":\"20000000-0000-4000-8000-000000000002\""
+
+static void rows_are(enum event_table table, const char *expected)
+{
+    struct buf b = {0};
+
+    fold_put_rows(&fold, table, &b);
+    buf_putc(&b, '\0');
+    assert_string_equal(b.ptr, expected);
+    buf_free(&b);
+}
+
+#define IDS                                                            \
+    "\"customer_id\":\"10000000-0000-4000-8000-000000000001\",\"id\":" \
+    "\"20000000-0000-4000-8000-000000000002\""
+
+static void the_last_event_of_a_row_wins(void **state)
+{
+    (void)state;
+    assert_true(
+        fold_add(&fold, event("package.changed", ROW ",\"status\":\"active\",\"price\":5")));
+    assert_true(fold_add(&fold, event("package.changed", ROW ",\"status\":\"expired\"")));
+    rows_are(TABLE_PACKAGES, "[{\"at\":\"2026-11-16T00:00:02.000000Z\"," IDS ",\"status\":3}]");
+}
+
+static void logs_are_appended_to(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("visit.recorded", ROW)));
+    assert_true(fold_add(&fold, event("visit.recorded", ROW)));
+    rows_are(TABLE_VISITS, "[{\"at\":\"2026-11-16T00:00:01.000000Z\"," IDS
+                           "},{\"at\":\"2026-11-16T00:00:02.000000Z\"," IDS "}]");
+}
+
+static void adjustments_add_up(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":10.10")));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-0.2")));
+    assert_false(fold_has(&fold, TABLE_WALLETS));
+    rows_are(TABLE_ADJUSTMENTS, "[{\"at\":\"2026-11-16T00:00:02.000000Z\"," IDS
+                                ",\"delta\":9.90,\"last_topup_at\":"
+                                "\"2026-11-16T00:00:01.000000Z\"}]");
+}
+
+static void a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":1000")));
+    assert_true(fold_add(&fold, event("wallet.changed",
+                                      ROW ",\"balance\":5,\"status\":\"frozen\","
+                                          "\"last_topup_at\":\"2020-01-01T00:00:00Z\"")));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-7.5")));
+    assert_false(fold_has(&fold, TABLE_ADJUSTMENTS));
+    rows_are(TABLE_WALLETS, "[{\"at\":\"2026-11-16T00:00:03.000000Z\"," IDS
+                            ",\"last_topup_at\":\"2020-01-01T00:00:00.000000Z\",\"status\":2,"
+                            "\"balance\":-2.50}]");
+}
+
+static void a_deletion_goes_alone(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("visit.recorded", ROW)));
+    assert_false(fold_add(&fold, event("customer.deleted", "")));
+    fold_deinit(&fold);
+    fold_init(&fold, &arena);
+    assert_true(fold_add(&fold, event("customer.deleted", "")));
+    assert_true(fold_add(&fold, event("customer.deleted", "")));
+    assert_false(fold_add(&fold, event("visit.recorded", ROW)));
+}
+
+static void an_event_is_here_once(void **state)
+{
+    const struct event *e = event("visit.recorded", ROW);
+
+    (void)state;
+    assert_true(fold_add(&fold, e));
+    assert_false(fold_add(&fold, e));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(the_last_event_of_a_row_wins),
+        TEST(logs_are_appended_to),
+        TEST(adjustments_add_up),
+        TEST(a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones),
+        TEST(a_deletion_goes_alone),
+        TEST(an_event_is_here_once),
+    };
+
+    map_setup();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
