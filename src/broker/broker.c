@@ -433,6 +433,7 @@ void call_send(struct call *c, pg_done_cb done)
     c->pg.done = done;
     c->left_us = clock_mono_us();
     pg_pool_exec(c->broker->pg, &c->pg);
+    stall_watch(c->broker);
 }
 
 void call_free(struct call *c)

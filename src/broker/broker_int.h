@@ -273,6 +273,7 @@ struct call {
 };
 struct call *call_new(struct broker *b, const struct pg_statement *statement, void *what);
 void call_send(struct call *c, pg_done_cb done);
+void stall_watch(struct broker *b); // stall.c: while calls are out
 void call_free(struct call *c);
 bool is_outage(int status);                   // the database is away, gone, full or read-only
 int64_t broker_pg_us(const struct broker *b); // PostgreSQL's clock, about; since 1970

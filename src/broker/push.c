@@ -83,7 +83,6 @@ static void arrive(struct mailbox_item *item)
         b->n_push_requests++;
         b->n_push_items += push->n_pending;
     }
-    stall_watch(b);
     broker_wake(b);
 }
 

@@ -19,7 +19,4 @@ struct push_flight {
 // ---- push.c ----
 void push_again(struct broker *b, struct push_op *push); // to the head of the queue
 
-// ---- stall.c ----
-void stall_watch(struct broker *b); // while pushes wait for the database
-
 #endif

@@ -3,8 +3,10 @@
 //
 // No error tells of it.  When pushes are out and nothing at all was answered for a while, they
 // go to the file buffer and their clients are answered; new pushes follow them.  What was sent
-// may still be stored one day: its transaction ids make the replay find it there.  A small
-// question every second finds out when it is over.
+// may still be stored one day: its transaction ids make the replay find it there.  When only
+// other calls are out, one of them may just be slow: then a small question decides.  In both
+// cases calls are given up much sooner than usual, so that acknowledgements are answered (503).
+// The same question, every second, finds out when it is over.
 #include "broker/push_int.h"
 
 #include "base/clock.h"
@@ -16,7 +18,7 @@ enum {
     LOOK_US = 250 * 1000,
     PROBE_US = 1000 * 1000,
     PROBE_MS = 2000,    // without an answer by then, its connection is no good
-    GIVEN_UP_MS = 5000, // likewise, counted from when the batch left
+    GIVEN_UP_MS = 5000, // likewise every other call, counted from when it left
 };
 
 static void on_look(struct due *d);
@@ -31,7 +33,7 @@ static void look_again(struct broker *b)
 
 void stall_watch(struct broker *b)
 {
-    if (b->house->spool && !due_is_set(&b->stall_due))
+    if (!due_is_set(&b->stall_due))
         look_again(b);
 }
 
@@ -44,32 +46,48 @@ static uint64_t waits_since(const struct broker *b)
     return f ? f->call->left_us : op ? op->since_us : 0;
 }
 
+static void begin(struct broker *b, uint64_t now)
+{
+    log_warn("pg.silent", "ms=%d what=\"pushes go to the file buffer\"", SILENCE_US / 1000);
+    b->stalled_us = now;
+    pg_pool_hurry(b->pg, GIVEN_UP_MS);
+}
+
 static void end(struct broker *b)
 {
     log_warn("pg.answers", "silent_ms=%llu",
              (unsigned long long)((clock_mono_us() - b->stalled_us) / 1000));
     b->stalled_us = 0;
+    pg_pool_hurry(b->pg, 0);
     replay_kick(b->house);
     broker_wake(b);
+}
+
+static bool is_silent(const struct broker *b, uint64_t now)
+{
+    uint64_t since = pg_pool_silent_since_us(b->pg);
+
+    return since != 0 && now - since >= SILENCE_US;
 }
 
 static void on_look(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, stall_due);
     struct push_flight *f, *next;
-    uint64_t now = clock_mono_us(), heard = pg_pool_heard_us(b->pg), since = waits_since(b);
+    uint64_t now = clock_mono_us(), since = waits_since(b);
 
-    if (b->closing || (since == 0 && b->stalled_us == 0))
-        return; // the next push starts it again
-    if (b->stalled_us != 0 && heard > b->stalled_us)
+    if (b->closing || (since == 0 && b->stalled_us == 0 && pg_pool_silent_since_us(b->pg) == 0))
+        return; // the next call starts it again
+    if (b->stalled_us != 0 && pg_pool_heard_us(b->pg) > b->stalled_us)
         end(b);
-    if (b->stalled_us == 0 && since != 0 && now - since >= SILENCE_US &&
-        now - heard >= SILENCE_US && pg_pool_busy(b->pg) > 0) {
-        log_warn("pg.silent", "ms=%d what=\"pushes go to the file buffer\"", SILENCE_US / 1000);
-        b->stalled_us = now;
+    if (b->stalled_us == 0 && is_silent(b, now)) {
+        if (since != 0 && now - since >= SILENCE_US)
+            begin(b, now);
+        else
+            probe(b);
     }
     if (b->stalled_us != 0) {
-        for (f = TAILQ_FIRST(&b->push_flights); f; f = next) {
+        for (f = TAILQ_FIRST(&b->push_flights); f && b->house->spool; f = next) {
             next = TAILQ_NEXT(f, out);
             if (!f->given_up && now - f->call->left_us >= SILENCE_US)
                 give_up(b, f);
@@ -86,7 +104,6 @@ static void give_up(struct broker *b, struct push_flight *f)
     struct op *op;
 
     f->given_up = true;
-    f->call->pg.deadline_ms = GIVEN_UP_MS;
     for (unsigned i = 0; i < f->segs.n; i++)
         f->segs.at[i].lane->pushing = false;
     segs_free(&f->segs);
@@ -126,4 +143,8 @@ static void on_probed(struct pg_call *pg, int status, const struct pg_reply *rep
     call_free(c);
     if (status == 0 && b->stalled_us != 0)
         end(b);
+    else if (status != 0 && b->stalled_us == 0 && !b->closing &&
+             is_silent(b, clock_mono_us()) &&
+             !pg_pool_is_full(b->pg)) // full: maybe all of them are just slow
+        begin(b, clock_mono_us());
 }

@@ -44,9 +44,10 @@ struct pg_pool {
     unsigned n_failed_dials;
     uint64_t next_dial_us;
 
-    uv_idle_t soon; // runs what must not run inside pg_pool_exec()
-    uint64_t heard_us;
-    uv_timer_t tick; // deadlines, idle connections, the outage's age
+    uv_idle_t soon;             // runs what must not run inside pg_pool_exec()
+    uint64_t heard_us, busy_us; // the last answer; when n_busy last left 0
+    unsigned hurry_ms;          // bounds all deadlines; 0: does not
+    uv_timer_t tick;            // deadlines, idle connections, the outage's age
     uv_timer_t redial;
     unsigned n_handles;
 
@@ -143,7 +144,8 @@ static void send_on(struct pg_pool *p, struct pg_conn *c, struct pg_call *call)
     int rc = conn_send(c, call);
 
     if (rc == 0) {
-        p->n_busy++;
+        if (p->n_busy++ == 0)
+            p->busy_us = call->sent_us;
         return;
     }
     refuse(p, call, rc);
@@ -367,7 +369,9 @@ static void check_outage(struct pg_pool *p, uint64_t now)
 
 static unsigned deadline_ms(const struct pg_pool *p, const struct pg_call *call)
 {
-    return call->deadline_ms > 0 ? call->deadline_ms : p->conf.deadline_ms;
+    unsigned ms = call->deadline_ms > 0 ? call->deadline_ms : p->conf.deadline_ms;
+
+    return p->hurry_ms > 0 && p->hurry_ms < ms ? p->hurry_ms : ms;
 }
 
 static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
@@ -402,10 +406,16 @@ static void check_deadlines(struct pg_pool *p, uint64_t now)
     while ((c = find_overdue(p, now)) != NULL)
         tell_overdue(p, c);
     // All connections busy for so long: whoever waits should hear it rather than hang.
-    struct pg_call *call;
-    while ((call = STAILQ_FIRST(&p->queue)) != NULL &&
-           now > call->queued_us + deadline_ms(p, call) * 1000ull)
-        refuse(p, take_queued(p), QE_PG_RETRY);
+    // Deadlines differ, so those behind the first are looked at, too.
+    for (unsigned left = p->n_queued; left > 0; left--) {
+        struct pg_call *call = take_queued(p);
+        if (now > call->queued_us + deadline_ms(p, call) * 1000ull) {
+            refuse(p, call, QE_PG_RETRY);
+        } else {
+            STAILQ_INSERT_TAIL(&p->queue, call, link);
+            p->n_queued++;
+        }
+    }
 }
 
 static void close_surplus(struct pg_pool *p, uint64_t now)
@@ -439,8 +449,17 @@ bool pg_pool_has_idle(const struct pg_pool *p)
     return p->n_queued == 0 && !TAILQ_EMPTY(&p->idle);
 }
 
-unsigned pg_pool_busy(const struct pg_pool *p) { return p->n_busy; }
+bool pg_pool_is_full(const struct pg_pool *p) { return p->n_busy >= p->conf.max_conns; }
 uint64_t pg_pool_heard_us(const struct pg_pool *p) { return p->heard_us; }
+
+uint64_t pg_pool_silent_since_us(const struct pg_pool *p)
+{
+    if (p->n_busy == 0)
+        return 0;
+    return p->heard_us > p->busy_us ? p->heard_us : p->busy_us;
+}
+
+void pg_pool_hurry(struct pg_pool *p, unsigned ms) { p->hurry_ms = ms; }
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return &p->stats; }
 
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx)

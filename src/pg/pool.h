@@ -55,7 +55,7 @@ struct pg_call {
 
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;
-    bool sent;
+    bool sent;   // may be read in done: it had a connection
     int refusal; // told to done when it was never sent
 };
 
@@ -82,8 +82,13 @@ void pg_pool_exec(struct pg_pool *p,
                   struct pg_call *call); // cannot fail: failure is told to done
 // True if a call given now would be sent at once (an idle connection is there).
 bool pg_pool_has_idle(const struct pg_pool *p);
-unsigned pg_pool_busy(const struct pg_pool *p);
+bool pg_pool_is_full(const struct pg_pool *p); // all connections that it may have are up and busy
 uint64_t pg_pool_heard_us(const struct pg_pool *p); // when the database last answered anything
+// Since when calls are out and nothing at all was answered; 0: none is out.
+uint64_t pg_pool_silent_since_us(const struct pg_pool *p);
+// The database seems to hang: no call waits longer than ms from now on.  0: as configured
+// again.
+void pg_pool_hurry(struct pg_pool *p, unsigned ms);
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p);
 // Fails what is queued with QE_STOPPING, lets sent calls finish, then closes and frees.
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx);

@@ -104,3 +104,29 @@ def test_a_slow_question_is_no_silence(stalled, queue):
     lock.commit()
     lock.close()
     assert waits.result().json[0]["status"] == "queued"
+
+
+def test_everything_is_answered_in_seconds(stalled, queue):
+    """No plain push is out that would tell of the silence, and the usual deadline of a call is 35 s."""
+    b, server = stalled
+    b.put(queue, [0, 1])
+    m = b.take(queue)[0]
+    refused = [("ack", b.ack_entry(m)), ("configure", {"queue": queue, "options": {"leaseTime": 5}}),
+               ("transaction", {"operations": [{"type": "push", "items": [{"queue": queue, "payload": 2}]}]})]
+
+    def refuses(what, body):
+        r = b.post("/api/v1/" + what, body, timeout=60).expect(503)
+        assert int(r.headers["retry-after"]) >= 1 and r.json["error"]
+
+    def is_buffered():
+        r = b.push([{"queue": queue, "payload": 1, "delaySeconds": 60}], timeout=60)
+        assert r.expect(201).json[0]["status"] == "buffered"
+
+    def finds_nothing():  # never 5xx: clients would stop consuming
+        b.get("/api/v1/pop/queue/%s?consumerGroup=other" % queue, timeout=60).expect(204)
+    with Frozen(server):
+        begin = time.monotonic()
+        in_parallel([lambda w=what, x=body: refuses(w, x) for what, body in refused] + [finds_nothing])
+        is_buffered()
+        assert time.monotonic() - begin < 25 * max(1, TIME_FACTOR)
+    wait_until(lambda: b.push([{"queue": queue, "payload": 3}]).json[0]["status"] == "queued", 20, "it answers again")

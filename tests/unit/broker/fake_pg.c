@@ -346,10 +346,22 @@ int64_t fake_scalar(const struct pg_params *p, unsigned param)
     return p->param[param].len == 1 ? at[0] : be(at, p->param[param].len);
 }
 
-unsigned pg_pool_busy(const struct pg_pool *p)
+bool pg_pool_is_full(const struct pg_pool *p)
+{
+    (void)p;
+    return false;
+}
+
+uint64_t pg_pool_silent_since_us(const struct pg_pool *p)
 {
     (void)p;
     return 0;
+}
+
+void pg_pool_hurry(struct pg_pool *p, unsigned ms)
+{
+    (void)p;
+    (void)ms;
 }
 
 uint64_t pg_pool_heard_us(const struct pg_pool *p)
