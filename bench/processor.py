@@ -16,9 +16,8 @@ import sys
 import threading
 import time
 
-from rig import Rig, percentile
-from scheduled import cpu, stat
-from test_processor import Crew, harness
+from rig import Rig, cpu, harness, percentile, stat
+from test_processor import Crew
 
 BATCH = 100
 

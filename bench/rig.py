@@ -2,6 +2,7 @@
 
 fsync is off: they are about CPU and about waiting for answers.
 """
+import glob
 import json
 import os
 import subprocess
@@ -11,6 +12,30 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 import harness  # noqa: E402
+
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def stat(pid):
+    """(parent, seconds of its own, seconds of children that have ended)"""
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return int(fields[1]), (int(fields[11]) + int(fields[12])) / TICK, (int(fields[13]) + int(fields[14])) / TICK
+
+
+def cpu(broker, postmaster):
+    total = stat(broker)[1]
+    own = stat(postmaster)
+    total += own[1] + own[2]
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            parent, seconds, _ = stat(int(path.split("/")[2]))
+        except (OSError, ValueError, IndexError):
+            continue  # it has just ended
+        if parent == postmaster:
+            total += seconds
+    return total
 
 
 def percentile(values, q):

@@ -7,38 +7,14 @@ Starts a PostgreSQL (fsync off: this is about CPU) and a broker of its own.  CPU
 PostgreSQL, from /proc; the client's is not in it.  Lateness is by PostgreSQL's clock: created_at of the delivered message minus its time.
 """
 import argparse
-import glob
-import os
 import random
 import threading
 import time
 from datetime import datetime, timedelta, timezone
 
-from rig import Rig, percentile, push_all
+from rig import Rig, cpu, percentile, push_all
 
-TICK = os.sysconf("SC_CLK_TCK")
 FIRST = 10 ** 15  # numbers of generated messages
-
-
-def stat(pid):
-    """(parent, seconds of its own, seconds of children that have ended)"""
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return int(fields[1]), (int(fields[11]) + int(fields[12])) / TICK, (int(fields[13]) + int(fields[14])) / TICK
-
-
-def cpu(broker, postmaster):
-    total = stat(broker)[1]
-    own = stat(postmaster)
-    total += own[1] + own[2]
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            parent, seconds, _ = stat(int(path.split("/")[2]))
-        except (OSError, ValueError, IndexError):
-            continue  # it has just ended
-        if parent == postmaster:
-            total += seconds
-    return total
 
 
 class Bench(Rig):
