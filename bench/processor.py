@@ -19,9 +19,6 @@ import time
 from rig import Rig, cpu, harness, percentile, stat
 from test_processor import Crew
 
-BATCH = 100
-
-
 class Pusher(threading.Thread):
     """Pushes `rate()` events a second until told to stop; payloads carry a number and the time."""
 
@@ -32,11 +29,11 @@ class Pusher(threading.Thread):
     def run(self):
         due = time.monotonic()
         while not self.over.is_set():
-            first = self.crew.n
+            first, size = self.crew.n, max(1, int(self.rate() / 20))
             self.crew.broker.push([{"queue": self.crew.queue, "partitionKey": "k%d" % (i % 400),
-                                    "payload": {"n": i, "at": time.monotonic()}} for i in range(first, first + BATCH)]).expect(201)
-            self.crew.n += BATCH
-            due = max(due + BATCH / self.rate(), time.monotonic() - 1)
+                                    "payload": {"n": i, "at": time.monotonic()}} for i in range(first, first + size)]).expect(201)
+            self.crew.n += size
+            due = max(due + 0.05, time.monotonic() - 1)
             time.sleep(max(0, due - time.monotonic()))
 
     def finish(self):
