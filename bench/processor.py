@@ -19,6 +19,7 @@ import time
 from rig import Rig, cpu, harness, percentile, stat
 from test_processor import Crew
 
+
 class Pusher(threading.Thread):
     """Pushes `rate()` events a second until told to stop; payloads carry a number and the time."""
 
@@ -39,7 +40,6 @@ class Pusher(threading.Thread):
     def finish(self):
         self.over.set()
         self.join()
-
 
 
 def drain(crew):
