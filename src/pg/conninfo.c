@@ -1,5 +1,5 @@
 // conninfo.c: settings -> the keyword string that libpq takes.
-#include "pg/conninfo.h"
+#include "pg/conninfo_int.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const char planner[] =
     " -c jit=off -c plan_cache_mode=force_generic_plan -c enable_hashjoin=off"
     " -c enable_mergejoin=off -c enable_seqscan=off -c enable_bitmapscan=off -c work_mem=64MB";
 
-static void put_text(struct buf *b, const char *keyword, const char *value)
+void conninfo_put_text(struct buf *b, const char *keyword, const char *value)
 {
     if (value == NULL || value[0] == '\0')
         return;
@@ -24,13 +24,13 @@ static void put_text(struct buf *b, const char *keyword, const char *value)
     buf_putc(b, '\'');
 }
 
-static void put_number(struct buf *b, const char *keyword, unsigned value)
+void conninfo_put_number(struct buf *b, const char *keyword, unsigned value)
 {
     if (value > 0)
         buf_printf(b, "%s%s=%u", b->len > 0 ? " " : "", keyword, value);
 }
 
-static void put_options(struct buf *b, const struct pg_conninfo *c)
+void conninfo_put_options(struct buf *b, const struct pg_conninfo *c)
 {
     struct buf o = {0};
 
@@ -45,7 +45,7 @@ static void put_options(struct buf *b, const struct pg_conninfo *c)
     buf_putc(&o, '\0');
     if (o.failed)
         BUG("no memory for a connection string");
-    put_text(b, "options", o.ptr[0] == ' ' ? o.ptr + 1 : o.ptr);
+    conninfo_put_text(b, "options", o.ptr[0] == ' ' ? o.ptr + 1 : o.ptr);
     buf_free(&o);
 }
 
@@ -53,26 +53,29 @@ char *pg_conninfo_format(const struct pg_conninfo *c)
 {
     struct buf b = {0};
 
-    put_text(&b, "host", c->hosts);
-    put_number(&b, "port", c->port);
-    put_text(&b, "dbname", c->db);
-    put_text(&b, "user", c->user);
-    put_text(&b, "password", c->password);
-    put_text(&b, "sslmode", !c->ssl ? "disable" : c->ssl_required ? "require" : "prefer");
-    put_text(&b, "gssencmode", "disable"); // its handshake would block the loop
-    put_text(&b, "client_encoding", "UTF8");
-    put_text(&b, "application_name", c->application_name);
+    conninfo_put_text(&b, "host", c->hosts);
+    conninfo_put_number(&b, "port", c->port);
+    conninfo_put_text(&b, "dbname", c->db);
+    conninfo_put_text(&b, "user", c->user);
+    conninfo_put_text(&b, "password", c->password);
+    conninfo_put_text(&b, "sslmode",
+                      !c->ssl           ? "disable"
+                      : c->ssl_required ? "require"
+                                        : "prefer");
+    conninfo_put_text(&b, "gssencmode", "disable"); // its handshake would block the loop
+    conninfo_put_text(&b, "client_encoding", "UTF8");
+    conninfo_put_text(&b, "application_name", c->application_name);
     // libpq's own limit is for blocking connects and is per host; the pool has its timer
     // besides.
-    put_number(&b, "connect_timeout", (c->connect_timeout_ms + 999) / 1000);
-    put_number(&b, "tcp_user_timeout", c->tcp_user_timeout_ms);
-    put_number(&b, "keepalives_idle", c->keepalives_idle_s);
-    put_number(&b, "keepalives_interval", c->keepalives_interval_s);
-    put_number(&b, "keepalives_count", c->keepalives_count);
+    conninfo_put_number(&b, "connect_timeout", (c->connect_timeout_ms + 999) / 1000);
+    conninfo_put_number(&b, "tcp_user_timeout", c->tcp_user_timeout_ms);
+    conninfo_put_number(&b, "keepalives_idle", c->keepalives_idle_s);
+    conninfo_put_number(&b, "keepalives_interval", c->keepalives_interval_s);
+    conninfo_put_number(&b, "keepalives_count", c->keepalives_count);
     if (c->hosts != NULL && strchr(c->hosts, ',') != NULL)
-        put_text(&b, "target_session_attrs", "read-write");
+        conninfo_put_text(&b, "target_session_attrs", "read-write");
     if (!c->no_options)
-        put_options(&b, c);
+        conninfo_put_options(&b, c);
     buf_putc(&b, '\0');
     if (b.failed)
         BUG("no memory for a connection string");

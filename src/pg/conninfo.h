@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+#include "base/attrs.h"
+#include "base/err.h"
+
 // Text may be NULL or "" and numbers 0: then libpq's or the server's default holds.
 struct pg_conninfo {
     const char
@@ -32,5 +35,14 @@ struct pg_conninfo {
 
 // Given: free with free().  Holds the password: do not log it.
 char *pg_conninfo_format(const struct pg_conninfo *c);
+
+// The same for a place that is given as postgresql://user@host:port/db?sslmode=...: hosts,
+// port, db, user and ssl of c are left aside; what the address says of the rest wins, but for
+// the password.  NULL: f says what is wrong with it.
+char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f);
+// Takes an address apart: what is in it, without the password, and the password, if there is
+// one. Given: all three.  password may come out NULL.
+MUST_USE int pg_url_split(const char *url, char **without, char **password, char **db,
+                          struct fault *f);
 
 #endif

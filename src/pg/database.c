@@ -97,7 +97,9 @@ int database_open(struct database **out, const struct database_conf *conf, struc
     }
     d->pool_info = pg_conninfo_format(&d->conf.pool);
     d->chore_info = pg_conninfo_format(&d->conf.chore);
-    d->admin_info = database_conninfo_of(d, "postgres", true);
+    struct pg_conninfo admin = d->conf.chore;
+    admin.db = "postgres";
+    d->admin_info = pg_conninfo_format(&admin);
     *out = d;
     return 0;
 }
@@ -244,12 +246,9 @@ bool database_is_embedded(const struct database *d) { return d->embed != NULL; }
 
 const char *database_conninfo(const struct database *d) { return d->pool_info; }
 
-char *database_conninfo_of(const struct database *d, const char *name, bool chore)
+struct pg_conninfo database_place(const struct database *d, bool chore)
 {
-    struct pg_conninfo info = chore ? d->conf.chore : d->conf.pool;
-
-    info.db = name;
-    return pg_conninfo_format(&info);
+    return chore ? d->conf.chore : d->conf.pool;
 }
 
 const char *database_where(const struct database *d) { return d->where.ptr; }

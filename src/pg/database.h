@@ -49,8 +49,8 @@ void database_free(struct database *d);
 
 bool database_is_embedded(const struct database *d);
 const char *database_conninfo(const struct database *d); // for pools; borrowed
-// Of another database on the same server, for pools or for chores.  Given: free().
-char *database_conninfo_of(const struct database *d, const char *name, bool chore);
+// Where the server is, for other databases on it: set .db, and the limits as needed.  Borrowed.
+struct pg_conninfo database_place(const struct database *d, bool chore);
 const char *database_where(const struct database *d); // for people; borrowed
 pid_t database_pid(const struct database *d);         // of the embedded server; 0: none
 

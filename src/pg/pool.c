@@ -5,6 +5,7 @@
 #include "pg/pool.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -42,6 +43,7 @@ struct pg_pool {
     enum pool_state state;
     uint64_t trouble_us; // since when no connection is up; 0: one is
     unsigned n_failed_dials;
+    char error[160]; // of the last dial that failed
     uint64_t next_dial_us;
 
     uv_idle_t soon;             // runs what must not run inside pg_pool_exec()
@@ -314,6 +316,7 @@ static void on_broken(struct pg_conn *c, const char *why)
         // Jitter, so that the pools of many workers do not come back in step.
         uint64_t wait_us = wait_ms * 500 + id_random_u64() % (wait_ms * 500);
         p->n_failed_dials++;
+        snprintf(p->error, sizeof p->error, "%s", why);
         p->next_dial_us = clock_mono_us() + wait_us;
     } else {
         log_warn("pg.broken", "code=%s error=\"%s\"", err_name(QE_PG_GONE), why);
@@ -460,6 +463,7 @@ uint64_t pg_pool_silent_since_us(const struct pg_pool *p)
 }
 
 void pg_pool_hurry(struct pg_pool *p, unsigned ms) { p->hurry_ms = ms; }
+const char *pg_pool_error(const struct pg_pool *p) { return p->error; }
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return &p->stats; }
 
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx)

@@ -89,6 +89,8 @@ uint64_t pg_pool_silent_since_us(const struct pg_pool *p);
 // The database seems to hang: no call waits longer than ms from now on.  0: as configured
 // again.
 void pg_pool_hurry(struct pg_pool *p, unsigned ms);
+const char *
+pg_pool_error(const struct pg_pool *p); // of the last connection that failed; "": none
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p);
 // Fails what is queued with QE_STOPPING, lets sent calls finish, then closes and frees.
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx);

@@ -2,5 +2,6 @@
 #include "platform/platform_int.h"
 
 const struct platform_part *const platform_parts[] = {
+    &platform_pools_part,
     NULL,
 };

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
@@ -33,6 +34,10 @@ int platform_run(const struct platform_conf *conf)
 
     p->conf = conf;
     p->start_us = clock_mono_us();
+    map_setup();
+    // Migrations and look-ups of names block threads of libuv's pool; four are too few for
+    // both.
+    setenv("UV_THREADPOOL_SIZE", "16", 0);
     int rc = uv_loop_init(&p->loop);
     if (rc != 0) {
         fprintf(stderr, "queen platform: cannot make an event loop: %s\n", uv_strerror(rc));
@@ -145,6 +150,8 @@ static void on_ready(void *ctx)
     struct pg_pool_conf pool = settings_control_pool(p->conf, database_conninfo(p->database));
 
     p->control = pg_pool_open(&p->loop, &pool, NULL, NULL);
+    struct tenant_pools_conf pools = settings_pools(p->conf, p->control, p->database);
+    p->pools = tenant_pools_open(&p->loop, &pools);
     p->phase = SERVING;
     for (unsigned i = 0; platform_parts[i]; i++) {
         p->n_parts_running += platform_parts[i]->stop != NULL;

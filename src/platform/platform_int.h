@@ -22,6 +22,7 @@
 #include "net/signals.h"
 #include "pg/database.h"
 #include "pg/pool.h"
+#include "tenant/pools.h"
 
 struct platform;
 
@@ -57,6 +58,7 @@ struct platform {
     struct route_stats *stats;   // by http_route_index(); the last one: no route
     struct database *database;   // the control database, and where tenants are made
     struct pg_pool *control;     // connections to it: statements of sql/platform; NULL: not yet
+    struct tenant_pools *pools;  // NULL: not yet
     struct queen_client *broker; // on this loop
 
     enum platform_phase phase;
@@ -86,5 +88,10 @@ void observe_expose(struct platform *p, struct buf *out);
 extern const struct http_route platform_health, platform_live, platform_ready; // health.c
 extern const struct http_route platform_metrics, platform_prometheus;          // metrics.c
 extern const struct http_route platform_openapi;                               // openapi.c
+// tenants.c, migrate.c
+extern const struct http_route platform_tenant_list, platform_tenant_add, platform_tenant_show,
+    platform_tenant_change, platform_tenant_remove, platform_tenant_migrate;
+extern const struct http_route platform_pools; // pools.c
+extern const struct platform_part platform_pools_part;
 
 #endif

@@ -61,6 +61,26 @@ struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const c
     };
 }
 
+struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg_pool *control,
+                                        const struct database *home)
+{
+    return (struct tenant_pools_conf){
+        .control = control,
+        .home = home,
+        .max_pools = (unsigned)c->pools_max,
+        .idle_ms = (unsigned)c->pool_idle_ms,
+        .wait_ms = (unsigned)c->pool_wait_ms,
+        .max_conns = (unsigned)c->pool_size,
+        .connect_timeout_ms = (unsigned)c->connect_timeout_ms,
+        .conn_idle_ms = (unsigned)c->conn_idle_ms,
+        .statement_timeout_ms = (unsigned)c->statement_timeout_ms,
+        .health_after_ms = (unsigned)c->health_after_ms,
+        .breaker_failures = (unsigned)c->breaker_failures,
+        .probe_ms = (unsigned)c->probe_ms,
+        .directory_ms = (unsigned)c->directory_ms,
+    };
+}
+
 struct http_server_conf settings_platform_http(const struct platform_conf *c)
 {
     return (struct http_server_conf){

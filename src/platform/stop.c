@@ -18,6 +18,8 @@ static void on_drain_watch(uv_timer_t *limit);
 static void stop_parts(struct platform *p);
 static void close_all(struct platform *p);
 static void on_closed(void *ctx);
+static void on_pools_closed(void *ctx);
+static void on_control_closed(void *ctx);
 static void on_limit(uv_timer_t *limit);
 static void stop_database(struct platform *p);
 static void on_database_stopped(void *ctx);
@@ -75,24 +77,41 @@ void platform_part_stopped(struct platform *p)
         close_all(p);
 }
 
-// Requests hold tenants' pools, so those end first; each close reports to on_closed().
+// Requests hold tenants' pools, which ask the control database: so one after the other.
 static void close_all(struct platform *p)
 {
     enter(p, CLOSING, CLOSE_MS);
-    p->n_closing = 2 + (p->control != NULL);
+    p->n_closing = 2;
     http_server_close(p->http, on_closed, p);
     queen_client_close(p->broker, on_closed, p);
-    if (p->control)
-        pg_pool_close(p->control, on_closed, p);
-    p->control = NULL;
 }
 
 static void on_closed(void *ctx)
 {
     struct platform *p = ctx;
 
-    if (--p->n_closing == 0)
+    if (--p->n_closing > 0)
+        return;
+    if (p->pools)
+        tenant_pools_close(p->pools, on_pools_closed, p);
+    else
         stop_database(p);
+}
+
+static void on_pools_closed(void *ctx)
+{
+    struct platform *p = ctx;
+
+    p->pools = NULL;
+    pg_pool_close(p->control, on_control_closed, p);
+}
+
+static void on_control_closed(void *ctx)
+{
+    struct platform *p = ctx;
+
+    p->control = NULL;
+    stop_database(p);
 }
 
 static void on_limit(uv_timer_t *limit)

@@ -32,7 +32,7 @@ static const struct pg_object objects[] = {
      "1'",
      SHA_A},
 };
-static const struct pg_schema schema = {migrations, 2, objects, 2};
+static const struct pg_schema schema = {migrations, 2, objects, 2, NULL};
 
 static void expect(const char *sql, const char *value)
 {
@@ -78,7 +78,7 @@ static void a_changed_procedure_is_replaced_alone(void **state)
     changed[0].text =
         "create or replace function queen.one() returns int language sql as 'select 10'";
     changed[0].sha256 = SHA_B;
-    struct pg_migrate_result r = migrate(&(struct pg_schema){migrations, 2, changed, 2});
+    struct pg_migrate_result r = migrate(&(struct pg_schema){migrations, 2, changed, 2, NULL});
     assert_int_equal(r.n_objects, 1);
     expect("select queen.two()", "11");
 }
@@ -91,7 +91,7 @@ static void a_changed_migration_stops_the_start(void **state)
     changed[1].sha256 = SHA_B;
     struct fault f = {0};
     assert_int_equal(
-        pg_migrate(cluster.conninfo, &(struct pg_schema){changed, 2, NULL, 0}, NULL, &f),
+        pg_migrate(cluster.conninfo, &(struct pg_schema){changed, 2, NULL, 0, NULL}, NULL, &f),
         QE_PG_FAILED);
     assert_non_null(strstr(f.text, "0002_second"));
 }
@@ -101,7 +101,7 @@ static void a_newer_database_is_left_alone(void **state)
     (void)state;
     migrate(&schema);
     struct pg_object old[] = {{"one", "select 1 / 0", SHA_B}};
-    struct pg_migrate_result r = migrate(&(struct pg_schema){migrations, 1, old, 1});
+    struct pg_migrate_result r = migrate(&(struct pg_schema){migrations, 1, old, 1, NULL});
     assert_true(r.newer);
     assert_int_equal(r.n_objects, 0);
     expect("select queen.two()", "2");
@@ -114,7 +114,7 @@ static void a_failing_migration_leaves_nothing_and_says_where(void **state)
         migrations[0], {2, "bad", "create table queen.b (n int);\n-- é\nselekt 1", SHA_A}};
     struct fault f = {0};
     assert_int_equal(
-        pg_migrate(cluster.conninfo, &(struct pg_schema){bad, 2, NULL, 0}, NULL, &f),
+        pg_migrate(cluster.conninfo, &(struct pg_schema){bad, 2, NULL, 0, NULL}, NULL, &f),
         QE_PG_FAILED);
     assert_non_null(strstr(f.text, "migration 0002_bad (line 3): syntax error"));
     expect("select to_regclass('queen.b') is null", "t");
@@ -128,7 +128,7 @@ static void a_failing_procedure_changes_none(void **state)
     const struct pg_object bad[] = {objects[0], {"bad", "selekt", SHA_A}};
     struct fault f = {0};
     assert_int_equal(
-        pg_migrate(cluster.conninfo, &(struct pg_schema){migrations, 2, bad, 2}, NULL, &f),
+        pg_migrate(cluster.conninfo, &(struct pg_schema){migrations, 2, bad, 2, NULL}, NULL, &f),
         QE_PG_FAILED);
     expect("select to_regproc('queen.one') is null", "t");
     expect("select count(*) from queen.schema_objects", "0");
@@ -140,7 +140,7 @@ static void a_migration_that_commits_is_refused(void **state)
     const struct pg_migration bad[] = {{1, "commits", "select 1; commit", SHA_A}};
     struct fault f = {0};
     assert_int_equal(
-        pg_migrate(cluster.conninfo, &(struct pg_schema){bad, 1, NULL, 0}, NULL, &f),
+        pg_migrate(cluster.conninfo, &(struct pg_schema){bad, 1, NULL, 0, NULL}, NULL, &f),
         QE_PG_FAILED);
     assert_non_null(strstr(f.text, "transaction"));
 }

@@ -1,0 +1,2 @@
+-- Is the database there?  By src/tenant/link.c.
+select 1

@@ -1,0 +1,98 @@
+// conninfo_url.c: an address as people write it -> the keyword string that libpq takes.
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pg/conninfo_int.h"
+
+static bool has_scheme(const char *url)
+{
+    return strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0;
+}
+
+static PQconninfoOption *parse(const char *url, struct fault *f)
+{
+    char *why = NULL;
+    PQconninfoOption *o = has_scheme(url) ? PQconninfoParse(url, &why) : NULL;
+
+    if (!o)
+        fault_set(f, QE_BAD_PARAM,
+                  "not an address of the form postgresql://user@host:port/db%s%.*s",
+                  why ? ": " : "", why ? (int)strcspn(why, "\n") : 0, why ? why : "");
+    PQfreemem(why);
+    return o;
+}
+
+static const char *find(const PQconninfoOption *o, const char *keyword)
+{
+    for (; o->keyword; o++)
+        if (strcmp(o->keyword, keyword) == 0)
+            return o->val;
+    return NULL;
+}
+
+static char *finish(struct buf *b)
+{
+    buf_putc(b, '\0');
+    if (b->failed)
+        BUG("no memory for a connection string");
+    return b->ptr;
+}
+
+// What comes later in the string wins over the same keyword before it.
+char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f)
+{
+    PQconninfoOption *options = parse(url, f);
+    struct buf b = {0};
+
+    if (!options)
+        return NULL;
+    conninfo_put_text(&b, "gssencmode", "disable"); // its handshake would block the loop
+    conninfo_put_text(&b, "client_encoding", "UTF8");
+    conninfo_put_text(&b, "application_name", c->application_name);
+    conninfo_put_number(&b, "connect_timeout", (c->connect_timeout_ms + 999) / 1000);
+    conninfo_put_number(&b, "tcp_user_timeout", c->tcp_user_timeout_ms);
+    conninfo_put_options(&b, c);
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        conninfo_put_text(&b, o->keyword, o->val);
+    conninfo_put_text(&b, "password", c->password);
+    PQconninfoFree(options);
+    return finish(&b);
+}
+
+static char *copy(const char *text)
+{
+    return text && text[0] ? mem_strndup(text, strlen(text)) : NULL;
+}
+
+// The password of user:password@ is cut out of the text, so that all else stays as written; one
+// among the parameters is refused, since it is easily overlooked there.
+int pg_url_split(const char *url, char **without, char **password, char **db, struct fault *f)
+{
+    PQconninfoOption *o = parse(url, f);
+    const char *authority = strstr(url, "://"), *at, *colon;
+
+    if (!o)
+        return QE_BAD_PARAM;
+    *password = copy(find(o, "password"));
+    *db = copy(find(o, "dbname"));
+    *without = copy(url);
+    PQconninfoFree(o);
+
+    authority += 3;
+    at = memchr(authority, '@', strcspn(authority, "/?"));
+    colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+    if (colon)
+        memmove(*without + (colon - url), *without + (at - url), strlen(at) + 1);
+    if (!*db || strstr(*without, "password=")) {
+        bool nameless = !*db;
+        free(*without);
+        free(*password);
+        free(*db);
+        return fault_set(f, QE_BAD_PARAM,
+                         nameless ? "the address names no database"
+                                  : "the password must not be a parameter of the address");
+    }
+    return 0;
+}

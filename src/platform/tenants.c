@@ -1,0 +1,405 @@
+// /api/v1/tenants: the directory: list, show, add, change, remove.
+//
+//      add:    name taken ──► database made, schema brought up to date ──► ready, 201
+//                                     └ failed ──► name and database given back, error
+//      change: row changed ──► pools of the old row drain, new ones are opened with the new row
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "platform/platform_int.h"
+#include "platform/tenant_body.h"
+#include "tenant/provision.h"
+#include "tenant/sql.gen.h"
+#include "json/write.h"
+
+// In the request's arena, from its call to its answer.
+struct tenant_op {
+    struct http_req *req;
+    struct platform *p;
+    span name;
+    struct pg_call call;
+    struct pg_params params;
+    struct tenant_row row; // of a tenant that is being added; strings are the arena's
+    struct provision provision;
+    bool drop;
+};
+
+static void list_handle(struct http_req *req);
+static void show_handle(struct http_req *req);
+static void add_handle(struct http_req *req);
+static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_provisioned(struct provision *v);
+static void on_added(struct pg_call *call, int status, const struct pg_reply *reply);
+static void give_back(struct tenant_op *op);
+static void on_given_back(struct pg_call *call, int status, const struct pg_reply *reply);
+static void change_handle(struct http_req *req);
+static void on_changed(struct pg_call *call, int status, const struct pg_reply *reply);
+static void remove_handle(struct http_req *req);
+static void on_removed(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_dropped(struct provision *v);
+
+// ---- asking the control database ----
+
+static struct tenant_op *op_new(struct http_req *req)
+{
+    struct tenant_op *op = arena_new(http_req_arena(req), struct tenant_op);
+
+    op->req = req;
+    op->p = http_req_app(req);
+    return op;
+}
+
+// The tenant of the path; false: answered.
+static bool op_name(struct tenant_op *op)
+{
+    if (http_req_param(op->req, 0, &op->name) && tenant_is_name(op->name))
+        return true;
+    http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no such tenant");
+    return false;
+}
+
+static void ask(struct tenant_op *op, const struct pg_statement *statement, pg_done_cb done)
+{
+    op->call = (struct pg_call){
+        .statement = statement, .params = &op->params, .done = done, .owner = op};
+    pg_pool_exec(op->p->control, &op->call);
+}
+
+static char *text_in(struct arena *a, span text)
+{
+    char *copy = arena_alloc(a, text.len + 1);
+
+    memcpy(copy, text.ptr, text.len);
+    return copy;
+}
+
+static void put_cstr(struct pg_params *params, const char *text)
+{
+    if (text)
+        pg_param_text(params, span_of(text));
+    else
+        pg_param_null(params, PG_TEXT);
+}
+
+// What every callback does first.  False: the database failed, which has been told.
+static bool op_answered(struct tenant_op *op, int status, const struct pg_reply *reply)
+{
+    pg_params_free(&op->params);
+    if (status == 0)
+        return true;
+    log_warn("tenants.failed", "op=%s code=%s error=\"%s\"", http_req_route(op->req)->op,
+             err_name(status), pg_reply_message(reply));
+    http_reply_err(op->req, status);
+    return false;
+}
+
+static void reply_row(struct tenant_op *op, int http, const struct pg_reply *reply)
+{
+    if (pg_reply_rows(reply) == 0)
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no tenant " SPAN_FMT,
+                        SPAN_ARG(op->name));
+    else
+        http_reply_json_span(op->req, http, pg_reply_bytes(reply, 0, 0));
+}
+
+// ---- list, show ----
+
+static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+    struct buf out = {0};
+
+    if (!op_answered(op, status, reply))
+        return;
+    buf_printf(&out, "{\"latestVersion\":%u,\"tenants\":", pg_schema_tenant.n_migrations);
+    buf_put(&out, pg_reply_bytes(reply, 0, 0));
+    buf_putc(&out, '}');
+    http_reply_json(op->req, 200, &out);
+}
+
+static void list_handle(struct http_req *req)
+{
+    ask(op_new(req), &pg_stmt_platform_tenant_list, on_listed);
+}
+
+static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+
+    if (op_answered(op, status, reply))
+        reply_row(op, 200, reply);
+}
+
+static void show_handle(struct http_req *req)
+{
+    struct tenant_op *op = op_new(req);
+
+    if (!op_name(op))
+        return;
+    pg_param_text(&op->params, op->name);
+    ask(op, &pg_stmt_platform_tenant_show, on_shown);
+}
+
+// ---- add ----
+
+static void add_handle(struct http_req *req)
+{
+    struct tenant_op *op = op_new(req);
+    struct arena *a = http_req_arena(req);
+    struct tenant_body b;
+    struct fault f;
+
+    if (tenant_body_read(http_req_body(req), a, &b, &f) != 0) {
+        http_reply_fault(req, &f);
+        return;
+    }
+    if (!tenant_is_name(b.name)) {
+        http_reply_errf(req, QE_BAD_PARAM,
+                        "name must be 1 to %d lower-case letters, digits, - and _, and begin "
+                        "with a letter or digit",
+                        TENANT_NAME_MAX);
+        return;
+    }
+    if (!b.url && b.has_credential) {
+        http_reply_errf(
+            req, QE_BAD_PARAM,
+            "a database that the platform makes needs no password: give a url, too");
+        return;
+    }
+    op->name = b.name;
+    struct buf db = {0};
+    buf_printf(&db, "tenant_" SPAN_FMT, SPAN_ARG(b.name));
+    op->row = (struct tenant_row){.kind = b.kind, .made = !b.url, .revision = 1};
+    memcpy(op->row.name, b.name.ptr, b.name.len);
+    op->row.url = b.url ? text_in(a, span_of(b.url)) : NULL;
+    op->row.database = b.url ? text_in(a, span_of(b.database)) : text_in(a, buf_span(&db));
+    op->row.credential = b.credential ? text_in(a, span_of(b.credential)) : NULL;
+    buf_free(&db);
+
+    pg_param_text(&op->params, op->name);
+    pg_param_text(&op->params, b.kind == TENANT_MYSQL ? SPAN("mysql") : SPAN("postgresql"));
+    put_cstr(&op->params, op->row.url);
+    put_cstr(&op->params, op->row.database);
+    put_cstr(&op->params, op->row.credential);
+    ask(op, &pg_stmt_platform_tenant_add, on_name_taken);
+}
+
+static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+
+    if (!op_answered(op, status, reply))
+        return;
+    if (!pg_reply_bool(reply, 0, 0)) {
+        http_reply_errf(op->req, QE_CONFLICT, "there is a tenant " SPAN_FMT " already",
+                        SPAN_ARG(op->name));
+        return;
+    }
+    op->provision = (struct provision){.done = on_provisioned, .owner = op};
+    provision_start(&op->provision, &op->p->loop, op->p->database, &op->row, PROVISION_MIGRATE);
+}
+
+static void on_provisioned(struct provision *v)
+{
+    struct tenant_op *op = v->owner;
+
+    if (v->status != 0) {
+        give_back(op);
+        return;
+    }
+    log_info("tenant.added", "tenant=%s version=%u ms=%llu", op->row.name, v->version,
+             (unsigned long long)v->us / 1000);
+    tenant_changed(op->p->pools, op->name); // another of this name may have been here before
+    pg_param_text(&op->params, op->name);
+    pg_param_i32(&op->params, (int32_t)v->version);
+    pg_param_null(&op->params, PG_TEXT);
+    ask(op, &pg_stmt_platform_tenant_migrated, on_added);
+}
+
+static void on_added(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+
+    if (op_answered(op, status, reply))
+        reply_row(op, 201, reply);
+}
+
+static void give_back(struct tenant_op *op)
+{
+    log_warn("tenant.add_failed", "tenant=%s error=\"%s\"", op->row.name,
+             op->provision.why.text);
+    pg_param_text(&op->params, op->name);
+    pg_param_bool(&op->params, false);
+    ask(op, &pg_stmt_platform_tenant_remove, on_given_back);
+}
+
+static void on_given_back(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+    const struct provision *v = &op->provision;
+
+    pg_params_free(&op->params);
+    if (status != 0) // the name is free again after two minutes
+        log_warn("tenant.not_given_back", "tenant=%s error=\"%s\"", op->row.name,
+                 pg_reply_message(reply));
+    http_reply_errf(op->req, v->status == QE_PG_AWAY ? QE_TENANT_DOWN : v->status,
+                    "tenant %s: %s", op->row.name, v->why.text);
+}
+
+// ---- change ----
+
+static void change_handle(struct http_req *req)
+{
+    struct tenant_op *op = op_new(req);
+    struct tenant_body b;
+    struct fault f;
+
+    if (!op_name(op))
+        return;
+    if (tenant_body_read(http_req_body(req), http_req_arena(req), &b, &f) != 0) {
+        http_reply_fault(req, &f);
+        return;
+    }
+    if (!b.url && !b.has_credential) {
+        http_reply_errf(req, QE_BAD_PARAM,
+                        "nothing to change: give url, password or credential");
+        return;
+    }
+    pg_param_text(&op->params, op->name);
+    put_cstr(&op->params, b.url);
+    pg_param_bool(&op->params, b.has_credential);
+    put_cstr(&op->params, b.credential);
+    put_cstr(&op->params, b.database);
+    pg_param_text(&op->params, b.kind == TENANT_MYSQL ? SPAN("mysql") : SPAN("postgresql"));
+    ask(op, &pg_stmt_platform_tenant_rotate, on_changed);
+}
+
+static void on_changed(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+
+    if (!op_answered(op, status, reply))
+        return;
+    span outcome = pg_reply_bytes(reply, 0, 0);
+    if (span_eq(outcome, SPAN("made"))) {
+        http_reply_errf(op->req, QE_CONFLICT,
+                        "tenant " SPAN_FMT " is a database of the platform's own: it has "
+                        "neither an address nor a password",
+                        SPAN_ARG(op->name));
+    } else if (span_eq(outcome, SPAN("kind"))) {
+        http_reply_errf(op->req, QE_CONFLICT, "url is that of another kind of database");
+    } else if (span_eq(outcome, SPAN("unknown"))) {
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no tenant " SPAN_FMT,
+                        SPAN_ARG(op->name));
+    } else {
+        log_info("tenant.changed", "tenant=" SPAN_FMT, SPAN_ARG(op->name));
+        tenant_changed(op->p->pools, op->name);
+        http_reply_json_span(op->req, 200, pg_reply_bytes(reply, 0, 1));
+    }
+}
+
+// ---- remove ----
+
+static void remove_handle(struct http_req *req)
+{
+    struct tenant_op *op = op_new(req);
+
+    if (!op_name(op))
+        return;
+    op->drop = http_req_query_bool(req, SPAN("drop"), false);
+    pg_param_text(&op->params, op->name);
+    pg_param_bool(&op->params, op->drop);
+    ask(op, &pg_stmt_platform_tenant_remove, on_removed);
+}
+
+static void reply_removed(struct tenant_op *op)
+{
+    struct buf out = {0};
+
+    buf_put_lit(&out, "{\"tenant\":");
+    js_put_text(&out, op->name);
+    buf_printf(&out, ",\"removed\":true,\"dropped\":%s}", op->drop ? "true" : "false");
+    http_reply_json(op->req, 200, &out);
+}
+
+static void on_removed(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct tenant_op *op = call->owner;
+
+    if (!op_answered(op, status, reply))
+        return;
+    span outcome = pg_reply_bytes(reply, 0, 0);
+    if (span_eq(outcome, SPAN("unknown"))) {
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no tenant " SPAN_FMT,
+                        SPAN_ARG(op->name));
+        return;
+    }
+    if (span_eq(outcome, SPAN("adopted"))) {
+        http_reply_errf(op->req, QE_CONFLICT,
+                        "tenant " SPAN_FMT
+                        " was adopted: its database is not the platform's to "
+                        "drop",
+                        SPAN_ARG(op->name));
+        return;
+    }
+    log_info("tenant.removed", "tenant=" SPAN_FMT " drop=%s", SPAN_ARG(op->name),
+             op->drop ? "true" : "false");
+    tenant_changed(op->p->pools, op->name);
+    if (!op->drop) {
+        reply_removed(op);
+        return;
+    }
+    memcpy(op->row.name, op->name.ptr, op->name.len);
+    span db = pg_reply_bytes(reply, 0, 1);
+    op->row.database = text_in(http_req_arena(op->req), db);
+    op->provision = (struct provision){.done = on_dropped, .owner = op};
+    provision_start(&op->provision, &op->p->loop, op->p->database, &op->row, PROVISION_DROP);
+}
+
+static void on_dropped(struct provision *v)
+{
+    struct tenant_op *op = v->owner;
+
+    if (v->status == 0)
+        reply_removed(op);
+    else
+        http_reply_errf(op->req, v->status,
+                        "tenant %s is forgotten, but its database is not: %s", op->row.name,
+                        v->why.text);
+}
+
+const struct http_route platform_tenant_list = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/tenants",
+    .access = ACCESS_READ_ONLY,
+    .op = "tenant_list",
+    .handle = list_handle,
+};
+const struct http_route platform_tenant_add = {
+    .verb = HTTP_POST,
+    .path = "/api/v1/tenants",
+    .access = ACCESS_ADMIN,
+    .op = "tenant_add",
+    .handle = add_handle,
+};
+const struct http_route platform_tenant_show = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/tenants/:tenant",
+    .access = ACCESS_READ_ONLY,
+    .op = "tenant_show",
+    .handle = show_handle,
+};
+const struct http_route platform_tenant_change = {
+    .verb = HTTP_PATCH,
+    .path = "/api/v1/tenants/:tenant",
+    .access = ACCESS_ADMIN,
+    .op = "tenant_change",
+    .handle = change_handle,
+};
+const struct http_route platform_tenant_remove = {
+    .verb = HTTP_DELETE,
+    .path = "/api/v1/tenants/:tenant",
+    .access = ACCESS_ADMIN,
+    .op = "tenant_remove",
+    .handle = remove_handle,
+};

@@ -1,0 +1,40 @@
+// link.h: connections to one tenant's database, of either kind.
+//
+//      link_open ──► opened ──► use, link_check ──► checked ... ──► link_close ──► closed
+//
+// Both callbacks come later, once, never from inside the function that was called; opened and
+// checked do not come after link_close().  link_close may follow at any time after opened.
+#ifndef QUEEN_TENANT_LINK_H
+#define QUEEN_TENANT_LINK_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "tenant/row.h"
+
+struct link;
+
+struct link_conf {
+    const struct database *home; // where tenants without an address are
+    unsigned max_conns;
+    unsigned connect_timeout_ms, conn_idle_ms, statement_timeout_ms;
+};
+
+typedef void (*link_cb)(struct link *l, int status);
+
+// row is borrowed for the call.
+struct link *link_open(uv_loop_t *loop, const struct link_conf *conf,
+                       const struct tenant_row *row, link_cb opened, void *owner);
+void link_check(struct link *l, link_cb checked);                      // one at a time
+void link_close(struct link *l, void (*closed)(void *ctx), void *ctx); // frees it
+
+void *link_owner(const struct link *l);
+enum tenant_kind link_kind(const struct link *l);
+struct pg_pool *link_pg(const struct link *l);
+struct my_pool *link_my(const struct link *l);
+const struct fault *link_fault(const struct link *l); // why opened or checked said no
+uint64_t link_heard_us(const struct link *l);         // when the database last answered
+bool link_is_up(const struct link *l);                // as far as anybody knows
+unsigned link_conns(const struct link *l);            // open ones
+
+#endif

@@ -1,0 +1,445 @@
+// pools.c: the rules (slots.h, breaker.h) applied to real connections (link.h).
+#include "tenant/pools_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { TICK_MS = 50, MAX_PAUSES = 30 };
+enum { WANT_ASKS = 2 }; // tenant_want.state: waits for the directory; slots.c knows 0 and 1
+
+// The way of a want, in order.
+static void ask_directory(struct tenant *t, struct tenant_want *w);
+static void on_found(struct directory_find *d, int status, const struct tenant_row *row);
+static void get(struct tenant *t, struct tenant_want *w);
+static void act_open(void *ctx, struct slot *slot);
+static void on_opened(struct link *l, int status);
+static void act_check(void *ctx, struct slot *slot);
+static void on_checked(struct link *l, int status);
+static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *slot);
+static void act_close(void *ctx, struct slot *slot);
+static void on_link_closed(void *ctx);
+// The clock, and what others have changed.
+static void on_tick(uv_timer_t *tick);
+static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone);
+static void on_looked(struct directory_changes *d, int status);
+static void on_tick_closed(uv_handle_t *tick);
+
+static const struct slots_acts acts = {act_open, act_check, act_close, act_told};
+
+struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pools_conf *conf)
+{
+    struct tenant_pools *p = mem_new(struct tenant_pools);
+
+    p->loop = loop;
+    p->conf = *conf;
+    p->link = (struct link_conf){.home = conf->home,
+                                 .max_conns = conf->max_conns,
+                                 .connect_timeout_ms = conf->connect_timeout_ms,
+                                 .conn_idle_ms = conf->conn_idle_ms,
+                                 .statement_timeout_ms = conf->statement_timeout_ms};
+    p->breaker = (struct breaker_conf){.failures = conf->breaker_failures,
+                                       .pause_us = conf->probe_ms * 1000ull,
+                                       .max_pause_us = conf->probe_ms * 1000ull * MAX_PAUSES};
+    p->slots = slots_new(conf->max_pools, &acts, p);
+    p->next_look_us = clock_mono_us() + conf->directory_ms * 1000ull;
+    TAILQ_INIT(&p->down);
+    uv_timer_init(loop, &p->tick);
+    p->tick.data = p;
+    uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+    return p;
+}
+
+static struct tenant *find(struct tenant_pools *p, span name)
+{
+    struct tenant *t;
+
+    HASH_FIND(hh, p->tenants, name.ptr, name.len, t);
+    return t;
+}
+
+static struct tenant *find_or_make(struct tenant_pools *p, span name)
+{
+    struct tenant *t = find(p, name);
+
+    if (t)
+        return t;
+    t = mem_new(struct tenant);
+    t->pools = p;
+    memcpy(t->row.name, name.ptr, name.len);
+    TAILQ_INIT(&t->asking);
+    tenant_entry_init(&t->entry, p->slots, t);
+    HASH_ADD_KEYPTR(hh, p->tenants, t->row.name, name.len, t);
+    return t;
+}
+
+static void set_down(struct tenant *t, bool down)
+{
+    if (down == t->down)
+        return;
+    t->down = down;
+    if (down)
+        TAILQ_INSERT_TAIL(&t->pools->down, t, downs);
+    else
+        TAILQ_REMOVE(&t->pools->down, t, downs);
+}
+
+static void close_breaker(struct tenant *t)
+{
+    t->breaker = (struct breaker){.n_opened = t->breaker.n_opened};
+    set_down(t, false);
+}
+
+static void forget(struct tenant *t)
+{
+    struct tenant_pools *p = t->pools;
+
+    set_down(t, false);
+    HASH_DEL(p->tenants, t);
+    tenant_row_deinit(&t->row);
+    free(t);
+}
+
+// A name that nobody has is not kept: names come from outside.
+static void forget_if_unknown(struct tenant *t)
+{
+    if (!t->known && !t->finding && !t->probe && t->n_refs == 0 && slots_is_unused(&t->entry))
+        forget(t);
+}
+
+static void refuse(struct tenant_want *w, span name, int code, const char *why)
+{
+    struct fault f;
+
+    fault_set(&f, code, "tenant " SPAN_FMT ": %s", SPAN_ARG(name),
+              why && why[0] ? why : err_text(code));
+    w->got(w, code, NULL, &f);
+}
+
+void tenant_get(struct tenant_pools *p, span name, struct tenant_want *w)
+{
+    unsigned ms = w->timeout_ms > 0 ? w->timeout_ms : p->conf.wait_ms;
+
+    w->pools = p;
+    w->entry = NULL;
+    w->state = 0;
+    w->asked_us = clock_mono_us();
+    w->deadline_us = w->asked_us + ms * 1000ull;
+    if (p->closing) {
+        refuse(w, name, QE_STOPPING, NULL);
+        return;
+    }
+    if (!tenant_is_name(name)) {
+        refuse(w, (span){name.ptr, name.len < 64 ? name.len : 64}, QE_TENANT_UNKNOWN, NULL);
+        return;
+    }
+    struct tenant *t = find_or_make(p, name);
+    if (t->known)
+        get(t, w);
+    else
+        ask_directory(t, w);
+}
+
+static void ask_directory(struct tenant *t, struct tenant_want *w)
+{
+    w->state = WANT_ASKS;
+    w->entry = &t->entry;
+    TAILQ_INSERT_TAIL(&t->asking, w, link);
+    if (t->finding)
+        return;
+    t->finding = true;
+    t->pools->n_finding++;
+    t->find.found = on_found;
+    directory_find(t->pools->conf.control, &t->find, span_of(t->row.name));
+}
+
+// Everybody who waits for the directory; who asks meanwhile is told from what is known now.
+static void on_found(struct directory_find *d, int status, const struct tenant_row *row)
+{
+    struct tenant *t = container_of(d, struct tenant, find);
+    struct tenant_pools *p = t->pools;
+    struct tenant_want *w;
+
+    t->finding = false;
+    if (row) {
+        tenant_row_deinit(&t->row);
+        tenant_row_copy(&t->row, row);
+        t->known = true;
+    }
+    while ((w = TAILQ_FIRST(&t->asking)) != NULL) {
+        TAILQ_REMOVE(&t->asking, w, link);
+        w->state = 0;
+        if (t->known)
+            get(t, w);
+        else
+            refuse(w, span_of(t->row.name), status != 0 ? status : QE_TENANT_UNKNOWN,
+                   status != 0 ? "the tenant directory cannot be asked" : NULL);
+    }
+    forget_if_unknown(t);
+    p->n_finding--;
+    pools_close_if_done(p);
+}
+
+static void get(struct tenant *t, struct tenant_want *w)
+{
+    struct tenant_pools *p = t->pools;
+    struct slot *slot = t->entry.slot;
+
+    if (!breaker_is_closed(&t->breaker)) {
+        p->stats.refused++;
+        refuse(w, span_of(t->row.name), QE_TENANT_DOWN, t->fault.text);
+        return;
+    }
+    // Held pools are not checked: whoever holds one reports what is wrong with it.
+    bool must_check = false;
+    if (slot && slot->refs == 0 && slot->state == SLOT_READY) {
+        struct tenant_ref *r = slot->owner;
+        must_check =
+            !link_is_up(r->link) ||
+            clock_mono_us() >= link_heard_us(r->link) + p->conf.health_after_ms * 1000ull;
+    }
+    slots_get(p->slots, &t->entry, w, must_check);
+}
+
+void tenant_want_cancel(struct tenant_want *w)
+{
+    if (w->state == WANT_ASKS) {
+        struct tenant *t = container_of(w->entry, struct tenant, entry);
+        TAILQ_REMOVE(&t->asking, w, link);
+        w->state = 0;
+    } else {
+        slots_cancel(w->pools->slots, w);
+    }
+}
+
+// ---- what the rules decide ----
+
+static void act_open(void *ctx, struct slot *slot)
+{
+    struct tenant_pools *p = ctx;
+    struct tenant_ref *r = mem_new(struct tenant_ref);
+
+    r->tenant = slot->entry->owner;
+    r->tenant->n_refs++;
+    r->slot = slot;
+    slot->owner = r;
+    r->link = link_open(p->loop, &p->link, &r->tenant->row, on_opened, r);
+}
+
+static void on_opened(struct link *l, int status)
+{
+    struct tenant_ref *r = link_owner(l);
+    struct tenant *t = r->tenant;
+
+    if (status == 0) {
+        log_debug("tenant.open", "tenant=%s", t->row.name);
+        breaker_good(&t->breaker);
+    } else {
+        log_warn("tenant.open_failed", "tenant=%s error=\"%s\"", t->row.name,
+                 link_fault(l)->text);
+        tenant_trip(t, link_fault(l), true);
+    }
+    // A credential that leads nowhere is said as it is; all else means that it is down.
+    slots_opened(t->pools->slots, r->slot,
+                 status == 0 || status == QE_CONF ? status : QE_TENANT_DOWN, clock_mono_us());
+}
+
+static void act_check(void *ctx, struct slot *slot)
+{
+    struct tenant_ref *r = slot->owner;
+
+    (void)ctx;
+    link_check(r->link, on_checked);
+}
+
+static void on_checked(struct link *l, int status)
+{
+    struct tenant_ref *r = link_owner(l);
+
+    if (status != 0)
+        log_warn("tenant.sick", "tenant=%s error=\"%s\"", r->tenant->row.name,
+                 link_fault(l)->text);
+    slots_checked(r->tenant->pools->slots, r->slot, status == 0, clock_mono_us());
+}
+
+static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *slot)
+{
+    struct tenant_pools *p = ctx;
+    const struct tenant *t = w->entry->owner;
+
+    if (status == 0) {
+        histogram_add(w->missed ? &p->stats.miss_us : &p->stats.hit_us,
+                      clock_mono_us() - w->asked_us);
+        w->got(w, 0, slot->owner, NULL);
+        return;
+    }
+    p->stats.timeouts += status == QE_BUSY;
+    refuse(w, span_of(t->row.name), status,
+           status == QE_BUSY ? "no room for its connections in time; try again"
+                             : t->fault.text);
+}
+
+static void act_close(void *ctx, struct slot *slot)
+{
+    struct tenant_ref *r = slot->owner;
+
+    (void)ctx;
+    log_debug("tenant.close", "tenant=%s", r->tenant->row.name);
+    link_close(r->link, on_link_closed, r);
+}
+
+static void on_link_closed(void *ctx)
+{
+    struct tenant_ref *r = ctx;
+    struct tenant_pools *p = r->tenant->pools;
+
+    slots_closed(p->slots, r->slot);
+    r->tenant->n_refs--;
+    forget_if_unknown(r->tenant);
+    free(r);
+    pools_close_if_done(p);
+}
+
+// ---- holders ----
+
+void tenant_put(struct tenant_ref *r)
+{
+    if (!r->failed)
+        breaker_good(&r->tenant->breaker);
+    r->failed = false;
+    slots_put(r->tenant->pools->slots, r->slot, clock_mono_us());
+}
+
+void tenant_ref_failed(struct tenant_ref *r, int status)
+{
+    struct fault why;
+
+    if (status != QE_PG_AWAY && status != QE_PG_GONE)
+        return;
+    r->failed = true;
+    const char *dial = r->link && link_pg(r->link) ? pg_pool_error(link_pg(r->link)) : "";
+    fault_set(&why, status, "%s", dial[0] ? dial : err_text(status));
+    tenant_trip(r->tenant, &why, status == QE_PG_AWAY);
+}
+
+void tenant_trip(struct tenant *t, const struct fault *why, bool hard)
+{
+    struct tenant_pools *p = t->pools;
+
+    t->fault = *why;
+    if (why->code == QE_CONF || !breaker_bad(&t->breaker, &p->breaker, hard, clock_mono_us()))
+        return;
+    p->stats.breakers_opened++;
+    set_down(t, true);
+    log_error("tenant.down", "tenant=%s error=\"%s\"", t->row.name, why->text);
+    // What is open is of no use; who waits need not.  One that is being made fails by itself.
+    if (t->entry.slot && t->entry.slot->state != SLOT_OPENING) {
+        slots_refuse(p->slots, &t->entry, QE_TENANT_DOWN);
+        slots_retire(p->slots, &t->entry, SLOTS_SICK);
+    }
+}
+
+void tenant_is_back(struct tenant *t) { set_down(t, false); }
+
+enum tenant_kind tenant_ref_kind(const struct tenant_ref *r) { return link_kind(r->link); }
+span tenant_ref_name(const struct tenant_ref *r) { return span_of(r->tenant->row.name); }
+struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return link_pg(r->link); }
+struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return link_my(r->link); }
+
+// ---- changes ----
+
+// What we know of the tenant is old: its pool is given out no more, whoever waits for it asks
+// the directory first, and a breaker that opened because of the old row closes.
+static void renew(struct tenant *t)
+{
+    struct tenant_pools *p = t->pools;
+    struct tenant_want *w;
+
+    t->known = false;
+    close_breaker(t);
+    while ((w = TAILQ_FIRST(&t->entry.wants)) != NULL) {
+        slots_cancel(p->slots, w);
+        ask_directory(t, w);
+    }
+    slots_retire(p->slots, &t->entry, SLOTS_OLD);
+}
+
+void tenant_changed(struct tenant_pools *p, span name)
+{
+    struct tenant *t = find(p, name);
+
+    if (t)
+        renew(t);
+}
+
+static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone)
+{
+    struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
+    struct tenant *t = find(p, span_of(row->name));
+
+    if (t && t->known && !p->closing && (gone || row->revision != t->row.revision))
+        renew(t);
+}
+
+static void on_looked(struct directory_changes *d, int status)
+{
+    struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
+
+    if (status != 0)
+        log_debug("tenant.directory", "error=%s", err_name(status));
+    p->looking = false;
+    p->next_look_us = clock_mono_us() + p->conf.directory_ms * 1000ull;
+    pools_close_if_done(p);
+}
+
+static void on_tick(uv_timer_t *tick)
+{
+    struct tenant_pools *p = tick->data;
+    uint64_t now = clock_mono_us();
+
+    slots_tick(p->slots, now, p->conf.idle_ms * 1000ull);
+    tenant_probe_due(p, now);
+    if (!p->looking && now >= p->next_look_us) {
+        p->looking = true;
+        p->changes.changed = on_changed;
+        p->changes.done = on_looked;
+        directory_changes(p->conf.control, &p->changes);
+    }
+}
+
+// ---- the end ----
+
+void tenant_pools_close(struct tenant_pools *p, void (*closed)(void *ctx), void *ctx)
+{
+    p->closing = true;
+    p->closed = closed;
+    p->closed_ctx = ctx;
+    uv_timer_stop(&p->tick);
+    slots_stop(p->slots);
+    pools_close_if_done(p);
+}
+
+void pools_close_if_done(struct tenant_pools *p)
+{
+    if (!p->closing || p->looking || p->n_finding > 0 || p->n_probes > 0 ||
+        !slots_is_empty(p->slots) || uv_is_closing((uv_handle_t *)&p->tick))
+        return;
+    uv_close((uv_handle_t *)&p->tick, on_tick_closed);
+}
+
+static void on_tick_closed(uv_handle_t *tick)
+{
+    struct tenant_pools *p = tick->data;
+    struct tenant *t, *next;
+
+    HASH_ITER (hh, p->tenants, t, next)
+        forget(t);
+    slots_free(p->slots);
+    void (*closed)(void *) = p->closed;
+    void *ctx = p->closed_ctx;
+    free(p);
+    closed(ctx);
+}

@@ -1,0 +1,82 @@
+// provision.c: what blocks, on a work thread.
+#include "tenant/provision.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "pg/migrate.h"
+#include "tenant/sql.gen.h"
+
+// In order.
+static int prepare(struct provision *v, const struct database *home);
+static void on_work(uv_work_t *work);
+static int migrate(struct provision *v);
+static void on_worked(uv_work_t *work, int status);
+
+void provision_start(struct provision *v, uv_loop_t *loop, const struct database *home,
+                     const struct tenant_row *row, enum provision_what what)
+{
+    v->what = what;
+    v->version = v->n_migrations = v->n_objects = 0;
+    v->conninfo = v->admin_info = NULL;
+    v->why = (struct fault){0};
+    v->us = clock_mono_us();
+    v->work.data = v;
+    tenant_row_copy(&v->row, row);
+    v->status = prepare(v, home);
+    int rc = uv_queue_work(loop, &v->work, on_work, on_worked);
+    if (rc != 0)
+        BUG("uv_queue_work: %s", uv_strerror(rc));
+}
+
+// Here, since the loop's thread alone may look at the settings and the environment.
+static int prepare(struct provision *v, const struct database *home)
+{
+    struct pg_conninfo like = {.application_name = "queen-platform-chore",
+                               .connect_timeout_ms = 5000};
+
+    if (!v->row.url) {
+        struct pg_conninfo admin = database_place(home, true);
+        admin.db = "postgres";
+        v->admin_info = pg_conninfo_format(&admin);
+    }
+    return tenant_conninfo(&v->row, home, &like, &v->conninfo, &v->why);
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct provision *v = work->data;
+
+    if (v->status != 0)
+        return;
+    if (v->what == PROVISION_DROP)
+        v->status = database_drop(v->admin_info, v->row.database, &v->why);
+    else
+        v->status = migrate(v);
+}
+
+static int migrate(struct provision *v)
+{
+    struct pg_migrate_result done = {0};
+    int rc = v->admin_info ? database_create(v->admin_info, v->row.database, NULL, &v->why) : 0;
+
+    if (rc == 0)
+        rc = pg_migrate(v->conninfo, &pg_schema_tenant, &done, &v->why);
+    v->n_migrations = done.n_migrations;
+    v->n_objects = done.n_objects;
+    if (rc == 0)
+        v->version = pg_schema_tenant.n_migrations;
+    return rc;
+}
+
+static void on_worked(uv_work_t *work, int status)
+{
+    struct provision *v = work->data;
+
+    (void)status; // never cancelled
+    v->us = clock_mono_us() - v->us;
+    free(v->conninfo);
+    free(v->admin_info);
+    tenant_row_deinit(&v->row);
+    v->done(v);
+}

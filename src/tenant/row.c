@@ -1,0 +1,108 @@
+// row.c: a tenant's row, its password, its connection string.
+#include "tenant/row.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { SECRET_BYTES = 4096 };
+
+static char *copy(const char *text) { return text ? mem_strndup(text, strlen(text)) : NULL; }
+
+void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from)
+{
+    *to = *from;
+    to->url = copy(from->url);
+    to->database = copy(from->database);
+    to->credential = copy(from->credential);
+}
+
+void tenant_row_deinit(struct tenant_row *r)
+{
+    free(r->url);
+    free(r->database);
+    free(r->credential);
+    r->url = r->database = r->credential = NULL;
+}
+
+bool tenant_is_name(span name)
+{
+    if (name.len == 0 || name.len > TENANT_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!word && (i == 0 || (c != '-' && c != '_')))
+            return false;
+    }
+    return true;
+}
+
+static int read_file(const char *path, char **secret, struct fault *f)
+{
+    char text[SECRET_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return fault_set(f, QE_CONF, "credential file:%.120s: %s", path, strerror(error));
+    if (n == sizeof text)
+        return fault_set(f, QE_CONF, "credential file:%.120s: too long", path);
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r')) // editors end files so
+        n--;
+    *secret = mem_strndup(text, (size_t)n);
+    return 0;
+}
+
+int credential_read(const char *credential, char **password, struct fault *f)
+{
+    *password = NULL;
+    if (!credential)
+        return 0;
+    if (strncmp(credential, "file:", 5) == 0)
+        return read_file(credential + 5, password, f);
+    if (strncmp(credential, "env:", 4) == 0) {
+        const char *value = getenv(credential + 4);
+        if (!value)
+            return fault_set(f, QE_CONF, "credential %.120s: no such variable", credential);
+        *password = copy(value);
+        return 0;
+    }
+    *password = copy(strncmp(credential, "text:", 5) == 0 ? credential + 5 : credential);
+    return 0;
+}
+
+int tenant_conninfo(const struct tenant_row *r, const struct database *home,
+                    const struct pg_conninfo *like, char **conninfo, struct fault *f)
+{
+    struct pg_conninfo info = *like;
+    char *password;
+    int rc = credential_read(r->credential, &password, f);
+
+    *conninfo = NULL;
+    if (rc != 0)
+        return rc;
+    if (r->url) {
+        info.password = password;
+        *conninfo = pg_conninfo_of_url(r->url, &info, f);
+    } else {
+        struct pg_conninfo place = database_place(home, false);
+        info.hosts = place.hosts;
+        info.port = place.port;
+        info.user = place.user;
+        info.password = place.password;
+        info.ssl = place.ssl;
+        info.ssl_required = place.ssl_required;
+        info.db = r->database;
+        *conninfo = pg_conninfo_format(&info);
+    }
+    free(password);
+    return *conninfo ? 0 : QE_BAD_PARAM;
+}

@@ -1,0 +1,41 @@
+// row.h: a tenant as the directory has it.
+#ifndef QUEEN_TENANT_ROW_H
+#define QUEEN_TENANT_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attrs.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "pg/conninfo.h"
+#include "pg/database.h"
+#include "tenant/pools.h"
+
+enum { TENANT_NAME_MAX = 48 };
+
+struct tenant_row {
+    char name[TENANT_NAME_MAX + 1];
+    enum tenant_kind kind;
+    char *url;        // NULL: on the platform's own server
+    char *database;   // its name there
+    char *credential; // text:PASSWORD, env:NAME, file:/path; NULL: none
+    bool made;
+    int64_t revision;
+};
+void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from); // to is empty
+void tenant_row_deinit(struct tenant_row *r);
+
+// Lower-case letters, digits, - and _; at most TENANT_NAME_MAX; begins with a letter or digit.
+bool tenant_is_name(span name);
+
+// The password that a credential stands for.  Given: free(); NULL if there is none.
+// Reads a small file or the environment; a reference that leads nowhere is QE_CONF.
+MUST_USE int credential_read(const char *credential, char **password, struct fault *f);
+
+// The connection string of a PostgreSQL tenant; limits (timeouts, names) are taken from `like`.
+// Given: free().  home is the platform's own server.
+MUST_USE int tenant_conninfo(const struct tenant_row *r, const struct database *home,
+                             const struct pg_conninfo *like, char **conninfo, struct fault *f);
+
+#endif
