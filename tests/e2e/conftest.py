@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import contract  # noqa: E402
 import harness  # noqa: E402
+import sqlcore  # noqa: E402
 
 _living = []  # brokers whose log belongs into the report of a failing test
 
@@ -177,3 +178,39 @@ def sql(db):
             cur.execute(text, args or None)
             return cur.fetchall() if cur.description else []
     return run
+
+
+# ---- the SQL functions without a broker ----
+
+@pytest.fixture(scope="session")
+def core_db(pg):
+    name = pg.create_database("sqlcore_" + uuid.uuid4().hex[:8])
+    conn = pg.connect(database=name)
+    sqlcore.load(conn)
+    conn.close()
+    return name
+
+
+@pytest.fixture
+def connect(pg, core_db):
+    """connect(): one more Core on the database of these tests."""
+    made = []
+
+    def make(autocommit=True):
+        made.append(pg.connect(autocommit=autocommit, database=core_db))
+        return sqlcore.Core(made[-1])
+    yield make
+    for conn in made:
+        conn.close()
+
+
+@pytest.fixture
+def core(connect):
+    return connect()
+
+
+@pytest.fixture
+def lane(core, queue):
+    """(number, id) of one fresh lane."""
+    core.configure(queue)
+    return core.lanes((queue, "p"))[0]

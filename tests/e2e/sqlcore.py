@@ -1,6 +1,7 @@
 """The SQL of Queen without a broker: loads sql/ into a database and calls its functions as the broker does."""
 import glob
 import hashlib
+import json
 import os
 import re
 import time
@@ -151,3 +152,16 @@ def pack(transaction_id, payload=b"{}"):
     k = str(key(transaction_id))
     text = b"" if k == transaction_id else len(transaction_id.encode()).to_bytes(2, "big") + transaction_id.encode()
     return bytes([1 if text else 0]) + text + len(payload).to_bytes(4, "big") + payload
+
+
+def js(core, function, value):
+    return core.one("select queen.%s(%%s::jsonb)" % function, json.dumps(value))
+
+
+def stored(core, rows):
+    assert [r.status for r in rows] == [0] * len(rows), rows
+    return rows
+
+
+def discover(core, queue, group, mode="", start="", partition=None):
+    return core.rows("select * from queen.discover(%s, %s, %s, '', '', %s, %s)", queue, partition, group, mode, start)

@@ -1,7 +1,7 @@
 """Deleting groups and changing their subscription (http-api 13.4-13.6; semantics 6, 20)."""
 from datetime import datetime, timedelta, timezone
 
-from harness import QUEUE_MODE, Background, wait_until
+from harness import QUEUE_MODE, Background
 
 
 def remove(broker, group, queue=None, metadata=None):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import START_TIMEOUT, Background, wait_until
+from harness import Background, wait_until
 
 ON, OFF = {"enabled": True}, {"enabled": False}
 

@@ -1,10 +1,9 @@
 """Actions on stored messages: delete, retry, move to the dead letters, clear (http-api 10.3, 10.4, 21; semantics 13, 20)."""
-import time
 import uuid
 
 import pytest
 
-from harness import QUEUE_MODE, ZERO_UUID, Background, in_parallel, uuid7, wait_until
+from harness import QUEUE_MODE, ZERO_UUID, Background, in_parallel, uuid7
 
 
 def path(m, action=""):

@@ -3,8 +3,6 @@ import random
 
 import pytest
 
-from test_sql_core import connect, core, core_db, lane  # noqa: F401  (fixtures)
-
 HOT, CAREFUL = 0, 7
 
 

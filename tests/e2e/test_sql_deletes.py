@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from harness import QUEUE_MODE, Background
+from harness import Background
 
 
 def data(messages):

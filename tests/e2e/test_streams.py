@@ -1,5 +1,4 @@
 """The streaming endpoints: spec/streams.md; a small runner that behaves as the SDK does (section 7) is at the end."""
-import json
 import threading
 import time
 import uuid

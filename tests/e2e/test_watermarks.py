@@ -1,8 +1,6 @@
 """The life of queen.consumer_watermarks (semantics 8)."""
 import pytest
 
-from harness import wait_until
-
 EPOCH = "1970-01-01T00:00:00Z"
 
 
