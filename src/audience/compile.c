@@ -139,7 +139,9 @@ void compile_page(struct compiled *c, const struct filter *f, const struct filte
                   int64_t after, int64_t limit)
 {
     begin(c);
-    put(c, "select c.id, c.customer_uuid, c.first_name, c.last_name, c.email, c.phone, c.city");
+    put(c, c->dialect == SQL_PG ? "select c.id, c.customer_uuid::text"
+                                : "select c.id, c.customer_uuid");
+    put(c, ", c.first_name, c.last_name, c.email, c.phone, c.city");
     put_from(c, facts, true);
     put(c, " where c.id > ");
     sql_put_int(c, after);

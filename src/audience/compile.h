@@ -85,6 +85,16 @@ void compile_uuids(struct compiled *c, const struct filter *f,
 void compile_explain(struct compiled *c, const struct filter *f,
                      const struct filter_facts *facts, const uint8_t customer[16]);
 
+// PostgreSQL only, one transaction each (compile_effects.c):
+// The look at a watched segment: members, outbox and runs of campaigns on entering follow who
+// is inside now.  One row: inside, come, gone.
+void compile_watch(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
+                   const uint8_t segment[16]);
+// The run of a campaign with its recipients, unless there is one of this key.  A row (id,
+// number of recipients) if it was made.  key is borrowed.
+void compile_run(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
+                 const uint8_t campaign[16], span key);
+
 // The parameters for PostgreSQL; out is reset first.
 void compile_bind(const struct compiled *c, struct pg_params *out);
 

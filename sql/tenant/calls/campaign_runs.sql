@@ -1,0 +1,1 @@
+select key, body from crm.campaign_runs($1::json)

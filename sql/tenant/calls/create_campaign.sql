@@ -1,0 +1,1 @@
+select status, body from crm.create_campaign($1::json)

@@ -1,0 +1,1 @@
+select status, body from crm.delete_campaign($1::json)

@@ -1,0 +1,1 @@
+select status, body from crm.delete_segment($1::json)

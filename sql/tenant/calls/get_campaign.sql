@@ -1,0 +1,1 @@
+select status, body from crm.get_campaign($1::json)

@@ -1,0 +1,1 @@
+select status, body from crm.get_segment($1::json)

@@ -1,0 +1,1 @@
+select status, body from crm.list_segments($1::json)

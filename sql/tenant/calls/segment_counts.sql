@@ -1,0 +1,1 @@
+select status, body from crm.segment_counts($1::json)

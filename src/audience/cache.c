@@ -1,0 +1,94 @@
+// cache.c: a map by key, and a list by age: the oldest makes room.
+#include "audience/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+struct entry {
+    UT_hash_handle hh;
+    TAILQ_ENTRY(entry) link; // oldest first
+    struct audience_counted value;
+    size_t key_len;
+    char key[];
+};
+
+struct audience_cache {
+    struct entry *by_key;
+    TAILQ_HEAD(, entry) by_age;
+    unsigned n, max;
+};
+
+struct audience_cache *audience_cache_new(unsigned max_entries)
+{
+    struct audience_cache *c = mem_new(struct audience_cache);
+
+    TAILQ_INIT(&c->by_age);
+    c->max = max_entries;
+    return c;
+}
+
+static void drop(struct audience_cache *c, struct entry *e)
+{
+    HASH_DEL(c->by_key, e);
+    TAILQ_REMOVE(&c->by_age, e, link);
+    c->n--;
+    free(e);
+}
+
+void audience_cache_free(struct audience_cache *c)
+{
+    while (!TAILQ_EMPTY(&c->by_age))
+        drop(c, TAILQ_FIRST(&c->by_age));
+    free(c);
+}
+
+// Names hold no NUL, so nothing can be taken for something else.
+void audience_cache_key(struct buf *out, span tenant, span path, span filter)
+{
+    buf_put(out, tenant);
+    buf_putc(out, '\0');
+    buf_put(out, path);
+    buf_putc(out, '\0');
+    buf_put(out, filter);
+}
+
+static struct entry *find(struct audience_cache *c, span key)
+{
+    struct entry *e;
+
+    HASH_FIND(hh, c->by_key, key.ptr, key.len, e);
+    return e;
+}
+
+bool audience_cache_find(struct audience_cache *c, span key, uint64_t max_age_us,
+                         struct audience_counted *out)
+{
+    struct entry *e = find(c, key);
+
+    if (e == NULL || clock_mono_us() - e->value.at_us > max_age_us)
+        return false;
+    *out = e->value;
+    return true;
+}
+
+void audience_cache_add(struct audience_cache *c, span key, const struct audience_counted *v)
+{
+    struct entry *e = find(c, key);
+
+    if (e != NULL)
+        drop(c, e);
+    else if (c->n == c->max)
+        drop(c, TAILQ_FIRST(&c->by_age));
+    e = mem_zalloc(1, sizeof *e + key.len);
+    e->value = *v;
+    e->key_len = key.len;
+    memcpy(e->key, key.ptr, key.len);
+    HASH_ADD_KEYPTR(hh, c->by_key, e->key, e->key_len, e);
+    TAILQ_INSERT_TAIL(&c->by_age, e, link);
+    c->n++;
+}

@@ -1,0 +1,94 @@
+// compile_effects.c: statements that do something with the customers of a segment.
+//
+// Each is one statement, so it is one transaction: what is remembered and what is to be told
+// cannot disagree, whatever is killed when.
+#include "audience/compile_int.h"
+
+static void put(struct compiled *c, const char *constant)
+{
+    buf_put(&c->text, span_of(constant));
+}
+
+static void put_inside(struct compiled *c, const struct filter *f,
+                       const struct filter_facts *facts)
+{
+    put(c, "with inside as materialized (");
+    compile_uuids(c, f, facts);
+    put(c, ")");
+}
+
+static void put_path(struct compiled *c)
+{
+    put(c, "'");
+    put(c, audience_path_name(c->path));
+    put(c, "'");
+}
+
+// Two looks at once cannot tell anything twice: a row of crm.segment_member is inserted once
+// and deleted once, and only who did it goes on.
+void compile_watch(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
+                   const uint8_t segment[16])
+{
+    put_inside(c, f, facts);
+    put(c, ", watched as (select s.* from crm.segment s where s.id = ");
+    sql_put_uuid(c, segment);
+    put(c,
+        "), gone as (delete from crm.segment_member m using watched w where m.segment_id = w.id"
+        " and not exists (select from inside i where i.customer_uuid = m.customer_uuid)"
+        " returning m.customer_uuid)"
+        ", come as (insert into crm.segment_member (segment_id, customer_uuid)"
+        " select w.id, i.customer_uuid from watched w, inside i where not exists"
+        " (select from crm.segment_member m where m.segment_id = w.id"
+        " and m.customer_uuid = i.customer_uuid) on conflict do nothing"
+        " returning customer_uuid)");
+    // Who was inside when the watching began did not come in.
+    put(c, ", told as (insert into crm.segment_outbox (segment_id, customer_uuid, entered)"
+           " select w.id, x.customer_uuid, x.entered from watched w,"
+           " (select customer_uuid, true from come union all select customer_uuid, false from "
+           "gone)"
+           " x (customer_uuid, entered) where w.watch_queue is not null"
+           " and (w.watched_since is not null or w.watch_initial))"
+           ", runs as (insert into crm.campaign_run (campaign_id, key, path, recipients)"
+           " select c.id, 'entering:' || c.id || ':' || gen_random_uuid(), ");
+    put_path(c);
+    put(c, ", (select count(*) from come) from crm.campaign c join watched w on w.id = "
+           "c.segment_id"
+           " where c.kind = 'entering' and w.watched_since is not null"
+           " and exists (select from come) returning id)"
+           ", recipients as (insert into crm.campaign_recipient (run_id, n, customer_uuid)"
+           " select r.id, row_number() over (partition by r.id order by x.customer_uuid),"
+           " x.customer_uuid from runs r, come x)"
+           ", counted as (insert into crm.segment_history (segment_id, count, path)"
+           " select w.id, (select count(*) from inside), ");
+    put_path(c);
+    // A history of changes: a look that finds the same number says nothing new.
+    put(c,
+        " from watched w where (select count(*) from inside) is distinct from (select h.count"
+        " from crm.segment_history h where h.segment_id = w.id order by h.at desc limit 1)"
+        " on conflict do nothing)"
+        ", looked as (update crm.segment s set evaluated_at = clock_timestamp(),"
+        " watched_since = coalesce(s.watched_since, now()) from watched w where s.id = w.id)"
+        " select (select count(*) from inside), (select count(*) from come),"
+        " (select count(*) from gone)");
+    c->rc = c->text.failed ? QE_TOO_LARGE : c->rc;
+}
+
+void compile_run(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
+                 const uint8_t campaign[16], span key)
+{
+    put_inside(c, f, facts);
+    put(c, ", run as (insert into crm.campaign_run (campaign_id, key, path, recipients, "
+           "finished_at)"
+           " select ");
+    sql_put_uuid(c, campaign);
+    put(c, "::uuid, ");
+    sql_put_param(c, (struct sql_param){.kind = SQL_TEXT, .text = key});
+    put(c, "::text, ");
+    put_path(c);
+    put(c, ", i.n, case when i.n = 0 then now() end from (select count(*) as n from inside) i"
+           " on conflict (key) do nothing returning id, recipients)"
+           ", listed as (insert into crm.campaign_recipient (run_id, n, customer_uuid)"
+           " select r.id, row_number() over (order by i.customer_uuid), i.customer_uuid"
+           " from run r, inside i) select id, recipients from run");
+    c->rc = c->text.failed ? QE_TOO_LARGE : c->rc;
+}

@@ -1,0 +1,80 @@
+// cache.c: young enough is used, the oldest makes room.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "audience/cache.h"
+#include "base/clock.h"
+#include "base/map.h"
+
+static void add(struct audience_cache *c, const char *key, int64_t count)
+{
+    struct audience_counted v = {.count = count, .at_us = clock_mono_us()};
+
+    audience_cache_add(c, span_of(key), &v);
+}
+
+static int64_t count_of(struct audience_cache *c, const char *key, uint64_t max_age_us)
+{
+    struct audience_counted v;
+
+    return audience_cache_find(c, span_of(key), max_age_us, &v) ? v.count : -1;
+}
+
+static void an_entry_is_used_while_it_is_young(void **state)
+{
+    (void)state;
+    struct audience_cache *c = audience_cache_new(2);
+
+    clock_freeze(1000000, 0);
+    add(c, "a", 7);
+    assert_int_equal(count_of(c, "a", 10), 7);
+    clock_advance_us(11);
+    assert_int_equal(count_of(c, "a", 10), -1);
+    assert_int_equal(count_of(c, "a", 11), 7);
+    add(c, "a", 8);
+    assert_int_equal(count_of(c, "a", 0), 8);
+    clock_release();
+    audience_cache_free(c);
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    (void)state;
+    struct audience_cache *c = audience_cache_new(2);
+
+    add(c, "a", 1);
+    add(c, "b", 2);
+    add(c, "a", 3); // now b is the oldest
+    add(c, "c", 4);
+    assert_int_equal(count_of(c, "b", UINT64_MAX), -1);
+    assert_int_equal(count_of(c, "a", UINT64_MAX), 3);
+    assert_int_equal(count_of(c, "c", UINT64_MAX), 4);
+    audience_cache_free(c);
+}
+
+static void keys_keep_their_parts_apart(void **state)
+{
+    (void)state;
+    struct buf a = {0}, b = {0};
+
+    audience_cache_key(&a, SPAN("x"), SPAN(""), SPAN("{}"));
+    audience_cache_key(&b, SPAN("x{}"), SPAN(""), SPAN(""));
+    assert_false(span_eq(buf_span(&a), buf_span(&b)));
+    buf_free(&a);
+    buf_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_entry_is_used_while_it_is_young),
+        cmocka_unit_test(the_oldest_makes_room),
+        cmocka_unit_test(keys_keep_their_parts_apart),
+    };
+    map_setup();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
