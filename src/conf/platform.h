@@ -54,6 +54,13 @@ struct platform_conf {
     int directory_ms;
     int migrate_parallel;
 
+    // segments and campaigns
+    int segment_timeout_ms;
+    int segment_cache_ms;
+    const char *trigger_queue;
+    int trigger_concurrency;
+    int trigger_timeout_ms;
+
     // conf's own from here on
     unsigned char origin[CONF_MAX_KEYS];
     struct arena arena;

@@ -89,6 +89,18 @@ static const struct conf_key keys[] = {
      .text = "How often a process asks what other processes have changed in the tenant directory."},
     {.name = "PLATFORM_MIGRATE_PARALLEL", INT(1, 64), .fallback = "4", AT(migrate_parallel),
      .text = "Tenants whose schema is brought up to date at the same time."},
+
+    {.section = "Segments and campaigns",
+     .name = "PLATFORM_SEGMENT_TIMEOUT_MS", MS(1), .fallback = "10000", AT(segment_timeout_ms),
+     .text = "A count, preview or explanation that takes the database longer is given up and answered with 503."},
+    {.name = "PLATFORM_SEGMENT_CACHE_MS", MS(0), .fallback = "1000", AT(segment_cache_ms),
+     .text = "A count this young is answered from memory unless the request says `maxAgeMs`; the answer tells its age."},
+    {.name = "PLATFORM_TRIGGER_QUEUE", TEXT, .fallback = "platform.triggers", AT(trigger_queue),
+     .text = "The broker's queue of looks at watched segments and of campaigns that are due."},
+    {.name = "PLATFORM_TRIGGER_CONCURRENCY", INT(1, 64), .fallback = "2", AT(trigger_concurrency),
+     .text = "How many of those are handled at a time; each holds a tenant's pool."},
+    {.name = "PLATFORM_TRIGGER_TIMEOUT_MS", MS(1), .fallback = "60000", AT(trigger_timeout_ms),
+     .text = "Limit of the one query that finds a watched segment's members or a campaign's recipients."},
 };
 // clang-format on
 _Static_assert(countof(keys) <= CONF_MAX_KEYS, "platform_conf.origin is too small");

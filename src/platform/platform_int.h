@@ -60,6 +60,7 @@ struct platform {
     struct pg_pool *control;     // connections to it: statements of sql/platform; NULL: not yet
     struct tenant_pools *pools;  // NULL: not yet
     struct queen_client *broker; // on this loop
+    struct audience_state *audience; // segments and campaigns: audience.h
 
     enum platform_phase phase;
     uint64_t start_us, stop_ms;
@@ -88,6 +89,17 @@ void observe_expose(struct platform *p, struct buf *out);
 extern const struct http_route platform_health, platform_live, platform_ready; // health.c
 extern const struct http_route platform_metrics, platform_prometheus;          // metrics.c
 extern const struct http_route platform_openapi;                               // openapi.c
+// segments.c, segment_explain.c
+extern const struct http_route platform_segment_attributes, platform_segment_count,
+    platform_segment_preview, platform_segment_explain;
+// saved.c, saved_count.c, subscriptions.c
+extern const struct http_route platform_save_segment, platform_list_segments,
+    platform_get_segment, platform_delete_segment, platform_segment_counts,
+    platform_count_saved, platform_subscribe, platform_unsubscribe;
+// campaigns.c, campaign_runs.c
+extern const struct http_route platform_create_campaign, platform_list_campaigns,
+    platform_get_campaign, platform_delete_campaign, platform_campaign_runs,
+    platform_campaign_recipient;
 // tenants.c, migrate.c
 extern const struct http_route platform_tenant_list, platform_tenant_add, platform_tenant_show,
     platform_tenant_change, platform_tenant_remove, platform_tenant_migrate;

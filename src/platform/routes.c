@@ -11,6 +11,27 @@ const struct http_route *const platform_routes[] = {
     &platform_prometheus,
     // openapi.c
     &platform_openapi,
+    // segments.c, segment_explain.c
+    &platform_segment_attributes,
+    &platform_segment_count,
+    &platform_segment_preview,
+    &platform_segment_explain,
+    // saved.c, saved_count.c, subscriptions.c
+    &platform_save_segment,
+    &platform_list_segments,
+    &platform_get_segment,
+    &platform_delete_segment,
+    &platform_segment_counts,
+    &platform_count_saved,
+    &platform_subscribe,
+    &platform_unsubscribe,
+    // campaigns.c, campaign_runs.c
+    &platform_create_campaign,
+    &platform_list_campaigns,
+    &platform_get_campaign,
+    &platform_delete_campaign,
+    &platform_campaign_runs,
+    &platform_campaign_recipient,
     // tenants.c, migrate.c
     &platform_tenant_list,
     &platform_tenant_add,

@@ -1,0 +1,273 @@
+// /api/v1/tenants/:tenant/campaigns: messages to all customers of a segment: now, at a time,
+// again and again, or to each who comes into it.
+//
+//      checked ──► the tenant's database ──► a trigger at the broker ──► 201
+//
+// A campaign whose trigger the broker does not take is taken back.
+#include <stdio.h>
+
+#include "audience/template.h"
+#include "base/moment.h"
+#include "base/str.h"
+#include "platform/members.h"
+#include "platform/saved.h"
+#include "platform/segment_request.h"
+#include "tenant/sql.gen.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+enum { WATCH_EVERY_S = 10, MAX_TEMPLATE = 65536 };
+
+enum { F_NAME, F_SEGMENT, F_WHEN, F_QUEUE, F_TEMPLATE, F_RETRY, N_FIELDS };
+
+struct campaign_request {
+    struct tenant_task task;
+    const char *kind;
+    span at, cron, timezone; // as sent
+    struct buf made;         // the campaign as the database answered
+    struct tenant_task undo;
+    char why[256];
+};
+
+static bool read_when(struct campaign_request *c, span raw);
+static bool read_template(struct http_req *req, span *raw);
+static void on_made(struct tenant_task *t, int status, span body);
+static void on_triggered(void *ctx, const char *why);
+static void on_taken_back(struct tenant_task *t, int status, span body);
+
+static void put_text(struct buf *out, const char *name, span text)
+{
+    buf_printf(out, ",\"%s\":", name);
+    js_put_text_or_null(out, text);
+}
+
+static void create_handle(struct http_req *req)
+{
+    static const char *const names[N_FIELDS] = {"name",  "segment",  "when",
+                                                "queue", "template", "retryPolicy"};
+    struct campaign_request *c = arena_new(http_req_arena(req), struct campaign_request);
+    span raw[N_FIELDS] = {{0}}, name, segment, queue;
+    struct buf args = {0};
+
+    c->task = (struct tenant_task){
+        .req = req, .statement = &pg_stmt_tenant_create_campaign, .done = on_made, .owner = c};
+    if (!segment_request_tenant(req, &c->task.tenant) ||
+        !members_read(req, names, N_FIELDS, raw) ||
+        !members_name(req, raw[F_NAME], "name", &name) ||
+        !members_name(req, raw[F_SEGMENT], "segment", &segment) ||
+        !members_name(req, raw[F_QUEUE], "queue", &queue) || !read_when(c, raw[F_WHEN]) ||
+        !read_template(req, &raw[F_TEMPLATE]))
+        return;
+    if (raw[F_RETRY].ptr && js_type_of(raw[F_RETRY]) != JS_OBJECT) {
+        http_reply_errf(req, QE_BAD_PARAM, "retryPolicy must be an object");
+        return;
+    }
+    buf_printf(&args, "{\"kind\":\"%s\",\"template\":", c->kind);
+    buf_put(&args, raw[F_TEMPLATE]);
+    if (raw[F_RETRY].ptr) {
+        buf_put_lit(&args, ",\"retryPolicy\":");
+        buf_put(&args, raw[F_RETRY]);
+    }
+    put_text(&args, "name", name);
+    put_text(&args, "segment", segment);
+    put_text(&args, "queue", queue);
+    put_text(&args, "at", c->at);
+    put_text(&args, "cron", c->cron);
+    put_text(&args, "timezone", c->timezone);
+    buf_putc(&args, '}');
+    tenant_task_start(&c->task, buf_span(&args));
+    buf_free(&args);
+}
+
+// "now", "entering", {"at": time} or {"cron": ..., "timezone": ...}.
+static bool read_when(struct campaign_request *c, span raw)
+{
+    struct http_req *req = c->task.req;
+    struct arena *a = http_req_arena(req);
+    span word = js_type_of(raw) == JS_STRING ? js_text(raw, a) : SPAN_NONE;
+    int64_t us;
+
+    if (js_type_of(raw) == JS_OBJECT) {
+        c->at = member_of(raw, "at", a);
+        c->cron = member_of(raw, "cron", a);
+        c->timezone = member_of(raw, "timezone", a);
+    }
+    c->kind = span_eq(word, SPAN("now"))        ? "now"
+              : span_eq(word, SPAN("entering")) ? "entering"
+              : c->at.ptr && !c->cron.ptr       ? "at"
+              : c->cron.ptr && !c->at.ptr       ? "cron"
+                                                : NULL;
+    if (c->kind == NULL)
+        http_reply_errf(req, QE_BAD_PARAM,
+                        "when must be \"now\", \"entering\", {\"at\": time} or {\"cron\": "
+                        "expression, \"timezone\": zone}");
+    else if (c->at.ptr && !moment_parse(c->at, &us))
+        http_reply_errf(req, QE_BAD_PARAM, "when.at must be a time: \"2026-11-16T08:00:00Z\"");
+    else
+        return true;
+    return false;
+}
+
+static bool read_template(struct http_req *req, span *raw)
+{
+    struct fault why;
+
+    if (raw->ptr == NULL)
+        *raw =
+            SPAN("{\"tenant\":\"{{tenant}}\",\"campaign\":\"{{campaign}}\",\"run\":\"{{run}}\","
+                 "\"customer\":\"{{customer}}\",\"email\":\"{{email}}\"}");
+    if (raw->len > MAX_TEMPLATE)
+        http_reply_errf(req, QE_BAD_PARAM, "template must be at most %d bytes long",
+                        MAX_TEMPLATE);
+    else if (template_check(*raw, &why) != 0)
+        http_reply_fault(req, &why);
+    else
+        return true;
+    return false;
+}
+
+// The trigger of a campaign that runs once.
+static void put_once_key(struct buf *out, span tenant, span id)
+{
+    trigger_put_name(out, "campaign", tenant, id);
+    buf_put_lit(out, ":once");
+}
+
+static void on_made(struct tenant_task *t, int status, span body)
+{
+    struct campaign_request *c = t->owner;
+    struct platform *p = http_req_app(t->req);
+    struct arena *a = http_req_arena(t->req);
+    struct buf key = {0}, payload = {0};
+
+    if (status >= 300) {
+        http_reply_json_span(t->req, status, body);
+        return;
+    }
+    span id = member_of(body, "id", a);
+    buf_put(&c->made, body);
+    trigger_put_payload(&payload, "campaign", t->tenant, id);
+    if (c->cron.ptr) {
+        trigger_put_name(&key, "campaign", t->tenant, id);
+        trigger_repeat(p, buf_span(&key), c->cron, c->timezone, t->tenant, buf_span(&payload),
+                       on_triggered, c);
+    } else if (span_eq(span_of(c->kind), SPAN("entering"))) {
+        int64_t every_s; // as its subscription wants it, else the default
+        if (!js_int(member_of(body, "everySeconds", a), &every_s))
+            every_s = WATCH_EVERY_S;
+        segment_watch_start(p, t->tenant, member_of(body, "segmentId", a), every_s,
+                            on_triggered, c);
+    } else {
+        put_once_key(&key, t->tenant, id);
+        trigger_push(p, buf_span(&key), c->at, t->tenant, buf_span(&payload), on_triggered, c);
+    }
+    buf_free(&key);
+    buf_free(&payload);
+}
+
+static void on_triggered(void *ctx, const char *why)
+{
+    struct campaign_request *c = ctx;
+    struct buf args = {0};
+
+    if (why == NULL) {
+        http_reply_json(c->task.req, 201, &c->made);
+        return;
+    }
+    snprintf(c->why, sizeof c->why, "%s", why);
+    c->undo = (struct tenant_task){.req = c->task.req,
+                                   .tenant = c->task.tenant,
+                                   .statement = &pg_stmt_tenant_delete_campaign,
+                                   .done = on_taken_back,
+                                   .owner = c};
+    buf_put_lit(&args, "{\"campaign\":");
+    js_put_text(&args, member_of(buf_span(&c->made), "id", http_req_arena(c->task.req)));
+    buf_putc(&args, '}');
+    tenant_task_start(&c->undo, buf_span(&args));
+    buf_free(&args);
+    buf_free(&c->made);
+}
+
+static void on_taken_back(struct tenant_task *t, int status, span body)
+{
+    struct campaign_request *c = t->owner;
+
+    (void)status;
+    (void)body;
+    http_reply_errf(t->req, QE_BAD_PARAM, "the broker did not take the trigger: %s", c->why);
+}
+
+// ---- list, get, delete ----
+
+static void start_of_one(struct http_req *req, const struct pg_statement *statement, bool all,
+                         void (*done)(struct tenant_task *t, int status, span body))
+{
+    struct tenant_task *t = saved_task(req, statement);
+    struct buf args = {0};
+
+    if (t == NULL)
+        return;
+    t->done = done;
+    buf_putc(&args, '{');
+    if (all || tenant_task_put_path(req, &args, 1, "campaign")) {
+        buf_putc(&args, '}');
+        tenant_task_start(t, buf_span(&args));
+    }
+    buf_free(&args);
+}
+
+static void list_handle(struct http_req *req)
+{
+    start_of_one(req, &pg_stmt_tenant_get_campaign, true, NULL);
+}
+
+static void get_handle(struct http_req *req)
+{
+    start_of_one(req, &pg_stmt_tenant_get_campaign, false, NULL);
+}
+
+static void on_deleted(struct tenant_task *t, int status, span body)
+{
+    struct arena *a = http_req_arena(t->req);
+    span kind = member_of(body, "kind", a);
+    struct buf name = {0};
+
+    if (status < 300 && span_eq(kind, SPAN("cron")))
+        trigger_put_name(&name, "campaign", t->tenant, member_of(body, "deleted", a));
+    else if (status < 300 && span_eq(kind, SPAN("entering")) &&
+             !span_eq(member_of(body, "watched", a), SPAN("true")))
+        trigger_put_name(&name, "segment", t->tenant, member_of(body, "segmentId", a));
+    if (name.len > 0)
+        trigger_end(http_req_app(t->req), buf_span(&name), followed_on_broker,
+                    followed_new(t, status, body));
+    else // a trigger that is still to come finds nothing to do
+        http_reply_json_span(t->req, status, body);
+    buf_free(&name);
+}
+
+static void delete_handle(struct http_req *req)
+{
+    start_of_one(req, &pg_stmt_tenant_delete_campaign, false, on_deleted);
+}
+
+#define CAMPAIGNS "/api/v1/tenants/:tenant/campaigns"
+const struct http_route platform_create_campaign = {.verb = HTTP_POST,
+                                                    .path = CAMPAIGNS,
+                                                    .access = ACCESS_READ_WRITE,
+                                                    .op = "create_campaign",
+                                                    .handle = create_handle};
+const struct http_route platform_list_campaigns = {.verb = HTTP_GET,
+                                                   .path = CAMPAIGNS,
+                                                   .access = ACCESS_READ_ONLY,
+                                                   .op = "list_campaigns",
+                                                   .handle = list_handle};
+const struct http_route platform_get_campaign = {.verb = HTTP_GET,
+                                                 .path = CAMPAIGNS "/:campaign",
+                                                 .access = ACCESS_READ_ONLY,
+                                                 .op = "get_campaign",
+                                                 .handle = get_handle};
+const struct http_route platform_delete_campaign = {.verb = HTTP_DELETE,
+                                                    .path = CAMPAIGNS "/:campaign",
+                                                    .access = ACCESS_READ_WRITE,
+                                                    .op = "delete_campaign",
+                                                    .handle = delete_handle};

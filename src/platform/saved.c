@@ -1,0 +1,128 @@
+// /api/v1/tenants/:tenant/segments: segments with a name.
+#include "platform/saved.h"
+
+#include "platform/members.h"
+#include "platform/segment_request.h"
+#include "tenant/sql.gen.h"
+#include "json/write.h"
+
+enum { MAX_PAGE = 1000 };
+
+struct tenant_task *saved_task(struct http_req *req, const struct pg_statement *statement)
+{
+    struct tenant_task *t = arena_new(http_req_arena(req), struct tenant_task);
+
+    t->req = req;
+    t->statement = statement;
+    return segment_request_tenant(req, &t->tenant) ? t : NULL;
+}
+
+void saved_task_start(struct tenant_task *t)
+{
+    struct buf args = {0};
+
+    if (t == NULL)
+        return;
+    buf_putc(&args, '{');
+    tenant_task_put_query(t->req, &args, "before");
+    if (tenant_task_put_path(t->req, &args, 1, "segment") &&
+        tenant_task_put_count(t->req, &args, "limit", MAX_PAGE)) {
+        buf_putc(&args, '}');
+        tenant_task_start(t, buf_span(&args));
+    }
+    buf_free(&args);
+}
+
+// ---- save ----
+
+static void save_handle(struct http_req *req)
+{
+    static const char *const names[] = {"name", "filter"};
+    struct tenant_task *t = saved_task(req, &pg_stmt_tenant_save_segment);
+    struct segment_request *s = arena_new(http_req_arena(req), struct segment_request);
+    span raw[2] = {{0}}, name;
+    struct buf args = {0};
+
+    s->req = req;
+    if (t == NULL || !members_read(req, names, 2, raw) ||
+        !members_name(req, raw[0], "name", &name) || !segment_request_filter(s, raw[1]))
+        return;
+    buf_put_lit(&args, "{\"name\":");
+    js_put_text(&args, name);
+    buf_put_lit(&args, ",\"filter\":");
+    buf_put(&args, s->filter_text);
+    buf_putc(&args, '}');
+    tenant_task_start(t, buf_span(&args));
+    buf_free(&args);
+}
+
+// ---- list, get, history ----
+
+static void list_handle(struct http_req *req)
+{
+    struct tenant_task *t = saved_task(req, &pg_stmt_tenant_list_segments);
+    struct buf args = {0};
+
+    if (t == NULL)
+        return;
+    buf_putc(&args, '{');
+    tenant_task_put_query(req, &args, "after");
+    if (tenant_task_put_count(req, &args, "limit", MAX_PAGE)) {
+        buf_putc(&args, '}');
+        tenant_task_start(t, buf_span(&args));
+    }
+    buf_free(&args);
+}
+
+static void get_handle(struct http_req *req)
+{
+    saved_task_start(saved_task(req, &pg_stmt_tenant_get_segment));
+}
+
+static void counts_handle(struct http_req *req)
+{
+    saved_task_start(saved_task(req, &pg_stmt_tenant_segment_counts));
+}
+
+// ---- delete: it is not looked at any more ----
+
+static void on_deleted(struct tenant_task *t, int status, span body)
+{
+    segment_watch_end(t, status, body, "deleted");
+}
+
+static void delete_handle(struct http_req *req)
+{
+    struct tenant_task *t = saved_task(req, &pg_stmt_tenant_delete_segment);
+
+    if (t != NULL)
+        t->done = on_deleted;
+    saved_task_start(t);
+}
+
+#define SEGMENTS "/api/v1/tenants/:tenant/segments"
+const struct http_route platform_save_segment = {.verb = HTTP_POST,
+                                                 .path = SEGMENTS,
+                                                 .access = ACCESS_READ_WRITE,
+                                                 .op = "save_segment",
+                                                 .handle = save_handle};
+const struct http_route platform_list_segments = {.verb = HTTP_GET,
+                                                  .path = SEGMENTS,
+                                                  .access = ACCESS_READ_ONLY,
+                                                  .op = "list_segments",
+                                                  .handle = list_handle};
+const struct http_route platform_get_segment = {.verb = HTTP_GET,
+                                                .path = SEGMENTS "/:segment",
+                                                .access = ACCESS_READ_ONLY,
+                                                .op = "get_segment",
+                                                .handle = get_handle};
+const struct http_route platform_delete_segment = {.verb = HTTP_DELETE,
+                                                   .path = SEGMENTS "/:segment",
+                                                   .access = ACCESS_READ_WRITE,
+                                                   .op = "delete_segment",
+                                                   .handle = delete_handle};
+const struct http_route platform_segment_counts = {.verb = HTTP_GET,
+                                                   .path = SEGMENTS "/:segment/counts",
+                                                   .access = ACCESS_READ_ONLY,
+                                                   .op = "segment_counts",
+                                                   .handle = counts_handle};

@@ -1,0 +1,133 @@
+// POST /api/v1/tenants/:tenant/segments/:segment/count: counts a saved segment, into its
+// history.
+//
+//      the segment ──► count ──► note it ──► the answer
+#include "base/clock.h"
+#include "base/id.h"
+#include "platform/members.h"
+#include "platform/saved.h"
+#include "platform/segment_request.h"
+#include "tenant/sql.gen.h"
+#include "json/write.h"
+
+struct counting {
+    struct segment_request *s;
+    span id;
+    uint8_t segment[16];
+    int64_t count;
+    struct tenant_want want;
+    struct tenant_ref *ref;
+    struct pg_params params;
+    struct pg_call call;
+};
+
+static void compose_count(struct audience_ask *q, struct compiled *c)
+{
+    compile_count(c, q->filter, &q->facts);
+}
+
+static void reply_counted(struct counting *c)
+{
+    struct buf out = {0};
+
+    buf_put_lit(&out, "{\"segment\":");
+    js_put_text(&out, c->id);
+    buf_printf(&out, ",\"count\":%lld,", (long long)c->count);
+    segment_put_source(&out, &c->s->ask.source, 0);
+    buf_printf(&out, ",\"cached\":false,\"ageMs\":0,\"tookMs\":%.3f}",
+               (double)(clock_mono_us() - http_req_started_us(c->s->req)) / 1000);
+    http_reply_json(c->s->req, 200, &out);
+}
+
+static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct counting *c = call->owner;
+    struct tenant_ref *ref = c->ref;
+    struct fault why;
+
+    pg_params_free(&c->params);
+    if (status != 0) {
+        fault_set(&why, status, "%s", pg_reply_message(reply));
+        platform_reply_failed(c->s->req, status, &why);
+    } else {
+        reply_counted(c);
+    }
+    tenant_put(ref);
+}
+
+static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                      const struct fault *why)
+{
+    struct counting *c = w->owner;
+
+    if (status != 0) {
+        platform_reply_failed(c->s->req, status, why);
+        return;
+    }
+    c->ref = ref;
+    pg_param_uuid(&c->params, c->segment);
+    pg_param_i64(&c->params, c->count);
+    pg_param_text(&c->params, span_of(audience_path_name(c->s->ask.source.path)));
+    c->call = (struct pg_call){.statement = &pg_stmt_tenant_note_count,
+                               .params = &c->params,
+                               .done = on_noted,
+                               .owner = c};
+    pg_pool_exec(tenant_ref_pg(ref), &c->call);
+}
+
+static void on_counted(struct audience_ask *q, int status, const struct fault *why)
+{
+    struct counting *c = q->owner;
+
+    if (status != 0) {
+        platform_reply_failed(c->s->req, status, why);
+        return;
+    }
+    c->count = ask_i64(q, 0, 0);
+    c->want = (struct tenant_want){.got = on_tenant, .owner = c};
+    tenant_get(q->pools, q->tenant, &c->want);
+}
+
+static void on_segment(struct tenant_task *t, int status, span body)
+{
+    struct counting *c = t->owner;
+    struct platform *p = http_req_app(t->req);
+    struct arena *a = http_req_arena(t->req);
+
+    if (status >= 300) {
+        http_reply_json_span(t->req, status, body);
+        return;
+    }
+    span text = arena_copy(a, member_of(body, "filter", a)); // the body goes with this call
+    c->id = arena_copy(a, member_of(body, "id", a));
+    if (!id_parse_uuid(c->id, c->segment) || !segment_request_filter(c->s, text))
+        return;
+    c->s->ask.pools = p->pools;
+    c->s->ask.tenant = t->tenant;
+    c->s->ask.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
+    c->s->ask.compose = compose_count;
+    c->s->ask.answered = on_counted;
+    c->s->ask.owner = c;
+    audience_ask(&c->s->ask);
+}
+
+static void count_handle(struct http_req *req)
+{
+    struct tenant_task *t = saved_task(req, &pg_stmt_tenant_get_segment);
+    struct counting *c = arena_new(http_req_arena(req), struct counting);
+
+    c->s = arena_new(http_req_arena(req), struct segment_request);
+    c->s->req = req;
+    if (t != NULL) {
+        t->owner = c;
+        t->done = on_segment;
+    }
+    saved_task_start(t);
+}
+
+#define SEGMENTS "/api/v1/tenants/:tenant/segments"
+const struct http_route platform_count_saved = {.verb = HTTP_POST,
+                                                .path = SEGMENTS "/:segment/count",
+                                                .access = ACCESS_READ_WRITE,
+                                                .op = "count_saved_segment",
+                                                .handle = count_handle};

@@ -1,0 +1,277 @@
+// POST /api/v1/tenants/:tenant/segments/explain: why is this customer (not) in the segment?
+//
+//      best path ──► write model ──► how far ingestion and models are ──► the answer
+//
+// The first two differ when a view is older than the data; each filter's verdict is told for
+// both, so one sees where a change is stuck.
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/fnv.h"
+#include "platform/segment_request.h"
+#include "tenant/sql.gen.h"
+#include "json/write.h"
+
+// What one path said of the customer.
+struct verdicts {
+    bool known; // it has the customer at all
+    bool inside;
+    struct {
+        bool is_true;
+        span value; // JSON; SPAN_NONE: not told
+    } leaf[FILTER_MAX_LEAVES];
+};
+
+// As many as the queue of events is made with (platform.events).
+enum { EVENT_PARTITIONS = 32 };
+
+struct explanation {
+    struct segment_request *s;
+    struct verdicts read, write;
+    struct audience_source source;
+    // the state
+    struct tenant_want want;
+    struct tenant_ref *ref;
+    struct pg_params params;
+    struct pg_call call;
+};
+
+static void compose(struct audience_ask *q, struct compiled *c);
+static void on_read(struct audience_ask *q, int status, const struct fault *why);
+static void on_write(struct audience_ask *q, int status, const struct fault *why);
+static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                      const struct fault *why);
+static void on_state(struct pg_call *call, int status, const struct pg_reply *reply);
+static void reply(struct explanation *e, span ingestion, span models);
+
+static void explain_handle(struct http_req *req)
+{
+    struct segment_request *s = segment_request_read(req);
+
+    if (s == NULL)
+        return;
+    if (!s->has_customer) {
+        http_reply_errf(req, QE_BAD_PARAM, "customer is missing");
+        return;
+    }
+    struct explanation *e = arena_new(http_req_arena(req), struct explanation);
+    e->s = s;
+    s->ask.owner = e;
+    s->ask.compose = compose;
+    s->ask.answered = on_read;
+    audience_ask(&s->ask);
+}
+
+static void compose(struct audience_ask *q, struct compiled *c)
+{
+    const struct explanation *e = q->owner;
+
+    compile_explain(c, q->filter, &q->facts, e->s->customer);
+}
+
+static void take(const struct audience_ask *q, struct verdicts *v, struct arena *a)
+{
+    v->known = ask_rows(q) > 0;
+    if (!v->known)
+        return;
+    v->inside = ask_bool(q, 0, 0);
+    for (unsigned i = 0; i < q->facts.leaves; i++) {
+        span value = ask_text(q, 0, 2 + 2 * i);
+        v->leaf[i].is_true = ask_bool(q, 0, 1 + 2 * i);
+        v->leaf[i].value = value.ptr ? arena_copy(a, value) : SPAN_NONE;
+    }
+}
+
+static void on_read(struct audience_ask *q, int status, const struct fault *why)
+{
+    struct explanation *e = q->owner;
+
+    if (status != 0) {
+        platform_reply_failed(e->s->req, status, why);
+        return;
+    }
+    take(q, &e->read, http_req_arena(e->s->req));
+    e->source = q->source;
+    if (q->source.path == PATH_FALLBACK) {
+        e->write = e->read;
+        e->want = (struct tenant_want){.got = on_tenant, .owner = e};
+        tenant_get(q->pools, q->tenant, &e->want);
+        return;
+    }
+    struct audience_ask *again = arena_new(http_req_arena(e->s->req), struct audience_ask);
+    *again = (struct audience_ask){.pools = q->pools,
+                                   .tenant = q->tenant,
+                                   .filter = q->filter,
+                                   .facts = q->facts,
+                                   .choose = true,
+                                   .source.path = PATH_FALLBACK,
+                                   .timeout_ms = q->timeout_ms,
+                                   .compose = compose,
+                                   .answered = on_write,
+                                   .owner = e};
+    audience_ask(again);
+}
+
+static void on_write(struct audience_ask *q, int status, const struct fault *why)
+{
+    struct explanation *e = q->owner;
+
+    if (status != 0) {
+        platform_reply_failed(e->s->req, status, why);
+        return;
+    }
+    take(q, &e->write, http_req_arena(e->s->req));
+    e->want = (struct tenant_want){.got = on_tenant, .owner = e};
+    tenant_get(q->pools, q->tenant, &e->want);
+}
+
+static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                      const struct fault *why)
+{
+    struct explanation *e = w->owner;
+    char number[12];
+    struct buf key = {0};
+
+    if (status != 0) {
+        platform_reply_failed(e->s->req, status, why);
+        return;
+    }
+    if (tenant_ref_kind(ref) != TENANT_PG) {
+        tenant_put(ref);
+        reply(e, SPAN("null"), SPAN("[]"));
+        return;
+    }
+    e->ref = ref;
+    // The key that events are pushed with: "<tenant>/<customer>".
+    buf_printf(&key, SPAN_FMT "/", SPAN_ARG(e->s->tenant));
+    buf_put_uuid(&key, e->s->customer);
+    int n =
+        snprintf(number, sizeof number, "%u", fnv_partition(buf_span(&key), EVENT_PARTITIONS));
+    buf_free(&key);
+    pg_param_text(&e->params, (span){number, (size_t)n});
+    e->call = (struct pg_call){.statement = &pg_stmt_tenant_segment_explain_state,
+                               .params = &e->params,
+                               .done = on_state,
+                               .owner = e};
+    pg_pool_exec(tenant_ref_pg(ref), &e->call);
+}
+
+static void on_state(struct pg_call *call, int status, const struct pg_reply *rows)
+{
+    struct explanation *e = call->owner;
+    struct tenant_ref *ref = e->ref;
+
+    pg_params_free(&e->params);
+    if (status != 0)
+        platform_reply_failed(e->s->req, status, NULL);
+    else
+        reply(e, pg_reply_bytes(rows, 0, 0), pg_reply_bytes(rows, 0, 1));
+    tenant_put(ref);
+}
+
+// ---- the answer ----
+
+static void put_verdict(struct buf *out, const struct verdicts *v, unsigned leaf)
+{
+    if (!v->known) {
+        buf_put_lit(out, "\"verdict\":null,\"value\":null");
+        return;
+    }
+    buf_printf(out, "\"verdict\":%s,\"value\":", v->leaf[leaf].is_true ? "true" : "false");
+    buf_put(out, v->leaf[leaf].value.ptr ? v->leaf[leaf].value : SPAN("null"));
+}
+
+struct putting {
+    struct explanation *e;
+    struct buf *out;
+    const struct filter *first_false; // where the read model and the write model agree on no
+};
+
+static void put_leaf(const struct filter *leaf, void *ctx)
+{
+    struct putting *put = ctx;
+    const struct explanation *e = put->e;
+
+    buf_put_lit(put->out, "{\"at\":");
+    js_put_text(put->out, leaf->path);
+    buf_put_lit(put->out, ",\"filter\":");
+    buf_put(put->out, leaf->source);
+    buf_printf(put->out, ",\"label\":\"%s %s\",", leaf->attribute->label, leaf->op->label);
+    put_verdict(put->out, &e->read, leaf->number);
+    buf_put_lit(put->out, ",\"writeModel\":{");
+    put_verdict(put->out, &e->write, leaf->number);
+    buf_put_lit(put->out, "}},");
+    if (put->first_false == NULL && e->write.known && !e->write.leaf[leaf->number].is_true)
+        put->first_false = leaf;
+}
+
+// One sentence: what to look at first.
+static void put_because(struct buf *out, const struct putting *put)
+{
+    const struct explanation *e = put->e;
+    const struct filter *leaf = put->first_false;
+    struct buf text = {0};
+
+    if (!e->write.known)
+        buf_put_lit(&text, "the customer is not in the write model: no event about it has been "
+                           "ingested, or it was deleted");
+    else if (!e->read.known)
+        buf_put_lit(&text,
+                    "the read model does not have the customer yet: it is older than the "
+                    "customer's first event");
+    else if (e->read.inside != e->write.inside)
+        buf_printf(&text,
+                   "the write model says %s, the read model %s: it is %lld ms behind and will "
+                   "agree after its next refresh",
+                   e->write.inside ? "yes" : "no", e->read.inside ? "yes" : "no",
+                   (long long)e->source.stale_ms);
+    else if (e->read.inside)
+        buf_put_lit(&text, "it is in the segment");
+    else if (leaf)
+        buf_printf(&text, "filter" SPAN_FMT " is false: %s %s", SPAN_ARG(leaf->path),
+                   leaf->attribute->label, leaf->op->label);
+    else
+        buf_put_lit(&text, "a not turns what is true around");
+    js_put_text(out, buf_span(&text));
+    buf_free(&text);
+}
+
+static void put_inside(struct buf *out, const struct verdicts *v)
+{
+    buf_put(out, !v->known ? SPAN("null") : v->inside ? SPAN("true") : SPAN("false"));
+}
+
+static void reply(struct explanation *e, span ingestion, span models)
+{
+    struct buf out = {0};
+    struct putting put = {.e = e, .out = &out};
+
+    buf_put_lit(&out, "{\"customer\":\"");
+    buf_put_uuid(&out, e->s->customer);
+    buf_put_lit(&out, "\",\"inSegment\":");
+    put_inside(&out, &e->read);
+    buf_put_lit(&out, ",\"inWriteModel\":");
+    put_inside(&out, &e->write);
+    buf_put_lit(&out, ",\"filters\":[");
+    filter_each_leaf(e->s->filter, put_leaf, &put);
+    if (out.len > 0 && out.ptr[out.len - 1] == ',')
+        out.len--;
+    buf_put_lit(&out, "],\"because\":");
+    put_because(&out, &put);
+    buf_putc(&out, ',');
+    segment_put_source(&out, &e->source, 0);
+    buf_put_lit(&out, ",\"ingestion\":");
+    buf_put(&out, ingestion);
+    buf_put_lit(&out, ",\"readModels\":");
+    buf_put(&out, models);
+    buf_printf(&out, ",\"tookMs\":%.3f}",
+               (double)(clock_mono_us() - http_req_started_us(e->s->req)) / 1000);
+    http_reply_json(e->s->req, 200, &out);
+}
+
+const struct http_route platform_segment_explain = {
+    .verb = HTTP_POST,
+    .path = "/api/v1/tenants/:tenant/segments/explain",
+    .access = ACCESS_READ_ONLY,
+    .op = "segment_explain",
+    .handle = explain_handle};

@@ -1,0 +1,36 @@
+// segment_request.h: what the endpoints about segments share: the body, the question, the
+// answer.
+#ifndef QUEEN_PLATFORM_SEGMENT_REQUEST_H
+#define QUEEN_PLATFORM_SEGMENT_REQUEST_H
+
+#include <stdint.h>
+
+#include "audience/ask.h"
+#include "audience/cache.h"
+#include "base/attrs.h"
+#include "platform/platform_int.h"
+
+// In the request's arena.
+struct segment_request {
+    struct http_req *req;
+    span tenant;
+    span filter_text; // raw JSON
+    struct filter *filter;
+    span path; // as asked for; SPAN_NONE: the best
+    int64_t max_age_ms, limit, after;
+    uint8_t customer[16];
+    bool has_customer;
+    struct audience_ask ask;
+};
+
+// Reads path and body; answers a bad one and gives NULL.  The filter is read, the question is
+// ready but for compose and answered.
+struct segment_request *segment_request_read(struct http_req *req);
+// The tenant of the path, /api/v1/tenants/:tenant/...; false: answered.
+bool segment_request_tenant(struct http_req *req, span *tenant);
+// Reads a filter into the request's arena; false: answered.
+bool segment_request_filter(struct segment_request *s, span text);
+// "path":"live","staleMs":0,"asOf":"..." without braces.
+void segment_put_source(struct buf *out, const struct audience_source *s, uint64_t age_us);
+
+#endif

@@ -1,0 +1,204 @@
+// /api/v1/segments/attributes, /api/v1/tenants/:tenant/segments/count and /preview: who is in a
+// segment that is only asked for.  See segment_explain.c for why, saved.c for those with a
+// name.
+#include "audience/compile.h"
+#include "base/clock.h"
+#include "platform/audience.h"
+#include "platform/segment_request.h"
+#include "json/write.h"
+
+// ---- the catalogue ----
+
+static void put_operators(struct buf *out, const struct attribute *a)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < operator_count; i++) {
+        const struct operator_kind *o = &operator_catalogue[i];
+        if (!operator_takes(o, a->type))
+            continue;
+        buf_printf(out, "%s\"%s\"", first ? "" : ",", o->name);
+        first = false;
+    }
+}
+
+static const char *model_name(enum attribute_model model)
+{
+    return model == MODEL_ATTRIBUTES     ? "\"customer_attributes\""
+           : model == MODEL_TRANSACTIONS ? "\"customer_transactions\""
+                                         : "null";
+}
+
+static void attributes_handle(struct http_req *req)
+{
+    static const char *const operands[] = {"none", "one", "two", "list", "days"};
+    struct buf out = {0};
+
+    buf_put_lit(&out, "{\"attributes\":[");
+    for (size_t i = 0; i < attribute_count; i++) {
+        const struct attribute *a = &attribute_catalogue[i];
+        buf_printf(&out,
+                   "%s{\"name\":\"%s\",\"label\":\"%s\",\"table\":\"%s\",\"type\":\"%s\","
+                   "\"readModel\":%s,\"withinDays\":%s,\"mysql\":%s,\"operators\":[",
+                   i > 0 ? "," : "", a->name, a->label, a->table, attribute_type_name(a->type),
+                   model_name(a->model), a->days ? "true" : "false",
+                   a->write_mysql && a->write_mysql[0] == '\0' ? "false" : "true");
+        put_operators(&out, a);
+        buf_put_lit(&out, "]}");
+    }
+    buf_put_lit(&out, "],\"operators\":[");
+    for (size_t i = 0; i < operator_count; i++) {
+        const struct operator_kind *o = &operator_catalogue[i];
+        buf_printf(&out, "%s{\"name\":\"%s\",\"label\":\"%s\",\"value\":\"%s\"}",
+                   i > 0 ? "," : "", o->name, o->label, operands[o->operand]);
+    }
+    const struct filter_limits *l = &filter_default_limits;
+    buf_printf(&out,
+               "],\"limits\":{\"depth\":%u,\"filters\":%u,\"list\":%u,\"textBytes\":%u,"
+               "\"cost\":%u}}",
+               l->depth, l->leaves, l->list, l->text_bytes, l->cost);
+    http_reply_json(req, 200, &out);
+}
+
+// ---- count ----
+
+static void reply_count(struct segment_request *s, const struct audience_counted *v,
+                        bool cached)
+{
+    uint64_t age_us = cached ? clock_mono_us() - v->at_us : 0;
+    struct buf out = {0};
+
+    buf_printf(&out, "{\"count\":%lld,", (long long)v->count);
+    segment_put_source(&out, &v->source, age_us);
+    buf_printf(&out, ",\"cached\":%s,\"ageMs\":%llu,\"tookMs\":%.3f}",
+               cached ? "true" : "false", (unsigned long long)(age_us / 1000),
+               (double)(clock_mono_us() - http_req_started_us(s->req)) / 1000);
+    http_reply_json(s->req, 200, &out);
+}
+
+static void compose_count(struct audience_ask *q, struct compiled *c)
+{
+    compile_count(c, q->filter, &q->facts);
+}
+
+static void put_key(const struct segment_request *s, struct buf *key)
+{
+    audience_cache_key(key, s->tenant, s->path, s->filter_text);
+}
+
+static void on_counted(struct audience_ask *q, int status, const struct fault *why)
+{
+    struct segment_request *s = q->owner;
+    struct platform *p = http_req_app(s->req);
+    struct buf key = {0};
+
+    if (status != 0) {
+        platform_reply_failed(s->req, status, why);
+        return;
+    }
+    http_req_note_db(s->req, q->took_us);
+    struct audience_counted v = {
+        .count = ask_i64(q, 0, 0), .source = q->source, .at_us = clock_mono_us()};
+    put_key(s, &key);
+    audience_cache_add(p->audience->counts, buf_span(&key), &v);
+    buf_free(&key);
+    counter_add(&p->audience->asked[q->source.path], 1);
+    reply_count(s, &v, false);
+}
+
+static void count_handle(struct http_req *req)
+{
+    struct platform *p = http_req_app(req);
+    struct segment_request *s = segment_request_read(req);
+    struct audience_counted v;
+    struct buf key = {0};
+
+    if (s == NULL)
+        return;
+    put_key(s, &key);
+    bool cached = s->max_age_ms > 0 && audience_cache_find(p->audience->counts, buf_span(&key),
+                                                           (uint64_t)s->max_age_ms * 1000, &v);
+    buf_free(&key);
+    if (cached) {
+        counter_add(&p->audience->cached, 1);
+        reply_count(s, &v, true);
+        return;
+    }
+    s->ask.compose = compose_count;
+    s->ask.answered = on_counted;
+    audience_ask(&s->ask);
+}
+
+// ---- preview ----
+
+static void compose_page(struct audience_ask *q, struct compiled *c)
+{
+    struct segment_request *s = q->owner;
+
+    compile_page(c, q->filter, &q->facts, s->after, s->limit + 1);
+}
+
+static void on_page(struct audience_ask *q, int status, const struct fault *why)
+{
+    static const char *const fields[PAGE_COLUMNS] = {
+        "id", "customer", "firstName", "lastName", "email", "phone", "city"};
+    struct segment_request *s = q->owner;
+    struct buf out = {0};
+
+    if (status != 0) {
+        platform_reply_failed(s->req, status, why);
+        return;
+    }
+    unsigned n = ask_rows(q);
+    bool more = n > s->limit;
+    n = more ? (unsigned)s->limit : n;
+    buf_put_lit(&out, "{\"customers\":[");
+    for (unsigned row = 0; row < n; row++) {
+        buf_printf(&out, "%s{\"id\":%lld", row > 0 ? "," : "",
+                   (long long)ask_i64(q, row, PAGE_ID));
+        for (unsigned col = PAGE_UUID; col < PAGE_COLUMNS; col++) {
+            buf_printf(&out, ",\"%s\":", fields[col]);
+            js_put_text_or_null(&out, ask_text(q, row, col));
+        }
+        buf_putc(&out, '}');
+    }
+    buf_put_lit(&out, "],\"next\":");
+    if (more)
+        buf_printf(&out, "%lld,", (long long)ask_i64(q, n - 1, PAGE_ID));
+    else
+        buf_put_lit(&out, "null,");
+    segment_put_source(&out, &q->source, 0);
+    buf_printf(&out, ",\"tookMs\":%.3f}",
+               (double)(clock_mono_us() - http_req_started_us(s->req)) / 1000);
+    http_req_note_db(s->req, q->took_us);
+    http_reply_json(s->req, 200, &out);
+}
+
+static void preview_handle(struct http_req *req)
+{
+    struct segment_request *s = segment_request_read(req);
+
+    if (s == NULL)
+        return;
+    s->ask.compose = compose_page;
+    s->ask.answered = on_page;
+    audience_ask(&s->ask);
+}
+
+const struct http_route platform_segment_attributes = {.verb = HTTP_GET,
+                                                       .path = "/api/v1/segments/attributes",
+                                                       .access = ACCESS_READ_ONLY,
+                                                       .op = "segment_attributes",
+                                                       .handle = attributes_handle};
+const struct http_route platform_segment_count = {.verb = HTTP_POST,
+                                                  .path =
+                                                      "/api/v1/tenants/:tenant/segments/count",
+                                                  .access = ACCESS_READ_ONLY,
+                                                  .op = "segment_count",
+                                                  .handle = count_handle};
+const struct http_route platform_segment_preview = {
+    .verb = HTTP_POST,
+    .path = "/api/v1/tenants/:tenant/segments/preview",
+    .access = ACCESS_READ_ONLY,
+    .op = "segment_preview",
+    .handle = preview_handle};

@@ -1,0 +1,40 @@
+// tenant_task.h: endpoints that are a SQL function of the tenant's database.
+//
+//      JSON object ──► statement($1) ──► status, body ──► the answer
+//
+// PostgreSQL tenants only; others are told so.
+#ifndef QUEEN_PLATFORM_TENANT_TASK_H
+#define QUEEN_PLATFORM_TENANT_TASK_H
+
+#include "pg/pool.h"
+#include "platform/platform_int.h"
+#include "tenant/pools.h"
+
+// In the request's arena.
+struct tenant_task {
+    struct http_req *req;
+    span tenant;
+    const struct pg_statement *statement;
+    // The function has answered; body is borrowed for the call.  It answers the request, at
+    // once or later.  NULL: the answer is passed on.
+    void (*done)(struct tenant_task *t, int http_status, span body);
+    void *owner;
+
+    struct tenant_want want; // private from here on
+    struct tenant_ref *ref;
+    struct pg_params params;
+    struct pg_call call;
+};
+
+// args: a JSON object; copied.
+void tenant_task_start(struct tenant_task *t, span args);
+
+// Copies members of the path and the query into an object under way: ,"name":"value".  A query
+// parameter that was not sent is left out.  false: answered.
+bool tenant_task_put_path(struct http_req *req, struct buf *out, unsigned i, const char *name);
+void tenant_task_put_query(struct http_req *req, struct buf *out, const char *name);
+// The same for a whole number; false: answered.
+bool tenant_task_put_count(struct http_req *req, struct buf *out, const char *name,
+                           int64_t most);
+
+#endif

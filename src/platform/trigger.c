@@ -1,0 +1,147 @@
+// trigger.c: asking the broker to trigger us.
+#include "platform/trigger.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "json/write.h"
+
+struct asking {
+    struct platform *p;
+    trigger_cb done;
+    void *ctx;
+    struct buf name, body; // of a schedule: to change one that is there
+    bool absent_is_fine;
+};
+
+static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
+
+static struct asking *asking_new(struct platform *p, trigger_cb done, void *ctx)
+{
+    struct asking *a = mem_new(struct asking);
+
+    a->p = p;
+    a->done = done;
+    a->ctx = ctx;
+    return a;
+}
+
+static void finish(struct asking *a, const char *why)
+{
+    trigger_cb done = a->done;
+    void *ctx = a->ctx;
+
+    buf_free(&a->name);
+    buf_free(&a->body);
+    free(a);
+    done(ctx, why);
+}
+
+static void ask(struct asking *a, const char *method, const char *path, span body)
+{
+    struct queen_request req = {
+        .method = method, .path = path, .body = body.ptr, .body_len = body.len};
+
+    queen_request_start(a->p->broker, &req, on_answer, a);
+}
+
+void trigger_put_name(struct buf *out, const char *noun, span tenant, span id)
+{
+    buf_printf(out, "%s:" SPAN_FMT ":" SPAN_FMT, noun, SPAN_ARG(tenant), SPAN_ARG(id));
+}
+
+void trigger_put_payload(struct buf *out, const char *kind, span tenant, span id)
+{
+    buf_printf(out, "{\"kind\":\"%s\",\"tenant\":", kind);
+    js_put_text(out, tenant);
+    buf_put_lit(out, ",\"id\":");
+    js_put_text(out, id);
+    buf_putc(out, '}');
+}
+
+static void put_path(struct buf *out, span name)
+{
+    char *text = mem_strndup(name.ptr, name.len), *escaped = queen_escape(text);
+
+    buf_printf(out, "/api/v1/schedules/%s", escaped);
+    buf_putc(out, '\0');
+    free(escaped);
+    free(text);
+}
+
+void trigger_repeat(struct platform *p, span name, span cron, span timezone, span tenant,
+                    span payload, trigger_cb done, void *ctx)
+{
+    struct asking *a = asking_new(p, done, ctx);
+
+    buf_put(&a->name, name);
+    buf_put_lit(&a->body, "{\"name\":");
+    js_put_text(&a->body, name);
+    buf_put_lit(&a->body, ",\"queue\":");
+    js_put_text(&a->body, span_of(p->conf->trigger_queue));
+    buf_put_lit(&a->body, ",\"partition\":");
+    js_put_text(&a->body, tenant);
+    buf_put_lit(&a->body, ",\"cron\":");
+    js_put_text(&a->body, cron);
+    if (timezone.len > 0) {
+        buf_put_lit(&a->body, ",\"timezone\":");
+        js_put_text(&a->body, timezone);
+    }
+    buf_put_lit(&a->body, ",\"payload\":");
+    buf_put(&a->body, payload);
+    buf_putc(&a->body, '}');
+    ask(a, "POST", "/api/v1/schedules", buf_span(&a->body));
+}
+
+static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct asking *a = ctx;
+    struct buf path = {0};
+
+    queen_response_free(r);
+    if (err->code == QUEEN_E_CONFLICT && a->name.len > 0 && a->body.len > 0) {
+        // There is one of the name: the name stays, the rest is as asked for.
+        put_path(&path, buf_span(&a->name));
+        buf_reset(&a->name);
+        ask(a, "PATCH", path.ptr, buf_span(&a->body));
+        buf_free(&path);
+        return;
+    }
+    bool fine = err->code == QUEEN_OK || (a->absent_is_fine && err->code == QUEEN_E_NOT_FOUND);
+    finish(a, fine ? NULL : err->text);
+}
+
+void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx)
+{
+    struct asking *a = asking_new(p, done, ctx);
+    struct buf path = {0};
+
+    a->absent_is_fine = true;
+    put_path(&path, name);
+    ask(a, "DELETE", path.ptr, SPAN_NONE);
+    buf_free(&path);
+}
+
+void trigger_push(struct platform *p, span key, span at, span tenant, span payload,
+                  trigger_cb done, void *ctx)
+{
+    struct asking *a = asking_new(p, done, ctx);
+    struct buf *b = &a->body;
+
+    buf_put_lit(b, "{\"items\":[{\"queue\":");
+    js_put_text(b, span_of(p->conf->trigger_queue));
+    buf_put_lit(b, ",\"partition\":");
+    js_put_text(b, tenant);
+    buf_put_lit(b, ",\"transactionId\":");
+    js_put_text(b, key);
+    buf_put_lit(b, ",\"correlationId\":");
+    js_put_text(b, key);
+    if (at.ptr) {
+        buf_put_lit(b, ",\"scheduledAt\":");
+        js_put_text(b, at);
+    }
+    buf_put_lit(b, ",\"payload\":");
+    buf_put(b, payload);
+    buf_put_lit(b, "}]}");
+    ask(a, "POST", "/api/v1/push", buf_span(b));
+}

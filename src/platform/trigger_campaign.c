@@ -1,0 +1,186 @@
+// trigger_campaign.c: a run of a campaign.
+//
+//      the campaign, and its run if this trigger has begun one
+//              ──► run and recipients (one query, one transaction)
+//              ──► recipients page by page: render, push, note how far ──► done
+//
+// Nobody is sent anything twice: the run belongs to the trigger's key, the recipients are
+// stored with it, and a message's transaction id is made of run and customer, so a page that is
+// pushed again after a crash is stored once.
+#include "audience/template.h"
+#include "base/id.h"
+#include "platform/trigger_job.h"
+#include "tenant/sql.gen.h"
+#include "json/write.h"
+
+enum { PAGE = 500 };
+
+struct campaign {
+    span name, queue, template, retry_policy;
+    uint8_t run[16];
+    char run_text[37];
+    int64_t recipients, sent;
+    int64_t last; // number of the last one of the page under way
+};
+
+static void begin(struct trigger_job *t);
+static void on_campaign(struct trigger_job *t, const struct pg_reply *reply);
+static void compose(struct audience_ask *q, struct compiled *c);
+static void on_run(struct trigger_job *t, const struct pg_reply *reply);
+static void send_page(struct trigger_job *t);
+static void on_recipients(struct trigger_job *t, const struct pg_reply *reply);
+static void on_pushed(struct trigger_job *t);
+static void on_noted(struct trigger_job *t, const struct pg_reply *reply);
+
+void trigger_campaign(struct trigger_job *t)
+{
+    t->state = arena_new(&t->arena, struct campaign);
+    begin(t);
+}
+
+static void begin(struct trigger_job *t)
+{
+    pg_param_uuid(&t->params, t->id);
+    pg_param_text(&t->params, t->key);
+    trigger_job_exec(t, &pg_stmt_tenant_campaign_to_run, on_campaign);
+}
+
+enum {
+    COL_NAME,
+    COL_QUEUE,
+    COL_TEMPLATE,
+    COL_RETRY,
+    COL_FILTER,
+    COL_KIND,
+    COL_RUN,
+    COL_RECIPIENTS,
+    COL_SENT,
+    COL_FINISHED
+};
+
+static void keep_run(struct campaign *c, const uint8_t id[16])
+{
+    memcpy(c->run, id, 16);
+    id_format_uuid(id, c->run_text);
+}
+
+static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
+{
+    struct campaign *c = t->state;
+
+    // It was deleted, or all of it has been sent before.
+    if (pg_reply_rows(reply) == 0 || pg_reply_bool(reply, 0, COL_FINISHED)) {
+        trigger_job_done(t);
+        return;
+    }
+    c->name = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_NAME));
+    c->queue = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_QUEUE));
+    c->template = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_TEMPLATE));
+    c->retry_policy = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_RETRY));
+    if (pg_reply_is_null(reply, 0, COL_RUN)) {
+        trigger_job_ask(t, pg_reply_bytes(reply, 0, COL_FILTER), compose, on_run);
+        return;
+    }
+    keep_run(c, pg_reply_uuid(reply, 0, COL_RUN));
+    c->recipients = pg_reply_i64(reply, 0, COL_RECIPIENTS);
+    c->sent = pg_reply_i64(reply, 0, COL_SENT);
+    send_page(t);
+}
+
+static void compose(struct audience_ask *q, struct compiled *c)
+{
+    const struct trigger_job *t = q->owner;
+
+    compile_run(c, q->filter, &q->facts, t->id, t->key);
+}
+
+static void on_run(struct trigger_job *t, const struct pg_reply *reply)
+{
+    struct campaign *c = t->state;
+
+    if (pg_reply_rows(reply) == 0) { // another delivery of this trigger was first
+        begin(t);
+        return;
+    }
+    keep_run(c, pg_reply_uuid(reply, 0, 0));
+    c->recipients = pg_reply_i64(reply, 0, 1);
+    if (c->recipients == 0)
+        trigger_job_done(t);
+    else
+        send_page(t);
+}
+
+static void send_page(struct trigger_job *t)
+{
+    struct campaign *c = t->state;
+
+    pg_param_uuid(&t->params, c->run);
+    pg_param_i64(&t->params, c->sent);
+    pg_param_i64(&t->params, PAGE);
+    trigger_job_exec(t, &pg_stmt_tenant_campaign_recipients, on_recipients);
+}
+
+static void put_message(struct buf *out, const struct trigger_job *t,
+                        const struct pg_reply *reply, unsigned row)
+{
+    const struct campaign *c = t->state;
+    span values[TEMPLATE_NAMES];
+
+    for (unsigned i = NAME_CUSTOMER; i <= NAME_COUNTRY; i++)
+        values[i] = pg_reply_bytes(reply, row, 1 + i);
+    values[NAME_TENANT] = t->tenant;
+    values[NAME_CAMPAIGN] = c->name;
+    values[NAME_RUN] = span_of(c->run_text);
+    buf_put_lit(out, "{\"queue\":");
+    js_put_text(out, c->queue);
+    trigger_put_partition(out, values[NAME_CUSTOMER]);
+    buf_printf(out, ",\"transactionId\":\"campaign:%s:" SPAN_FMT "\"", c->run_text,
+               SPAN_ARG(values[NAME_CUSTOMER]));
+    buf_put_lit(out, ",\"eventType\":\"campaign\",\"retryPolicy\":");
+    buf_put(out, c->retry_policy.len > 0 ? c->retry_policy : SPAN("{\"mode\":\"scheduled\"}"));
+    buf_put_lit(out, ",\"payload\":");
+    template_put(out, c->template, values);
+    buf_putc(out, '}');
+}
+
+static void on_recipients(struct trigger_job *t, const struct pg_reply *reply)
+{
+    struct campaign *c = t->state;
+    unsigned n = pg_reply_rows(reply);
+    struct buf body = {0};
+
+    if (n == 0) {
+        trigger_job_done(t);
+        return;
+    }
+    buf_put_lit(&body, "{\"items\":[");
+    for (unsigned row = 0; row < n; row++) {
+        if (row > 0)
+            buf_putc(&body, ',');
+        put_message(&body, t, reply, row);
+    }
+    buf_put_lit(&body, "]}");
+    c->last = pg_reply_i64(reply, n - 1, 0);
+    trigger_job_push(t, buf_span(&body), on_pushed);
+    buf_free(&body);
+}
+
+static void on_pushed(struct trigger_job *t)
+{
+    struct campaign *c = t->state;
+
+    pg_param_uuid(&t->params, c->run);
+    pg_param_i64(&t->params, c->last);
+    trigger_job_exec(t, &pg_stmt_tenant_campaign_sent, on_noted);
+}
+
+static void on_noted(struct trigger_job *t, const struct pg_reply *reply)
+{
+    struct campaign *c = t->state;
+
+    c->sent = c->last;
+    if (pg_reply_rows(reply) == 0 || pg_reply_bool(reply, 0, 0))
+        trigger_job_done(t);
+    else
+        send_page(t);
+}

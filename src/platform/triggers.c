@@ -1,0 +1,205 @@
+// triggers.c: the part that handles triggers, and the state of segments.
+//
+//      configure the queue (until the broker takes it) ──► consume: each message is a job
+#include <stdlib.h>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "platform/audience.h"
+#include "platform/members.h"
+#include "platform/trigger_job.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+enum { MAX_COUNTS = 4096, CONFIGURE_AGAIN_MS = 2000, LEASE_S = 60, RENEW_MS = 20000 };
+
+struct trigger_crew {
+    struct platform *p;
+    struct queen_consumer *consumer; // NULL: the queue is not there yet
+    uv_timer_t again;
+    bool configuring, stopping;
+};
+
+static void configure(struct trigger_crew *c);
+static void on_configured(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void consume(struct trigger_crew *c);
+static enum queen_verdict on_trigger(struct queen_job *job, void *ctx);
+static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                      const struct fault *why);
+
+static void on_again(uv_timer_t *timer) { configure(timer->data); }
+
+static void start(struct platform *p)
+{
+    struct trigger_crew *c = mem_new(struct trigger_crew);
+
+    p->audience = mem_new(struct audience_state);
+    p->audience->counts = audience_cache_new(MAX_COUNTS);
+    p->audience->triggers = c;
+    c->p = p;
+    uv_timer_init(&p->loop, &c->again);
+    c->again.data = c;
+    configure(c);
+}
+
+static void configure(struct trigger_crew *c)
+{
+    struct buf body = {0};
+
+    buf_put_lit(&body, "{\"queue\":");
+    js_put_text(&body, span_of(c->p->conf->trigger_queue));
+    buf_printf(&body,
+               ",\"options\":{\"leaseTime\":%d,\"retryPolicy\":{\"mode\":\"scheduled\"}}}",
+               LEASE_S);
+    c->configuring = true;
+    queen_request_start(c->p->broker,
+                        &(struct queen_request){.method = "POST",
+                                                .path = "/api/v1/configure",
+                                                .body = body.ptr,
+                                                .body_len = body.len},
+                        on_configured, c);
+    buf_free(&body);
+}
+
+static void free_crew(struct trigger_crew *c);
+
+static void on_configured(struct queen_response *r, const struct queen_error *err, void *ctx)
+{
+    struct trigger_crew *c = ctx;
+
+    queen_response_free(r);
+    c->configuring = false;
+    if (c->stopping) {
+        free_crew(c);
+    } else if (err->code == QUEEN_OK) {
+        consume(c);
+    } else {
+        log_warn("trigger.no_queue", "queue=%s why=\"%s\"", c->p->conf->trigger_queue,
+                 err->text);
+        uv_timer_start(&c->again, on_again, CONFIGURE_AGAIN_MS, 0);
+    }
+}
+
+static void on_error(const struct queen_error *err, void *ctx)
+{
+    (void)ctx;
+    log_warn("trigger.consume", "why=\"%s\"", err->text);
+}
+
+static void consume(struct trigger_crew *c)
+{
+    struct queen_consumer_options o = {
+        .pop = {.queue = c->p->conf->trigger_queue,
+                .group = "platform",
+                .batch = 1,
+                .subscription_mode = "all"},
+        .concurrency = (unsigned)c->p->conf->trigger_concurrency,
+        .renew_every_ms = RENEW_MS,
+        .renew_seconds = LEASE_S,
+        .handler = on_trigger,
+        .on_error = on_error,
+        .ctx = c,
+    };
+    struct queen_error err;
+
+    c->consumer = queen_consumer_new(c->p->broker, &o, &err);
+    if (c->consumer == NULL)
+        log_error("trigger.no_consumer", "why=\"%s\"", err.text);
+}
+
+static enum queen_verdict on_trigger(struct queen_job *job, void *ctx)
+{
+    struct trigger_crew *c = ctx;
+    const struct queen_delivery *d = &queen_job_batch(job)->items[0];
+    struct trigger_job *t = mem_new(struct trigger_job);
+    span data = {d->data, d->data_len};
+
+    arena_init(&t->arena);
+    t->p = c->p;
+    t->job = job;
+    t->key = arena_copy(&t->arena, span_of(d->transaction_id));
+    t->tenant = arena_copy(&t->arena, member_of(data, "tenant", &t->arena));
+    span kind = member_of(data, "kind", &t->arena), id = member_of(data, "id", &t->arena);
+    if (t->tenant.len == 0 || !id_parse_uuid(id, t->id) ||
+        (!span_eq(kind, SPAN("watch")) && !span_eq(kind, SPAN("campaign")))) {
+        trigger_job_hopeless(t, "the message is no trigger");
+        return QUEEN_LATER;
+    }
+    id_format_uuid(t->id, t->id_text);
+    t->want = (struct tenant_want){.got = on_tenant, .owner = t};
+    t->watching = span_eq(kind, SPAN("watch"));
+    tenant_get(c->p->pools, t->tenant, &t->want);
+    return QUEEN_LATER;
+}
+
+static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                      const struct fault *why)
+{
+    struct trigger_job *t = w->owner;
+
+    if (status == QE_TENANT_UNKNOWN) {
+        trigger_job_hopeless(t, "%s", why->text);
+    } else if (status != 0) {
+        trigger_job_failed(t, "%s", why->text);
+    } else if (tenant_ref_kind(ref) != TENANT_PG) {
+        t->ref = ref;
+        trigger_job_hopeless(t, "segments of tenants on MySQL are not watched");
+    } else {
+        t->ref = ref;
+        if (t->watching)
+            trigger_watch(t);
+        else
+            trigger_campaign(t);
+    }
+}
+
+// ---- the end ----
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct trigger_crew *c = handle->data;
+    struct platform *p = c->p;
+
+    audience_cache_free(p->audience->counts);
+    free(p->audience);
+    p->audience = NULL;
+    free(c);
+    platform_part_stopped(p);
+}
+
+static void free_crew(struct trigger_crew *c)
+{
+    uv_close((uv_handle_t *)&c->again, on_timer_closed);
+}
+
+static void on_consumer_closed(void *ctx) { free_crew(ctx); }
+
+static void stop(struct platform *p)
+{
+    struct trigger_crew *c = p->audience->triggers;
+
+    c->stopping = true;
+    uv_timer_stop(&c->again);
+    if (c->consumer)
+        queen_consumer_close(c->consumer, on_consumer_closed, c);
+    else if (!c->configuring)
+        free_crew(c);
+}
+
+static void put_json(struct platform *p, struct buf *out)
+{
+    struct audience_state *a = p->audience;
+
+    if (a == NULL)
+        return;
+    buf_printf(out,
+               ",\"segments\":{\"live\":%llu,\"views\":%llu,\"fallback\":%llu,\"cached\":%llu}",
+               (unsigned long long)counter_get(&a->asked[PATH_LIVE]),
+               (unsigned long long)counter_get(&a->asked[PATH_VIEWS]),
+               (unsigned long long)counter_get(&a->asked[PATH_FALLBACK]),
+               (unsigned long long)counter_get(&a->cached));
+}
+
+const struct platform_part platform_triggers = {
+    .name = "segments", .start = start, .stop = stop, .put_json = put_json};
