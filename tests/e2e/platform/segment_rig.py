@@ -1,0 +1,112 @@
+"""A broker, a platform and a tenant whose tables a test writes itself: for tests of segments and campaigns."""
+import json
+import os
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+import psycopg2
+import pytest
+from psycopg2.extras import execute_values
+
+import harness
+
+MODELS = ("customer_attributes", "customer_transactions")
+TABLES = ("customer", "subscription_account", "wallet_account", "package_account", "transaction_log", "visit_log", "purchase_log")
+
+
+class Platform(harness.Broker):
+    def __init__(self, pg, broker, **env):
+        super().__init__({})
+        self.env.update(PLATFORM_PG_HOST=pg.host, PLATFORM_PG_PORT=str(pg.port), PLATFORM_PG_USER=pg.user, PLATFORM_PG_PASSWORD="x",
+                        PLATFORM_PORT=str(self.port), QUEEN_URL="http://127.0.0.1:%d" % broker.port, **env)
+
+    def spawn(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([harness.BIN, "platform"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            cwd=tempfile.gettempdir())
+        return self
+
+    def ask(self, method, path, body=None, timeout=30):
+        """(status, JSON)"""
+        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data, {"Content-Type": "application/json"},
+                                         method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as r:
+                return r.status, json.load(r)
+        except urllib.error.HTTPError as e:
+            return e.code, json.load(e)
+
+
+class Tenant:
+    def __init__(self, rig, name):
+        self.rig, self.name = rig, name
+        status, answer = rig.platform.ask("POST", "/api/v1/tenants", {"name": name})
+        assert status == 201, answer
+        self.connection = psycopg2.connect(host=rig.pg.host, port=rig.pg.port, user=rig.pg.user, dbname=answer["database"])
+        self.connection.autocommit = True
+
+    def sql(self, text, *args):
+        with self.connection.cursor() as cur:
+            cur.execute(text, args or None)
+            return cur.fetchall() if cur.description else []
+
+    def write(self, tables):
+        """Rows of naive.generate() into the write model, as one ingest transaction would."""
+        self.connection.autocommit = False
+        with self.connection.cursor() as cur:
+            for table, rows in tables.items():
+                columns = list(rows[0])
+                execute_values(cur, "insert into crm.%s (%s) values %%s" % (table, ", ".join(columns)),
+                               [tuple(row[c] for c in columns) for row in rows])
+            cur.execute("select crm.changed(array(select customer_uuid from crm.customer), true, true)")
+        self.connection.commit()
+        self.connection.autocommit = True
+
+    def build(self, live=True, views=True):
+        """Read models as they are now.  (The platform does this by itself; a test wants to know when it is done.)"""
+        for model in MODELS:
+            if live:
+                harness.wait_until(lambda: self.sql("select crm.fill_live(%s, 1000)", model)[0][0] == "ready", 60, "live " + model, 0.01)
+            if views:
+                self.sql("drop materialized view if exists crm.%s_mv cascade" % model)
+                query = self.sql("select crm.read_model_query(%s, false)", model)[0][0]
+                self.sql("create materialized view crm.%s_mv as %s" % (model, query))
+                self.sql("""update crm.read_model set view_version = crm.read_model_version(model), view_as_of = now(),
+                                   view_mark = crm.model_mark(model) where model = %s""", model)
+
+    def ask(self, method, path, body=None):
+        return self.rig.platform.ask(method, "/api/v1/tenants/%s%s" % (self.name, path), body)
+
+    def expect(self, status, method, path, body=None):
+        got, answer = self.ask(method, path, body)
+        assert got == status, (got, answer)
+        return answer
+
+    def count(self, tree, path=None):
+        return self.expect(200, "POST", "/segments/count", {"filter": tree, "maxAgeMs": 0, **({"path": path} if path else {})})
+
+
+class Rig:
+    def __init__(self, **env):
+        self.pg = harness.Postgres()
+        self.pg.start()
+        self.broker = harness.Broker(self.pg.env()).start()
+        self.platform = Platform(self.pg, self.broker, **env).start()
+
+    def close(self):
+        code = self.platform.dispose()
+        log = self.platform.log_text()
+        os.unlink(self.platform.log)
+        self.broker.dispose()
+        self.pg.stop()
+        assert code == 0, log[-4000:]
+
+
+@pytest.fixture(scope="module")
+def rig():
+    made = Rig(PLATFORM_SEGMENT_TIMEOUT_MS="1500")
+    yield made
+    made.close()
