@@ -265,6 +265,7 @@ static const struct cli_command segment_save = {
 };
 static const struct cli_command segment_attributes = {
     .name = "attributes",
+    .args = "",
     .summary = "what filters may be made of",
     .examples = "queen segment attributes --json | jq -r .name|only the names",
     .run = attributes,
