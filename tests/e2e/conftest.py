@@ -1,6 +1,5 @@
 """Fixtures of the black-box tests; what they are made of is in harness.py."""
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -13,15 +12,12 @@ import contract  # noqa: E402
 import harness  # noqa: E402
 import sqlcore  # noqa: E402
 
-_living = []  # brokers whose log belongs into the report of a failing test
-
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
     if report.failed:
-        for broker in _living:
+        for broker in harness.living:
             state = "running" if broker.alive else "ended with %s" % (broker.process and broker.process.returncode)
             report.sections.append(("log of the broker on port %d (%s)" % (broker.port, state), broker.log_tail()))
 
@@ -44,21 +40,6 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [i for i in items if not i.get_closest_marker("one_broker")]
 
 
-_SANITIZER = re.compile(r"(Address|Leak|Thread|Memory)Sanitizer|runtime error:")
-
-
-def _forget(broker, clean_exit=False):
-    """Ends a broker; a sanitizer's complaint, or a bad end where a clean one is due, is an error of the tests."""
-    code = broker.dispose()
-    text = broker.log_text() if os.path.exists(broker.log) else ""
-    if broker in _living:
-        _living.remove(broker)
-    if os.path.exists(broker.log):
-        os.unlink(broker.log)
-    if _SANITIZER.search(text) or (clean_exit and code != 0):
-        pytest.fail("the broker on port %d ended with %s:\n%s" % (broker.port, code, text[-6000:]), pytrace=False)
-
-
 @pytest.fixture(scope="session")
 def pg():
     """The PostgreSQL all ordinary brokers share: .connect() gives a connection, .env() a broker's environment."""
@@ -69,41 +50,31 @@ def pg():
         server.stop()
 
 
-def _start(environment, args=()):
-    broker = harness.Broker(environment, args)
-    _living.append(broker)
-    try:
-        return broker.start()
-    except BaseException:
-        broker.dispose()
-        raise
-
-
 @pytest.fixture(scope="session")
 def broker(pg):
     """The broker of the session, two workers, on `pg`."""
-    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
+    b = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
     if harness.BROKERS == 2:
-        b.twin = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
+        b.twin = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
     yield b
     if b.twin:
-        _forget(b.twin, clean_exit=True)
-    _forget(b, clean_exit=True)
+        harness.end(b.twin, clean_exit=True)
+    harness.end(b, clean_exit=True)
 
 
 @pytest.fixture(scope="session")
 def broker2(pg, broker):
     """A second broker on the same database; it is not a peer of the first."""
-    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
+    b = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
     yield b
-    _forget(b, clean_exit=True)
+    harness.end(b, clean_exit=True)
 
 
 @pytest.fixture(scope="session")
 def metered(pg):
     """A broker on a database of its own that writes its metrics every second; .sql(text, *args) gives rows."""
     database = pg.create_database("metered")
-    b = _start({**pg.env(database), "SIDECAR_POOL_SIZE": "8", "METRICS_AGGREGATE_INTERVAL_S": "1",
+    b = harness.begin({**pg.env(database), "SIDECAR_POOL_SIZE": "8", "METRICS_AGGREGATE_INTERVAL_S": "1",
                 "METRICS_SAMPLE_INTERVAL_MS": "100", "STATS_INTERVAL_MS": "500", "WORKER_ID": "metered-1"})
     conn = pg.connect(database=database)
 
@@ -114,7 +85,7 @@ def metered(pg):
     b.sql = run
     yield b
     conn.close()
-    _forget(b, clean_exit=True)
+    harness.end(b, clean_exit=True)
 
 
 @pytest.fixture
@@ -137,13 +108,13 @@ def make_broker(pg):
             environment = {**pg.env(database), "SIDECAR_POOL_SIZE": "4", **env}
         b = harness.Broker(environment, args, port)
         made.append(b)
-        _living.append(b)
+        harness.living.append(b)
         return b.start() if start else b
 
     yield make
     try:
         for b in made:
-            _forget(b)
+            harness.end(b)
     finally:
         for b in made:
             b.dispose()

@@ -33,20 +33,23 @@ def is_time(text):
 
 
 _lock = threading.Lock()
-_samples = {}  # (method, template, status) -> [(path, content type, body)]
-_doc = None
-_templates = []
+_samples = {}  # (method, template, status, book) -> [(path, content type, body)]
+_books = {}  # folder of docs/ -> (document, templates): the broker's, and the platform's
 
 
-def load():
-    global _doc, _templates
-    if _doc is None:
-        _doc = document(glob.glob(os.path.join(REPO, "docs", "openapi", "*.yaml")))
-        close(_doc)
+def book(name):
+    if name not in _books:
+        doc = document(glob.glob(os.path.join(REPO, "docs", name, "*.yaml")))
+        close(doc)
         # Literal segments win over parameters, as in src/http/route.c.
-        _templates = sorted(((re.compile("^" + re.sub(r"\\{\w+\\}", "[^/]+", re.escape(t)) + "$"), t) for t in _doc["paths"]),
-                            key=lambda x: [s.startswith("{") for s in x[1].split("/")])
-    return _doc
+        templates = sorted(((re.compile("^" + re.sub(r"\\{\w+\\}", "[^/]+", re.escape(t)) + "$"), t) for t in doc["paths"]),
+                           key=lambda x: [s.startswith("{") for s in x[1].split("/")])
+        _books[name] = doc, templates
+    return _books[name]
+
+
+def load(name="openapi"):
+    return book(name)[0]
 
 
 def close(node):
@@ -61,29 +64,28 @@ def close(node):
             close(value)
 
 
-def template_of(path):
-    load()
-    for pattern, template in _templates:
+def template_of(path, name="openapi"):
+    for pattern, template in book(name)[1]:
         if pattern.match(path):
             return template
     return None
 
 
-def record(method, target, status, headers, body):
-    template = template_of(urlsplit(target).path)
+def record(method, target, status, headers, body, name="openapi"):
+    template = template_of(urlsplit(target).path, name)
     verb = "get" if method == "HEAD" else method.lower()
-    if template is None or verb not in _doc["paths"][template]:
+    if template is None or verb not in load(name)["paths"][template]:
         return  # 404 and 405 have tests of their own
-    key = (verb, template, status)
+    key = (verb, template, status, name)
     with _lock:
         kept = _samples.setdefault(key, [])
         if len(kept) < KEPT:
             kept.append((target, headers.get("content-type", ""), headers.get("content-encoding"), body if method != "HEAD" else None))
 
 
-def resolve(node):
+def resolve(node, name="openapi"):
     while "$ref" in node:
-        target = _doc
+        target = load(name)
         for part in node["$ref"][2:].split("/"):
             target = target[part]
         node = target
@@ -92,13 +94,13 @@ def resolve(node):
 
 def check(key, sample):
     """None, or what is wrong."""
-    verb, template, status = key
+    verb, template, status, name = (*key, "openapi")[:4]
     target, content_type, coding, body = sample
-    responses = _doc["paths"][template][verb]["responses"]
+    responses = load(name)["paths"][template][verb]["responses"]
     response = responses.get(str(status)) or (responses.get("default") if status >= 400 else None)
     if response is None:
         return "status %d is not documented" % status
-    content = resolve(response).get("content", {})
+    content = resolve(response, name).get("content", {})
     if body is None or coding:
         return None
     if not body:
@@ -108,12 +110,12 @@ def check(key, sample):
         return "content type %r is not documented" % kind
     if not kind.endswith("json"):
         return None
-    return misfit(content[kind].get("schema", {}), json.loads(body))
+    return misfit(content[kind].get("schema", {}), json.loads(body), name)
 
 
-def misfit(schema, value):
+def misfit(schema, value, name="openapi"):
     """None, or where and how the value is not as the schema says."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": load()["components"], **schema}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": load(name)["components"], **schema}
     validator = jsonschema.Draft202012Validator(schema, format_checker=formats)
     errors = sorted(validator.iter_errors(value), key=lambda e: list(map(str, e.path)))
     if errors:
@@ -124,7 +126,6 @@ def misfit(schema, value):
 
 def verdict():
     """Sentences about all answers that are not as documented."""
-    load()
     wrong = []
     for key in sorted(_samples):
         for sample in _samples[key]:

@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -26,6 +27,7 @@ import uuid
 from urllib.parse import quote, urlencode
 
 import psycopg2
+import pytest
 
 import contract
 
@@ -164,6 +166,8 @@ class Response:
 class Client:
     """HTTP/1.1 with one kept-alive connection per thread. Never retries: a dropped connection is a failure."""
 
+    book = "openapi"  # folder of docs/ that describes the answers
+
     def __init__(self, host, port):
         self.host, self.port = host, port
         self.url = "http://%s:%d" % (host, port)
@@ -213,7 +217,7 @@ class Client:
             self.forget()
         self._local.used = time.monotonic()
         answer = Response(r.status, {k.lower(): v for k, v in r.getheaders()}, data)
-        contract.record(method, path, answer.status, answer.headers, data)
+        contract.record(method, path, answer.status, answer.headers, data, self.book)
         return answer
 
     def get(self, path, **kw):
@@ -331,6 +335,8 @@ class Client:
 class Broker(Client):
     """A `queen serve` process of ours."""
 
+    command = "serve"
+
     def __init__(self, env, args=(), port=None):
         super().__init__("127.0.0.1", port or free_port())
         self.env = {k: v for k, v in os.environ.items()
@@ -350,7 +356,7 @@ class Broker(Client):
         if not os.path.exists(BIN):
             raise AssertionError("no broker binary at %s (set QUEEN_BIN or run make)" % BIN)
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([BIN, "serve"] + self.args, env=self.env, stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([BIN, self.command] + self.args, env=self.env, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, cwd=tempfile.gettempdir())
         return self
 
@@ -434,6 +440,33 @@ class Broker(Client):
     def _forget_buffers(self):
         if self.buffers:
             shutil.rmtree(self.buffers, ignore_errors=True)
+
+
+living = []  # processes whose log belongs into the report of a failing test
+_SANITIZER = re.compile(r"(Address|Leak|Thread|Memory)Sanitizer|runtime error:")
+
+
+def begin(environment, args=()):
+    """A broker that is ready."""
+    broker = Broker(environment, args)
+    living.append(broker)
+    try:
+        return broker.start()
+    except BaseException:
+        broker.dispose()
+        raise
+
+
+def end(process, clean_exit=False):
+    """Ends one of them; a sanitizer's complaint, or a bad end where a clean one is due, is an error of the tests."""
+    code = process.dispose()
+    text = process.log_text() if os.path.exists(process.log) else ""
+    if process in living:
+        living.remove(process)
+    if os.path.exists(process.log):
+        os.unlink(process.log)
+    if _SANITIZER.search(text) or (clean_exit and code != 0):
+        pytest.fail("%s on port %d ended with %s:\n%s" % (process.command, process.port, code, text[-6000:]), pytrace=False)
 
 
 class Postgres:

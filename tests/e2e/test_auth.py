@@ -16,6 +16,7 @@ import pytest
 
 import contract
 
+import harness
 from harness import Client, free_port, wait_until
 
 SECRET = "a secret of the tests, long enough for a hash"
@@ -86,10 +87,9 @@ def ed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def guarded(pg, broker):
-    from conftest import _forget, _start
-    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "4", "JWT_ENABLED": "true", "JWT_SECRET": SECRET})
+    b = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "4", "JWT_ENABLED": "true", "JWT_SECRET": SECRET})
     yield b
-    _forget(b, clean_exit=True)
+    harness.end(b, clean_exit=True)
 
 
 class Keys:

@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+import harness
 from harness import wait_until
 
 KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -14,10 +15,9 @@ SECRET = {"card": "4000-0000-0000-0002", "nested": [1, {"deep": "grün"}], "n": 
 @pytest.fixture(scope="module")
 def sealing(pg, broker):
     """A broker with a key, on the database of the session."""
-    from conftest import _forget, _start
-    b = _start({**pg.env(), "SIDECAR_POOL_SIZE": "4", "QUEEN_ENCRYPTION_KEY": "first:" + KEY})
+    b = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "4", "QUEEN_ENCRYPTION_KEY": "first:" + KEY})
     yield b
-    _forget(b, clean_exit=True)
+    harness.end(b, clean_exit=True)
 
 
 def stored(sql, queue):

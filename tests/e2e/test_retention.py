@@ -10,16 +10,16 @@ import time
 
 import pytest
 
-import conftest
+import harness
 from harness import TIME_FACTOR, wait_until
 
 
 @pytest.fixture(scope="module")
 def sweeper(pg, broker):
     """A broker that only sweeps, and often."""
-    b = conftest._start({**pg.env(), "SIDECAR_POOL_SIZE": "4", "RETENTION_INTERVAL": "300", "EVICTION_INTERVAL": "300"})
+    b = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "4", "RETENTION_INTERVAL": "300", "EVICTION_INTERVAL": "300"})
     yield b
-    conftest._forget(b, clean_exit=True)
+    harness.end(b, clean_exit=True)
 
 
 @pytest.fixture

@@ -1,0 +1,150 @@
+"""The tenant directory: add, adopt, show, change, migrate, remove."""
+import pytest
+
+SCHEMA = "select count(*) from crm.schema_version"
+
+
+def rows(pg, database, sql):
+    conn = pg.connect(database=database)
+    try:
+        with conn.cursor() as cur:
+            cur.execute(sql)
+            return cur.fetchall()
+    finally:
+        conn.close()
+
+
+def adopt_url(pg, database, password="secret"):
+    return "postgresql://%s:%s@%s:%d/%s" % (pg.user, password, pg.host, pg.port, database)
+
+
+def test_a_new_tenant_has_a_database_with_the_schema_at_once(platform, pg, tenant_name):
+    t = platform.add_tenant(tenant_name)
+    assert t["state"] == "ready" and t["made"] and t["database"] == "tenant_" + tenant_name and t["url"] is None
+    listed = platform.get("/api/v1/tenants").expect(200).json
+    assert t["schemaVersion"] == listed["latestVersion"] > 0
+    assert platform.get("/api/v1/tenants/" + tenant_name).expect(200).json == t == platform.tenants()[tenant_name]
+    assert rows(pg, t["database"], SCHEMA) == [(t["schemaVersion"],)]
+    platform.remove_tenant(tenant_name).expect(200)
+
+
+def test_a_name_is_taken_once(platform, tenant):
+    r = platform.post("/api/v1/tenants", {"name": tenant}).expect(409)
+    assert r.json["error"] == "there is a tenant %s already" % tenant
+
+
+@pytest.mark.parametrize("body, words", [
+    ("nonsense", "Invalid JSON"),
+    ({}, "name must be"),
+    ({"name": 7}, "name must be a string"),
+    ({"name": "Acme"}, "name must be"),
+    ({"name": "-acme"}, "name must be"),
+    ({"name": "a" * 49}, "name must be"),
+    ({"name": "a.b"}, "name must be"),
+    ({"name": "x", "kind": "oracle"}, 'kind must be "postgresql" or "mysql"'),
+    ({"name": "x", "kind": "mysql"}, "a mysql tenant needs a url"),
+    ({"name": "x", "kind": "mysql", "url": "postgresql://h/d"}, "url is not that of a mysql database"),
+    ({"name": "x", "url": "http://h/d"}, "url: not an address of the form postgresql://"),
+    ({"name": "x", "url": "postgresql://u@h"}, "the address names no database"),
+    ({"name": "x", "url": "postgresql://u@h/d?password=p"}, "must not be a parameter"),
+    ({"name": "x", "password": "p"}, "needs no password"),
+    ({"name": "x", "url": "postgresql://u@h/d", "password": "p", "credential": "env:P"}, "either a password or a credential"),
+    ({"name": "x", "url": "postgresql://u@h/d", "credential": "P"}, "credential must be env:NAME or file:/path"),
+])
+def test_bad_tenants_are_refused(platform, body, words):
+    r = platform.post("/api/v1/tenants", body).expect(400)
+    assert words in r.json["error"]
+    assert "x" not in platform.tenants()
+
+
+def test_a_database_is_adopted_and_its_password_never_shown(platform, pg, tenant_name):
+    pg.create_database("adopted_" + tenant_name)
+    t = platform.add_tenant(tenant_name, url=adopt_url(pg, "adopted_" + tenant_name, "verysecret"))
+    assert not t["made"] and t["credential"] == "stored" and "verysecret" not in str(platform.tenants())
+    assert t["url"] == "postgresql://%s@%s:%d/adopted_%s" % (pg.user, pg.host, pg.port, tenant_name)
+    assert rows(pg, "adopted_" + tenant_name, SCHEMA) == [(t["schemaVersion"],)]
+    refused = platform.remove_tenant(tenant_name, drop=True).expect(409)
+    assert "was adopted" in refused.json["error"]
+    assert platform.remove_tenant(tenant_name, drop=False).expect(200).json == {"tenant": tenant_name, "removed": True, "dropped": False}
+    assert rows(pg, "adopted_" + tenant_name, SCHEMA)
+
+
+def test_a_failed_add_leaves_nothing(platform, pg, tenant_name):
+    r = platform.post("/api/v1/tenants", {"name": tenant_name, "url": "postgresql://u@127.0.0.1:1/d"}).expect(503)
+    assert r.json["error"].startswith("tenant %s: " % tenant_name) and r.headers["retry-after"]
+    assert tenant_name not in platform.tenants()
+    platform.add_tenant(tenant_name)
+    platform.remove_tenant(tenant_name).expect(200)
+
+
+def test_removing_drops_what_was_made(platform, pg, tenant_name):
+    t = platform.add_tenant(tenant_name)
+    assert platform.remove_tenant(tenant_name).expect(200).json["dropped"]
+    assert rows(pg, None, "select count(*) from pg_database where datname = '%s'" % t["database"]) == [(0,)]
+    platform.get("/api/v1/tenants/" + tenant_name).expect(404)
+    platform.remove_tenant(tenant_name).expect(404)
+    again = platform.add_tenant(tenant_name)
+    assert again["state"] == "ready"
+    platform.remove_tenant(tenant_name).expect(200)
+
+
+def test_forgetting_keeps_the_database_and_adding_finds_it(platform, pg, tenant_name):
+    t = platform.add_tenant(tenant_name)
+    rows(pg, t["database"], "create table kept (n int); select 1")
+    assert not platform.remove_tenant(tenant_name, drop=False).expect(200).json["dropped"]
+    platform.add_tenant(tenant_name)
+    assert rows(pg, t["database"], "select count(*) from kept") == [(0,)]
+    platform.remove_tenant(tenant_name).expect(200)
+
+
+@pytest.mark.parametrize("method", ["get", "patch", "delete"])
+@pytest.mark.parametrize("name", ["nobody", "No%20Body", "%ff"])
+def test_an_unknown_tenant_is_404(platform, method, name):
+    body = {"body": {"password": "p"}} if method == "patch" else {}
+    assert getattr(platform, method)("/api/v1/tenants/" + name, **body).expect(404).json["error"].startswith("there is no")
+
+
+def test_all_are_migrated_with_a_report(platform, pg, tenant, tenant_name):
+    database = platform.tenants()[tenant]["database"]
+    rows(pg, database, "delete from crm.schema_objects; select 1")
+    report = platform.post("/api/v1/tenants/migrate", timeout=120).expect(200).json
+    mine = {t["tenant"]: t for t in report["tenants"]}[tenant]
+    assert mine["status"] == "migrated" and mine["objects"] > 0 and mine["error"] is None
+    assert report["migrated"] >= 1 and report["version"] == platform.tenants()[tenant]["schemaVersion"]
+    again = platform.post("/api/v1/tenants/migrate", timeout=120).expect(200).json
+    assert {t["tenant"]: t["status"] for t in again["tenants"]}[tenant] == "current"
+
+
+def test_a_migration_that_fails_is_reported_and_leaves_the_others(make_platform, pg, tenant_name):
+    p = make_platform()
+    p.add_tenant(tenant_name + "-a")
+    p.add_tenant(tenant_name + "-b")
+    bad = p.tenants()[tenant_name + "-a"]["database"]
+    rows(pg, bad, "update crm.schema_version set sha256 = 'x' where version = 1; select 1")
+    report = p.post("/api/v1/tenants/migrate", timeout=60).expect(200).json
+    by_name = {t["tenant"]: t for t in report["tenants"]}
+    assert by_name[tenant_name + "-a"]["status"] == "failed" and "other contents" in by_name[tenant_name + "-a"]["error"]
+    assert by_name[tenant_name + "-b"]["status"] == "current" and report["failed"] == 1
+    shown = p.tenants()[tenant_name + "-a"]
+    assert shown["state"] == "failed" and "other contents" in shown["error"]
+    for name in ("-a", "-b"):
+        p.remove_tenant(tenant_name + name).expect(200)
+
+
+def test_what_is_to_be_changed_must_fit(platform, pg, tenant, tenant_name):
+    assert "nothing to change" in platform.patch("/api/v1/tenants/" + tenant, {}).expect(400).json["error"]
+    assert "platform's own" in platform.patch("/api/v1/tenants/" + tenant, {"password": "p"}).expect(409).json["error"]
+
+
+def test_references_to_credentials_are_shown_and_changed(platform, pg):
+    name = "byref"
+    pg.create_database("byref")
+    url = adopt_url(pg, "byref").replace(":secret", "")
+    t = platform.add_tenant(name, url=url, credential="env:PATH")
+    assert t["credential"] == "env:PATH"
+    t = platform.patch("/api/v1/tenants/" + name, {"credential": "file:/etc/hostname"}).expect(200).json
+    assert t["credential"] == "file:/etc/hostname"
+    assert platform.patch("/api/v1/tenants/" + name, {"credential": None}).expect(200).json["credential"] is None
+    platform.remove_tenant(name, drop=False).expect(200)
+    r = platform.post("/api/v1/tenants", {"name": name, "url": url, "credential": "env:NO_SUCH_VARIABLE"})
+    assert r.status == 500 and "no such variable" in r.json["error"]
