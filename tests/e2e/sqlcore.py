@@ -16,17 +16,17 @@ SQL = os.path.join(REPO, "sql")
 QUEUE_MODE = "__QUEUE_MODE__"
 
 
-def load(conn):
-    """Everything of sql/, in the order in which the broker does it."""
+def load(conn, root=SQL, schema="queen"):
+    """Everything of sql/ (or of a folder in it), in the order in which the program does it."""
     def run(path):
         with open(path) as f, conn.cursor() as cur:
             cur.execute(f.read())
 
     with conn.cursor() as cur:
-        cur.execute("create schema queen")
-    for path in sorted(glob.glob(os.path.join(SQL, "schema", "*.sql"))):
+        cur.execute("create schema " + schema)
+    for path in sorted(glob.glob(os.path.join(root, "schema", "*.sql"))):
         run(path)
-    files = {os.path.basename(f)[:-4]: f for d in ("procs", "views") for f in glob.glob(os.path.join(SQL, d, "*.sql"))}
+    files = {os.path.basename(f)[:-4]: f for d in ("procs", "views") for f in glob.glob(os.path.join(root, d, "*.sql"))}
     done = set()
 
     def visit(name):

@@ -9,8 +9,8 @@ as $$
 declare
     n bigint;
 begin
-    -- One that was built and never swapped.
-    execute format('drop materialized view if exists crm.%I', p_model || '_mv_next');
+    -- One that was built and never swapped, and one that was swapped out.
+    execute format('drop materialized view if exists crm.%I, crm.%I', p_model || '_mv_next', p_model || '_mv_old');
     execute format('create materialized view crm.%I as %s', p_model || '_mv_next',
                    crm.read_model_query(p_model, false));
     perform crm.index_read_model(p_model, p_model || '_mv_next', p_version, false);

@@ -7,8 +7,8 @@
 --      attributes     customer, subscription, wallet or package rows were written
 --      transactions   transaction, visit or purchase rows were written
 -- out: -
--- locks: advisory 7642/changes shared, until commit; then rows of customer_attributes_live, then of
---        customer_transactions_live, each in the order of id
+-- locks: advisory 7642/changes shared, until commit; then for each of the live tables, attributes first: advisory 7643 or
+--        7644 / hash for customers without a row, and rows in the order of id
 -- raises: nothing of its own
 create or replace function crm.changed(p_customers uuid[], p_attributes boolean, p_transactions boolean) returns void
 language plpgsql

@@ -9,7 +9,8 @@ as $$
 begin
     perform set_config('lock_timeout', '20ms', true);
     perform pg_advisory_xact_lock(7642, crm.model_lock('changes'));
-    execute format('drop table if exists crm.%I, crm.%I', p_model || '_live', p_model || '_live_next');
+    execute format('drop table if exists crm.%I, crm.%I, crm.%I', p_model || '_live', p_model || '_live_next',
+                   p_model || '_live_old');
     update crm.read_model r
     set live_version = null, live_at = null, next_live_version = null, next_live_through = null
     where r.model = p_model;

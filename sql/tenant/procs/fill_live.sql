@@ -32,6 +32,7 @@ begin
         select array_agg(c.customer_uuid), max(c.id) into customers, through
         from (select id, customer_uuid from crm.customer where id > model.next_live_through order by id limit p_chunk) c;
         if through is null then
+            execute format('analyze crm.%I', p_model || '_live_next');
             perform crm.finish_live(p_model);
             return 'ready';
         end if;

@@ -1,14 +1,15 @@
--- crm.recompute_function(name, relation, model): makes the function crm.<name>(customers) that brings a live
+-- crm.recompute_function(name, relation, model, shape): makes the function crm.<name>(customers) that brings a live
 -- table up to date for some customers.
 --
 -- The function is made, not written, because its select is the model's definition at the time when the table was built.
 -- Its order matters: a row for each customer, then the locks, then, in a statement of its own so that it
 -- sees what committed while it waited, the computation.  So of two transactions with the same customer, the
--- second computes with the data of the first.
+-- second computes with the data of the first.  Ingestion keeps a customer's events in order anyway; repairs, backfills
+-- and people with a prompt do not.
 -- called by: crm.start_live, crm.finish_live
--- in: name of the function, relation of the table, model          out: -
+-- in: name of the function, relation of the table, model, shape: a table that has its columns already          out: -
 -- locks: none          raises: nothing of its own
-create or replace function crm.recompute_function(p_name text, p_relation text, p_model text) returns void
+create or replace function crm.recompute_function(p_name text, p_relation text, p_model text, p_shape text) returns void
 language plpgsql
 set search_path = crm, pg_temp
 as $$
@@ -20,7 +21,7 @@ begin
            string_agg('q.' || quote_ident(attname), ', ' order by attnum)
     into columns, computed
     from pg_attribute
-    where attrelid = format('crm.%I', p_relation)::regclass and attnum > 0 and not attisdropped
+    where attrelid = format('crm.%I', p_shape)::regclass and attnum > 0 and not attisdropped
       and attname not in ('id', 'customer_uuid');
 
     execute format($make$
@@ -29,6 +30,17 @@ begin
         set search_path = crm, pg_temp
         as $body$
         begin
+            -- Customers without a row yet: there is none to lock, so they share a few locks by number.
+            perform pg_advisory_xact_lock(%6$s, bucket)
+            from (select distinct hashtext(u::text) & 1023 as bucket
+                  from unnest(p_customers) u
+                  where not exists (select from crm.%2$I l where l.customer_uuid = u)
+                  order by 1) absent;
+
+            delete from crm.%2$I l
+            where l.customer_uuid = any (p_customers)
+              and not exists (select from crm.customer c where c.id = l.id);
+
             insert into crm.%2$I (id, customer_uuid)
             select c.id, c.customer_uuid
             from crm.customer c
@@ -39,10 +51,6 @@ begin
 
             perform from crm.%2$I l where l.customer_uuid = any (p_customers) order by l.id for no key update;
 
-            delete from crm.%2$I l
-            where l.customer_uuid = any (p_customers)
-              and not exists (select from crm.customer c where c.id = l.id);
-
             update crm.%2$I l
             set (%3$s) = (select %4$s)
             from (%5$s) q
@@ -50,6 +58,7 @@ begin
         end
         $body$
         $make$,
-        p_name, p_relation, columns, computed, crm.read_model_query(p_model, true));
+        p_name, p_relation, columns, computed, crm.read_model_query(p_model, true),
+        7642 + crm.model_lock(p_model));
 end
 $$;

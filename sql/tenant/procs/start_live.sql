@@ -13,11 +13,11 @@ declare
     relation text := p_model || '_live_next';
     version text := crm.read_model_version(p_model);
 begin
-    execute format('drop table if exists crm.%I', relation);
+    execute format('drop table if exists crm.%I, crm.%I', relation, p_model || '_live_old');
     execute format('create table crm.%I with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05) as %s with no data',
                    relation, crm.read_model_query(p_model, false));
     perform crm.index_read_model(p_model, relation, version, true);
-    perform crm.recompute_function('recompute_' || p_model || '_next', relation, p_model);
+    perform crm.recompute_function('recompute_' || p_model || '_next', relation, p_model, relation);
 
     perform set_config('lock_timeout', '200ms', true);
     perform pg_advisory_xact_lock(7642, crm.model_lock('changes'));

@@ -1,0 +1,1 @@
+select platform.enrol_read_models($1::bool)

@@ -1,0 +1,1 @@
+select platform.list_read_models($1::text)

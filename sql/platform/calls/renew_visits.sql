@@ -1,0 +1,1 @@
+select platform.renew_visits($1::text, $2::int4)

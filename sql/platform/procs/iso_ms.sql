@@ -1,0 +1,8 @@
+-- platform.iso_ms: a time as answers write it, "2026-02-03T04:05:06.123Z".
+-- called by: functions that make JSON
+-- in: a time          out: text, null for null          locks: none          raises: nothing
+create or replace function platform.iso_ms(p_time timestamptz) returns text
+language sql stable parallel safe
+as $$
+    select to_char(p_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;

@@ -1,0 +1,1 @@
+select crm.drop_live($1::text)

@@ -1,0 +1,1 @@
+select crm.read_models_json()

@@ -1,0 +1,1 @@
+select crm.refresh_failed($1::text, $2::text)::text

@@ -1,0 +1,1 @@
+select crm.swap_view($1::text)
