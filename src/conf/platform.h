@@ -6,6 +6,8 @@
 
 #include "conf/conf.h"
 
+enum platform_read_model { READ_MODEL_LIVE, READ_MODEL_VIEWS };
+
 struct platform_conf {
     enum conf_action action;
 
@@ -60,6 +62,20 @@ struct platform_conf {
     const char *trigger_queue;
     int trigger_concurrency;
     int trigger_timeout_ms;
+
+    // read models
+    enum platform_read_model read_model;
+    int attributes_refresh_ms, attributes_debounce_ms;
+    int transactions_refresh_ms, transactions_debounce_ms;
+    const char *bulk_window; // "": none
+    int bulk_debounce_ms;
+    int refresh_parallel;
+    int refresh_work_mem_mb;
+    int refresh_timeout_ms;
+    int refresh_poll_ms;
+    int live_check_ms;
+    int live_check_rows;
+    int live_safety_ms;
 
     // conf's own from here on
     unsigned char origin[CONF_MAX_KEYS];

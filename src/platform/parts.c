@@ -5,5 +5,6 @@
 const struct platform_part *const platform_parts[] = {
     &platform_triggers, // triggers.c
     &platform_pools_part,
+    &platform_readmodel_part,
     NULL,
 };

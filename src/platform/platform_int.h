@@ -61,6 +61,7 @@ struct platform {
     struct tenant_pools *pools;  // NULL: not yet
     struct queen_client *broker; // on this loop
     struct audience_state *audience; // segments and campaigns: audience.h
+    struct readmodel *readmodel;     // NULL: not yet, or not any more
 
     enum platform_phase phase;
     uint64_t start_us, stop_ms;
@@ -105,5 +106,11 @@ extern const struct http_route platform_tenant_list, platform_tenant_add, platfo
     platform_tenant_change, platform_tenant_remove, platform_tenant_migrate;
 extern const struct http_route platform_pools; // pools.c
 extern const struct platform_part platform_pools_part;
+// refresh.c, refresh_part.c
+extern const struct http_route platform_read_model_list, platform_read_model_show,
+    platform_read_model_mode, platform_read_model_refresh;
+extern const struct platform_part platform_readmodel_part;
+// Ingestion committed changes of a tenant's data.
+void platform_data_changed(struct platform *p, span tenant, bool attributes, bool transactions);
 
 #endif

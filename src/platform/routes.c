@@ -41,5 +41,10 @@ const struct http_route *const platform_routes[] = {
     &platform_tenant_migrate,
     // pools.c
     &platform_pools,
+    // refresh.c
+    &platform_read_model_list,
+    &platform_read_model_show,
+    &platform_read_model_mode,
+    &platform_read_model_refresh,
     NULL,
 };

@@ -1,9 +1,14 @@
 // settings.c: which setting goes where.
 #include "platform/settings.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "tenant/sql.gen.h"
 
 enum {
+    VISIT_LEASE_MS = 15000, // of a process that is not heard of any more
+    LIVE_FILL_CHUNK = 500,  // customers in one transaction of a backfill: some 100 ms
     MAX_PIPELINED = 64,
     MAX_HEADER_BYTES = 16384,
     MAX_INFLIGHT_BYTES = 256 << 20,
@@ -79,6 +84,51 @@ struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg
         .probe_ms = (unsigned)c->probe_ms,
         .directory_ms = (unsigned)c->directory_ms,
     };
+}
+
+int settings_check(const struct platform_conf *c, struct fault *f)
+{
+    static const char zones[] = "/usr/share/zoneinfo";
+    struct bulk_window w;
+    char path[sizeof(zones) + sizeof(w.zone)];
+
+    if (!bulk_window_parse(span_of(c->bulk_window), &w))
+        return fault_set(f, QE_CONF,
+                         "PLATFORM_BULK_WINDOW must look like 13:00-14:00 or 13:00-14:00 "
+                         "Europe/Rome, not \"%s\"",
+                         c->bulk_window);
+    // PostgreSQL has the last word, but it would speak too late to stop the start.
+    snprintf(path, sizeof(path), "%s/%s", zones, w.zone);
+    if (access(zones, X_OK) == 0 && access(path, R_OK) != 0)
+        return fault_set(f, QE_CONF, "PLATFORM_BULK_WINDOW: there is no time zone \"%s\"",
+                         w.zone);
+    return 0;
+}
+
+struct readmodel_conf settings_readmodel(const struct platform_conf *c)
+{
+    struct readmodel_conf r = {
+        .who = c->id,
+        .live = c->read_model == READ_MODEL_LIVE,
+        .policy = {.bulk_debounce_us = (int64_t)c->bulk_debounce_ms * 1000,
+                   .check_us = (int64_t)c->live_check_ms * 1000},
+        .safety_us = (int64_t)c->live_safety_ms * 1000,
+        .at_once = (unsigned)c->refresh_parallel,
+        .work_mem_mb = (unsigned)c->refresh_work_mem_mb,
+        .refresh_timeout_ms = (unsigned)c->refresh_timeout_ms,
+        .poll_ms = (unsigned)c->refresh_poll_ms,
+        .lease_ms = VISIT_LEASE_MS,
+        .sample = (unsigned)c->live_check_rows,
+        .fill_chunk = LIVE_FILL_CHUNK,
+    };
+
+    r.policy.pace[MODEL_ATTRIBUTES].interval_us = (int64_t)c->attributes_refresh_ms * 1000;
+    r.policy.pace[MODEL_ATTRIBUTES].debounce_us = (int64_t)c->attributes_debounce_ms * 1000;
+    r.policy.pace[MODEL_TRANSACTIONS].interval_us = (int64_t)c->transactions_refresh_ms * 1000;
+    r.policy.pace[MODEL_TRANSACTIONS].debounce_us = (int64_t)c->transactions_debounce_ms * 1000;
+    if (!bulk_window_parse(span_of(c->bulk_window), &r.bulk))
+        BUG("settings_check() let %s pass", c->bulk_window);
+    return r;
 }
 
 struct http_server_conf settings_platform_http(const struct platform_conf *c)

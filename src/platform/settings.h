@@ -8,13 +8,18 @@
 #include "http/server.h"
 #include "pg/database.h"
 #include "pg/pool.h"
+#include "readmodel/readmodel.h"
 #include "tenant/pools.h"
+
+// What the table of settings cannot check by itself.  f names the setting.
+MUST_USE int settings_check(const struct platform_conf *c, struct fault *f);
 
 // All of them borrow from c.
 struct database_conf settings_control(const struct platform_conf *c);
 struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const char *conninfo);
 struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg_pool *control,
                                         const struct database *home);
+struct readmodel_conf settings_readmodel(const struct platform_conf *c);
 struct http_server_conf settings_platform_http(const struct platform_conf *c);
 struct queen_options settings_queen_client(const struct platform_conf *c, uv_loop_t *loop);
 

@@ -27,5 +27,6 @@ as $$
            (extract(epoch from r.claimed_until) * 1000000)::bigint,
            r.failures, 0, 0
     from platform.read_model r
-    where r.first_change_at is not null or r.wanted_at is not null
+    where (r.first_change_at is not null or r.wanted_at is not null)
+      and exists (select from platform.tenant t where t.name = r.tenant and t.state = 'ready')
 $$;

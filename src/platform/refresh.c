@@ -1,0 +1,260 @@
+// Read models: what is asked about them, and wishes.
+//
+//      GET  /api/v1/read-models                      where the work stands, all tenants
+//      GET  /api/v1/tenants/:tenant/read-models      what one tenant has, asked of its database
+//      PUT  /api/v1/tenants/:tenant/read-models      {"mode": "live" | "views" | "default"}
+//      POST /api/v1/tenants/:tenant/read-models/refresh    as soon as a process has time
+#include "base/arena.h"
+#include "platform/platform_int.h"
+#include "readmodel/readmodel.h"
+#include "tenant/sql.gen.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+// In the request's arena, from its call to its answer.
+struct model_op {
+    struct http_req *req;
+    struct platform *p;
+    span tenant;
+    struct tenant_want want;
+    struct tenant_ref *ref;
+    struct pg_call call;
+    struct pg_params params;
+};
+
+static void list_handle(struct http_req *req);
+static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply);
+static void show_handle(struct http_req *req);
+static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
+                    const struct fault *why);
+static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply);
+static void mode_handle(struct http_req *req);
+static void refresh_handle(struct http_req *req);
+static void on_wanted(struct pg_call *call, int status, const struct pg_reply *reply);
+
+// ---- list ----
+
+static struct model_op *op_new(struct http_req *req)
+{
+    struct model_op *op = arena_new(http_req_arena(req), struct model_op);
+
+    op->req = req;
+    op->p = http_req_app(req);
+    return op;
+}
+
+static bool op_tenant(struct model_op *op)
+{
+    if (http_req_param(op->req, 0, &op->tenant))
+        return true;
+    http_reply_err(op->req, QE_TENANT_UNKNOWN);
+    return false;
+}
+
+static void ask(struct model_op *op, struct pg_pool *pool, const struct pg_statement *statement,
+                pg_done_cb done)
+{
+    op->call = (struct pg_call){
+        .statement = statement, .params = &op->params, .done = done, .owner = op};
+    pg_pool_exec(pool, &op->call);
+}
+
+static void list_handle(struct http_req *req)
+{
+    struct model_op *op = op_new(req);
+
+    pg_param_null(&op->params, PG_TEXT);
+    ask(op, op->p->control, &pg_stmt_platform_list_read_models, on_listed);
+}
+
+static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct model_op *op = call->owner;
+    struct buf out = {0};
+
+    pg_params_free(&op->params);
+    if (status != 0) {
+        http_reply_err(op->req, status);
+        return;
+    }
+    buf_printf(&out, "{\"default\":\"%s\",\"readModels\":",
+               op->p->conf->read_model == READ_MODEL_LIVE ? "live" : "views");
+    buf_put(&out, pg_reply_bytes(reply, 0, 0));
+    buf_putc(&out, '}');
+    http_reply_json(op->req, 200, &out);
+}
+
+// ---- one tenant ----
+
+static void show_handle(struct http_req *req)
+{
+    struct model_op *op = op_new(req);
+
+    if (!op_tenant(op))
+        return;
+    op->want = (struct tenant_want){.got = on_pool, .owner = op};
+    tenant_get(op->p->pools, op->tenant, &op->want);
+}
+
+static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
+                    const struct fault *why)
+{
+    struct model_op *op = w->owner;
+
+    if (status != 0) {
+        platform_reply_failed(op->req, status, why);
+        return;
+    }
+    if (tenant_ref_kind(ref) != TENANT_PG) { // segments of MySQL tenants read the write model
+        tenant_put(ref);
+        http_reply_json_span(op->req, 200, SPAN("{\"models\":[],\"unknownColumns\":[]}"));
+        return;
+    }
+    op->ref = ref;
+    ask(op, tenant_ref_pg(ref), &pg_stmt_tenant_read_models_json, on_shown);
+}
+
+static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct model_op *op = call->owner;
+
+    pg_params_free(&op->params);
+    if (status != 0) {
+        tenant_ref_failed(op->ref, status);
+        http_reply_errf(op->req, status, "tenant " SPAN_FMT ": %s", SPAN_ARG(op->tenant),
+                        err_text(status));
+    } else {
+        http_reply_json_span(op->req, 200, pg_reply_bytes(reply, 0, 0));
+    }
+    tenant_put(op->ref);
+}
+
+// ---- wishes ----
+
+// The text member `name` of the body, which may be missing; false: the body is wrong, as was
+// told.
+static bool read_member(struct http_req *req, span name, span *value)
+{
+    struct js j = js_read(http_req_body(req));
+    span key;
+
+    *value = SPAN_NONE;
+    if (http_req_body(req).len == 0)
+        return true;
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) {
+        span raw = js_skip(&j);
+        if (!js_key_is(key, name))
+            continue;
+        if (js_type_of(raw) != JS_STRING) {
+            http_reply_errf(req, QE_BAD_PARAM, SPAN_FMT " must be a string", SPAN_ARG(name));
+            return false;
+        }
+        *value = js_text(raw, http_req_arena(req));
+    }
+    if (js_finish(&j) == 0)
+        return true;
+    http_reply_errf(req, QE_BAD_JSON, "Invalid JSON at byte %zu: %s", js_offset(&j),
+                    j.why ? j.why : "it ends too early");
+    return false;
+}
+
+static void put_text_or_null(struct pg_params *params, span text)
+{
+    if (text.ptr)
+        pg_param_text(params, text);
+    else
+        pg_param_null(params, PG_TEXT);
+}
+
+static void want(struct model_op *op, span model, span mode)
+{
+    pg_param_text(&op->params, op->tenant);
+    put_text_or_null(&op->params, model);
+    put_text_or_null(&op->params, mode);
+    ask(op, op->p->control, &pg_stmt_platform_want_visit, on_wanted);
+}
+
+static void mode_handle(struct http_req *req)
+{
+    struct model_op *op = op_new(req);
+    span mode;
+
+    if (!op_tenant(op) || !read_member(req, SPAN("mode"), &mode))
+        return;
+    if (span_eq(mode, SPAN("live")) || span_eq(mode, SPAN("views")) ||
+        span_eq(mode, SPAN("default")))
+        want(op, SPAN_NONE, mode);
+    else
+        http_reply_errf(req, QE_BAD_PARAM, "mode must be live, views or default");
+}
+
+static void refresh_handle(struct http_req *req)
+{
+    struct model_op *op = op_new(req);
+    enum model model;
+    span name;
+
+    if (!op_tenant(op) || !read_member(req, SPAN("model"), &name))
+        return;
+    if (!name.ptr || model_parse(name, &model))
+        want(op, name, SPAN_NONE);
+    else
+        http_reply_errf(req, QE_BAD_PARAM,
+                        "model must be customer_attributes or customer_transactions");
+}
+
+static void on_wanted(struct pg_call *call, int status, const struct pg_reply *reply)
+{
+    struct model_op *op = call->owner;
+    struct buf out = {0};
+
+    pg_params_free(&op->params);
+    if (status != 0) {
+        http_reply_err(op->req, status);
+        return;
+    }
+    if (pg_reply_i32(reply, 0, 0) == 0) {
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN,
+                        "there is no tenant " SPAN_FMT " with read models",
+                        SPAN_ARG(op->tenant));
+        return;
+    }
+    if (op->p->readmodel)
+        readmodel_look(op->p->readmodel);
+    buf_put_lit(&out, "{\"tenant\":");
+    js_put_text(&out, op->tenant);
+    buf_put_lit(&out, ",\"wantedAt\":");
+    pg_reply_put_json(reply, 0, 1, &out);
+    buf_putc(&out, '}');
+    http_reply_json(op->req, 202, &out);
+}
+
+const struct http_route platform_read_model_list = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/read-models",
+    .access = ACCESS_READ_ONLY,
+    .op = "read_model_list",
+    .handle = list_handle,
+};
+const struct http_route platform_read_model_show = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/tenants/:tenant/read-models",
+    .access = ACCESS_READ_ONLY,
+    .op = "read_model_show",
+    .handle = show_handle,
+};
+const struct http_route platform_read_model_mode = {
+    .verb = HTTP_PUT,
+    .path = "/api/v1/tenants/:tenant/read-models",
+    .access = ACCESS_ADMIN,
+    .op = "read_model_mode",
+    .handle = mode_handle,
+};
+const struct http_route platform_read_model_refresh = {
+    .verb = HTTP_POST,
+    .path = "/api/v1/tenants/:tenant/read-models/refresh",
+    .access = ACCESS_READ_WRITE,
+    .op = "read_model_refresh",
+    .handle = refresh_handle,
+};

@@ -1,0 +1,121 @@
+// The part that keeps read models fresh, and its figures for Prometheus and GET /metrics.
+#include "api/expo.h"
+#include "platform/platform_int.h"
+#include "platform/settings.h"
+#include "readmodel/readmodel.h"
+
+static void start(struct platform *p)
+{
+    struct readmodel_conf conf = settings_readmodel(p->conf);
+
+    p->readmodel = readmodel_open(&p->loop, p->control, p->pools, &conf);
+}
+
+static void on_closed(void *ctx)
+{
+    struct platform *p = ctx;
+
+    p->readmodel = NULL;
+    platform_part_stopped(p);
+}
+
+static void stop(struct platform *p) { readmodel_close(p->readmodel, on_closed, p); }
+
+void platform_data_changed(struct platform *p, span tenant, bool attributes, bool transactions)
+{
+    if (p->readmodel)
+        readmodel_note(p->readmodel, tenant, attributes, transactions);
+}
+
+static const char *labels_of(const struct figure *f, struct buf *scratch)
+{
+    span model = model_name(f->model);
+
+    buf_reset(scratch);
+    buf_printf(scratch, "tenant=\"%s\",model=\"" SPAN_FMT "\"", f->tenant, SPAN_ARG(model));
+    buf_putc(scratch, '\0');
+    return scratch->ptr;
+}
+
+static void expose_each(const struct figures *f, struct buf *out)
+{
+    struct buf scratch = {0};
+    const struct figure *each;
+
+    expo_family(out, "queen_platform_read_model_stale_seconds", "gauge",
+                "age of the oldest change that is not in the view; 0 for live models");
+    for (each = f->each; each; each = each->hh.next)
+        expo_seconds(out, "queen_platform_read_model_stale_seconds", labels_of(each, &scratch),
+                     (double)each->stale_us / 1e6);
+    expo_family(out, "queen_platform_read_model_refresh_seconds", "gauge",
+                "how long the last refresh took, by this process");
+    for (each = f->each; each; each = each->hh.next)
+        if (each->refresh_ms >= 0)
+            expo_seconds(out, "queen_platform_read_model_refresh_seconds",
+                         labels_of(each, &scratch), (double)each->refresh_ms / 1e3);
+    expo_family(out, "queen_platform_read_model_rows", "gauge", "rows after the last refresh");
+    for (each = f->each; each; each = each->hh.next)
+        if (each->rows >= 0)
+            expo_u64(out, "queen_platform_read_model_rows", labels_of(each, &scratch),
+                     (uint64_t)each->rows);
+    expo_family(out, "queen_platform_read_model_unknown_columns", "gauge",
+                "columns of the write model that no read model knows");
+    for (each = f->each; each; each = each->hh.next)
+        if (each->unknown_columns > 0)
+            expo_u64(out, "queen_platform_read_model_unknown_columns",
+                     labels_of(each, &scratch), each->unknown_columns);
+    buf_free(&scratch);
+}
+
+static void expose(struct platform *p, struct buf *out)
+{
+    static const char duration[] = "queen_platform_refresh_duration_seconds";
+
+    if (!p->readmodel)
+        return;
+    const struct figures *f = readmodel_figures(p->readmodel);
+#define COUNTER(name, help, v) \
+    expo_single(out, "queen_platform_" name "_total", "counter", help, counter_get(&f->v))
+    COUNTER("read_model_visits", "read models looked after", visits);
+    COUNTER("read_model_visits_failed", "visits that failed", failed);
+    COUNTER("refreshes", "views refreshed", refreshed);
+    COUNTER("view_builds", "views built beside and swapped", built);
+    COUNTER("refreshes_clean", "refreshes that had nothing to do", clean);
+    COUNTER("refreshes_busy", "times that somebody else was refreshing", busy);
+    COUNTER("view_swap_retries", "swaps put off because of readers", swap_retries);
+    COUNTER("live_chunks", "chunks of live tables filled", filled);
+    COUNTER("live_rows_checked", "rows of live tables compared", checked);
+    COUNTER("live_rows_differing", "rows that differed, and were repaired", differing);
+    COUNTER("refreshes_abandoned", "visits whose process was not heard of any more", abandoned);
+#undef COUNTER
+    expo_single(out, "queen_platform_read_model_visiting", "gauge", "visits under way",
+                f->n_visiting);
+    expo_family(out, duration, "histogram", "how long refreshes take");
+    expo_histogram(out, duration, "model=\"customer_attributes\"",
+                   &f->refresh_us[MODEL_ATTRIBUTES], 1e-6);
+    expo_histogram(out, duration, "model=\"customer_transactions\"",
+                   &f->refresh_us[MODEL_TRANSACTIONS], 1e-6);
+    expose_each(f, out);
+}
+
+static void put_json(struct platform *p, struct buf *out)
+{
+    if (!p->readmodel)
+        return;
+    const struct figures *f = readmodel_figures(p->readmodel);
+    buf_printf(out,
+               ",\"readModels\":{\"visiting\":%u,\"visits\":%llu,\"failed\":%llu,"
+               "\"refreshed\":%llu,\"built\":%llu,\"clean\":%llu,\"abandoned\":%llu,"
+               "\"checkedRows\":%llu,\"differingRows\":%llu}",
+               f->n_visiting, (unsigned long long)counter_get(&f->visits),
+               (unsigned long long)counter_get(&f->failed),
+               (unsigned long long)counter_get(&f->refreshed),
+               (unsigned long long)counter_get(&f->built),
+               (unsigned long long)counter_get(&f->clean),
+               (unsigned long long)counter_get(&f->abandoned),
+               (unsigned long long)counter_get(&f->checked),
+               (unsigned long long)counter_get(&f->differing));
+}
+
+const struct platform_part platform_readmodel_part = {
+    .name = "readmodel", .start = start, .stop = stop, .expose = expose, .put_json = put_json};
