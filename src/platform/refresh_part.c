@@ -1,4 +1,6 @@
 // The part that keeps read models fresh, and its figures for Prometheus and GET /metrics.
+#include <stdio.h>
+
 #include "api/expo.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
@@ -7,7 +9,10 @@
 static void start(struct platform *p)
 {
     struct readmodel_conf conf = settings_readmodel(p->conf);
+    char who[128]; // claims must not be taken for those of a process with the same name
 
+    snprintf(who, sizeof(who), "%s/%d", p->conf->id, (int)uv_os_getpid());
+    conf.who = who;
     p->readmodel = readmodel_open(&p->loop, p->control, p->pools, &conf);
 }
 

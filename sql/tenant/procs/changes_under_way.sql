@@ -8,5 +8,5 @@ as $$
     select exists (
         select from pg_locks
         where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
-          and classid = 7642 and objid = 0 and objsubid = 2 and pid <> pg_backend_pid())
+          and classid = 7642 and objid = 0 and objsubid = 2 and mode = 'ShareLock' and pid <> pg_backend_pid())
 $$;
