@@ -34,8 +34,17 @@ def samples(metered):
     metered.put("deploy-q", [1, 2])
     a, b = metered.take("deploy-q", batch=2)
     metered.ack_batch([metered.ack_entry(a, "dlq"), metered.ack_entry(b, "completed")])
-    return wait_until(lambda: (lambda s: "queen_dlq_depth_by_queue" in s and "queen_queue_pop_lag_milliseconds" in s and s)(
-        scrape(metered)[0]), 25, "a scrape with a dead letter", 0.1)
+    # A retry by schedule, and one that is not worth it.
+    metered.configure("deploy-r", retryPolicy={"mode": "scheduled", "nonRetryable": ["X"]})
+    metered.put("deploy-r", [1, 2])
+    for m, code in zip(metered.take("deploy-r", batch=2), ("Y", "X")):
+        metered.ack(m, "failed", errorCode=code)
+    seldom = {"queen_dlq_depth_by_queue", "queen_queue_pop_lag_milliseconds", "queen_retries_scheduled_total"}  # at first they are not there
+
+    def complete():
+        found = scrape(metered)[0]
+        return found if seldom <= found.keys() else None
+    return wait_until(complete, 25, "a scrape with " + ", ".join(sorted(seldom)), 0.1)
 
 
 def test_there_is_something_to_check():
