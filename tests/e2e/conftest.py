@@ -51,6 +51,16 @@ def pg():
 
 
 @pytest.fixture(scope="session")
+def frail_pg():
+    """A second one, for tests that crash it: each takes a database of its own and leaves the server running."""
+    server = harness.Postgres()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
 def broker(pg):
     """The broker of the session, two workers, on `pg`."""
     b = harness.begin({**pg.env(), "SIDECAR_POOL_SIZE": "8"})
@@ -93,11 +103,11 @@ def make_broker(pg):
     """make_broker(NAME=value, ...): one more broker on `pg`, ready, for this test only.
 
     start=False gives it unstarted; args are command line arguments; embedded=True leaves PG_* unset and gives it a data
-    directory of its own (kept until the test ends, so that a second one can be started on it).
+    directory of its own (kept until the test ends, so that a second one can be started on it).  server: another PostgreSQL.
     """
     made, folders = [], []
 
-    def make(start=True, args=(), embedded=False, data_dir=None, port=None, database=None, **env):
+    def make(start=True, args=(), embedded=False, data_dir=None, port=None, database=None, server=pg, **env):
         if embedded:
             if data_dir is None:
                 data_dir = tempfile.mkdtemp(prefix="queen-e2e-data-")
@@ -105,7 +115,7 @@ def make_broker(pg):
                 folders.append(data_dir)
             environment = {"QUEEN_DATA_DIR": data_dir, **env}
         else:
-            environment = {**pg.env(database), "SIDECAR_POOL_SIZE": "4", **env}
+            environment = {**server.env(database), "SIDECAR_POOL_SIZE": "4", **env}
         b = harness.Broker(environment, args, port)
         made.append(b)
         harness.living.append(b)

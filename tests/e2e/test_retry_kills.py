@@ -69,12 +69,11 @@ PENDING = """ -- per message and group: retries that wait, and copies that are d
 
 
 @pytest.fixture
-def own_pg():
-    server = harness.Postgres()
-    try:
-        yield server.start()
-    finally:
-        server.stop()
+def own_pg(frail_pg):
+    """rows() and the brokers use one database of it."""
+    frail_pg.database, old = frail_pg.create_database("retries_%d" % time.monotonic_ns()), frail_pg.database
+    yield frail_pg
+    frail_pg.database = old
 
 
 def test_one_retry_per_failure_whatever_dies(own_pg, queue):
