@@ -13,6 +13,29 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 import harness  # noqa: E402
 
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def stat(pid):
+    """(parent, seconds of its own, seconds of children that have ended)"""
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return int(fields[1]), (int(fields[11]) + int(fields[12])) / TICK, (int(fields[13]) + int(fields[14])) / TICK
+
+
+def cpu(broker, postmaster):
+    total = stat(broker)[1]
+    own = stat(postmaster)
+    total += own[1] + own[2]
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            parent, seconds, _ = stat(int(path.split("/")[2]))
+        except (OSError, ValueError, IndexError):
+            continue  # it has just ended
+        if parent == postmaster:
+            total += seconds
+    return total
+
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -89,6 +112,10 @@ class Rig:
         if done.returncode not in ((0, 2) if refusals else (0,)):
             raise SystemExit("queen bench ended with %d: %s" % (done.returncode, (done.stderr or done.stdout)[-500:]))
         return json.loads(done.stdout.splitlines()[-1])
+
+    def cpu(self):
+        """Seconds that broker and PostgreSQL have worked so far."""
+        return cpu(self.broker.process.pid, self.pg.process.pid)
 
     def times(self, paths):
         """Milliseconds until the answer to a GET of each of them, one after the other."""

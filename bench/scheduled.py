@@ -22,9 +22,6 @@ class Bench(Rig):
         super().__init__()
         self.args = args
 
-    def cpu(self):
-        return cpu(self.broker.process.pid, self.pg.process.pid)
-
     def measured(self, what, n, work):
         before, begin = self.cpu(), time.monotonic()
         work()
