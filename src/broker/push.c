@@ -1,5 +1,6 @@
-// Pushes: gather requests, cut them into segments, store, wake whoever waits.  Items with a
-// time to be delivered at go on to schedule.c when the others are stored.
+// Pushes: gather requests, cut them into segments, store, wake whoever waits.  Requests of
+// items that have a time to be delivered at go on to schedule.c.  One that has both goes alone,
+// and all of it is stored or nothing.
 //
 //      arrive ──► push_queue ──► load ──► cut ──► fill ──► on_stored ──► finish
 //                     ▲                                        │
@@ -25,7 +26,6 @@ enum {
     LANE_LIMITED,
     LANE_SEALED
 }; // push_segments.sql
-enum { COL_LANE, COL_FIRST, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_DUP_ID };
 enum {
     MAX_BATCH_BYTES = 8 << 20,
     MAX_SCANNED = 2000, // requests looked at per batch, so that many blocked ones cost little
@@ -36,6 +36,8 @@ static void arrive(struct mailbox_item *item);
 static struct push_flight *load(struct broker *b);
 static bool is_blocked(struct broker *b, struct push_op *push);
 static void add(struct broker *b, struct push_flight *f, struct push_op *push);
+static void launch(struct broker *b, struct push_flight *f);
+static void free_flight(struct push_flight *f);
 static void on_stored(struct pg_call *pg, int status, const struct pg_reply *reply);
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
 static void land(struct broker *b, struct push_flight *f, int status, const char *detail);
@@ -76,6 +78,8 @@ static void arrive(struct mailbox_item *item)
             push->op.alone = push->op.whole = true;
     }
     push->n_pending = push->n_items - push->n_later;
+    if (push->n_later > 0 && push->n_pending > 0)
+        push->op.alone = push->op.whole = true;
     if (push->replay) { // in front of those that are held for it
         push_again(b, push);
     } else {
@@ -105,26 +109,10 @@ void pushes_flush(struct broker *b)
             return;
         struct push_flight *f = load(b);
         if (f->n_ops == 0) { // all wait for a lane
-            free(f);
+            free_flight(f);
             return;
         }
-        const struct pg_statement *statement =
-            f->segs.correlated ? &pg_stmt_push_correlated : &pg_stmt_push;
-        struct call *c = call_new(b, statement, f);
-        segs_cut(&f->segs, f->n_items);
-        for (unsigned i = 0; i < f->segs.n; i++)
-            f->segs.at[i].lane->pushing = true;
-        pg_param_i32(&c->params, b->house->origin);
-        pg_param_bool(&c->params, f->whole);
-        segs_fill(&f->segs, &c->params);
-        if (f->segs.correlated)
-            segs_fill_correlated(&f->segs, &c->params);
-        gate_left(&b->push_gate);
-        histogram_add(&b->stats.batch_requests[OP_PUSH], f->n_ops);
-        histogram_add(&b->stats.batch_items[OP_PUSH], f->n_items);
-        f->call = c;
-        TAILQ_INSERT_TAIL(&b->push_flights, f, out);
-        call_send(c, on_stored);
+        launch(b, f);
     }
 }
 
@@ -186,13 +174,51 @@ static void add(struct broker *b, struct push_flight *f, struct push_op *push)
     f->whole = push->op.whole;
     b->n_push_requests--;
     b->n_push_items -= push->n_pending;
+    if (push->n_later > 0) // it is alone
+        f->later = mem_new_array(struct push_item *, push->n_later);
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
-        if (it->status != PUSH_PENDING)
-            continue;
         f->n_bytes += it->payload.len;
-        segs_add(&f->segs, it);
+        if (it->status == PUSH_PENDING)
+            segs_add(&f->segs, it);
+        else if (it->status == PUSH_LATER)
+            f->later[f->n_later++] = it;
     }
+}
+
+static void launch(struct broker *b, struct push_flight *f)
+{
+    bool mixed = f->n_later > 0;
+    struct call *c = call_new(b,
+                              mixed                ? &pg_stmt_push_mixed
+                              : f->segs.correlated ? &pg_stmt_push_correlated
+                                                   : &pg_stmt_push,
+                              f);
+
+    segs_cut(&f->segs, f->n_items);
+    for (unsigned i = 0; i < f->segs.n; i++)
+        f->segs.at[i].lane->pushing = true;
+    pg_param_i32(&c->params, b->house->origin);
+    if (!mixed)
+        pg_param_bool(&c->params, f->whole);
+    segs_fill(&f->segs, &c->params);
+    if (mixed || f->segs.correlated)
+        segs_fill_correlated(&f->segs, &c->params);
+    if (mixed)
+        mixed_fill(b, f, &c->params);
+    gate_left(&b->push_gate);
+    histogram_add(&b->stats.batch_requests[OP_PUSH], f->n_ops);
+    histogram_add(&b->stats.batch_items[OP_PUSH], f->n_items + f->n_later);
+    f->call = c;
+    TAILQ_INSERT_TAIL(&b->push_flights, f, out);
+    call_send(c, on_stored);
+}
+
+static void free_flight(struct push_flight *f)
+{
+    segs_free(&f->segs);
+    free(f->later);
+    free(f);
 }
 
 // ---- the answer ----
@@ -208,7 +234,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
     histogram_add(&b->stats.batch_us[OP_PUSH], now - c->left_us);
     TAILQ_REMOVE(&b->push_flights, f, out);
     if (f->given_up) {
-        free(f);
+        free_flight(f);
         call_free(c);
         broker_wake(b);
         return;
@@ -219,8 +245,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
         log_debug("push.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
     land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
-    segs_free(&f->segs);
-    free(f);
+    free_flight(f);
     call_free(c);
     broker_wake(b);
 }
@@ -228,15 +253,15 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
 static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
                          const struct pg_reply *reply, unsigned row)
 {
-    switch (pg_reply_i16(reply, row, COL_STATUS)) {
+    switch (pg_reply_i16(reply, row, PUSH_COL_STATUS)) {
     case HAS_DUPLICATES: {
-        unsigned pos = (unsigned)pg_reply_i32(reply, row, COL_POS);
-        if (pos >= s->count || pg_reply_is_null(reply, row, COL_DUP_ID))
+        unsigned pos = (unsigned)pg_reply_i32(reply, row, PUSH_COL_POS);
+        if (pos >= s->count || pg_reply_is_null(reply, row, PUSH_COL_DUP_ID))
             break;
         struct push_item *it = seg_item(s, pos);
         // Our own id, sent again because the first answer was lost, is no duplicate.
         it->status = it->op->op.unknown && !it->txid.ptr ? PUSH_QUEUED : PUSH_DUPLICATE;
-        memcpy(it->message_id, pg_reply_uuid(reply, row, COL_DUP_ID), 16);
+        memcpy(it->message_id, pg_reply_uuid(reply, row, PUSH_COL_DUP_ID), 16);
         memcpy(it->partition_id, s->lane->id, 16);
         counter_add(&b->stats.duplicates, 1);
         // Perhaps stored by an earlier try whose answer was lost: nobody was told of it.
@@ -271,9 +296,10 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
     int rc = 0;
 
     for (unsigned row = 0; row < n_rows; row++) {
-        if (pg_reply_i16(reply, row, COL_STATUS) == STORED)
+        if (pg_reply_i16(reply, row, PUSH_COL_STATUS) == STORED ||
+            mixed_is_later(f, reply, row))
             continue;
-        unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+        unsigned i = (unsigned)pg_reply_i32(reply, row, PUSH_COL_SEG) - 1;
         if (i >= f->segs.n) {
             rc = QE_PG_SHAPE;
             break;
@@ -281,17 +307,23 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
         refused[i] = true;
         read_refusal(b, f, &f->segs.at[i], reply, row);
     }
+    if (f->n_later > 0 && !mixed_read(b, f, reply)) {
+        free(refused);
+        return rc;
+    }
     // Stored ones come in the order they were sent.
     for (unsigned row = 0; row < n_rows && rc == 0; row++) {
-        if (pg_reply_i16(reply, row, COL_STATUS) != STORED)
+        if (pg_reply_i16(reply, row, PUSH_COL_STATUS) != STORED ||
+            mixed_is_later(f, reply, row))
             continue;
         while (seg < f->segs.n && refused[seg])
             seg++;
-        if (seg == f->segs.n || f->segs.at[seg].lane->num != pg_reply_i64(reply, row, COL_LANE))
+        if (seg == f->segs.n ||
+            f->segs.at[seg].lane->num != pg_reply_i64(reply, row, PUSH_COL_LANE))
             rc = QE_PG_SHAPE;
         else {
-            f->segs.at[seg].lane->last_seq = pg_reply_i64(reply, row, COL_FIRST);
-            seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+            f->segs.at[seg].lane->last_seq = pg_reply_i64(reply, row, PUSH_COL_FIRST);
+            seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, PUSH_COL_CREATED));
         }
     }
     free(refused);
@@ -326,6 +358,19 @@ static bool goes_again(struct push_op *push, int status)
     return status == 0 || is_worth_retry(status);
 }
 
+// How many items are in that state yet; those that were and are not any more are counted as
+// done.
+static unsigned still(struct broker *b, const struct push_op *push, enum push_status state,
+                      unsigned before)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < push->n_items; i++)
+        n += push->items[i].status == state;
+    counter_add(&b->stats.items[OP_PUSH], before - n);
+    return n;
+}
+
 static void land(struct broker *b, struct push_flight *f, int status, const char *detail)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
@@ -343,11 +388,9 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
     while ((op = STAILQ_FIRST(&f->ops))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
-        unsigned before = push->n_pending;
-        push->n_pending = 0;
-        for (unsigned i = 0; i < push->n_items; i++)
-            push->n_pending += push->items[i].status == PUSH_PENDING;
-        counter_add(&b->stats.items[OP_PUSH], before - push->n_pending);
+        push->n_pending = still(b, push, PUSH_PENDING, push->n_pending);
+        if (push->n_later > 0)
+            push->n_later = still(b, push, PUSH_LATER, push->n_later);
         op->alone = op->alone || scatter;
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_pending == 0) {

@@ -1,4 +1,5 @@
-// Items that are to be delivered later: from their push into queen.scheduled.
+// Items that are to be delivered later: from their push into queen.scheduled.  Requests that
+// mix them with others take the way of those (push.c).
 //
 //      schedule_add ──► schedule_queue ──► launch ──► on_scheduled ──► push_finish
 //                             ▲                            │
@@ -24,6 +25,7 @@ enum {
     NO_SLICE = 7
 }; // schedule_messages.sql
 enum { COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US };
+static const struct schedule_cols cols = {COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US};
 enum { MAX_ITEMS = 5000, MAX_BYTES = 8 << 20, MAX_TRIES = 20 };
 
 struct flight {
@@ -188,31 +190,31 @@ static void make_slices(struct broker *b, struct flight *f)
 }
 
 static void scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
-                      unsigned row)
+                      unsigned row, const struct schedule_cols *at)
 {
-    memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
+    memcpy(it->message_id, pg_reply_uuid(reply, row, at->id), 16);
     memcpy(it->partition_id, it->lane->id, 16);
-    it->due_us = pg_reply_unix_us(reply, row, COL_DUE);
+    it->due_us = pg_reply_unix_us(reply, row, at->due);
     it->status = PUSH_SCHEDULED;
     counter_add(&b->stats.scheduled, 1);
 }
 
-static void read_row(struct broker *b, struct push_item *it, const struct pg_reply *reply,
-                     unsigned row)
+void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_reply *reply,
+                       unsigned row, const struct schedule_cols *at)
 {
-    switch (pg_reply_i16(reply, row, COL_STATUS)) {
+    switch (pg_reply_i16(reply, row, at->status)) {
     case WAITS:
-        scheduled(b, it, reply, row);
+        scheduled(b, it, reply, row, at);
         break;
     case DUPLICATE:
         // Our own id, sent again because the first answer was lost, is no duplicate.
         if (it->op && it->op->op.unknown && !it->txid.ptr &&
-            !pg_reply_is_null(reply, row, COL_DUE)) {
-            scheduled(b, it, reply, row);
+            !pg_reply_is_null(reply, row, at->due)) {
+            scheduled(b, it, reply, row, at);
             break;
         }
         it->status = PUSH_DUPLICATE;
-        memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
+        memcpy(it->message_id, pg_reply_uuid(reply, row, at->id), 16);
         counter_add(&b->stats.duplicates, 1);
         break;
     case LANE_GONE:
@@ -227,14 +229,13 @@ static void read_row(struct broker *b, struct push_item *it, const struct pg_rep
     }
 }
 
-// The first of them that is due is what the house must wake up for.
-static void expect_first(struct broker *b, const struct pg_reply *reply)
+void schedule_expect_first(struct broker *b, const struct pg_reply *reply, unsigned col_wait_us)
 {
     int64_t first = INT64_MAX;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
-        if (!pg_reply_is_null(reply, row, COL_WAIT_US)) {
-            int64_t wait = pg_reply_i64(reply, row, COL_WAIT_US);
+        if (!pg_reply_is_null(reply, row, col_wait_us)) {
+            int64_t wait = pg_reply_i64(reply, row, col_wait_us);
             first = wait < first ? wait : first;
         }
     if (first < INT64_MAX)
@@ -252,10 +253,10 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
         status = QE_PG_SHAPE;
     for (unsigned row = 0; status == 0 && row < f->n_items; row++) {
         no_slice = no_slice || pg_reply_i16(reply, row, COL_STATUS) == NO_SLICE;
-        read_row(b, f->items[row], reply, row);
+        schedule_read_row(b, f->items[row], reply, row, &cols);
     }
     if (status == 0)
-        expect_first(b, reply);
+        schedule_expect_first(b, reply, COL_WAIT_US);
     else
         log_debug("schedule.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));

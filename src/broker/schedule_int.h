@@ -1,4 +1,5 @@
-// schedule_int.h: scheduled items as parameters; shared by schedule.c and transaction.c.
+// schedule_int.h: scheduled items as parameters; shared by schedule.c, push.c and
+// transaction.c.
 #ifndef QUEEN_BROKER_SCHEDULE_INT_H
 #define QUEEN_BROKER_SCHEDULE_INT_H
 
@@ -9,5 +10,16 @@ void schedule_fill(struct broker *b, struct push_item *const *items, unsigned n,
                    struct pg_params *p);
 // Those of the call make_slices, for the times of these items.
 void slices_fill(struct push_item *const *items, unsigned n, struct pg_params *p);
+
+// A row of queen.schedule_messages about an item, by the columns where it stands: the item is
+// scheduled, a duplicate, or goes again.
+struct schedule_cols {
+    unsigned status, id, due, wait_us;
+};
+void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_reply *reply,
+                       unsigned row, const struct schedule_cols *cols);
+// What such rows say is due first is what the house must wake up for.
+void schedule_expect_first(struct broker *b, const struct pg_reply *reply,
+                           unsigned col_wait_us);
 
 #endif

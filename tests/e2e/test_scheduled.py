@@ -175,6 +175,39 @@ def test_one_request_may_hold_an_id_twice(broker, queue, sql):
     assert len(waiting(sql, queue)) == 2
 
 
+def test_a_request_with_items_for_now_and_for_later_is_stored_whole_or_not_at_all(broker, queue, sql):
+    """What cannot be scheduled takes the items for now with it, and the answer says so."""
+    poison = "poison-" + queue
+    name = "q" + queue.replace("-", "")
+    sql("create function queen.%s() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$" % name)
+    sql("create trigger %s before insert on queen.scheduled for each row when (new.transaction_id = '%s') execute function queen.%s()"
+        % (name, poison, name))
+    items = [{"queue": queue, "payload": 1, "transactionId": "a"}, {"queue": queue, "partition": "p", "payload": 2, "delaySeconds": 3600},
+             {"queue": queue, "payload": 3, "delaySeconds": 3600, "transactionId": poison}]
+    try:
+        assert "error" in broker.push(items).expect(500).json
+        assert broker.pop(queue).status == 204 and waiting(sql, queue) == []
+        assert [r["status"] for r in broker.push(items[:2]).expect(201).json] == ["queued", "scheduled"]
+    finally:
+        sql("drop function queen.%s() cascade" % name)
+    assert [r["status"] for r in broker.push(items).expect(201).json] == ["duplicate", "scheduled", "scheduled"]
+
+
+def test_every_item_of_a_mixed_request_is_told_its_own_fate(broker, queue, sql):
+    item = lambda tx, **more: {"queue": queue, "payload": tx, "transactionId": tx, **more}  # noqa: E731
+    later = {"delaySeconds": 3600}
+    first = broker.push([item("old"), item("waits", **later)]).expect(201).json
+    mixed = [item("waits"), item("new"), item("old", **later), item("soon", delaySeconds=0.2), item("new", partition="p"), item("new"),
+             item("far", scheduledAt="2033-05-05T05:05:05Z"), item("far", **later), item("waits", **later)]
+    got = broker.push(mixed).expect(201).json
+    assert [r["status"] for r in got] == ["duplicate", "queued", "duplicate", "scheduled", "queued", "duplicate", "scheduled", "duplicate",
+                                          "duplicate"]
+    assert got[0]["messageId"] == got[8]["messageId"] == first[1]["messageId"] and got[2]["messageId"] == first[0]["messageId"]
+    assert got[5]["messageId"] == got[1]["messageId"] and got[7]["messageId"] == got[6]["messageId"]
+    came = all_of(broker, queue, 4)
+    assert sorted(m["id"] for m in came) == sorted([first[0]["messageId"]] + [got[i]["messageId"] for i in (1, 3, 4)])
+
+
 def test_a_lane_that_never_had_one_is_not_marked(broker, queue, sql):
     broker.put(queue, [1])
     flag = "select bool_or(l.scheduling) from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = %s"

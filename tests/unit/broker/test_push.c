@@ -397,6 +397,113 @@ static void too_many_at_once_are_refused_and_the_others_are_not(void **state)
     assert_int_equal(counter_get(&broker_stats(broker)->refused), 1);
 }
 
+// ---- items for now and for later in one request ----
+
+enum { LANE_SEALED = 6 };
+
+static void later_row(int later, int status, unsigned id)
+{
+    fake_row("later:i status:i dup_id:u created_at:T wait_us:l", later, status, uuid(id),
+             (int64_t)CREATED_US + 5000000, (int64_t)5000000);
+}
+
+static void mixed_item(struct push *p, const char *partition, const char *txid, bool later)
+{
+    push_item(p, "q", partition, txid);
+    p->items[p->op.n_items - 1].when = later ? PUSH_AFTER : PUSH_NOW;
+}
+
+static void answer_mixed(int status)
+{
+    fake_answer(fake_call("push_mixed"), status);
+    turn();
+}
+
+static void a_mixed_request_is_one_call_by_itself(void **state)
+{
+    (void)state;
+    static struct push a, b;
+    a = b = (struct push){0};
+    rig_open();
+    mixed_item(&a, "p1", "now", false), mixed_item(&a, "p2", "later", true);
+    push_item(&b, "q", "p3", NULL);
+    push_start(&a), push_start(&b);
+    answer_lanes();
+    const struct pg_params *p = fake_call("push_mixed")->params;
+    assert_int_equal(fake_len(p, LANES), 1);
+    row_stored(1), later_row(0, 0, 9);
+    answer_mixed(0);
+    answer_stored();
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.status, 0);
+    assert_int_equal(a.items[0].status, PUSH_QUEUED);
+    assert_int_equal(a.items[1].status, PUSH_SCHEDULED);
+    assert_memory_equal(a.items[1].message_id, uuid(9), 16);
+    assert_int_equal(a.items[1].due_us, CREATED_US + 5000000);
+    assert_int_equal(b.items[0].status, PUSH_QUEUED);
+}
+
+static void if_a_later_item_is_refused_nothing_of_it_counts(void **state)
+{
+    (void)state;
+    static struct push a;
+    a = (struct push){0};
+    rig_open();
+    mixed_item(&a, "p1", "now", false), mixed_item(&a, "p2", "x", true);
+    mixed_item(&a, "p3", "y", true);
+    push_start(&a);
+    answer_lanes();
+    row_stored(1), later_row(0, 0, 9), later_row(1, LANE_SEALED, 0);
+    answer_mixed(0);
+    assert_int_equal(a.times, 0); // all of it goes again
+    assert_int_equal(a.items[0].status, PUSH_PENDING);
+    assert_int_equal(a.items[1].status, PUSH_LATER);
+    row_stored(1), later_row(0, 0, 9), later_row(1, HAS_DUPLICATES, 8);
+    answer_mixed(0);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.items[0].status, PUSH_QUEUED);
+    assert_int_equal(a.items[1].status, PUSH_SCHEDULED);
+    assert_int_equal(a.items[2].status, PUSH_DUPLICATE);
+    assert_memory_equal(a.items[2].message_id, uuid(8), 16);
+}
+
+static void
+a_duplicate_for_now_does_not_keep_the_others_from_being_stored_together(void **state)
+{
+    (void)state;
+    static struct push a;
+    a = (struct push){0};
+    rig_open();
+    mixed_item(&a, "p1", "old", false), mixed_item(&a, "p1", "new", false);
+    mixed_item(&a, "p2", "later", true);
+    push_start(&a);
+    answer_lanes();
+    duplicate(1, 0, 5);
+    answer_mixed(0);
+    assert_int_equal(a.items[0].status, PUSH_DUPLICATE);
+    assert_int_equal(a.items[2].status, PUSH_LATER);
+    row_stored(1), later_row(0, 0, 9);
+    answer_mixed(0);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.items[1].status, PUSH_QUEUED);
+    assert_int_equal(a.items[2].status, PUSH_SCHEDULED);
+}
+
+static void a_mixed_request_that_fails_says_so_once(void **state)
+{
+    (void)state;
+    static struct push a;
+    a = (struct push){0};
+    rig_open();
+    mixed_item(&a, "p1", "now", false), mixed_item(&a, "p1", "later", true);
+    push_start(&a);
+    answer_lanes();
+    answer_mixed(QE_PG_FAILED);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.status, QE_PG_FAILED);
+    assert_int_equal(fake_n_calls(), 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -419,6 +526,10 @@ int main(void)
         T(an_odd_answer_is_an_error_not_a_guess),
         T(a_limited_queue_takes_requests_whole_and_says_when_it_is_full),
         T(too_many_at_once_are_refused_and_the_others_are_not),
+        T(a_mixed_request_is_one_call_by_itself),
+        T(if_a_later_item_is_refused_nothing_of_it_counts),
+        T(a_duplicate_for_now_does_not_keep_the_others_from_being_stored_together),
+        T(a_mixed_request_that_fails_says_so_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
