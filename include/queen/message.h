@@ -24,6 +24,11 @@ struct queen_message {
     const char *transaction_id; // NULL: a new UUIDv7, made once, so that retries are safe
     const char *trace_id;       // a UUID; NULL: none
     const char *traceparent;    // W3C Trace Context; NULL: none
+    const char *scheduled_at;   // ISO 8601 with a zone: not before; NULL: at once
+    uint64_t delay_ms;          // so much later, by the server's clock; not with scheduled_at
+    const char *correlation_id; // what the timeline is asked by; NULL: none
+    const char *event_type;     // the queue may have a retry policy for it; NULL: none
+    const char *retry_policy;   // JSON object: of this message alone; NULL: the queue's
 };
 
 enum queen_push_status {
@@ -31,14 +36,16 @@ enum queen_push_status {
     QUEEN_DUPLICATE, // a message of that transaction id was there already; counts as success
     QUEEN_BUFFERED,  // the server keeps it in a file until its database is back
     QUEEN_FAILED,
+    QUEEN_SCHEDULED, // it waits for its time
 };
 
 struct queen_push_result {
     enum queen_push_status status;
     const char *transaction_id;
-    const char *message_id;   // NULL when buffered or failed
-    const char *partition_id; // NULL unless queued
+    const char *message_id; // NULL when buffered or failed; of one that waits, to cancel it by
+    const char *partition_id; // NULL unless queued or scheduled
     const char *error;        // NULL unless failed
+    const char *scheduled_at; // NULL unless scheduled
 };
 
 // One for each message, in their order.

@@ -23,11 +23,14 @@ struct pushing {
     struct queen_producer *producer;
     const char *queue;
     bool envelope, text;
+    struct queen_message model; // what the options say about all of them
+    char when[ARGS_TIME_SIZE];
     pthread_mutex_t lock;
-    uint64_t queued, duplicates, buffered, failed;
+    uint64_t queued, scheduled, duplicates, buffered, failed;
     struct queen_error first_error;
 };
 
+static int read_options(struct pushing *p);
 static int send_arguments(struct pushing *p);
 static int send_files(struct pushing *p, const char *files);
 static int send_stream(struct pushing *p, int fd, const char *name);
@@ -48,7 +51,10 @@ static int push(struct cli *cli)
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
     struct queen_error err;
+    int rc = read_options(&p);
 
+    if (rc != CLI_OK)
+        return rc;
     if (p.envelope && p.text)
         return ask_complain(cli, CLI_USAGE, "--envelope and --text exclude each other");
     if (args_has(a, "transaction-id") && (a->n_rest != 2 || files))
@@ -71,7 +77,6 @@ static int push(struct cli *cli)
     if (!p.producer)
         return ask_failed(cli, &err);
     setvbuf(stdout, NULL, _IOLBF, 0); // results are seen when they are there
-    int rc = CLI_OK;
     if (a->n_rest > 1)
         rc = send_arguments(&p);
     if (rc == CLI_OK && files)
@@ -80,6 +85,29 @@ static int push(struct cli *cli)
         rc = send_stream(&p, STDIN_FILENO, "stdin");
     queen_producer_free(p.producer); // waits until each message has its result
     return report(&p, rc);
+}
+
+static int read_options(struct pushing *p)
+{
+    const struct args *a = &p->cli->args;
+    bool at = args_time(a, "at", p->when);
+
+    if (at && args_has(a, "in"))
+        return ask_complain(p->cli, CLI_USAGE, "--at and --in exclude each other");
+    p->model = (struct queen_message){
+        .queue = p->queue,
+        .partition = args_text(a, "partition"),
+        .partition_key = args_text(a, "key"),
+        .transaction_id = args_text(a, "transaction-id"),
+        .trace_id = args_text(a, "trace-id"),
+        .traceparent = args_text(a, "traceparent"),
+        .scheduled_at = at ? p->when : NULL,
+        .delay_ms = args_ms(a, "in", 0),
+        .correlation_id = args_text(a, "correlation-id"),
+        .event_type = args_text(a, "event-type"),
+        .retry_policy = args_text(a, "retry-policy"),
+    };
+    return CLI_OK;
 }
 
 static int send_arguments(struct pushing *p)
@@ -140,20 +168,14 @@ static int send_stream(struct pushing *p, int fd, const char *name)
 // Blocks while the buffer is full: so the reader of a pipe is as slow as the server.
 static int send_value(struct pushing *p, span value)
 {
-    const struct args *a = &p->cli->args;
-    struct queen_message m = {
-        .queue = p->queue,
-        .partition = args_text(a, "partition"),
-        .partition_key = args_text(a, "key"),
-        .transaction_id = args_text(a, "transaction-id"),
-        .payload = value.ptr,
-        .payload_len = value.len,
-    };
+    struct queen_message m = p->model;
     struct queen_error err = {0};
     struct buf quoted = {0};
     struct arena scratch;
     int rc = CLI_OK;
 
+    m.payload = value.ptr;
+    m.payload_len = value.len;
     arena_init(&scratch);
     if (p->text) {
         js_put_text(&quoted, value);
@@ -176,7 +198,8 @@ static void put_result(const struct queen_push_result *r)
     static const char *const names[] = {[QUEEN_QUEUED] = "queued",
                                         [QUEEN_DUPLICATE] = "duplicate",
                                         [QUEEN_BUFFERED] = "buffered",
-                                        [QUEEN_FAILED] = "failed"};
+                                        [QUEEN_FAILED] = "failed",
+                                        [QUEEN_SCHEDULED] = "scheduled"};
     struct buf b = {0};
 
     buf_printf(&b, "{\"status\":\"%s\",\"transactionId\":", names[r->status]);
@@ -185,6 +208,10 @@ static void put_result(const struct queen_push_result *r)
     js_put_text_or_null(&b, span_of(r->message_id));
     buf_put_lit(&b, ",\"partitionId\":");
     js_put_text_or_null(&b, span_of(r->partition_id));
+    if (r->scheduled_at) {
+        buf_put_lit(&b, ",\"scheduledAt\":");
+        js_put_text(&b, span_of(r->scheduled_at));
+    }
     if (r->error) {
         buf_put_lit(&b, ",\"error\":");
         js_put_text(&b, span_of(r->error));
@@ -206,6 +233,7 @@ static void on_result(const struct queen_push_result *r, const struct queen_erro
             p->first_error = *err;
     } else {
         p->queued += r->status == QUEEN_QUEUED;
+        p->scheduled += r->status == QUEEN_SCHEDULED;
         p->duplicates += r->status == QUEEN_DUPLICATE;
         p->buffered += r->status == QUEEN_BUFFERED;
     }
@@ -227,7 +255,11 @@ static int report(struct pushing *p, int rc)
     if (cli->out.json)
         return rc;
     struct buf b = {0};
-    buf_printf(&b, "%llu queued in %s", (unsigned long long)p->queued, p->queue);
+    if (p->scheduled > 0)
+        buf_printf(&b, "%llu scheduled for %s", (unsigned long long)p->scheduled, p->queue);
+    if (p->queued > 0 || p->scheduled == 0)
+        buf_printf(&b, "%s%llu queued in %s", b.len > 0 ? ", " : "",
+                   (unsigned long long)p->queued, p->queue);
     if (p->duplicates > 0)
         buf_printf(&b, ", %llu were there already", (unsigned long long)p->duplicates);
     if (p->buffered > 0)
@@ -245,6 +277,13 @@ static const struct cli_option options[] = {
     {"text", 't', CLI_FLAG, NULL, "arguments and lines are text, sent as JSON strings"},
     {"envelope", 'e', CLI_FLAG, NULL, "values are whole messages, as pop, tail, export write"},
     {"transaction-id", 0, CLI_TEXT, "ID", "of a single message: stored once, ever"},
+    {"at", 0, CLI_TIME, "TIME", "not before: ISO 8601 with a zone, or +2h"},
+    {"in", 0, CLI_DURATION, "TIME", "so much later: 30s, 10m, 2h, 1d"},
+    {"correlation-id", 0, CLI_TEXT, "ID", "what the timeline is asked by"},
+    {"event-type", 0, CLI_TEXT, "TYPE", "the queue may have a retry policy for it"},
+    {"retry-policy", 0, CLI_TEXT, "JSON", "how failures of these messages are retried"},
+    {"trace-id", 0, CLI_TEXT, "UUID", "kept with the message, and its traces are found by it"},
+    {"traceparent", 0, CLI_TEXT, "TEXT", "W3C Trace Context, delivered with the message"},
     {"batch", 0, CLI_COUNT, "N", "messages in one request at most (1000)"},
 };
 
@@ -260,6 +299,7 @@ const struct cli_command cli_push = {
              "sentence on a terminal.",
     .examples = "queen push orders '{\"no\": 41}'|one message\n"
                 "queen push orders -p acct-7 -f orders.ndjson|a file, into one partition\n"
+                "queen push reminders '{\"call\": 7}' --in 2h|delivered in two hours\n"
                 "queen push log --text hello|the JSON string \"hello\"\n"
                 "queen tail orders --data | jq -c 'select(.total > 100)' | queen push "
                 "audit|what is large goes to audit, too",

@@ -18,5 +18,7 @@ bool envelope_read(struct queen_message *m, span value, struct arena *a)
     m->transaction_id = pick_cstr(value, "transactionId", a);
     m->trace_id = pick_cstr(value, "traceId", a);
     m->traceparent = pick_cstr(value, "traceparent", a);
+    if (!m->correlation_id)
+        m->correlation_id = pick_cstr(value, "correlationId", a);
     return true;
 }

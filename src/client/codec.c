@@ -37,17 +37,16 @@ void put_query_u64(struct buf *out, const char *name, uint64_t value)
     buf_put_u64(out, value);
 }
 
-// A payload goes out as it is, so it must be one value and nothing behind it.
-static int check_payload(span payload, size_t index, struct queen_error *err)
+// It goes out as it is, so it must be one value and nothing behind it.
+static int check_json_text(span text, const char *what, size_t index, struct queen_error *err)
 {
-    struct js j = js_read(payload);
+    struct js j = js_read(text);
 
     js_skip(&j);
     if (js_finish(&j) == 0)
         return 0;
-    return fail_set(err, QUEEN_E_ARGUMENT,
-                    "message %zu: the payload is not JSON at byte %zu: %s", index,
-                    js_offset(&j), j.why ? j.why : "more text follows");
+    return fail_set(err, QUEEN_E_ARGUMENT, "message %zu: the %s is not JSON at byte %zu: %s",
+                    index, what, js_offset(&j), j.why ? j.why : "more text follows");
 }
 
 int put_message(struct buf *out, const struct queen_message *m, size_t index,
@@ -60,9 +59,17 @@ int put_message(struct buf *out, const struct queen_message *m, size_t index,
         return fail_set(err, QUEEN_E_ARGUMENT, "message %zu: queue is missing", index);
     if (m->payload)
         payload = (span){m->payload, m->payload_len > 0 ? m->payload_len : strlen(m->payload)};
-    int rc = check_payload(payload, index, err);
+    int rc = check_json_text(payload, "payload", index, err);
     if (rc != 0)
         return rc;
+    if (m->scheduled_at && m->delay_ms > 0)
+        return fail_set(err, QUEEN_E_ARGUMENT,
+                        "message %zu: scheduled_at and delay_ms exclude each other", index);
+    if (m->retry_policy) {
+        rc = check_json_text(span_of(m->retry_policy), "retry policy", index, err);
+        if (rc != 0)
+            return rc;
+    }
     if (!m->transaction_id)
         queen_new_id(id);
     buf_putc(out, '{');
@@ -72,6 +79,13 @@ int put_message(struct buf *out, const struct queen_message *m, size_t index,
     put_field(out, "transactionId", m->transaction_id ? m->transaction_id : id);
     put_field(out, "traceId", m->trace_id);
     put_field(out, "traceparent", m->traceparent);
+    put_field(out, "scheduledAt", m->scheduled_at);
+    if (m->delay_ms > 0)
+        buf_printf(out, "\"delaySeconds\":%.3f,", (double)m->delay_ms / 1000);
+    put_field(out, "correlationId", m->correlation_id);
+    put_field(out, "eventType", m->event_type);
+    if (m->retry_policy)
+        buf_printf(out, "\"retryPolicy\":%s,", m->retry_policy);
     buf_put_lit(out, "\"payload\":");
     buf_put(out, payload);
     buf_putc(out, '}');

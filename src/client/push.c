@@ -33,6 +33,8 @@ static enum queen_push_status status_of(span raw)
         return QUEEN_QUEUED;
     if (span_eq(raw, SPAN("\"duplicate\"")))
         return QUEEN_DUPLICATE;
+    if (span_eq(raw, SPAN("\"scheduled\"")))
+        return QUEEN_SCHEDULED;
     return span_eq(raw, SPAN("\"buffered\"")) ? QUEEN_BUFFERED : QUEEN_FAILED;
 }
 
@@ -56,6 +58,8 @@ static void read_result(struct js *j, struct arena *a, struct queen_push_result 
             r->partition_id = take_text(raw, a);
         else if (span_eq(key, SPAN("error")))
             r->error = take_text(raw, a);
+        else if (span_eq(key, SPAN("scheduledAt")))
+            r->scheduled_at = take_text(raw, a);
     }
 }
 

@@ -47,6 +47,36 @@ def test_files_are_pushed_in_their_order(cli, queue, tmp_path):
     assert "none" in r.err and r.err.count("\n") == 1
 
 
+def test_messages_may_be_for_later(cli, broker, queue):
+    (r,) = cli("push", queue, '{"call": 7}', "--at", "2031-02-03T04:05:06+01:00", "--correlation-id", "case-7").expect().rows
+    assert (r["status"], r["scheduledAt"]) == ("scheduled", "2031-02-03T03:05:06.000Z")
+    (w,) = broker.get("/api/v1/scheduled?queue=" + queue).json["scheduled"]
+    assert (w["id"], w["correlationId"]) == (r["messageId"], "case-7")
+    assert cli("push", queue, "--in", "1h", "-p", "x", "--table", input="1\n2\n").expect().out.strip() == "2 scheduled for " + queue
+    assert cli("pop", queue).expect(4).out == ""
+    cli("push", queue, "3", "--in", "100ms", "-q").expect()
+    assert wait_until(lambda: cli("pop", queue, "-d").rows, 10, "what was for soon") == [3]
+    assert "exclude" in cli("push", queue, "1", "--in", "1h", "--at", "+1h").expect(1).err
+    broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)
+
+
+def test_what_is_said_about_a_message_arrives_with_it(cli, broker, queue, group):
+    trace, parent = "7d444840-9dc0-11d1-b245-5ffdce74fad2", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    cli("push", queue, "1", "--correlation-id", "c-" + queue, "--event-type", "paid", "--trace-id", trace, "--traceparent", parent,
+        "--retry-policy", '{"mode": "scheduled", "maxAttempts": 1}', "-q").expect()
+    (m,) = broker.take(queue, consumerGroup=group)
+    assert (m["correlationId"], m["traceId"], m["traceparent"]) == ("c-" + queue, trace, parent)
+    assert broker.ack(m, "failed")["dlq"] is True, "its own policy has one attempt"
+    t = broker.get("/api/v1/messages/timeline?correlationId=c-" + queue).expect(200).json
+    assert [(x["eventType"], x["maxAttempts"]) for x in t["messages"]] == [("paid", 1)]
+    # A whole message keeps it.
+    cli("push", queue + "2", "-e", "-q", input=json.dumps(m)).expect()
+    assert broker.take(queue + "2")[0]["correlationId"] == "c-" + queue
+    for policy, code in (("{", 1), ('{"maxAttempts": 0}', 3)):
+        r = cli("push", queue, "1", "--retry-policy", policy).expect(code)
+        assert r.err.count("\n") <= 2 and ("retry policy" in r.err or "maxAttempts" in r.err)
+
+
 def test_what_is_no_json_is_named_with_its_place(cli, queue):
     r = cli("push", queue, "nonsense").expect(1)
     assert "nonsense" in r.err and "--text" in r.err
