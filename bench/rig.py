@@ -37,30 +37,6 @@ def cpu(broker, postmaster):
     return total
 
 
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def stat(pid):
-    """(parent, seconds of its own, seconds of children that have ended)"""
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return int(fields[1]), (int(fields[11]) + int(fields[12])) / TICK, (int(fields[13]) + int(fields[14])) / TICK
-
-
-def cpu(broker, postmaster):
-    total = stat(broker)[1]
-    own = stat(postmaster)
-    total += own[1] + own[2]
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            parent, seconds, _ = stat(int(path.split("/")[2]))
-        except (OSError, ValueError, IndexError):
-            continue  # it has just ended
-        if parent == postmaster:
-            total += seconds
-    return total
-
-
 def percentile(values, q):
     values = sorted(values)
     return values[min(len(values) - 1, int(q * len(values)))]

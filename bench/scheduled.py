@@ -12,7 +12,7 @@ import threading
 import time
 from datetime import datetime, timedelta, timezone
 
-from rig import Rig, cpu, percentile, push_all
+from rig import Rig, percentile, push_all
 
 FIRST = 10 ** 15  # numbers of generated messages
 
