@@ -49,6 +49,7 @@
     X(QE_TENANT_UNKNOWN, -20401, 404, "tenant_unknown", "there is no such tenant")             \
     X(QE_TENANT_DOWN, -20402, 503, "tenant_down",                                              \
       "the tenant's database is down; it is tried again in the background")                    \
+    X(QE_BROKER_AWAY, -20403, 503, "broker_away", "the broker cannot be reached")              \
     /* the file buffer */                                                                      \
     X(QE_BUFFER_FULL, -20301, 503, "buffer_full", "the file buffer is full; try again later")  \
     X(QE_BUFFER_FAILED, -20302, 500, "buffer_failed", "the file buffer cannot be written")     \

@@ -62,6 +62,17 @@ struct platform_conf {
     const char *trigger_queue;
     int trigger_concurrency;
     int trigger_timeout_ms;
+    // events
+    const char *queue;
+    const char *group;
+    int partitions;
+    int expiry_s;
+    int event_batch;
+    int write_events;
+    int write_linger_ms;
+    int write_limit_ms;
+    int held_base_ms;
+    int held_cap_ms;
 
     // read models
     enum platform_read_model read_model;

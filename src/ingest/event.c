@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "ingest/value.h"
+#include "tenant/row.h"
 #include "json/scan.h"
 
 enum member { M_TENANT, M_ID, M_TYPE, M_AT, M_DATA, N_MEMBERS };
@@ -64,23 +65,11 @@ static span text_of(span raw, struct arena *a)
     return raw.ptr && js_type_of(raw) == JS_STRING ? js_text(raw, a) : SPAN_NONE;
 }
 
-// As the directory of tenants has them.
-static bool is_tenant_name(span name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-              (i > 0 && (c == '_' || c == '-'))))
-            return false;
-    }
-    return name.len > 0 && name.len <= TENANT_NAME_MAX;
-}
-
 static int read_tenant(struct event *e, span raw, span expected, struct arena *a,
                        struct fault *f)
 {
     e->tenant = raw.ptr ? text_of(raw, a) : expected;
-    if (!is_tenant_name(e->tenant))
+    if (!tenant_is_name(e->tenant))
         return wrong(f, "tenant", "the name of a tenant is needed");
     if (expected.ptr && !span_eq(e->tenant, expected))
         return wrong(f, "tenant", "is not the one of the address");

@@ -13,8 +13,6 @@
 #include "base/span.h"
 #include "ingest/rules.h"
 
-enum { TENANT_NAME_MAX = 48 };
-
 struct event {
     const struct event_type *type;
     span tenant;

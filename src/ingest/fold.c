@@ -14,8 +14,9 @@ struct fold_id {
 struct fold_row {
     const struct event *event; // whose values it has; NULL: it was overtaken
     int64_t amount;            // wallets: balance or sum of deltas
-    int64_t at_us;
-    int64_t topup_us; // of the last adjustment upwards; 0: none
+    int64_t at_us;             // of its last event
+    int64_t first_us;          // of its first one here
+    int64_t topup_us;          // of the last adjustment upwards; 0: none
     struct fold_row *next;
     UT_hash_handle hh; // by the event's row
 };
@@ -74,6 +75,7 @@ static struct fold_row *new_row(struct fold *f, enum event_table table, const st
     struct fold_row *row = arena_new(f->arena, struct fold_row);
 
     row->event = e;
+    row->first_us = e->at_us;
     *f->last[table] = row;
     f->last[table] = &row->next;
     if (!e->type->appends)
@@ -178,6 +180,10 @@ static void put_row(const struct fold *f, enum event_table table, const struct f
     if (table == TABLE_WALLETS || table == TABLE_ADJUSTMENTS) {
         put_member(out, table == TABLE_WALLETS ? "balance" : "delta");
         money_put(out, row->amount);
+    }
+    if (table == TABLE_CUSTOMERS) {
+        put_member(out, "created_at");
+        buf_put(out, value_time_text(row->first_us, f->arena));
     }
     if (row->topup_us != 0) {
         put_member(out, "last_topup_at");

@@ -17,7 +17,6 @@ void write_end(struct write *w)
 void write_free(struct write *w)
 {
     pg_params_free(&w->params);
-    my_params_free(&w->my_params);
 }
 
 unsigned write_marks(struct write *w, struct write_mark **marks)

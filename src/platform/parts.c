@@ -4,7 +4,5 @@
 
 const struct platform_part *const platform_parts[] = {
     &platform_triggers, // triggers.c
-    &platform_pools_part,
-    &platform_readmodel_part,
-    NULL,
+    &platform_pools_part, &platform_readmodel_part, &platform_events, NULL,
 };

@@ -62,6 +62,7 @@ struct platform {
     struct queen_client *broker; // on this loop
     struct audience_state *audience; // segments and campaigns: audience.h
     struct readmodel *readmodel;     // NULL: not yet, or not any more
+    struct ingest *ingest;           // events.c; NULL: not yet
 
     enum platform_phase phase;
     uint64_t start_us, stop_ms;
@@ -112,5 +113,8 @@ extern const struct http_route platform_read_model_list, platform_read_model_sho
 extern const struct platform_part platform_readmodel_part;
 // Ingestion committed changes of a tenant's data.
 void platform_data_changed(struct platform *p, span tenant, bool attributes, bool transactions);
+// events.c, events_push.c, events_held.c
+extern const struct platform_part platform_events;
+extern const struct http_route platform_events_push, platform_events_held;
 
 #endif

@@ -46,5 +46,8 @@ const struct http_route *const platform_routes[] = {
     &platform_read_model_show,
     &platform_read_model_mode,
     &platform_read_model_refresh,
+    // events_push.c, events_held.c
+    &platform_events_push,
+    &platform_events_held,
     NULL,
 };

@@ -154,3 +154,19 @@ struct queen_options settings_queen_client(const struct platform_conf *c, uv_loo
         .user_agent = "queen-platform/" QUEEN_VERSION,
     };
 }
+
+struct ingest_conf settings_ingest(const struct platform_conf *c)
+{
+    return (struct ingest_conf){
+        .queue = c->queue,
+        .group = c->group,
+        .partitions = (unsigned)c->partitions,
+        .expiry_s = (unsigned)c->expiry_s,
+        .batch = (unsigned)c->event_batch,
+        .max_events = (unsigned)c->write_events,
+        .linger_ms = (unsigned)c->write_linger_ms,
+        .limit_ms = (unsigned)c->write_limit_ms,
+        .held_base_ms = (unsigned)c->held_base_ms,
+        .held_cap_ms = (unsigned)c->held_cap_ms,
+    };
+}

@@ -6,6 +6,7 @@
 
 #include "conf/platform.h"
 #include "http/server.h"
+#include "ingest/ingest.h"
 #include "pg/database.h"
 #include "pg/pool.h"
 #include "readmodel/readmodel.h"
@@ -21,6 +22,7 @@ struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg
                                         const struct database *home);
 struct readmodel_conf settings_readmodel(const struct platform_conf *c);
 struct http_server_conf settings_platform_http(const struct platform_conf *c);
+struct ingest_conf settings_ingest(const struct platform_conf *c); // owner is the caller's
 struct queen_options settings_queen_client(const struct platform_conf *c, uv_loop_t *loop);
 
 #endif

@@ -11,11 +11,12 @@ begin
             updated_at, created_at)
     select r.customer_id, r.first_name, r.last_name, r.email, r.phone, r.gender, r.city, r.postal_code, r.country,
            r.language, r.source, r.home_location, r.note, r.birth_date, coalesce(r.tags, '{}'),
-           coalesce(r.email_opt_in, false), coalesce(r.sms_opt_in, false), coalesce(r.is_blocked, false), r.at, r.at
+           coalesce(r.email_opt_in, false), coalesce(r.sms_opt_in, false), coalesce(r.is_blocked, false), r.at,
+           r.created_at
       from jsonb_to_recordset(p_rows) r(customer_id uuid, first_name text, last_name text, email text, phone text,
              gender text, city text, postal_code text, country text, language text, source text, home_location text,
              note text, birth_date date, tags text[], email_opt_in boolean, sms_opt_in boolean, is_blocked boolean,
-             at timestamptz)
+             at timestamptz, created_at timestamptz)
         on conflict (customer_uuid) do update
        set (first_name, last_name, email, phone, gender, city, postal_code, country, language, source,
             home_location, note, birth_date, tags, email_opt_in, sms_opt_in, is_blocked, updated_at) =

@@ -75,6 +75,16 @@ static void the_last_event_of_a_row_wins(void **state)
     rows_are(TABLE_PACKAGES, "[{\"at\":\"2026-11-16T00:00:02.000000Z\"," IDS ",\"status\":3}]");
 }
 
+static void a_customer_was_made_by_the_first_event(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("customer.upserted", ",\"city\":\"Rome\"")));
+    assert_true(fold_add(&fold, event("customer.upserted", "")));
+    rows_are(TABLE_CUSTOMERS, "[{\"at\":\"2026-11-16T00:00:02.000000Z\",\"customer_id\":"
+                              "\"10000000-0000-4000-8000-000000000001\",\"created_at\":"
+                              "\"2026-11-16T00:00:01.000000Z\"}]");
+}
+
 static void logs_are_appended_to(void **state)
 {
     (void)state;
@@ -135,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(the_last_event_of_a_row_wins),
+        TEST(a_customer_was_made_by_the_first_event),
         TEST(logs_are_appended_to),
         TEST(adjustments_add_up),
         TEST(a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones),

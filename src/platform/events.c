@@ -1,0 +1,140 @@
+// events.c: the part of the platform that takes events in, its numbers, and
+// GET /api/v1/events/held.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/expo.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "ingest/ingest.h"
+#include "platform/platform_int.h"
+#include "platform/settings.h"
+#include "tenant/sql.gen.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+// ---- the part ----
+
+// The same after a restart, so that its partitions need not expire first; another one for every
+// process, since no two of a machine have one port.
+static void put_owner(struct platform *p, char *out, size_t size)
+{
+    char host[128] = "host";
+
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(out, size, "%s@%s:%u", p->conf->id, host, p->port);
+}
+
+static void start(struct platform *p)
+{
+    struct ingest_conf conf = settings_ingest(p->conf);
+    char owner[256];
+
+    put_owner(p, owner, sizeof owner);
+    conf.owner = owner;
+    p->ingest = ingest_open(&p->loop, p->broker, p->control, p->pools, &conf);
+}
+
+static void on_closed(void *ctx)
+{
+    struct platform *p = ctx;
+
+    p->ingest = NULL;
+    platform_part_stopped(p);
+}
+
+static void stop(struct platform *p) { ingest_close(p->ingest, on_closed, p); }
+
+// ---- numbers ----
+
+static const char *const outcomes[] = {[OUTCOME_APPLIED] = "applied",
+                                       [OUTCOME_DUPLICATE] = "duplicate",
+                                       [OUTCOME_BAD] = "bad",
+                                       [OUTCOME_HELD] = "held"};
+
+static const char *type_name(unsigned t)
+{
+    return t < n_event_types ? event_types[t].name : "unknown";
+}
+
+static void expose_events(const struct ingest_stats *s, struct buf *out)
+{
+    char labels[100];
+
+    expo_family(out, "queen_platform_events_total", "counter",
+                "events by type and what became of them");
+    for (unsigned t = 0; t <= n_event_types; t++)
+        for (unsigned o = 0; o < N_OUTCOMES; o++) {
+            uint64_t v = counter_get(&s->events[t][o]);
+            snprintf(labels, sizeof labels, "type=\"%s\",outcome=\"%s\"", type_name(t),
+                     outcomes[o]);
+            if (v > 0)
+                expo_u64(out, "queen_platform_events_total", labels, v);
+        }
+    expo_family(out, "queen_platform_event_visible_seconds", "histogram",
+                "from the push of an event to the commit in the tenant's database");
+    expo_histogram(out, "queen_platform_event_visible_seconds", NULL, &s->visible_us, 1e-6);
+    expo_family(out, "queen_platform_event_batch", "histogram",
+                "events that came from a partition at once");
+    expo_histogram(out, "queen_platform_event_batch", NULL, &s->batch, 1);
+}
+
+static void expose(struct platform *p, struct buf *out)
+{
+    if (!p->ingest)
+        return;
+    const struct writer_stats *w = ingest_writer_stats(p->ingest);
+    const struct lanes_stats *l = ingest_lanes_stats(p->ingest);
+    struct queen_processor_stats processor;
+
+    ingest_processor_stats(p->ingest, &processor);
+    expose_events(ingest_stats(p->ingest), out);
+    expo_family(out, "queen_platform_write_events", "histogram", "events of one transaction");
+    expo_histogram(out, "queen_platform_write_events", NULL, &w->events, 1);
+    expo_family(out, "queen_platform_write_seconds", "histogram", "time of a transaction");
+    expo_histogram(out, "queen_platform_write_seconds", NULL, &w->us, 1e-6);
+    expo_single(out, "queen_platform_write_retries_total", "counter",
+                "transactions that were tried again at once", counter_get(&w->retries));
+    expo_single(out, "queen_platform_write_failures_total", "counter",
+                "transactions that failed: their events are held", counter_get(&w->failures));
+    expo_single(out, "queen_platform_owned_partitions", "gauge",
+                "partitions of the queue that this process owns", processor.owned);
+    expo_single(out, "queen_platform_held_lanes", "gauge",
+                "partition and tenant whose events are held, of those partitions", l->n_open);
+    expo_single(out, "queen_platform_held_events_total", "counter", "events that were held",
+                counter_get(&l->held));
+    expo_single(out, "queen_platform_held_drained_total", "counter",
+                "held events that were applied", counter_get(&l->drained));
+    expo_single(out, "queen_platform_held_attempts_total", "counter",
+                "attempts at held events that failed", counter_get(&l->attempts));
+}
+
+static uint64_t sum_of(const struct ingest_stats *s, enum ingest_outcome o)
+{
+    uint64_t n = 0;
+
+    for (unsigned t = 0; t <= n_event_types; t++)
+        n += counter_get(&s->events[t][o]);
+    return n;
+}
+
+static void put_json(struct platform *p, struct buf *out)
+{
+    if (!p->ingest)
+        return;
+    const struct ingest_stats *s = ingest_stats(p->ingest);
+
+    buf_put_lit(out, ",\"events\":{");
+    for (unsigned o = 0; o < N_OUTCOMES; o++)
+        buf_printf(out, "%s\"%s\":%" PRIu64, o > 0 ? "," : "", outcomes[o], sum_of(s, o));
+    buf_printf(
+        out, ",\"visibleP50Ms\":%" PRIu64 ",\"visibleP99Ms\":%" PRIu64 ",\"heldLanes\":%u}",
+        histogram_quantile(&s->visible_us, 0.5) / 1000,
+        histogram_quantile(&s->visible_us, 0.99) / 1000, ingest_lanes_stats(p->ingest)->n_open);
+}
+
+const struct platform_part platform_events = {
+    .name = "events", .start = start, .stop = stop, .expose = expose, .put_json = put_json};

@@ -1,0 +1,250 @@
+// POST /api/v1/tenants/:tenant/events: one event or a list; checked, pushed, answered one by
+// one.
+#include <stdlib.h>
+
+#include <queen/message.h>
+
+#include "base/mem.h"
+#include "ingest/event.h"
+#include "platform/platform_int.h"
+#include "tenant/directory.h"
+#include "json/scan.h"
+#include "json/write.h"
+
+enum { MAX_EVENTS = 10000 };
+
+struct intake_event {
+    span text; // as it came
+    struct event event;
+    const char *why; // NULL: good
+    size_t at;       // among the messages
+};
+
+struct intake { // in the request's arena
+    struct http_req *req;
+    span tenant;
+    struct directory_find find;
+    struct intake_event *events;
+    unsigned n;
+    struct queen_message *messages;
+    size_t n_messages;
+};
+
+static void on_found(struct directory_find *d, int status, const struct tenant_row *row);
+static int count_events(span body, unsigned *n, struct fault *f);
+static void read_events(struct intake *k, span body);
+static void push(struct intake *k);
+static void on_pushed(struct queen_push_results *r, const struct queen_error *err, void *ctx);
+static void reply(struct intake *k, const struct queen_push_results *r);
+
+static void push_handle(struct http_req *req)
+{
+    struct platform *p = http_req_app(req);
+    struct intake *k = arena_new(http_req_arena(req), struct intake);
+    struct fault f;
+
+    k->req = req;
+    if (!http_req_param(req, 0, &k->tenant)) {
+        http_reply_errf(req, QE_TENANT_UNKNOWN, "there is no such tenant");
+        return;
+    }
+    if (count_events(http_req_body(req), &k->n, &f) != 0) {
+        http_reply_fault(req, &f);
+        return;
+    }
+    k->find.found = on_found;
+    directory_find(p->control, &k->find, k->tenant);
+}
+
+static void on_found(struct directory_find *d, int status, const struct tenant_row *row)
+{
+    struct intake *k = container_of(d, struct intake, find);
+
+    if (status != 0) {
+        http_reply_err(k->req, status);
+    } else if (!row) {
+        http_reply_errf(k->req, QE_TENANT_UNKNOWN, "there is no tenant \"" SPAN_FMT "\"",
+                        SPAN_ARG(k->tenant));
+    } else {
+        read_events(k, http_req_body(k->req));
+        push(k);
+    }
+}
+
+// ---- in ----
+
+static int count_events(span body, unsigned *n, struct fault *f)
+{
+    struct js j = js_read(body);
+
+    *n = 0;
+    if (js_peek(&j) == JS_ARRAY) {
+        js_enter_array(&j);
+        while (js_next_item(&j) && ++*n <= MAX_EVENTS)
+            js_skip(&j);
+        if (*n > MAX_EVENTS)
+            return fault_set(f, QE_BAD_PARAM, "more than %d events", MAX_EVENTS);
+    } else {
+        js_skip(&j);
+        *n = 1;
+    }
+    return js_finish(&j) == 0 ? 0 : fault_set(f, QE_BAD_JSON, "Invalid JSON: %s", j.why);
+}
+
+static void read_event(struct intake *k, struct intake_event *e, span text)
+{
+    struct arena *a = http_req_arena(k->req);
+    struct fault f;
+
+    e->text = text;
+    if (event_read(&e->event, text, k->tenant, a, &f) != 0)
+        e->why = arena_cstr(a, span_of(f.text));
+}
+
+static void read_events(struct intake *k, span body)
+{
+    struct js j = js_read(body);
+    unsigned i = 0;
+
+    k->events = arena_new_array(http_req_arena(k->req), struct intake_event, k->n);
+    if (js_peek(&j) != JS_ARRAY) {
+        read_event(k, &k->events[0], js_skip(&j));
+        return;
+    }
+    js_enter_array(&j);
+    while (js_next_item(&j) && i < k->n)
+        read_event(k, &k->events[i++], js_skip(&j));
+}
+
+// ---- on ----
+
+static const char *uuid_text(struct arena *a, const uint8_t id[16])
+{
+    struct buf b = {0};
+
+    buf_put_uuid(&b, id);
+    const char *text = arena_cstr(a, buf_span(&b));
+    buf_free(&b);
+    return text;
+}
+
+// "<tenant>/<customer>": all events of a customer go through one partition, in order.
+static const char *key_text(struct arena *a, span tenant, const uint8_t customer[16])
+{
+    struct buf b = {0};
+
+    buf_put(&b, tenant);
+    buf_putc(&b, '/');
+    buf_put_uuid(&b, customer);
+    const char *text = arena_cstr(a, buf_span(&b));
+    buf_free(&b);
+    return text;
+}
+
+// As it came, with the tenant in front if it does not name it itself.
+static span payload_of(struct arena *a, span tenant, const struct intake_event *e)
+{
+    struct buf b = {0};
+    span text = e->text;
+    size_t brace = 0;
+
+    if (e->event.tenant.ptr != tenant.ptr)
+        return text;
+    while (text.ptr[brace] != '{')
+        brace++;
+    buf_put_lit(&b, "{\"tenant\":");
+    js_put_text(&b, tenant);
+    buf_putc(&b, ',');
+    buf_put_bytes(&b, text.ptr + brace + 1, text.len - brace - 1);
+    span payload = arena_copy(a, buf_span(&b));
+    buf_free(&b);
+    return payload;
+}
+
+static void push(struct intake *k)
+{
+    struct platform *p = http_req_app(k->req);
+    struct arena *a = http_req_arena(k->req);
+
+    k->messages = arena_new_array(a, struct queen_message, k->n);
+    for (unsigned i = 0; i < k->n; i++) {
+        struct intake_event *e = &k->events[i];
+        if (e->why)
+            continue;
+        span payload = payload_of(a, k->tenant, e);
+        e->at = k->n_messages++;
+        k->messages[e->at] =
+            (struct queen_message){.queue = p->conf->queue,
+                                   .partition_key = key_text(a, k->tenant, e->event.customer),
+                                   .payload = payload.ptr,
+                                   .payload_len = payload.len,
+                                   // The broker knows a repeated push by it.
+                                   .transaction_id = uuid_text(a, e->event.id)};
+    }
+    if (k->n_messages == 0)
+        reply(k, NULL);
+    else
+        queen_push_start(p->broker, k->messages, k->n_messages, on_pushed, k);
+}
+
+static void on_pushed(struct queen_push_results *r, const struct queen_error *err, void *ctx)
+{
+    struct intake *k = ctx;
+
+    if (!r)
+        http_reply_errf(k->req, QE_BROKER_AWAY, "the broker: %s", err->text);
+    else
+        reply(k, r);
+    queen_push_results_free(r);
+}
+
+// ---- out ----
+
+static void put_result(struct buf *out, const struct intake_event *e,
+                       const struct queen_push_result *pushed)
+{
+    static const char *const words[] = {[QUEEN_QUEUED] = "accepted",
+                                        [QUEEN_DUPLICATE] = "duplicate",
+                                        [QUEEN_BUFFERED] = "accepted",
+                                        [QUEEN_FAILED] = "refused"};
+    const char *why = e->why ? e->why : pushed->error;
+
+    buf_put_lit(out, "{\"id\":");
+    if (e->why && !e->event.type) {
+        buf_put_lit(out, "null");
+    } else {
+        buf_putc(out, '"');
+        buf_put_uuid(out, e->event.id);
+        buf_putc(out, '"');
+    }
+    buf_printf(out, ",\"status\":\"%s\"", e->why ? "refused" : words[pushed->status]);
+    if (why) {
+        buf_put_lit(out, ",\"error\":");
+        js_put_text(out, span_of(why));
+    }
+    buf_putc(out, '}');
+}
+
+static void reply(struct intake *k, const struct queen_push_results *r)
+{
+    struct buf out = {0};
+    size_t refused = 0;
+
+    buf_put_lit(&out, "{\"events\":[");
+    for (unsigned i = 0; i < k->n; i++) {
+        const struct intake_event *e = &k->events[i];
+        const struct queen_push_result *pushed = e->why ? NULL : &r->items[e->at];
+        if (i > 0)
+            buf_putc(&out, ',');
+        put_result(&out, e, pushed);
+        refused += e->why || pushed->status == QUEEN_FAILED;
+    }
+    buf_printf(&out, "],\"accepted\":%zu,\"refused\":%zu}", k->n - refused, refused);
+    http_reply_json(k->req, k->n > 0 && refused == k->n ? 400 : 202, &out);
+}
+
+const struct http_route platform_events_push = {.verb = HTTP_POST,
+                                                .path = "/api/v1/tenants/:tenant/events",
+                                                .access = ACCESS_READ_WRITE,
+                                                .op = "events_push",
+                                                .handle = push_handle};

@@ -1,0 +1,223 @@
+"""Events into the tables of tenants: checked, in order, once; held while a tenant is away; dead-lettered when they are wrong."""
+import time
+import uuid
+
+import pytest
+
+import harness
+from event_model import Maker, Model, differences
+from harness import wait_until
+from rig import Platform, tenant_cursor
+
+TENANTS = ["alpha", "beta", "gamma"]
+
+
+@pytest.fixture(scope="module")
+def platform(pg, broker):
+    p = Platform(pg, broker.url, PLATFORM_QUEUE="events-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=8)
+    p.start()
+    for t in TENANTS:
+        p.add_tenant(t)
+    yield p
+    assert p.terminate() == 0, p.log_tail()
+
+
+@pytest.fixture
+def tables(pg):
+    """tables(tenant): a cursor; closed at the end."""
+    made = []
+
+    def make(tenant):
+        made.append(tenant_cursor(pg, tenant))
+        return made[-1]
+    yield make
+    for c in made:
+        c.connection.close()
+
+
+@pytest.fixture
+def cut(pg):
+    """cut(tenant): its database takes no connections, until cut.mend(tenant) or the end of the test."""
+    admin = pg.connect()
+    away = set()
+
+    def mend(tenant):
+        admin.cursor().execute("alter database tenant_%s allow_connections true" % tenant)
+        away.discard(tenant)
+
+    def make(tenant):
+        away.add(tenant)
+        admin.cursor().execute("alter database tenant_%s allow_connections false" % tenant)
+        admin.cursor().execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'tenant_%s'" % tenant)
+    make.mend = mend
+    yield make
+    for tenant in list(away):
+        mend(tenant)
+    admin.close()
+
+
+def wipe(cursor):
+    cursor.execute("truncate crm.customer, crm.subscription_account, crm.wallet_account, crm.package_account, crm.transaction_log, "
+                   "crm.visit_log, crm.purchase_log, crm.applied_event, crm.ingest_checkpoint")
+
+
+def visit(customer, **more):
+    return {"id": str(uuid.uuid4()), "type": "visit.recorded", "at": "2026-11-16T04:05:06Z",
+            "data": {"customer_id": customer, "id": str(uuid.uuid4()), **more}}
+
+
+def count(cursor, table):
+    cursor.execute("select count(*) from crm." + table)
+    return cursor.fetchone()[0]
+
+
+def dead(broker, platform):
+    return broker.get("/api/v1/dlq?queue=%s" % platform.env["PLATFORM_QUEUE"]).json["messages"]
+
+
+def test_the_tables_are_what_the_events_say(platform, tables):
+    makers = {t: Maker(t, 1) for t in TENANTS}
+    models = {t: Model() for t in TENANTS}
+    for _ in range(6):
+        for t in TENANTS:
+            events = [makers[t].event() for _ in range(150)]
+            platform.send(t, events)
+            for e in events:
+                models[t].apply(e)
+    for t in TENANTS:
+        cursor = tables(t)
+        wait_until(lambda: count(cursor, "applied_event") == 900, 20 * harness.TIME_FACTOR, "all events of %s are applied" % t)
+        assert differences(cursor, models[t]) == ""
+        cursor.execute("select queue, count(*), min(position) from crm.ingest_checkpoint group by 1")
+        ((queue, partitions, position),) = cursor.fetchall()
+        assert queue == platform.env["PLATFORM_QUEUE"] and 4 < partitions <= 8 and abs(position / 1e6 - time.time()) < 100
+
+
+def test_an_event_is_applied_once_however_often_it_is_sent(platform, broker, tables):
+    cursor = tables("alpha")
+    wipe(cursor)
+    customer, before = str(uuid.uuid4()), platform.numbers()
+    top_up = {"id": str(uuid.uuid4()), "type": "wallet.adjusted", "at": "2026-11-16T04:05:06Z",
+              "data": {"customer_id": customer, "id": str(uuid.uuid4()), "delta": 5}}
+    platform.send("alpha", top_up)
+    platform.send("alpha", [top_up, visit(customer), top_up])  # the broker knows it
+    # Past the broker: other transaction ids, together with new ones, twice in a batch.
+    other = {**visit(customer), "tenant": "alpha"}
+    key = "alpha/" + customer
+    for events in ([{**top_up, "tenant": "alpha"}, other, {**top_up, "tenant": "alpha"}, other], [other]):
+        broker.push([{"queue": platform.env["PLATFORM_QUEUE"], "partitionKey": key, "payload": e} for e in events])
+    wait_until(lambda: platform.numbers()["duplicate"] - before["duplicate"] == 4, 10, "four were known")
+    assert count(cursor, "visit_log") == 2
+    cursor.execute("select balance from crm.wallet_account")
+    assert cursor.fetchall()[0][0] == 5
+
+
+def test_events_that_are_wrong_are_refused_one_by_one(platform):
+    good = visit(str(uuid.uuid4()))
+    status, answer = platform.ask("POST", "/api/v1/tenants/alpha/events",
+                                  [good, {**good, "id": "x"}, visit("nobody"), {**good, "type": "nothing"}, 7])
+    assert status == 202 and answer["accepted"] == 1 and answer["refused"] == 4
+    assert [e["status"] for e in answer["events"]] == ["accepted"] + ["refused"] * 4
+    assert [e.get("error") for e in answer["events"]] == [None, "id: must be a UUID", "data.customer_id: must be a UUID",
+                                                          'type: there is no "nothing"', "an event is a JSON object"]
+    status, answer = platform.ask("POST", "/api/v1/tenants/alpha/events", visit("nobody"))
+    assert status == 400 and answer["refused"] == 1
+    assert platform.ask("POST", "/api/v1/tenants/nobody/events", good) == (404, {"error": 'there is no tenant "nobody"'})
+    assert platform.ask("POST", "/api/v1/tenants/alpha/events", {**good, "tenant": "beta"})[1]["events"][0]["error"] == \
+        "tenant: is not the one of the address"
+    assert platform.ask("POST", "/api/v1/tenants/alpha/events", [])[1] == {"events": [], "accepted": 0, "refused": 0}
+    assert platform.ask("POST", "/api/v1/tenants/alpha/events", [good] * 10001)[0] == 400
+
+
+def test_bad_events_in_the_queue_are_dead_letters_with_the_reason(platform, broker, tables):
+    cursor, customer = tables("beta"), str(uuid.uuid4())
+    wipe(cursor)
+    good = {**visit(customer), "tenant": "beta"}
+    payloads = [{"a": 1}, {**good, "id": str(uuid.uuid4()), "tenant": "nobody"}, {**good, "data": {**good["data"], "rating": 0}}, good, "text"]
+    broker.push([{"queue": platform.env["PLATFORM_QUEUE"], "partitionKey": "beta/" + customer, "payload": p} for p in payloads])
+    wait_until(lambda: count(cursor, "visit_log") == 1 and len(dead(broker, platform)) == 4, 15, "one good, four bad")
+    assert {m["errorMessage"] for m in dead(broker, platform)} == {
+        "tenant: the name of a tenant is needed", "tenant nobody: there is no such tenant", "data.rating: is out of range", "an event is a JSON object"}
+
+
+def test_data_that_only_the_database_refuses_costs_that_event_alone(platform, broker, tables):
+    cursor, customer, wallet = tables("beta"), str(uuid.uuid4()), str(uuid.uuid4())
+    wipe(cursor)
+    n = len(dead(broker, platform))
+
+    def adjust(delta):
+        return {"id": str(uuid.uuid4()), "type": "wallet.adjusted", "at": "2026-11-16T04:05:06Z",
+                "data": {"customer_id": customer, "id": wallet, "delta": delta}}
+    full = {"id": str(uuid.uuid4()), "type": "wallet.changed", "at": "2026-11-16T04:05:06Z",
+            "data": {"customer_id": customer, "id": wallet, "balance": 999999999999.99, "status": "active"}}
+    platform.send("beta", [full])
+    wait_until(lambda: count(cursor, "wallet_account") == 1, 10, "the wallet is full")
+    platform.send("beta", [visit(customer), adjust(9), visit(customer), adjust(-1), visit(customer)])
+    wait_until(lambda: count(cursor, "visit_log") == 3 and len(dead(broker, platform)) == n + 1, 10, "only the overflow is dead")
+    cursor.execute("select balance from crm.wallet_account")
+    assert str(cursor.fetchone()[0]) == "999999999998.99"
+    assert "numeric field overflow" in dead(broker, platform)[0]["errorMessage"]
+
+
+def test_a_tenant_that_is_away_does_not_stall_the_others_and_loses_nothing(platform, cut, tables):
+    """Its database refuses connections: its events wait in lanes, the others go on; then everything is applied in order."""
+    makers = {t: Maker(t, 2) for t in TENANTS}
+    models = {t: Model() for t in TENANTS}
+    cursors = {t: tables(t) for t in TENANTS[1:]}
+    for t in TENANTS:
+        wipe(tables(t))
+    cut("alpha")
+    begin = time.monotonic()
+    for _ in range(4):
+        for t in TENANTS:
+            events = [makers[t].event() for _ in range(50)]
+            platform.send(t, events)
+            for e in events:
+                models[t].apply(e)
+        time.sleep(0.3)
+    for t in TENANTS[1:]:
+        wait_until(lambda: count(cursors[t], "applied_event") == 200, 10 * harness.TIME_FACTOR, "the others are not stalled")
+        assert differences(cursors[t], models[t]) == ""
+    assert time.monotonic() - begin < 10 * harness.TIME_FACTOR
+    wait_until(lambda: platform.held().get("alpha", {}).get("events", 0) >= 200, 15, "all of alpha's wait")
+    held = platform.held()["alpha"]
+    assert 4 < held["lanes"] <= 8 and held["lastError"] and held["attempts"] >= 1 and set(platform.held()) == {"alpha"}
+    cut.mend("alpha")
+    wait_until(lambda: not platform.held(), 30 * harness.TIME_FACTOR, "nothing is held any more")
+    cursor = tables("alpha")
+    assert count(cursor, "applied_event") == 200
+    assert differences(cursor, models["alpha"]) == ""
+    platform.send("alpha", [visit(str(uuid.uuid4()))])
+    wait_until(lambda: count(cursor, "applied_event") == 201, 10, "and it goes on as before")
+
+
+def test_a_slow_tenant_does_not_stall_the_others(platform, pg, tables):
+    """A lock on one of its tables: writes run into their limit, and the events are held."""
+    for t in TENANTS:
+        wipe(tables(t))
+    lock = pg.connect(autocommit=False, database="tenant_beta")
+    lock.cursor().execute("lock crm.visit_log in share mode")
+    customers = [str(uuid.uuid4()) for _ in range(20)]
+    platform.send("beta", [visit(c) for c in customers])
+    gamma = tables("gamma")
+    begin = time.monotonic()
+    platform.send("gamma", [visit(c) for c in customers])
+    wait_until(lambda: count(gamma, "visit_log") == 20, 5 * harness.TIME_FACTOR, "gamma waits no longer than a write may take")
+    wait_until(lambda: platform.held().get("beta", {}).get("events", 0) >= 20, 10, "beta's are held")
+    begin = time.monotonic()
+    platform.send("gamma", [visit(c) for c in customers])
+    wait_until(lambda: count(gamma, "visit_log") == 40, 5, "and now not even that")
+    assert time.monotonic() - begin < 1 * harness.TIME_FACTOR
+    lock.close()
+    wait_until(lambda: not platform.held(), 20 * harness.TIME_FACTOR, "beta has caught up")
+    assert count(tables("beta"), "visit_log") == 20
+
+
+def test_numbers(platform):
+    n = platform.numbers()
+    assert n["applied"] > 1000 and n["bad"] > 0 and n["duplicate"] > 0 and n["held"] > 0 and 0 < n["visibleP50Ms"] <= n["visibleP99Ms"]
+    text = platform.get("/metrics/prometheus").text
+    for line in ('queen_platform_events_total{type="visit.recorded",outcome="applied"}', 'queen_platform_events_total{type="unknown",outcome="bad"}',
+                 "queen_platform_event_visible_seconds_bucket{", "queen_platform_write_events_bucket{", "queen_platform_owned_partitions 8",
+                 "queen_platform_held_lanes 0", "queen_platform_held_events_total ", "queen_platform_write_failures_total "):
+        assert line in text, line
