@@ -207,7 +207,8 @@ static void on_popped(struct pop_op *op, int status)
     int rc = p->rc != 0 ? p->rc : op->out.failed ? QE_NO_MEMORY : 0;
     buf_free(&op->out);
 
-    if (http_req_is_gone(p->req) || is_outage(status) || (status == 0 && rc == 0))
+    if (http_req_is_gone(p->req) || (is_outage(status) && !op->op.unknown) ||
+        (status == 0 && rc == 0))
         http_reply_empty(p->req, 204);
     else
         api_reply_failed(p->req, status != 0 ? status : rc, &op->op.why);

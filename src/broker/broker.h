@@ -47,7 +47,7 @@ struct op {
     uint8_t tries;
     bool alone;   // shares no batch: one of its neighbours was bad, or it must be whole
     bool whole;   // all or nothing (queues with a maxSize)
-    bool unknown; // an earlier try may have been stored
+    bool unknown; // an earlier try may have been stored; of a pop: or have taken messages
     int status;
     struct fault why;
 };

@@ -374,7 +374,8 @@ static void end_pop(struct broker *b, struct pop_op *pop)
 }
 
 // The outcome of a lost claim is unknown: leases may have been taken that nobody will ever
-// use, so they are given back when the database returns.
+// use, so they are given back when the database returns.  What was acknowledged on delivery
+// cannot be taken back, others may have got what follows: the client must hear that.
 static void fail(struct broker *b, struct claim_flight *f, int status,
                  const struct pg_reply *reply)
 {
@@ -397,11 +398,17 @@ static void fail(struct broker *b, struct claim_flight *f, int status,
         STAILQ_REMOVE_HEAD(&f->pops, link);
         if (status == QE_PG_GONE && !pop->auto_ack)
             give_back_add(b, pop->lease);
+        pop->op.unknown = status == QE_PG_GONE && pop->auto_ack;
         pop->targets = NULL;
         pop->n_targets = 0;
         pop->state = 0;
         if (pop->cancelled) {
             pop_finish(b, pop, UV_ECANCELED);
+        } else if (pop->op.unknown) {
+            fault_set(&pop->op.why, status,
+                      "the connection to the database was lost: what this autoAck pop took, "
+                      "if anything, is lost");
+            pop_finish(b, pop, status);
         } else if (pop->wait) {
             pop->looked = true;
             if (pop->partition.ptr && !pop->only)

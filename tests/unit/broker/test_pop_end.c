@@ -122,6 +122,21 @@ static void a_lost_claim_is_told_to_a_pop_that_does_not_wait(void **state)
     assert_null(fake_find("release")); // never sent: nothing was leased
 }
 
+// Also to one that waits: it must not go on as if nothing had happened.
+static void a_lost_claim_that_acknowledged_is_told(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_first(&p, "q", 5000, 1);
+    p.op.auto_ack = true;
+    fake_answer(fake_call("claim"), QE_PG_GONE);
+    turn();
+    assert_int_equal(p.status, QE_PG_GONE);
+    assert_true(p.op.op.unknown);
+    assert_null(fake_find("release")); // there is no lease
+}
+
 static void leases_wait_for_the_database_to_come_back(void **state)
 {
     (void)state;
@@ -200,6 +215,7 @@ int main(void)
         T(an_answer_that_could_not_be_written_gives_its_lease_back),
         T(a_lost_claim_gives_its_lease_back_and_the_pop_waits_on),
         T(a_lost_claim_is_told_to_a_pop_that_does_not_wait),
+        T(a_lost_claim_that_acknowledged_is_told),
         T(leases_wait_for_the_database_to_come_back),
         T(too_many_pops_at_once_are_refused),
         T(a_pop_parked_in_an_outage_looks_when_the_database_is_back),
