@@ -105,7 +105,8 @@ extern const struct http_route platform_create_campaign, platform_list_campaigns
 // tenants.c, migrate.c
 extern const struct http_route platform_tenant_list, platform_tenant_add, platform_tenant_show,
     platform_tenant_change, platform_tenant_remove, platform_tenant_migrate;
-extern const struct http_route platform_pools; // pools.c
+extern const struct http_route platform_tenant_health; // tenant_health.c
+extern const struct http_route platform_pools;         // pools.c
 extern const struct platform_part platform_pools_part;
 // refresh.c, refresh_part.c
 extern const struct http_route platform_read_model_list, platform_read_model_show,

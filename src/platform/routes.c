@@ -39,6 +39,8 @@ const struct http_route *const platform_routes[] = {
     &platform_tenant_change,
     &platform_tenant_remove,
     &platform_tenant_migrate,
+    // tenant_health.c
+    &platform_tenant_health,
     // pools.c
     &platform_pools,
     // refresh.c

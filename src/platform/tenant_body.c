@@ -63,12 +63,30 @@ static int read_kind(span kind, span url, enum tenant_kind *out, struct fault *f
     return 0;
 }
 
+// Takes the address apart; the three texts are given.
+static int split_url(enum tenant_kind kind, const char *url, char **without, char **password,
+                     char **db, struct fault *f)
+{
+    struct my_place place;
+
+    if (kind == TENANT_PG)
+        return pg_url_split(url, without, password, db, f);
+    int rc = my_place_parse(url, &place, f);
+    if (rc != 0)
+        return rc;
+    *without = my_place_url(&place);
+    *password = place.password;
+    *db = place.db;
+    place.password = place.db = NULL;
+    my_place_deinit(&place);
+    return 0;
+}
+
 static int read_url(struct tenant_body *b, span url, struct arena *a, span *password,
                     struct fault *f)
 {
     char *without, *secret, *db;
-    const char *text = arena_cstr(a, url);
-    int rc = pg_url_split(text, &without, &secret, &db, f);
+    int rc = split_url(b->kind, arena_cstr(a, url), &without, &secret, &db, f);
 
     if (rc != 0) {
         fault_prefix(f, "url: ");

@@ -61,6 +61,12 @@ struct link *link_open(uv_loop_t *loop, const struct link_conf *conf,
     return l;
 }
 
+static unsigned deadline_ms(const struct link_conf *c)
+{
+    return c->statement_timeout_ms > 0 ? c->statement_timeout_ms + DEADLINE_MARGIN_MS
+                                       : LONG_DEADLINE_MS;
+}
+
 static int connect_pg(struct link *l, const struct link_conf *c, const struct tenant_row *r)
 {
     struct pg_conninfo like = {
@@ -80,9 +86,7 @@ static int connect_pg(struct link *l, const struct link_conf *c, const struct te
         .max_conns = c->max_conns,
         .keep_conns = 1,
         .connect_timeout_ms = c->connect_timeout_ms,
-        .deadline_ms = c->statement_timeout_ms > 0
-                           ? c->statement_timeout_ms + DEADLINE_MARGIN_MS
-                           : LONG_DEADLINE_MS,
+        .deadline_ms = deadline_ms(c),
         .idle_close_ms = c->conn_idle_ms,
     };
     l->pg = pg_pool_open(l->loop, &pool, NULL, NULL);
@@ -92,8 +96,22 @@ static int connect_pg(struct link *l, const struct link_conf *c, const struct te
 
 static int connect_my(struct link *l, const struct link_conf *c, const struct tenant_row *r)
 {
-    (void)c, (void)r;
-    return fault_set(&l->fault, QE_NOT_SUPPORTED, "MySQL tenants are not supported");
+    struct my_place place;
+    int rc = tenant_place(r, &place, &l->fault);
+
+    if (rc != 0)
+        return rc;
+    struct my_pool_conf pool = {
+        .place = &place,
+        .max_conns = c->max_conns,
+        .connect_timeout_ms = c->connect_timeout_ms,
+        .deadline_ms = deadline_ms(c),
+        .statement_timeout_ms = c->statement_timeout_ms,
+        .idle_close_ms = c->conn_idle_ms,
+    };
+    l->my = my_pool_open(l->loop, &pool);
+    my_place_deinit(&place);
+    return 0;
 }
 
 static void on_cannot(uv_timer_t *soon)
@@ -146,7 +164,9 @@ static void on_pg_ping(struct pg_call *call, int status, const struct pg_reply *
 
 static void on_my_ping(struct my_call *call, int status, const struct my_reply *reply)
 {
-    land(call->owner, status, my_reply_message(reply), "");
+    struct link *l = call->owner;
+
+    land(l, status, my_reply_message(reply), my_pool_error(l->my));
 }
 
 void link_check(struct link *l, link_cb checked) { ping(l, checked); }
@@ -159,6 +179,8 @@ void link_close(struct link *l, void (*closed)(void *ctx), void *ctx)
     uv_timer_stop(&l->soon);
     if (l->pg)
         pg_pool_close(l->pg, on_pool_closed, l);
+    else if (l->my)
+        my_pool_close(l->my, on_pool_closed, l);
     else
         on_pool_closed(l);
 }
@@ -186,20 +208,29 @@ struct pg_pool *link_pg(const struct link *l) { return l->pg; }
 struct my_pool *link_my(const struct link *l) { return l->my; }
 const struct fault *link_fault(const struct link *l) { return &l->fault; }
 
+const char *link_error(const struct link *l)
+{
+    return l->pg ? pg_pool_error(l->pg) : l->my ? my_pool_error(l->my) : "";
+}
+
 uint64_t link_heard_us(const struct link *l)
 {
-    uint64_t pool = l->pg ? pg_pool_heard_us(l->pg) : 0;
+    uint64_t pool = l->pg ? pg_pool_heard_us(l->pg) : l->my ? my_pool_heard_us(l->my) : 0;
 
     return pool > l->heard_us ? pool : l->heard_us;
 }
 
 bool link_is_up(const struct link *l)
 {
-    return !l->pg || atomic_load_explicit(&pg_pool_stats(l->pg)->up, memory_order_relaxed);
+    if (l->my)
+        return my_pool_is_up(l->my);
+    return l->pg && atomic_load_explicit(&pg_pool_stats(l->pg)->up, memory_order_relaxed);
 }
 
 unsigned link_conns(const struct link *l)
 {
+    if (l->my)
+        return my_pool_conns(l->my);
     return l->pg ? atomic_load_explicit(&pg_pool_stats(l->pg)->n_open, memory_order_relaxed)
                  : 0;
 }

@@ -33,6 +33,7 @@ enum tenant_kind link_kind(const struct link *l);
 struct pg_pool *link_pg(const struct link *l);
 struct my_pool *link_my(const struct link *l);
 const struct fault *link_fault(const struct link *l); // why opened or checked said no
+const char *link_error(const struct link *l);         // of the last connection that failed; ""
 uint64_t link_heard_us(const struct link *l);         // when the database last answered
 bool link_is_up(const struct link *l);                // as far as anybody knows
 unsigned link_conns(const struct link *l);            // open ones

@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "base/attrs.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/metric.h"
@@ -65,10 +66,39 @@ struct my_call {
 
     STAILQ_ENTRY(my_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;
+    bool retried; // an idle connection was found dead before anything was sent
     int refusal;
 };
 
+// Where a database is.  {0} is empty; given texts are freed by my_place_deinit().
+struct my_place {
+    char *host, *user, *password, *db;
+    char *socket; // Unix socket instead of host and port; or NULL
+    unsigned port;
+    bool tls;
+};
+// mysql://user:password@host:port/db?tls=true, or ?socket=/path without a host.
+MUST_USE int my_place_parse(const char *url, struct my_place *out, struct fault *f);
+// The same address without its password.  Given: free().
+char *my_place_url(const struct my_place *p);
+void my_place_deinit(struct my_place *p);
+
+struct my_pool_conf {
+    const struct my_place *place; // copied
+    unsigned max_conns;           // opened on demand
+    unsigned connect_timeout_ms;
+    unsigned deadline_ms; // a call without an answer for this long: drop the connection
+    unsigned statement_timeout_ms; // the server gives a statement up (MariaDB); 0: never
+    unsigned idle_close_ms;        // a connection that was idle so long is closed
+};
+struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf);
 void my_pool_exec(struct my_pool *p, struct my_call *call); // failure is told to done
+// Fails what is queued with QE_STOPPING, lets sent calls finish, then closes and frees.
+void my_pool_close(struct my_pool *p, void (*closed)(void *ctx), void *ctx);
+uint64_t my_pool_heard_us(const struct my_pool *p); // when the database last answered
+const char *my_pool_error(const struct my_pool *p); // of the last connection that failed; ""
+bool my_pool_is_up(const struct my_pool *p);        // the last dial succeeded
+unsigned my_pool_conns(const struct my_pool *p);    // open ones
 
 // ---- answers: the rows of the last result that has any; all values are text ----
 unsigned my_reply_rows(const struct my_reply *r);

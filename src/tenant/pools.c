@@ -320,7 +320,7 @@ void tenant_ref_failed(struct tenant_ref *r, int status)
     if (status != QE_PG_AWAY && status != QE_PG_GONE)
         return;
     r->failed = true;
-    const char *dial = r->link && link_pg(r->link) ? pg_pool_error(link_pg(r->link)) : "";
+    const char *dial = link_error(r->link);
     fault_set(&why, status, "%s", dial[0] ? dial : err_text(status));
     tenant_trip(r->tenant, &why, status == QE_PG_AWAY);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "pg/migrate.h"
+#include "tenant/my_migrate.h"
 #include "tenant/sql.gen.h"
 
 // In order.
@@ -13,12 +14,18 @@ static void on_work(uv_work_t *work);
 static int migrate(struct provision *v);
 static void on_worked(uv_work_t *work, int status);
 
+static const struct pg_schema *tenant_schema(enum tenant_kind kind)
+{
+    return kind == TENANT_MYSQL ? &my_schema_tenant : &pg_schema_tenant;
+}
+
 void provision_start(struct provision *v, uv_loop_t *loop, const struct database *home,
                      const struct tenant_row *row, enum provision_what what)
 {
     v->what = what;
     v->version = v->n_migrations = v->n_objects = 0;
     v->conninfo = v->admin_info = NULL;
+    v->place = (struct my_place){0};
     v->why = (struct fault){0};
     v->us = clock_mono_us();
     v->work.data = v;
@@ -40,6 +47,8 @@ static int prepare(struct provision *v, const struct database *home)
         admin.db = "postgres";
         v->admin_info = pg_conninfo_format(&admin);
     }
+    if (v->row.kind == TENANT_MYSQL)
+        return tenant_place(&v->row, &v->place, &v->why);
     return tenant_conninfo(&v->row, home, &like, &v->conninfo, &v->why);
 }
 
@@ -60,12 +69,15 @@ static int migrate(struct provision *v)
     struct pg_migrate_result done = {0};
     int rc = v->admin_info ? database_create(v->admin_info, v->row.database, NULL, &v->why) : 0;
 
+    const struct pg_schema *schema = tenant_schema(v->row.kind);
+
     if (rc == 0)
-        rc = pg_migrate(v->conninfo, &pg_schema_tenant, &done, &v->why);
+        rc = v->row.kind == TENANT_MYSQL ? my_migrate(&v->place, schema, &done, &v->why)
+                                         : pg_migrate(v->conninfo, schema, &done, &v->why);
     v->n_migrations = done.n_migrations;
     v->n_objects = done.n_objects;
     if (rc == 0)
-        v->version = pg_schema_tenant.n_migrations;
+        v->version = schema->n_migrations;
     return rc;
 }
 
@@ -77,6 +89,7 @@ static void on_worked(uv_work_t *work, int status)
     v->us = clock_mono_us() - v->us;
     free(v->conninfo);
     free(v->admin_info);
+    my_place_deinit(&v->place);
     tenant_row_deinit(&v->row);
     v->done(v);
 }

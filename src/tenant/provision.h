@@ -34,6 +34,7 @@ struct provision {
     enum provision_what what;
     struct tenant_row row;
     char *conninfo, *admin_info;
+    struct my_place place; // of a MySQL tenant
     uv_work_t work;
 };
 

@@ -106,3 +106,17 @@ int tenant_conninfo(const struct tenant_row *r, const struct database *home,
     free(password);
     return *conninfo ? 0 : QE_BAD_PARAM;
 }
+
+int tenant_place(const struct tenant_row *r, struct my_place *place, struct fault *f)
+{
+    char *password;
+    int rc = credential_read(r->credential, &password, f);
+
+    if (rc == 0)
+        rc = my_place_parse(r->url, place, f);
+    if (rc == 0)
+        place->password = password; // addresses are kept without one
+    else
+        free(password);
+    return rc;
+}

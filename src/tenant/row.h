@@ -10,6 +10,7 @@
 #include "base/span.h"
 #include "pg/conninfo.h"
 #include "pg/database.h"
+#include "tenant/my_pool.h"
 #include "tenant/pools.h"
 
 enum { TENANT_NAME_MAX = 48 };
@@ -37,5 +38,7 @@ MUST_USE int credential_read(const char *credential, char **password, struct fau
 // Given: free().  home is the platform's own server.
 MUST_USE int tenant_conninfo(const struct tenant_row *r, const struct database *home,
                              const struct pg_conninfo *like, char **conninfo, struct fault *f);
+// The same for MySQL.  Given: my_place_deinit().
+MUST_USE int tenant_place(const struct tenant_row *r, struct my_place *place, struct fault *f);
 
 #endif

@@ -47,6 +47,8 @@ def test_a_name_is_taken_once(platform, tenant):
     ({"name": "x", "url": "http://h/d"}, "url: not an address of the form postgresql://"),
     ({"name": "x", "url": "postgresql://u@h"}, "the address names no database"),
     ({"name": "x", "url": "postgresql://u@h/d?password=p"}, "must not be a parameter"),
+    ({"name": "x", "url": "mysql://u@h"}, "the address names no database"),
+    ({"name": "x", "url": "mysql://u@h:port/d"}, "url: not an address of the form mysql://"),
     ({"name": "x", "password": "p"}, "needs no password"),
     ({"name": "x", "url": "postgresql://u@h/d", "password": "p", "credential": "env:P"}, "either a password or a credential"),
     ({"name": "x", "url": "postgresql://u@h/d", "credential": "P"}, "credential must be env:NAME or file:/path"),
@@ -145,6 +147,24 @@ def test_references_to_credentials_are_shown_and_changed(platform, pg):
     t = platform.patch("/api/v1/tenants/" + name, {"credential": "file:/etc/hostname"}).expect(200).json
     assert t["credential"] == "file:/etc/hostname"
     assert platform.patch("/api/v1/tenants/" + name, {"credential": None}).expect(200).json["credential"] is None
+    assert "another kind" in platform.patch("/api/v1/tenants/" + name, {"url": "mysql://u@h/d"}).expect(409).json["error"]
     platform.remove_tenant(name, drop=False).expect(200)
     r = platform.post("/api/v1/tenants", {"name": name, "url": url, "credential": "env:NO_SUCH_VARIABLE"})
     assert r.status == 500 and "no such variable" in r.json["error"]
+
+
+def test_a_mysql_database_is_adopted_and_migrated(platform, mariadb, tenant_name):
+    database = mariadb.create_database("my_" + tenant_name.replace("-", "_"))
+    t = platform.add_tenant(tenant_name, url=mariadb.url(database))
+    assert t["kind"] == "mysql" and t["state"] == "ready" and t["credential"] == "stored"
+    assert t["url"] == "mysql://queen@127.0.0.1:%d/%s" % (mariadb.port, database)
+    assert mariadb.ask("select count(*) from schema_version", database) == [[str(t["schemaVersion"])]]
+    report = platform.post("/api/v1/tenants/migrate", timeout=60).expect(200).json
+    assert {x["tenant"]: x["status"] for x in report["tenants"]}[tenant_name] == "current"
+    platform.remove_tenant(tenant_name, drop=False).expect(200)
+
+
+def test_a_wrong_password_is_said(platform, mariadb, tenant_name):
+    url = mariadb.url(mariadb.create_database("wrong_" + tenant_name.replace("-", "_"))).replace(":bee@", ":wasp@")
+    r = platform.post("/api/v1/tenants", {"name": tenant_name, "url": url}).expect(503)
+    assert "Access denied" in r.json["error"] and tenant_name in r.json["error"]

@@ -1,0 +1,91 @@
+// my_int.h: one MySQL connection and its answers; for tenant/ only.
+//
+//      my_conn_dial ──► ready ──► my_conn_send ──► answered ──► my_conn_send ...
+//          └──► broken              (prepare, execute, store, next ..., close the statement)
+//
+// Events never come from inside my_conn_dial, my_conn_send or my_conn_close; `closed` is last.
+#ifndef QUEEN_TENANT_MY_INT_H
+#define QUEEN_TENANT_MY_INT_H
+
+#include <mysql.h>
+
+#include "tenant/my_pool.h"
+
+struct my_reply { // all rows, copied; kept by the connection and used again
+    struct buf data;
+    struct my_cell {
+        size_t at, len; // in data; len is SIZE_MAX for NULL
+    } * cells;
+    size_t n_cells, room;
+    unsigned cols;
+    uint64_t affected;
+    unsigned number;
+    char sqlstate[6], message[256];
+};
+void my_reply_reset(struct my_reply *r);
+void my_reply_deinit(struct my_reply *r);
+// Copies the rows of a stored result; those of an earlier result go.
+void my_reply_take(struct my_reply *r, MYSQL_STMT *stmt);
+void my_reply_fail(struct my_reply *r, unsigned number, const char *sqlstate,
+                   const char *message);
+// What the server's or the connector's number means to us.
+int my_code(unsigned number, const char *sqlstate);
+
+struct my_conn;
+struct my_events {
+    void (*ready)(struct my_conn *c);
+    void (*answered)(struct my_conn *c, struct my_call *call, int status,
+                     const struct my_reply *reply);
+    void (*broken)(struct my_conn *c, const char *why); // the dial failed
+    void (*closed)(struct my_conn *c);
+};
+
+enum my_step {
+    MY_LOOKUP,
+    MY_CONNECT,
+    MY_IDLE,
+    MY_PREPARE,
+    MY_EXECUTE,
+    MY_STORE,
+    MY_NEXT,
+    MY_FREE,
+    MY_CLOSED
+};
+
+struct my_conn {
+    enum my_step step;
+    bool doomed;   // must not be used again
+    bool prepared; // the call's statement reached the server
+    void *owner;
+    uint64_t idle_since_us;
+    TAILQ_ENTRY(my_conn) all, idle;
+
+    const struct my_events *on;
+    uv_loop_t *loop;
+    const struct my_place *place;
+    unsigned timeout_ms, statement_timeout_ms;
+    uv_getaddrinfo_t lookup;
+    char address[64]; // numeric
+    MYSQL my;
+    bool has_my;
+    MYSQL_STMT *stmt;
+    uv_poll_t *poll;
+    uv_timer_t timer;
+    unsigned n_handles;
+    MYSQL *connected; // results of steps
+    int ret;
+    my_bool freed;
+
+    struct my_call *call;
+    int status;
+    struct my_reply reply;
+};
+
+struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsigned timeout_ms,
+                             unsigned statement_timeout_ms, const struct my_events *on,
+                             void *owner);
+void my_conn_send(struct my_conn *c, struct my_call *call);
+void my_conn_abort(struct my_conn *c); // the call under way fails soon, and c is doomed
+void my_conn_close(struct my_conn *c); // no call is under way
+
+#endif

@@ -1,0 +1,270 @@
+// my_migrate.c: statements of a file one by one, under a lock, with books.
+#include "tenant/my_migrate.h"
+
+#include <mysql.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "tenant/my_int.h"
+
+enum { CONNECT_S = 5, LOCK_S = 120 };
+
+struct run {
+    MYSQL my;
+    const struct pg_schema *schema;
+    struct pg_migrate_result done;
+    struct fault *f;
+};
+
+// In the order they run.
+static int connect_to(struct run *r, const struct my_place *place);
+static int take_lock(struct run *r);
+static int make_books(struct run *r);
+static int check_versions(struct run *r, unsigned *version);
+static int apply_migration(struct run *r, const struct pg_migration *m);
+static int apply_objects(struct run *r);
+
+static int failed(struct run *r, const char *what)
+{
+    int code = my_code(mysql_errno(&r->my), mysql_sqlstate(&r->my));
+
+    return fault_set(r->f, code == QE_PG_GONE ? QE_PG_AWAY : code, "%s: %s", what,
+                     mysql_error(&r->my));
+}
+
+// One statement; rows (may be NULL) are given: mysql_free_result().
+static int ask(struct run *r, const char *what, span text, MYSQL_RES **rows)
+{
+    if (mysql_real_query(&r->my, text.ptr, (unsigned long)text.len) != 0)
+        return failed(r, what);
+    MYSQL_RES *result = mysql_store_result(&r->my);
+    if (rows)
+        *rows = result;
+    else
+        mysql_free_result(result);
+    return rows && !result ? failed(r, what) : 0;
+}
+
+int my_migrate(const struct my_place *place, const struct pg_schema *schema,
+               struct pg_migrate_result *result, struct fault *f)
+{
+    struct run r = {.schema = schema, .f = f};
+    unsigned version = 0;
+    int rc = connect_to(&r, place);
+
+    if (rc == 0)
+        rc = take_lock(&r);
+    if (rc == 0)
+        rc = make_books(&r);
+    if (rc == 0)
+        rc = check_versions(&r, &version);
+    for (unsigned i = version; i < schema->n_migrations && rc == 0; i++)
+        rc = apply_migration(&r, &schema->migrations[i]);
+    if (rc == 0 && !r.done.newer)
+        rc = apply_objects(&r);
+    if (rc == 0 && result)
+        *result = r.done;
+    mysql_close(&r.my); // and with it the lock
+    mysql_thread_end();
+    return rc;
+}
+
+static int connect_to(struct run *r, const struct my_place *p)
+{
+    unsigned seconds = CONNECT_S;
+
+    mysql_init(&r->my);
+    mysql_options(&r->my, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    mysql_options(&r->my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (p->tls)
+        mysql_optionsv(&r->my, MYSQL_OPT_SSL_ENFORCE, &(my_bool){1});
+    if (!mysql_real_connect(&r->my, p->socket ? NULL : p->host, p->user, p->password, p->db,
+                            p->port, p->socket, 0))
+        return fault_set(r->f, QE_PG_AWAY, "%s", mysql_error(&r->my));
+    return 0;
+}
+
+// The name of a lock is the server's: it must say which database is meant.
+static int take_lock(struct run *r)
+{
+    char text[128];
+    MYSQL_RES *rows;
+
+    snprintf(text, sizeof text, "select get_lock(concat('queen:', sha1(database())), %d)",
+             LOCK_S);
+    int rc = ask(r, "waiting for another migration", span_of(text), &rows);
+    if (rc != 0)
+        return rc;
+    MYSQL_ROW row = mysql_fetch_row(rows);
+    if (!row || !row[0] || strcmp(row[0], "1") != 0)
+        rc = fault_set(r->f, QE_PG_RETRY, "another migration is under way");
+    mysql_free_result(rows);
+    return rc;
+}
+
+static int make_books(struct run *r)
+{
+    int rc = ask(r, "books",
+                 SPAN("create table if not exists schema_version (version int primary key, "
+                      "name varchar(200) not null, sha256 char(64) not null, "
+                      "applied_at timestamp not null default current_timestamp)"),
+                 NULL);
+    if (rc == 0)
+        rc = ask(r, "books",
+                 SPAN("create table if not exists schema_objects (name varchar(200) primary "
+                      "key, sha256 char(64) not null, "
+                      "applied_at timestamp not null default current_timestamp)"),
+                 NULL);
+    return rc;
+}
+
+static int check_versions(struct run *r, unsigned *version)
+{
+    MYSQL_RES *rows;
+    int rc =
+        ask(r, "schema version",
+            SPAN("select version, name, sha256 from schema_version order by version"), &rows);
+    unsigned n = 0;
+
+    if (rc != 0)
+        return rc;
+    for (MYSQL_ROW row; rc == 0 && (row = mysql_fetch_row(rows)) != NULL; n++) {
+        const struct pg_migration *m = &r->schema->migrations[n];
+        if (n < r->schema->n_migrations && strcmp(row[2], m->sha256) != 0)
+            rc =
+                fault_set(r->f, QE_PG_FAILED,
+                          "migration %04u_%s was applied with other contents than this program "
+                          "carries: released migrations must never change",
+                          n + 1, row[1]);
+    }
+    mysql_free_result(rows);
+    *version = n;
+    r->done.newer = n > r->schema->n_migrations;
+    return rc;
+}
+
+// ---- files ----
+
+// The next line of rest, without its end; false after the last.
+static bool next_line(span *rest, span *line)
+{
+    if (rest->len == 0)
+        return false;
+    const char *end = memchr(rest->ptr, '\n', rest->len);
+    line->ptr = rest->ptr;
+    line->len = end ? (size_t)(end - rest->ptr) : rest->len;
+    size_t used = line->len + (end != NULL);
+    *rest = (span){rest->ptr + used, rest->len - used};
+    return true;
+}
+
+static bool ends_with(span text, span end)
+{
+    return text.len >= end.len && memcmp(text.ptr + text.len - end.len, end.ptr, end.len) == 0;
+}
+
+static bool is_blank(span text)
+{
+    span line;
+
+    while (next_line(&text, &line)) {
+        line = str_trim(line);
+        if (line.len > 0 && !str_starts(line, SPAN("--")))
+            return false;
+    }
+    return true;
+}
+
+// Statements end with a line that ends with the delimiter: ; or what a line "delimiter x" says,
+// as in MySQL's own program.
+static int run_file(struct run *r, const char *what, const char *text)
+{
+    span rest = span_of(text), line, delimiter = SPAN(";");
+    struct buf one = {0};
+    int rc = 0;
+
+    while (rc == 0 && next_line(&rest, &line)) {
+        span trimmed = str_trim(line);
+        if (str_starts(trimmed, SPAN("delimiter "))) {
+            delimiter = (span){trimmed.ptr + 10, trimmed.len - 10};
+            continue;
+        }
+        bool last = ends_with(trimmed, delimiter);
+        buf_put(&one, last ? (span){trimmed.ptr, trimmed.len - delimiter.len} : line);
+        buf_putc(&one, '\n');
+        if (last && !is_blank(buf_span(&one)))
+            rc = ask(r, what, buf_span(&one), NULL);
+        if (last)
+            buf_reset(&one);
+    }
+    if (rc == 0 && !is_blank(buf_span(&one)))
+        rc = ask(r, what, buf_span(&one), NULL);
+    buf_free(&one);
+    return rc;
+}
+
+// Names and checksums are ours: letters, digits and _.
+static int note(struct run *r, const char *what, const char *fmt, const char *name,
+                const char *sha256, unsigned number)
+{
+    struct buf text = {0};
+
+    buf_printf(&text, "replace into %s", fmt);
+    if (number > 0)
+        buf_printf(&text, " values (%u, '%s', '%s', now())", number, name, sha256);
+    else
+        buf_printf(&text, " values ('%s', '%s', now())", name, sha256);
+    int rc = ask(r, what, buf_span(&text), NULL);
+    buf_free(&text);
+    return rc;
+}
+
+static int apply_migration(struct run *r, const struct pg_migration *m)
+{
+    char what[96];
+
+    snprintf(what, sizeof what, "migration %04u_%.64s", m->number, m->name);
+    int rc = run_file(r, what, m->text);
+    if (rc == 0)
+        rc = note(r, what, "schema_version", m->name, m->sha256, m->number);
+    if (rc == 0)
+        r->done.n_migrations++;
+    return rc;
+}
+
+static int has_object(struct run *r, const struct pg_object *o, bool *has)
+{
+    struct buf text = {0};
+    MYSQL_RES *rows;
+
+    buf_printf(&text, "select 1 from schema_objects where name = '%s' and sha256 = '%s'",
+               o->name, o->sha256);
+    int rc = ask(r, "procedures", buf_span(&text), &rows);
+    buf_free(&text);
+    if (rc == 0) {
+        *has = mysql_fetch_row(rows) != NULL;
+        mysql_free_result(rows);
+    }
+    return rc;
+}
+
+static int apply_objects(struct run *r)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < r->schema->n_objects && rc == 0; i++) {
+        const struct pg_object *o = &r->schema->objects[i];
+        bool has = false;
+        rc = has_object(r, o, &has);
+        if (rc != 0 || has)
+            continue;
+        rc = run_file(r, o->name, o->text);
+        if (rc == 0)
+            rc = note(r, o->name, "schema_objects", o->name, o->sha256, 0);
+        r->done.n_objects += rc == 0;
+    }
+    return rc;
+}

@@ -1,0 +1,151 @@
+// my_place.c: mysql://user:password@host:port/db, taken apart.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "tenant/my_pool.h"
+
+enum { MYSQL_PORT = 3306 };
+
+static char *decoded(span text)
+{
+    struct buf b = {0};
+
+    if (!str_percent_decode(text, false, &b)) {
+        buf_free(&b);
+        return NULL;
+    }
+    char *copy = mem_strndup(b.ptr ? b.ptr : "", b.len);
+    buf_free(&b);
+    return copy;
+}
+
+// Cuts text at the first c; what follows, or SPAN_NONE.
+static span cut(span *text, char c)
+{
+    const char *at = text->len > 0 ? memchr(text->ptr, c, text->len) : NULL;
+
+    if (!at)
+        return SPAN_NONE;
+    span rest = {at + 1, text->len - (size_t)(at + 1 - text->ptr)};
+    text->len = (size_t)(at - text->ptr);
+    return rest;
+}
+
+static bool read_options(span options, struct my_place *out)
+{
+    span one;
+
+    while (str_split(&options, '&', &one)) {
+        span value = cut(&one, '=');
+        if (span_eq(one, SPAN("tls")))
+            out->tls = span_eq(value, SPAN("true"));
+        else if (span_eq(one, SPAN("socket")))
+            out->socket = decoded(value);
+        else if (one.len > 0)
+            return false;
+    }
+    return true;
+}
+
+static bool read_host(span host, struct my_place *out)
+{
+    uint64_t port = MYSQL_PORT;
+    span number;
+
+    if (host.len > 0 && host.ptr[0] == '[') { // an IPv6 address
+        host.ptr++, host.len--;
+        number = cut(&host, ']');
+        cut(&number, ':');
+        number = number.len > 0 ? (span){number.ptr + 1, number.len - 1} : SPAN_NONE;
+    } else {
+        number = cut(&host, ':');
+    }
+    if (number.len > 0 && (!str_parse_u64(number, &port) || port < 1 || port > 65535))
+        return false;
+    out->port = (unsigned)port;
+    out->host = decoded(host);
+    return out->host != NULL;
+}
+
+int my_place_parse(const char *url, struct my_place *out, struct fault *f)
+{
+    span rest = span_of(url), scheme = {0};
+
+    *out = (struct my_place){0};
+    if (str_starts(rest, SPAN("mysql://")))
+        scheme.len = 8;
+    else if (str_starts(rest, SPAN("mariadb://")))
+        scheme.len = 10;
+    if (scheme.len == 0)
+        goto bad;
+    rest = (span){rest.ptr + scheme.len, rest.len - scheme.len};
+    span options = cut(&rest, '?'), db = cut(&rest, '/');
+    // The password may hold an @ only as %40.
+    span user = rest, host = cut(&user, '@');
+    if (!host.ptr) {
+        host = rest;
+        user = SPAN_NONE;
+    }
+    span password = cut(&user, ':');
+    out->user = decoded(user);
+    out->password = password.ptr ? decoded(password) : NULL;
+    out->db = decoded(db);
+    if (!read_host(host, out) || !out->user || !out->db || !read_options(options, out))
+        goto bad;
+    if (out->db[0] == '\0') {
+        my_place_deinit(out);
+        return fault_set(f, QE_BAD_PARAM, "the address names no database");
+    }
+    if (out->host[0] != '\0' || out->socket)
+        return 0;
+bad:
+    my_place_deinit(out);
+    return fault_set(f, QE_BAD_PARAM,
+                     "not an address of the form mysql://user@host:port/db?tls=true");
+}
+
+static void put_escaped(struct buf *b, const char *text)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:";
+
+    for (; *text; text++)
+        if (strchr(plain, *text))
+            buf_putc(b, *text);
+        else
+            buf_printf(b, "%%%02X", (unsigned char)*text);
+}
+
+char *my_place_url(const struct my_place *p)
+{
+    bool six = strchr(p->host, ':') != NULL;
+    struct buf b = {0};
+
+    buf_put_lit(&b, "mysql://");
+    put_escaped(&b, p->user);
+    buf_printf(&b, "@%s", six ? "[" : "");
+    put_escaped(&b, p->host);
+    buf_printf(&b, "%s:%u/", six ? "]" : "", p->port);
+    put_escaped(&b, p->db);
+    if (p->tls || p->socket)
+        buf_printf(&b, "?%s%s%s", p->tls ? "tls=true" : "", p->tls && p->socket ? "&" : "",
+                   p->socket ? "socket=" : "");
+    if (p->socket)
+        put_escaped(&b, p->socket);
+    buf_putc(&b, '\0');
+    if (b.failed)
+        BUG("no memory for an address");
+    return b.ptr;
+}
+
+void my_place_deinit(struct my_place *p)
+{
+    free(p->host);
+    free(p->user);
+    free(p->password);
+    free(p->db);
+    free(p->socket);
+    *p = (struct my_place){0};
+}
