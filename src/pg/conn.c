@@ -88,8 +88,14 @@ static bool send_limit(struct pg_conn *c, unsigned ms)
     const char *value = text;
 
     snprintf(text, sizeof text, "%u", ms);
-    return PQsendQueryParams(c->pg, "select set_config('statement_timeout', $1::text, true)", 1,
-                             NULL, &value, NULL, NULL, 1);
+    // A call with a limit of its own may be a long one: the server also looks whether we are
+    // still there (since PostgreSQL 14; set inside the call it would come too late).
+    return PQsendQueryParams(c->pg,
+                             PQserverVersion(c->pg) >= 140000
+                                 ? "select set_config('statement_timeout', $1::text, true),"
+                                   " set_config('client_connection_check_interval', '2s', true)"
+                                 : "select set_config('statement_timeout', $1::text, true)",
+                             1, NULL, &value, NULL, NULL, 1);
 }
 
 static bool send_statement(struct pg_conn *c, const struct pg_call *call)

@@ -50,7 +50,8 @@ struct pg_call {
     void *owner;          // for done
     unsigned deadline_ms; // 0: the pool's.  May be changed until done
     // The server gives this call up after so long (QE_PG_RETRY), whatever the session's
-    // statement_timeout is; 0: as the session says.  Costs no round trip.
+    // statement_timeout is, and within seconds of our end; 0: as the session says.  Costs no
+    // round trip.
     unsigned statement_timeout_ms;
 
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
@@ -82,7 +83,8 @@ void pg_pool_exec(struct pg_pool *p,
                   struct pg_call *call); // cannot fail: failure is told to done
 // True if a call given now would be sent at once (an idle connection is there).
 bool pg_pool_has_idle(const struct pg_pool *p);
-bool pg_pool_is_full(const struct pg_pool *p); // all connections that it may have are up and busy
+bool pg_pool_is_full(
+    const struct pg_pool *p); // all connections that it may have are up and busy
 uint64_t pg_pool_heard_us(const struct pg_pool *p); // when the database last answered anything
 // Since when calls are out and nothing at all was answered; 0: none is out.
 uint64_t pg_pool_silent_since_us(const struct pg_pool *p);

@@ -91,9 +91,9 @@ static int open_http(struct platform *p, struct fault *f)
 
 static int open_all(struct platform *p, struct fault *f)
 {
-    int rc = settings_check(p->conf, f);
+    int rc = open_http(p, f);
     if (rc == 0)
-        rc = open_http(p, f);
+        rc = settings_check(p->conf, f);
     if (rc != 0)
         return rc;
     struct queen_options broker = settings_queen_client(p->conf, &p->loop);

@@ -48,9 +48,7 @@ begin
             set_config('maintenance_work_mem', p_work_mem_mb || 'MB', true),
             set_config('application_name', left('refresh by ' || p_who, 63), true),
             -- Compiling these hundreds of expressions takes longer than running them.
-            set_config('jit', 'off', true),
-            -- Do not go on for a caller that is gone.
-            set_config('client_connection_check_interval', '2s', true);
+            set_config('jit', 'off', true);
 
     if model.view_version = version then
         execute format('refresh materialized view concurrently crm.%I', p_model || '_mv');
