@@ -46,6 +46,8 @@ static void on_written(span tenant, void *ctx)
     struct ingest *i = ctx;
 
     lanes_tenant_works(i->lanes, tenant);
+    if (i->conf.on_changed)
+        i->conf.on_changed(tenant, i->conf.ctx);
 }
 
 struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,

@@ -31,6 +31,9 @@ struct ingest_conf { // texts are copied
     unsigned limit_ms; // of one transaction
     unsigned held_base_ms, held_cap_ms;
     unsigned expiry_s; // of ownership
+    // May be NULL: a tenant's data changed, as committed.
+    void (*on_changed)(span tenant, void *ctx);
+    void *ctx;
 };
 
 enum ingest_outcome {

@@ -28,6 +28,8 @@ static void put_owner(struct platform *p, char *out, size_t size)
     snprintf(out, size, "%s@%s:%u", p->conf->id, host, p->port);
 }
 
+static void on_changed(span tenant, void *ctx) { platform_data_changed(ctx, tenant); }
+
 static void start(struct platform *p)
 {
     struct ingest_conf conf = settings_ingest(p->conf);
@@ -35,6 +37,8 @@ static void start(struct platform *p)
 
     put_owner(p, owner, sizeof owner);
     conf.owner = owner;
+    conf.on_changed = on_changed;
+    conf.ctx = p;
     p->ingest = ingest_open(&p->loop, p->broker, p->control, p->pools, &conf);
 }
 

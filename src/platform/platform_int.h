@@ -113,7 +113,7 @@ extern const struct http_route platform_read_model_list, platform_read_model_sho
     platform_read_model_mode, platform_read_model_refresh;
 extern const struct platform_part platform_readmodel_part;
 // Ingestion committed changes of a tenant's data.
-void platform_data_changed(struct platform *p, span tenant, bool attributes, bool transactions);
+void platform_data_changed(struct platform *p, span tenant);
 // events.c, events_push.c, events_held.c
 extern const struct platform_part platform_events;
 extern const struct http_route platform_events_push, platform_events_held;

@@ -26,10 +26,11 @@ static void on_closed(void *ctx)
 
 static void stop(struct platform *p) { readmodel_close(p->readmodel, on_closed, p); }
 
-void platform_data_changed(struct platform *p, span tenant, bool attributes, bool transactions)
+// Of which model the change is the tenant's database knows; a look there costs one statement.
+void platform_data_changed(struct platform *p, span tenant)
 {
     if (p->readmodel)
-        readmodel_note(p->readmodel, tenant, attributes, transactions);
+        readmodel_note(p->readmodel, tenant);
 }
 
 static const char *labels_of(const struct figure *f, struct buf *scratch)

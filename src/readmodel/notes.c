@@ -8,26 +8,23 @@
 #include "base/mem.h"
 
 struct note {
-    bool attributes, transactions;
     UT_hash_handle hh;
     size_t len;
     char tenant[];
 };
 
-void notes_add(struct notes *n, span tenant, bool attributes, bool transactions)
+void notes_add(struct notes *n, span tenant)
 {
     struct note *note;
 
     HASH_FIND(hh, n->each, tenant.ptr, tenant.len, note);
-    if (!note) {
-        note = mem_zalloc(1, sizeof(*note) + tenant.len);
-        note->len = tenant.len;
-        memcpy(note->tenant, tenant.ptr, tenant.len);
-        HASH_ADD_KEYPTR(hh, n->each, note->tenant, note->len, note);
-        n->n++;
-    }
-    note->attributes |= attributes;
-    note->transactions |= transactions;
+    if (note)
+        return;
+    note = mem_zalloc(1, sizeof(*note) + tenant.len);
+    note->len = tenant.len;
+    memcpy(note->tenant, tenant.ptr, tenant.len);
+    HASH_ADD_KEYPTR(hh, n->each, note->tenant, note->len, note);
+    n->n++;
 }
 
 void notes_put(const struct notes *n, struct pg_params *p)
@@ -38,20 +35,12 @@ void notes_put(const struct notes *n, struct pg_params *p)
     for (note = n->each; note; note = note->hh.next)
         pg_put_text(p, (span){note->tenant, note->len});
     pg_end_array(p);
-    pg_begin_array(p, PG_BOOL);
-    for (note = n->each; note; note = note->hh.next)
-        pg_put_bool(p, note->attributes);
-    pg_end_array(p);
-    pg_begin_array(p, PG_BOOL);
-    for (note = n->each; note; note = note->hh.next)
-        pg_put_bool(p, note->transactions);
-    pg_end_array(p);
 }
 
 void notes_move(struct notes *into, struct notes *from)
 {
     for (const struct note *note = from->each; note; note = note->hh.next)
-        notes_add(into, (span){note->tenant, note->len}, note->attributes, note->transactions);
+        notes_add(into, (span){note->tenant, note->len});
     notes_deinit(from);
 }
 

@@ -2,8 +2,6 @@
 #ifndef QUEEN_READMODEL_NOTES_H
 #define QUEEN_READMODEL_NOTES_H
 
-#include <stdbool.h>
-
 #include "base/span.h"
 #include "pg/params.h"
 
@@ -13,8 +11,8 @@ struct notes { // {0} is empty
     unsigned n;
 };
 
-void notes_add(struct notes *n, span tenant, bool attributes, bool transactions); // copied
-// The three parameters of note_changes.
+void notes_add(struct notes *n, span tenant); // copied
+// The parameter of note_changes.
 void notes_put(const struct notes *n, struct pg_params *p);
 void notes_move(struct notes *into, struct notes *from); // from is empty afterwards
 void notes_deinit(struct notes *n);

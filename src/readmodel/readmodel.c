@@ -44,10 +44,7 @@ struct readmodel *readmodel_open(uv_loop_t *loop, struct pg_pool *control,
     return rm;
 }
 
-void readmodel_note(struct readmodel *rm, span tenant, bool attributes, bool transactions)
-{
-    notes_add(&rm->pending, tenant, attributes, transactions);
-}
+void readmodel_note(struct readmodel *rm, span tenant) { notes_add(&rm->pending, tenant); }
 
 const struct figures *readmodel_figures(const struct readmodel *rm) { return &rm->figures; }
 

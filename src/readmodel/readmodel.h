@@ -47,7 +47,7 @@ struct readmodel *readmodel_open(uv_loop_t *loop, struct pg_pool *control,
                                  const struct readmodel_conf *conf);
 // Ingestion committed changes of this tenant.  Cheap: remembers, and tells the control
 // database with the next look.
-void readmodel_note(struct readmodel *rm, span tenant, bool attributes, bool transactions);
+void readmodel_note(struct readmodel *rm, span tenant);
 void readmodel_look(struct readmodel *rm); // soon, not with the next tick
 const struct figures *readmodel_figures(const struct readmodel *rm);
 // Ends visits under way: their connections are dropped, and PostgreSQL undoes what they did.

@@ -1,1 +1,1 @@
-select platform.note_changes($1::text[], $2::bool[], $3::bool[])
+select platform.note_changes($1::text[])

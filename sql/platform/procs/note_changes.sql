@@ -1,9 +1,8 @@
--- platform.note_changes(tenants, attributes, transactions): the data of these tenants changed; one element each.
--- called by: src/readmodel/readmodel.c, every few seconds for the tenants that had events
--- in:  tenants; attributes, transactions: which models the changes are about
+-- platform.note_changes(tenants): the data of these tenants changed.  Of which model, a visit finds out.
+-- called by: src/readmodel/readmodel.c, every second for the tenants that had events
+-- in:  tenants
 -- out: how many rows        locks: rows of read_model, by tenant and model        raises: nothing; unknown tenants are left out
-create or replace function platform.note_changes(p_tenants text[], p_attributes boolean[], p_transactions boolean[])
-returns int
+create or replace function platform.note_changes(p_tenants text[]) returns int
 language plpgsql
 set search_path = platform, pg_temp
 as $$
@@ -12,9 +11,11 @@ declare
 begin
     with told as (
         select r.tenant, r.model
-        from unnest(p_tenants, p_attributes, p_transactions) c (tenant, attributes, transactions)
-        join platform.read_model r on r.tenant = c.tenant
-            and (case r.model when 'customer_attributes' then c.attributes else c.transactions end)
+        from platform.read_model r
+        where r.tenant = any (p_tenants)
+          -- A tenant with changes all the time is not written down all the time, unless a visit needs to know.
+          and (r.first_change_at is null or r.last_change_at <= r.claimed_at
+               or r.last_change_at < clock_timestamp() - interval '2 seconds')
         order by r.tenant, r.model
         for no key update of r
     )

@@ -37,7 +37,7 @@ def work(platform, tenant):
 
 def note(control, tenant):
     """What ingestion tells the control database after a commit."""
-    control.rows("select platform.note_changes(array[%s], array[true], array[true])", tenant)
+    control.rows("select platform.note_changes(array[%s])", tenant)
 
 
 def wait_for(platform, tenant, what, test):
@@ -79,6 +79,29 @@ def test_views_are_refreshed_when_data_changed_and_only_then(make_platform, tena
     text = p.get("/metrics/prometheus").text
     assert 'queen_platform_read_model_stale_seconds{tenant="%s",model="customer_attributes"}' % tenant_name in text
     assert "queen_platform_refreshes_total 6" in text
+
+
+def event(type_, customer, **data):
+    return {"id": str(uuid.uuid4()), "type": type_, "at": "2026-11-16T08:00:00Z", "data": {"customer_id": customer, **data}}
+
+
+@pytest.mark.parametrize("mode", ["live", "views"])
+def test_events_become_visible_without_anybody_asking(make_platform, broker, tenant_name, connect, mode):
+    p = make_platform(PLATFORM_READ_MODEL=mode, QUEEN_URL=broker.url, PLATFORM_QUEUE="events-" + tenant_name, **QUICK)
+    p.add_tenant(tenant_name)
+    wait_for(p, tenant_name, "built", lambda m: m["view"]["built"] and m["live"]["ready"] == (mode == "live"))
+    c = str(uuid.uuid4())
+    p.post("/api/v1/tenants/%s/events" % tenant_name, [
+        event("customer.upserted", c, first_name="Ada"),
+        event("transaction.recorded", c, id=str(uuid.uuid4()), kind="sale", amount=12.5)]).expect(202)
+    core, suffix = connect(tenant_name), "live" if mode == "live" else "mv"
+    query = """select a.first_name, t.transaction_count, t.total_spent from crm.customer_attributes_{0} a
+               join crm.customer_transactions_{0} t using (id) where a.customer_uuid = %s""".format(suffix)
+    rows = wait_until(lambda: [r for r in core.rows(query, c) if r[1] == 1], 30, "visible")
+    assert (rows[0][0], float(rows[0][2])) == ("Ada", 12.5)
+    wait_for(p, tenant_name, "fresh", lambda m: m["staleMs"] == 0)
+    if mode == "live":  # samples are compared without anybody asking, too
+        wait_for(p, tenant_name, "compared", lambda m: m["live"]["checkedRows"] > 0 and m["live"]["differingRows"] == 0)
 
 
 def test_a_tenant_may_have_its_own_mode(make_platform, tenant_name, connect):
