@@ -40,11 +40,12 @@ QUESTIONS = [
     ("five filters", 300, {"and": [SUBSCRIBER, CREDIT, BUSY, leaf("location_codes", "any", ["LOC_1", "LOC_5"]),
                                    leaf("email_opt_in", "eq", True)]}),
 ]
+# All of them have an index; a filter without one reads the model's table (see docs/platform-segments.md).
 MIXED = [q for _, _, q in QUESTIONS] + [
     {"and": [leaf("package_ids", "any", [3, 7]), leaf("location_codes", "any", ["LOC_2"])]},
-    {"and": [leaf("tags", "any", ["vip"]), SUBSCRIBER]},
-    {"and": [leaf("product_ids", "all", [11, 12]), leaf("transaction_locations", "any", ["LOC_3"])]},
-    {"and": [SUBSCRIBER, leaf("last_transaction_at", "in_last_days", 7)]},
+    {"and": [leaf("location_codes", "all", ["LOC_4"]), SUBSCRIBER, leaf("sms_opt_in", "eq", True)]},
+    {"and": [leaf("product_ids", "all", [11, 12])]},
+    {"and": [SUBSCRIBER, BUSY]},
 ]
 
 
@@ -89,7 +90,8 @@ def build_models(sql):
 def make_tenant(args):
     import psycopg2
     from segment_rig import Rig
-    rig = Rig(PLATFORM_SEGMENT_TIMEOUT_MS="300000")
+    # The platform must not build the models while we do.
+    rig = Rig(PLATFORM_SEGMENT_TIMEOUT_MS="300000", PLATFORM_REFRESH_POLL_MS="86400000")
     status, made = rig.platform.ask("POST", "/api/v1/tenants", {"name": "big"}, timeout=120)
     assert status == 201, made
     begin = time.monotonic()

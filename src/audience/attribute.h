@@ -44,7 +44,9 @@ struct attribute {
     bool zero;                  // a customer without rows has 0 and not "nothing"
     // Counts that may be asked "within the last N days":
     const char *days; // read model: the days of the last ATTRIBUTE_LAST_DAYS rows, newest first
-    const char *at;   // write model: when a row happened
+    const char
+        *third;     // the third of them as a column of its own, which has an index; NULL: none
+    const char *at; // write model: when a row happened
 };
 enum { ATTRIBUTE_LAST_DAYS = 10 };
 // write, by table and type:

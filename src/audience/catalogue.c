@@ -238,7 +238,7 @@ const struct attribute attribute_catalogue[] = {
     {.name = "transaction_count", .label = "Number of transactions",
      .table = "transaction_log", .type = ATTR_INT, .model = MODEL_TRANSACTIONS,
      .read = "t.transaction_count", .write = "count(*)", .zero = true,
-     .days = "t.last_transaction_days", .at = "r.created_at"},
+     .days = "t.last_transaction_days", .third = "t.third_last_transaction_on", .at = "r.created_at"},
     {.name = "sale_count", .label = "Number of sales",
      .table = "transaction_log", .type = ATTR_INT, .model = MODEL_TRANSACTIONS,
      .read = "t.sale_count", .rows = "r.kind = 'sale'", .write = "count(*)", .zero = true},

@@ -6,6 +6,7 @@
 //      c.customer_uuid in (select r.customer_id from crm.wallet_account r
 //                          group by r.customer_id having sum(r.balance) > $1)
 #include "audience/compile_int.h"
+#include "base/str.h"
 
 // The customer's day, in the same zone everywhere, whatever a session's is.
 static const char today_pg[] = "(now() at time zone 'UTC')::date";
@@ -47,7 +48,7 @@ void leaf_put(struct compiled *c, const struct filter *leaf)
 
 // ---- the read models: how many in the last days ----
 
-// At least n: the n-th newest is young enough.  (An index on days[n] answers that.)
+// At least n: the n-th newest is young enough.
 static void put_at_least(struct compiled *c, const struct filter *leaf, int64_t n)
 {
     if (n <= 0) {
@@ -55,10 +56,15 @@ static void put_at_least(struct compiled *c, const struct filter *leaf, int64_t 
         return;
     }
     put(c, "(");
-    put(c, leaf->attribute->days);
-    put(c, "[");
-    sql_put_int(c, n);
-    put(c, "::int] > ");
+    if (n == 3 && leaf->attribute->third) {
+        put(c, leaf->attribute->third);
+    } else {
+        put(c, leaf->attribute->days);
+        put(c, "[");
+        sql_put_int(c, n);
+        put(c, "::int]");
+    }
+    put(c, " > ");
     put(c, today_pg);
     put(c, " - ");
     sql_put_int(c, leaf->within);
@@ -161,9 +167,9 @@ static void put_write(struct compiled *c, const struct filter *leaf)
             put(c, "true");
             return;
         }
-        put(c, wanted ? "c.customer_uuid in (" : "c.customer_uuid not in (");
+        put(c, wanted ? "c.customer_uuid in (" : "not exists (select 1 from (");
         put_rows(c, leaf);
-        put(c, ")");
+        put(c, wanted ? ")" : ") x where x.customer_id = c.customer_uuid)");
     } else {
         put_figure(c, leaf);
     }
@@ -207,26 +213,52 @@ static void put_set_rows(struct compiled *c, const struct filter *leaf)
     put(c, ")");
 }
 
+// Does a customer without rows, who has 0, pass the test?
+static bool zero_passes(const struct filter *leaf)
+{
+    double v[2] = {0, 0};
+
+    for (unsigned i = 0; i < leaf->n_values; i++) {
+        const struct filter_value *value = &leaf->values[i];
+        double x = (double)value->number;
+        if (leaf->attribute->type == ATTR_MONEY && !str_parse_double(value->text, &x))
+            BUG("a number that is none");
+        if (leaf->op->test == TEST_IN && x == 0)
+            return true;
+        if (i < 2)
+            v[i] = x;
+    }
+    switch (leaf->op->test) {
+    case TEST_EQ:
+        return v[0] == 0;
+    case TEST_GT:
+        return 0 > v[0];
+    case TEST_GTE:
+        return 0 >= v[0];
+    case TEST_LT:
+        return 0 < v[0];
+    case TEST_LTE:
+        return 0 <= v[0];
+    case TEST_BETWEEN:
+        return v[0] <= 0 && 0 <= v[1];
+    default:
+        return leaf->op->test == TEST_IS_SET;
+    }
+}
+
+// Those whose rows pass.  If 0 passes: all but those whose rows do not, which has customers
+// without rows in it.  (Said with "or" it could not be a join, and would be asked again for
+// every customer.)
 static void put_figure(struct compiled *c, const struct filter *leaf)
 {
     const struct attribute *a = leaf->attribute;
-    unsigned of_rows = c->next_param, of_test;
+    bool all_but = a->zero && zero_passes(leaf);
 
-    put(c, a->zero ? "(c.customer_uuid in (" : "c.customer_uuid in (");
+    put(c, all_but ? "not exists (select 1 from (" : "c.customer_uuid in (");
     put_rows(c, leaf);
-    put(c, " group by r.customer_id having ");
-    of_test = c->next_param;
+    put(c, all_but ? " group by r.customer_id having (" : " group by r.customer_id having ");
     put_test(c, leaf, write_of(c, a));
-    put(c, ")");
-    if (a->zero) { // those without rows have 0, if that passes
-        put(c, " or (");
-        sql_again(c, of_test);
-        put_test(c, leaf, "0");
-        put(c, " and c.customer_uuid not in (");
-        sql_again(c, of_rows);
-        put_rows(c, leaf);
-        put(c, ")))");
-    }
+    put(c, all_but ? ") is not true) x where x.customer_id = c.customer_uuid)" : ")");
 }
 
 // ---- the test ----

@@ -15,7 +15,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// The same tree with other values.
+static int sign_of(span number)
+{
+    for (size_t i = 0; i < number.len; i++)
+        if (number.ptr[i] >= '1' && number.ptr[i] <= '9')
+            return number.ptr[0] == '-' ? -1 : 1;
+    return 0;
+}
+
+// The same tree with other values of the same signs: whether 0 passes a test is a choice
+// between two constants.
 static struct filter *other(struct arena *a, const struct filter *f)
 {
     struct filter *o = arena_new(a, struct filter), **end = &o->first;
@@ -25,10 +34,16 @@ static struct filter *other(struct arena *a, const struct filter *f)
     if (f->n_values > 0) {
         struct filter_value *values = arena_new_array(a, struct filter_value, f->n_values);
         for (unsigned i = 0; i < f->n_values; i++) {
-            values[i] =
-                (struct filter_value){.text = SPAN("7"), .number = 7, .yes = f->values[i].yes};
-            if (f->within > 0) // "at least 0" is true of everybody
-                values[i].number = f->values[i].number;
+            const struct filter_value *v = &f->values[i];
+            int sign = f->attribute->type == ATTR_MONEY ? sign_of(v->text)
+                                                        : (v->number > 0) - (v->number < 0);
+            values[i] = (struct filter_value){.text = sign == 0  ? SPAN("0")
+                                                      : sign < 0 ? SPAN("-7")
+                                                                 : SPAN("7"),
+                                              .number = sign * 7,
+                                              .yes = v->yes};
+            if (f->within > 0) // "at least 3" has a column of its own
+                values[i].number = v->number;
         }
         o->values = values;
     }

@@ -6,7 +6,8 @@
 -- every customer would have to be touched every day.  Here the row says *when*, and the query brings the day:
 --   last_X_days         the UTC days of the last 10 X, newest first, one entry per X.
 --                       at least 3 in the last 30 days:  last_transaction_days[3] > today - 30
---                       (fewer: is null or <=).  An index on last_transaction_days[3] answers it.
+--                       (fewer: is null or <=).  The commonest of these is a column, third_last_transaction_on: an index on a column
+--                       answers a count without the table, one on an expression does not.
 --   transaction_days    the UTC days with transactions, oldest first, of the 366 days up to the last one, with the running
 --                       number (transaction_day_counts) and running net amount in cents (transaction_day_cents).
 --                       With b = width_bucket(today - N, transaction_days) and n = cardinality(transaction_days):
@@ -42,6 +43,7 @@ select c.id,
        coalesce(t.transaction_locations, '{}') as transaction_locations,
        coalesce(t.payment_methods, '{}')       as payment_methods,
        coalesce(t.last_transaction_days, '{}') as last_transaction_days,
+       t.last_transaction_days[3]              as third_last_transaction_on,
        coalesce(d.transaction_days, '{}')      as transaction_days,
        coalesce(d.transaction_day_counts, '{}') as transaction_day_counts,
        coalesce(d.transaction_day_cents, '{}') as transaction_day_cents,

@@ -225,6 +225,7 @@ def transactions(c, log, visits, purchases):
         "last_refund_at": _some(log, "created_at", max, refund), "last_transaction_location": of(last, "location_code"),
         "last_payment_method": of(last, "payment_method"), "transaction_locations": _set(log, "location_code"),
         "payment_methods": _set(log, "payment_method"), "last_transaction_days": _days(log, "created_at"),
+        "third_last_transaction_on": (_days(log, "created_at") + [None] * 3)[2],
         "transaction_days": days, "transaction_day_counts": numbers, "transaction_day_cents": cents,
         "visit_count": len(visits), "rated_visit_count": sum(r["rating"] is not None for r in visits),
         "average_rating": _some(visits, "rating", _mean), "lowest_rating": _some(visits, "rating", min), "last_rating": of(last_visit, "rating"),

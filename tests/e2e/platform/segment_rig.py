@@ -107,6 +107,6 @@ class Rig:
 
 @pytest.fixture(scope="module")
 def rig():
-    made = Rig(PLATFORM_SEGMENT_TIMEOUT_MS="1500")
+    made = Rig(PLATFORM_SEGMENT_TIMEOUT_MS="1500", PLATFORM_REFRESH_POLL_MS="86400000")
     yield made
     made.close()

@@ -55,12 +55,16 @@ static void one_model_is_asked_alone(void **state)
     assert_sql("{\"and\":[" SUBSCRIBER "," RICH "]}", PATH_VIEWS,
                "select count(*) from crm.customer_attributes_mv a where "
                "(a.is_active_subscriber and a.wallet_balance > cast($1 as numeric))");
-    assert_sql(
-        BUSY, PATH_LIVE,
-        "select count(*) from crm.customer_transactions_live t where "
-        "(t.last_transaction_days[$1::int] > (now() at time zone 'UTC')::date - $2::int)");
-    assert_int_equal(c.params[0].number, 3);
-    assert_int_equal(c.params[1].number, 30);
+    assert_sql(BUSY, PATH_LIVE,
+               "select count(*) from crm.customer_transactions_live t where "
+               "(t.third_last_transaction_on > (now() at time zone 'UTC')::date - $1::int)");
+    assert_int_equal(c.params[0].number, 30);
+    assert_sql("{\"attribute\":\"visit_count\",\"operator\":\"gt\",\"value\":3,"
+               "\"withinDays\":30}",
+               PATH_LIVE,
+               "select count(*) from crm.customer_transactions_live t where "
+               "(t.last_visit_days[$1::int] > (now() at time zone 'UTC')::date - $2::int)");
+    assert_int_equal(c.params[0].number, 4);
 }
 
 static void two_models_are_joined(void **state)
@@ -93,11 +97,16 @@ static void in_the_fallback_nobody_without_rows_is_forgotten(void **state)
     (void)state;
     assert_sql("{\"attribute\":\"wallet_balance\",\"operator\":\"lt\",\"value\":10.5}",
                PATH_FALLBACK,
-               "select count(*) from crm.customer c where (c.customer_uuid in (select "
+               "select count(*) from crm.customer c where not exists (select 1 from (select "
                "r.customer_id from crm.wallet_account r group by r.customer_id having "
-               "sum(r.balance) < cast($1 as numeric)) or (0 < cast($1 as numeric) and "
-               "c.customer_uuid not in (select r.customer_id from crm.wallet_account r)))");
-    assert_int_equal(c.n_params, 1);
+               "(sum(r.balance) < cast($1 as numeric)) is not true) x where x.customer_id = "
+               "c.customer_uuid)");
+    assert_sql("{\"attribute\":\"wallet_balance\",\"operator\":\"between\",\"value\":[0.01,5]}",
+               PATH_FALLBACK,
+               "select count(*) from crm.customer c where c.customer_uuid in (select "
+               "r.customer_id from crm.wallet_account r group by r.customer_id having "
+               "sum(r.balance) between cast($1 as numeric) and cast($2 as numeric))");
+    assert_int_equal(c.n_params, 2);
 }
 
 static void opposites_are_true_of_what_is_not_known(void **state)
@@ -130,7 +139,7 @@ static void sets_are_asked_with_the_operators_of_arrays(void **state)
     pg_params_free(&p);
 }
 
-static void in_mysql_lists_and_repetitions_are_more_parameters(void **state)
+static void in_mysql_lists_are_more_parameters(void **state)
 {
     (void)state;
     compile_as(
@@ -139,14 +148,13 @@ static void in_mysql_lists_and_repetitions_are_more_parameters(void **state)
         SQL_MYSQL, PATH_FALLBACK);
     assert_string_equal(
         c.text.ptr,
-        "select count(*) from customer c where (c.city in (?, ?) and (c.customer_uuid in "
+        "select count(*) from customer c where (c.city in (?, ?) and not exists (select 1 from "
         "(select r.customer_id from visit_log r where r.visited_at >= date_sub(utc_date(), "
-        "interval ? day) group by r.customer_id having count(*) < ?) or (0 < ? and "
-        "c.customer_uuid not in (select r.customer_id from visit_log r where r.visited_at >= "
-        "date_sub(utc_date(), interval ? day)))))");
-    assert_int_equal(c.n_params, 6);
+        "interval ? day) group by r.customer_id having (count(*) < ?) is not true) x where "
+        "x.customer_id = c.customer_uuid))");
+    assert_int_equal(c.n_params, 4);
     assert_int_equal(c.params[2].number, 6);
-    assert_int_equal(c.params[5].number, 6);
+    assert_int_equal(c.params[3].number, 2);
 }
 
 static void too_many_values_are_refused_and_not_cut_off(void **state)
@@ -207,7 +215,7 @@ int main(void)
         cmocka_unit_test(in_the_fallback_nobody_without_rows_is_forgotten),
         cmocka_unit_test(opposites_are_true_of_what_is_not_known),
         cmocka_unit_test(sets_are_asked_with_the_operators_of_arrays),
-        cmocka_unit_test(in_mysql_lists_and_repetitions_are_more_parameters),
+        cmocka_unit_test(in_mysql_lists_are_more_parameters),
         cmocka_unit_test(too_many_values_are_refused_and_not_cut_off),
         cmocka_unit_test(an_explanation_names_each_filter_once_more_without_new_parameters),
     };
