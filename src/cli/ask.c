@@ -11,6 +11,7 @@
 #include "json/write.h"
 
 static const char default_url[] = "http://localhost:6632";
+static const char platform_url[] = "http://localhost:6642";
 
 // ---- saying what is wrong ----
 
@@ -34,10 +35,15 @@ int ask_complain(struct cli *cli, int code, const char *fmt, ...)
 }
 
 // What a person can do about it; NULL: the sentence says enough.
-static const char *next_step(int code)
+static const char *next_step(const struct cli *cli, int code)
 {
     switch (code) {
     case QUEEN_E_UNREACHABLE:
+        if (cli->command->platform)
+            return "is it running there? Start one with queen platform, or name another with "
+                   "--url";
+        // fall through
+
     case QUEEN_E_CLOSED: // a producer that gave up
         return "is it running there? Start one with queen serve, or name another with --url";
     case QUEEN_E_TIMEOUT:
@@ -80,7 +86,7 @@ static int exit_code(int code)
 
 int ask_failed(struct cli *cli, const struct queen_error *err)
 {
-    const char *step = next_step(err->code);
+    const char *step = next_step(cli, err->code);
     size_t len = strlen(err->text);
 
     while (len > 0 && err->text[len - 1] == '.')
@@ -101,6 +107,8 @@ static int choose_server(struct cli *cli, struct queen_options *o)
     struct context found = {0};
 
     o->url = args_text(a, "url");
+    if (!o->url && !named && cli->command->platform)
+        o->url = first_of(getenv("PLATFORM_URL"), platform_url); // contexts are brokers
     if (!o->url && !named)
         o->url = first_of(getenv("QUEEN_URL"), NULL);
     if (!o->url) {

@@ -31,7 +31,8 @@ struct cli_command {
     const char *examples; // lines "command|what it does"; may be NULL
     const struct cli_option *options;
     size_t n_options;
-    bool offline; // talks to no server: knows no --url and the like
+    bool offline;  // talks to no server: knows no --url and the like
+    bool platform; // talks to a platform (PLATFORM_URL), not to a broker
 
     int (*run)(struct cli *cli);
     int (*run_raw)(int argc, char **argv); // instead: reads its own options, --help among them
@@ -54,6 +55,7 @@ extern const struct cli_command *const cli_commands[]; // main.c; NULL at the en
 
 extern const struct cli_command cli_serve;
 extern const struct cli_command cli_platform;
+extern const struct cli_command cli_tenant, cli_pools;
 extern const struct cli_command cli_context;
 extern const struct cli_command cli_push;
 extern const struct cli_command cli_pop;

@@ -7,8 +7,9 @@
 #include "base/arena.h"
 #include "base/span.h"
 
-// Fills payload, partition and correlation id (unless they are set) and the ids of m; the payload is borrowed from
-// value, the rest lives in the arena.  false: value holds neither "data" nor "payload".
+// Fills payload, partition and correlation id (unless they are set) and the ids of m; the
+// payload is borrowed from value, the rest lives in the arena.  false: value holds neither
+// "data" nor "payload".
 bool envelope_read(struct queen_message *m, span value, struct arena *a);
 
 #endif

@@ -62,6 +62,8 @@ const struct cli_command *const cli_commands[] = {
     &cli_import,
     &cli_top,
     &cli_doctor,
+    &cli_tenant,
+    &cli_pools,
     &cli_context,
     &cli_bench_command,
     &cli_completion,
