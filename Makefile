@@ -14,7 +14,7 @@ STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c' 'include/*.h')
 
-.PHONY: all release debug asan tsan deps run test unit e2e torture check lint bench format format-check \
+.PHONY: all release debug asan tsan deps run demo test unit e2e torture check lint bench format format-check \
 	layers frozen tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
@@ -39,6 +39,10 @@ deps:                ## install missing Debian packages for building
 run: deps            ## build and start the broker; settings come from the environment
 	$(MAKE) release
 	$(B)/queen serve
+
+demo: deps           ## broker, platform and five tenants with live events, until Ctrl-C
+	$(MAKE) release
+	$(PYTHON) tools/demo.py
 
 test:                ## unit and end-to-end tests, after installing what they need
 	tools/deps.sh test

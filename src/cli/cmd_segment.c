@@ -222,6 +222,7 @@ static const struct cli_command segment_ls = {
     .args = "TENANT",
     .summary = "list saved segments",
     .examples = "queen segment ls acme|with their last counts",
+    .platform = true,
     .run = list,
 };
 static const struct cli_command segment_count = {
@@ -233,6 +234,7 @@ static const struct cli_command segment_count = {
         "queen segment count acme '{\"attribute\": \"wallet_balance\", \"operator\": \"gt\", "
         "\"value\": 50}'|now\nqueen segment count acme rich --path fallback|from the tables",
     CLI_OPTIONS(ask_options),
+    .platform = true,
     .run = count,
 };
 static const struct cli_command segment_preview = {
@@ -242,6 +244,7 @@ static const struct cli_command segment_preview = {
     .about = ABOUT_FILTER,
     .examples = "queen segment preview acme rich -n 5|the first five",
     CLI_OPTIONS(preview_options),
+    .platform = true,
     .run = preview,
 };
 static const struct cli_command segment_explain = {
@@ -253,6 +256,7 @@ static const struct cli_command segment_explain = {
         "queen segment explain acme 5a0e1c9e-0000-4000-8000-000000000001 rich|each filter's "
         "verdict",
     CLI_OPTIONS(ask_options),
+    .platform = true,
     .run = explain,
 };
 static const struct cli_command segment_save = {
@@ -261,6 +265,7 @@ static const struct cli_command segment_save = {
     .summary = "save a segment under a name",
     .about = ABOUT_FILTER,
     .examples = "queen segment save acme rich @rich.json|or change the one of that name",
+    .platform = true,
     .run = save,
 };
 static const struct cli_command segment_attributes = {
@@ -268,6 +273,7 @@ static const struct cli_command segment_attributes = {
     .args = "",
     .summary = "what filters may be made of",
     .examples = "queen segment attributes --json | jq -r .name|only the names",
+    .platform = true,
     .run = attributes,
 };
 static const struct cli_command *const subs[] = {&segment_ls,

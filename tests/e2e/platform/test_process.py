@@ -1,0 +1,102 @@
+"""The process `queen platform`: starting, health, manners, settings, the end; its commands."""
+import os
+import subprocess
+import time
+
+import pytest
+
+from cli import Cli
+from harness import BIN, wait_until
+
+
+@pytest.fixture
+def cli(platform, tmp_path):
+    c = Cli(platform, tmp_path)
+    c.env["PLATFORM_URL"] = platform.url
+    return c
+
+
+def test_it_is_healthy_and_described(platform):
+    assert platform.get("/health").expect(200).json["status"] == "healthy"
+    assert platform.get("/live").expect(200).json == {"status": "live"}
+    assert platform.get("/ready").expect(200).json == {"status": "ready"}
+    assert "queen_platform_build_info" in platform.get("/metrics/prometheus").expect(200).text
+    assert platform.get("/metrics").expect(200).json["memory"]["rss"] > 0
+    paths = platform.get("/openapi.json").expect(200).json["paths"]
+    assert "/api/v1/tenants/{tenant}" in paths and "/health" in paths
+
+
+def test_its_manners_are_those_of_the_broker(platform):
+    assert platform.get("/api/v1/nothing").expect(404).json == {"error": "not found"}
+    r = platform.request("PUT", "/api/v1/tenants").expect(405)
+    assert "POST" in r.headers["allow"]
+    r = platform.get("/api/v1/tenants", headers={"X-Request-Id": "mine"}).expect(200)
+    assert r.headers["x-request-id"] == "mine" and "server-timing" in r.headers
+
+
+@pytest.mark.embedded
+def test_with_a_postgresql_of_its_own_it_keeps_tenants_over_a_restart(make_platform):
+    p = make_platform(embedded=True)
+    t = p.add_tenant("kept")
+    assert p.get("/api/v1/tenants/kept/health").expect(200)
+    assert p.terminate() == 0 and p.embedded_postmaster() is None
+    p.forget()
+    p.start()
+    assert p.tenants()["kept"] == t
+    assert p.get("/api/v1/tenants/kept/health").expect(200)
+
+
+def test_it_waits_for_its_control_database(make_platform, pg):
+    p = make_platform(start=False, PLATFORM_PG_PORT=1)
+    p.spawn()
+
+    def starting():
+        try:
+            return p.get("/ready").status == 503
+        except OSError:
+            return False
+    wait_until(starting, 10, "it answers")
+    assert p.get("/live").expect(200)
+    r = p.get("/api/v1/tenants").expect(503)
+    assert "starting" in r.json["error"]
+    assert p.terminate() == 0
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--port", "0"], "PLATFORM_PORT (--port) has the bad value"),
+    (["--bogus"], "unknown option --bogus"),
+    (["--queen-url", "nonsense"], "QUEEN_URL"),
+])
+def test_bad_settings_stop_the_start_with_one_line(args, words):
+    p = subprocess.run([BIN, "platform", *args], capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
+    assert p.returncode == 1 and words in p.stderr
+
+
+def test_a_request_under_way_is_answered_before_the_end(make_platform):
+    p = make_platform()
+    from harness import Background
+    adding = Background(lambda: p.add_tenant("late"))
+    time.sleep(0.05)
+    assert p.terminate() == 0
+    assert adding.result()["state"] == "ready"
+
+
+def test_tenants_by_command(cli, platform, tenant_name):
+    cli("tenant", "add", tenant_name, "--json").expect(0)
+    assert tenant_name in [r["tenant"] for r in cli("tenant", "ls", "--json").expect(0).rows]
+    assert cli("tenant", "show", tenant_name, "--json").expect(0).rows[0]["state"] == "ready"
+    assert cli("tenant", "health", tenant_name, "--json").expect(0).rows[0]["status"] == "up"
+    pools = cli("pools", "--json").expect(0).rows[0]
+    assert tenant_name in [t["tenant"] for t in pools["tenants"]]
+    assert "hit rate" in cli("pools", "--table").expect(0).out
+    assert "current" in cli("tenant", "migrate", "--table").expect(0).out
+    assert cli("tenant", "add", tenant_name).expect(3).err.count("already") == 1
+    assert "own" in cli("tenant", "change", tenant_name, "--password").expect(3).err
+    assert "--yes" in cli("tenant", "rm", tenant_name).err
+    cli("tenant", "rm", tenant_name, "--drop", "--yes").expect(0)
+    cli("tenant", "show", tenant_name).expect(4)
+
+
+def test_a_platform_that_is_away_is_said(cli):
+    r = cli("tenant", "ls", PLATFORM_URL="http://127.0.0.1:9").expect(2)
+    assert "queen platform" in r.err
