@@ -1,11 +1,12 @@
 // consumer.c: prints messages until it is interrupted, or none has come for a while.
 //
 //      consumer http://localhost:6632 numbers my-group [IDLE_MS]
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <queen/consumer.h>
+
+#include "until_signal.h"
 
 static enum queen_verdict on_batch(struct queen_job *job, void *ctx)
 {
@@ -27,19 +28,13 @@ static void on_error(const struct queen_error *err, void *ctx)
 
 int main(int argc, char **argv)
 {
+    sigset_t signals = hold_signals();
     struct queen_error err;
-    sigset_t signals;
 
     if (argc < 4) {
         fprintf(stderr, "usage: %s URL QUEUE GROUP [IDLE_MS]\n", argv[0]);
         return 2;
     }
-    // Signals are taken below, where it is safe to act on them.
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-
     struct queen_client *client =
         queen_client_new(&(struct queen_options){.url = argv[1]}, &err);
     struct queen_consumer_options options = {
@@ -56,11 +51,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    int rc = 0, number;
+    int rc = 0;
     if (options.idle_ms > 0)
         rc = queen_consumer_wait(consumer, &err);
     else
-        sigwait(&signals, &number);
+        wait_for_signal(&signals);
     queen_consumer_free(consumer); // what is being handled is finished, the rest given back
     queen_client_free(client);
     return rc == 0 ? 0 : 1;

@@ -48,7 +48,7 @@ struct queen_consumer_options {
     unsigned renew_every_ms; // extend leases of running handlers this often; 0: not
     unsigned renew_seconds;  // by how much; 60
     uint64_t limit;          // stop after so many messages; 0: never
-    unsigned idle_ms;        // stop when none has come for so long; 0: never
+    unsigned idle_ms;        // stop when there was nothing to handle for so long; 0: never
     queen_handler handler;
     // What went wrong: a pop, an acknowledgement, a lost lease.  The consumer goes on after
     // what a retry can cure, else it stops.  Borrowed; on the client's thread; may be NULL.

@@ -162,6 +162,17 @@ int client_may_block(const struct queen_client *c, struct queen_error *err)
         "a blocking call on the thread of the loop; use the one that ends in _start");
 }
 
+void client_await_close(struct queen_client *c, struct mailbox_item *close,
+                        pthread_mutex_t *lock, pthread_cond_t *changed, bool *closed)
+{
+    pthread_mutex_lock(lock);
+    if (mailbox_post(&c->mailbox, close) != 0)
+        *closed = true;
+    while (!*closed)
+        pthread_cond_wait(changed, lock);
+    pthread_mutex_unlock(lock);
+}
+
 // ---- requests ----
 
 void queen_request_start(struct queen_client *c, const struct queen_request *req,

@@ -46,6 +46,10 @@ struct queen_client {
 bool client_is_here(const struct queen_client *c);
 // May it wait for the loop?  QUEEN_E_MISUSE if not.
 int client_may_block(const struct queen_client *c, struct queen_error *err);
+// Sends what closes something to the loop, and blocks until the loop has set *closed, with the
+// lock, and told so.  If the client is closed there is nobody to wait for.
+void client_await_close(struct queen_client *c, struct mailbox_item *close,
+                        pthread_mutex_t *lock, pthread_cond_t *changed, bool *closed);
 // Closes all connections that are idle; those in use end with their calls.
 void client_drop_links(struct queen_client *c);
 // A call is done; a closing client may go on.

@@ -23,7 +23,7 @@ struct lane {
     struct queen_job *job; // NULL: no handler has one
     unsigned asked;        // how many messages that pop may bring
     uint64_t n_jobs;       // counts them, to tell a late answer of an extension from another's
-    bool renewing, want_end, ended;
+    bool handling, renewing, want_end, ended;
     uint64_t renewing_job;
 };
 
@@ -39,8 +39,9 @@ struct queen_consumer {
     unsigned n_running; // lanes
     unsigned n_handles;
     _Atomic uint64_t n_messages;
-    uint64_t n_asked; // what pops that are out may bring
-    uint64_t last_us; // when a message came
+    uint64_t n_asked;    // what pops that are out may bring
+    unsigned n_handling; // lanes whose handler has a job
+    uint64_t idle_us;    // since when none of them has
 
     pthread_mutex_t lock; // guards the rest
     pthread_cond_t changed;
@@ -119,7 +120,7 @@ static void on_start(struct mailbox_item *item)
 
     c->lanes = mem_new_array(struct lane, n);
     c->n_running = c->n_handles = n;
-    c->last_us = clock_mono_us();
+    c->idle_us = clock_mono_us();
     for (unsigned i = 0; i < n; i++) {
         struct lane *l = &c->lanes[i];
         l->consumer = c;
@@ -132,7 +133,8 @@ static void on_start(struct mailbox_item *item)
 
 static bool is_idle_too_long(const struct queen_consumer *c)
 {
-    return c->conf.idle_ms > 0 && clock_mono_us() - c->last_us >= c->conf.idle_ms * 1000ull;
+    return c->conf.idle_ms > 0 && c->n_handling == 0 &&
+           clock_mono_us() - c->idle_us >= c->conf.idle_ms * 1000ull;
 }
 
 static void next_pop(struct lane *l)
@@ -186,7 +188,6 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
     } else if (c->stopping && !c->conf.pop.auto_ack) {
         give_back(l, batch);
     } else {
-        c->last_us = clock_mono_us();
         c->n_messages += batch->n;
         run_handler(l, batch);
     }
@@ -225,6 +226,8 @@ static void run_handler(struct lane *l, struct queen_batch *batch)
 
     l->job = job_new(c->client, batch, on_finished, l);
     l->n_jobs++;
+    l->handling = true;
+    c->n_handling++;
     if (c->conf.renew_every_ms > 0 && batch->lease_id && batch->lease_id[0] != '\0')
         uv_timer_start(&l->timer, on_renew, c->conf.renew_every_ms, c->conf.renew_every_ms);
     if (c->crew) {
@@ -270,6 +273,11 @@ static void on_finished(struct queen_job *job)
     struct queen_consumer *c = l->consumer;
 
     uv_timer_stop(&l->timer);
+    if (l->handling) {
+        l->handling = false;
+        c->n_handling--;
+        c->idle_us = clock_mono_us();
+    }
     if (c->conf.pop.auto_ack) {
         job_free(job);
         l->job = NULL;
@@ -375,12 +383,7 @@ void queen_consumer_free(struct queen_consumer *c)
         return;
     queen_consumer_stop(c);
     (void)queen_consumer_wait(c, NULL);
-    pthread_mutex_lock(&c->lock);
-    if (mailbox_post(&c->client->mailbox, &c->close) != 0)
-        c->closed = true;
-    while (!c->closed)
-        pthread_cond_wait(&c->changed, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    client_await_close(c->client, &c->close, &c->lock, &c->changed, &c->closed);
     dispose(c);
 }
 

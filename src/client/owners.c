@@ -8,150 +8,160 @@
 #include "client/fail.h"
 #include "json/write.h"
 
-// Grows an array in doubles; the caller copies it into its arena at the end.
-static void *room_for(void *items, unsigned n, size_t size)
-{
-    bool full = n == 0 || (n >= 8 && (n & (n - 1)) == 0);
+// What the elements of all these answers are made of; each kind has some of it.
+struct fields {
+    const char *partition, *owner, *wanted_by, *error;
+    int64_t epoch, lag;
+    bool expired, success;
+};
 
-    return full ? mem_realloc(items, (n == 0 ? 8 : (size_t)n * 2) * size) : items;
-}
+typedef void read_one(struct js *j, struct arena *a, void *item);
 
-static void *keep(struct arena *a, void *items, unsigned n, size_t size)
-{
-    void *kept = arena_alloc(a, size * (n + 1));
-
-    if (n > 0)
-        memcpy(kept, items, size * n);
-    free(items);
-    return kept;
-}
-
-static void read_record(struct js *j, struct arena *a, struct owner_record *r)
-{
-    span key;
-
-    js_enter_object(j);
-    while (js_next_key(j, &key)) {
-        span raw = js_skip(j);
-        if (j->rc != 0)
-            return;
-        if (span_eq(key, SPAN("partition")))
-            r->partition = take_text(raw, a);
-        else if (span_eq(key, SPAN("owner")))
-            r->owner = take_text(raw, a);
-        else if (span_eq(key, SPAN("wantedBy")))
-            r->wanted_by = take_text(raw, a);
-        else if (span_eq(key, SPAN("epoch")))
-            (void)js_int(raw, &r->epoch);
-        else if (span_eq(key, SPAN("lag")))
-            (void)js_int(raw, &r->lag);
-        else if (span_eq(key, SPAN("expired")))
-            (void)js_bool(raw, &r->expired);
-    }
-    if (!r->partition)
-        js_fail(j, QUEEN_E_PROTOCOL, "a record without partition");
-}
+static void read_fields(struct js *j, struct arena *a, struct fields *f);
+static read_one read_record, read_result, read_name;
+static int read_list(const struct queen_response *r, struct arena *a, span name, size_t size,
+                     read_one *one, void **items, unsigned *n, struct queen_error *err);
 
 int owners_read(const struct queen_response *r, struct arena *a, struct owner_list *out,
                 struct queen_error *err)
 {
-    struct js j = js_read((span){r->body, r->body_len});
-    struct owner_record *records = NULL;
-    unsigned n = 0;
-    span key;
+    void *records;
+    int rc = read_list(r, a, SPAN("owners"), sizeof *out->records, read_record, &records,
+                       &out->n, err);
 
-    js_enter_object(&j);
-    while (js_next_key(&j, &key)) {
-        if (!span_eq(key, SPAN("owners"))) {
-            js_skip(&j);
-            continue;
-        }
-        js_enter_array(&j);
-        while (js_next_item(&j)) {
-            records = room_for(records, n, sizeof *records);
-            records[n] = (struct owner_record){0};
-            read_record(&j, a, &records[n++]);
-        }
-    }
-    *out = (struct owner_list){keep(a, records, n, sizeof *records), n};
-    return check_json(&j, "a list of owners", err);
-}
-
-static void read_result(struct js *j, struct arena *a, struct owner_result *r)
-{
-    bool success = false;
-    span key;
-
-    js_enter_object(j);
-    while (js_next_key(j, &key)) {
-        span raw = js_skip(j);
-        if (j->rc != 0)
-            return;
-        if (span_eq(key, SPAN("partition")))
-            r->partition = take_text(raw, a);
-        else if (span_eq(key, SPAN("error")))
-            r->error = take_text(raw, a);
-        else if (span_eq(key, SPAN("epoch")))
-            (void)js_int(raw, &r->epoch);
-        else if (span_eq(key, SPAN("success")))
-            (void)js_bool(raw, &success);
-    }
-    if (!r->partition)
-        js_fail(j, QUEEN_E_PROTOCOL, "a result without partition");
-    else if (!success && !r->error)
-        r->error = "refused";
+    out->records = records;
+    return rc;
 }
 
 int owners_read_results(const struct queen_response *r, struct arena *a,
                         struct owner_result **results, unsigned *n, struct queen_error *err)
 {
-    struct js j = js_read((span){r->body, r->body_len});
-    struct owner_result *list = NULL;
-    span key;
+    void *list;
+    int rc = read_list(r, a, SPAN("results"), sizeof **results, read_result, &list, n, err);
 
-    *n = 0;
-    js_enter_object(&j);
-    while (js_next_key(&j, &key)) {
-        if (!span_eq(key, SPAN("results"))) {
-            js_skip(&j);
-            continue;
-        }
-        js_enter_array(&j);
-        while (js_next_item(&j)) {
-            list = room_for(list, *n, sizeof *list);
-            list[*n] = (struct owner_result){0};
-            read_result(&j, a, &list[(*n)++]);
-        }
-    }
-    *results = keep(a, list, *n, sizeof *list);
-    return check_json(&j, "a change of owners", err);
+    *results = list;
+    return rc;
 }
 
 int owners_read_lost(const struct queen_response *r, struct arena *a, const char ***names,
                      unsigned *n, struct queen_error *err)
 {
+    void *list;
+    int rc = read_list(r, a, SPAN("lost"), sizeof **names, read_name, &list, n, err);
+
+    *names = list;
+    return rc;
+}
+
+// Grows in doubles; what it has grown to is copied into the arena at the end.
+static int read_list(const struct queen_response *r, struct arena *a, span name, size_t size,
+                     read_one *one, void **items, unsigned *n, struct queen_error *err)
+{
     struct js j = js_read((span){r->body, r->body_len});
-    const char **list = NULL;
+    size_t cap = 0;
+    char *list = NULL;
     span key;
 
     *n = 0;
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
-        if (!span_eq(key, SPAN("lost"))) {
+        if (!span_eq(key, name)) {
             js_skip(&j);
             continue;
         }
         js_enter_array(&j);
         while (js_next_item(&j)) {
-            const char *name = take_text(js_skip(&j), a);
-            if (!name)
-                continue;
-            list = room_for(list, *n, sizeof *list);
-            list[(*n)++] = name;
+            if (*n == cap) {
+                cap = cap > 0 ? cap * 2 : 8;
+                list = mem_realloc(list, cap * size);
+            }
+            memset(list + *n * size, 0, size);
+            one(&j, a, list + (*n)++ * size);
         }
     }
-    *names = keep(a, list, *n, sizeof *list);
-    return check_json(&j, "a renewal", err);
+    *items = arena_alloc(a, size * (*n + 1));
+    if (*n > 0)
+        memcpy(*items, list, size * *n);
+    free(list);
+    return check_json(&j, "a request about owners", err);
+}
+
+static void read_record(struct js *j, struct arena *a, void *item)
+{
+    struct owner_record *r = item;
+    struct fields f = {0};
+
+    read_fields(j, a, &f);
+    *r = (struct owner_record){.partition = f.partition,
+                               .owner = f.owner,
+                               .wanted_by = f.wanted_by,
+                               .epoch = f.epoch,
+                               .lag = f.lag,
+                               .expired = f.expired};
+}
+
+static void read_result(struct js *j, struct arena *a, void *item)
+{
+    struct owner_result *r = item;
+    struct fields f = {0};
+
+    read_fields(j, a, &f);
+    *r = (struct owner_result){.partition = f.partition, .error = f.error, .epoch = f.epoch};
+    if (!f.success && !r->error)
+        r->error = "refused";
+}
+
+static void read_name(struct js *j, struct arena *a, void *item)
+{
+    const char **name = item;
+
+    *name = take_text(js_skip(j), a);
+    if (!*name)
+        js_fail(j, QUEEN_E_PROTOCOL, "the name of a partition must be a string");
+}
+
+// Missing and null leave *out as it is; another type is not what we know how to live with.
+static void take(struct js *j, bool good, span raw, const char *why)
+{
+    if (!good && js_type_of(raw) != JS_NULL)
+        js_fail(j, QUEEN_E_PROTOCOL, why);
+}
+
+static void take_name(struct js *j, struct arena *a, span raw, const char **out,
+                      const char *why)
+{
+    *out = take_text(raw, a);
+    take(j, *out != NULL, raw, why);
+}
+
+static void read_fields(struct js *j, struct arena *a, struct fields *f)
+{
+    span key;
+
+    js_enter_object(j);
+    while (js_next_key(j, &key)) {
+        span raw = js_skip(j);
+        if (j->rc != 0)
+            return;
+        if (span_eq(key, SPAN("partition")))
+            take_name(j, a, raw, &f->partition, "partition must be a string");
+        else if (span_eq(key, SPAN("owner")))
+            take_name(j, a, raw, &f->owner, "owner must be a string");
+        else if (span_eq(key, SPAN("wantedBy")))
+            take_name(j, a, raw, &f->wanted_by, "wantedBy must be a string");
+        else if (span_eq(key, SPAN("error")))
+            take_name(j, a, raw, &f->error, "error must be a string");
+        else if (span_eq(key, SPAN("epoch")))
+            take(j, js_int(raw, &f->epoch), raw, "epoch must be an integer");
+        else if (span_eq(key, SPAN("lag")))
+            take(j, js_int(raw, &f->lag), raw, "lag must be an integer");
+        else if (span_eq(key, SPAN("expired")))
+            take(j, js_bool(raw, &f->expired), raw, "expired must be a boolean");
+        else if (span_eq(key, SPAN("success")))
+            take(j, js_bool(raw, &f->success), raw, "success must be a boolean");
+    }
+    if (!f->partition)
+        js_fail(j, QUEEN_E_PROTOCOL, "an element without partition");
 }
 
 void owners_begin(struct buf *body, const char *owner)

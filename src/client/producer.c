@@ -323,11 +323,8 @@ void queen_producer_free(struct queen_producer *p)
     pthread_mutex_lock(&p->lock);
     p->closing = true;
     pthread_cond_broadcast(&p->changed); // those who wait for room are refused
-    if (mailbox_post(&p->client->mailbox, &p->stop) != 0)
-        p->closed = true;
-    while (!p->closed)
-        pthread_cond_wait(&p->changed, &p->lock);
     pthread_mutex_unlock(&p->lock);
+    client_await_close(p->client, &p->stop, &p->lock, &p->changed, &p->closed);
     dispose(p);
 }
 

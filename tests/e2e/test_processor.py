@@ -21,7 +21,7 @@ class Worker:
     def __init__(self, url, queue, group, name, expiry=2, mode="plain"):
         assert PROGRAM, "client_worker is not built (make, or set QUEEN_CLIENT_WORKER)"
         self.name, self.lines = name, []
-        self.process = subprocess.Popen([PROGRAM, url, queue, group, name, str(expiry), mode], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([PROGRAM, url, queue, group, name, str(expiry), mode], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -49,6 +49,15 @@ class Worker:
 
     def has(self, text):
         return any(text in line for _, line in list(self.lines))
+
+    def let(self, n):
+        """So many of the events that wait go on."""
+        self.process.stdin.write("." * n)
+        self.process.stdin.flush()
+
+    def let_all(self):
+        """From now on none waits."""
+        self.process.stdin.close()
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -99,6 +108,7 @@ def crew(broker, queue, group):
             w.signal(signal.SIGCONT)
             w.process.kill()
         w.process.wait()
+        w.process.stdin.close()
 
 
 def in_order(events):
@@ -141,15 +151,17 @@ def test_a_second_gets_its_share_and_nothing_is_handled_twice(crew):
 def test_a_stopped_worker_hands_over_at_once(crew):
     a, b = crew.start("a", expiry=60), crew.start("b", expiry=60)
     wait_until(lambda: {len(a.owned()), len(b.owned())} == {PARTITIONS // 2}, 15, "they share")
-    crew.push(50, do="slow")
-    wait_until(lambda: a.events() and b.events(), 5, "both work")
-    begin = time.monotonic()
-    a.stop()
-    assert time.monotonic() - begin < 2 * harness.TIME_FACTOR, "the event under way, not the batch"
+    crew.push(80, do="wait")
+    wait_until(lambda: len(a.events()) == len(b.events()) == PARTITIONS // 2, 5 * harness.TIME_FACTOR, "each partition has one under way")
+    a.signal(signal.SIGTERM)
+    wait_until(lambda: a.has("stopping"), 5, "it knows")
+    a.let(PARTITIONS // 2)
+    assert a.process.wait(5 * harness.TIME_FACTOR) == 0, "it has ended what was under way: for the rest of its batches nobody lets it go on"
     wait_until(lambda: set(crew.owners().values()) == {"b"} and len(crew.owners()) == PARTITIONS, 1 * harness.TIME_FACTOR,
                "b has all within a second, long before a's claims would expire")
+    b.let_all()
     crew.wait_all(30)
-    assert len(a.events()) + len(b.events()) == 50, "what was given back was not handled twice"
+    assert len(a.events()) + len(b.events()) == 80, "what was given back was not handled twice"
 
 
 def test_a_killed_workers_partitions_are_claimed_when_they_expire(crew):
@@ -168,14 +180,16 @@ def test_who_slept_past_his_expiry_is_fenced(crew):
     """SIGSTOP in the middle of a batch: when the worker wakes up it handles nothing more, and its acknowledgements do not count."""
     a = crew.start("a")
     wait_until(lambda: len(a.owned()) == PARTITIONS, 10, "a has all")
-    crew.push(80, do="slow")
-    wait_until(lambda: len(a.events()) >= 4, 10, "a is in the middle")
+    crew.push(80, do="wait")
+    wait_until(lambda: len(a.events()) >= 4, 10, "a has begun with the first ones of its batches")
     a.signal(signal.SIGSTOP)
     b = crew.start("b")
+    b.let_all()
     wait_until(lambda: len(b.owned()) == PARTITIONS, 15, "b has all")
     wait_until(lambda: len(b.events()) >= 8, 10, "b goes on")
     # What the pipe brings now was begun before the sleep; from here on a may begin nothing that b has.
     a.signal(signal.SIGCONT)
+    a.let_all()
     wait_until(lambda: a.has("lost"), 10, "a finds out")
     crew.wait_all(40)
     again = {}

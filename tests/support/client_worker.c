@@ -1,16 +1,17 @@
 // client_worker.c: a processor whose handler does what the event says; for
 // tests/e2e/test_processor.py.
 //
-// Events are {"n": 1, "do": "fail" | "die" | "slow" | ...}; every step is a line on standard
-// output.
+// Events are {"n": 1, "do": "fail" | "wait" | ...}; every step is a line on standard output.
+// An event that is to wait does so until there is a byte on standard input, or its end.
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <queen/processor.h>
+
+#include "until_signal.h"
 
 static bool by_hand;
 static const char *moved_to; // queue
@@ -25,8 +26,9 @@ static enum queen_outcome handle(const struct queen_delivery *d, const char *par
 {
     printf("event %s %u %.*s\n", partition, tried, (int)d->data_len, d->data);
     fflush(stdout);
-    if (says(d, "slow"))
-        usleep(300000);
+    char go;
+    if (says(d, "wait") && read(STDIN_FILENO, &go, 1) < 0)
+        abort();
     if (says(d, "fail")) {
         *error = "as told";
         return says(d, "once") && tried > 0 ? QUEEN_HANDLED : QUEEN_RETRYABLE;
@@ -110,9 +112,8 @@ static void on_error(const struct queen_error *err, void *ctx)
 int main(int argc, char **argv)
 {
     static const unsigned pauses_ms[] = {50, 100, 150};
+    sigset_t signals = hold_signals();
     struct queen_error err;
-    sigset_t signals;
-    int number;
 
     if (argc < 6)
         return 2;
@@ -121,9 +122,6 @@ int main(int argc, char **argv)
     snprintf(moved, sizeof moved, "%s.moved", argv[2]);
     moved_to = moved;
     by_hand = argc > 6 && strstr(argv[6], "manual") != NULL;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
     struct queen_client *client = queen_client_new(
         &(struct queen_options){.url = argv[1], .retry_delay_ms = 100, .attempts = 2}, &err);
     struct queen_processor_options options = {
@@ -147,7 +145,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    sigwait(&signals, &number);
+    wait_for_signal(&signals);
+    queen_processor_stop(p);
+    printf("stopping\n"); // what ends from here on is followed by nothing
+    fflush(stdout);
     queen_processor_free(p);
     queen_client_free(client);
     printf("end\n");

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "fake_server.h"
 
 static struct queen_error err;
@@ -129,6 +130,15 @@ static struct queen_consumer_options options(struct rig *g, queen_handler handle
     };
 }
 
+// Until the counter has got there, for half a minute at most.
+static void wait_for(const _Atomic unsigned *counter, unsigned n)
+{
+    for (unsigned ms = 0; *counter < n; ms++) {
+        assert_true(ms < 30000);
+        usleep(1000);
+    }
+}
+
 static enum queen_verdict handle(struct queen_job *job, void *ctx)
 {
     ((struct rig *)ctx)->n_handled += (unsigned)queen_job_batch(job)->n;
@@ -151,6 +161,66 @@ static void everything_is_handled_and_acknowledged(void **state)
     assert_int_equal(g->n_errors, 0);
     queen_consumer_free(c);
     close_rig(g);
+}
+
+// ---- idle ----
+
+enum { MINUTE_MS = 60 * 1000, MINUTE_US = MINUTE_MS * 1000 };
+
+static enum queen_verdict take_two_minutes(struct queen_job *job, void *ctx)
+{
+    clock_advance_us(2 * MINUTE_US);
+    return handle(job, ctx);
+}
+
+static void the_time_of_a_handler_is_not_idle_time(void **state)
+{
+    (void)state;
+    clock_freeze(1000, 1000);
+    struct rig *g = open_rig(12);
+    struct queen_consumer_options o = options(g, take_two_minutes);
+
+    o.idle_ms = MINUTE_MS;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    wait_for(&g->store.n_acked, 12);
+    clock_advance_us(MINUTE_US);
+    assert_int_equal(queen_consumer_wait(c, &err), 0); // by itself
+    assert_int_equal(g->n_handled, 12);
+    queen_consumer_free(c);
+    close_rig(g);
+    clock_release();
+}
+
+static enum queen_verdict linger(struct queen_job *job, void *ctx)
+{
+    struct rig *g = ctx;
+
+    while (!g->release)
+        usleep(1000);
+    g->lost = queen_job_is_lost(job);
+    return QUEEN_DONE;
+}
+
+static void a_consumer_is_not_idle_while_one_of_its_handlers_works(void **state)
+{
+    (void)state;
+    clock_freeze(1000, 1000);
+    struct rig *g = open_rig(4);
+    struct queen_consumer_options o = options(g, linger);
+
+    o.idle_ms = MINUTE_MS;
+    o.concurrency = 2;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    wait_for(&g->store.n_pops, 2);
+    clock_advance_us(2 * MINUTE_US);
+    wait_for(&g->store.n_pops, 5); // the other one goes on asking
+    g->release = true;
+    wait_for(&g->store.n_acked, 4);
+    clock_advance_us(MINUTE_US);
+    assert_int_equal(queen_consumer_wait(c, &err), 0);
+    queen_consumer_free(c);
+    close_rig(g);
+    clock_release();
 }
 
 static void no_more_than_the_limit_is_taken(void **state)
@@ -207,16 +277,6 @@ static void each_message_gets_its_own_verdict(void **state)
     close_rig(g);
 }
 
-static enum queen_verdict linger(struct queen_job *job, void *ctx)
-{
-    struct rig *g = ctx;
-
-    while (!g->release)
-        usleep(1000);
-    g->lost = queen_job_is_lost(job);
-    return QUEEN_DONE;
-}
-
 static void leases_of_long_work_are_extended_until_they_are_lost(void **state)
 {
     (void)state;
@@ -226,12 +286,10 @@ static void leases_of_long_work_are_extended_until_they_are_lost(void **state)
     o.limit = 1;
     o.renew_every_ms = 10;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    while (g->store.n_extends < 3)
-        usleep(1000);
+    wait_for(&g->store.n_extends, 3);
     assert_int_equal(g->n_errors, 0);
     g->store.extend_status = 404;
-    while (g->n_errors == 0)
-        usleep(1000);
+    wait_for(&g->n_errors, 1);
     unsigned extends = g->store.n_extends;
     usleep(50000);
     assert_int_equal(g->store.n_extends, extends); // what is lost is lost
@@ -248,8 +306,7 @@ static void a_stop_waits_for_handlers_and_acknowledges_them(void **state)
     struct queen_consumer_options o = options(g, linger);
 
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    while (g->store.n_pops == 0)
-        usleep(1000);
+    wait_for(&g->store.n_pops, 1);
     usleep(20000);
     queen_consumer_stop(c);
     usleep(20000);
@@ -272,8 +329,7 @@ static void messages_that_come_after_the_stop_are_given_back(void **state)
     g->store.delay_ms = 100;
     o.no_wait = false;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    while (g->store.n_pops == 0)
-        usleep(1000);
+    wait_for(&g->store.n_pops, 1);
     queen_consumer_free(c);
     assert_int_equal(g->n_handled, 0);
     assert_int_equal(g->store.n_retried, 4);
@@ -382,6 +438,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_handled_and_acknowledged),
+        cmocka_unit_test(the_time_of_a_handler_is_not_idle_time),
+        cmocka_unit_test(a_consumer_is_not_idle_while_one_of_its_handlers_works),
         cmocka_unit_test(no_more_than_the_limit_is_taken),
         cmocka_unit_test(each_message_gets_its_own_verdict),
         cmocka_unit_test(leases_of_long_work_are_extended_until_they_are_lost),
