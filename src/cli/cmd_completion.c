@@ -122,7 +122,10 @@ static void zsh(void)
         puts(") ;;");
     }
     puts("        esac\n    fi\n    _describe queen list || _files\n}\n"
-         "compdef _queen queen");
+         "# As a file of $fpath this is the body of _queen when it is first asked; sourced, it "
+         "is not.\n"
+         "if [[ $funcstack[1] == _queen ]]; then\n    _queen \"$@\"\nelse\n"
+         "    compdef _queen queen\nfi");
 }
 
 // ---- fish ----

@@ -112,13 +112,16 @@ static void check_connections(struct doctor *d, PGconn *c)
     PQclear(r);
 }
 
+// A snapshot holds it, and so does a number: that of a transaction which has written and
+// sleeps.
 static void check_xmin(struct doctor *d, PGconn *c)
 {
     PGresult *r = query(d, c, "held xmin",
                         "select pid, coalesce(application_name, ''), state, "
                         "extract(epoch from now() - coalesce(xact_start, query_start))::bigint "
-                        "from pg_stat_activity where backend_xmin is not null and pid <> "
-                        "pg_backend_pid() and coalesce(xact_start, query_start) is not null "
+                        "from pg_stat_activity where (backend_xmin is not null or "
+                        "backend_xid is not null) and pid <> pg_backend_pid() and "
+                        "coalesce(xact_start, query_start) is not null "
                         "order by 4 desc limit 1");
     if (!r)
         return;

@@ -29,6 +29,8 @@ class Result:
 class Cli:
     """Runs commands against one server, with a configuration folder of its own."""
 
+    PROGRAM = BIN
+
     def __init__(self, broker, config):
         self.env = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "XDG_CONFIG_HOME": str(config), "TZ": "UTC", "LANG": "C.UTF-8",
                     "QUEEN_URL": "http://%s:%d" % (broker.host, broker.port)}

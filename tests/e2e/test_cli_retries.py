@@ -1,11 +1,12 @@
 """`queen timeline`, `dlq redrive`, `cron`, `owners`; completion and manual."""
+import os
 import shutil
 import subprocess
 
 import pytest
 
-from cli import Cli
-from harness import TIME_FACTOR, wait_until
+from cli import Cli, Terminal
+from harness import BIN, TIME_FACTOR, wait_until
 
 
 @pytest.fixture
@@ -87,26 +88,52 @@ def test_a_key_chooses_one_of_the_partitions(cli, queue):
     assert messages[0]["partition"] in [str(n) for n in range(8)]
 
 
-@pytest.mark.parametrize("words,expected", [
+COMPLETIONS = [
     (["pu"], ["push"]),
     (["queue", ""], ["ls", "show", "configure", "rm", "purge"]),
     (["queue", "con"], ["configure"]),
     (["queue", "ls", "--na"], ["--namespace"]),
     (["push", "--f"], ["--file"]),
-    (["help", "tim"], ["timeline"]),
-])
+]
+
+
+@pytest.mark.parametrize("words,expected", COMPLETIONS + [(["help", "tim"], ["timeline"])])
 def test_bash_completes(cli, words, expected):
     script = 'source <(queen completion bash); COMP_WORDS=(queen %s); COMP_CWORD=%d; _queen; echo "${COMPREPLY[@]}"'
     quoted = " ".join("'%s'" % w for w in words)
     assert cli.shell(script % (quoted, len(words))).out.split() == expected
 
 
+@pytest.mark.parametrize("words,expected", COMPLETIONS)
+def test_fish_completes(cli, words, expected):
+    r = cli.shell("""HOME=$XDG_CONFIG_HOME fish -c 'queen completion fish | source; complete -C "queen %s"'""" % " ".join(words)).expect()
+    assert r.err == "" and sorted(line.split("\t")[0] for line in r.out.splitlines()) == sorted(expected)
+    assert all("\t" in line for line in r.out.splitlines()), "each with a sentence"
+
+
+def test_zsh_completes(cli, tmp_path):
+    """In a terminal, as people do: the word is completed in place, several are listed."""
+    (tmp_path / "_queen").write_text(cli("completion", "zsh").expect().out)
+    env = {**cli.env, "HOME": str(tmp_path), "PATH": os.path.dirname(BIN) + ":/usr/bin:/bin", "PS1": "$ ", "TERM": "dumb"}
+    t = Terminal(["/usr/bin/zsh", "-f", "-i"], env, 120, 40)
+    t.type("fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D; echo rea''dy\n" % tmp_path).wait_for("\nready").wait_for("$ ")
+    for words, expected in COMPLETIONS:
+        t.text = ""
+        t.type("queen " + " ".join(words) + "\t")
+        if len(expected) == 1:
+            t.wait_for("queen " + " ".join(words[:-1] + expected))
+        else:
+            for word in expected:
+                t.wait_for(word + " ")
+        t.type("\x15")
+    t.type("\x15exit\n").end()
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_accepted_by_the_shell(cli, shell):
     text = cli("completion", shell).expect().out
     assert "timeline" in text and "--" in text or "-l " in text
-    if shutil.which(shell):
-        assert subprocess.run([shell, "-n"], input=text, text=True, capture_output=True).returncode == 0
+    assert subprocess.run([shell, "-n"], input=text, text=True, capture_output=True).returncode == 0
 
 
 def test_completion_knows_three_shells(cli):

@@ -1,7 +1,5 @@
-"""`queen top` in a terminal and in a pipe; `queen doctor`."""
-import json
+"""`queen top` in a terminal, in tmux and in a pipe."""
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -48,7 +46,6 @@ def test_top_ends_on_a_signal_and_fits_a_small_terminal(cli, queue):
     assert t.type("\x03").end().endswith("\033[?1049l") and t.code == 0
 
 
-@pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
 def test_top_in_tmux(alone, queue, tmp_path):
     cli = alone
     cli("push", queue, "1", "2", "3", "-q").expect()
@@ -78,47 +75,3 @@ def test_top_in_a_pipe_is_lines(cli, queue):
     assert (p.returncode, err) == (0, b"")
     assert "100ms" in cli("top", "-i", "1ms").expect(1).err
     cli("top", QUEEN_URL="http://127.0.0.1:1").expect(2)
-
-
-def checks(result):
-    out = {}
-    for row in result.rows:
-        out.setdefault(row["check"], row)
-    return out
-
-
-def test_the_doctor_finds_a_healthy_server_fine(cli):
-    seen = checks(cli("doctor").expect())
-    for name in ("server", "version", "pool", "file buffer", "maintenance", "clock", "cache", "dead rows"):
-        assert seen[name]["verdict"] == "fine" and seen[name]["advice"] is None, seen[name]
-
-
-def test_the_doctor_looks_into_postgresql(cli, pg):
-    conninfo = "host=%s port=%d user=%s dbname=%s" % (pg.host, pg.port, pg.user, pg.database)
-    conn = pg.connect()
-    conn.cursor().execute("select pg_create_physical_replication_slot('forgotten', true)")
-    try:
-        r = cli("doctor", "--pg", conninfo).expect(5)
-    finally:
-        conn.cursor().execute("select pg_drop_replication_slot('forgotten')")
-        conn.close()
-    seen = checks(r)
-    assert seen["fsync"]["verdict"] == "bad" and seen["fsync"]["advice"], "the tests' PostgreSQL runs without"
-    assert seen["autovacuum"]["verdict"] == "fine" and seen["held xmin"]["verdict"] == "fine"
-    assert seen["slots"]["verdict"] == "warn" and "forgotten" in seen["slots"]["found"]
-    assert re.match(r"\d+ of \d+ in use, [1-9]\d* by queen", seen["connections"]["found"])
-    assert "disk" in seen and "prepared" in seen
-    text = cli("doctor", "--table", "--pg", conninfo).expect(5).out
-    assert "bad   fsync" in text and re.search(r"\d+ bad, \d+ to look at", text)
-
-
-def test_the_doctor_tells_what_cannot_be_reached(cli):
-    assert checks(cli("doctor", "--pg", "host=127.0.0.1 port=1").expect(5))["postgresql"]["verdict"] == "bad"
-    cli("doctor", QUEEN_URL="http://127.0.0.1:1").expect(2)
-
-
-def test_the_doctor_notices_maintenance(make_broker, tmp_path, pg):
-    b = make_broker(database=pg.create_database("doctor"))
-    b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
-    seen = checks(Cli(b, tmp_path)("doctor").expect())
-    assert seen["maintenance"]["verdict"] == "warn" and json.dumps(False) in seen["maintenance"]["advice"]

@@ -1,0 +1,232 @@
+"""`queen doctor`: every check is provoked once, and says what to do."""
+import json
+import os
+import re
+import subprocess
+import threading
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from cli import Cli
+
+
+@pytest.fixture
+def cli(broker, tmp_path):
+    return Cli(broker, tmp_path)
+
+
+def checks(result):
+    out = {}
+    for row in result.rows:
+        out.setdefault(row["check"], row)
+    return out
+
+
+def test_a_healthy_server_is_fine(cli):
+    seen = checks(cli("doctor").expect())
+    for name in ("server", "version", "pool", "file buffer", "maintenance", "clock", "cache", "dead rows"):
+        assert seen[name]["verdict"] == "fine" and seen[name]["advice"] is None, seen[name]
+
+
+# --- what the server tells: one that tells what the test wants -------------------------------------------------------
+
+VERSION = subprocess.run([Cli.PROGRAM, "version", "--json"], capture_output=True, text=True).stdout
+
+
+class Patient:
+    """Answers the questions of the doctor; .say(path, field=value) makes it ill."""
+
+    def __init__(self):
+        now = datetime.now(timezone.utc).isoformat()
+        self.answers = {
+            "/health": {"status": "healthy", "database": "connected", "version": json.loads(VERSION)["version"]},
+            "/metrics": {"database": {"poolSize": 10, "idleConnections": 9, "waitingRequests": 0}},
+            "/api/v1/status/buffers": {"pending": 0, "failed": 0},
+            "/api/v1/system/maintenance": {"maintenanceMode": False},
+            "/api/v1/system/maintenance/pop": {"popMaintenanceMode": False},
+            "/api/v1/analytics/postgres-stats": {"timestamp": now, "databaseCache": {"cacheHitRatio": 99.5}, "deadTuples": []},
+        }
+        answers = self.answers
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                body = json.dumps(answers[self.path]).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host, self.port = self.server.server_address
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def say(self, path, **fields):
+        self.answers[path].update(fields)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def patient():
+    p = Patient()
+    yield p
+    p.close()
+
+
+def ago(**kw):
+    return (datetime.now(timezone.utc) - timedelta(**kw)).isoformat()
+
+
+@pytest.mark.parametrize("path, fields, name, verdict, found, advice", [
+    ("/health", {"status": "unhealthy", "database": "disconnected"}, "server", "bad", "unhealthy, database disconnected", "log"),
+    ("/health", {"version": "0.0.9"}, "version", "warn", "server 0.0.9", "update the older"),
+    ("/metrics", {"database": {"poolSize": 10, "idleConnections": 0, "waitingRequests": 7}}, "pool", "warn",
+     "10 connections, 0 idle, 7 calls wait", "SIDECAR_POOL_SIZE"),
+    ("/api/v1/status/buffers", {"pending": 5}, "file buffer", "warn", "5 messages wait", "PostgreSQL is back"),
+    ("/api/v1/status/buffers", {"failed": 2}, "file buffer", "bad", "2 failed", "docs/file-buffer.md"),
+    ("/api/v1/system/maintenance", {"maintenanceMode": True}, "maintenance", "warn", "go to the file buffer", "enabled"),
+    ("/api/v1/system/maintenance/pop", {"popMaintenanceMode": True}, "maintenance", "warn", "get nothing", "enabled"),
+    ("/api/v1/analytics/postgres-stats", {"timestamp": ago(seconds=30)}, "clock", "warn", "s behind", "NTP"),
+    ("/api/v1/analytics/postgres-stats", {"timestamp": ago(hours=-1)}, "clock", "warn", "s ahead of", "NTP"),
+    ("/api/v1/analytics/postgres-stats", {"databaseCache": {"cacheHitRatio": 61.5}}, "cache", "warn", "61.5 %", "shared_buffers"),
+    ("/api/v1/analytics/postgres-stats", {"deadTuples": [{"table": "a", "deadTuples": 3}, {"table": "b", "deadTuples": 2000000}]},
+     "dead rows", "warn", "2000000 at most, in b", "--pg"),
+])
+def test_what_the_server_tells(patient, tmp_path, path, fields, name, verdict, found, advice):
+    cli = Cli(patient, tmp_path)
+    assert {r["verdict"] for r in cli("doctor").expect().rows} == {"fine"}
+    patient.say(path, **fields)
+    r = cli("doctor").expect(5 if verdict == "bad" else 0)
+    ill = [row for row in r.rows if row["verdict"] != "fine"]
+    assert [(row["check"], row["verdict"]) for row in ill] == [(name, verdict)]
+    assert found in ill[0]["found"] and advice in ill[0]["advice"]
+
+
+# --- what PostgreSQL tells -------------------------------------------------------------------------------------------
+
+class Examined:
+    """doctor --pg on the tests' PostgreSQL; what stands in schema `doctor` hides what stands in pg_catalog."""
+
+    def __init__(self, cli, pg):
+        self.cli, self.pg = cli, pg
+        self.conn = pg.connect()
+        self.sql("create schema doctor")
+
+    def sql(self, text, *args):
+        with self.conn.cursor() as cur:
+            cur.execute(text, args or None)
+
+    def __call__(self, **settings):
+        settings["search_path"] = "doctor,pg_catalog"
+        options = " ".join("-c %s=%s" % kv for kv in settings.items())
+        return checks(self.cli("doctor", "--pg", "host=%s port=%d user=%s dbname=%s options='%s'" % (
+            self.pg.host, self.pg.port, self.pg.user, self.pg.database, options)))
+
+    def close(self):
+        self.sql("drop schema doctor cascade")
+        self.conn.close()
+
+
+@pytest.fixture
+def examined(cli, pg):
+    e = Examined(cli, pg)
+    yield e
+    e.close()
+
+
+def test_settings(examined):
+    seen = examined()
+    for name in ("fsync", "full_page_writes"):  # the tests' PostgreSQL runs without
+        assert seen[name]["verdict"] == "bad" and "set it to on" in seen[name]["advice"]
+    assert {seen[n]["verdict"] for n in ("postgresql", "synchronous_commit", "autovacuum", "track_activities", "held xmin", "prepared",
+                                         "slots", "connections")} == {"fine"}
+    assert re.match(r"\d+ of \d+ in use, [1-9]\d* by queen", seen["connections"]["found"])
+    seen = examined(synchronous_commit="off", track_activities="off")
+    assert seen["synchronous_commit"]["verdict"] == "warn" and "can be lost" in seen["synchronous_commit"]["advice"]
+    assert seen["track_activities"]["verdict"] == "warn" and "xmin" in seen["track_activities"]["advice"]
+    examined.sql("create function doctor.current_setting(text) returns text language sql as "
+                 "$$select case $1 when 'autovacuum' then 'off' else pg_catalog.current_setting($1) end$$")
+    seen = examined()
+    assert seen["autovacuum"]["verdict"] == "bad" and "for ever" in seen["autovacuum"]["advice"]
+
+
+@pytest.mark.parametrize("begin, age, verdict", [
+    ("set transaction isolation level repeatable read; select 1", "10 minutes", "warn"),  # a snapshot
+    ("select txid_current()", "2 hours", "bad")])  # a number, and no snapshot between its statements
+def test_a_transaction_that_holds_xmin(examined, pg, begin, age, verdict):
+    held = pg.connect(autocommit=False)
+    try:
+        held.cursor().execute(begin + "; set application_name = 'sleepy'")
+        examined.sql("create view doctor.pg_stat_activity as select pid, application_name, state, xact_start - interval '%s' as xact_start,"
+                     " query_start, backend_xmin, backend_xid, backend_type from pg_catalog.pg_stat_activity"
+                     " where application_name in ('sleepy', 'queen') or pid = pg_backend_pid()" % age)
+        found = examined()["held xmin"]
+        assert found["verdict"] == verdict and "sleepy, idle in transaction" in found["found"]
+        pid = held.get_backend_pid()
+        assert "process %d " % pid in found["found"] and "pg_terminate_backend(%d)" % pid in found["advice"]
+    finally:
+        held.close()
+
+
+def test_prepared_transactions(examined):
+    examined.sql("create view doctor.pg_prepared_xacts as select 'tx-' || n as gid, now() - n * interval '4 minutes' as prepared"
+                 " from generate_series(1, 3) n")
+    found = examined()["prepared"]
+    assert (found["verdict"], found["found"]) == ("bad", "2 forgotten prepared transactions: tx-2") and "ROLLBACK PREPARED" in found["advice"]
+
+
+def test_a_replication_slot_left_behind(examined):
+    examined.sql("select pg_create_physical_replication_slot('forgotten', true)")
+    try:
+        found = examined()["slots"]
+        assert found["verdict"] == "warn" and "forgotten is not in use" in found["found"] and "pg_drop_replication_slot" in found["advice"]
+        examined.sql("create function doctor.pg_current_wal_lsn() returns pg_lsn language sql as $$select 'FF/0'::pg_lsn$$")
+        found = examined()["slots"]
+        assert found["verdict"] == "bad" and re.search(r"keeps [\d.]+ (GB|TB)", found["found"]), found
+    finally:
+        examined.sql("select pg_drop_replication_slot('forgotten')")
+
+
+def test_pools_that_are_larger_than_what_postgresql_lets_in(examined):
+    examined.sql("create view doctor.pg_stat_activity as select a.* from pg_catalog.pg_stat_activity a, generate_series(1, 200)")
+    found = examined()["connections"]
+    assert found["verdict"] == "warn" and "SIDECAR_POOL_SIZE" in found["advice"] and "max_connections" in found["advice"]
+
+
+def test_the_disk(examined, tmp_path):
+    assert re.search(r"\d+ % of the disk are free", examined()["disk"]["found"])
+    examined.sql("create view doctor.pg_settings as select name, '%s'::text as setting from pg_catalog.pg_settings" % (tmp_path / "none"))
+    found = examined()["disk"]
+    assert found["verdict"] == "fine" and "cannot be seen from here" in found["found"]
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "queen-doctor", str(small)], stderr=subprocess.DEVNULL).returncode != 0:
+        return  # only root can make a disk that is full
+    try:
+        examined.sql("drop view doctor.pg_settings")
+        examined.sql("create view doctor.pg_settings as select name, '%s'::text as setting from pg_catalog.pg_settings" % small)
+        for kilobytes, verdict in ((950, "warn"), (1020, "bad")):
+            with open(small / "ballast", "wb") as f:
+                os.posix_fallocate(f.fileno(), 0, kilobytes * 1024)
+            found = examined()["disk"]
+            assert found["verdict"] == verdict and "retention" in found["advice"], found
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_a_postgresql_that_is_not_there_or_tells_little(cli, pg, examined):
+    r = cli("doctor", "--pg", "host=127.0.0.1 port=1 user=x").expect(5)
+    found = checks(r)["postgresql"]
+    assert found["verdict"] == "bad" and "psql with the same words" in found["advice"]
+    examined.sql("create view doctor.pg_replication_slots as select 1 as nothing")
+    found = examined()["slots"]
+    assert found["verdict"] == "warn" and "pg_monitor" in found["advice"]
