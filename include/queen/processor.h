@@ -61,15 +61,16 @@ struct queen_events {
     void *internal;
 };
 
-// What is not answered is delivered again, soon and without counting.  With QUEEN_RETRYABLE the
-// event comes again, as .retry says, in a batch of those that need it; the others of this batch
-// are done by then, so order among them is the handler's business.  error is copied; may be
-// NULL.
+// What is not answered is delivered again, soon and without counting, and so is what is behind
+// it unless it was handled.  With QUEEN_RETRYABLE the event comes again, as .retry says, in a
+// batch of those that need it; the others of this batch are done by then, so order among them
+// is the handler's business.  error is copied; may be NULL.
 void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome outcome,
                          const char *error);
-// The event leaves its partition: it is acknowledged and `to` is pushed, both or neither.  to
-// is copied; without payload the event's own is sent.
-void queen_events_move(struct queen_events *b, size_t i, const struct queen_message *to);
+// The event leaves its partition: it is acknowledged and pushed there, both or neither.
+// Copied.
+void queen_events_move(struct queen_events *b, size_t i, const char *queue,
+                       const char *partition);
 // By hand, as queen_event_checkpoint().
 void queen_events_checkpoint(struct queen_events *b, size_t i);
 // True once the partition is lost or is to be given up: what was not begun need not be.
@@ -123,8 +124,9 @@ struct queen_processor_options {
     void (*on_error)(const struct queen_error *err, void *ctx);
     void (*on_opened)(const char *partition, void *ctx);
     void (*on_closed)(const char *partition, enum queen_closed why, void *ctx);
-    // on_events: the batch is settled, or was given back; another may come.
-    void (*on_settled)(const char *partition, void *ctx);
+    // on_events: the batch is settled, or was given back; another may come.  known false: the
+    // server has not said so, and it may still happen.
+    void (*on_settled)(const char *partition, bool known, void *ctx);
     void (*on_stopped)(void *ctx);
     void *ctx;
 };

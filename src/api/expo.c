@@ -57,11 +57,14 @@ void expo_histogram(struct buf *out, const char *name, const char *labels,
     const struct bound *bounds = timed ? seconds : counts;
     size_t n = timed ? countof(seconds) : countof(counts);
     uint64_t all = histogram_count_le(h, UINT64_MAX); // not h->n: the owner may be writing
+    const char *comma = labels ? "," : "";
 
+    labels = labels ? labels : "";
     for (size_t i = 0; i < n; i++)
-        buf_printf(out, "%s_bucket{%s,le=\"%s\"} %llu\n", name, labels, bounds[i].le,
+        buf_printf(out, "%s_bucket{%s%sle=\"%s\"} %llu\n", name, labels, comma, bounds[i].le,
                    (unsigned long long)histogram_count_le(h, bounds[i].value));
-    buf_printf(out, "%s_bucket{%s,le=\"+Inf\"} %llu\n", name, labels, (unsigned long long)all);
+    buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma,
+               (unsigned long long)all);
     buf_printf(out, "%s_sum{%s} %.*f\n", name, labels, timed ? 6 : 0,
                (double)atomic_load_explicit(&h->sum, memory_order_relaxed) * unit);
     buf_printf(out, "%s_count{%s} %llu\n", name, labels, (unsigned long long)all);

@@ -16,9 +16,9 @@ void expo_seconds(struct buf *out, const char *name, const char *labels, double 
 void expo_single(struct buf *out, const char *name, const char *type, const char *help,
                  uint64_t v);
 
-// The samples of one histogram.  unit 1e-6: observations are microseconds and shown as
-// seconds; 1: they are counts.  A bucket holds what is certainly not above its bound (the steps
-// of struct histogram are up to 6 % wide).
+// The samples of one histogram; labels or NULL.  unit 1e-6: observations are microseconds and
+// shown as seconds; 1: they are counts.  A bucket holds what is certainly not above its bound
+// (the steps of struct histogram are up to 6 % wide).
 void expo_histogram(struct buf *out, const char *name, const char *labels,
                     const struct histogram *h, double unit);
 

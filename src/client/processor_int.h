@@ -32,6 +32,10 @@ enum slot_state {
     SLOT_ACKING,
 };
 
+struct slot_move { // queue NULL: it stays
+    char *queue, *partition;
+};
+
 // One partition; there is one for each of the queue, owned or not.
 struct slot {
     struct queen_processor *processor;
@@ -48,13 +52,13 @@ struct slot {
 
     // the batch; the handler's while HANDLING
     struct queen_job *job;
-    size_t at;         // event under way
+    size_t at;         // event under way: those in front of it are settled
     unsigned tried;    // how often it was handled
     unsigned pause_ms; // > 0: it is to be tried again
     char error[240];
-    struct slot_events *events;      // under way with on_events
-    struct queen_transaction *moves; // what leaves the partition with this batch; or NULL
-    struct dedup *dedup;             // outlives the batch, and ownership
+    struct slot_events *events; // under way with on_events
+    struct slot_move *moves;    // where each message of the batch goes; NULL: none goes
+    struct dedup *dedup;        // outlives the batch, and ownership
 
     // checkpoints on time or by hand
     char *checkpoint; // transaction id to save; under the processor's lock

@@ -240,7 +240,6 @@ static void dispose(struct queen_processor *p)
         dedup_free(p->slots[i].dedup);
         free(p->slots[i].name);
         free(p->slots[i].checkpoint);
-        queen_transaction_free(p->slots[i].moves);
     }
     free(p->slots);
     free(p->queue);

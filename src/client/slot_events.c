@@ -80,18 +80,19 @@ void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome ou
     a->error = error ? mem_strndup(error, strlen(error)) : NULL;
 }
 
-void queen_events_move(struct queen_events *b, size_t i, const struct queen_message *to)
+void queen_events_move(struct queen_events *b, size_t i, const char *queue,
+                       const char *partition)
 {
     struct slot_events *e = b->internal;
-    struct queen_message m = *to;
+    struct slot *s = e->slot;
 
-    if (!m.payload) {
-        m.payload = b->messages[i]->data;
-        m.payload_len = b->messages[i]->data_len;
-    }
-    if (!e->slot->moves)
-        e->slot->moves = queen_transaction_new();
-    queen_transaction_push(e->slot->moves, &m);
+    if (!s->moves)
+        s->moves = mem_new_array(struct slot_move, s->job->batch->n);
+    struct slot_move *m = &s->moves[e->at[i]];
+    free(m->queue);
+    free(m->partition);
+    m->queue = mem_strndup(queue, strlen(queue));
+    m->partition = mem_strndup(partition, strlen(partition));
     e->answers[i].given = e->answers[i].moved = true;
 }
 
@@ -145,7 +146,7 @@ void slot_read_answers(struct slot *s)
         free(e->answers[k].error);
     }
     while (s->at < s->job->batch->n && s->job->each[s->at].settled)
-        s->at++; // checkpoints on time go so far
+        s->at++;
     free(e->messages);
     free(e->at);
     free(e->answers);

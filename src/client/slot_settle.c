@@ -1,4 +1,7 @@
 // slot_settle.c: acknowledging a batch; what leaves the partition goes with it.
+//
+// What was not settled goes back, and everything behind it: the server's cursor cannot pass
+// over it.  Events behind it that were handled are known by their ids when they come again.
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -7,30 +10,53 @@
 
 static void commit_moves(struct slot *s);
 static void on_moved(const struct queen_error *err, void *ctx);
-static void ack(struct slot *s, bool only_unsettled);
+static void ack_from(struct slot *s, size_t first);
 static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
 static void finish(struct slot *s, const struct queen_error *err, bool lost);
+
+static bool has_moves(const struct slot *s)
+{
+    for (size_t i = 0; s->moves && i < s->at; i++)
+        if (s->moves[i].queue)
+            return true;
+    return false;
+}
+
+static void drop_moves(struct slot *s)
+{
+    for (size_t i = 0; s->moves && i < s->job->batch->n; i++) {
+        free(s->moves[i].queue);
+        free(s->moves[i].partition);
+    }
+    free(s->moves);
+    s->moves = NULL;
+}
 
 void slot_settle(struct slot *s)
 {
     s->state = SLOT_ACKING;
-    if (s->moves)
+    if (has_moves(s))
         commit_moves(s);
     else
-        ack(s, false);
+        ack_from(s, 0);
 }
 
 static void commit_moves(struct slot *s)
 {
     struct queen_processor *p = s->processor;
-    struct queen_transaction *t = s->moves;
+    struct queen_transaction *t = queen_transaction_new();
 
-    for (size_t i = 0; i < s->job->batch->n; i++) {
+    for (size_t i = 0; i < s->at; i++) {
+        const struct queen_delivery *d = &s->job->batch->items[i];
         const struct verdict_of *v = &s->job->each[i];
-        if (v->settled)
-            queen_transaction_ack(t, &s->job->batch->items[i], p->group, v->status, v->error);
+        if (s->moves[i].queue)
+            queen_transaction_push(t,
+                                   &(struct queen_message){.queue = s->moves[i].queue,
+                                                           .partition = s->moves[i].partition,
+                                                           .payload = d->data,
+                                                           .payload_len = d->data_len});
+        queen_transaction_ack(t, d, p->group, v->status, v->error);
     }
-    s->moves = NULL; // taken
     p->n_calls++;
     queen_transaction_commit_start(p->client, t, on_moved, s);
 }
@@ -38,34 +64,27 @@ static void commit_moves(struct slot *s)
 static void on_moved(const struct queen_error *err, void *ctx)
 {
     struct slot *s = ctx;
-    bool unsettled = false;
 
     s->processor->n_calls--;
-    for (size_t i = 0; i < s->job->batch->n; i++)
-        unsettled = unsettled || !s->job->each[i].settled;
-    if (err->code != 0)
-        finish(s, err, err->code == QUEEN_E_CONFLICT);
-    else if (unsettled)
-        ack(s, true); // a transaction cannot give anything back
+    if (err->code == 0 && s->at < s->job->batch->n)
+        ack_from(s, s->at); // a transaction cannot give anything back
     else
-        finish(s, err, false);
+        finish(s, err, err->code == QUEEN_E_CONFLICT);
 }
 
-// What was not settled goes back, without counting as a failure.  Also when the partition is
-// lost: what is not ours any more is refused by the server, which knows best.
-static void ack(struct slot *s, bool only_unsettled)
+// Also when the partition is lost: what is not ours any more is refused by the server, which
+// knows best.
+static void ack_from(struct slot *s, size_t first)
 {
     struct queen_processor *p = s->processor;
-    size_t n = s->job->batch->n, n_sent = 0;
+    size_t n = s->job->batch->n;
     struct queen_ack *acks = mem_new_array(struct queen_ack, n);
 
-    s->job->verdict = QUEEN_RETRY;
     job_verdicts(s->job, acks);
-    for (size_t i = 0; i < n; i++)
-        if (!only_unsettled || !s->job->each[i].settled)
-            acks[n_sent++] = acks[i];
+    for (size_t i = s->at; i < n; i++)
+        acks[i] = queen_ack_of(&s->job->batch->items[i], QUEEN_ACK_RETRY);
     p->n_calls++;
-    queen_ack_start(p->client, p->group, acks, n_sent, on_acked, s);
+    queen_ack_start(p->client, p->group, acks + first, n - first, on_acked, s);
     free(acks);
 }
 
@@ -88,10 +107,11 @@ static void finish(struct slot *s, const struct queen_error *err, bool lost)
 
     if (p->conf.checkpoints == QUEEN_CHECKPOINT_TIME && s->at > 0 && err->code == 0)
         slot_note_checkpoint(s, s->job->batch->items[s->at - 1].transaction_id);
+    drop_moves(s);
     job_free(s->job);
     s->job = NULL;
     if (p->conf.on_settled)
-        p->conf.on_settled(s->name, p->conf.ctx);
+        p->conf.on_settled(s->name, err->code == 0 || lost, p->conf.ctx);
     s->state = SLOT_WAITING;
     s->due_ms = 0;
     if (lost) {

@@ -2,7 +2,6 @@
 #include "ingest/feed.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/map.h"
@@ -124,11 +123,14 @@ void feed_closed(const char *name, enum queen_closed why, void *ctx)
     free(p);
 }
 
-void feed_settled(const char *name, void *ctx)
+// What is not known to be over may still put events into a lane, which must not be taken for
+// empty before the next batch of the partition says that it is.
+void feed_settled(const char *name, bool known, void *ctx)
 {
     struct feed *f = ctx;
 
-    lanes_settled(f->lanes, name);
+    if (known)
+        lanes_settled(f->lanes, name);
 }
 
 void feed_events(struct queen_events *events, void *ctx)
@@ -168,13 +170,6 @@ static void begin(struct feed *f, struct queen_events *events)
     one_less(b);
 }
 
-static void count(struct feed *f, const struct event_type *type, enum ingest_outcome outcome)
-{
-    unsigned t = type ? (unsigned)(type - event_types) : n_event_types;
-
-    counter_add(&f->stats->events[t][outcome], 1);
-}
-
 static struct share *share_of(struct batch *b, span tenant)
 {
     struct share *s;
@@ -201,7 +196,7 @@ static void read_parts(struct batch *b)
         if (event_read(&part->event, (span){d->data, d->data_len}, SPAN_NONE, &b->arena, &f) !=
             0) {
             queen_events_answer(b->events, i, QUEEN_HOPELESS, f.text);
-            count(b->feed, part->event.type, OUTCOME_BAD);
+            ingest_count(b->feed->stats, part->event.type, OUTCOME_BAD);
             continue;
         }
         part->share = share_of(b, part->event.tenant);
@@ -289,14 +284,6 @@ static void on_again(uv_timer_t *timer)
 
 // ---- answers ----
 
-static int64_t wall_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 // Without a lane it is left unanswered, and comes again to whoever has the partition then.
 static void answer_held(struct batch *b, size_t i, bool is_new)
 {
@@ -307,39 +294,30 @@ static void answer_held(struct batch *b, size_t i, bool is_new)
         return;
     if (is_new)
         lane_divert(lane);
-    count(b->feed, part->event.type, OUTCOME_HELD);
-    queen_events_move(b->events, i,
-                      &(struct queen_message){.queue = lanes_queue(b->feed->lanes),
-                                              .partition = lane_partition(lane)});
+    ingest_count(b->feed->stats, part->event.type, OUTCOME_HELD);
+    queen_events_move(b->events, i, lanes_queue(b->feed->lanes), lane_partition(lane));
 }
 
-static void answer_one(struct batch *b, size_t i, int64_t now_us)
+static void answer_one(struct batch *b, size_t i)
 {
-    const struct part *part = &b->parts[i];
-    const struct item *item = part->item;
-    struct feed *f = b->feed;
+    const struct item *item = b->parts[i].item;
 
     if (!item || item->outcome == ITEM_FAILED) {
         answer_held(b, i, item != NULL);
-    } else if (item->outcome == ITEM_BAD) {
-        count(f, part->event.type, OUTCOME_BAD);
-        queen_events_answer(b->events, i, QUEEN_HOPELESS, arena_cstr(&b->arena, item->why));
-    } else {
-        count(f, part->event.type,
-              item->outcome == ITEM_APPLIED ? OUTCOME_APPLIED : OUTCOME_DUPLICATE);
-        if (now_us > item->position_us)
-            histogram_add(&f->stats->visible_us, (uint64_t)(now_us - item->position_us));
-        queen_events_answer(b->events, i, QUEEN_HANDLED, NULL);
+        return;
     }
+    ingest_count_item(b->feed->stats, item);
+    if (item->outcome == ITEM_BAD)
+        queen_events_answer(b->events, i, QUEEN_HOPELESS, arena_cstr(&b->arena, item->why));
+    else
+        queen_events_answer(b->events, i, QUEEN_HANDLED, NULL);
 }
 
 static void answer(struct batch *b)
 {
-    int64_t now_us = wall_us();
-
     for (size_t i = 0; i < b->events->n; i++)
         if (b->parts[i].share)
-            answer_one(b, i, now_us);
+            answer_one(b, i);
     queen_events_done(b->events);
     HASH_CLEAR(hh, b->shares);
     uv_close((uv_handle_t *)&b->timer, on_timer_closed);

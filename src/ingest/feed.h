@@ -18,6 +18,6 @@ void feed_free(struct feed *f); // no batch is under way
 void feed_opened(const char *partition, void *ctx);
 void feed_closed(const char *partition, enum queen_closed why, void *ctx);
 void feed_events(struct queen_events *b, void *ctx);
-void feed_settled(const char *partition, void *ctx);
+void feed_settled(const char *partition, bool known, void *ctx);
 
 #endif

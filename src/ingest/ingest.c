@@ -69,7 +69,7 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
                                                   .limit_ms = conf->limit_ms,
                                                   .on_written = on_written,
                                                   .ctx = i});
-    i->lanes = lanes_open(loop, broker, control, i->writer,
+    i->lanes = lanes_open(loop, broker, control, i->writer, &i->stats,
                           &(struct lanes_conf){.queue = conf->queue,
                                                .group = conf->group,
                                                .base_ms = conf->held_base_ms,

@@ -14,9 +14,8 @@
 
 #include <queen/processor.h>
 
-#include "base/metric.h"
 #include "ingest/lanes.h"
-#include "ingest/rules.h"
+#include "ingest/stats.h"
 #include "ingest/writer.h"
 
 struct ingest;
@@ -34,22 +33,6 @@ struct ingest_conf { // texts are copied
     // May be NULL: a tenant's data changed, as committed.
     void (*on_changed)(span tenant, void *ctx);
     void *ctx;
-};
-
-enum ingest_outcome {
-    OUTCOME_APPLIED,
-    OUTCOME_DUPLICATE,
-    OUTCOME_BAD,
-    OUTCOME_HELD,
-    N_OUTCOMES
-};
-enum { INGEST_MAX_TYPES = 16 };
-
-struct ingest_stats {
-    // by type (in the order of event_types; the one behind the last: not known) and outcome
-    struct counter events[INGEST_MAX_TYPES][N_OUTCOMES];
-    struct histogram visible_us; // from the broker's time of the push to the commit
-    struct histogram batch;      // events of a batch of a partition
 };
 
 // Starts at once; makes the queues if they are not there, for as long as that takes.

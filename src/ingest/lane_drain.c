@@ -184,17 +184,27 @@ static void ack(struct lane *lane)
     queen_ack_start(l->broker, l->group, acks, lane->batch->n, on_acked, lane);
 }
 
+static void count_drained(struct lane *lane)
+{
+    for (unsigned i = 0; i < lane->group.n; i++) {
+        const struct item *item = &lane->group.items[i];
+        if (item->outcome == ITEM_OPEN || item->outcome == ITEM_FAILED)
+            continue;
+        ingest_count_item(lane->lanes->events, item);
+        counter_add(&lane->lanes->stats.drained, 1);
+    }
+}
+
 static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
 {
     struct lane *lane = ctx;
-    struct lanes *l = lane->lanes;
     bool ok = r && r->n_refused == 0;
     bool quiet = !lane->diverting && lane->n_diverted == lane->mark_diverted;
 
     if (!ok)
         log_warn("held.ack_failed", "lane=%s why=\"%s\"", lane->key, err->text);
-    else if (!lane->failed)
-        counter_add(&l->stats.drained, lane->group.n);
+    else
+        count_drained(lane);
     queen_ack_results_free(r);
     queen_batch_free(lane->batch);
     lane->batch = NULL;

@@ -63,6 +63,7 @@ struct lanes {
     struct queen_client *broker;
     struct pg_pool *control;
     struct writer *writer;
+    struct ingest_stats *events;
     struct lanes_conf conf;
     char *queue, *held, *group;
     struct lane *open;     // by key

@@ -31,7 +31,8 @@ static void free_entry(struct entry *e);
 static void leave(struct lane *lane);
 
 struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
-                         struct writer *writer, const struct lanes_conf *conf)
+                         struct writer *writer, struct ingest_stats *events,
+                         const struct lanes_conf *conf)
 {
     struct lanes *l = mem_new(struct lanes);
     struct buf held = {0};
@@ -40,6 +41,7 @@ struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg
     l->broker = broker;
     l->control = control;
     l->writer = writer;
+    l->events = events;
     l->conf = *conf;
     l->queue = mem_strndup(conf->queue, strlen(conf->queue));
     l->group = mem_strndup(conf->group, strlen(conf->group));

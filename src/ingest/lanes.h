@@ -25,6 +25,7 @@
 
 #include "base/metric.h"
 #include "base/span.h"
+#include "ingest/stats.h"
 #include "ingest/writer.h"
 #include "pg/pool.h"
 
@@ -45,7 +46,8 @@ struct lanes_stats {
 };
 
 struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
-                         struct writer *writer, const struct lanes_conf *conf);
+                         struct writer *writer, struct ingest_stats *events,
+                         const struct lanes_conf *conf);
 const char *lanes_queue(const struct lanes *l);
 const struct lanes_stats *lanes_stats(const struct lanes *l);
 
@@ -63,8 +65,8 @@ struct lane *lanes_find(struct lanes *l, const char *partition, span tenant);
 void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
                 void (*ready)(int status, void *ctx), void *ctx);
 const char *lane_partition(const struct lane *lane); // in lanes_queue()
-// An event is going there with the batch of its partition; lanes_settled() when that is
-// settled, one way or the other.
+// An event is going there with the batch of its partition; lanes_settled() when it is known
+// that that has happened, or will not.
 void lane_divert(struct lane *lane);
 void lanes_settled(struct lanes *l, const char *partition);
 

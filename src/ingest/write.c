@@ -14,10 +14,7 @@ void write_end(struct write *w)
     arena_deinit(&w->arena);
 }
 
-void write_free(struct write *w)
-{
-    pg_params_free(&w->params);
-}
+void write_free(struct write *w) { pg_params_free(&w->params); }
 
 unsigned write_marks(struct write *w, struct write_mark **marks)
 {

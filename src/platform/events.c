@@ -1,20 +1,12 @@
-// events.c: the part of the platform that takes events in, its numbers, and
-// GET /api/v1/events/held.
+// events.c: the part of the platform that takes events in, and its numbers.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "api/expo.h"
-#include "base/log.h"
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/str.h"
 #include "ingest/ingest.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
-#include "tenant/sql.gen.h"
-#include "json/scan.h"
-#include "json/write.h"
 
 // ---- the part ----
 

@@ -55,11 +55,17 @@ def test_a_moved_event_is_in_the_other_queue_and_gone_from_its_own(crew):
     assert dead(crew)["total"] == 5
 
 
-def test_what_a_handler_does_not_answer_is_delivered_again(crew):
+def test_what_a_handler_does_not_answer_is_delivered_again_with_what_is_behind_it(crew):
+    """The first three times the worker forgets to answer; what is moved behind that must not be moved then."""
+    key = {"queue": crew.queue, "partitionKey": "k1"}
+    crew.broker.push([{**key, "payload": {"n": i, "do": do}} for i, do in enumerate(["move", "forget", "move", "", "hopeless"])])
+    crew.n = 5
     w = crew.start("a", mode="batch")
-    crew.push(1, do="forget")
-    wait_until(lambda: len(w.events()) >= 3, 10, "again and again")
+    crew.wait_all()
+    assert sorted(e[3]["n"] for e in w.events()) == [0] + [1] * 4 + [2] * 4 + [3] + [4] * 4, "handled once, the others again"
     assert {e[2] for e in w.events()} == {0}, "without counting"
+    moved = crew.broker.get("/api/v1/resources/queues/%s.moved" % crew.queue).json["totals"]["total"]
+    assert moved == 2 and dead(crew)["total"] == 1
 
 
 def test_a_second_gets_its_share_and_nothing_is_handled_twice(crew):

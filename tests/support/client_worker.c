@@ -15,6 +15,7 @@
 
 static bool by_hand;
 static const char *moved_to; // queue
+static _Atomic unsigned n_forgotten;
 
 static bool says(const struct queen_delivery *d, const char *word)
 {
@@ -65,9 +66,8 @@ static void *answer(void *arg)
         error = NULL;
         enum queen_outcome outcome = handle(b->messages[i], b->partition, b->tried, &error);
         if (says(b->messages[i], "move"))
-            queen_events_move(
-                b, i, &(struct queen_message){.queue = moved_to, .partition = b->partition});
-        else if (!says(b->messages[i], "forget") || b->messages[i]->retry_count > 0)
+            queen_events_move(b, i, moved_to, b->partition);
+        else if (!says(b->messages[i], "forget") || n_forgotten++ >= 3)
             queen_events_answer(b, i, outcome, error);
         if (says(b->messages[i], "checkpoint") && by_hand)
             queen_events_checkpoint(b, i);

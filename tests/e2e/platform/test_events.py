@@ -7,7 +7,7 @@ import pytest
 import harness
 from event_model import Maker, Model, differences
 from harness import wait_until
-from rig import Platform, tenant_cursor
+from rig_events import Platform, tenant_cursor
 
 TENANTS = ["alpha", "beta", "gamma"]
 

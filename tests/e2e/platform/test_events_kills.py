@@ -16,7 +16,7 @@ import pytest
 import harness
 from event_model import Maker, Model, differences
 from harness import wait_until
-from rig import Platform, tenant_cursor
+from rig_events import Platform, tenant_cursor
 
 SECONDS = float(os.environ.get("EVENTS_KILLS_SECONDS", "20"))
 SEED = int(os.environ.get("EVENTS_KILLS_SEED", "1"))
@@ -31,6 +31,7 @@ class World:
         self.broker = harness.Broker({**self.broker_pg.env(), "SIDECAR_POOL_SIZE": "4"}).start()
         self.platforms = [Platform(self.tenant_pg, self.broker.url, PLATFORM_QUEUE=self.queue, PLATFORM_PARTITIONS=8, PLATFORM_EXPIRY_S=2, PLATFORM_PROBE_MS=200,
                                    PLATFORM_ID="p%d" % i) for i in range(2)]
+        harness.living.extend(self.platforms + [self.broker])  # their logs belong into the report of a failure
         self.platforms[0].start()
         for t in TENANTS:
             self.platforms[0].add_tenant(t)
@@ -128,6 +129,14 @@ class World:
         for p in self.platforms + [self.broker]:
             p.wait_ready(60)
 
+    def describe(self):
+        """What is where, for the report of a failure."""
+        owners = self.broker.get("/api/v1/consumer-groups/platform/queues/%s/owners" % self.queue).json["owners"]
+        lines = ["harm: " + ", ".join(self.log)]
+        lines += ["partition %(partition)s: %(owner)s, epoch %(epoch)s, expired %(expired)s, lag %(lag)s" % o for o in owners]
+        lines += ["%s: %s %s" % (p.env["PLATFORM_ID"], p.ask("GET", "/metrics")[1]["events"], p.held()) for p in self.platforms]
+        return "\n".join(lines)
+
     def tried(self, function, *args):
         try:
             function(*args)
@@ -138,6 +147,7 @@ class World:
     def close(self):
         self.done.set()
         for p in self.platforms + [self.broker]:
+            harness.living.remove(p)
             p.dispose()
         self.broker_pg.stop()
         self.tenant_pg.stop()
@@ -169,7 +179,10 @@ def test_the_tables_equal_a_recomputation_whatever_was_killed(world):
         def applied():
             cursor.execute("select count(*) from crm.applied_event")
             return cursor.fetchone()[0]
-        wait_until(lambda: applied() >= len(world.models[t].seen), 90 * harness.TIME_FACTOR, "all events of %s are applied" % t)
+        try:
+            wait_until(lambda: applied() >= len(world.models[t].seen), 90 * harness.TIME_FACTOR, "all events of %s are applied" % t)
+        except AssertionError as e:
+            raise AssertionError("%s: %d of %d\n%s" % (e, applied(), len(world.models[t].seen), world.describe())) from None
         assert applied() == len(world.models[t].seen)
         assert differences(cursor, world.models[t]) == "", "\n".join(world.log)
         cursor.connection.close()
