@@ -9,6 +9,7 @@ read models.  Every question goes through the platform's interface with "maxAgeM
 run, in turn, so that whatever else runs on the machine slows both.
 """
 import argparse
+import hashlib
 import http.client
 import json
 import os
@@ -23,6 +24,8 @@ import uuid
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e"))
 sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e", "platform"))
+sys.path.insert(0, HERE)
+import rig as bench_rig  # noqa: E402
 
 
 def leaf(attribute, operator, value=None, **more):
@@ -89,10 +92,10 @@ def build_models(sql):
 
 def make_tenant(args):
     import psycopg2
-    from segment_rig import Rig
+    from segment_rig import Rig, ask
     # The platform must not build the models while we do.
     rig = Rig(PLATFORM_SEGMENT_TIMEOUT_MS="300000", PLATFORM_REFRESH_POLL_MS="86400000")
-    status, made = rig.platform.ask("POST", "/api/v1/tenants", {"name": "big"}, timeout=120)
+    status, made = ask(rig.platform, "POST", "/api/v1/tenants", {"name": "big"}, timeout=120)
     assert status == 201, made
     begin = time.monotonic()
     subprocess.run(["psql", "-q", "-h", rig.pg.host, "-p", str(rig.pg.port), "-U", rig.pg.user, made["database"],
@@ -111,8 +114,9 @@ def make_tenant(args):
     return rig, "http://127.0.0.1:%d" % rig.platform.port, "big"
 
 
-def compare(url, tenant, rounds, slow_rounds):
-    """Rows of the table: both paths in turn."""
+def compare(url, tenant, rounds, slow_rounds, clock):
+    """Rows of the table.  Both paths in turn for the times; then one after the other for the CPU of PostgreSQL, which does not depend on
+    what else runs on the machine."""
     ask, rows = Asking(url, tenant), []
     for name, seed, tree in QUESTIONS:
         fast, slow = [], []
@@ -125,12 +129,26 @@ def compare(url, tenant, rounds, slow_rounds):
                 slow.append(ms)
                 if checked["count"] != answer["count"]:
                     raise SystemExit("%s: %s says %d, the fallback %d" % (name, answer["path"], answer["count"], checked["count"]))
+        begin = clock()
+        for _ in range(slow_rounds):
+            ask.count(tree, "fallback")
+        between = clock()
+        for _ in range(rounds):
+            ask.count(tree)
+        slow_cpu, fast_cpu = (between - begin) / slow_rounds * 1000, (clock() - between) / rounds * 1000
         rows.append((name, answer["count"], answer["path"], percentile(slow, 0.5), percentile(fast, 0.5), percentile(fast, 0.95),
-                     percentile(fast, 0.99), percentile(slow, 0.5) / percentile(fast, 0.5), seed))
+                     percentile(fast, 0.99), percentile(slow, 0.5) / percentile(fast, 0.5), slow_cpu, fast_cpu, slow_cpu / max(fast_cpu, 0.01), seed))
     return rows
 
 
-def mixed(url, tenant, seconds, per_second, events_per_second):
+def event(r, customers):
+    """A sale to somebody of bench/segments_tenant.sql."""
+    who = uuid.UUID(hashlib.md5(b"customer %d" % (1 + r.randrange(customers))).hexdigest())
+    return {"id": str(uuid.uuid4()), "type": "transaction.recorded", "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "data": {"id": str(uuid.uuid4()), "customer_id": str(who), "kind": "sale", "amount": 12.5, "location_code": "LOC_1"}}
+
+
+def mixed(url, tenant, seconds, per_second, events_per_second, customers):
     """Questions at a fixed rate from 8 connections while events come in; latencies count from when a question was due."""
     took, lock, begin = [], threading.Lock(), time.monotonic() + 0.5
     total = int(seconds * per_second)
@@ -156,10 +174,7 @@ def mixed(url, tenant, seconds, per_second, events_per_second):
         while not stop.is_set():
             due = begin + n * 100 / max(1, events_per_second)
             time.sleep(max(0, due - time.monotonic()))
-            ask.post("events", [{"id": str(uuid.uuid4()), "type": "transaction.recorded", "at": "2026-11-16T08:00:00Z",
-                                 "data": {"id": str(uuid.uuid4()), "customerId": str(uuid.UUID(int=r.getrandbits(128))), "kind": "sale",
-                                          "amount": "12.50", "locationCode": "LOC_1", "createdAt": "2026-11-16T08:00:00Z"}}
-                                for _ in range(100)])
+            ask.post("events", [event(r, customers) for _ in range(100)])
             n, sent[0] = n + 1, sent[0] + 100
 
     workers = [threading.Thread(target=work) for _ in range(8)]
@@ -185,13 +200,19 @@ def main():
     args.add_argument("--events", type=int, default=1000, help="events a second beside it; 0: none")
     args.add_argument("--platform")
     args.add_argument("--tenant", default="big")
+    args.add_argument("--postmaster", type=int, help="process id, with --platform: for the CPU of PostgreSQL")
     args = args.parse_args()
     rig, url, tenant = make_tenant(args) if not args.platform else (None, args.platform, args.tenant)
+    postmaster = rig.pg.process.pid if rig else args.postmaster or os.getpid()
+
+    def clock():
+        return bench_rig.cpu(postmaster, postmaster) - bench_rig.stat(postmaster)[1]
     try:
-        print("| question | customers | fallback p50 ms | path | p50 | p95 | p99 | times faster | seed |\n|" + " --- |" * 9)
-        for name, count, path, slow, p50, p95, p99, ratio, seed in compare(url, tenant, args.rounds, args.slow_rounds):
-            print("| %s | %d | %.0f | %s | %.1f | %.1f | %.1f | %.0f | %d |" % (name, count, slow, path, p50, p95, p99, ratio, seed))
-        n, events, (p50, p95, p99), worst = mixed(url, tenant, args.seconds, args.rate, args.events)
+        print("| question | customers | fallback p50 ms | path | p50 | p95 | p99 | times faster | CPU ms fallback | read model | times less | seed |\n|"
+              + " --- |" * 12)
+        for row in compare(url, tenant, args.rounds, args.slow_rounds, clock):
+            print("| %s | %d | %.0f | %s | %.1f | %.1f | %.1f | %.0f | %.0f | %.1f | %.0f | %d |" % (*row[:2], row[3], row[2], *row[4:]))
+        n, events, (p50, p95, p99), worst = mixed(url, tenant, args.seconds, args.rate, args.events, args.customers)
         print("\nmixed load: %d questions at %g/s, %d events beside it: p50 %.1f ms, p95 %.1f, p99 %.1f, worst %.1f (load average %.1f)"
               % (n, args.rate, events, p50, p95, p99, worst, os.getloadavg()[0]))
     finally:

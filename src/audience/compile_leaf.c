@@ -291,10 +291,17 @@ static void put_value(struct compiled *c, const struct filter *leaf, unsigned i)
     }
 }
 
+// MySQL compares texts without regard to case unless told otherwise.
+static void put_operand(struct compiled *c, const struct filter *leaf, const char *operand)
+{
+    put(c, c->dialect == SQL_MYSQL && leaf->attribute->type == ATTR_TEXT ? "binary " : "");
+    put(c, operand);
+}
+
 static void put_compare(struct compiled *c, const struct filter *leaf, const char *operand,
                         const char *sign)
 {
-    put(c, operand);
+    put_operand(c, leaf, operand);
     put(c, sign);
     put_value(c, leaf, 0);
 }
@@ -303,7 +310,7 @@ static void put_in(struct compiled *c, const struct filter *leaf, const char *op
 {
     bool ints = leaf->attribute->type == ATTR_INT;
 
-    put(c, operand);
+    put_operand(c, leaf, operand);
     put(c, c->dialect == SQL_PG ? " = any(" : " in (");
     sql_put_param(c, (struct sql_param){.kind = ints ? SQL_INTS : SQL_TEXTS,
                                         .values = leaf->values,

@@ -1,49 +1,27 @@
 """A broker, a platform and a tenant whose tables a test writes itself: for tests of segments and campaigns."""
-import json
 import os
-import subprocess
-import tempfile
-import urllib.error
-import urllib.request
 
 import psycopg2
 import pytest
 from psycopg2.extras import execute_values
 
 import harness
+from process import Platform
 
 MODELS = ("customer_attributes", "customer_transactions")
 TABLES = ("customer", "subscription_account", "wallet_account", "package_account", "transaction_log", "visit_log", "purchase_log")
 
 
-class Platform(harness.Broker):
-    def __init__(self, pg, broker, **env):
-        super().__init__({})
-        self.env.update(PLATFORM_PG_HOST=pg.host, PLATFORM_PG_PORT=str(pg.port), PLATFORM_PG_USER=pg.user, PLATFORM_PG_PASSWORD="x",
-                        PLATFORM_PORT=str(self.port), QUEEN_URL="http://127.0.0.1:%d" % broker.port, **env)
-
-    def spawn(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([harness.BIN, "platform"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            cwd=tempfile.gettempdir())
-        return self
-
-    def ask(self, method, path, body=None, timeout=30):
-        """(status, JSON)"""
-        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data, {"Content-Type": "application/json"},
-                                         method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as r:
-                return r.status, json.load(r)
-        except urllib.error.HTTPError as e:
-            return e.code, json.load(e)
+def ask(platform, method, path, body=None, timeout=60):
+    """(status, JSON)"""
+    answer = platform.request(method, path, body, timeout=timeout)
+    return answer.status, answer.json
 
 
 class Tenant:
     def __init__(self, rig, name):
         self.rig, self.name = rig, name
-        status, answer = rig.platform.ask("POST", "/api/v1/tenants", {"name": name})
+        status, answer = ask(rig.platform, "POST", "/api/v1/tenants", {"name": name})
         assert status == 201, answer
         self.connection = psycopg2.connect(host=rig.pg.host, port=rig.pg.port, user=rig.pg.user, dbname=answer["database"])
         self.connection.autocommit = True
@@ -78,7 +56,7 @@ class Tenant:
                                    view_mark = crm.model_mark(model) where model = %s""", model)
 
     def ask(self, method, path, body=None):
-        return self.rig.platform.ask(method, "/api/v1/tenants/%s%s" % (self.name, path), body)
+        return ask(self.rig.platform, method, "/api/v1/tenants/%s%s" % (self.name, path), body)
 
     def expect(self, status, method, path, body=None):
         got, answer = self.ask(method, path, body)
@@ -94,7 +72,8 @@ class Rig:
         self.pg = harness.Postgres()
         self.pg.start()
         self.broker = harness.Broker(self.pg.env()).start()
-        self.platform = Platform(self.pg, self.broker, **env).start()
+        self.platform = Platform({"PLATFORM_PG_HOST": self.pg.host, "PLATFORM_PG_PORT": self.pg.port, "PLATFORM_PG_USER": self.pg.user,
+                                  "PLATFORM_PG_PASSWORD": "x", "QUEEN_URL": self.broker.url, **env}).start()
 
     def close(self):
         code = self.platform.dispose()

@@ -2,14 +2,14 @@
 import random
 
 import naive
-from segment_rig import Tenant, rig  # noqa: F401
+from segment_rig import Tenant, ask, rig  # noqa: F401
 
 SEED = 7
 TREES = 120
 
 
 def catalogue(rig):
-    status, answer = rig.platform.ask("GET", "/api/v1/segments/attributes")
+    status, answer = ask(rig.platform, "GET", "/api/v1/segments/attributes")
     assert status == 200
     return answer
 

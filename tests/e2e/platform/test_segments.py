@@ -1,11 +1,13 @@
 """Segments through the platform's interface: questions, answers, freshness, errors, saved ones."""
 import datetime
+import json
+import subprocess
 import uuid
 
 import harness
 import naive
 import pytest
-from segment_rig import Tenant, rig  # noqa: F401
+from segment_rig import Tenant, ask, rig  # noqa: F401
 
 RICH = {"and": [{"attribute": "is_active_subscriber", "operator": "eq", "value": True},
                 {"attribute": "wallet_balance", "operator": "gt", "value": 50}]}
@@ -105,8 +107,8 @@ def test_what_cannot_be_asked_is_said(tenant, body, status, sentence):
 
 def test_an_unknown_tenant_is_said(rig):  # noqa: F811
     for path in ("/segments/count", "/segments/preview"):
-        assert rig.platform.ask("POST", "/api/v1/tenants/nobody%s" % path, {"filter": {}})[0] == 404
-    assert rig.platform.ask("GET", "/api/v1/tenants/nobody/segments")[0] == 404
+        assert ask(rig.platform, "POST", "/api/v1/tenants/nobody%s" % path, {"filter": {}})[0] == 404
+    assert ask(rig.platform, "GET", "/api/v1/tenants/nobody/segments")[0] == 404
 
 
 def test_a_query_that_takes_too_long_is_given_up(tenant, rig):  # noqa: F811
@@ -142,6 +144,35 @@ def test_segments_are_saved_counted_and_forgotten(tenant):
     tenant.expect(404, "DELETE", "/segments/rich")
     tenant.expect(400, "POST", "/segments", {"name": "", "filter": {}})
     tenant.expect(400, "POST", "/segments", {"name": "x", "filter": {"attribute": "no"}})
+
+
+# ---- commands ----
+
+def command(rig, *args):  # noqa: F811
+    done = subprocess.run([harness.BIN, "segment", *args, "--url", rig.platform.url, "--json"], capture_output=True, text=True, timeout=60)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def test_commands(tenant, rig, tmp_path):  # noqa: F811
+    who = str(uuid.uuid4())
+    make_rich(tenant, who)
+    (tmp_path / "rich.json").write_text(json.dumps(RICH))
+    code, saved, _ = command(rig, "save", "acme", "cli", "@%s" % (tmp_path / "rich.json"))
+    assert code == 0 and saved[0]["filter"] == RICH
+    inside = tenant.count(RICH)["count"]
+    for question in ("cli", json.dumps(RICH)):
+        code, counted, _ = command(rig, "count", "acme", question, "--path", "fallback")
+        assert code == 0 and (counted[0]["count"], counted[0]["path"]) == (inside, "fallback")
+    code, people, _ = command(rig, "preview", "acme", "cli", "-n", "1000")
+    assert code == 0 and len(people) == inside and who in {p["customer"] for p in people}
+    code, told, _ = command(rig, "explain", "acme", who, "cli")
+    assert code == 0 and told[0]["inSegment"] is True
+    assert [s["name"] for s in command(rig, "ls", "acme")[1]] == ["cli"]
+    assert len(command(rig, "attributes")[1]) >= 65
+    assert command(rig, "count", "acme", "nothing")[0] == 4
+    assert command(rig, "count", "acme", '{"attribute": "x"}')[0] == 3
+    assert command(rig, "count", "acme", "{")[0] == 1
+    tenant.expect(200, "DELETE", "/segments/cli")
 
 
 # ---- subscriptions ----
