@@ -224,7 +224,6 @@ static const struct cli_command segment_ls = {
     .examples = "queen segment ls acme|with their last counts",
     .platform = true,
     .run = list,
-    .platform = true,
 };
 static const struct cli_command segment_count = {
     .name = "count",
@@ -237,7 +236,6 @@ static const struct cli_command segment_count = {
     CLI_OPTIONS(ask_options),
     .platform = true,
     .run = count,
-    .platform = true,
 };
 static const struct cli_command segment_preview = {
     .name = "preview",
@@ -248,7 +246,6 @@ static const struct cli_command segment_preview = {
     CLI_OPTIONS(preview_options),
     .platform = true,
     .run = preview,
-    .platform = true,
 };
 static const struct cli_command segment_explain = {
     .name = "explain",
@@ -261,7 +258,6 @@ static const struct cli_command segment_explain = {
     CLI_OPTIONS(ask_options),
     .platform = true,
     .run = explain,
-    .platform = true,
 };
 static const struct cli_command segment_save = {
     .name = "save",
@@ -271,7 +267,6 @@ static const struct cli_command segment_save = {
     .examples = "queen segment save acme rich @rich.json|or change the one of that name",
     .platform = true,
     .run = save,
-    .platform = true,
 };
 static const struct cli_command segment_attributes = {
     .name = "attributes",
@@ -280,7 +275,6 @@ static const struct cli_command segment_attributes = {
     .examples = "queen segment attributes --json | jq -r .name|only the names",
     .platform = true,
     .run = attributes,
-    .platform = true,
 };
 static const struct cli_command *const subs[] = {&segment_ls,
                                                  &segment_count,
