@@ -66,6 +66,7 @@ extern const struct cli_command cli_group;
 extern const struct cli_command cli_partition;
 extern const struct cli_command cli_dlq;
 extern const struct cli_command cli_schedule;
+extern const struct cli_command cli_refresh;
 extern const struct cli_command cli_segment;
 extern const struct cli_command cli_cron;
 extern const struct cli_command cli_timeline;

@@ -56,6 +56,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_dlq,
     &cli_timeline,
     &cli_schedule,
+    &cli_refresh,
     &cli_segment,
     &cli_cron,
     &cli_export,
