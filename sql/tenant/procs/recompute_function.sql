@@ -14,12 +14,10 @@ language plpgsql
 set search_path = crm, pg_temp
 as $$
 declare
-    columns text;
-    computed text;
+    assignments text;
 begin
-    select string_agg(quote_ident(attname), ', ' order by attnum),
-           string_agg('q.' || quote_ident(attname), ', ' order by attnum)
-    into columns, computed
+    select string_agg(format('%1$I = q.%1$I', attname), ', ' order by attnum)
+    into assignments
     from pg_attribute
     where attrelid = format('crm.%I', p_shape)::regclass and attnum > 0 and not attisdropped
       and attname not in ('id', 'customer_uuid');
@@ -31,7 +29,7 @@ begin
         as $body$
         begin
             -- Customers without a row yet: there is none to lock, so they share a few locks by number.
-            perform pg_advisory_xact_lock(%6$s, bucket)
+            perform pg_advisory_xact_lock(%5$s, bucket)
             from (select distinct hashtext(u::text) & 1023 as bucket
                   from unnest(p_customers) u
                   where not exists (select from crm.%2$I l where l.customer_uuid = u)
@@ -52,13 +50,13 @@ begin
             perform from crm.%2$I l where l.customer_uuid = any (p_customers) order by l.id for no key update;
 
             update crm.%2$I l
-            set (%3$s) = (select %4$s)
-            from (%5$s) q
+            set %3$s
+            from (%4$s) q
             where l.id = q.id;
         end
         $body$
         $make$,
-        p_name, p_relation, columns, computed, crm.read_model_query(p_model, true),
+        p_name, p_relation, assignments, crm.read_model_query(p_model, true),
         7642 + crm.model_lock(p_model));
 end
 $$;

@@ -8,10 +8,7 @@
 --                       at least 3 in the last 30 days:  last_transaction_days[3] > today - 30
 --                       (fewer: is null or <=).  The commonest of these is a column, third_last_transaction_on: an index on a column
 --                       answers a count without the table, one on an expression does not.
---   transaction_days    the UTC days with transactions, oldest first, of the 366 days up to the last one, with the running
---                       number (transaction_day_counts) and running net amount in cents (transaction_day_cents).
---                       With b = width_bucket(today - N, transaction_days) and n = cardinality(transaction_days):
---                       number = counts[n] - coalesce(counts[b], 0); the amount in the same way; true for N <= 366.
+-- More than 10, and sums of the last days, are for the write model.
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_transactions_definition() returns text
@@ -44,9 +41,6 @@ select c.id,
        coalesce(t.payment_methods, '{}')       as payment_methods,
        coalesce(t.last_transaction_days, '{}') as last_transaction_days,
        t.last_transaction_days[3]              as third_last_transaction_on,
-       coalesce(d.transaction_days, '{}')      as transaction_days,
-       coalesce(d.transaction_day_counts, '{}') as transaction_day_counts,
-       coalesce(d.transaction_day_cents, '{}') as transaction_day_cents,
        -- visits: crm.visit_log
        coalesce(v.visit_count, 0)              as visit_count,
        coalesce(v.rated_visit_count, 0)        as rated_visit_count,
@@ -114,29 +108,6 @@ left join (
     ) newest_first
     group by customer_id
 ) t on t.customer_id = c.customer_uuid
-left join (
-    select customer_id,
-           array_agg(day order by day)          as transaction_days,
-           array_agg(day_count order by day)    as transaction_day_counts,
-           array_agg(day_cents order by day)    as transaction_day_cents
-    from (
-        select customer_id, day,
-               (sum(n) over so_far)::int        as day_count,
-               (sum(cents) over so_far)::bigint as day_cents
-        from (
-            select customer_id, (created_at at time zone 'UTC')::date as day,
-                   count(*) as n,
-                   (sum(case kind when 'refund' then -amount else amount end) * 100)::bigint as cents,
-                   max((created_at at time zone 'UTC')::date) over (partition by customer_id) as last_day
-            from crm.transaction_log
-            where {only customer_id}
-            group by customer_id, (created_at at time zone 'UTC')::date
-        ) each_day
-        where day > last_day - 366
-        window so_far as (partition by customer_id order by day)
-    ) running
-    group by customer_id
-) d on d.customer_id = c.customer_uuid
 left join (
     select customer_id,
            count(*)::int                                               as visit_count,

@@ -194,21 +194,8 @@ def attributes(c, subscriptions, wallets, packages):
     }
 
 
-def _running(transactions):
-    """(days, numbers, cents): running totals of the year up to the last transaction."""
-    days = Counter()
-    cents = Counter()
-    for r in transactions:
-        day = r["created_at"].astimezone(UTC).date()
-        days[day] += 1
-        cents[day] += int(r["amount"] * 100) * (-1 if r["kind"] == "refund" else 1)
-    kept = [d for d in sorted(days) if d > max(days) - datetime.timedelta(days=366)]
-    return kept, [sum(days[e] for e in kept if e <= d) for d in kept], [sum(cents[e] for e in kept if e <= d) for d in kept]
-
-
 def transactions(c, log, visits, purchases):
     sale, refund = (lambda r: r["kind"] == "sale"), (lambda r: r["kind"] == "refund")
-    days, numbers, cents = _running(log)
     last, last_visit, last_purchase = _newest(log, "created_at")[:1], _newest(visits, "visited_at")[:1], _newest(purchases, "purchased_at")[:1]
 
     def of(row, column):
@@ -226,7 +213,6 @@ def transactions(c, log, visits, purchases):
         "last_payment_method": of(last, "payment_method"), "transaction_locations": _set(log, "location_code"),
         "payment_methods": _set(log, "payment_method"), "last_transaction_days": _days(log, "created_at"),
         "third_last_transaction_on": (_days(log, "created_at") + [None] * 3)[2],
-        "transaction_days": days, "transaction_day_counts": numbers, "transaction_day_cents": cents,
         "visit_count": len(visits), "rated_visit_count": sum(r["rating"] is not None for r in visits),
         "average_rating": _some(visits, "rating", _mean), "lowest_rating": _some(visits, "rating", min), "last_rating": of(last_visit, "rating"),
         "visit_minutes": _sum(visits, "duration_minutes"),
