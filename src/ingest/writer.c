@@ -164,8 +164,7 @@ static void send_write(struct queue *q)
     if (tenant_ref_kind(q->ref) == TENANT_PG)
         write_pg(w, tenant_ref_pg(q->ref), q->writer->conf.limit_ms);
     else
-        on_written(w, QE_NOT_SUPPORTED, 0,
-                   SPAN("events for MySQL tenants are not taken in yet"));
+        write_my(w, tenant_ref_my(q->ref), q->writer->conf.limit_ms);
 }
 
 static void release(struct queue *q)

@@ -1,0 +1,49 @@
+-- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest of PostgreSQL tenants.
+--
+-- called by: src/ingest/write_my.c
+-- in:  queue; marks: [{"name": partition, "position": microseconds}]; events, deleted: lists of ids; rows for each table, null: none
+-- out: ids of events that were applied before, and then nothing was done; none: all of it is done
+-- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of the tables
+delimiter //
+create or replace procedure ingest(p_queue varchar(255), p_marks json, p_events json, p_deleted json, p_customers json, p_subscriptions json,
+                                   p_wallets json, p_adjustments json, p_packages json, p_transactions json, p_visits json, p_purchases json)
+begin
+    declare v_slice tinyint default mod(datediff(utc_date(), '2000-01-01'), 4);
+    declare v_day date default (select day from applied_day where slice = v_slice);
+    declare exit handler for sqlexception
+    begin
+        rollback;
+        resignal;
+    end;
+
+    -- Outside of the transaction, which it would commit; once a day, by one of those who see it.
+    if v_day < utc_date() then
+        do get_lock('queen.applied_day', 10);
+        if (select day from applied_day where slice = v_slice) < utc_date() then
+            execute immediate concat('alter table applied_event truncate partition s', v_slice);
+            update applied_day set day = utc_date() where slice = v_slice;
+        end if;
+        do release_lock('queen.applied_day');
+    end if;
+
+    start transaction;
+    insert into ingest_checkpoint (queue, `partition`, position, at)
+    select p_queue, m.name, m.position, utc_timestamp(6)
+      from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', position bigint path '$.position')) m
+     order by m.name
+        on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = values(at);
+    if exists (select 1 from applied_event a
+                 join json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e on e.id = a.id) then
+        rollback;
+        select distinct a.id from applied_event a
+          join json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e on e.id = a.id;
+    else
+        insert into applied_event (slice, id)
+        select v_slice, e.id from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e;
+        call delete_customers(p_deleted);
+        call write_accounts(p_customers, p_subscriptions, p_wallets, p_adjustments, p_packages);
+        call write_logs(p_transactions, p_visits, p_purchases);
+        commit;
+    end if;
+end
+//

@@ -1,0 +1,101 @@
+// write_my.c: a transaction in MySQL: one call of the procedure ingest.
+#include <inttypes.h>
+
+#include "base/id.h"
+#include "ingest/write.h"
+#include "tenant/sql.gen.h"
+#include "json/write.h"
+
+enum { DUPLICATE_KEY = 1062, DEADLOCK = 1213 };
+
+static void on_written(struct my_call *call, int status, const struct my_reply *reply);
+
+// All lists are JSON: JSON_TABLE makes rows of them.
+static void put_ids(struct my_params *p, const struct fold_id *ids)
+{
+    struct buf b = {0};
+    const uint8_t *id;
+    char sep = '[';
+
+    if (!ids)
+        buf_putc(&b, '[');
+    while ((id = fold_next(&ids))) {
+        buf_putc(&b, sep);
+        sep = ',';
+        buf_putc(&b, '"');
+        buf_put_uuid(&b, id);
+        buf_putc(&b, '"');
+    }
+    buf_putc(&b, ']');
+    my_param_text(p, buf_span(&b));
+    buf_free(&b);
+}
+
+static void put_marks(struct write *w)
+{
+    struct write_mark *marks;
+    unsigned n = write_marks(w, &marks);
+    struct buf b = {0};
+
+    for (unsigned i = 0; i < n; i++) {
+        buf_put(&b, i == 0 ? SPAN("[{\"name\":") : SPAN(",{\"name\":"));
+        js_put_text(&b, marks[i].partition);
+        buf_printf(&b, ",\"position\":%" PRIi64 "}", marks[i].position_us);
+    }
+    buf_putc(&b, ']');
+    my_param_text(&w->my_params, buf_span(&b));
+    buf_free(&b);
+}
+
+static void put_rows(struct write *w, enum event_table table)
+{
+    struct buf rows = {0};
+
+    if (!fold_has(&w->fold, table)) {
+        my_param_null(&w->my_params);
+        return;
+    }
+    fold_put_rows(&w->fold, table, &rows);
+    my_param_text(&w->my_params, buf_span(&rows));
+    buf_free(&rows);
+}
+
+void write_my(struct write *w, struct my_pool *pool, unsigned limit_ms)
+{
+    struct my_params *p = &w->my_params;
+
+    my_params_reset(p);
+    my_param_text(p, span_of(w->queue));
+    put_marks(w);
+    put_ids(p, fold_events(&w->fold));
+    put_ids(p, fold_deleted(&w->fold));
+    for (unsigned t = 0; t < N_TABLES; t++)
+        put_rows(w, t);
+    w->call.my = (struct my_call){.statement = &my_stmt_tenant_ingest,
+                                  .params = p,
+                                  .done = on_written,
+                                  .owner = w,
+                                  .deadline_ms = limit_ms};
+    my_pool_exec(pool, &w->call.my);
+}
+
+static void on_written(struct my_call *call, int status, const struct my_reply *reply)
+{
+    struct write *w = call->owner;
+    unsigned n_duplicates = 0;
+    uint8_t id[16];
+
+    for (unsigned i = 0; status == 0 && i < my_reply_rows(reply); i++)
+        if (id_parse_uuid(my_reply_text(reply, i, 0), id))
+            n_duplicates += write_mark_duplicate(w, id);
+    unsigned number = my_reply_errno(reply);
+    if (number == DUPLICATE_KEY || number == DEADLOCK)
+        status = QE_PG_RETRY;
+    else if (status == QE_PG_RETRY)
+        status = QE_TIMEOUT;
+    const char *message = my_reply_message(reply);
+    w->done(w, status, n_duplicates,
+            span_of(message[0] != '\0' ? message
+                    : status != 0      ? err_text(status)
+                                       : ""));
+}
