@@ -2,8 +2,9 @@
 """pools.py: 150 tenants, 20 pools, skewed traffic: hit rate, time to get a pool, memory.   bench/pools.py [--seconds 60]
 
 A throw-away PostgreSQL, one platform, real databases. Clients ask for the health of tenants, which takes a pool, sends one
-statement and puts it back. Who is asked for follows Zipf's law (--skew) over a working set that moves by one tenant every
-second: at any time a few tenants are busy, and over the run all of them are asked for, as tenants in other time zones are.
+statement and puts it back. A client works for one tenant for a while (--session, requests on average: a person at a screen, a
+batch of events), then for another. Who comes next follows Zipf's law (--skew) over tenants that change places every second,
+so that over the run all of them are asked for. --session 1 is the worst case: every request for somebody else.
 """
 import argparse
 import json
@@ -24,11 +25,12 @@ def rss(p):
 
 
 def make_tenants(pg, p, n):
-    """Databases copied from one that has the schema: adopting 150 by migration would take minutes."""
+    """Databases copied from one that has the schema, while nobody is connected to it: making each would take minutes."""
+    template = p.add_tenant("bench-000")["database"]
+    p.terminate()
+    p.forget()
     conn = pg.connect()
     cur = conn.cursor()
-    p.add_tenant("bench-000")
-    template = p.tenants()["bench-000"]["database"]
     control = pg.connect(database=p.env["PLATFORM_PG_DB"])
     for i in range(1, n):
         name = "bench-%03d" % i
@@ -37,6 +39,7 @@ def make_tenants(pg, p, n):
                                  "values (%s, 'postgresql', %s, true, 'ready', 1)", (name, "tenant_" + name))
     conn.close()
     control.close()
+    p.start()
 
 
 def main():
@@ -46,11 +49,12 @@ def main():
     args.add_argument("--clients", type=int, default=8)
     args.add_argument("--seconds", type=float, default=60)
     args.add_argument("--skew", type=float, default=1.1)
+    args.add_argument("--session", type=float, default=25)
     a = args.parse_args()
 
     pg = harness.Postgres()
     pg.start()
-    p = Platform({"PLATFORM_PG_HOST": pg.host, "PLATFORM_PG_PORT": pg.port, "PLATFORM_PG_USER": pg.user, "PLATFORM_PG_PASSWORD": "x",
+    p = Platform({"PLATFORM_PG_HOST": pg.host, "PLATFORM_PG_PORT": pg.port, "PLATFORM_PG_USER": pg.user, "PLATFORM_PG_PASSWORD": "x", "PLATFORM_PG_DB": "platform",
                   "PLATFORM_POOLS_MAX": a.pools, "QUEEN_URL": "http://127.0.0.1:9", "LOG_LEVEL": "error"})
     try:
         p.start()
@@ -65,9 +69,9 @@ def main():
             ranks = range(a.tenants)
             while time.monotonic() < end:
                 shift = int(time.monotonic() - begun)
-                for rank in rng.choices(ranks, weights, k=50):
-                    i = (rank + shift) % a.tenants
-                    seen.add(i)
+                i = (rng.choices(ranks, weights)[0] + shift) % a.tenants
+                seen.add(i)
+                for _ in range(1 + int(rng.expovariate(1 / (a.session - 1))) if a.session > 1 else 1):
                     r = p.get("/api/v1/tenants/bench-%03d/health" % i)
                     asked[k] += 1
                     if r.status != 200:
@@ -86,7 +90,7 @@ def main():
         hits, misses = s["hits"] - before["hits"], s["misses"] - before["misses"]
         third = max(1, len(memory) // 3)
         print(json.dumps({
-            "tenants": a.tenants, "askedFor": len(seen), "pools": a.pools, "seconds": a.seconds, "clients": a.clients, "skew": a.skew,
+            "tenants": a.tenants, "askedFor": len(seen), "pools": a.pools, "seconds": a.seconds, "clients": a.clients, "skew": a.skew, "session": a.session,
             "gets": hits + misses, "perSecond": round((hits + misses) / a.seconds), "failures": len(failures),
             "hitRate": round(hits / max(1, hits + misses), 4), "hitMs": s["get"]["hit"], "missMs": s["get"]["miss"],
             "evictions": s["evictions"], "mostPools": most,
