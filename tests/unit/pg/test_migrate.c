@@ -127,9 +127,9 @@ static void a_failing_procedure_changes_none(void **state)
     (void)state;
     const struct pg_object bad[] = {objects[0], {"bad", "selekt", SHA_A}};
     struct fault f = {0};
-    assert_int_equal(
-        pg_migrate(cluster.conninfo, &(struct pg_schema){migrations, 2, bad, 2, NULL}, NULL, &f),
-        QE_PG_FAILED);
+    assert_int_equal(pg_migrate(cluster.conninfo,
+                                &(struct pg_schema){migrations, 2, bad, 2, NULL}, NULL, &f),
+                     QE_PG_FAILED);
     expect("select to_regproc('queen.one') is null", "t");
     expect("select count(*) from queen.schema_objects", "0");
 }
