@@ -95,6 +95,7 @@ static const struct cli_command refresh_ls = {
     .summary = "how fresh read models are",
     .examples = "queen refresh ls|where the work on all tenants stands\n"
                 "queen refresh ls acme|what one tenant has",
+    .platform = true,
     .run = list,
 };
 static const struct cli_command refresh_run = {
@@ -103,6 +104,7 @@ static const struct cli_command refresh_run = {
     .summary = "refresh a tenant's views soon",
     .about = "MODEL is customer_attributes or customer_transactions; both without it.",
     .examples = "queen refresh run acme|both, if data changed",
+    .platform = true,
     .run = run,
 };
 static const struct cli_command refresh_mode = {
@@ -111,6 +113,7 @@ static const struct cli_command refresh_mode = {
     .summary = "choose live tables or views for a tenant",
     .about = "MODE is live, views, or default for what the platform is set to.",
     .examples = "queen refresh mode acme views|materialized views, refreshed",
+    .platform = true,
     .run = mode,
 };
 static const struct cli_command *const subs[] = {&refresh_ls, &refresh_run, &refresh_mode,

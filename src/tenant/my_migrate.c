@@ -207,12 +207,12 @@ static int run_file(struct run *r, const char *what, const char *text)
 }
 
 // Names and checksums are ours: letters, digits and _.
-static int note(struct run *r, const char *what, const char *fmt, const char *name,
+static int note(struct run *r, const char *what, const char *table, const char *name,
                 const char *sha256, unsigned number)
 {
     struct buf text = {0};
 
-    buf_printf(&text, "replace into %s", fmt);
+    buf_printf(&text, "replace into %s", table);
     if (number > 0)
         buf_printf(&text, " values (%u, '%s', '%s', now())", number, name, sha256);
     else

@@ -1,0 +1,129 @@
+// row.c, my_place.c, pg/conninfo_url.c: names, passwords, addresses.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tenant/my_pool.h"
+#include "tenant/row.h"
+
+static void names_are_small_and_plain(void **state)
+{
+    (void)state;
+    assert_true(tenant_is_name(SPAN("a")));
+    assert_true(tenant_is_name(SPAN("7-up_2")));
+    assert_false(tenant_is_name(SPAN("")));
+    assert_false(tenant_is_name(SPAN("-a")));
+    assert_false(tenant_is_name(SPAN("A")));
+    assert_false(tenant_is_name(SPAN("a;drop")));
+    assert_false(tenant_is_name((span){"a\0b", 3}));
+    assert_false(tenant_is_name(SPAN("a234567890123456789012345678901234567890123456789")));
+}
+
+static void expect_secret(const char *credential, const char *secret)
+{
+    char *got;
+    struct fault f;
+
+    assert_int_equal(credential_read(credential, &got, &f), 0);
+    if (secret)
+        assert_string_equal(got, secret);
+    else
+        assert_null(got);
+    free(got);
+}
+
+static void passwords_come_from_where_the_credential_says(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/queen-secret-XXXXXX", reference[64];
+    char *got;
+    struct fault f;
+    int fd = mkstemp(path);
+
+    assert_int_equal(write(fd, "from a file\n\n", 13), 13);
+    close(fd);
+    setenv("QUEEN_TEST_SECRET", "from outside", 1);
+    snprintf(reference, sizeof reference, "file:%s", path);
+    expect_secret(NULL, NULL);
+    expect_secret("text:env:not a reference", "env:not a reference");
+    expect_secret("env:QUEEN_TEST_SECRET", "from outside");
+    expect_secret(reference, "from a file");
+    unlink(path);
+    assert_int_equal(credential_read(reference, &got, &f), QE_CONF);
+    assert_non_null(strstr(f.text, path));
+    assert_int_equal(credential_read("env:QUEEN_TEST_NOTHING", &got, &f), QE_CONF);
+}
+
+static void an_address_of_mysql_is_taken_apart_and_put_together(void **state)
+{
+    (void)state;
+    struct my_place p;
+    struct fault f;
+
+    assert_int_equal(my_place_parse("mysql://me:p%40ss@db.example:3307/shop?tls=true", &p, &f),
+                     0);
+    assert_string_equal(p.user, "me");
+    assert_string_equal(p.password, "p@ss");
+    assert_string_equal(p.host, "db.example");
+    assert_string_equal(p.db, "shop");
+    assert_int_equal(p.port, 3307);
+    assert_true(p.tls);
+    char *url = my_place_url(&p);
+    assert_string_equal(url, "mysql://me@db.example:3307/shop?tls=true");
+    free(url);
+    my_place_deinit(&p);
+
+    assert_int_equal(my_place_parse("mariadb://me@[::1]/shop", &p, &f), 0);
+    assert_string_equal(p.host, "::1");
+    assert_int_equal(p.port, 3306);
+    my_place_deinit(&p);
+    static const char *const bad[] = {"http://me@h/d",     "mysql://me@h",     "mysql://me@h/",
+                                      "mysql://me@h:0/d",  "mysql://me@h:x/d", "mysql:///d",
+                                      "mysql://me@h/d?x=1"};
+    for (size_t i = 0; i < countof(bad); i++)
+        assert_int_equal(my_place_parse(bad[i], &p, &f), QE_BAD_PARAM);
+}
+
+static void an_address_of_postgresql_loses_its_password(void **state)
+{
+    (void)state;
+    char *without, *password, *db;
+    struct fault f;
+
+    assert_int_equal(pg_url_split("postgresql://me:s%3Ac@h:5433/crm?sslmode=require", &without,
+                                  &password, &db, &f),
+                     0);
+    assert_string_equal(without, "postgresql://me@h:5433/crm?sslmode=require");
+    assert_string_equal(password, "s:c");
+    assert_string_equal(db, "crm");
+    free(without);
+    free(password);
+    free(db);
+    assert_int_equal(pg_url_split("postgresql://h/d?password=x", &without, &password, &db, &f),
+                     QE_BAD_PARAM);
+    assert_int_equal(pg_url_split("postgresql://h", &without, &password, &db, &f),
+                     QE_BAD_PARAM);
+    char *info = pg_conninfo_of_url("postgresql://me@h/crm",
+                                    &(struct pg_conninfo){.password = "it's"}, &f);
+    assert_non_null(strstr(info, "dbname='crm'"));
+    assert_non_null(strstr(info, "password='it\\'s'"));
+    free(info);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_small_and_plain),
+        cmocka_unit_test(passwords_come_from_where_the_credential_says),
+        cmocka_unit_test(an_address_of_mysql_is_taken_apart_and_put_together),
+        cmocka_unit_test(an_address_of_postgresql_loses_its_password),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
