@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "http/route.h"
 #include "pg/transfer.h"
@@ -61,6 +62,7 @@ int server_run(const struct conf *conf)
 
     s->conf = conf;
     s->start_us = clock_mono_us();
+    map_setup(); // before there are threads
     conf_log(conf);
     raise_file_limit(conf);
     int rc = uv_loop_init(&s->loop);
