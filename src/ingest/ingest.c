@@ -10,7 +10,9 @@
 #include "ingest/feed.h"
 #include "json/write.h"
 
-enum { AGAIN_MS = 2000, HELD_LEASE_S = 60 };
+// When it is not known whether a batch was settled, its partition waits for the lease to end;
+// while a batch is under way the processor extends it, every third of the expiry.
+enum { AGAIN_MS = 2000, LEASE_S = 30 };
 
 struct ingest {
     uv_loop_t *loop;
@@ -112,9 +114,10 @@ static void make_next_queue(struct ingest *i)
     buf_put_lit(&body, "{\"queue\":");
     js_put_text(&body, span_of(held ? lanes_queue(i->lanes) : i->queue));
     if (held)
-        buf_printf(&body, ",\"options\":{\"leaseTime\":%d}}", HELD_LEASE_S);
+        buf_printf(&body, ",\"options\":{\"leaseTime\":%d}}", LEASE_S);
     else
-        buf_printf(&body, ",\"options\":{\"partitions\":%u}}", i->conf.partitions);
+        buf_printf(&body, ",\"options\":{\"partitions\":%u,\"leaseTime\":%d}}",
+                   i->conf.partitions, LEASE_S);
     i->calling = true;
     queen_request_start(i->broker,
                         &(struct queen_request){.method = "POST",
