@@ -1,5 +1,6 @@
 -- queen.changes_since: lanes that others have pushed to or set free since the caller last looked.
 --
+-- needs: unseen_changes
 -- called by  src/broker/feed.c (call "changes")
 -- in         p_seen   the snapshot that the last call returned, or null at first
 --            p_origin the caller's own number: it knows of its own doings.  Origins -1 to -3 are for queen.refresh_stats
@@ -15,30 +16,19 @@ as $$
 #variable_conflict use_column
 declare
     v_seen  pg_snapshot := p_seen;
-    v_from  xid8 := pg_snapshot_xmin(v_seen);
     v_now   pg_snapshot;
     v_lanes bigint[];
     v_queues text[];
     v_groups text[];
 begin
-    -- One statement, so one snapshot: the one that is returned.  Each slot by its own index, from the
-    -- first transaction that the old snapshot did not know to be over.
-    select pg_current_snapshot(), (select r.emptied from queen.rotation r), array(
-               select unnest(c.lanes) from queen.changes_a c
-                where c.xid >= v_from and c.origin <> p_origin and c.origin not between -3 and -1
-                  and not pg_visible_in_snapshot(c.xid, v_seen))
-            || array(
-               select unnest(c.lanes) from queen.changes_b c
-                where c.xid >= v_from and c.origin <> p_origin and c.origin not between -3 and -1
-                  and not pg_visible_in_snapshot(c.xid, v_seen))
-         , g.queues, g.groups
+    -- One statement, so one snapshot: the one that is returned.
+    with fresh as materialized (select * from queen.unseen_changes(v_seen))
+    select pg_current_snapshot(), (select r.emptied from queen.rotation r),
+           array(select unnest(f.lanes) from fresh f where f.origin <> p_origin and f.origin not between -3 and -1),
+           g.queues, g.groups
       into v_now, emptied, v_lanes, v_queues, v_groups
       from (select array_agg(c.queue_name) as queues, array_agg(c.grp) as groups
-              from (select c.queue_name, c.grp from queen.changes_a c
-                     where c.xid >= v_from and c.grp is not null and not pg_visible_in_snapshot(c.xid, v_seen)
-                     union
-                    select c.queue_name, c.grp from queen.changes_b c
-                     where c.xid >= v_from and c.grp is not null and not pg_visible_in_snapshot(c.xid, v_seen)) c) g;
+              from (select distinct f.queue_name, f.grp from fresh f where f.grp is not null) c) g;
     snapshot := v_now;
     return next;
     return query
