@@ -215,6 +215,7 @@ static const struct cli_command tenant_show = {
     .args = "TENANT",
     .summary = "all about one tenant",
     .platform = true,
+    .examples = "queen tenant show acme|where it is, its schema, its last error",
     .run = show,
 };
 static const struct cli_command tenant_add = {
@@ -251,6 +252,7 @@ static const struct cli_command tenant_migrate = {
     .args = "",
     .summary = "bring the schemas of all tenants up to date",
     .platform = true,
+    .examples = "queen tenant migrate|all of them, with a report",
     .run = migrate,
 };
 static const struct cli_command tenant_health = {
@@ -258,6 +260,7 @@ static const struct cli_command tenant_health = {
     .args = "TENANT",
     .summary = "ask a tenant's database whether it is there",
     .platform = true,
+    .examples = "queen tenant health acme|connects now and says how long that took",
     .run = health,
 };
 static const struct cli_command *const subs[] = {&tenant_ls,     &tenant_show, &tenant_add,
