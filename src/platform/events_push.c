@@ -1,5 +1,6 @@
 // POST /api/v1/tenants/:tenant/events: one event or a list; checked, pushed, answered one by
 // one.
+#include <assert.h>
 #include <stdlib.h>
 
 #include <queen/message.h>
@@ -233,6 +234,7 @@ static void reply(struct intake *k, const struct queen_push_results *r)
     buf_put_lit(&out, "{\"events\":[");
     for (unsigned i = 0; i < k->n; i++) {
         const struct intake_event *e = &k->events[i];
+        assert(e->why || r); // what was not refused has been pushed
         const struct queen_push_result *pushed = e->why ? NULL : &r->items[e->at];
         if (i > 0)
             buf_putc(&out, ',');

@@ -100,8 +100,9 @@ void segment_put_source(struct buf *out, const struct audience_source *s, uint64
 {
     char ts[STR_TS_MS];
 
+    long long stale_ms = s->stale_ms + (long long)(age_us / 1000);
+
     str_format_ts_ms(s->as_of_us, ts);
     buf_printf(out, "\"path\":\"%s\",\"staleMs\":%lld,\"asOf\":\"%.*s\"",
-               audience_path_name(s->path), (long long)(s->stale_ms + (int64_t)(age_us / 1000)),
-               STR_TS_MS, ts);
+               audience_path_name(s->path), stale_ms, STR_TS_MS, ts);
 }

@@ -69,7 +69,7 @@ static void put_path(struct buf *out, span name)
     free(text);
 }
 
-void trigger_repeat(struct platform *p, span name, span cron, span timezone, span tenant,
+void trigger_repeat(struct platform *p, span name, span cron, span zone, span tenant,
                     span payload, trigger_cb done, void *ctx)
 {
     struct asking *a = asking_new(p, done, ctx);
@@ -83,9 +83,9 @@ void trigger_repeat(struct platform *p, span name, span cron, span timezone, spa
     js_put_text(&a->body, tenant);
     buf_put_lit(&a->body, ",\"cron\":");
     js_put_text(&a->body, cron);
-    if (timezone.len > 0) {
+    if (zone.len > 0) {
         buf_put_lit(&a->body, ",\"timezone\":");
-        js_put_text(&a->body, timezone);
+        js_put_text(&a->body, zone);
     }
     buf_put_lit(&a->body, ",\"payload\":");
     buf_put(&a->body, payload);

@@ -17,7 +17,7 @@
 typedef void (*trigger_cb)(void *ctx, const char *why);
 
 // A recurring trigger; one of the name is changed.  payload: JSON.
-void trigger_repeat(struct platform *p, span name, span cron, span timezone, span tenant,
+void trigger_repeat(struct platform *p, span name, span cron, span zone, span tenant,
                     span payload, trigger_cb done, void *ctx);
 void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx);
 // One trigger, at a time or at once (at: SPAN_NONE).  A second one of the key is the first.

@@ -145,7 +145,7 @@ static void on_pushed(struct queen_response *r, const struct queen_error *err, v
 {
     struct pushing *pushing = ctx;
     struct trigger_job *t = pushing->t;
-    span why = SPAN_NONE;
+    span why;
 
     if (err->code == QUEEN_OK)
         why = refused((span){r->body, r->body_len}, &t->arena);

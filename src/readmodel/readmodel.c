@@ -241,12 +241,13 @@ static void on_agenda(struct pg_call *call, int status, const struct pg_reply *r
 
 static void looked(struct readmodel *rm)
 {
-    rm->looking = false;
+    bool again = rm->look_again;
+
+    rm->looking = rm->look_again = false;
     if (rm->closing)
-        try_finish(rm);
-    else if (rm->look_again)
+        try_finish(rm); // may free it
+    else if (again)
         uv_timer_start(&rm->tick, on_tick, 0, rm->conf.poll_ms);
-    rm->look_again = false;
 }
 
 void readmodel_visit_ended(struct readmodel *rm)

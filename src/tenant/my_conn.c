@@ -106,7 +106,7 @@ static void begin(struct my_conn *c, enum my_step step)
 static int start_step(struct my_conn *c)
 {
     const struct my_place *p = c->place;
-    const struct my_statement *s = c->call ? c->call->statement : NULL;
+    const char *text; // of the statement
 
     switch (c->step) {
     case MY_CONNECT:
@@ -114,8 +114,8 @@ static int start_step(struct my_conn *c)
                                         p->user, p->password, p->db, p->port, p->socket,
                                         CLIENT_MULTI_RESULTS);
     case MY_PREPARE:
-        return mysql_stmt_prepare_start(&c->ret, c->stmt, s->text,
-                                        (unsigned long)strlen(s->text));
+        text = c->call->statement->text;
+        return mysql_stmt_prepare_start(&c->ret, c->stmt, text, (unsigned long)strlen(text));
     case MY_EXECUTE:
         return mysql_stmt_execute_start(&c->ret, c->stmt);
     case MY_STORE:

@@ -91,7 +91,7 @@ static int connect_to(struct run *r, const struct my_place *p)
 static int take_lock(struct run *r)
 {
     char text[128];
-    MYSQL_RES *rows;
+    MYSQL_RES *rows = NULL;
 
     snprintf(text, sizeof text, "select get_lock(concat('queen:', sha1(database())), %d)",
              LOCK_S);
@@ -123,7 +123,7 @@ static int make_books(struct run *r)
 
 static int check_versions(struct run *r, unsigned *version)
 {
-    MYSQL_RES *rows;
+    MYSQL_RES *rows = NULL;
     int rc =
         ask(r, "schema version",
             SPAN("select version, name, sha256 from schema_version order by version"), &rows);
@@ -238,7 +238,7 @@ static int apply_migration(struct run *r, const struct pg_migration *m)
 static int has_object(struct run *r, const struct pg_object *o, bool *has)
 {
     struct buf text = {0};
-    MYSQL_RES *rows;
+    MYSQL_RES *rows = NULL;
 
     buf_printf(&text, "select 1 from schema_objects where name = '%s' and sha256 = '%s'",
                o->name, o->sha256);

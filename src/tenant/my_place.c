@@ -1,4 +1,5 @@
 // my_place.c: mysql://user:password@host:port/db, taken apart.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static char *decoded(span text)
 // Cuts text at the first c; what follows, or SPAN_NONE.
 static span cut(span *text, char c)
 {
+    assert(text->ptr || text->len == 0);
     const char *at = text->len > 0 ? memchr(text->ptr, c, text->len) : NULL;
 
     if (!at)
@@ -57,8 +59,7 @@ static bool read_host(span host, struct my_place *out)
     if (host.len > 0 && host.ptr[0] == '[') { // an IPv6 address
         host.ptr++, host.len--;
         number = cut(&host, ']');
-        cut(&number, ':');
-        number = number.len > 0 ? (span){number.ptr + 1, number.len - 1} : SPAN_NONE;
+        number = cut(&number, ':');
     } else {
         number = cut(&host, ':');
     }

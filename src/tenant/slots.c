@@ -273,6 +273,7 @@ void slots_put(struct slots *s, struct slot *slot, uint64_t now_us)
 // Takes the slot from its entry: nobody is given it any more.
 static void drain(struct slots *s, struct slot *slot, enum slots_why why)
 {
+    assert(slot->entry);
     s->n.closed[why]++;
     slot->entry->slot = NULL;
     slot->entry = NULL;

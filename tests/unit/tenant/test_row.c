@@ -80,6 +80,10 @@ static void an_address_of_mysql_is_taken_apart_and_put_together(void **state)
     free(url);
     my_place_deinit(&p);
 
+    assert_int_equal(my_place_parse("mariadb://me@[::1]:3307/shop", &p, &f), 0);
+    assert_string_equal(p.host, "::1");
+    assert_int_equal(p.port, 3307);
+    my_place_deinit(&p);
     assert_int_equal(my_place_parse("mariadb://me@[::1]/shop", &p, &f), 0);
     assert_string_equal(p.host, "::1");
     assert_int_equal(p.port, 3306);
