@@ -44,8 +44,16 @@ def on_signal(number, frame):
 def ask(method, path, body=None, base=PLATFORM):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=120) as r:
-        return json.load(r)
+    end = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=120) as r:
+                return json.load(r)
+        except urllib.error.HTTPError as e:
+            # 503 means: try again. The platform says so while it makes its queue on the broker.
+            if e.code != 503 or path == "/ready" or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
 
 
 class Process:
