@@ -14,7 +14,7 @@ STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c' 'include/*.h')
 
-.PHONY: all release debug asan tsan deps run demo test unit e2e torture check lint bench format format-check \
+.PHONY: all release debug asan tsan deps run demo test unit e2e e2e-one e2e-platform e2e-pairs torture check lint bench format format-check \
 	layers frozen tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
@@ -53,8 +53,16 @@ unit:                ## unit tests of the release build
 	$(MESON) test -C $(B)/release --suite unit --print-errorlogs
 
 e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part of them again with two brokers
-	$(PYTHON) -m pytest -q tests/e2e
-	QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
+	$(MAKE) -j3 e2e-one e2e-platform e2e-pairs   # they wait more than they work
+
+e2e-one:
+	$(PYTHON) -m pytest -q tests/e2e --ignore tests/e2e/platform
+
+e2e-platform:
+	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q tests/e2e/platform -m 'not long'
+
+e2e-pairs:
+	QUEEN_TEST_PORTS=21500-21699 QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
 
 torture: release     ## faults under load, and a check of what clients saw: make torture MINUTES=60 SEED=7
 	$(PYTHON) tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -160,6 +160,7 @@ def world():
     w.close()
 
 
+@pytest.mark.long
 def test_the_tables_equal_a_recomputation_whatever_was_killed(world):
     threads = [threading.Thread(target=world.load, args=(t,), daemon=True) for t in TENANTS]
     for t in threads:
