@@ -268,6 +268,8 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         c->pop = NULL;
         if (r == end || (unsigned)pg_reply_i32(reply, r, COL_TARGET) != *target + 1) {
             consumer_idle(b, c);
+            if (c->state != CLAIMING)
+                pops_empty(b, &c->seats);
             continue;
         }
         if (c->gone || pg_reply_i16(reply, r, COL_STATUS) == GONE) {

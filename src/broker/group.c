@@ -201,9 +201,8 @@ void consumer_gone(struct broker *b, struct consumer *c)
     // Pops of this partition look for it again, by name.
     struct pop_list again = TAILQ_HEAD_INITIALIZER(again);
     while ((pop = TAILQ_FIRST(&c->seats))) {
-        TAILQ_REMOVE(&c->seats, pop, seat);
+        pop_unseat(b, pop);
         pop->only = NULL;
-        pop->state = 0;
         TAILQ_INSERT_TAIL(&again, pop, seat);
     }
     if (c->num != 0)
@@ -334,13 +333,18 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         struct group *group = c->group;
         c->asking = false;
         group->n_asking--;
-        if (c->gone || (status == 0 && c->num == 0))
+        if (c->gone || (status == 0 && c->num == 0)) {
             consumer_gone(b, c); // the lane was deleted meanwhile
-        else if (c->num != 0 && (c->state == READY || c->state == IDLE))
-            consumer_ready(b, c, false);
-        else if (c->num == 0)
-            consumer_timed(b, c, clock_mono_us(),
-                           b->conf.poll_initial_ms * 1000ull); // the database is away
+        } else {
+            if (c->num != 0 && (c->state == READY || c->state == IDLE))
+                consumer_ready(b, c, false);
+            else if (c->num == 0)
+                consumer_timed(b, c, clock_mono_us(),
+                               b->conf.poll_initial_ms * 1000ull); // the database is away
+            // A discovery may have numbered it first, and a claim may have come and gone since.
+            if (c->state != CLAIMING)
+                pops_empty(b, &c->seats);
+        }
         if (group->n_asking == 0) { // pops that waited for this have been served, or were not
             pops_empty(b, &group->seats);
             selectors_settle(b, group);

@@ -284,7 +284,7 @@ void pops_empty(struct broker *b, struct pop_list *seats)
 
     for (pop = TAILQ_FIRST(seats); pop; pop = next) {
         next = TAILQ_NEXT(pop, seat);
-        if (!pop->parked)
+        if (!due_is_set(&pop->deadline)) // those who have one know already
             pop_empty(b, pop);
     }
 }

@@ -131,6 +131,19 @@ def test_fifty_waiters_share_fifty_partitions(broker, queue):
     assert max(c.ended for c in calls) - begin < 2 * TIME_FACTOR
 
 
+def test_two_first_pops_of_a_partition_and_its_first_push_at_once(broker, queue):
+    """The partition's number comes by the discovery of a pop or by the push, whichever is first: nobody is forgotten."""
+    def race(name, pause):
+        broker.configure(name, leaseTime=60)
+        pops = [Background(lambda: broker.take(name, "Default", wait=True, timeout=700, http_timeout=6)) for _ in range(2)]
+        time.sleep(pause)
+        broker.put(name, [1], "Default")
+        return sorted(len(p.result()) for p in pops)
+    for turn in range(6):
+        got = in_parallel([lambda n=n: race("%s-%d-%d" % (queue, turn, n), n * 0.0003) for n in range(40)])
+        assert got == [[0, 1]] * 40
+
+
 def test_waiters_on_other_queues_and_groups_are_left_alone(broker, queue, group):
     other = parked(broker, queue + "-other", timeout=1500, settle=0)
     mine = parked(broker, queue, consumerGroup=group)
