@@ -59,7 +59,7 @@ e2e-one:
 	$(PYTHON) -m pytest -q tests/e2e --ignore tests/e2e/platform
 
 e2e-platform:
-	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q tests/e2e/platform -m 'not long'
+	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q tests/e2e/platform
 
 e2e-pairs:
 	QUEEN_TEST_PORTS=21500-21699 QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)

@@ -99,6 +99,13 @@ enum queen_closed {
     QUEEN_CLOSED_REBUILT, // the connection is built anew; it may be opened again
 };
 
+// A partition is ours.  The epoch grows with every owner of this partition, so whoever keeps
+// something of it elsewhere can tell a late word of an earlier owner.
+struct queen_opened {
+    const char *partition, *partition_id; // the id is another one if the queue was made anew
+    int64_t epoch;
+};
+
 // 0 and NULL mean the default.  Texts are copied.
 struct queen_processor_options {
     const char *queue, *group; // both needed
@@ -122,7 +129,7 @@ struct queen_processor_options {
     void (*on_events)(struct queen_events *b, void *ctx);
     // The following on the client's thread; may be NULL.
     void (*on_error)(const struct queen_error *err, void *ctx);
-    void (*on_opened)(const char *partition, void *ctx);
+    void (*on_opened)(const struct queen_opened *o, void *ctx);
     void (*on_closed)(const char *partition, enum queen_closed why, void *ctx);
     // on_events: the batch is settled, or was given back; another may come.  known false: the
     // server has not said so, and it may still happen.

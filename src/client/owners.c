@@ -10,7 +10,7 @@
 
 // What the elements of all these answers are made of; each kind has some of it.
 struct fields {
-    const char *partition, *owner, *wanted_by, *error;
+    const char *partition, *partition_id, *owner, *wanted_by, *error;
     int64_t epoch, lag;
     bool expired, success;
 };
@@ -106,7 +106,10 @@ static void read_result(struct js *j, struct arena *a, void *item)
     struct fields f = {0};
 
     read_fields(j, a, &f);
-    *r = (struct owner_result){.partition = f.partition, .error = f.error, .epoch = f.epoch};
+    *r = (struct owner_result){.partition = f.partition,
+                               .partition_id = f.partition_id,
+                               .error = f.error,
+                               .epoch = f.epoch};
     if (!f.success && !r->error)
         r->error = "refused";
 }
@@ -145,6 +148,8 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
             return;
         if (span_eq(key, SPAN("partition")))
             take_name(j, a, raw, &f->partition, "partition must be a string");
+        else if (span_eq(key, SPAN("partitionId")))
+            take_name(j, a, raw, &f->partition_id, "partitionId must be a string");
         else if (span_eq(key, SPAN("owner")))
             take_name(j, a, raw, &f->owner, "owner must be a string");
         else if (span_eq(key, SPAN("wantedBy")))

@@ -26,6 +26,7 @@ MUST_USE int owners_read(const struct queen_response *r, struct arena *a,
 // Of claim and checkpoint: one for each partition that was named, in order.
 struct owner_result {
     const char *partition, *error; // error NULL: success
+    const char *partition_id;      // of a claim
     int64_t epoch;
 };
 MUST_USE int owners_read_results(const struct queen_response *r, struct arena *a,

@@ -260,7 +260,7 @@ static void on_claimed(struct queen_response *r, const struct queen_error *err, 
         for (unsigned i = 0; i < n; i++) {
             struct slot *s = find_slot(p, results[i].partition);
             if (s && !results[i].error && s->state == SLOT_CLOSED)
-                slot_open(s, results[i].epoch, until);
+                slot_open(s, &results[i], until);
         }
         if (p->stopping)
             for (unsigned i = 0; i < p->n_slots; i++)

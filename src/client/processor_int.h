@@ -97,7 +97,7 @@ struct queen_processor {
 };
 
 // ---- slot.c ----
-void slot_open(struct slot *s, int64_t epoch, uint64_t valid_until_ms);
+void slot_open(struct slot *s, const struct owner_result *claimed, uint64_t valid_until_ms);
 void slot_close(struct slot *s, enum queen_closed why); // on_closed is called when it has ended
 void slot_tick(struct slot *s, uint64_t now_ms);
 static inline bool slot_is_open(const struct slot *s)

@@ -21,11 +21,11 @@ static bool saves_checkpoints(const struct slot *s)
     return s->processor->conf.checkpoints != QUEEN_CHECKPOINT_BATCH;
 }
 
-void slot_open(struct slot *s, int64_t epoch, uint64_t valid_until_ms)
+void slot_open(struct slot *s, const struct owner_result *claimed, uint64_t valid_until_ms)
 {
     struct queen_processor *p = s->processor;
 
-    s->epoch = epoch;
+    s->epoch = claimed->epoch;
     s->valid_until_ms = valid_until_ms;
     s->halt = false;
     s->closing = s->marked = false;
@@ -33,7 +33,10 @@ void slot_open(struct slot *s, int64_t epoch, uint64_t valid_until_ms)
     s->checkpoint_due_ms = slot_now_ms(s) + p->conf.checkpoint_ms;
     p->n_owned++;
     if (p->conf.on_opened)
-        p->conf.on_opened(s->name, p->conf.ctx);
+        p->conf.on_opened(&(struct queen_opened){.partition = s->name,
+                                                 .partition_id = claimed->partition_id,
+                                                 .epoch = s->epoch},
+                          p->conf.ctx);
     slot_pop(s);
 }
 

@@ -100,15 +100,15 @@ static void on_lanes_loaded(const char *name, int status, void *ctx)
         queen_events_done(events); // not begun: it goes back
 }
 
-void feed_opened(const char *name, void *ctx)
+void feed_opened(const struct queen_opened *o, void *ctx)
 {
     struct feed *f = ctx;
     struct partition *p = mem_new(struct partition);
 
     p->feed = f;
-    p->name = mem_strndup(name, strlen(name));
+    p->name = mem_strndup(o->partition, strlen(o->partition));
     HASH_ADD_KEYPTR(hh, f->partitions, p->name, strlen(p->name), p);
-    lanes_enter(f->lanes, name, on_lanes_loaded, f);
+    lanes_enter(f->lanes, o, on_lanes_loaded, f);
 }
 
 void feed_closed(const char *name, enum queen_closed why, void *ctx)

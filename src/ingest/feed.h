@@ -15,7 +15,7 @@ struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lane
 void feed_free(struct feed *f); // no batch is under way
 
 // For struct queen_processor_options; ctx is the feed.
-void feed_opened(const char *partition, void *ctx);
+void feed_opened(const struct queen_opened *o, void *ctx);
 void feed_closed(const char *partition, enum queen_closed why, void *ctx);
 void feed_events(struct queen_events *b, void *ctx);
 void feed_settled(const char *partition, bool known, void *ctx);

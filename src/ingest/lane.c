@@ -10,7 +10,8 @@
 static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_forgotten(struct pg_call *call, int status, const struct pg_reply *reply);
 
-struct lane *lane_new(struct lanes *l, span partition, span tenant)
+struct lane *lane_new(struct lanes *l, span partition, const struct lane_owner *owner,
+                      span tenant)
 {
     struct lane *lane = mem_new(struct lane);
     struct buf key = {0};
@@ -21,6 +22,7 @@ struct lane *lane_new(struct lanes *l, span partition, span tenant)
     lane->key = key.ptr;
     lane->partition = (span){lane->key, partition.len};
     lane->tenant = (span){lane->key + partition.len + 1, tenant.len};
+    lane->owner = *owner;
     lane->state = LANE_PAUSING;
     arena_init(&lane->arena);
     HASH_ADD_KEYPTR(hh, l->open, lane->key, strlen(lane->key), lane);
@@ -33,6 +35,8 @@ static void put_name(struct lane *lane)
     pg_params_reset(&lane->params);
     pg_param_text(&lane->params, span_of(lane->lanes->queue));
     pg_param_text(&lane->params, lane->partition);
+    pg_param_text(&lane->params, span_of(lane->owner.partition_id));
+    pg_param_i64(&lane->params, lane->owner.epoch);
     pg_param_text(&lane->params, lane->tenant);
 }
 
@@ -73,15 +77,31 @@ void lane_note(struct lane *lane, span why)
     call(lane, &pg_stmt_platform_held_open, on_noted);
 }
 
-static void tell_waits(struct lane *lane, int status)
+static struct lane_wait *take_waits(struct lane *lane)
 {
-    struct lane_wait *w;
+    struct lane_wait *waits = lane->waits;
 
-    while ((w = lane->waits)) {
-        lane->waits = w->next;
+    lane->waits = NULL;
+    return waits;
+}
+
+static void tell(struct lane_wait *waits, int status)
+{
+    for (struct lane_wait *w = waits, *next; w; w = next) {
+        next = w->next;
         w->ready(status, w->ctx);
         free(w);
     }
+}
+
+// Whoever is told of a failure must not find it any more: what goes into a lane that was not
+// noted is found by nobody.
+static void give_up(struct lane *lane, int status)
+{
+    struct lane_wait *waits = take_waits(lane);
+
+    lanes_remove(lane);
+    tell(waits, status);
 }
 
 static void on_noted(struct pg_call *c, int status, const struct pg_reply *reply)
@@ -91,8 +111,7 @@ static void on_noted(struct pg_call *c, int status, const struct pg_reply *reply
     if (status != 0) {
         log_warn("held.not_noted", "lane=%s code=%s why=\"%s\"", lane->key, err_name(status),
                  pg_reply_message(reply));
-        tell_waits(lane, status);
-        lanes_remove(lane);
+        give_up(lane, status);
         return;
     }
     log_warn("held.open", "lane=%s why=\"%s\"", lane->key, lane->why);
@@ -100,9 +119,10 @@ static void on_noted(struct pg_call *c, int status, const struct pg_reply *reply
     struct lanes *l = lane->lanes;
     lane->state = LANE_PAUSING;
     lane->due_ms = uv_now(l->loop) + l->conf.base_ms;
-    tell_waits(lane, 0);
     if (lane->left)
-        lanes_remove(lane);
+        give_up(lane, QE_STOPPING);
+    else
+        tell(take_waits(lane), 0);
 }
 
 // ---- going ----
@@ -129,8 +149,7 @@ static void on_forgotten(struct pg_call *c, int status, const struct pg_reply *r
         return;
     }
     counter_add(&lane->lanes->stats.closed, 1);
-    tell_waits(lane, QE_STOPPING);
-    lanes_remove(lane);
+    give_up(lane, QE_STOPPING);
 }
 
 // ---- another attempt has failed ----

@@ -28,10 +28,16 @@ struct lane_wait { // for NOTING
     struct lane_wait *next;
 };
 
+struct lane_owner { // as whom we speak of a partition's lanes
+    char partition_id[37];
+    int64_t epoch;
+};
+
 struct lane {
     struct lanes *lanes;
     char *key;              // "<partition>/<tenant>": the partition of the held queue
     span partition, tenant; // in key
+    struct lane_owner owner;
     enum lane_state state;
     bool left;      // the partition is not ours any more: ends as soon as it can
     bool diverting; // an event may be on its way with the batch of the partition
@@ -77,7 +83,8 @@ struct lanes {
 };
 
 // ---- lane.c ----
-struct lane *lane_new(struct lanes *l, span partition, span tenant);
+struct lane *lane_new(struct lanes *l, span partition, const struct lane_owner *owner,
+                      span tenant);
 void lane_note(struct lane *lane, span why); // in the control database, then PAUSING
 void lane_pause(struct lane *lane, uint64_t ms);
 void lane_keep_why(struct lane *lane, span why);

@@ -15,6 +15,7 @@ enum { TICK_MS = 100, AGAIN_MS = 1000 };
 struct entry {
     struct lanes *lanes;
     char *partition;
+    struct lane_owner owner;
     void (*loaded)(const char *partition, int status, void *ctx);
     void *ctx;
     bool calling, is_loaded, left;
@@ -84,13 +85,16 @@ static struct entry *find_entry(struct lanes *l, const char *partition)
     return e;
 }
 
-void lanes_enter(struct lanes *l, const char *partition,
+void lanes_enter(struct lanes *l, const struct queen_opened *o,
                  void (*loaded)(const char *partition, int status, void *ctx), void *ctx)
 {
     struct entry *e = mem_new(struct entry);
 
     e->lanes = l;
-    e->partition = mem_strndup(partition, strlen(partition));
+    e->partition = mem_strndup(o->partition, strlen(o->partition));
+    e->owner.epoch = o->epoch;
+    snprintf(e->owner.partition_id, sizeof e->owner.partition_id, "%s",
+             o->partition_id ? o->partition_id : "");
     e->loaded = loaded;
     e->ctx = ctx;
     HASH_ADD_KEYPTR(hh, l->entries, e->partition, strlen(e->partition), e);
@@ -104,6 +108,8 @@ static void load(struct entry *e)
     pg_params_reset(&e->params);
     pg_param_text(&e->params, span_of(e->lanes->queue));
     pg_param_text(&e->params, span_of(e->partition));
+    pg_param_text(&e->params, span_of(e->owner.partition_id));
+    pg_param_i64(&e->params, e->owner.epoch);
     e->call = (struct pg_call){.statement = &pg_stmt_platform_held_enter,
                                .params = &e->params,
                                .done = on_loaded,
@@ -120,12 +126,14 @@ static void on_loaded(struct pg_call *call, int status, const struct pg_reply *r
     if (e->left) {
         free_entry(e);
     } else if (status != 0) {
-        log_warn("held.not_loaded", "partition=%s code=%s", e->partition, err_name(status));
+        log_warn("held.not_loaded", "partition=%s code=%s why=\"%s\"", e->partition,
+                 err_name(status), pg_reply_message(reply));
         e->due_ms = uv_now(l->loop) + AGAIN_MS;
         e->loaded(e->partition, status, e->ctx);
     } else {
         for (unsigned i = 0; i < pg_reply_rows(reply); i++) {
-            struct lane *lane = lane_new(l, span_of(e->partition), pg_reply_bytes(reply, i, 0));
+            struct lane *lane =
+                lane_new(l, span_of(e->partition), &e->owner, pg_reply_bytes(reply, i, 0));
             lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
             lane->due_ms = uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, 2);
         }
@@ -178,7 +186,7 @@ struct lane *lanes_find(struct lanes *l, const char *partition, span tenant)
 {
     struct lane *lane = l->open ? find_lane(l, span_of(partition), tenant) : NULL;
 
-    return lane && lane->state != LANE_FORGETTING ? lane : NULL;
+    return lane && lane->state != LANE_FORGETTING && lane->state != LANE_NOTING ? lane : NULL;
 }
 
 const char *lane_partition(const struct lane *lane) { return lane->key; }
@@ -187,11 +195,12 @@ void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
                 void (*ready)(int status, void *ctx), void *ctx)
 {
     struct lane *lane = find_lane(l, span_of(partition), tenant);
+    const struct entry *e = find_entry(l, partition);
     struct lane_wait *w = mem_new(struct lane_wait);
 
     *w = (struct lane_wait){.ready = ready, .ctx = ctx};
     if (!lane)
-        lane = lane_new(l, span_of(partition), tenant);
+        lane = lane_new(l, span_of(partition), &e->owner, tenant);
     else if (lane->state == LANE_FORGETTING)
         lane->needed = true;
     w->next = lane->waits;

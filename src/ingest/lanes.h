@@ -12,8 +12,10 @@
 //
 // Which lanes exist stands in the control database (platform.held_lane), noted before anything
 // is pushed and forgotten after the lane was seen to be empty: the next owner of the partition
-// begins with it.  A lane is empty when a mark that its owner has pushed comes out: then
-// nothing is left in front of it, also not under somebody's lease.
+// begins with it.  What an earlier owner says late (it was frozen, or the control database was
+// away) is refused there by the epoch of its ownership (platform.held_partition): else it could
+// make forget a lane that holds events again.  A lane is empty when a mark that its owner has
+// pushed comes out: then nothing is left in front of it, also not under somebody's lease.
 #ifndef QUEEN_INGEST_LANES_H
 #define QUEEN_INGEST_LANES_H
 
@@ -21,7 +23,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include <queen/client.h>
+#include <queen/processor.h>
 
 #include "base/metric.h"
 #include "base/span.h"
@@ -54,7 +56,7 @@ const struct lanes_stats *lanes_stats(const struct lanes *l);
 // The partition is ours now: its lanes are read from the control database.  loaded is called
 // with 0 when they are known, and with a code each time that this has failed and will be tried
 // again; never once the partition is left.
-void lanes_enter(struct lanes *l, const char *partition,
+void lanes_enter(struct lanes *l, const struct queen_opened *o,
                  void (*loaded)(const char *partition, int status, void *ctx), void *ctx);
 void lanes_leave(struct lanes *l, const char *partition);
 

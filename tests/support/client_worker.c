@@ -86,10 +86,10 @@ static void on_events(struct queen_events *b, void *ctx)
     pthread_detach(thread);
 }
 
-static void on_opened(const char *partition, void *ctx)
+static void on_opened(const struct queen_opened *o, void *ctx)
 {
     (void)ctx;
-    printf("opened %s\n", partition);
+    printf("opened %s\n", o->partition);
     fflush(stdout);
 }
 

@@ -1,3 +1,2 @@
 -- A lane was seen to be empty.
-delete from platform.held_lane
- where queue = $1::text and partition = $2::text and tenant = $3::text
+select platform.held_close($1::text, $2::text, $3::text, $4::int8, $5::text)

@@ -1,4 +1,2 @@
 -- The lanes of a partition: what its new owner begins with.
-select tenant, attempts, greatest(0, extract(epoch from next_attempt_at - clock_timestamp()) * 1000)::int8
-  from platform.held_lane
- where queue = $1::text and partition = $2::text
+select tenant, attempts, wait_ms from platform.held_enter($1::text, $2::text, $3::text, $4::int8)

@@ -1,4 +1,2 @@
 -- An attempt has failed.
-update platform.held_lane
-   set attempts = $4::int4, next_attempt_at = clock_timestamp() + $5::int8 * interval '1 millisecond', last_error = $6::text
- where queue = $1::text and partition = $2::text and tenant = $3::text
+select platform.held_note($1::text, $2::text, $3::text, $4::int8, $5::text, $6::int4, $7::int8, $8::text)

@@ -1,0 +1,91 @@
+"""What owners of partitions say about their lanes (sql/platform/procs/held_*.sql): a late word of an earlier one does not count."""
+import os
+import threading
+import uuid
+
+import psycopg2
+import pytest
+
+import sqlcore
+from harness import wait_until
+
+SQL = os.path.join(sqlcore.SQL, "platform")
+A, B = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
+
+
+@pytest.fixture
+def connect(pg):
+    name, made = pg.create_database("held_" + uuid.uuid4().hex[:8]), []
+    conn = pg.connect(database=name)
+    sqlcore.load(conn, SQL, "platform")
+    conn.close()
+
+    def make(autocommit=True):
+        made.append(pg.connect(database=name, autocommit=autocommit))
+        return made[-1].cursor()
+    yield make
+    for c in made:
+        c.close()
+
+
+@pytest.fixture
+def db(connect):
+    return connect()
+
+
+def enter(db, epoch, partition_id=A):
+    db.execute("select tenant from platform.held_enter('q', '3', %s, %s)", (partition_id, epoch))
+    return [r[0] for r in db.fetchall()]
+
+
+def open_lane(db, epoch, tenant, partition_id=A):
+    db.execute("select platform.held_open('q', '3', %s, %s, %s, 200, 'why')", (partition_id, epoch, tenant))
+
+
+def close_lane(db, epoch, tenant, partition_id=A):
+    db.execute("select platform.held_close('q', '3', %s, %s, %s)", (partition_id, epoch, tenant))
+
+
+def test_the_next_owner_begins_with_the_lanes_of_the_last(db):
+    assert enter(db, 1) == []
+    open_lane(db, 1, "t")
+    open_lane(db, 1, "u")
+    close_lane(db, 1, "u")
+    assert enter(db, 2) == ["t"]
+
+
+def test_an_earlier_owner_cannot_make_forget_a_lane_nor_note_one(db):
+    enter(db, 1)
+    open_lane(db, 1, "t")
+    enter(db, 2)
+    for late in (lambda: close_lane(db, 1, "t"), lambda: open_lane(db, 1, "u"), lambda: enter(db, 1),
+                 lambda: db.execute("select platform.held_note('q', '3', %s, 1, 't', 9, 200, 'why')", (A,))):
+        with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="partition 3 of q has another owner"):
+            late()
+    assert enter(db, 2) == ["t"], "it may ask again"
+    db.execute("select attempts from platform.held_lane")
+    assert db.fetchall() == [(1,)]
+
+
+def test_epochs_of_a_queue_that_was_made_anew_begin_anew(db):
+    enter(db, 7)
+    open_lane(db, 7, "t")
+    assert enter(db, 1, B) == ["t"]
+    close_lane(db, 1, "t", B)
+    assert enter(db, 2, B) == []
+
+
+def test_a_new_owner_sees_what_the_last_one_was_about_to_say(connect, db):
+    enter(db, 1)
+    last = connect(autocommit=False)
+    open_lane(last, 1, "t")
+    seen = []
+    new = threading.Thread(target=lambda: seen.append(enter(connect(), 2)))
+    new.start()
+    def waits():
+        db.execute("select count(*) from pg_locks where not granted")
+        return db.fetchone()[0] > 0
+    wait_until(waits, 10, "the new owner waits")
+    last.connection.commit()
+    new.join(20)
+    assert seen == [["t"]]
