@@ -7,6 +7,8 @@
 #include "ingest/lane_int.h"
 #include "tenant/sql.gen.h"
 
+enum { AGAIN_MS = 1000 };
+
 static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_forgotten(struct pg_call *call, int status, const struct pg_reply *reply);
 
@@ -138,7 +140,7 @@ static void on_forgotten(struct pg_call *c, int status, const struct pg_reply *r
 {
     struct lane *lane = c->owner;
 
-    if (status != 0) // it stays noted; whoever comes next finds it empty
+    if (status != 0)
         log_warn("held.not_forgotten", "lane=%s code=%s why=\"%s\"", lane->key,
                  err_name(status), pg_reply_message(reply));
     else
@@ -146,10 +148,12 @@ static void on_forgotten(struct pg_call *c, int status, const struct pg_reply *r
     if (lane->needed && !lane->left) {
         lane->needed = false;
         lane_note(lane, span_of(lane->why));
-        return;
+    } else if (status != 0 && !lane->left) {
+        lane_pause(lane, AGAIN_MS); // it is still noted, so somebody must see to it
+    } else {
+        counter_add(&lane->lanes->stats.closed, 1);
+        give_up(lane, QE_STOPPING);
     }
-    counter_add(&lane->lanes->stats.closed, 1);
-    give_up(lane, QE_STOPPING);
 }
 
 // ---- another attempt has failed ----
