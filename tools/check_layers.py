@@ -11,13 +11,13 @@ LEVEL = {
     "batch": 3, "auth": 3, "peer": 3, "spool": 3,
     "broker": 4, "tenant": 4,
     "ingest": 5, "readmodel": 5, "audience": 5,
-    "api": 6,
+    "api": 6, "settings": 6,
     "server": 7, "platform": 7,
     "cli": 8,
     "client": 3,
 }
 # Settings reach a module as its own small struct; the interface does not touch sockets.
-ONLY_FOR = {"conf": {"server", "platform", "cli"}}
+ONLY_FOR = {"conf": {"settings", "server", "platform", "cli"}}
 NOT_FOR = {"api": {"net", "conf"}}
 # The client library goes into other people's programs: of the server it knows only the tools.
 ONLY_NEEDS = {"client": {"base", "json", "net", "http"}}

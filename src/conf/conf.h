@@ -32,7 +32,27 @@ enum conf_action {
     CONF_SHOW_VERSION
 };
 enum conf_concurrency { CONF_VEGAS, CONF_STATIC };
-enum conf_jwt { CONF_HS256, CONF_RS256, CONF_EDDSA, CONF_AUTO };
+enum conf_algorithm { CONF_HS256, CONF_RS256, CONF_EDDSA, CONF_AUTO };
+
+// Tokens; both commands have these settings.
+struct conf_jwt {
+    bool enabled;
+    enum conf_algorithm algorithm;
+    const char *secret;
+    const char *public_key;
+    const char *jwks_url;
+    int jwks_refresh_s;
+    int jwks_timeout_ms;
+    const char *issuer;
+    const char *audience;
+    int clock_skew_s;
+    const char *skip_paths;
+    const char *roles_claim;
+    const char *roles_array_claim;
+    const char *role_admin;
+    const char *role_read_write;
+    const char *role_read_only;
+};
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
 // The kinds of operation; index of conf.op.  Transactions, cycles and custom calls are never
@@ -146,22 +166,7 @@ struct conf {
 
     // security
     const char *encryption_key; // "": none
-    bool jwt_enabled;
-    enum conf_jwt jwt_algorithm;
-    const char *jwt_secret;
-    const char *jwt_public_key;
-    const char *jwt_jwks_url;
-    int jwt_jwks_refresh_s;
-    int jwt_jwks_timeout_ms;
-    const char *jwt_issuer;
-    const char *jwt_audience;
-    int jwt_clock_skew_s;
-    const char *jwt_skip_paths;
-    const char *jwt_roles_claim;
-    const char *jwt_roles_array_claim;
-    const char *jwt_role_admin;
-    const char *jwt_role_read_write;
-    const char *jwt_role_read_only;
+    struct conf_jwt jwt;
 
     // chores
     int eviction_interval_ms;

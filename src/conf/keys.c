@@ -1,5 +1,6 @@
 // keys.c: every setting: name, default, range, sentence.
 #include "conf/conf_int.h"
+#include "conf/jwt_keys.h"
 
 #define AT(field) .offset = offsetof(struct conf, field)
 
@@ -202,37 +203,7 @@ const struct conf_key conf_keys[] = {
      .name = "QUEEN_ENCRYPTION_KEY", TEXT, .secret = true, .fallback = "", AT(encryption_key),
      .text = "Key of queues with `encryptionEnabled`: 64 hexadecimal digits, or several as `id:digits,id:digits`, "
              "of which the first encrypts and all decrypt. Empty: such queues are stored in clear, with a warning."},
-    {.name = "JWT_ENABLED", .type = CONF_BOOL, .fallback = "false", AT(jwt_enabled),
-     .text = "Every request but public ones needs a token."},
-    {.name = "JWT_ALGORITHM", .type = CONF_ENUM, .choices = "HS256|RS256|EdDSA|auto", .fallback = "HS256",
-     AT(jwt_algorithm), .text = "How tokens are signed; auto: as the token says, among the keys that are set."},
-    {.name = "JWT_SECRET", TEXT, .secret = true, .fallback = "", AT(jwt_secret),
-     .text = "Key of HS256, as it stands."},
-    {.name = "JWT_PUBLIC_KEY", TEXT, .fallback = "", AT(jwt_public_key),
-     .text = "Key of RS256 or EdDSA, PEM; `\\n` may stand for line breaks. It wins over JWT_JWKS_URL."},
-    {.name = "JWT_JWKS_URL", TEXT, .fallback = "", AT(jwt_jwks_url),
-     .text = "Where keys of RS256 and EdDSA are published, http or https."},
-    {.name = "JWT_JWKS_REFRESH_INTERVAL", INT(1, 86400), .unit = "s", .fallback = "3600", AT(jwt_jwks_refresh_s),
-     .text = "Keys older than this are fetched again."},
-    {.name = "JWT_JWKS_TIMEOUT_MS", MS(1), .fallback = "5000", AT(jwt_jwks_timeout_ms),
-     .text = "Limit for fetching them; a request that waits for them is answered with 503 then."},
-    {.name = "JWT_ISSUER", TEXT, .fallback = "", AT(jwt_issuer), .text = "What `iss` must be; empty: anything."},
-    {.name = "JWT_AUDIENCE", TEXT, .fallback = "", AT(jwt_audience),
-     .text = "What `aud` must be or contain; empty: anything."},
-    {.name = "JWT_CLOCK_SKEW", INT(0, 86400), .unit = "s", .fallback = "30", AT(jwt_clock_skew_s),
-     .text = "How far clocks may differ when `exp`, `nbf` and `iat` are checked."},
-    {.name = "JWT_SKIP_PATHS", TEXT, .fallback = "/health,/metrics/prometheus,/metrics,/", AT(jwt_skip_paths),
-     .text = "Paths that need no token; one that ends with `/` covers all below it, `/` alone only itself."},
-    {.name = "JWT_ROLES_CLAIM", TEXT, .fallback = "role", AT(jwt_roles_claim),
-     .text = "Claim that holds one role."},
-    {.name = "JWT_ROLES_ARRAY_CLAIM", TEXT, .fallback = "roles", AT(jwt_roles_array_claim),
-     .text = "Claim that holds a list of roles."},
-    {.name = "JWT_ROLE_ADMIN", TEXT, .fallback = "admin", AT(jwt_role_admin),
-     .text = "Role that may do everything."},
-    {.name = "JWT_ROLE_READ_WRITE", TEXT, .fallback = "read-write", AT(jwt_role_read_write),
-     .text = "Role that may push, pop, acknowledge, configure and read."},
-    {.name = "JWT_ROLE_READ_ONLY", TEXT, .fallback = "read-only", AT(jwt_role_read_only),
-     .text = "Role that may read reports."},
+    JWT_KEYS(),
 
     {.section = "Chores",
      .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),

@@ -29,6 +29,8 @@ struct platform_conf {
     const char *queen_token;      // "": none
     const char *queen_token_file; // "": none
 
+    struct conf_jwt jwt;
+
     // the control database
     const char *pg_host; // "": an embedded one
     int pg_port;

@@ -2,6 +2,7 @@
 #include "conf/platform.h"
 
 #include "conf/conf_int.h"
+#include "conf/jwt_keys.h"
 
 #define AT(field) .offset = offsetof(struct platform_conf, field)
 
@@ -38,6 +39,8 @@ static const struct conf_key keys[] = {
      .text = "Token for it, where it asks for one."},
     {.name = "QUEEN_TOKEN_FILE", TEXT, .fallback = "", AT(queen_token_file),
      .text = "Or a file that holds the token; read again when it changes."},
+
+    JWT_KEYS(.section = "Security",),
 
     {.section = "Control database",
      .name = "PLATFORM_PG_HOST", TEXT, .fallback = "", AT(pg_host),

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
+#include "settings/auth.h"
 
 enum { ECHO_MS = 300 }; // a second signal this soon is the first one, sent to the group as well
 
@@ -22,7 +23,7 @@ static void on_up(void *ctx);
 static void on_ready(void *ctx);
 static bool may_admit(void *ctx);
 static void on_accepted(void *ctx, int fd);
-static bool guard(void *ctx, struct http_req *req);
+static bool may_pass(void *ctx, struct http_req *req);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
 static void on_stop(void *ctx, int signum);
@@ -57,6 +58,7 @@ int platform_run(const struct platform_conf *conf)
     if (uv_loop_close(&p->loop) != 0)
         BUG("the platform left a handle open");
     http_routes_free(p->routes);
+    auth_free(p->auth);
     int code = p->exit_code;
     free(p->stats);
     free(p);
@@ -69,22 +71,27 @@ static int open_http(struct platform *p, struct fault *f)
 
     p->routes = http_routes_new(platform_routes);
     p->stats = mem_new_array(struct route_stats, http_routes_count(p->routes) + 1);
-    int rc = listener_open(&p->listener, &p->loop,
-                           &(struct listener_conf){.host = c->host,
-                                                   .port = (unsigned)c->port,
-                                                   .ctx = p,
-                                                   .admit = may_admit,
-                                                   .accepted = on_accepted},
-                           f);
+    int rc = settings_auth(&c->jwt, &p->auth, f);
+    if (rc != 0)
+        return rc;
+    rc = listener_open(&p->listener, &p->loop,
+                       &(struct listener_conf){.host = c->host,
+                                               .port = (unsigned)c->port,
+                                               .ctx = p,
+                                               .admit = may_admit,
+                                               .accepted = on_accepted},
+                       f);
     if (rc != 0)
         return rc;
     p->port = listener_port(p->listener);
     log_info("platform.listen", "host=%s port=%u", c->host, p->port);
     struct http_server_conf http = settings_platform_http(c);
     http.routes = p->routes;
+    if (p->auth)
+        p->guard = guard_open(&p->loop, p->auth);
     http.app = http.guard_ctx = p;
     http.observe = platform_observe;
-    http.guard = guard;
+    http.guard = may_pass;
     p->http = http_server_open(&p->loop, http);
     return 0;
 }
@@ -119,6 +126,8 @@ static void abandon(struct platform *p)
 {
     if (p->listener)
         listener_close(p->listener, NULL, NULL);
+    if (p->guard)
+        guard_close(p->guard);
     if (p->http)
         http_server_close(p->http, NULL, NULL);
     if (p->broker)
@@ -182,12 +191,12 @@ static void on_accepted(void *ctx, int fd)
 }
 
 // Before the control database is in place no endpoint but the public ones makes sense.
-static bool guard(void *ctx, struct http_req *req)
+static bool may_pass(void *ctx, struct http_req *req)
 {
     const struct platform *p = ctx;
 
     if (p->phase != STARTING)
-        return true;
+        return !p->guard || guard_check(p->guard, req);
     http_reply_errf(req, QE_PG_AWAY, "the platform is starting: its database is not ready");
     return false;
 }

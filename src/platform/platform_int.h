@@ -13,6 +13,7 @@
 
 #include <queen/client.h>
 
+#include "auth/guard.h"
 #include "base/buf.h"
 #include "base/metric.h"
 #include "conf/platform.h"
@@ -54,6 +55,8 @@ struct platform {
     struct listener *listener;
     unsigned port;
     struct http_routes *routes;
+    struct auth *auth;   // NULL: no tokens are asked for
+    struct guard *guard; // NULL: the same
     struct http_server *http;
     struct route_stats *stats;   // by http_route_index(); the last one: no route
     struct database *database;   // the control database, and where tenants are made

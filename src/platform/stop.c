@@ -82,6 +82,8 @@ static void close_all(struct platform *p)
 {
     enter(p, CLOSING, CLOSE_MS);
     p->n_closing = 2;
+    if (p->guard)
+        guard_close(p->guard); // nobody waits for keys any more
     http_server_close(p->http, on_closed, p);
     queen_client_close(p->broker, on_closed, p);
 }

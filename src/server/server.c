@@ -18,6 +18,7 @@
 #include "server/peers.h"
 #include "server/server_int.h"
 #include "server/settings.h"
+#include "settings/auth.h"
 #include "spool/spool.h"
 
 enum {
@@ -100,7 +101,7 @@ static int server_open(struct server *s, struct fault *f)
 {
     const struct conf *c = s->conf;
 
-    int rc = settings_auth(c, &s->auth, f);
+    int rc = settings_auth(&c->jwt, &s->auth, f);
     if (rc == 0)
         rc = settings_keys(c, &s->keys, f);
     if (rc != 0)

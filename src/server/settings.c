@@ -177,34 +177,6 @@ struct http_server_conf settings_http(const struct conf *c)
     };
 }
 
-int settings_auth(const struct conf *c, struct auth **a, struct fault *f)
-{
-    _Static_assert((int)CONF_AUTO == (int)AUTH_AUTO && (int)CONF_EDDSA == (int)AUTH_EDDSA,
-                   "the lists of algorithms differ");
-    *a = NULL;
-    if (!c->jwt_enabled)
-        return 0;
-    return auth_new(a,
-                    &(struct auth_conf){
-                        .algorithm = (enum auth_algorithm)c->jwt_algorithm,
-                        .secret = c->jwt_secret,
-                        .public_key = c->jwt_public_key,
-                        .jwks_url = c->jwt_jwks_url,
-                        .jwks_refresh_s = (unsigned)c->jwt_jwks_refresh_s,
-                        .jwks_timeout_ms = (unsigned)c->jwt_jwks_timeout_ms,
-                        .skip_paths = c->jwt_skip_paths,
-                        .rules = {.issuer = span_of(c->jwt_issuer),
-                                  .audience = span_of(c->jwt_audience),
-                                  .skew_s = c->jwt_clock_skew_s,
-                                  .role_claim = span_of(c->jwt_roles_claim),
-                                  .roles_claim = span_of(c->jwt_roles_array_claim),
-                                  .role_admin = span_of(c->jwt_role_admin),
-                                  .role_write = span_of(c->jwt_role_read_write),
-                                  .role_read = span_of(c->jwt_role_read_only)},
-                    },
-                    f);
-}
-
 int settings_keys(const struct conf *c, struct keyring **k, struct fault *f)
 {
     *k = NULL;

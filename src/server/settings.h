@@ -2,7 +2,6 @@
 #ifndef QUEEN_SERVER_SETTINGS_H
 #define QUEEN_SERVER_SETTINGS_H
 
-#include "auth/auth.h"
 #include "base/attrs.h"
 #include "base/err.h"
 #include "broker/broker.h"
@@ -14,8 +13,7 @@
 
 struct database_conf settings_database(const struct conf *c); // borrows from c
 
-// Given: auth_free(), keyring_free().  NULL and 0: not asked for.
-MUST_USE int settings_auth(const struct conf *c, struct auth **a, struct fault *f);
+// Given: keyring_free().  NULL and 0: not asked for.
 MUST_USE int settings_keys(const struct conf *c, struct keyring **k, struct fault *f);
 
 // Everything but keys.  conninfo is borrowed by the result.

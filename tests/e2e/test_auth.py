@@ -18,28 +18,9 @@ import contract
 
 import harness
 from harness import Client, free_port, wait_until
+from tokens import SECRET, b64, bearer, token
 
-SECRET = "a secret of the tests, long enough for a hash"
 LEVELS = ["read-only", "read-write", "admin"]
-
-
-def b64(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def token(claims=None, secret=SECRET, header=None, sign=None, **more):
-    """A token; sign(bytes) makes another signature than HS256."""
-    head = {"alg": "HS256", "typ": "JWT", **(header or {})}
-    body = {"sub": "tester", "role": "admin", "exp": int(time.time()) + 600} if claims is None else claims
-    text = "%s.%s" % (b64(json.dumps(head).encode()), b64(json.dumps({**body, **more}).encode()))
-    if sign is None:
-        def sign(data):
-            return hmac.new(secret.encode(), data, hashlib.sha256).digest()
-    return text + "." + b64(sign(text.encode()))
-
-
-def bearer(t):
-    return {"Authorization": "Bearer " + t}
 
 
 class Pair:

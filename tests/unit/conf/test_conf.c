@@ -284,12 +284,12 @@ static void security_settings_arrive_and_bad_ones_stop_the_start(void **state)
     assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=1"), S("JWT_ALGORITHM=eddsa"),
                                       S("QUEEN_ENCRYPTION_KEY=00ff"), )),
                      0);
-    assert_true(c.jwt_enabled);
-    assert_int_equal(c.jwt_algorithm, CONF_EDDSA);
+    assert_true(c.jwt.enabled);
+    assert_int_equal(c.jwt.algorithm, CONF_EDDSA);
     assert_string_equal(c.encryption_key, "00ff"); // looked at by src/crypt
-    assert_string_equal(c.jwt_skip_paths, "/health,/metrics/prometheus,/metrics,/");
-    assert_string_equal(c.jwt_roles_array_claim, "roles");
-    assert_int_equal(c.jwt_clock_skew_s, 30);
+    assert_string_equal(c.jwt.skip_paths, "/health,/metrics/prometheus,/metrics,/");
+    assert_string_equal(c.jwt.roles_array_claim, "roles");
+    assert_int_equal(c.jwt.clock_skew_s, 30);
     assert_int_equal(c.n_unknown, 0);
     conf_deinit(&c);
     assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=yes"), )), QE_CONF);

@@ -1,0 +1,43 @@
+// jwt_keys.h: the settings about tokens, rows of the tables of both commands.
+//
+// A table that takes them has a struct conf_jwt as its field jwt, and AT() of its own; its
+// argument goes into the first row.
+#ifndef QUEEN_CONF_JWT_KEYS_H
+#define QUEEN_CONF_JWT_KEYS_H
+
+// clang-format off
+#define JWT_KEYS(...) \
+    {__VA_ARGS__ .name = "JWT_ENABLED", .type = CONF_BOOL, .fallback = "false", AT(jwt.enabled), \
+     .text = "Every request but public ones needs a token."}, \
+    {.name = "JWT_ALGORITHM", .type = CONF_ENUM, .choices = "HS256|RS256|EdDSA|auto", .fallback = "HS256", \
+     AT(jwt.algorithm), .text = "How tokens are signed; auto: as the token says, among the keys that are set."}, \
+    {.name = "JWT_SECRET", TEXT, .secret = true, .fallback = "", AT(jwt.secret), \
+     .text = "Key of HS256, as it stands."}, \
+    {.name = "JWT_PUBLIC_KEY", TEXT, .fallback = "", AT(jwt.public_key), \
+     .text = "Key of RS256 or EdDSA, PEM; `\\n` may stand for line breaks. It wins over JWT_JWKS_URL."}, \
+    {.name = "JWT_JWKS_URL", TEXT, .fallback = "", AT(jwt.jwks_url), \
+     .text = "Where keys of RS256 and EdDSA are published, http or https."}, \
+    {.name = "JWT_JWKS_REFRESH_INTERVAL", INT(1, 86400), .unit = "s", .fallback = "3600", AT(jwt.jwks_refresh_s), \
+     .text = "Keys older than this are fetched again."}, \
+    {.name = "JWT_JWKS_TIMEOUT_MS", MS(1), .fallback = "5000", AT(jwt.jwks_timeout_ms), \
+     .text = "Limit for fetching them; a request that waits for them is answered with 503 then."}, \
+    {.name = "JWT_ISSUER", TEXT, .fallback = "", AT(jwt.issuer), .text = "What `iss` must be; empty: anything."}, \
+    {.name = "JWT_AUDIENCE", TEXT, .fallback = "", AT(jwt.audience), \
+     .text = "What `aud` must be or contain; empty: anything."}, \
+    {.name = "JWT_CLOCK_SKEW", INT(0, 86400), .unit = "s", .fallback = "30", AT(jwt.clock_skew_s), \
+     .text = "How far clocks may differ when `exp`, `nbf` and `iat` are checked."}, \
+    {.name = "JWT_SKIP_PATHS", TEXT, .fallback = "/health,/metrics/prometheus,/metrics,/", AT(jwt.skip_paths), \
+     .text = "Paths that need no token; one that ends with `/` covers all below it, `/` alone only itself."}, \
+    {.name = "JWT_ROLES_CLAIM", TEXT, .fallback = "role", AT(jwt.roles_claim), \
+     .text = "Claim that holds one role."}, \
+    {.name = "JWT_ROLES_ARRAY_CLAIM", TEXT, .fallback = "roles", AT(jwt.roles_array_claim), \
+     .text = "Claim that holds a list of roles."}, \
+    {.name = "JWT_ROLE_ADMIN", TEXT, .fallback = "admin", AT(jwt.role_admin), \
+     .text = "Role that may do everything."}, \
+    {.name = "JWT_ROLE_READ_WRITE", TEXT, .fallback = "read-write", AT(jwt.role_read_write), \
+     .text = "Role that may push, pop, acknowledge, configure and read; on the platform: send events, save segments and campaigns."}, \
+    {.name = "JWT_ROLE_READ_ONLY", TEXT, .fallback = "read-only", AT(jwt.role_read_only), \
+     .text = "Role that may read reports; on the platform also count and preview segments."}
+// clang-format on
+
+#endif

@@ -1,0 +1,61 @@
+"""The platform asks for tokens as the broker does: JWT_ENABLED and its kin."""
+import os
+import subprocess
+
+import pytest
+
+import harness
+from process import Platform
+from tokens import SECRET, bearer, token
+
+LEVELS = ["read-only", "read-write", "admin"]
+# method, path, the least role that may
+CALLS = [("GET", "/api/v1/tenants", "read-only"), ("GET", "/api/v1/pools", "read-only"), ("GET", "/api/v1/events/held", "read-only"),
+         ("POST", "/api/v1/tenants/nobody/events", "read-write"), ("POST", "/api/v1/tenants/nobody/segments", "read-write"),
+         ("POST", "/api/v1/tenants", "admin"), ("DELETE", "/api/v1/tenants/nobody", "admin")]
+
+
+def platform(pg, **env):
+    return Platform({"PLATFORM_PG_HOST": pg.host, "PLATFORM_PG_PORT": pg.port, "PLATFORM_PG_USER": pg.user, "PLATFORM_PG_PASSWORD": "x",
+                     "PLATFORM_PG_DB": "platform_guarded", "QUEEN_URL": "http://127.0.0.1:9", "JWT_ENABLED": "true", "JWT_SECRET": SECRET, **env})
+
+
+@pytest.fixture(scope="module")
+def guarded(pg):
+    p = platform(pg)
+    harness.living.append(p)
+    yield p.start()
+    harness.end(p, clean_exit=True)
+
+
+@pytest.mark.parametrize("method, path, least", CALLS)
+def test_each_call_needs_its_role(guarded, method, path, least):
+    body = {} if method == "POST" else None
+    assert guarded.request(method, path, body).expect(401).json["error"]
+    assert guarded.request(method, path, body, bearer(token(secret="another secret, as long as ours"))).status == 401
+    for role in LEVELS:
+        status = guarded.request(method, path, body, bearer(token(role=role))).status
+        if LEVELS.index(role) < LEVELS.index(least):
+            assert status == 403, role
+        else:
+            assert status not in (401, 403), role
+
+
+@pytest.mark.parametrize("path", ["/health", "/live", "/ready", "/metrics", "/metrics/prometheus", "/openapi.json"])
+def test_what_machines_ask_stays_public(guarded, path):
+    guarded.get(path).expect(200)
+
+
+def test_the_command_line_sends_its_token(guarded, tmp_path):
+    def run(**env):
+        return subprocess.run([harness.BIN, "tenant", "ls"], capture_output=True, text=True, timeout=20,
+                              env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PLATFORM_URL": guarded.url, **env})
+    assert run().returncode != 0
+    assert run(QUEEN_TOKEN=token()).returncode == 0
+
+
+def test_a_secret_that_is_missing_stops_the_start(pg):
+    p = platform(pg, JWT_SECRET="")
+    p.spawn()
+    assert p.process.wait(20) == 1 and "JWT_SECRET" in p.log_text()
+    p.dispose()
