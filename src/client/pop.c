@@ -91,6 +91,9 @@ static void encode(const struct queen_pop *pop, struct buf *path, struct queen_r
         .path = path->ptr,
         .key = path->ptr + key,
         .timeout_ms = pop->wait ? wait_ms + WAIT_MARGIN_MS : 0,
+        // Sent again after a lost answer it would wait for the lease that the first one got;
+        // who owns the partition can end that (slot_doubt()), so he is told.
+        .once = pop->owner != NULL,
     };
 }
 

@@ -49,6 +49,8 @@ struct slot {
     struct call *pop;
     uint64_t due_ms;
     uint64_t asked_ms; // since when its owner is asked for it by us; 0: he is not
+    uint64_t free_ms;  // since when we see that it has no owner; 0: it has one
+    bool doubted;      // and since then nothing was settled, nor found empty
 
     // the batch; the handler's while HANDLING
     struct queen_job *job;
@@ -106,7 +108,11 @@ static inline bool slot_is_open(const struct slot *s)
 }
 void slot_end(struct slot *s); // nothing is under way: closed, or another pop
 void slot_pop(struct slot *s);
-void slot_wait_a_moment(struct slot *s);
+// A pop or a settlement has failed, and may have happened for all we know.  If something is
+// leased, another pop would wait for that lease to end; claiming the partition anew ends it at
+// once, and makes void whatever of it is still on its way.  So: closed, to be opened again.
+// Nothing is under way.
+void slot_doubt(struct slot *s, const struct queen_error *err);
 static inline uint64_t slot_now_ms(const struct slot *s) { return s->processor->now_ms(); }
 static inline bool slot_may_go_on(struct slot *s)
 {

@@ -63,10 +63,15 @@ void slot_pop(struct slot *s)
                        on_popped, s);
 }
 
-void slot_wait_a_moment(struct slot *s)
+static void wait_a_moment(struct slot *s)
 {
     s->state = SLOT_WAITING;
     s->due_ms = slot_now_ms(s) + PAUSE_AFTER_ERROR_MS;
+}
+
+static bool was_refused(const struct queen_error *err)
+{
+    return err->http_status >= 400 && err->http_status < 500;
 }
 
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
@@ -81,10 +86,13 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         slot_close(s, QUEEN_CLOSED_LOST);
     } else if (!batch && s->closing) {
         slot_end(s);
-    } else if (!batch) {
-        slot_wait_a_moment(s);
+    } else if (!batch && was_refused(err)) {
+        wait_a_moment(s);
         processor_failed(p, err);
+    } else if (!batch) {
+        slot_doubt(s, err);
     } else if (batch->n == 0) {
+        s->doubted = false;
         queen_batch_free(batch);
         slot_pop(s);
     } else {
@@ -227,6 +235,20 @@ void slot_close(struct slot *s, enum queen_closed why)
         slot_settle(s);
     else if (s->state == SLOT_WAITING)
         slot_end(s);
+}
+
+void slot_doubt(struct slot *s, const struct queen_error *err)
+{
+    struct queen_processor *p = s->processor;
+
+    if (s->doubted)
+        processor_failed(p, err); // it is no single lost answer: healing takes its time
+    else
+        processor_report(p, err);
+    s->doubted = true;
+    p->look_due_ms = 0;
+    s->state = SLOT_WAITING;
+    slot_close(s, QUEEN_CLOSED_REBUILT);
 }
 
 void slot_end(struct slot *s)

@@ -114,15 +114,21 @@ static void finish(struct slot *s, const struct queen_error *err, bool lost)
         p->conf.on_settled(s->name, err->code == 0 || lost, p->conf.ctx);
     s->state = SLOT_WAITING;
     s->due_ms = 0;
+    bool was_closing = s->closing;
     if (lost) {
+        // Perhaps by ourselves: sent again after a lost answer, it finds its lease ended.
         processor_report(p, err);
+        p->look_due_ms = 0;
         slot_close(s, QUEEN_CLOSED_LOST);
-    } else if (err->code != 0) {
+    } else if (err->code != 0 && was_closing) {
         processor_failed(p, err);
-        slot_wait_a_moment(s);
+    } else if (err->code != 0) {
+        slot_doubt(s, err);
     }
-    if (s->state == SLOT_WAITING && s->closing)
+    if (was_closing) {
         slot_end(s);
-    else if (s->state == SLOT_WAITING && s->due_ms == 0)
+    } else if (err->code == 0) {
+        s->doubted = false;
         slot_pop(s);
+    }
 }

@@ -10,8 +10,8 @@
 #include "ingest/feed.h"
 #include "json/write.h"
 
-// When it is not known whether a batch was settled, its partition waits for the lease to end;
-// while a batch is under way the processor extends it, every third of the expiry.
+// While a batch is under way the processor extends its lease, every third of the expiry; that
+// of a held lane ends by itself when its process dies.
 enum { AGAIN_MS = 2000, LEASE_S = 30 };
 
 struct ingest {

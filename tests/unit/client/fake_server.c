@@ -82,6 +82,8 @@ static bool answer(struct fake_server *s, struct conn *c)
     struct fake_answer a = s->script(&s->request, s->ctx);
     if (a.after_ms > 0)
         usleep(a.after_ms * 1000);
+    if (a.status == FAKE_SILENCE)
+        return true;
     if (a.status == 0)
         return false;
     size_t len = a.body ? strlen(a.body) : 0;

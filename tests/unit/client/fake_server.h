@@ -15,8 +15,10 @@ struct fake_request {
     unsigned connection; // from 0
 };
 
+enum { FAKE_SILENCE = -1 };
+
 struct fake_answer {
-    int status; // 0: close the connection instead
+    int status; // 0: close the connection instead; FAKE_SILENCE: never, as a long poll
     const char *body;
     unsigned after_ms;
     bool close; // after it
