@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The event processor, measured: events a second, bursts, and processes that come, go, die and sleep.
 
-    bench/processor.py [--seconds 60] [--churn-minutes 10] [--expiry 60] [--churn-rate 1000]
+    bench/processor.py [--seconds 60] [--stops 20] [--churn-minutes 10] [--expiry 60] [--churn-rate 1000]
 
 Three processes (tests/support/client_worker.c: one line per event) share 32 partitions.  First a steady 3,333 events/s, then bursts of
-10,000/s for five seconds out of fifteen, then churn: kill -9, SIGSTOP until well past the expiry, SIGTERM and starts, between one and six
+10,000/s for five seconds out of fifteen, then clean stops, one of six processes each time, then churn: kill -9, SIGSTOP until well past the expiry, SIGTERM and starts, between one and six
 processes.  At the end every event must have been handled, in the order of its partition, and nobody may have gone on with a partition after
 somebody else had it.  The exit status is 1 if not.
 """
@@ -18,6 +18,8 @@ import time
 
 from rig import Rig, cpu, harness, percentile, stat
 from test_processor import Crew
+
+LOOK_MS = 500  # the library's default
 
 
 class Pusher(threading.Thread):
@@ -88,15 +90,43 @@ def check(crew):
     return wrong, sum(t > 1 for t in times.values())
 
 
+def settle(crew, alive):
+    """Until each has its share, one more or less."""
+    def even():
+        counts = [list(crew.owners().values()).count(w.name) for w in alive]
+        return sum(counts) == 32 and max(counts) - min(counts) <= 1
+    harness.wait_until(even, 60, "they share evenly", 0.1)
+
+
+def stops(crew, alive, args):
+    """Six processes under load; one is stopped: how long until others have all its partitions?"""
+    took, pusher = [], Pusher(crew, lambda: args.churn_rate)
+    pusher.start()
+    for i in range(args.stops):
+        while len(alive) < 6:
+            alive.append(crew.start("s%d" % len(crew.made), expiry=args.expiry, look_ms=LOOK_MS))
+        settle(crew, alive)
+        time.sleep(random.uniform(0, LOOK_MS / 1000))
+        w, begin = alive.pop(i * 5 % 6), time.monotonic()
+        w.signal(signal.SIGTERM)
+        harness.wait_until(lambda: w.name not in crew.owners().values() and len(crew.owners()) == 32, 60, "they have new owners", 0.01)
+        took.append(time.monotonic() - begin)
+        w.stop()
+    pusher.finish()
+    drain(crew)
+    print("clean stop of one of six, %d times: new owners of its partitions after p50 %.0f ms, at most %.0f ms" % (
+        len(took), percentile(took, .5) * 1000, max(took) * 1000), flush=True)
+
+
 class Churn:
     def __init__(self, crew, args):
         self.crew, self.args, self.random = crew, args, random.Random(7)
-        self.alive, self.asleep, self.n = list(crew.made), [], len(crew.made)
+        self.alive, self.asleep, self.n = [w for w in crew.made if w.process.poll() is None], [], len(crew.made)
         self.took = {"kill": [], "stop": []}
 
     def start(self):
         self.n += 1
-        self.alive.append(self.crew.start("w%d" % self.n, expiry=self.args.expiry))
+        self.alive.append(self.crew.start("w%d" % self.n, expiry=self.args.expiry, look_ms=LOOK_MS))
 
     def settled(self, gone):
         return gone not in self.crew.owners().values() and len(self.crew.owners()) == 32
@@ -142,6 +172,7 @@ class Churn:
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seconds", type=int, default=60)
+    p.add_argument("--stops", type=int, default=20)
     p.add_argument("--churn-minutes", type=float, default=10)
     p.add_argument("--expiry", type=int, default=60)
     p.add_argument("--churn-rate", type=int, default=1000)
@@ -151,11 +182,13 @@ def main():
     try:
         rig.broker.configure("bench", partitions=32)
         for i in range(3):
-            crew.start("w%d" % (i + 1), expiry=args.expiry)
+            crew.start("w%d" % (i + 1), expiry=args.expiry, look_ms=LOOK_MS)
         harness.wait_until(lambda: len(crew.owners()) == 32, 30, "all partitions have owners")
         if args.seconds > 0:
             load(rig, crew, "steady", args.seconds, lambda: 3333)
             load(rig, crew, "bursts", args.seconds, lambda: 10000 if time.monotonic() % 15 < 5 else 100)
+        if args.stops > 0:
+            stops(crew, list(crew.made), args)
         churn = Churn(crew, args)
         churn.run()
         wrong, twice = check(crew)

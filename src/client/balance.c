@@ -22,6 +22,47 @@ static unsigned count_of(const struct balance_record *records, unsigned n, const
     return count;
 }
 
+// What visible owners whose names come before mine will claim.
+static unsigned dealt_before(const struct balance_record *records, unsigned n, const char *me,
+                             unsigned share)
+{
+    unsigned dealt = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (is_free(&records[i]) || strcmp(records[i].owner, me) >= 0 ||
+            !is_first_of_its_owner(records, i))
+            continue;
+        unsigned count = count_of(records, n, records[i].owner);
+        dealt += count < share ? share - count : 0;
+    }
+    return dealt;
+}
+
+// from: how many free ones are passed over first, in order.
+static void deal(const struct balance_record *records, unsigned n, unsigned from,
+                 unsigned missing, struct balance_plan *plan)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!is_free(&records[i]))
+            continue;
+        bool mine = from == 0 && plan->n_claim < missing;
+        from -= from > 0;
+        if (mine || records[i].left_over)
+            plan->claim[plan->n_claim++] = i;
+    }
+}
+
+// All that are missing, in a circle.
+static void take(const struct balance_record *records, unsigned n, unsigned start,
+                 unsigned missing, struct balance_plan *plan)
+{
+    for (unsigned k = 0; k < n && plan->n_claim < missing; k++) {
+        unsigned i = (start + k) % n;
+        if (is_free(&records[i]))
+            plan->claim[plan->n_claim++] = i;
+    }
+}
+
 void balance_plan(const struct balance_record *records, unsigned n, const char *me, bool greedy,
                   unsigned start, struct balance_plan *plan)
 {
@@ -45,11 +86,11 @@ void balance_plan(const struct balance_record *records, unsigned n, const char *
         }
     }
     unsigned share = (n + others) / (others + 1); // rounded up
-    for (unsigned k = 0; k < n && (greedy || mine + plan->n_claim < share); k++) {
-        unsigned i = (start + k) % n;
-        if (is_free(&records[i]))
-            plan->claim[plan->n_claim++] = i;
-    }
+    unsigned missing = mine < share ? share - mine : 0;
+    if (greedy || mine == 0)
+        take(records, n, start, greedy ? n : missing, plan);
+    else
+        deal(records, n, dealt_before(records, n, me, share), missing, plan);
     if (any_free || waiting || !busiest || most < mine + 2 || mine >= share)
         return;
     for (unsigned k = 0; k < n && plan->ask < 0; k++) {

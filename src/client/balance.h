@@ -4,6 +4,10 @@
 // share, one more or less, and then nothing moves.  Free partitions are claimed, as many as are
 // missing (greedy: all there are).  When none is free and somebody has at least two more than
 // we, the busiest is asked for one: one at a time.
+//
+// Those who see the same records do not claim the same partition: free ones are dealt in the
+// order of the owners' names, to each what it is missing.  One that stays free all the same
+// (the owner it was dealt to is dead, and not expired yet) is everybody's.
 #ifndef QUEEN_CLIENT_BALANCE_H
 #define QUEEN_CLIENT_BALANCE_H
 
@@ -15,6 +19,7 @@ struct balance_record {
     const char *owner; // NULL: nobody
     bool expired;
     bool asked_by_me; // and not given yet
+    bool left_over;   // has been free for so long that everybody must have seen it
 };
 
 struct balance_plan {
@@ -23,8 +28,8 @@ struct balance_plan {
     int ask; // index of the partition to ask its owner for; -1: none
 };
 
-// start: where to begin among the free ones; different for each processor, so that they do not
-// all try the same first.
+// start: where one who owns nothing begins among the free ones.  The others do not see him, so
+// it is random: several newcomers do not all try the same first.
 void balance_plan(const struct balance_record *records, unsigned n, const char *me, bool greedy,
                   unsigned start, struct balance_plan *plan);
 

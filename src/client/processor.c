@@ -214,6 +214,11 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
             s->asked_ms = 0;
         else if (s->asked_ms == 0)
             s->asked_ms = now;
+        if (r->owner && !r->expired)
+            s->free_ms = 0;
+        else if (s->free_ms == 0)
+            s->free_ms = now;
+        records[i].left_over = s->free_ms > 0 && now - s->free_ms >= p->conf.look_ms;
         // Ours by the record, but closed here (a rebuild) and not just given up: claimed anew.
         // Who was asked for an expiry and has not given, though he renews, loses it.
         if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED && p->n_releasing == 0)
@@ -259,7 +264,9 @@ static void on_claimed(struct queen_response *r, const struct queen_error *err, 
         uint64_t until = p->claim_sent_ms + p->conf.expiry_s * 1000ull;
         for (unsigned i = 0; i < n; i++) {
             struct slot *s = find_slot(p, results[i].partition);
-            if (s && !results[i].error && s->state == SLOT_CLOSED)
+            if (results[i].error)
+                p->look_due_ms = 0; // somebody was quicker; others may be free
+            else if (s && s->state == SLOT_CLOSED)
                 slot_open(s, &results[i], until);
         }
         if (p->stopping)

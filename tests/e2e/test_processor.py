@@ -18,10 +18,10 @@ PARTITIONS = 8
 
 
 class Worker:
-    def __init__(self, url, queue, group, name, expiry=2, mode="plain"):
+    def __init__(self, url, queue, group, name, expiry=2, mode="plain", look_ms=200):
         assert PROGRAM, "client_worker is not built (make, or set QUEEN_CLIENT_WORKER)"
         self.name, self.lines = name, []
-        self.process = subprocess.Popen([PROGRAM, url, queue, group, name, str(expiry), mode], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([PROGRAM, url, queue, group, name, str(expiry), mode, str(look_ms)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 

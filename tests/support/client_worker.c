@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         .group = argv[3],
         .owner = argv[4],
         .expiry_s = (unsigned)atoi(argv[5]),
-        .look_ms = 200,
+        .look_ms = argc > 7 ? (unsigned)atoi(argv[7]) : 0,
         .checkpoints = by_hand ? QUEEN_CHECKPOINT_MANUAL : QUEEN_CHECKPOINT_BATCH,
         .retry = {.by_queue = argc > 6 && strcmp(argv[6], "by-queue") == 0,
                   .pauses_ms = pauses_ms,

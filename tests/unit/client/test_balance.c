@@ -121,6 +121,50 @@ static void it_settles_and_then_nothing_moves(void **state)
     }
 }
 
+// One of six stops; the others look at the same records, each before the others have acted.
+static void what_one_gives_up_the_others_claim_without_colliding(void **state)
+{
+    (void)state;
+    for (unsigned gone = 0; gone < 6; gone++) {
+        unsigned n_claims[N] = {0}, n_free = 0;
+        memset(records, 0, sizeof records);
+        for (unsigned i = 0; i < N; i++)
+            records[i].owner = i % 6 == gone ? NULL : names[i % 6];
+        for (unsigned k = 0; k < 6; k++) {
+            if (k == gone)
+                continue;
+            look(names[k], false, k * 5);
+            for (unsigned c = 0; c < plan.n_claim; c++)
+                n_claims[plan.claim[c]]++;
+        }
+        for (unsigned i = 0; i < N; i++) {
+            assert_int_equal(n_claims[i], records[i].owner ? 0 : 1);
+            n_free += !records[i].owner;
+        }
+        assert_in_range(n_free, 5, 6);
+    }
+}
+
+// "c" is dead, which nobody can see yet, and what is dealt to it stays free.
+static void what_is_left_over_is_claimed_beyond_ones_share(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < N; i++)
+        records[i].owner = i < 8 ? "a" : i < 16 ? "b" : i < 24 ? "c" : NULL; // of 8, 8, 8, 8
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, 3);
+    act("a");
+    look("b", false, 0);
+    assert_int_equal(plan.n_claim, 3);
+    act("b");
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, 0);
+    for (unsigned i = 0; i < N; i++)
+        records[i].left_over = !records[i].owner;
+    look("a", false, 0);
+    assert_int_equal(plan.n_claim, 2);
+}
+
 static void a_difference_of_one_is_left_alone(void **state)
 {
     (void)state;
@@ -143,6 +187,8 @@ int main(void)
         cmocka_unit_test_setup(a_newcomer_asks_the_busiest_for_one, reset),
         cmocka_unit_test_setup(nobody_asks_while_something_is_free, reset),
         cmocka_unit_test_setup(it_settles_and_then_nothing_moves, reset),
+        cmocka_unit_test_setup(what_one_gives_up_the_others_claim_without_colliding, reset),
+        cmocka_unit_test_setup(what_is_left_over_is_claimed_beyond_ones_share, reset),
         cmocka_unit_test_setup(a_difference_of_one_is_left_alone, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
