@@ -3,12 +3,16 @@
 -- called by  src/api/configure.c (call "seal_schedules"), before it answers
 -- in         p_args: queue; then what the step before asked for: id, of, and sealed: the payload of that one (null: there is no key)
 -- out        status 0: the payload of one, to be sealed (src/api/report.h); 200: there is none in clear
--- locks      the row of the schedule
+-- locks      first step: the advisory lock of sealing the queue's schedules, alone, which waits for those who store one and have not
+--            seen the option (queen.queue_seals); and nothing else, so they may hold what they like.  Then the row of the schedule
 create or replace function queen.seal_schedules(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql
 as $$
 begin
+    if not p_args ? 'sealed' then
+        perform pg_advisory_xact_lock(737004, hashtext(p_args ->> 'queue'));
+    end if;
     if jsonb_typeof(p_args -> 'sealed') = 'object' then
         -- One that was changed meanwhile is asked for again.
         update queen.schedules s set payload = p_args -> 'sealed', sealed = true

@@ -1,5 +1,7 @@
 """Encryption at rest: what lies in the tables, what comes out, and what happens when keys or options change."""
+import contextlib
 import json
+import threading
 import uuid
 
 import pytest
@@ -301,6 +303,29 @@ def test_switching_the_option_on_seals_recurring_payloads_before_the_answer(seal
     sealing.configure(queue, encryptionEnabled=False)
     run(sealing, queue + "b")
     assert sealing.take(queue, consumerGroup=group, wait="true", timeout=10000)[0]["data"] == SECRET
+
+
+@pytest.mark.parametrize("how", ["create", "change"])
+def test_a_recurring_payload_stored_while_its_queue_is_made_is_sealed_before_the_answer(sealing, pg, queue, sql, how):
+    """It is stored by a transaction that began when there was no such queue, and ends when there is one."""
+    if how == "change":
+        schedule(sealing, queue + "-other", name=queue, payload=SECRET)
+    with contextlib.closing(pg.connect(autocommit=False)) as db, db.cursor() as cur:
+        if how == "create":
+            body = {"name": queue, "queue": queue, "cron": "0 0 1 1 *", "payload": SECRET}
+            cur.execute("select status from queen.create_schedule(%s)", [json.dumps({"body": body})])
+        else:
+            cur.execute("select status from queen.change_schedule(%s, 'change')", [json.dumps({"id": queue, "body": {"queue": queue}})])
+        assert cur.fetchone()[0] in (200, 201), "in clear: there is no such queue"
+        answers = []
+        configure = threading.Thread(target=lambda: answers.append(sealing.configure(queue, encryptionEnabled=True)))
+        configure.start()
+        wait_until(lambda: answers or sql("select 1 from pg_locks where locktype = 'advisory' and classid = 737004 and not granted"), 10,
+                   "the queue is made, and what may be in clear is looked for")
+        assert not answers, "it waits for what it cannot see yet"
+        db.commit()
+    configure.join()
+    assert answers and kept(sql, queue)[1] and "4000" not in json.dumps(kept(sql, queue)[0])
 
 
 def test_without_a_key_a_recurring_payload_is_kept_in_clear_and_the_log_says_so(make_broker, queue, sql):
