@@ -4,13 +4,13 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "auth/jwks.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "until.h"
 
 #define SET                                                                  \
     "{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"kid\":\"a\",\"x\":\"" \
@@ -22,12 +22,18 @@ static atomic_uint n_fetches, n_told;
 static _Atomic bool fails, holds;
 static struct jwks *j;
 
+static void hold(bool on)
+{
+    holds = on;
+    state_changed();
+}
+
 static int fetch(const char *url, unsigned timeout_ms, struct buf *out, struct fault *f)
 {
     (void)url, (void)timeout_ms;
-    while (holds)
-        usleep(1000);
+    wait_until(!holds);
     n_fetches++;
+    state_changed();
     if (fails)
         return fault_set(f, QE_NOT_FOUND, "away");
     buf_put_lit(out, SET);
@@ -38,6 +44,7 @@ static void told(void *ctx)
 {
     (void)ctx;
     n_told++;
+    state_changed();
 }
 
 static struct jwks_watcher watcher = {.changed = told};
@@ -58,22 +65,15 @@ static void open_with(unsigned refresh_s, unsigned gap_ms, unsigned failed_gap_m
                               &f),
                      0);
     jwks_watch(j, &watcher);
-    holds = held;
-}
-
-static void wait_for(atomic_uint *counter, unsigned n)
-{
-    for (unsigned tries = 0; *counter < n; tries++) {
-        assert_true(tries < 20000);
-        usleep(500);
-    }
+    hold(held);
 }
 
 static int teardown(void **state)
 {
     (void)state;
     clock_release();
-    fails = holds = false;
+    fails = false;
+    hold(false);
     jwks_unwatch(j, &watcher);
     jwks_free(j);
     return 0;
@@ -88,8 +88,8 @@ static void keys_come_at_start_and_whoever_asks_early_waits(void **state)
     assert_null(jwks_current(j, &version));
     assert_int_equal(jwks_want(j, version), JWKS_WAIT);
     assert_int_equal(jwks_want(j, version), JWKS_WAIT);
-    holds = false;
-    wait_for(&n_told, 1);
+    hold(false);
+    wait_until(n_told >= 1);
     assert_int_equal(jwks_want(j, version), JWKS_NEWER);
     struct keyset *keys = jwks_current(j, &version);
     assert_non_null(keys);
@@ -103,7 +103,7 @@ static void invented_ids_do_not_make_it_ask_each_time(void **state)
     (void)state;
     uint64_t version;
     open_with(3600, 60000, 60000);
-    wait_for(&n_told, 1);
+    wait_until(n_told >= 1);
     keyset_unref(jwks_current(j, &version));
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(jwks_want(j, version), JWKS_NO_KEY);
@@ -116,13 +116,13 @@ static void an_unknown_id_makes_it_ask_after_a_while(void **state)
     uint64_t version;
     clock_freeze(GAP_MS * 1000, 0);
     open_with(3600, GAP_MS, GAP_MS);
-    wait_for(&n_told, 1);
+    wait_until(n_told >= 1);
     keyset_unref(jwks_current(j, &version));
     clock_advance_us(GAP_MS * 1000 - 1);
     assert_int_equal(jwks_want(j, version), JWKS_NO_KEY);
     clock_advance_us(1);
     assert_int_equal(jwks_want(j, version), JWKS_WAIT);
-    wait_for(&n_told, 2);
+    wait_until(n_told >= 2);
     assert_int_equal(jwks_want(j, version), JWKS_NEWER);
 }
 
@@ -130,7 +130,7 @@ static void keys_that_are_old_are_fetched_again(void **state)
 {
     (void)state;
     open_with(1, 60000, 60000);
-    wait_for(&n_fetches, 2);
+    wait_until(n_fetches >= 2);
 }
 
 static void a_failure_is_told_and_old_keys_stay(void **state)
@@ -140,7 +140,7 @@ static void a_failure_is_told_and_old_keys_stay(void **state)
     log_setup(LOG_OFF, LOG_TEXT);
     fails = true;
     open_with(3600, 1, 60000);
-    wait_for(&n_told, 1);
+    wait_until(n_told >= 1);
     assert_null(jwks_current(j, &version));
     assert_int_equal(jwks_want(j, version), JWKS_AWAY);
     assert_int_equal(n_fetches, 1);
@@ -150,12 +150,12 @@ static void a_failure_is_told_and_old_keys_stay(void **state)
     fails = false;
     clock_freeze(GAP_MS * 1000, 0);
     open_with(3600, GAP_MS, 60000);
-    wait_for(&n_told, 1);
+    wait_until(n_told >= 1);
     keyset_unref(jwks_current(j, &version));
     fails = true;
     clock_advance_us(GAP_MS * 1000);
     assert_int_equal(jwks_want(j, version), JWKS_WAIT);
-    wait_for(&n_told, 2);
+    wait_until(n_told >= 2);
     assert_int_equal(jwks_want(j, version), JWKS_AWAY);
     struct keyset *keys = jwks_current(j, &version);
     assert_non_null(keys);

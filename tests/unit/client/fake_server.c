@@ -80,8 +80,6 @@ static bool answer(struct fake_server *s, struct conn *c)
 
     s->request.number = s->n_requests++;
     struct fake_answer a = s->script(&s->request, s->ctx);
-    if (a.after_ms > 0)
-        usleep(a.after_ms * 1000);
     if (a.status == FAKE_SILENCE)
         return true;
     if (a.status == 0)

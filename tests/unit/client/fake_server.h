@@ -20,7 +20,6 @@ enum { FAKE_SILENCE = -1 };
 struct fake_answer {
     int status; // 0: close the connection instead; FAKE_SILENCE: never, as a long poll
     const char *body;
-    unsigned after_ms;
     bool close; // after it
 };
 

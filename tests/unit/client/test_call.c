@@ -183,16 +183,16 @@ static void the_next_server_is_asked_when_one_is_gone(void **state)
     fake_server_free(s);
 }
 
-static struct fake_answer slow(const struct fake_request *r, void *ctx)
+static struct fake_answer silent(const struct fake_request *r, void *ctx)
 {
     (void)r, (void)ctx;
-    return (struct fake_answer){.status = 200, .after_ms = 300};
+    return (struct fake_answer){.status = FAKE_SILENCE};
 }
 
 static void an_answer_that_takes_too_long_is_given_up(void **state)
 {
     (void)state;
-    struct fake_server *s = fake_server_new(slow, NULL);
+    struct fake_server *s = fake_server_new(silent, NULL);
     struct queen_client *c = client(fake_server_url(s));
 
     assert_null(queen_request(
@@ -230,7 +230,7 @@ static void on_closed_call(struct queen_response *r, const struct queen_error *e
 static void closing_ends_what_is_under_way(void **state)
 {
     (void)state;
-    struct fake_server *s = fake_server_new(slow, NULL);
+    struct fake_server *s = fake_server_new(silent, NULL);
     struct queen_client *c = client(fake_server_url(s));
     int code = 0;
 

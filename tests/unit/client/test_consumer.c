@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <uv.h>
 
@@ -16,15 +15,19 @@
 
 #include "base/clock.h"
 #include "fake_server.h"
+#include "until.h"
 
 static struct queen_error err;
 
+enum { LEASES = 64 };
+
 // A queue in the server: each pop gives `batch` messages until there are none.
 struct store {
-    _Atomic unsigned left, n_pops, n_extends;
-    _Atomic int extend_status;
-    unsigned next;
-    unsigned delay_ms; // of pops
+    _Atomic unsigned left, n_pops;
+    _Atomic unsigned n_extends[LEASES];
+    _Atomic bool lost; // the first lease cannot be extended
+    unsigned next, n_leases;
+    _Atomic bool hold; // answers to pops
     int pop_status;    // 0: as usual
     char acks[65536];  // the last acknowledgement
     _Atomic unsigned n_acked, n_retried;
@@ -46,20 +49,24 @@ static struct fake_answer pop(struct store *s, const struct fake_request *r)
     size_t len;
 
     s->n_pops++;
+    state_changed();
+    wait_until(!s->hold);
     if (s->pop_status != 0)
         return (struct fake_answer){.status = s->pop_status, .body = "{\"error\":\"no\"}"};
     if (s->left == 0)
         return (struct fake_answer){.status = 204};
-    len = (size_t)sprintf(text, "{\"leaseId\":\"L\",\"messages\":[");
+    assert_true(s->n_leases < LEASES);
+    len = (size_t)sprintf(text, "{\"leaseId\":\"%u\",\"messages\":[", s->n_leases);
     for (unsigned i = 0; i < batch && s->left > 0; i++, s->left--)
-        len += (size_t)sprintf(
-            text + len,
-            "%s{\"id\":\"i\",\"transactionId\":\"t%u\",\"partitionId\":\"p\",\"leaseId\":\"L\","
-            "\"data\":%u,\"retryCount\":2}",
-            i > 0 ? "," : "", s->next, s->next),
+        len += (size_t)sprintf(text + len,
+                               "%s{\"id\":\"i\",\"transactionId\":\"t%u\",\"partitionId\":"
+                               "\"p\",\"leaseId\":\"%u\","
+                               "\"data\":%u,\"retryCount\":2}",
+                               i > 0 ? "," : "", s->next, s->n_leases, s->next),
             s->next++;
     strcpy(text + len, "]}");
-    return (struct fake_answer){.status = 200, .body = text, .after_ms = s->delay_ms};
+    s->n_leases++;
+    return (struct fake_answer){.status = 200, .body = text};
 }
 
 static struct fake_answer serve(const struct fake_request *r, void *ctx)
@@ -69,9 +76,12 @@ static struct fake_answer serve(const struct fake_request *r, void *ctx)
 
     if (strncmp(r->target, "/api/v1/pop", 11) == 0)
         return pop(s, r);
-    if (strncmp(r->target, "/api/v1/lease/L/extend", 22) == 0) {
-        s->n_extends++;
-        return (struct fake_answer){.status = s->extend_status, .body = "{\"error\":\"gone\"}"};
+    if (strncmp(r->target, "/api/v1/lease/", 14) == 0) {
+        unsigned lease = (unsigned)atoi(r->target + 14);
+        s->n_extends[lease]++;
+        state_changed();
+        return (struct fake_answer){.status = lease == 0 && s->lost ? 404 : 200,
+                                    .body = "{\"error\":\"gone\"}"};
     }
     strcpy(s->acks, r->body);
     unsigned n = count(r->body, "\"transactionId\"");
@@ -81,6 +91,7 @@ static struct fake_answer serve(const struct fake_request *r, void *ctx)
         strcat(text, i > 0 ? ",{\"success\":true}" : "{\"success\":true}");
     strcat(text, "]");
     s->n_acked += n;
+    state_changed();
     return (struct fake_answer){.status = 200, .body = text};
 }
 
@@ -88,8 +99,8 @@ struct rig {
     struct store store;
     struct fake_server *server;
     struct queen_client *client;
-    _Atomic unsigned n_errors, n_handled;
-    _Atomic bool release, lost;
+    _Atomic unsigned n_errors, n_handled, n_lingering, n_lost;
+    _Atomic bool release;
 };
 
 static struct rig *open_rig(unsigned messages)
@@ -98,7 +109,6 @@ static struct rig *open_rig(unsigned messages)
 
     memset(&rig, 0, sizeof rig);
     rig.store.left = messages;
-    rig.store.extend_status = 200;
     rig.server = fake_server_new(serve, &rig.store);
     rig.client = queen_client_new(&(struct queen_options){.url = fake_server_url(rig.server),
                                                           .attempts = 1,
@@ -117,6 +127,7 @@ static void on_error(const struct queen_error *e, void *ctx)
 {
     (void)e;
     ((struct rig *)ctx)->n_errors++;
+    state_changed();
 }
 
 static struct queen_consumer_options options(struct rig *g, queen_handler handler)
@@ -130,13 +141,18 @@ static struct queen_consumer_options options(struct rig *g, queen_handler handle
     };
 }
 
-// Until the counter has got there, for half a minute at most.
-static void wait_for(const _Atomic unsigned *counter, unsigned n)
+static void let_go(_Atomic bool *flag, bool value)
 {
-    for (unsigned ms = 0; *counter < n; ms++) {
-        assert_true(ms < 30000);
-        usleep(1000);
-    }
+    *flag = value;
+    state_changed();
+}
+
+// The client's thread has done what it was asked to before: a request that no server gets goes
+// behind that.
+static void let_the_client_catch_up(struct rig *g)
+{
+    assert_null(queen_request(g->client, &(struct queen_request){.path = "/\n"}, &err));
+    assert_int_equal(err.code, QUEEN_E_ARGUMENT);
 }
 
 static enum queen_verdict handle(struct queen_job *job, void *ctx)
@@ -182,7 +198,7 @@ static void the_time_of_a_handler_is_not_idle_time(void **state)
 
     o.idle_ms = MINUTE_MS;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    wait_for(&g->store.n_acked, 12);
+    wait_until(g->store.n_acked >= 12);
     clock_advance_us(MINUTE_US);
     assert_int_equal(queen_consumer_wait(c, &err), 0); // by itself
     assert_int_equal(g->n_handled, 12);
@@ -195,9 +211,10 @@ static enum queen_verdict linger(struct queen_job *job, void *ctx)
 {
     struct rig *g = ctx;
 
-    while (!g->release)
-        usleep(1000);
-    g->lost = queen_job_is_lost(job);
+    g->n_lingering++;
+    state_changed();
+    wait_until(g->release);
+    g->n_lost += queen_job_is_lost(job);
     return QUEEN_DONE;
 }
 
@@ -211,11 +228,11 @@ static void a_consumer_is_not_idle_while_one_of_its_handlers_works(void **state)
     o.idle_ms = MINUTE_MS;
     o.concurrency = 2;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    wait_for(&g->store.n_pops, 2);
+    wait_until(g->store.n_pops >= 2);
     clock_advance_us(2 * MINUTE_US);
-    wait_for(&g->store.n_pops, 5); // the other one goes on asking
-    g->release = true;
-    wait_for(&g->store.n_acked, 4);
+    wait_until(g->store.n_pops >= 5); // the other one goes on asking
+    let_go(&g->release, true);
+    wait_until(g->store.n_acked >= 4);
     clock_advance_us(MINUTE_US);
     assert_int_equal(queen_consumer_wait(c, &err), 0);
     queen_consumer_free(c);
@@ -264,14 +281,14 @@ static void each_message_gets_its_own_verdict(void **state)
     queen_consumer_free(c);
     assert_string_equal(g->store.acks,
                         "{\"consumerGroup\":\"g\",\"acknowledgments\":["
-                        "{\"transactionId\":\"t0\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "{\"transactionId\":\"t0\",\"partitionId\":\"p\",\"leaseId\":\"0\","
                         "\"status\":\"completed\"},"
-                        "{\"transactionId\":\"t1\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "{\"transactionId\":\"t1\",\"partitionId\":\"p\",\"leaseId\":\"0\","
                         "\"error\":\"hopeless \\\"case\\\"\",\"status\":\"dlq\"},"
-                        "{\"transactionId\":\"t2\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "{\"transactionId\":\"t2\",\"partitionId\":\"p\",\"leaseId\":\"0\","
                         "\"error\":\"the rest\","
                         "\"status\":\"failed\"},"
-                        "{\"transactionId\":\"t3\",\"partitionId\":\"p\",\"leaseId\":\"L\","
+                        "{\"transactionId\":\"t3\",\"partitionId\":\"p\",\"leaseId\":\"0\","
                         "\"error\":\"the rest\","
                         "\"status\":\"failed\"}]}");
     close_rig(g);
@@ -280,22 +297,23 @@ static void each_message_gets_its_own_verdict(void **state)
 static void leases_of_long_work_are_extended_until_they_are_lost(void **state)
 {
     (void)state;
-    struct rig *g = open_rig(1);
+    struct rig *g = open_rig(2);
     struct queen_consumer_options o = options(g, linger);
 
-    o.limit = 1;
+    o.pop.batch = 1;
+    o.limit = o.concurrency = 2;
     o.renew_every_ms = 10;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    wait_for(&g->store.n_extends, 3);
+    wait_until(g->store.n_extends[0] >= 3 && g->store.n_extends[1] >= 3);
     assert_int_equal(g->n_errors, 0);
-    g->store.extend_status = 404;
-    wait_for(&g->n_errors, 1);
-    unsigned extends = g->store.n_extends;
-    usleep(50000);
-    assert_int_equal(g->store.n_extends, extends); // what is lost is lost
-    g->release = true;
+    g->store.lost = true;
+    wait_until(g->n_errors >= 1);
+    unsigned lost = g->store.n_extends[0], other = g->store.n_extends[1];
+    wait_until(g->store.n_extends[1] >= other + 5);
+    assert_int_equal(g->store.n_extends[0], lost); // what is lost is lost
+    let_go(&g->release, true);
     queen_consumer_free(c);
-    assert_true(g->lost);
+    assert_int_equal(g->n_lost, 1);
     close_rig(g);
 }
 
@@ -306,12 +324,11 @@ static void a_stop_waits_for_handlers_and_acknowledges_them(void **state)
     struct queen_consumer_options o = options(g, linger);
 
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    wait_for(&g->store.n_pops, 1);
-    usleep(20000);
+    wait_until(g->n_lingering >= 1);
     queen_consumer_stop(c);
-    usleep(20000);
+    let_the_client_catch_up(g);
     assert_int_equal(g->store.n_acked, 0);
-    g->release = true;
+    let_go(&g->release, true);
     queen_consumer_free(c);
     assert_int_equal(g->store.n_acked, 4);
     assert_int_equal(g->store.n_retried, 0);
@@ -326,10 +343,13 @@ static void messages_that_come_after_the_stop_are_given_back(void **state)
     struct rig *g = open_rig(4);
     struct queen_consumer_options o = options(g, handle);
 
-    g->store.delay_ms = 100;
+    g->store.hold = true;
     o.no_wait = false;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
-    wait_for(&g->store.n_pops, 1);
+    wait_until(g->store.n_pops >= 1);
+    queen_consumer_stop(c);
+    let_the_client_catch_up(g);
+    let_go(&g->store.hold, false);
     queen_consumer_free(c);
     assert_int_equal(g->n_handled, 0);
     assert_int_equal(g->store.n_retried, 4);

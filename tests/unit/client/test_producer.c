@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "fake_server.h"
+#include "until.h"
 
 static struct queen_error err;
 
@@ -40,8 +40,7 @@ static struct fake_answer store(const struct fake_request *r, void *ctx)
     unsigned n = 0;
     size_t len = 1;
 
-    while (b->hold)
-        usleep(1000);
+    wait_until(!b->hold);
     strcpy(text, "[");
     for (const char *at = r->body; (at = strstr(at, "\"transactionId\":\"")); n++) {
         at += 17;
@@ -84,6 +83,7 @@ static void on_result(const struct queen_push_result *result, const struct queen
     g->last_tag = *(int *)tag;
     g->n_told++;
     g->n_failed += e->code != 0;
+    state_changed();
 }
 
 static int tags[200];
@@ -113,6 +113,12 @@ static void close_rig(struct rig *g)
     queen_producer_free(g->producer);
     queen_client_free(g->client);
     fake_server_free(g->server);
+}
+
+static void let_go(struct book *b)
+{
+    b->hold = false;
+    state_changed();
 }
 
 static int send_number(struct rig *g, int i)
@@ -148,9 +154,7 @@ static void one_message_does_not_wait_longer_than_it_lingers(void **state)
     struct rig *g = open_rig((struct queen_producer_options){.linger_ms = 20});
 
     assert_int_equal(send_number(g, 0), 0);
-    for (int i = 0; i < 2000 && g->n_told == 0; i++)
-        usleep(1000);
-    assert_int_equal(g->n_told, 1);
+    wait_until(g->n_told == 1);
     close_rig(g);
 }
 
@@ -180,17 +184,21 @@ static void a_full_buffer_refuses_when_asked_to(void **state)
         assert_int_equal(send_number(g, i), 0);
     assert_int_equal(send_number(g, 3), QUEEN_E_FULL);
     assert_true(err.retryable);
-    g->book.hold = false;
+    let_go(&g->book);
     assert_int_equal(queen_producer_flush(g->producer, 5000, &err), 0);
     assert_int_equal(send_number(g, 3), 0);
     close_rig(g);
     assert_int_equal(g->n_told, 4);
 }
 
-static void *release_later(void *arg)
+enum { ROOM = 4 };
+
+static _Atomic int sending;
+
+static void *release_when_full(void *arg)
 {
-    usleep(50000);
-    ((struct book *)arg)->hold = false;
+    wait_until(sending == ROOM);
+    let_go(arg);
     return NULL;
 }
 
@@ -198,14 +206,20 @@ static void a_full_buffer_makes_others_wait_otherwise(void **state)
 {
     (void)state;
     struct rig *g = open_rig(
-        (struct queen_producer_options){.batch_count = 2, .max_count = 4, .linger_ms = 10});
+        (struct queen_producer_options){.batch_count = 2, .max_count = ROOM, .linger_ms = 10});
+    struct queen_producer_stats stats;
     pthread_t thread;
 
     g->book.hold = true;
-    pthread_create(&thread, NULL, release_later, &g->book);
-    for (int i = 0; i < 50; i++)
+    pthread_create(&thread, NULL, release_when_full, &g->book);
+    for (int i = 0; i < 50; i++) {
+        sending = i;
+        state_changed();
         assert_int_equal(send_number(g, i), 0);
-    assert_false(g->book.hold); // nobody got past the fourth before
+        assert_true(i < ROOM || !g->book.hold); // nobody gets past the fourth before
+        queen_producer_stats(g->producer, &stats);
+        assert_in_range(stats.waiting, 0, ROOM);
+    }
     pthread_join(thread, NULL);
     close_rig(g);
     assert_int_equal(g->n_told, 50);

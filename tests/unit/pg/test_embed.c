@@ -1,4 +1,5 @@
 // embed*.c: a real server, made, killed, brought back and stopped.
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -180,10 +182,12 @@ static void a_killed_broker_takes_its_server_along(void **state)
     assert_int_equal(read(pipe_fds[0], &server, sizeof server), sizeof server);
     snprintf(path, sizeof path, "%s/pg/postmaster.pid", dir);
     assert_int_equal(access(path, F_OK), 0);
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, server, 0), .events = POLLIN};
+    assert_true(end.fd >= 0);
     kill(broker, SIGKILL);
     waitpid(broker, NULL, 0);
-    for (int i = 0; i < 100 && access(path, F_OK) == 0; i++)
-        usleep(50 * 1000);
+    assert_int_equal(poll(&end, 1, 30 * 1000), 1);
+    close(end.fd);
     assert_int_equal(access(path, F_OK), -1); // a clean shutdown removes it
     close(pipe_fds[0]);
     close(pipe_fds[1]);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -486,11 +487,16 @@ static void test_the_thread_does_it_by_itself(void **state)
     conf.idle_ms = 10;
     clock_release();
     reopen();
+    int notes = inotify_init1(IN_CLOEXEC);
+    assert_true(inotify_add_watch(notes, dir, IN_CREATE | IN_MOVED_TO) >= 0);
     give(&g, "p", 0, 2);
     while (g.times == 0)
         uv_run(&loop, UV_RUN_ONCE);
-    while (files("", ".buf", NULL) == 0)
-        usleep(1000);
+    while (files("", ".buf", NULL) == 0) {
+        char note[4096] __attribute__((aligned(8)));
+        assert_true(read(notes, note, sizeof note) > 0);
+    }
+    close(notes);
     window.mail = (struct mailbox_item){.deliver = on_read};
     spool_next(spool, &window);
     while (n_read == 0)
