@@ -3,7 +3,8 @@
 -- needs: read_owned, change_hands, tell_group
 -- called by  src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]
--- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone
+-- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone.  Who had asked for one
+--            stays in its record until it is claimed: it was given up for him, and the others leave it to him for a while
 -- locks      rows of owners by lane, each followed by its consumer
 create or replace function queen.release_owners(p_args jsonb)
 returns json
@@ -18,8 +19,7 @@ declare
 begin
     for w in select * from queen.read_owned(p_args) order by lane, idx loop
         update queen.owners o
-           set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp(),
-               wanted_by = null, wanted_at = null
+           set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp()
          where o.lane = w.lane and o.grp = v_group and o.owner = v_owner and o.epoch = w.epoch;
         if found then
             v_released := v_released + 1;

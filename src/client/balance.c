@@ -1,7 +1,10 @@
 // balance.c: counting.
 #include "client/balance.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 static bool is_free(const struct balance_record *r) { return !r->owner || r->expired; }
 
@@ -22,44 +25,74 @@ static unsigned count_of(const struct balance_record *records, unsigned n, const
     return count;
 }
 
-// What visible owners whose names come before mine will claim.
-static unsigned dealt_before(const struct balance_record *records, unsigned n, const char *me,
-                             unsigned share)
+static bool is_wanted_by(const struct balance_record *r, const char *me)
 {
-    unsigned dealt = 0;
-
-    for (unsigned i = 0; i < n; i++) {
-        if (is_free(&records[i]) || strcmp(records[i].owner, me) >= 0 ||
-            !is_first_of_its_owner(records, i))
-            continue;
-        unsigned count = count_of(records, n, records[i].owner);
-        dealt += count < share ? share - count : 0;
-    }
-    return dealt;
+    return r->wanted_by && strcmp(r->wanted_by, me) == 0;
 }
 
-// from: how many free ones are passed over first, in order.
-static void deal(const struct balance_record *records, unsigned n, unsigned from,
-                 unsigned missing, struct balance_plan *plan)
+static void claim(struct balance_plan *plan, unsigned i) { plan->claim[plan->n_claim++] = i; }
+
+struct dealt {
+    const char *owner;
+    unsigned count;
+};
+
+// The owner with the fewest; of several, the first by name.
+static struct dealt *poorest(struct dealt *owners, unsigned n)
 {
+    struct dealt *p = &owners[0];
+
+    for (unsigned i = 1; i < n; i++)
+        if (owners[i].count < p->count ||
+            (owners[i].count == p->count && strcmp(owners[i].owner, p->owner) < 0))
+            p = &owners[i];
+    return p;
+}
+
+static struct dealt *find(struct dealt *owners, unsigned n, const char *owner)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(owners[i].owner, owner) == 0)
+            return &owners[i];
+    return NULL;
+}
+
+// As everybody who owns something does it; me among them.
+static void deal(const struct balance_record *records, unsigned n, const char *me,
+                 struct balance_plan *plan)
+{
+    struct dealt *owners = mem_new_array(struct dealt, n);
+    unsigned n_owners = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if (!is_free(&records[i]) && is_first_of_its_owner(records, i))
+            owners[n_owners++] =
+                (struct dealt){records[i].owner, count_of(records, n, records[i].owner)};
     for (unsigned i = 0; i < n; i++) {
         if (!is_free(&records[i]))
             continue;
-        bool mine = from == 0 && plan->n_claim < missing;
-        from -= from > 0;
-        if (mine || records[i].left_over)
-            plan->claim[plan->n_claim++] = i;
+        struct dealt *to = records[i].wanted_by ? find(owners, n_owners, records[i].wanted_by)
+                                                : poorest(owners, n_owners);
+        if (to) // else one who owns nothing yet wants it
+            to->count++;
+        if (records[i].left_over || (to && strcmp(to->owner, me) == 0))
+            claim(plan, i);
     }
+    free(owners);
 }
 
-// All that are missing, in a circle.
-static void take(const struct balance_record *records, unsigned n, unsigned start,
-                 unsigned missing, struct balance_plan *plan)
+// What is missing, in a circle; first what was given up for me.
+static void take(const struct balance_record *records, unsigned n, const char *me,
+                 unsigned start, unsigned missing, struct balance_plan *plan)
 {
+    for (unsigned i = 0; i < n && plan->n_claim < missing; i++)
+        if (is_free(&records[i]) && is_wanted_by(&records[i], me))
+            claim(plan, i);
     for (unsigned k = 0; k < n && plan->n_claim < missing; k++) {
         unsigned i = (start + k) % n;
-        if (is_free(&records[i]))
-            plan->claim[plan->n_claim++] = i;
+        if (is_free(&records[i]) && (!records[i].wanted_by || records[i].left_over) &&
+            !is_wanted_by(&records[i], me))
+            claim(plan, i);
     }
 }
 
@@ -74,7 +107,7 @@ void balance_plan(const struct balance_record *records, unsigned n, const char *
     plan->ask = -1;
     for (unsigned i = 0; i < n; i++) {
         any_free = any_free || is_free(&records[i]);
-        waiting = waiting || (!is_free(&records[i]) && records[i].asked_by_me);
+        waiting = waiting || (!is_free(&records[i]) && is_wanted_by(&records[i], me));
         if (is_free(&records[i]) || strcmp(records[i].owner, me) == 0 ||
             !is_first_of_its_owner(records, i))
             continue;
@@ -86,11 +119,10 @@ void balance_plan(const struct balance_record *records, unsigned n, const char *
         }
     }
     unsigned share = (n + others) / (others + 1); // rounded up
-    unsigned missing = mine < share ? share - mine : 0;
     if (greedy || mine == 0)
-        take(records, n, start, greedy ? n : missing, plan);
+        take(records, n, me, start, greedy ? n : share, plan);
     else
-        deal(records, n, dealt_before(records, n, me, share), missing, plan);
+        deal(records, n, me, plan);
     if (any_free || waiting || !busiest || most < mine + 2 || mine >= share)
         return;
     for (unsigned k = 0; k < n && plan->ask < 0; k++) {

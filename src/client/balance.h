@@ -5,9 +5,10 @@
 // missing (greedy: all there are).  When none is free and somebody has at least two more than
 // we, the busiest is asked for one: one at a time.
 //
-// Those who see the same records do not claim the same partition: free ones are dealt in the
-// order of the owners' names, to each what it is missing.  One that stays free all the same
-// (the owner it was dealt to is dead, and not expired yet) is everybody's.
+// Those who see the same records do not claim the same partition: one that was given up for
+// somebody is his, or its giver would have it back before he looks; the others are dealt in
+// their order, each to the owner with the fewest.  One that stays free all the same (the owner
+// it was dealt to is dead, and not expired yet) is everybody's.
 #ifndef QUEEN_CLIENT_BALANCE_H
 #define QUEEN_CLIENT_BALANCE_H
 
@@ -18,8 +19,9 @@
 struct balance_record {
     const char *owner; // NULL: nobody
     bool expired;
-    bool asked_by_me; // and not given yet
-    bool left_over;   // has been free for so long that everybody must have seen it
+    const char
+        *wanted_by; // who has asked its owner for it, and has not got it yet; NULL: nobody
+    bool left_over; // has been free for so long that everybody must have seen it
 };
 
 struct balance_plan {

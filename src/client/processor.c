@@ -209,8 +209,8 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
         struct slot *s = &p->slots[i];
         records[i].owner = r->owner;
         records[i].expired = r->expired;
-        records[i].asked_by_me = r->wanted_by && strcmp(r->wanted_by, p->owner) == 0;
-        if (!records[i].asked_by_me)
+        records[i].wanted_by = r->wanted_by;
+        if (!r->wanted_by || strcmp(r->wanted_by, p->owner) != 0)
             s->asked_ms = 0;
         else if (s->asked_ms == 0)
             s->asked_ms = now;

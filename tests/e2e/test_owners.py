@@ -175,6 +175,7 @@ def test_an_owner_can_be_asked_for_a_partition(four):
     assert [o["wantedBy"] for o in four.list().values()] == ["b", None, None, None], "who came first"
     assert four.list()["0"]["wantedAt"]
     four.post("release", {"owner": "a", "partitions": [{"partition": "0", "epoch": 1}]})
+    assert (four.list()["0"]["owner"], four.list()["0"]["wantedBy"]) == (None, "b"), "for whom it was given up"
     four.claim("b", {"0": 2})
     assert four.list()["0"]["wantedBy"] is None
 

@@ -82,7 +82,7 @@ static void a_newcomer_asks_the_busiest_for_one(void **state)
     look("a", false, 0);
     assert_int_equal(plan.n_claim, 0);
     assert_true(plan.ask >= 12);
-    records[plan.ask].asked_by_me = true; // until it is given, no other
+    records[plan.ask].wanted_by = "a"; // until it is given, no other
     look("a", false, 0);
     assert_int_equal(plan.ask, -1);
 }
@@ -153,16 +153,54 @@ static void what_is_left_over_is_claimed_beyond_ones_share(void **state)
         records[i].owner = i < 8 ? "a" : i < 16 ? "b" : i < 24 ? "c" : NULL; // of 8, 8, 8, 8
     look("a", false, 0);
     assert_int_equal(plan.n_claim, 3);
-    act("a");
     look("b", false, 0);
     assert_int_equal(plan.n_claim, 3);
-    act("b");
-    look("a", false, 0);
-    assert_int_equal(plan.n_claim, 0);
     for (unsigned i = 0; i < N; i++)
         records[i].left_over = !records[i].owner;
     look("a", false, 0);
-    assert_int_equal(plan.n_claim, 2);
+    assert_int_equal(plan.n_claim, 8);
+}
+
+// Its giver has fewer than its share now, and may look first.
+static void what_was_given_up_for_somebody_is_left_to_him(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < N; i++)
+        records[i].owner = i < 11 ? "a" : i < 21 ? "b" : i < 31 ? "c" : NULL;
+    for (unsigned newcomer = 0; newcomer < 2; newcomer++) {
+        const char *for_whom = newcomer == 0 ? "a" : "d";
+        records[31].wanted_by = for_whom;
+        for (unsigned k = 0; k < 4; k++) {
+            look(names[k], false, 31);
+            assert_int_equal(plan.n_claim, strcmp(names[k], for_whom) == 0);
+        }
+    }
+    records[31].left_over = true; // he is dead
+    look("c", false, 0);
+    assert_int_equal(plan.n_claim, 1);
+}
+
+// With every order in which they look after one has given: nobody is kept from his share.
+static void asking_comes_to_an_end(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 6; first++) {
+        unsigned gave = 0;
+        for (unsigned i = 0; i < N; i++) // 7, 7, 6, 6, 6
+            records[i] = (struct balance_record){.owner = names[i % 5]};
+        while (owned_by("f") < N / 6) {
+            look("f", false, gave * 7);
+            assert_true(plan.ask >= 0);
+            records[plan.ask] = (struct balance_record){.wanted_by = "f"};
+            for (unsigned k = 0; k < 6; k++) {
+                look(names[(first + k) % 6], false, k);
+                for (unsigned c = 0; c < plan.n_claim; c++)
+                    records[plan.claim[c]] =
+                        (struct balance_record){.owner = names[(first + k) % 6]};
+            }
+            assert_true(++gave <= N / 6);
+        }
+    }
 }
 
 static void a_difference_of_one_is_left_alone(void **state)
@@ -189,6 +227,8 @@ int main(void)
         cmocka_unit_test_setup(it_settles_and_then_nothing_moves, reset),
         cmocka_unit_test_setup(what_one_gives_up_the_others_claim_without_colliding, reset),
         cmocka_unit_test_setup(what_is_left_over_is_claimed_beyond_ones_share, reset),
+        cmocka_unit_test_setup(what_was_given_up_for_somebody_is_left_to_him, reset),
+        cmocka_unit_test_setup(asking_comes_to_an_end, reset),
         cmocka_unit_test_setup(a_difference_of_one_is_left_alone, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
