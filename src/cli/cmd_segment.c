@@ -169,7 +169,7 @@ static int save(struct cli *cli)
                                             {"filter", "filter", CELL_LONG},
                                             {"changed", "updatedAt", CELL_TIME}};
     struct buf b = {0}, path = {0};
-    span filter, body;
+    span filter = SPAN_NONE, body;
 
     int rc = read_filter(cli, cli->args.rest[2], &filter);
     if (rc == CLI_OK) {
