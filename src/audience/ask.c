@@ -267,6 +267,10 @@ static void finish(struct audience_ask *q, int status)
     compile_deinit(&q->sql);
     q->sql = (struct compiled){0};
     q->ref = NULL;
+    if (status == 0)
+        histogram_add(&q->stats->us[q->source.path], q->took_us);
+    else
+        counter_add(&q->stats->failed, 1);
     q->answered(q, status, &q->fault); // q may be gone after this
     if (ref != NULL)
         tenant_put(ref);

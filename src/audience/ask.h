@@ -13,12 +13,19 @@
 
 #include "audience/compile.h"
 #include "base/err.h"
+#include "base/metric.h"
 #include "pg/params.h"
 #include "pg/pool.h"
 #include "tenant/my_pool.h"
 #include "tenant/pools.h"
 
 struct audience_ask;
+
+// Of all questions of a process; its loop's own.
+struct audience_stats {
+    struct histogram us[3]; // of statements that were answered, by enum audience_path
+    struct counter failed;
+};
 
 // What the answer is made of, and how old that is.
 struct audience_source {
@@ -30,6 +37,7 @@ struct audience_source {
 // Lives in the caller's memory until answered.  Zeroed but for:
 struct audience_ask {
     struct tenant_pools *pools;
+    struct audience_stats *stats;
     span tenant;
     const struct filter *filter; // borrowed
     struct filter_facts facts;

@@ -2,16 +2,24 @@
 #ifndef QUEEN_PLATFORM_AUDIENCE_H
 #define QUEEN_PLATFORM_AUDIENCE_H
 
+#include "audience/ask.h"
 #include "audience/cache.h"
 #include "base/metric.h"
 
+struct platform;
 struct trigger_crew;
 
 struct audience_state {
     struct audience_cache *counts;
     struct trigger_crew *triggers; // consumes what is scheduled; NULL: not running
-    struct counter asked[3];       // by enum audience_path
-    struct counter cached;
+    struct audience_stats asked;
+    struct counter cached; // counts that were answered from memory
+    // how triggers ended: [0] campaigns, [1] looks at watched segments
+    struct counter done[2], failed[2], hopeless[2];
 };
+
+// audience_figures.c: for struct platform_part
+void audience_expose(struct platform *p, struct buf *out);
+void audience_put_json(struct platform *p, struct buf *out);
 
 #endif

@@ -4,6 +4,7 @@
 //      the segment ──► count ──► note it ──► the answer
 #include "base/clock.h"
 #include "base/id.h"
+#include "platform/audience.h"
 #include "platform/members.h"
 #include "platform/saved.h"
 #include "platform/segment_request.h"
@@ -103,6 +104,7 @@ static void on_segment(struct tenant_task *t, int status, span body)
     if (!id_parse_uuid(c->id, c->segment) || !segment_request_filter(c->s, text))
         return;
     c->s->ask.pools = p->pools;
+    c->s->ask.stats = &p->audience->asked;
     c->s->ask.tenant = t->tenant;
     c->s->ask.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
     c->s->ask.compose = compose_count;

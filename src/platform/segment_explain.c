@@ -100,6 +100,7 @@ static void on_read(struct audience_ask *q, int status, const struct fault *why)
     }
     struct audience_ask *again = arena_new(http_req_arena(e->s->req), struct audience_ask);
     *again = (struct audience_ask){.pools = q->pools,
+                                   .stats = q->stats,
                                    .tenant = q->tenant,
                                    .filter = q->filter,
                                    .facts = q->facts,

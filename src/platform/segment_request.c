@@ -1,5 +1,6 @@
 // segment_request.c: reading what a question about a segment consists of.
 #include "platform/segment_request.h"
+#include "platform/audience.h"
 
 #include "base/id.h"
 #include "base/str.h"
@@ -90,6 +91,7 @@ struct segment_request *segment_request_read(struct http_req *req)
         !read_customer(s, raw[F_CUSTOMER]))
         return NULL;
     s->ask.pools = p->pools;
+    s->ask.stats = &p->audience->asked;
     s->ask.tenant = s->tenant;
     s->ask.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
     s->ask.owner = s;

@@ -102,7 +102,6 @@ static void on_counted(struct audience_ask *q, int status, const struct fault *w
     put_key(s, &key);
     audience_cache_add(p->audience->counts, buf_span(&key), &v);
     buf_free(&key);
-    counter_add(&p->audience->asked[q->source.path], 1);
     reply_count(s, &v, false);
 }
 

@@ -7,10 +7,17 @@
 
 #include "base/fnv.h"
 #include "base/log.h"
+#include "platform/audience.h"
 #include "json/scan.h"
 
 static void end(struct trigger_job *t, enum queen_verdict verdict, const char *why)
 {
+    struct audience_state *a = t->p->audience;
+    struct counter *ends = verdict == QUEEN_DONE   ? a->done
+                           : verdict == QUEEN_FAIL ? a->failed
+                                                   : a->hopeless;
+
+    counter_add(&ends[t->watching], 1);
     if (why) {
         log_warn("trigger.failed", "tenant=" SPAN_FMT " trigger=\"" SPAN_FMT "\" why=\"%s\"",
                  SPAN_ARG(t->tenant), SPAN_ARG(t->key), why);
@@ -88,6 +95,7 @@ void trigger_job_ask(struct trigger_job *t, span filter,
     struct fault why;
 
     t->ask = (struct audience_ask){.pools = t->p->pools,
+                                   .stats = &t->p->audience->asked,
                                    .tenant = t->tenant,
                                    .no_mysql = true,
                                    .timeout_ms = (unsigned)t->p->conf->trigger_timeout_ms,

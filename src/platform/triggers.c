@@ -187,19 +187,8 @@ static void stop(struct platform *p)
         free_crew(c);
 }
 
-static void put_json(struct platform *p, struct buf *out)
-{
-    struct audience_state *a = p->audience;
-
-    if (a == NULL)
-        return;
-    buf_printf(out,
-               ",\"segments\":{\"live\":%llu,\"views\":%llu,\"fallback\":%llu,\"cached\":%llu}",
-               (unsigned long long)counter_get(&a->asked[PATH_LIVE]),
-               (unsigned long long)counter_get(&a->asked[PATH_VIEWS]),
-               (unsigned long long)counter_get(&a->asked[PATH_FALLBACK]),
-               (unsigned long long)counter_get(&a->cached));
-}
-
-const struct platform_part platform_triggers = {
-    .name = "segments", .start = start, .stop = stop, .put_json = put_json};
+const struct platform_part platform_triggers = {.name = "segments",
+                                                .start = start,
+                                                .stop = stop,
+                                                .expose = audience_expose,
+                                                .put_json = audience_put_json};

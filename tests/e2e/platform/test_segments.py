@@ -309,3 +309,14 @@ def test_a_bad_campaign_is_refused_and_not_kept(tenant, change, sentence):
     status, answer = tenant.ask("POST", "/campaigns", {"name": "bad", "segment": "base", "when": "now", "queue": "q", **change})
     assert status == 400 and sentence in answer["error"], answer
     tenant.expect(404, "GET", "/campaigns/bad")
+
+
+def test_numbers(tenant, rig):  # noqa: F811
+    def of(line):
+        return float(next(x for x in rig.platform.get("/metrics/prometheus").body.decode().splitlines() if x.startswith(line + " ")).split()[1])
+    asked = of('queen_platform_segment_query_seconds_count{path="fallback"}')
+    tenant.count(RICH, "fallback")
+    assert of('queen_platform_segment_query_seconds_count{path="fallback"}') == asked + 1 == rig.platform.get("/metrics").json["segments"]["fallback"]
+    assert of('queen_platform_triggers_total{kind="campaign",outcome="done"}') >= 3
+    assert of('queen_platform_triggers_total{kind="campaign",outcome="failed"}') >= 1
+    assert of('queen_platform_triggers_total{kind="watch",outcome="done"}') >= 1

@@ -1,0 +1,58 @@
+// audience_figures.c: what was asked of segments, and what became of triggers.
+#include <stdio.h>
+
+#include "api/expo.h"
+#include "platform/audience.h"
+#include "platform/platform_int.h"
+
+static const char *const paths[] = {
+    [PATH_LIVE] = "live", [PATH_VIEWS] = "views", [PATH_FALLBACK] = "fallback"};
+
+void audience_expose(struct platform *p, struct buf *out)
+{
+    static const char *const kinds[] = {"campaign", "watch"};
+    const struct audience_state *a = p->audience;
+    char labels[64];
+
+    if (!a)
+        return;
+    expo_family(out, "queen_platform_segment_query_seconds", "histogram",
+                "statements that answered a question about a segment, by what they read");
+    for (unsigned i = 0; i < countof(paths); i++) {
+        snprintf(labels, sizeof labels, "path=\"%s\"", paths[i]);
+        expo_histogram(out, "queen_platform_segment_query_seconds", labels, &a->asked.us[i],
+                       1e-6);
+    }
+    expo_single(out, "queen_platform_segment_query_failures_total", "counter",
+                "questions about segments that were not answered",
+                counter_get(&a->asked.failed));
+    expo_single(out, "queen_platform_segment_cached_total", "counter",
+                "counts that were answered from memory", counter_get(&a->cached));
+    expo_family(out, "queen_platform_triggers_total", "counter",
+                "triggers that ended: done, failed (tried again later), hopeless");
+    for (unsigned i = 0; i < countof(kinds); i++) {
+        const struct {
+            const char *outcome;
+            const struct counter *n;
+        } ends[] = {{"done", &a->done[i]}, {"failed", &a->failed[i]}, {"hopeless", &a->hopeless[i]}};
+        for (unsigned e = 0; e < countof(ends); e++) {
+            snprintf(labels, sizeof labels, "kind=\"%s\",outcome=\"%s\"", kinds[i],
+                     ends[e].outcome);
+            expo_u64(out, "queen_platform_triggers_total", labels, counter_get(ends[e].n));
+        }
+    }
+}
+
+void audience_put_json(struct platform *p, struct buf *out)
+{
+    const struct audience_state *a = p->audience;
+
+    if (!a)
+        return;
+    buf_put_lit(out, ",\"segments\":{");
+    for (unsigned i = 0; i < countof(paths); i++)
+        buf_printf(out, "\"%s\":%llu,", paths[i],
+                   (unsigned long long)atomic_load_explicit(&a->asked.us[i].n,
+                                                            memory_order_relaxed));
+    buf_printf(out, "\"cached\":%llu}", (unsigned long long)counter_get(&a->cached));
+}
