@@ -1,0 +1,142 @@
+// my_server.c: a throw-away MariaDB for tests.
+#include "support/my_server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attrs.h"
+
+static void run(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+static void run(const char *fmt, ...)
+{
+    char command[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(command, sizeof command, fmt, args);
+    va_end(args);
+    if (system(command) != 0) {
+        fprintf(stderr, "failed: %s\n", command);
+        abort();
+    }
+}
+
+// The server refuses to be root; any other user will do.
+static const char *as_another(void)
+{
+    return geteuid() == 0 ? "setpriv --reuid=postgres --regid=postgres --clear-groups" : "env";
+}
+
+static void write_init_file(const struct my_server *s)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/init.sql", s->dir);
+    FILE *f = fopen(path, "we");
+    if (!f)
+        abort();
+    fputs("create database if not exists t character set utf8mb4;\n"
+          "create user if not exists queen@localhost identified by 'bee';\n"
+          "grant all on *.* to queen@localhost;\n",
+          f);
+    fclose(f);
+}
+
+void my_server_new(struct my_server *s)
+{
+    snprintf(s->dir, sizeof s->dir, "/tmp/queen-test-XXXXXX");
+    if (mkdtemp(s->dir) == NULL)
+        abort();
+    snprintf(s->url, sizeof s->url, "mysql://queen:bee@localhost/t?socket=%s/s", s->dir);
+    write_init_file(s);
+    if (geteuid() == 0)
+        run("chown -R postgres %s", s->dir);
+    run("cd %s && %s mariadb-install-db --no-defaults --datadir=%s/data "
+        "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve "
+        ">install.log",
+        s->dir, as_another(), s->dir);
+    my_server_start(s);
+}
+
+// Where the server says that it is ready, as it would to systemd.
+static int open_notice(const struct my_server *s, struct sockaddr_un *at)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(at->sun_path, sizeof at->sun_path, "%s/notice", s->dir);
+    unlink(at->sun_path);
+    struct timeval patience = {.tv_sec = 60};
+    if (fd < 0 || bind(fd, (struct sockaddr *)at, sizeof *at) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
+        abort();
+    if (geteuid() == 0)
+        run("chown postgres %s", at->sun_path);
+    return fd;
+}
+
+static void become_server(const struct my_server *s, const char *notice)
+{
+    char command[1024];
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("NOTIFY_SOCKET", notice, 1);
+    snprintf(command, sizeof command,
+             "cd %s && exec %s $(PATH=$PATH:/usr/sbin command -v mariadbd) --no-defaults "
+             "--datadir=%s/data --socket=%s/s --skip-networking --init-file=%s/init.sql "
+             "--pid-file=%s/pid --innodb-flush-log-at-trx-commit=0 "
+             "--innodb-buffer-pool-size=16M --skip-name-resolve >>log 2>&1",
+             s->dir,
+             geteuid() == 0 ? "setpriv --pdeathsig KILL --reuid=postgres "
+                              "--regid=postgres --clear-groups"
+                            : "",
+             s->dir, s->dir, s->dir, s->dir);
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+}
+
+void my_server_start(struct my_server *s)
+{
+    struct sockaddr_un at;
+    int notice = open_notice(s, &at);
+    char text[512];
+    ssize_t n;
+
+    s->pid = fork();
+    if (s->pid == 0)
+        become_server(s, at.sun_path);
+    do {
+        n = recv(notice, text, sizeof text - 1, 0);
+        if (n <= 0) {
+            fprintf(stderr, "MariaDB did not start: see %s/log\n", s->dir);
+            abort();
+        }
+        text[n] = '\0';
+    } while (!strstr(text, "READY=1"));
+    close(notice);
+}
+
+void my_server_kill(struct my_server *s)
+{
+    if (s->pid == 0)
+        return;
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+    s->pid = 0;
+}
+
+void my_server_free(struct my_server *s)
+{
+    my_server_kill(s);
+    run("rm -rf %s", s->dir);
+}
