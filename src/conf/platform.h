@@ -73,6 +73,7 @@ struct platform_conf {
     int write_events;
     int write_linger_ms;
     int write_limit_ms;
+    int write_parallel;
     int held_base_ms;
     int held_cap_ms;
 

@@ -152,6 +152,8 @@ static const struct conf_key keys[] = {
      .text = "The first event for a tenant that is idle waits so long for others, to share their transaction."},
     {.name = "PLATFORM_WRITE_LIMIT_MS", MS(10), .fallback = "1000", AT(write_limit_ms),
      .text = "A transaction that takes longer is given up: its events are held, so that other tenants go on."},
+    {.name = "PLATFORM_WRITE_PARALLEL", INT(1, 10000), .fallback = "8", AT(write_parallel),
+     .text = "Transactions at a time, in different tenants; the events of the others gather. One that has taken 100 ms is not counted any more."},
     {.name = "PLATFORM_HELD_BASE_MS", MS(1), .fallback = "1000", AT(held_base_ms),
      .text = "Held events are tried again after this; further pauses grow like Fibonacci's numbers."},
     {.name = "PLATFORM_HELD_CAP_MS", MS(1), .fallback = "60000", AT(held_cap_ms), .text = "The longest of these pauses."},

@@ -33,7 +33,6 @@ void fold_deinit(struct fold *f)
     for (unsigned t = 0; t < N_TABLES; t++)
         HASH_CLEAR(hh, f->rows[t]);
     HASH_CLEAR(hh, f->events);
-    HASH_CLEAR(hh, f->customers);
     HASH_CLEAR(hh, f->deleted);
 }
 
@@ -124,7 +123,6 @@ bool fold_add(struct fold *f, const struct event *e)
     if (has_id(f->events, e->id) || (f->n_events > 0 && deletes != (f->n_deleted > 0)))
         return false;
     add_id(f, &f->events, e->id);
-    add_id(f, &f->customers, e->customer);
     f->n_events++;
     if (deletes) {
         f->n_deleted++;
@@ -145,6 +143,22 @@ bool fold_has(const struct fold *f, enum event_table table)
         if (row->event)
             return true;
     return false;
+}
+
+const struct fold_row *fold_rows(const struct fold *f, enum event_table table)
+{
+    return f->first[table];
+}
+
+const uint8_t *fold_next_customer(const struct fold_row **at)
+{
+    while (*at && !(*at)->event)
+        *at = (*at)->next;
+    if (!*at)
+        return NULL;
+    const uint8_t *customer = (*at)->event->customer;
+    *at = (*at)->next;
+    return customer;
 }
 
 static void put_member(struct buf *out, const char *name)

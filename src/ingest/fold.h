@@ -20,7 +20,7 @@ struct fold {
     struct arena *arena; // borrowed
     struct fold_row *first[N_TABLES], **last[N_TABLES];
     struct fold_row *rows[N_TABLES]; // by id
-    struct fold_id *events, *customers, *deleted;
+    struct fold_id *events, *deleted;
     unsigned n_events, n_deleted;
 };
 
@@ -34,13 +34,14 @@ bool fold_add(struct fold *f, const struct event *e);
 bool fold_has(const struct fold *f, enum event_table table);
 void fold_put_rows(const struct fold *f, enum event_table table, struct buf *out); // JSON array
 
+// Whose the rows of a table are, one after the other, some more than once: begin with
+// fold_rows(); NULL at the end.
+const struct fold_row *fold_rows(const struct fold *f, enum event_table table);
+const uint8_t *fold_next_customer(const struct fold_row **at);
+
 // Ids in the order they came; each once.
 const uint8_t *fold_next(const struct fold_id **at);
 static inline const struct fold_id *fold_events(const struct fold *f) { return f->events; }
-static inline const struct fold_id *fold_customers(const struct fold *f)
-{
-    return f->customers;
-}
 static inline const struct fold_id *fold_deleted(const struct fold *f) { return f->deleted; }
 
 #endif

@@ -69,6 +69,7 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
                                                   .max_events = conf->max_events,
                                                   .linger_ms = conf->linger_ms,
                                                   .limit_ms = conf->limit_ms,
+                                                  .parallel = conf->parallel,
                                                   .on_written = on_written,
                                                   .ctx = i});
     i->lanes = lanes_open(loop, broker, control, i->writer, &i->stats,

@@ -28,6 +28,7 @@ struct ingest_conf { // texts are copied
     unsigned max_events; // of one transaction
     unsigned linger_ms;
     unsigned limit_ms; // of one transaction
+    unsigned parallel; // transactions at a time
     unsigned held_base_ms, held_cap_ms;
     unsigned expiry_s; // of ownership
     // May be NULL: a tenant's data changed, as committed.

@@ -33,7 +33,7 @@ struct event_field {
     bool numbered;              // the table holds the place among the choices, from 1
 };
 
-// Where the rows of a type go: the parameters of crm.ingest, in their order.
+// Where the rows of a type go: the parameters of crm.ingest_2, in their order.
 enum event_table {
     TABLE_CUSTOMERS,
     TABLE_SUBSCRIPTIONS,

@@ -1,4 +1,4 @@
-// write_pg.c: a transaction in PostgreSQL: one call of crm.ingest.
+// write_pg.c: a transaction in PostgreSQL: one call of crm.ingest_2.
 #include "ingest/write.h"
 #include "tenant/sql.gen.h"
 
@@ -46,6 +46,17 @@ static void put_rows(struct write *w, enum event_table table)
     buf_free(&rows);
 }
 
+static void put_customers(struct write *w, enum event_table table)
+{
+    const struct fold_row *at = fold_rows(&w->fold, table);
+    const uint8_t *customer;
+
+    pg_begin_array(&w->params, PG_UUID);
+    while ((customer = fold_next_customer(&at)))
+        pg_put_uuid(&w->params, customer);
+    pg_end_array(&w->params);
+}
+
 void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
 {
     struct pg_params *p = &w->params;
@@ -57,7 +68,8 @@ void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
     put_ids(p, fold_deleted(&w->fold));
     for (unsigned t = 0; t < N_TABLES; t++)
         put_rows(w, t);
-    put_ids(p, fold_customers(&w->fold));
+    for (unsigned t = 0; t < N_TABLES; t++)
+        put_customers(w, t);
     w->call.pg = (struct pg_call){.statement = &pg_stmt_tenant_ingest,
                                   .params = p,
                                   .done = on_written,

@@ -10,16 +10,22 @@
 #include "base/mem.h"
 #include "ingest/write.h"
 
-enum { MAX_RETRIES = 3 }; // at once, of one transaction
+enum {
+    MAX_RETRIES = 3, // at once, of one transaction
+    SLOT_MS = 100,   // who takes longer waits for something: its slot goes to others
+};
 
 struct queue { // of a tenant
     struct writer *writer;
     char *name_text;
     span name;
     struct item_list waiting;
-    bool busy; // from the end of the linger to the outcome
     bool lingering;
-    uv_timer_t timer;
+    bool ready; // it waits for a slot
+    bool busy;  // from then to the outcome
+    bool has_slot;
+    uv_timer_t timer; // of the linger, then of the slot
+    STAILQ_ENTRY(queue) ready_link;
     struct tenant_want want;
     struct tenant_ref *ref;
     struct write write;
@@ -35,6 +41,9 @@ struct writer {
     struct writer_conf conf;
     char *queue_name;
     struct queue *queues; // by tenant
+    STAILQ_HEAD(, queue) ready;
+    unsigned n_slots; // taken
+    bool starting;
     struct writer_stats stats;
     unsigned n_closing; // timers
     bool closing;
@@ -44,6 +53,8 @@ struct writer {
 
 static void on_linger_over(uv_timer_t *timer);
 static void next(struct queue *q);
+static void start_ready(struct writer *w);
+static void on_slot_over(uv_timer_t *timer);
 static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
                    const struct fault *why);
 static void send_write(struct queue *q);
@@ -61,6 +72,7 @@ struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
     w->pools = pools;
     w->conf = *conf;
     w->queue_name = mem_strndup(conf->queue, strlen(conf->queue));
+    STAILQ_INIT(&w->ready);
     return w;
 }
 
@@ -101,7 +113,7 @@ void writer_add(struct writer *w, struct group *g)
         g->items[i].outcome = ITEM_OPEN;
         STAILQ_INSERT_TAIL(&q->waiting, &g->items[i], link);
     }
-    if (q->busy || q->lingering)
+    if (q->busy || q->ready || q->lingering)
         return;
     // Also without a linger through the timer: never from inside this call.
     q->lingering = true;
@@ -116,16 +128,56 @@ static void on_linger_over(uv_timer_t *timer)
     next(q);
 }
 
-// ---- one transaction ----
+// ---- slots: more transactions at a time than the machines can work on would only be smaller
+// ----
 
 static void next(struct queue *q)
 {
-    if (q->busy || STAILQ_EMPTY(&q->waiting))
-        return;
-    q->busy = true;
-    q->retries = 0;
-    tenant_get(q->writer->pools, q->name, &q->want);
+    if (!q->busy && !q->ready && !STAILQ_EMPTY(&q->waiting)) {
+        q->lingering = false; // what came just now goes with what is here
+        q->ready = true;
+        STAILQ_INSERT_TAIL(&q->writer->ready, q, ready_link);
+    }
+    start_ready(q->writer);
 }
+
+static void start_ready(struct writer *w)
+{
+    struct queue *q;
+
+    if (w->starting) // one that fails at once: the loop below goes on
+        return;
+    w->starting = true;
+    while (w->n_slots < w->conf.parallel && (q = STAILQ_FIRST(&w->ready))) {
+        STAILQ_REMOVE_HEAD(&w->ready, ready_link);
+        q->ready = false;
+        q->busy = q->has_slot = true;
+        q->retries = 0;
+        w->n_slots++;
+        uv_timer_start(&q->timer, on_slot_over, SLOT_MS, 0);
+        tenant_get(w->pools, q->name, &q->want);
+    }
+    w->starting = false;
+}
+
+static void leave_slot(struct queue *q)
+{
+    if (!q->has_slot)
+        return;
+    q->has_slot = false;
+    q->writer->n_slots--;
+    uv_timer_stop(&q->timer);
+}
+
+static void on_slot_over(uv_timer_t *timer)
+{
+    struct queue *q = timer->data;
+
+    leave_slot(q);
+    start_ready(q->writer);
+}
+
+// ---- one transaction ----
 
 static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
                    const struct fault *why)
@@ -172,6 +224,13 @@ static void release(struct queue *q)
     if (q->ref)
         tenant_put(q->ref);
     q->ref = NULL;
+}
+
+static void end_transaction(struct queue *q)
+{
+    release(q);
+    leave_slot(q);
+    q->busy = false;
 }
 
 static bool is_worth_a_retry(struct queue *q, int status)
@@ -248,8 +307,7 @@ static void settle(struct queue *q, enum item_outcome outcome, span why)
         STAILQ_INSERT_TAIL(&items, item, link);
         n -= item->outcome == ITEM_OPEN;
     }
-    release(q);
-    q->busy = false;
+    end_transaction(q);
     tell(&items, outcome, why);
     if (outcome == ITEM_APPLIED && q->writer->conf.on_written)
         q->writer->conf.on_written(q->name, q->writer->conf.ctx);
@@ -259,16 +317,18 @@ static void settle(struct queue *q, enum item_outcome outcome, span why)
 // Also those behind: they must not overtake.
 static void fail_all(struct queue *q, enum item_outcome outcome, span why)
 {
+    struct writer *w = q->writer;
     struct item_list items = STAILQ_HEAD_INITIALIZER(items);
 
     STAILQ_CONCAT(&items, &q->waiting);
-    release(q);
-    q->busy = false;
+    end_transaction(q);
     tell(&items, outcome, why);
-    if (outcome == ITEM_BAD && STAILQ_EMPTY(&q->waiting))
+    if (outcome == ITEM_BAD && STAILQ_EMPTY(&q->waiting)) {
         drop(q); // there is no such tenant, and names that anybody makes up must not pile up
-    else
+        start_ready(w);
+    } else {
         next(q);
+    }
 }
 
 // ---- the end ----

@@ -1,11 +1,12 @@
 // writer.h: groups of events -> transactions, one at a time for each tenant.
 //
-//      writer_add ──► (wait for more) ──► tenant_get ──► write ──► outcomes ──► group->done
-//                          ▲                              │
+//      writer_add ──► (wait for more) ──► slot ──► tenant_get ──► write ──► outcomes ──►
+//                          ▲                              │                    group->done
 //                          └────── what came meanwhile ◄──┘
 //
-// While a tenant's transaction is under way, what comes for it gathers and goes together in the
-// next: busier tenants get larger transactions, idle ones short waits.
+// While a tenant waits for a slot or its transaction is under way, what comes for it gathers
+// and goes together in the next: the busier a tenant or the machine, the larger the
+// transactions; idle ones have short waits.
 #ifndef QUEEN_INGEST_WRITER_H
 #define QUEEN_INGEST_WRITER_H
 
@@ -22,6 +23,7 @@ struct writer_conf {
     unsigned max_events; // of one transaction
     unsigned linger_ms;  // the first event of an idle tenant waits so long for others
     unsigned limit_ms;   // a transaction that takes longer has failed
+    unsigned parallel;   // transactions at a time; those that take long are not counted
     // A tenant's transaction was committed.
     void (*on_written)(span tenant, void *ctx);
     void *ctx;

@@ -166,6 +166,7 @@ struct ingest_conf settings_ingest(const struct platform_conf *c)
         .max_events = (unsigned)c->write_events,
         .linger_ms = (unsigned)c->write_linger_ms,
         .limit_ms = (unsigned)c->write_limit_ms,
+        .parallel = (unsigned)c->write_parallel,
         .held_base_ms = (unsigned)c->held_base_ms,
         .held_cap_ms = (unsigned)c->held_cap_ms,
     };

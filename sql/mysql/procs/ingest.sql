@@ -1,4 +1,4 @@
--- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest of PostgreSQL tenants.
+-- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest_2 of PostgreSQL tenants.
 --
 -- called by: src/ingest/write_my.c
 -- in:  queue; marks: [{"name": partition, "position": microseconds}]; events, deleted: lists of ids; rows for each table, null: none

@@ -12,8 +12,10 @@ begin
     -- All that can be done before the locks; the old table is dropped later, by crm.start_live.
     execute format('drop table if exists crm.%I', p_model || '_live_old');
     perform crm.recompute_function('recompute_' || p_model, p_model || '_live', p_model, p_model || '_live_next');
+    perform crm.recompute_parts_function(p_model, p_model || '_live_next');
     update crm.read_model r
-    set live_version = r.next_live_version, live_at = clock_timestamp(), next_live_version = null, next_live_through = null
+    set live_version = r.next_live_version, live_at = clock_timestamp(), live_in_parts = true,
+        next_live_version = null, next_live_through = null
     where r.model = p_model;
 
     perform set_config('lock_timeout', '20ms', true);

@@ -1,6 +1,6 @@
 -- crm.turn_applied_day: the slice of crm.applied_event for today; emptied first if it is of an older day.
 --
--- called by: crm.ingest, before anything else: who truncates waits for all that have read the slice, so it must not have
+-- called by: crm.ingest_2, before anything else: who truncates waits for all that have read the slice, so it must not have
 --            read it itself
 -- out: the slice         raises: nothing
 -- locks: once a day a row of applied_day, then the slice exclusively; else none

@@ -172,3 +172,12 @@ def differences(cursor, model, schema="crm."):
             missing, extra = [r for r in want if r not in have], [r for r in have if r not in want]
             out.append("%s: %d rows, should be %d\nmissing %s\nextra %s" % (table, len(have), len(want), missing[:2], extra[:2]))
     return "\n".join(out)
+
+
+def live_differences(cursor):
+    """How many rows of the live read models are not what the write model says; None: a model is not built yet."""
+    cursor.execute("select count(*) filter (where live_version is not null) from crm.read_model")
+    if cursor.fetchone()[0] < 2:
+        return None
+    cursor.execute("select sum((crm.check_live(model, null)).differing) from crm.read_model")
+    return cursor.fetchone()[0]

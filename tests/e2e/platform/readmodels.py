@@ -19,7 +19,7 @@ def load(conn):
 
 
 class Writer:
-    """Random changes of a tenant's data, each batch one transaction that ends in crm.changed(), as ingestion does it."""
+    """Random changes of a tenant's data, each batch one transaction that ends in telling the read models."""
 
     def __init__(self, conn, seed, customers):
         self.conn, self.random, self.customers = conn, random.Random(seed), customers
@@ -35,35 +35,43 @@ class Writer:
         return value if self.random.random() < 0.9 else None
 
     def batch(self, n):
-        attributes = transactions = False
-        touched = set()
+        """Tells as ingestion does which tables have changed for whom; every third time, as people do, only that something has."""
+        of = {k: [] for k in ("customer", "subscription", "wallet", "package", "transaction", "visit", "purchase", "delete", "new")}
         with self.conn.cursor() as cur:
             for _ in range(n):
                 customer = self.random.choice(self.customers)
-                touched.add(customer)
                 kind = self.random.choice(("customer", "customer", "subscription", "wallet", "package", "transaction",
                                            "transaction", "visit", "purchase", "delete"))
                 if kind == "delete" and self.random.random() < 0.7:
                     kind = "transaction"
-                getattr(self, "_" + kind)(cur, customer)
-                if kind in ("transaction", "visit", "purchase"):
-                    transactions = True
-                elif kind == "delete":
-                    attributes = transactions = True
-                else:
-                    attributes = True
-            cur.execute("select crm.changed(%s::uuid[], %s, %s)", (list(touched), attributes, transactions))
+                of[kind].append(customer)
+                if getattr(self, "_" + kind)(cur, customer):
+                    of["new"].append(customer)
+            (self._tell_whole if self.random.random() < 0.3 else self._tell_parts)(cur, of)
         self.conn.commit()
+
+    def _tell_whole(self, cur, of):
+        attributes = any(of[k] for k in ("customer", "subscription", "wallet", "package", "delete"))
+        transactions = any(of[k] for k in ("transaction", "visit", "purchase", "delete"))
+        cur.execute("select crm.changed(%s::uuid[], %s, %s)", (list(set(sum(of.values(), []))), attributes, transactions))
+
+    def _tell_parts(self, cur, of):
+        cur.execute("select crm.changed_attributes(%s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[])",
+                    [of[k] for k in ("delete", "customer", "subscription", "wallet", "package")])
+        cur.execute("select crm.changed_transactions(%s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[])",
+                    [of["delete"] + of["new"], of["transaction"], of["visit"], of["purchase"]])
 
     def _customer(self, cur, c):
         r = self.random
         cur.execute("""insert into crm.customer (customer_uuid, first_name, email, phone, city, birth_date, tags, created_at, updated_at)
             values (%s, %s, %s, %s, %s, %s, %s, %s, now())
             on conflict (customer_uuid) do update set first_name = excluded.first_name, email = excluded.email,
-            phone = excluded.phone, city = excluded.city, birth_date = excluded.birth_date, tags = excluded.tags""",
+            phone = excluded.phone, city = excluded.city, birth_date = excluded.birth_date, tags = excluded.tags
+            returning xmax = 0""",
                     (c, self.maybe("N%d" % r.randrange(99)), self.maybe("a@b"), self.maybe(""), self.maybe("Rome"),
                      self.maybe(datetime.date(1960 + r.randrange(40), 1 + r.randrange(12), 1 + r.randrange(28))),
                      r.sample(["vip", "new", "lost"], r.randrange(4)), self.moment()))
+        return cur.fetchone()[0]
 
     def _account(self, table, c):
         """The id of a row of this customer: one that is there, or a new one."""

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 import harness
-from event_model import Maker, Model, differences
+from event_model import Maker, Model, differences, live_differences
 from harness import wait_until
 from rig_events import Platform, tenant_cursor
 
@@ -88,6 +88,8 @@ def test_the_tables_are_what_the_events_say(platform, tables):
         cursor = tables(t)
         wait_until(lambda: count(cursor, "applied_event") == 900, 20 * harness.TIME_FACTOR, "all events of %s are applied" % t)
         assert differences(cursor, models[t]) == ""
+        wait_until(lambda: live_differences(cursor) is not None, 20 * harness.TIME_FACTOR, "the live tables are complete")
+        assert live_differences(cursor) == 0
         cursor.execute("select queue, count(*), min(position) from crm.ingest_checkpoint group by 1")
         ((queue, partitions, position),) = cursor.fetchall()
         assert queue == platform.env["PLATFORM_QUEUE"] and 4 < partitions <= 8 and abs(position / 1e6 - time.time()) < 100
@@ -211,6 +213,40 @@ def test_a_slow_tenant_does_not_stall_the_others(platform, pg, tables):
     lock.close()
     wait_until(lambda: not platform.held(), 20 * harness.TIME_FACTOR, "beta has caught up")
     assert count(tables("beta"), "visit_log") == 20
+
+
+def test_a_tenant_that_waits_does_not_keep_the_slot(platform, broker, pg, tables):
+    """One transaction at a time, and one that waits for a lock: others begin all the same, long before it is given up."""
+    queue = "slots-" + uuid.uuid4().hex[:8]
+    other = Platform(pg, broker.url, PLATFORM_QUEUE=queue, PLATFORM_PARTITIONS=2, PLATFORM_WRITE_PARALLEL=1, PLATFORM_WRITE_LIMIT_MS=60000)
+    other.start()
+    lock = pg.connect(autocommit=False, database="tenant_beta")
+    try:
+        wait_until(lambda: "queen_platform_owned_partitions 2" in other.get("/metrics/prometheus").text, 20, "it has its partitions")
+        for t in ("beta", "gamma"):
+            wipe(tables(t))
+        lock.cursor().execute("lock crm.visit_log in share mode")
+
+        def push(tenant, partition):
+            broker.push([{"queue": queue, "partition": partition, "payload": {"tenant": tenant, **visit(str(uuid.uuid4()))}}]).expect(201)
+        push("beta", "0")
+        watch = tables("beta")
+
+        def waits():
+            watch.execute("select count(*) from pg_locks where not granted and relation = 'crm.visit_log'::regclass")
+            return watch.fetchone()[0] == 1
+        wait_until(waits, 10, "beta's transaction waits")
+        begin = time.monotonic()
+        for n in range(1, 4):
+            push("gamma", "1")
+            wait_until(lambda: count(tables("gamma"), "visit_log") == n, 20, "gamma's does not")
+        assert time.monotonic() - begin < 10 * harness.TIME_FACTOR
+        assert count(tables("beta"), "visit_log") == 0
+        lock.rollback()
+        wait_until(lambda: count(tables("beta"), "visit_log") == 1, 10, "beta's ends, too")
+    finally:
+        lock.close()
+        assert other.terminate() == 0, other.log_tail()
 
 
 def test_numbers(platform):

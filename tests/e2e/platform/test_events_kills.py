@@ -14,7 +14,7 @@ import psycopg2
 import pytest
 
 import harness
-from event_model import Maker, Model, differences
+from event_model import Maker, Model, differences, live_differences
 from harness import wait_until
 from rig_events import Platform, tenant_cursor
 
@@ -153,6 +153,7 @@ class World:
                 raise AssertionError("%s: %d of %d\n%s\n%s" % (e, applied(), len(self.models[t].seen), self.describe(), self.where(t, cursor))) from None
             assert applied() == len(self.models[t].seen)
             assert differences(cursor, self.models[t]) == "", "\n".join(self.log)
+            assert live_differences(cursor) in (0, None), "\n".join(self.log)
             cursor.connection.close()
 
     def where(self, tenant, cursor):

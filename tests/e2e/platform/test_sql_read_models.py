@@ -330,18 +330,32 @@ def test_live_equals_the_full_computation_under_random_changes_by_several_writer
         assert same(db, model)
 
 
-def test_two_transactions_with_the_same_new_customer_lose_nothing(connect, db):
+# How a transaction tells that a customer came, and that he bought something: as people do, and as ingestion does.
+CAME = {"whole": "select crm.changed(%(who)s::uuid[], true, false)",
+        "parts": """select crm.changed_attributes('{}', %(who)s::uuid[], '{}', '{}', '{}'),
+                           crm.changed_transactions(%(who)s::uuid[], '{}', '{}', '{}')"""}
+BOUGHT = {"whole": "select crm.changed(%(who)s::uuid[], false, true)",
+          "parts": "select crm.changed_transactions('{}', %(who)s::uuid[], '{}', '{}')"}
+
+
+def tell(core, text, customer):
+    with core.conn.cursor() as cur:
+        cur.execute(text, {"who": [customer]})
+
+
+@pytest.mark.parametrize("how", ["whole", "parts"])
+def test_two_transactions_with_the_same_new_customer_lose_nothing(connect, db, how):
     for model in MODELS:
         fill(db, model)
     c = str(uuid.UUID(int=5))
     first, second = connect(autocommit=False), connect(autocommit=False)
     first.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
-    first.rows("select crm.changed(%s::uuid[], true, false)", [c])
+    tell(first, CAME[how], c)
     first.conn.commit()
     for core in (first, second):
         core.rows("insert into crm.transaction_log (id, customer_id, kind, amount, created_at) values (gen_random_uuid(), %s, 'sale', 1, now())", c)
-    first.rows("select crm.changed(%s::uuid[], false, true)", [c])
-    waiting = threading.Thread(target=lambda: (second.rows("select crm.changed(%s::uuid[], false, true)", [c]), second.conn.commit()))
+    tell(first, BOUGHT[how], c)
+    waiting = threading.Thread(target=lambda: (tell(second, BOUGHT[how], c), second.conn.commit()))
     waiting.start()
     wait_until(lambda: db.one("select count(*) from pg_locks where not granted and pid = %s", second.conn.get_backend_pid()) == 1,
                10, "the second one waits")
@@ -350,21 +364,83 @@ def test_two_transactions_with_the_same_new_customer_lose_nothing(connect, db):
     assert db.one("select transaction_count from crm.customer_transactions_live where customer_uuid = %s", c) == 2
 
 
-def test_a_transaction_that_overtakes_its_customer_is_not_lost(connect, db):
+@pytest.mark.parametrize("how", ["whole", "parts"])
+def test_a_transaction_that_overtakes_its_customer_is_not_lost(connect, db, how):
     for model in MODELS:
         fill(db, model)
     c = str(uuid.UUID(int=6))
     first, second = connect(autocommit=False), connect(autocommit=False)
     second.rows("insert into crm.transaction_log (id, customer_id, kind, amount, created_at) values (gen_random_uuid(), %s, 'sale', 1, now())", c)
-    second.rows("select crm.changed(%s::uuid[], false, true)", [c])
+    tell(second, BOUGHT[how], c)
     first.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
-    waiting = threading.Thread(target=lambda: (first.rows("select crm.changed(%s::uuid[], true, false)", [c]), first.conn.commit()))
+    waiting = threading.Thread(target=lambda: (tell(first, CAME[how], c), first.conn.commit()))
     waiting.start()
     wait_until(lambda: db.one("select count(*) from pg_locks where not granted and pid = %s", first.conn.get_backend_pid()) == 1,
                10, "the first one waits")
     second.conn.commit()
     waiting.join()
     assert db.one("select transaction_count from crm.customer_transactions_live where customer_uuid = %s", c) == 1
+
+
+def test_what_did_not_change_is_not_computed(connect, db):
+    for model in MODELS:
+        fill(db, model)
+    c = str(uuid.UUID(int=8))
+    db.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
+    tell(db, CAME["parts"], c)
+    db.rows("update crm.customer_transactions_live set transaction_count = 99, purchase_count = 98")
+    db.rows("insert into crm.visit_log (id, customer_id, visited_at) values (gen_random_uuid(), %s, now())", c)
+    db.rows("select crm.changed_transactions('{}', '{}', %s::uuid[], '{}')", [c])
+    assert db.rows("select transaction_count, visit_count, purchase_count from crm.customer_transactions_live") == [(99, 1, 98)]
+
+
+def test_every_column_of_a_live_table_belongs_to_a_part(db):
+    for model in MODELS:
+        fill(db, model)
+        body = db.one("select prosrc from pg_proc where proname = %s", "recompute_%s_parts" % model)
+        columns = [r[0] for r in db.rows("""select attname from pg_attribute where attrelid = ('crm.' || %s)::regclass and attnum > 0
+                                            and attname not in ('id', 'customer_uuid')""", model + "_live")]
+        assert [c for c in columns if body.count(" %s = part.%s" % (c, c)) != 1] == []
+
+
+def test_a_live_table_that_an_older_program_made_is_kept_too(connect, db):
+    for model in MODELS:
+        fill(db, model)
+        db.rows("drop function crm.recompute_%s_parts" % model)
+    db.rows("update crm.read_model set live_in_parts = false")
+    w = writer(connect, 3, customers(20))
+    for _ in range(20):
+        w.batch(10)
+    for model in MODELS:
+        assert check(db, model)[1] == 0
+
+
+INGEST = "select * from crm.ingest_2('q', %s, %s, %s::uuid[], '{}', null, null, null, null, null, null, %s::jsonb, null, " \
+         "'{}', '{}', '{}', '{}', '{}', '{}', %s::uuid[], '{}')"
+
+
+def test_ingestion_reads_by_index_also_while_the_tables_are_new(connect, db):
+    """What is planned while a table is empty is used for as long as the connection lives."""
+    who = customers(40)
+    for c in who:
+        db.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
+    for model in MODELS:
+        fill(db, model)
+    tables = ("customer", "visit_log", "customer_transactions_live", "applied_event_0", "applied_event_1", "applied_event_2", "applied_event_3")
+    db.rows("select crm.turn_applied_day()")  # which empties a table, and that counts
+    db.rows("select pg_stat_force_next_flush()")
+    before = dict(db.rows("select relname, seq_scan from pg_stat_user_tables"))
+    core = connect()
+    for i in range(30):
+        some = who[i:i + 5]
+        visits = [{"id": str(uuid.uuid4()), "customer_id": c, "at": "2026-11-16T00:00:00Z"} for c in some]
+        assert core.rows(INGEST, ["0"], [i], [str(uuid.uuid4()) for _ in some], psycopg2.extras.Json(visits), some) == []
+    core.rows("select pg_stat_force_next_flush()")
+    core.rows("select 1")
+    assert db.one("select n_tup_ins from pg_stat_user_tables where relname = 'visit_log'") == 150
+    after = dict(db.rows("select relname, seq_scan from pg_stat_user_tables"))
+    assert {t: after[t] - before[t] for t in tables} == dict.fromkeys(tables, 0)
+    assert check(db, "customer_transactions") == (40, 0)
 
 
 def test_a_customer_who_goes_and_comes_again_has_one_row(connect, db):

@@ -140,6 +140,35 @@ static void an_event_is_here_once(void **state)
     assert_false(fold_add(&fold, e));
 }
 
+static unsigned customers_of(enum event_table table)
+{
+    const struct fold_row *at = fold_rows(&fold, table);
+    const uint8_t *customer;
+    unsigned n = 0;
+
+    while ((customer = fold_next_customer(&at))) {
+        assert_int_equal(customer[0], 0x10);
+        assert_int_equal(customer[15], 1);
+        n++;
+    }
+    return n;
+}
+
+static void the_customers_are_those_of_rows_that_are_written(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("visit.recorded", ROW)));
+    assert_true(fold_add(&fold, event("visit.recorded", ROW)));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":1")));
+    assert_int_equal(customers_of(TABLE_VISITS), 2);
+    assert_int_equal(customers_of(TABLE_ADJUSTMENTS), 1);
+    assert_true(
+        fold_add(&fold, event("wallet.changed", ROW ",\"balance\":1,\"status\":\"active\"")));
+    assert_int_equal(customers_of(TABLE_ADJUSTMENTS), 0);
+    assert_int_equal(customers_of(TABLE_WALLETS), 1);
+    assert_int_equal(customers_of(TABLE_CUSTOMERS), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +180,7 @@ int main(void)
         TEST(a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones),
         TEST(a_deletion_goes_alone),
         TEST(an_event_is_here_once),
+        TEST(the_customers_are_those_of_rows_that_are_written),
     };
 
     map_setup();

@@ -1,0 +1,35 @@
+-- crm.changed_attributes(whole, customers, subscriptions, wallets, packages): of these customers data behind the read model
+-- customer_attributes changed in this transaction.
+--
+-- Notes when the data last changed, and brings the live table up to date for these customers, so that what is committed
+-- is what a segment sees.  Call it last: it computes from what the transaction has written.
+-- called by: crm.ingest_2, crm.changed
+-- in:  whole                     customers of whom anything may have changed, also that they went
+--      customers ... packages    those whose rows of that table were written
+--      none is null; order and doubles do not matter
+-- out: -
+-- locks: advisory 7642/changes shared, until commit; then advisory 7643 / hash for customers without a row, and rows of the
+--        live table in the order of id
+-- raises: nothing of its own
+create or replace function crm.changed_attributes(p_whole uuid[], p_customers uuid[], p_subscriptions uuid[], p_wallets uuid[],
+                                                  p_packages uuid[]) returns void
+language plpgsql
+as $$
+declare
+    parts uuid[] := p_customers || p_subscriptions || p_wallets || p_packages;
+    model record;
+begin
+    perform pg_advisory_xact_lock_shared(7642, crm.model_lock('changes')),
+            setval('crm.customer_attributes_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+    select live_version is not null as live, live_in_parts as in_parts, next_live_version is not null as next
+      into model from crm.read_model where read_model.model = 'customer_attributes';
+    if model.live and not model.in_parts then
+        perform crm.recompute_customer_attributes(p_whole || parts);
+    elsif model.live then
+        perform crm.recompute_customer_attributes_parts(p_whole, p_customers, p_subscriptions, p_wallets, p_packages);
+    end if;
+    if model.next then
+        perform crm.recompute_customer_attributes_next(p_whole || parts);
+    end if;
+end
+$$;
