@@ -334,7 +334,7 @@ static void read_duplicate(struct cycle_flight *f, const struct pg_reply *reply,
     struct push_item *it = seg_item(&f->segs.at[seg], pos);
     it->status = PUSH_DUPLICATE;
     memcpy(it->message_id, pg_reply_uuid(reply, row, COL_DUP_ID), 16);
-    memcpy(it->partition_id, it->lane->id, 16);
+    memcpy(it->partition_id, f->segs.at[seg].lane_id, 16);
 }
 
 // true: a lane was gone and must be asked for again, or is sealed, as we know now.
@@ -344,7 +344,7 @@ static bool read_failure(struct broker *b, struct cycle_flight *f, const struct 
     unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
 
     if (pg_reply_i16(reply, row, COL_STATUS) == LANE_GONE && seg < f->segs.n) {
-        lane_forget_num(b, f->segs.at[seg].lane);
+        seg_lane_gone(b, &f->segs.at[seg]);
         return true;
     }
     if (pg_reply_i16(reply, row, COL_STATUS) == LANE_SEALED && seg < f->segs.n) {

@@ -262,14 +262,14 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         // Our own id, sent again because the first answer was lost, is no duplicate.
         it->status = it->op->op.unknown && !it->txid.ptr ? PUSH_QUEUED : PUSH_DUPLICATE;
         memcpy(it->message_id, pg_reply_uuid(reply, row, PUSH_COL_DUP_ID), 16);
-        memcpy(it->partition_id, s->lane->id, 16);
+        memcpy(it->partition_id, s->lane_id, 16);
         counter_add(&b->stats.duplicates, 1);
         // Perhaps stored by an earlier try whose answer was lost: nobody was told of it.
         s->untold = s->untold || it->op->op.unknown || it->op->replay;
         break;
     }
     case LANE_GONE:
-        lane_forget_num(b, s->lane);
+        seg_lane_gone(b, s);
         lane_resolve(b, s->lane);
         break;
     case QUEUE_FULL: // only whole requests are told so: the first is the only one
@@ -318,13 +318,15 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
             continue;
         while (seg < f->segs.n && refused[seg])
             seg++;
-        if (seg == f->segs.n ||
-            f->segs.at[seg].lane->num != pg_reply_i64(reply, row, PUSH_COL_LANE))
+        struct seg *s = &f->segs.at[seg];
+        if (seg == f->segs.n || s->num != pg_reply_i64(reply, row, PUSH_COL_LANE)) {
             rc = QE_PG_SHAPE;
-        else {
-            f->segs.at[seg].lane->last_seq = pg_reply_i64(reply, row, PUSH_COL_FIRST);
-            seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, PUSH_COL_CREATED));
+            break;
         }
+        if (s->lane->num == s->num)
+            s->lane->last_seq = pg_reply_i64(reply, row, PUSH_COL_FIRST);
+        seg_stored(s, pg_reply_unix_us(reply, row, PUSH_COL_CREATED));
+        seg++;
     }
     free(refused);
     return rc;

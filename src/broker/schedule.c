@@ -132,6 +132,8 @@ void schedule_fill(struct broker *b, struct push_item *const *items, unsigned n,
 {
     int32_t *id_at = mem_new_array(int32_t, n > 0 ? n : 1);
 
+    for (unsigned i = 0; i < n; i++) // as it is sent: the lane may be another when this is back
+        memcpy(items[i]->partition_id, items[i]->lane->id, 16);
     pg_param_bool(p, b->sealer == NULL);
     FOR_ITEMS(PG_INT8, pg_put_i64(p, it->lane->num));
     FOR_ITEMS(PG_UUID, pg_put_uuid(p, it->key));
@@ -193,7 +195,6 @@ static void scheduled(struct broker *b, struct push_item *it, const struct pg_re
                       unsigned row, const struct schedule_cols *at)
 {
     memcpy(it->message_id, pg_reply_uuid(reply, row, at->id), 16);
-    memcpy(it->partition_id, it->lane->id, 16);
     it->due_us = pg_reply_unix_us(reply, row, at->due);
     it->status = PUSH_SCHEDULED;
     counter_add(&b->stats.scheduled, 1);

@@ -48,9 +48,15 @@ void seg_stored(struct seg *s, int64_t created_us)
     s->stored = true;
     for (unsigned i = 0; i < s->count; i++, it = it->next) {
         it->status = PUSH_QUEUED;
-        segment_message_id(created_us, i, s->lane->num, it->message_id);
-        memcpy(it->partition_id, s->lane->id, 16);
+        segment_message_id(created_us, i, s->num, it->message_id);
+        memcpy(it->partition_id, s->lane_id, 16);
     }
+}
+
+void seg_lane_gone(struct broker *b, const struct seg *s)
+{
+    if (s->lane->num == s->num)
+        lane_forget_num(b, s->lane);
 }
 
 // ---- cutting ----
@@ -128,11 +134,13 @@ static void cut_lane(struct segs *f, struct lane *lane)
             !key_range_add(&seg->range, it->key)) {
             seg = &f->at[f->n++];
             *seg = (struct seg){.lane = lane,
+                                .num = lane->num,
                                 .first = it,
                                 .nth = nth++,
                                 .before = before,
                                 .sealed = is_sealed && sealer,
                                 .bare = is_sealed && !sealer};
+            memcpy(seg->lane_id, lane->id, sizeof seg->lane_id);
             (void)key_range_add(&seg->range, it->key); // one key alone always fits
             bytes = 0;
         }
@@ -247,7 +255,7 @@ static void put_ms(struct pg_params *p, const struct key_range *r, uint64_t ms)
 void segs_fill(const struct segs *f, struct pg_params *p)
 {
     pg_param_i32(p, (int32_t)f->n_lanes);
-    FOR_SEGS(PG_INT8, pg_put_i64(p, s->lane->num));
+    FOR_SEGS(PG_INT8, pg_put_i64(p, s->num));
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->bare ? -1 : s->lane->last_seq));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->nth));
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->before));

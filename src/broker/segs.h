@@ -11,6 +11,10 @@
 
 struct seg {
     struct lane *lane;
+    // Number and id of the lane as they were sent: a queue that is deleted and made anew while
+    // the call is out gives its lane others.
+    int64_t num;
+    uint8_t lane_id[16];
     struct push_item *first; // count of them, chained by next
     unsigned count, nth;     // nth segment of its lane in this call
     int64_t before;          // messages of this call before it in its lane
@@ -40,7 +44,8 @@ void message_put(struct buf *out, const struct push_item *it, size_t *id_at);
 // Those of queen.push_correlated that follow.
 void segs_fill_correlated(const struct segs *f, struct pg_params *p);
 struct push_item *seg_item(const struct seg *s, unsigned pos);
-void seg_stored(struct seg *s, int64_t created_us); // its items are queued, with ids
+void seg_stored(struct seg *s, int64_t created_us);        // its items are queued, with ids
+void seg_lane_gone(struct broker *b, const struct seg *s); // was deleted: its number is void
 void segs_free(struct segs *f);
 
 #endif

@@ -266,7 +266,6 @@ static void read_scheduled(struct broker *b, struct push_item *it, const struct 
     it->status = PUSH_SCHEDULED;
     it->due_us = pg_reply_unix_us(reply, row, COL_CREATED);
     memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
-    memcpy(it->partition_id, it->lane->id, 16);
     fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
 }
 
@@ -363,7 +362,7 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
             if (why == LANE_GONE || why == LANE_SEALED) {
                 unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
                 if (i < f->segs.n && why == LANE_GONE)
-                    lane_forget_num(b, f->segs.at[i].lane);
+                    seg_lane_gone(b, &f->segs.at[i]);
                 else if (i < f->segs.n)
                     queue_sealed(f->segs.at[i].lane->queue);
                 again = true;
