@@ -1,4 +1,4 @@
-// push_int.h: a batch of pushes on its way, for push.c, mixed.c and stall.c.
+// push_int.h: a batch of pushes on its way, for push.c, push_land.c, mixed.c and stall.c.
 #ifndef QUEEN_BROKER_PUSH_INT_H
 #define QUEEN_BROKER_PUSH_INT_H
 
@@ -33,6 +33,11 @@ enum {
 
 // ---- push.c ----
 void push_again(struct broker *b, struct push_op *push); // to the head of the queue
+
+// ---- push_land.c ----
+// Settles all requests of the flight, or sends them again; the flight stays the caller's.
+void push_land(struct broker *b, struct push_flight *f, int status,
+               const struct pg_reply *reply);
 
 // ---- mixed.c: a request with items for now and for later, alone in its flight ----
 void mixed_fill(struct broker *b, struct push_flight *f, struct pg_params *p);
