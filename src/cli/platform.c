@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "cli/show_conf.h"
 #include "conf/platform.h"
 #include "platform/platform.h"
 
 static int run(int argc, char **argv);
-static int show(const struct platform_conf *c);
+static void print(const void *conf, struct buf *out);
 
 const struct cli_command cli_platform = {
     .name = "platform",
@@ -18,13 +18,20 @@ const struct cli_command cli_platform = {
     .run_raw = run,
 };
 
+static const struct conf_texts texts = {
+    .command = "queen platform",
+    .help = platform_conf_help,
+    .print = print,
+    .markdown = platform_conf_markdown,
+};
+
 static int run(int argc, char **argv)
 {
     struct platform_conf c;
     struct fault f;
 
     if (platform_conf_load(&c, argc - 1, argv + 1, environ, &f) != 0) {
-        fprintf(stderr, "queen platform: %s\n", f.text);
+        fprintf(stderr, "%s: %s\n", texts.command, f.text);
         return PLATFORM_BAD_CONF;
     }
     int code;
@@ -32,35 +39,10 @@ static int run(int argc, char **argv)
         log_setup(c.log_level, c.log_format);
         code = platform_run(&c);
     } else {
-        code = show(&c);
+        code = show_conf(&texts, c.action, &c) ? CLI_OK : PLATFORM_CANNOT_START;
     }
     platform_conf_deinit(&c);
     return code;
 }
 
-static int show(const struct platform_conf *c)
-{
-    struct buf out = {0};
-
-    switch (c->action) {
-    case CONF_RUN:
-        break;
-    case CONF_SHOW_HELP:
-        platform_conf_help(&out);
-        break;
-    case CONF_SHOW_CONFIG:
-        platform_conf_print(c, &out);
-        break;
-    case CONF_SHOW_MARKDOWN:
-        platform_conf_markdown(&out);
-        break;
-    case CONF_SHOW_VERSION:
-        buf_put_lit(&out, "queen " QUEEN_VERSION "\n");
-        break;
-    }
-    bool written = fwrite(out.ptr, 1, out.len, stdout) == out.len && fflush(stdout) == 0;
-    if (!written)
-        fprintf(stderr, "queen platform: cannot write to stdout\n");
-    buf_free(&out);
-    return written ? CLI_OK : PLATFORM_CANNOT_START;
-}
+static void print(const void *conf, struct buf *out) { platform_conf_print(conf, out); }
