@@ -277,6 +277,23 @@ def test_it_heals_when_its_broker_was_away(make_broker, crew):
     assert len(w.events()) == 100, "each once"
 
 
+def test_a_broker_killed_under_its_answers_stalls_no_partition(make_broker, crew):
+    """What it had leased when it died stays leased for minutes; the processor must not wait for that."""
+    away = make_broker()
+    crew.url = away.url
+    w = crew.start("a", expiry=60, mode="plain patient")
+    wait_until(lambda: len(w.owned()) == PARTITIONS, 10, "it has all")
+    for _ in range(5):
+        for nth in range(10):
+            crew.push(40)
+            if nth == 5:
+                away.kill()
+        away.start()
+        crew.wait_all(15)
+    assert in_order(w.events())
+    assert len(w.events()) == crew.n, "each once"
+
+
 def test_a_queue_without_a_fixed_set_is_told(broker, queue, group):
     w = Worker(broker.url, queue, group, "a")
     try:

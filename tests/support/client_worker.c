@@ -122,8 +122,11 @@ int main(int argc, char **argv)
     snprintf(moved, sizeof moved, "%s.moved", argv[2]);
     moved_to = moved;
     by_hand = argc > 6 && strstr(argv[6], "manual") != NULL;
+    bool patient = argc > 6 && strstr(argv[6], "patient"); // as most programs are
     struct queen_client *client = queen_client_new(
-        &(struct queen_options){.url = argv[1], .retry_delay_ms = 100, .attempts = 2}, &err);
+        &(struct queen_options){
+            .url = argv[1], .retry_delay_ms = patient ? 0 : 100, .attempts = patient ? 0 : 2},
+        &err);
     struct queen_processor_options options = {
         .queue = argv[2],
         .group = argv[3],
