@@ -3,7 +3,7 @@
 -- needs: latest_state, iso_ms
 -- called by  src/api/owners.c
 -- out        200: every partition of the queue with its owner (null: nobody; also one whose claim has run out is named, with
---            expired), epoch, checkpoint and lag.  404: no such queue, or one without a fixed set of partitions
+--            expired), epoch, for how long nobody has had it, checkpoint and lag.  404: no such queue, or one without a fixed set of partitions
 create or replace function queen.list_owners(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql
@@ -26,7 +26,10 @@ begin
                              'now', queen.iso_ms(v_now), 'owners', coalesce(json_agg(json_build_object(
                'partition', l.name, 'partitionId', l.id, 'owner', o.owner, 'epoch', coalesce(o.epoch, 0),
                'since', queen.iso_ms(o.since), 'expiresAt', queen.iso_ms(o.expires_at),
-               'expired', coalesce(o.expires_at <= v_now, true), 'wantedBy', o.wanted_by, 'wantedAt', queen.iso_ms(o.wanted_at),
+               'expired', coalesce(o.expires_at <= v_now, true),
+               'freeMs', case when o.expires_at > v_now then null
+                              else greatest(extract(epoch from v_now - coalesce(o.expires_at, v_queue.created_at)) * 1000, 0)::bigint end,
+               'wantedBy', o.wanted_by, 'wantedAt', queen.iso_ms(o.wanted_at),
                'checkpoint', coalesce(o.checkpoint, st.cursor_seq),
                'checkpointAt', queen.iso_ms(coalesce(o.checkpoint_at, st.last_at)),
                'lag', greatest(head.last - coalesce(st.cursor_seq, head.first - 1), 0)) order by l.name::int), '[]'))

@@ -11,7 +11,7 @@
 // What the elements of all these answers are made of; each kind has some of it.
 struct fields {
     const char *partition, *partition_id, *owner, *wanted_by, *error;
-    int64_t epoch, lag;
+    int64_t epoch, lag, free_ms;
     bool expired, success;
 };
 
@@ -89,7 +89,7 @@ static int read_list(const struct queen_response *r, struct arena *a, span name,
 static void read_record(struct js *j, struct arena *a, void *item)
 {
     struct owner_record *r = item;
-    struct fields f = {0};
+    struct fields f = {.free_ms = -1};
 
     read_fields(j, a, &f);
     *r = (struct owner_record){.partition = f.partition,
@@ -97,6 +97,7 @@ static void read_record(struct js *j, struct arena *a, void *item)
                                .wanted_by = f.wanted_by,
                                .epoch = f.epoch,
                                .lag = f.lag,
+                               .free_ms = f.free_ms,
                                .expired = f.expired};
 }
 
@@ -160,6 +161,8 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
             take(j, js_int(raw, &f->epoch), raw, "epoch must be an integer");
         else if (span_eq(key, SPAN("lag")))
             take(j, js_int(raw, &f->lag), raw, "lag must be an integer");
+        else if (span_eq(key, SPAN("freeMs")))
+            take(j, js_int(raw, &f->free_ms), raw, "freeMs must be an integer");
         else if (span_eq(key, SPAN("expired")))
             take(j, js_bool(raw, &f->expired), raw, "expired must be a boolean");
         else if (span_eq(key, SPAN("success")))

@@ -7,6 +7,8 @@
 #include "client/balance.h"
 #include "client/processor_int.h"
 
+enum { SLACK_MS = 100 }; // of a look: it may come late
+
 static void look(struct queen_processor *p);
 static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void meet_slots(struct queen_processor *p, const struct owner_list *list);
@@ -196,6 +198,12 @@ static void ask(struct queen_processor *p, unsigned i, int64_t epoch)
     processor_post(p, "ask", &body, on_asked, p);
 }
 
+static void look_by(struct queen_processor *p, uint64_t due_ms)
+{
+    if (due_ms < p->look_due_ms)
+        p->look_due_ms = due_ms;
+}
+
 static void claim_and_ask(struct queen_processor *p, const struct owner_list *list)
 {
     struct balance_record *records = mem_new_array(struct balance_record, list->n);
@@ -203,10 +211,14 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
     struct buf body = {0}, stolen = {0};
     unsigned n = 0, n_stolen = 0;
     uint64_t now = p->now_ms();
+    int64_t patience_ms = (int64_t)p->conf.look_ms + SLACK_MS;
 
     for (unsigned i = 0; i < list->n; i++) {
         const struct owner_record *r = &list->records[i];
         struct slot *s = &p->slots[i];
+        // Whoever it was left to has looked by then, or is dead.
+        if (r->free_ms >= 0 && r->free_ms < patience_ms)
+            look_by(p, now + (uint64_t)(patience_ms - r->free_ms));
         records[i].owner = r->owner;
         records[i].expired = r->expired;
         records[i].wanted_by = r->wanted_by;
@@ -214,11 +226,7 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
             s->asked_ms = 0;
         else if (s->asked_ms == 0)
             s->asked_ms = now;
-        if (r->owner && !r->expired)
-            s->free_ms = 0;
-        else if (s->free_ms == 0)
-            s->free_ms = now;
-        records[i].left_over = s->free_ms > 0 && now - s->free_ms >= p->conf.look_ms;
+        records[i].left_over = r->free_ms >= patience_ms;
         // Ours by the record, but closed here (a rebuild) and not just given up: claimed anew.
         // Who was asked for an expiry and has not given, though he renews, loses it.
         if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED && p->n_releasing == 0)

@@ -49,7 +49,6 @@ struct slot {
     struct call *pop;
     uint64_t due_ms;
     uint64_t asked_ms; // since when its owner is asked for it by us; 0: he is not
-    uint64_t free_ms;  // since when we see that it has no owner; 0: it has one
     bool doubted;      // and since then nothing was settled, nor found empty
 
     // the batch; the handler's while HANDLING

@@ -141,7 +141,7 @@ def test_partitions_are_claimed_renewed_and_given_up(four):
     assert [x["success"] for x in four.claim("b", {"0": 1, "1": 0})] == [False, True]
     owners = four.list()
     assert {p: o["owner"] for p, o in owners.items()} == {"0": "a", "1": "b", "2": None, "3": "a"}
-    assert owners["0"]["since"] and not owners["0"]["expired"]
+    assert owners["0"]["since"] and not owners["0"]["expired"] and owners["0"]["freeMs"] is None
 
     r = four.post("renew", {"owner": "a", "partitions": [{"partition": "0", "epoch": 1}, {"partition": "3", "epoch": 9},
                                                          {"partition": "1", "epoch": 1}]})
@@ -176,6 +176,7 @@ def test_an_owner_can_be_asked_for_a_partition(four):
     assert four.list()["0"]["wantedAt"]
     four.post("release", {"owner": "a", "partitions": [{"partition": "0", "epoch": 1}]})
     assert (four.list()["0"]["owner"], four.list()["0"]["wantedBy"]) == (None, "b"), "for whom it was given up"
+    assert 0 <= four.list()["0"]["freeMs"] < 10000 and four.list()["1"]["freeMs"] is None
     four.claim("b", {"0": 2})
     assert four.list()["0"]["wantedBy"] is None
 

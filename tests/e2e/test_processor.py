@@ -164,6 +164,17 @@ def test_a_stopped_worker_hands_over_at_once(crew):
     assert len(a.events()) + len(b.events()) == 80, "what was given back was not handled twice"
 
 
+def test_what_a_stopped_worker_leaves_to_a_dead_one_others_take(crew):
+    """Nobody can see yet that c is dead; some of what a gives up is c's share."""
+    a, b, c = (crew.start(name, expiry=60) for name in "abc")
+    wait_until(lambda: sorted(len(w.owned()) for w in (a, b, c)) == [2, 3, 3], 20, "they share")
+    c.signal(signal.SIGSTOP)
+    asleep = c.owned()
+    a.stop()
+    wait_until(lambda: len(crew.owners()) == PARTITIONS, 1 * harness.TIME_FACTOR, "all have owners, long before c's claims expire")
+    assert {p for p, o in crew.owners().items() if o == "b"} == set(crew.owners()) - asleep
+
+
 def test_a_killed_workers_partitions_are_claimed_when_they_expire(crew):
     a, b = crew.start("a"), crew.start("b")
     wait_until(lambda: {len(a.owned()), len(b.owned())} == {PARTITIONS // 2}, 15, "they share")

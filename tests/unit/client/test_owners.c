@@ -36,7 +36,8 @@ static void records_are_read_and_what_is_unknown_is_skipped(void **state)
     (void)state;
     struct queen_response r = answer(
         "{\"x\":[1],\"owners\":[{\"partition\":\"0\",\"owner\":\"a\",\"epoch\":7,\"lag\":41,"
-        "\"expired\":true,\"wantedBy\":\"b\",\"y\":{}},{\"partition\":\"1\",\"owner\":null,"
+        "\"expired\":true,\"freeMs\":12,\"wantedBy\":\"b\",\"y\":{}},{\"partition\":\"1\","
+        "\"owner\":null,"
         "\"epoch\":0,\"lag\":null}]}");
     struct owner_list list;
 
@@ -47,6 +48,8 @@ static void records_are_read_and_what_is_unknown_is_skipped(void **state)
     assert_int_equal(list.records[0].epoch, 7);
     assert_int_equal(list.records[0].lag, 41);
     assert_true(list.records[0].expired);
+    assert_int_equal(list.records[0].free_ms, 12);
+    assert_int_equal(list.records[1].free_ms, -1);
     assert_string_equal(list.records[1].partition, "1");
     assert_null(list.records[1].owner);
 }
