@@ -28,7 +28,7 @@ begin
            avg(k.pending) as offset_avg, max(k.pending) as offset_max
       into q
       from (select s.pending_messages + s.processing_messages as pending,
-                   date_part('epoch', v_now - s.oldest_pending_at) as lag -- (extract gives the slower numeric)
+                   greatest(date_part('epoch', v_now - s.oldest_pending_at), 0) as lag -- (extract gives the slower numeric)
               from queen.stats s where s.stat_type = 'queue') k;
     -- Whole minutes and the one under way: since the start of the first.
     select coalesce(sum(t.messages_ingested), 0) as ingested, coalesce(sum(t.messages_processed), 0) as processed,

@@ -22,14 +22,16 @@ declare
     f record;
 begin
     select * into q from queen.queues where name = p_args ->> 'queue';
-    if q.id is null then
+    if q.id is not null then
+        perform queen.freshen_stats();
+        select * into f from queen.queue_figures(q.name);
+    end if;
+    if not found then -- no such queue, or deleted since
         status := 404;
         piece := '{"error":"Queue not found"}';
         return next;
         return;
     end if;
-    perform queen.freshen_stats();
-    select * into f from queen.queue_figures(q.name);
     status := 200;
     piece := concat('{"id":"', q.id, '","name":', to_json(q.name), ',"namespace":', to_json(q.namespace),
                     ',"task":', to_json(q.task), ',"createdAt":', queen.json_ms(q.created_at),

@@ -12,7 +12,7 @@ returns table (lane bigint, queue_id uuid, id uuid, name text, created_at timest
 language sql stable
 as $$
     select l.num, l.queue_id, l.id, l.name::text, l.created_at, coalesce(s.next_seq - s.first_seq - s.deleted, 0),
-           coalesce(s.waiting - s.processing, 0), coalesce(s.processing, 0),
+           greatest(coalesce(s.waiting - s.processing, 0), 0), coalesce(s.processing, 0),
            greatest(coalesce(s.next_seq - s.first_seq - s.deleted - s.waiting - s.dead, 0), 0), coalesce(s.dead, 0),
            s.oldest_at, s.newest_at
       from queen.lanes l

@@ -40,7 +40,7 @@ begin
       left join (select k.consumer, k.lease, k.lease_text
                    from queen.consumer_stats c cross join lateral queen.latest_state(c.consumer) k
                   where c.lease_until > v_now and k.lease_until > v_now) st on st.consumer = s.consumer
-      cross join lateral (select floor(date_part('epoch', v_now - s.oldest_at))) g(lag)
+      cross join lateral (select greatest(floor(date_part('epoch', v_now - s.oldest_at)), 0)) g(lag)
      where s.oldest_at < v_now - v_min * interval '1 second' and g.lag > v_min
      order by s.oldest_at, q.name collate "C", l.name collate "C";
     piece := ']';

@@ -42,7 +42,7 @@ begin
                     + case when p_status then coalesce(s.processing_messages, 0) else 0 end, 0),
            coalesce(s.processing_messages, 0), coalesce(s.completed_messages, 0), coalesce(s.dead_letter_messages, 0),
            q.priority, q.lease_time, q.retry_limit, q.max_queue_size, q.encryption_enabled,
-           coalesce(floor(date_part('epoch', v_now - s.oldest_pending_at))::bigint, 0)
+           coalesce(greatest(floor(date_part('epoch', v_now - s.oldest_pending_at)), 0)::bigint, 0)
       from (select * from queen.queues q
              where (p_args ->> 'namespace' is null or q.namespace = p_args ->> 'namespace')
                and (p_args ->> 'task' is null or q.task = p_args ->> 'task')

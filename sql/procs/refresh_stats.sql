@@ -342,7 +342,7 @@ begin
            ever_pushed = t.ever_pushed + excluded.ever_pushed, ever_consumed = t.ever_consumed + excluded.ever_consumed,
            newest_message_at = greatest(t.newest_message_at, excluded.newest_message_at),
            oldest_pending_at = excluded.oldest_pending_at,
-           max_lag_seconds = extract(epoch from v_now - excluded.oldest_pending_at),
+           max_lag_seconds = greatest(extract(epoch from v_now - excluded.oldest_pending_at), 0),
            last_computed_at = v_now;
     -- Of queues that are gone nothing stays.
     delete from queen.stats s

@@ -23,16 +23,18 @@ declare
     v_totals jsonb;
 begin
     select * into q from queen.queues where name = p_args ->> 'queue';
-    if q.id is null then
+    if q.id is not null then
+        perform queen.freshen_stats();
+        select jsonb_build_object('total', f.total, 'pending', f.pending, 'processing', f.processing, 'completed', f.completed,
+                                  'failed', 0, 'deadLetter', f.dead_letter)
+          into v_totals from queen.queue_figures(q.name) f;
+    end if;
+    if v_totals is null then -- no such queue, or deleted since
         status := 404;
         piece := '{"error":"Queue not found"}';
         return next;
         return;
     end if;
-    perform queen.freshen_stats();
-    select jsonb_build_object('total', f.total, 'pending', f.pending, 'processing', f.processing, 'completed', f.completed,
-                              'failed', 0, 'deadLetter', f.dead_letter)
-      into v_totals from queen.queue_figures(q.name) f;
     status := 200;
     piece := concat(
         '{"queue":', json_build_object(

@@ -58,7 +58,7 @@ struct lane {
 };
 
 // Is it why an operation fails with status?  QE_WRONG_PARTITION: of one lane.  Otherwise the
-// database is at fault, for all that wait for a number; also with status 0: does it wait?
+// database is at fault, for all that wait for a number.
 static inline bool lane_is_missing(const struct lane *lane, int status)
 {
     return status == QE_WRONG_PARTITION ? lane->refused : lane->num == 0;
@@ -296,6 +296,9 @@ span lane_shown(const struct lane *lane); // the name of its partition
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
 void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
+// May what waits for the lane go?  Its number was asked for when the request came, but may have
+// been forgotten since, and perhaps nobody else ever asks.
+bool lane_is_known(struct broker *b, struct lane *lane);
 void lanes_flush(struct broker *b);
 void lanes_distrust(struct broker *b, span queue); // the queue may have other options now
 void lanes_free(struct broker *b);

@@ -95,6 +95,14 @@ static bool is_resolved(const struct cycle_op *cycle, int status)
     return true;
 }
 
+static bool may_go(struct broker *b, struct cycle_op *cycle)
+{
+    for (unsigned i = 0; i < cycle->n_items; i++)
+        if (!lane_is_known(b, cycle->items[i].lane))
+            return false;
+    return true;
+}
+
 void cycles_flush(struct broker *b)
 {
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
@@ -104,7 +112,7 @@ void cycles_flush(struct broker *b)
            (op = STAILQ_FIRST(&b->cycle_queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
-        if (is_resolved(cycle, 0)) {
+        if (may_go(b, cycle)) {
             b->n_cycle_requests--;
             launch(b, cycle);
         } else {

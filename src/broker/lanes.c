@@ -196,6 +196,15 @@ void lane_resolve(struct broker *b, struct lane *lane)
     b->unresolved[b->n_unresolved++] = lane;
 }
 
+bool lane_is_known(struct broker *b, struct lane *lane)
+{
+    if (lane->num == 0 && !lane->resolving) {
+        lane_resolve(b, lane);
+        broker_wake(b);
+    }
+    return lane->num != 0;
+}
+
 struct lanes_asked {
     unsigned n;
     struct lane *lanes[];

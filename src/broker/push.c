@@ -146,8 +146,8 @@ static bool is_blocked(struct broker *b, struct push_op *push)
     if (push->held)
         return true;
     for (unsigned i = 0; i < push->n_items; i++) {
-        const struct lane *lane = push->items[i].lane;
-        if (lane->num == 0 || lane->pushing || lane->blocked_pass == b->push_pass)
+        struct lane *lane = push->items[i].lane;
+        if (!lane_is_known(b, lane) || lane->pushing || lane->blocked_pass == b->push_pass)
             return true;
     }
     return false;

@@ -57,6 +57,14 @@ static bool is_resolved(const struct push_op *push, int status)
     return true;
 }
 
+static bool may_go(struct broker *b, struct push_op *push)
+{
+    for (unsigned i = 0; i < push->n_items; i++)
+        if (push->items[i].status == PUSH_LATER && !lane_is_known(b, push->items[i].lane))
+            return false;
+    return true;
+}
+
 static void add(struct flight *f, struct push_op *push)
 {
     STAILQ_INSERT_TAIL(&f->ops, &push->op, link);
@@ -88,7 +96,7 @@ void schedules_flush(struct broker *b)
         if (f->n_items > 0 && (full || op->alone))
             break;
         STAILQ_REMOVE_HEAD(&b->schedule_queue, link);
-        if (is_resolved(push, 0))
+        if (may_go(b, push))
             add(f, push);
         else
             STAILQ_INSERT_TAIL(&stay, op, link);

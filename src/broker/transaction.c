@@ -75,6 +75,14 @@ static bool is_resolved(const struct tx_op *tx, int status)
     return true;
 }
 
+static bool may_go(struct broker *b, struct tx_op *tx)
+{
+    for (unsigned i = 0; i < tx->n_items; i++)
+        if (!lane_is_known(b, tx->items[i].lane))
+            return false;
+    return true;
+}
+
 void transactions_flush(struct broker *b)
 {
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
@@ -83,7 +91,7 @@ void transactions_flush(struct broker *b)
     while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->tx_queue, link);
-        if (is_resolved(tx, 0)) {
+        if (may_go(b, tx)) {
             b->n_tx_requests--;
             launch(b, tx);
         } else {

@@ -110,7 +110,11 @@ def check(key, sample):
         return "content type %r is not documented" % kind
     if not kind.endswith("json"):
         return None
-    return misfit(content[kind].get("schema", {}), json.loads(body), name)
+    try:
+        value = json.loads(body)
+    except ValueError as e:
+        return "no JSON: %s in %r" % (e, body)
+    return misfit(content[kind].get("schema", {}), value, name)
 
 
 def misfit(schema, value, name="openapi"):

@@ -67,7 +67,8 @@ class Client:
 
     def configure(self):
         self.ask("POST", "/api/v1/configure", {"queue": self.queue(), "namespace": self.prefix + "ns", "options": {
-            "leaseTime": 1, "retryLimit": 2, "delayedProcessing": self.rng.choice([0, 0, 1]), "windowBuffer": self.rng.choice([0, 0, 1])}})
+            "leaseTime": 1, "retryLimit": 2, "delayedProcessing": self.rng.choice([0, 0, 1]), "windowBuffer": self.rng.choice([0, 0, 1]),
+            "retryPolicy": self.rng.choice([{"mode": "inline"}, {"mode": "scheduled", "strategy": "fixed", "base": 1, "floor": 1, "cap": 1}])}})
 
     def delete_queue(self):
         self.ask("DELETE", "/api/v1/resources/queues/" + self.queue())
@@ -79,8 +80,30 @@ class Client:
         self.ask("POST", "/api/v1/consumer-groups/%s/queues/%s/seek" % (self.rng.choice(GROUPS[1:]), self.queue()),
                  self.rng.choice([{"toEnd": True}, {"timestamp": "2020-01-01T00:00:00Z"}]))
 
+    def transact(self):
+        operations = [{"type": "push", "items": [{"queue": self.queue(), "partition": self.rng.choice(PARTITIONS), "payload": 1}]}]
+        if self.held:
+            group, m = self.held.pop()
+            operations.append({"type": "ack", "transactionId": m["transactionId"], "partitionId": m["partitionId"], "status": "completed",
+                               "consumerGroup": group or "__QUEUE_MODE__"})
+        self.ask("POST", "/api/v1/transaction", {"operations": operations, "requiredLeases": []})
+
+    def push_later(self):
+        self.ask("POST", "/api/v1/push", {"items": [{"queue": self.queue(), "payload": 1, "delaySeconds": self.rng.choice([1, 60])},
+                                                    {"queue": self.queue(), "payload": 2}]})
+
+    def extend(self):
+        if self.held:
+            self.ask("POST", "/api/v1/lease/%s/extend" % self.held[0][1].get("leaseId"), {"seconds": 2})
+
+    def look(self):
+        self.ask("GET", self.rng.choice(["/api/v1/status", "/api/v1/resources/queues", "/api/v1/resources/queues/" + self.queue(), "/api/v1/dlq",
+                                         "/api/v1/messages?queue=%s&limit=5" % self.queue(), "/api/v1/consumer-groups", "/api/v1/scheduled?limit=5",
+                                         "/api/v1/status/queues/" + self.queue(), "/api/v1/resources/partitions?limit=20"]))
+
     def run(self):
-        acts = [self.push] * 8 + [self.pop] * 12 + [self.ack] * 6 + [self.leave, self.configure, self.seek]
+        acts = [self.push] * 8 + [self.pop] * 12 + [self.ack] * 6 + [self.leave, self.configure, self.seek, self.transact, self.push_later,
+                                                                     self.extend, self.look]
         acts += [self.delete_queue, self.delete_group] if self.rng.random() < 0.5 else []
         while time.monotonic() < self.end:
             self.rng.choice(acts)()

@@ -267,6 +267,38 @@ static void a_lane_that_was_deleted_is_asked_for_again(void **state)
     assert_memory_equal(a.items[0].partition_id, uuid(33), 16);
 }
 
+// A pop finds out that the queue was deleted, and the number of the lane is forgotten.
+static void forget_lane_of(struct broker *b, const char *partition)
+{
+    lane_forget_num(b, lane_get(b, queue_get(b, SPAN("q")), span_of(partition)));
+}
+
+static void a_request_that_waits_asks_for_a_number_that_was_forgotten(void **state)
+{
+    (void)state;
+    static struct push a = {0}, c = {0};
+    rig_open();
+    push_item(&a, "q", "p1", NULL);
+    push_start(&a);
+    answer_lanes();
+    push_item(&c, "q", "p1", NULL);
+    push_start(&c); // behind the first
+    forget_lane_of(broker, "p1");
+    row_stored(1);
+    answer(0);
+    assert_int_equal(a.status, 0);
+    assert_int_equal(a.items[0].status, PUSH_QUEUED); // stored, whatever became of it since
+    assert_memory_equal(a.items[0].partition_id, uuid(1), 16);
+    turn();
+    fake_row("idx:i lane:l lane_id:u", 0, (int64_t)33, uuid(33));
+    fake_answer(fake_call("ensure_lanes"), 0);
+    turn();
+    assert_int_equal(fake_int(fake_call("push")->params, LANES, 0), 33);
+    answer_stored();
+    assert_int_equal(c.status, 0);
+    assert_memory_equal(c.items[0].partition_id, uuid(33), 16);
+}
+
 static void a_segment_held_back_goes_again(void **state)
 {
     (void)state;
@@ -520,6 +552,7 @@ int main(void)
         T(a_database_that_stays_lost_ends_the_tries),
         T(a_database_that_is_away_is_told_at_once),
         T(a_lane_that_was_deleted_is_asked_for_again),
+        T(a_request_that_waits_asks_for_a_number_that_was_forgotten),
         T(a_segment_held_back_goes_again),
         T(one_bad_request_is_found_and_its_neighbours_succeed),
         T(scattered_requests_of_different_lanes_fly_side_by_side),
