@@ -34,7 +34,8 @@ void audience_expose(struct platform *p, struct buf *out)
         const struct {
             const char *outcome;
             const struct counter *n;
-        } ends[] = {{"done", &a->done[i]}, {"failed", &a->failed[i]}, {"hopeless", &a->hopeless[i]}};
+        } ends[] = {
+            {"done", &a->done[i]}, {"failed", &a->failed[i]}, {"hopeless", &a->hopeless[i]}};
         for (unsigned e = 0; e < countof(ends); e++) {
             snprintf(labels, sizeof labels, "kind=\"%s\",outcome=\"%s\"", kinds[i],
                      ends[e].outcome);
@@ -51,8 +52,8 @@ void audience_put_json(struct platform *p, struct buf *out)
         return;
     buf_put_lit(out, ",\"segments\":{");
     for (unsigned i = 0; i < countof(paths); i++)
-        buf_printf(out, "\"%s\":%llu,", paths[i],
-                   (unsigned long long)atomic_load_explicit(&a->asked.us[i].n,
-                                                            memory_order_relaxed));
+        buf_printf(
+            out, "\"%s\":%llu,", paths[i],
+            (unsigned long long)atomic_load_explicit(&a->asked.us[i].n, memory_order_relaxed));
     buf_printf(out, "\"cached\":%llu}", (unsigned long long)counter_get(&a->cached));
 }
