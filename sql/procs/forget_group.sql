@@ -14,13 +14,14 @@ declare
     v_consumers bigint[];
 begin
     perform queen.drop_group_skips(p_group, p_queue, null);
-    select array_agg(c.num) into v_consumers
-      from (select c.num from queen.consumers c
-             where c.grp = p_group and not exists (select from queen.lanes r where r.num = c.lane and r.origin is not null)
-               and (p_queue is null or c.lane in (select l.num from queen.lanes l
-                                                    join queen.queues q on q.id = l.queue_id
-                                                   where q.name = p_queue))
-             order by c.num for update) c;
+    -- Those of its retry lanes with the others, in one order: an acknowledgement may be of both.
+    select array_agg(c.num) filter (where c.is_own) into v_consumers
+      from (select c.num, l.origin is null as is_own
+              from queen.consumers c join queen.lanes l on l.num = c.lane
+             where c.grp = p_group
+               and (p_queue is null
+                    or coalesce(l.origin_queue, l.queue_id) = (select q.id from queen.queues q where q.name = p_queue))
+             order by c.num for update of c) c;
     delete from queen.lanes r
      where r.origin is not null and r.name = p_group
        and (p_queue is null or r.origin_queue = (select q.id from queen.queues q where q.name = p_queue));

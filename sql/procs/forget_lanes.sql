@@ -3,8 +3,8 @@
 -- needs: tell
 -- called by  a statement trigger on queen.lanes (below)
 -- locks      the lanes are deleted by now, so pushes that were in flight have ended and none can follow; then
---            consumers in num order, so that claims and acknowledgements under way end first; then their retry lanes: nobody makes
---            new ones any more
+--            consumers in num order, so that claims and acknowledgements under way end first, those of retry lanes among them: an
+--            acknowledgement may be of both; then the retry lanes: nobody makes new ones any more
 create or replace function queen.forget_lanes()
 returns trigger
 language plpgsql
@@ -21,8 +21,10 @@ begin
     delete from queen.message_keys where lane = any (v_lanes);
     delete from queen.scheduled where lane = any (v_lanes);
     delete from queen.skips where lane = any (v_lanes);
-    select array_agg(c.num) into v_consumers
-      from (select num from queen.consumers where lane = any (v_lanes) order by num for update) c;
+    select array_agg(c.num) filter (where c.lane = any (v_lanes)) into v_consumers
+      from (select num, lane from queen.consumers
+             where lane = any (v_lanes || array(select r.num from queen.lanes r where r.origin = any (v_lanes)))
+             order by num for update) c;
     delete from queen.consumers where num = any (v_consumers);
     delete from queen.consumer_states where consumer = any (v_consumers);
     delete from queen.dead_letter_queue where lane = any (v_lanes);

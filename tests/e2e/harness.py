@@ -442,6 +442,13 @@ class Broker(Client):
             shutil.rmtree(self.buffers, ignore_errors=True)
 
 
+def is_blocked(pg):
+    """Somebody waits for a row that another transaction holds."""
+    with pg.connect() as conn, conn.cursor() as cur:
+        cur.execute("select count(*) from pg_locks where not granted and locktype in ('tuple', 'transactionid')")
+        return cur.fetchone()[0] > 0
+
+
 living = []  # processes whose log belongs into the report of a failing test
 _SANITIZER = re.compile(r"(Address|Leak|Thread|Memory)Sanitizer|runtime error:")
 

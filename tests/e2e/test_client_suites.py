@@ -283,7 +283,7 @@ def test_ack_and_push_are_one(broker, queue):
 @pytest.mark.parametrize("partitions", [1, 100])
 def test_a_hundred_thousand(broker, queue, partitions):
     """Pushed a hundred at a time, taken by ten workers that do not wait: once each, and in order."""
-    total = 100_000 // max(1, TIME_FACTOR)
+    total = int(100_000 // max(1, TIME_FACTOR))
     create(broker, queue)
     for i in range(0, total, 100):
         push(broker, queue, list(range(i, i + 100)), None if partitions == 1 else "p%d" % (i // 100 % partitions))

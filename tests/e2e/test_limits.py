@@ -2,7 +2,7 @@
 import json
 import time
 
-from harness import Background, TIME_FACTOR
+from harness import Background, TIME_FACTOR, wait_until
 
 
 def test_past_the_limit_of_waiting_requests_the_answer_is_429_with_retry_after(make_broker, pg, queue):
@@ -12,7 +12,7 @@ def test_past_the_limit_of_waiting_requests_the_answer_is_429_with_retry_after(m
     with conn.cursor() as cur:  # the partition is locked, so pushes to it gather in the worker
         cur.execute("select queen.push_messages_v2(%s::jsonb)", (json.dumps([{"queue": queue, "partition": "p", "payload": "sql"}]),))
         calls = [Background(lambda i=i: b.push([{"queue": queue, "partition": "p", "payload": i}])) for i in range(60)]
-        time.sleep(1.0 * TIME_FACTOR)
+        wait_until(lambda: any(c.done for c in calls), 1.4, "some are answered")  # after 1.5 s they would go to the file buffer
         refused = [c.result() for c in calls if c.done]
         assert refused, "nothing was refused although 60 requests wait and 8 may"
         for r in refused:

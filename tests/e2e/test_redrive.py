@@ -1,7 +1,7 @@
 """POST /api/v1/dlq/redrive: dead letters are sent on their way again."""
 import pytest
 
-from harness import urlencode
+from harness import Background, is_blocked, urlencode, wait_until
 
 NEVER = {"mode": "scheduled", "maxAttempts": 1}
 
@@ -140,3 +140,18 @@ def test_a_target_that_is_encrypted_takes_no_clear_messages(broker, queue, group
     broker.configure(queue + "-sealed", encryptionEnabled=True)
     assert "encrypted" in redrive(broker, status=400, queue=queue, targetQueue=queue + "-sealed")["error"]
     assert len(dlq(broker, queue)) == 1
+
+
+def test_a_deletion_that_loses_against_a_redrive_is_sent_again(broker, queue, group, pg):
+    """A redrive holds dead letters and then waits for their lane, a deletion the other way round: PostgreSQL ends one, and nobody is told."""
+    bury(broker, queue, 1, group)
+    with pg.connect(autocommit=False) as redriving, redriving.cursor() as cur:
+        cur.execute("""select d.lane from queen.dead_letter_queue d join queen.lanes l on l.num = d.lane join queen.queues q on q.id = l.queue_id
+                        where q.name = %s for update of d""", (queue,))
+        (lane,) = cur.fetchone()
+        deleting = Background(lambda: broker.request("DELETE", "/api/v1/resources/queues/" + queue))
+        wait_until(lambda: is_blocked(pg), 10, "the deletion waits")
+        cur.execute("select from queen.lanes where num = %s for no key update", (lane,))
+        redriving.commit()
+    deleting.result().expect(200)
+    assert broker.get("/api/v1/resources/queues/" + queue).status == 404

@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from harness import wait_for_figures, wait_until
+from harness import Background, is_blocked, wait_for_figures, wait_until
 
 
 
@@ -273,3 +273,26 @@ def test_acks_by_sql_take_codes_and_workers(broker, queue, group, pg):
         assert cur.fetchone()[0][0]["dlq"] is True
     (d,) = dlq(broker, queue)
     assert (d["attempts"][0]["errorCode"], d["attempts"][0]["worker"]) == ("X", "w")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/resources/queues/{queue}", "/api/v1/consumer-groups/{group}"])
+def test_deleting_and_an_acknowledgement_of_partitions_and_retries_cannot_deadlock(broker, queue, group, pg, path):
+    """Consumers are locked by number, those of retry lanes among the others: here partition, retry lane, partition."""
+    broker.configure(queue, retryPolicy=LATER)
+    for partition in ("p1", "p2"):
+        broker.put(queue, [1], partition)
+        fail(broker, next_of(broker, queue, group, partition=partition))
+    with pg.connect(autocommit=False) as settling, settling.cursor() as cur:
+        cur.execute("""select c.num, l.origin is not null from queen.consumers c join queen.lanes l on l.num = c.lane
+                        where c.grp = %s order by c.num""", (group,))
+        (first, _), (retry, is_retry), (last, _), _ = cur.fetchall()
+        assert is_retry
+
+        def lock(consumer):
+            cur.execute("select from queen.consumers where num = %s for no key update", (consumer,))
+        lock(retry)
+        deleting = Background(lambda: broker.request("DELETE", path.format(queue=queue, group=group)))
+        wait_until(lambda: is_blocked(pg), 10, "the deletion waits")
+        lock(last)
+        settling.commit()
+    deleting.result().expect(200)

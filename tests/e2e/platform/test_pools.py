@@ -44,7 +44,7 @@ def test_the_second_get_is_a_hit(make_platform, three):
 
 
 def test_the_least_recently_used_makes_room(make_platform, three):
-    p = make_platform(PLATFORM_POOLS_MAX=2)
+    p = make_platform(PLATFORM_POOLS_MAX=2, PLATFORM_REFRESH_POLL_MS=86400000)  # read models would use them, too
     adopt(p, three)
     for name in ("pool0", "pool1", "pool0", "pool2"):
         up(p, name)

@@ -223,6 +223,12 @@ static const struct cell *cell(const struct pg_reply *r, unsigned row, unsigned 
 }
 
 unsigned pg_reply_rows(const struct pg_reply *r) { return r->n_rows; }
+const char *pg_reply_sqlstate(const struct pg_reply *r)
+{
+    (void)r;
+    return "";
+}
+
 const char *pg_reply_message(const struct pg_reply *r)
 {
     (void)r;
