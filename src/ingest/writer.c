@@ -128,8 +128,9 @@ static void on_linger_over(uv_timer_t *timer)
     next(q);
 }
 
-// ---- slots: more transactions at a time than the machines can work on would only be smaller
-// ----
+// ---- slots ----
+
+// More transactions at a time than the machine can work on would only be smaller.
 
 static void next(struct queue *q)
 {
