@@ -14,7 +14,11 @@ void write_end(struct write *w)
     arena_deinit(&w->arena);
 }
 
-void write_free(struct write *w) { pg_params_free(&w->params); }
+void write_free(struct write *w)
+{
+    pg_params_free(&w->params);
+    my_params_free(&w->my_params);
+}
 
 unsigned write_marks(struct write *w, struct write_mark **marks)
 {

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import harness
 from harness import Client, wait_until
 
 CORS = {"access-control-allow-origin": "*", "access-control-allow-methods": "GET, POST, PUT, DELETE, OPTIONS",
@@ -114,7 +115,8 @@ def test_metrics_as_json_say_what_the_kernel_and_postgresql_say(make_broker, pg,
     assert abs(got["cpu"]["user"] - user) < 0.3 and abs(got["cpu"]["system"] - system) < 0.3
     assert got["cpu"]["user"] + got["cpu"]["system"] > 0
     assert abs(got["memory"]["rss"] - rss) < 0.3 * rss
-    assert 0 < got["memory"]["heapUsed"] <= got["memory"]["heapTotal"] < 2 * rss
+    if "asan" not in harness.BIN:  # its allocator tells nothing
+        assert 0 < got["memory"]["heapUsed"] <= got["memory"]["heapTotal"] < 2 * rss
 
 
 def test_prometheus_text_is_well_formed(broker):
