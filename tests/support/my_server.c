@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,29 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attrs.h"
-
-static void run(const char *fmt, ...) PRINTF_LIKE(1, 2);
-
-static void run(const char *fmt, ...)
-{
-    char command[1024];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    if (system(command) != 0) {
-        fprintf(stderr, "failed: %s\n", command);
-        abort();
-    }
-}
-
-// The server refuses to be root; any other user will do.
-static const char *as_another(void)
-{
-    return geteuid() == 0 ? "setpriv --reuid=postgres --regid=postgres --clear-groups" : "env";
-}
+#include "support/shell.h"
 
 static void write_init_file(const struct my_server *s)
 {
@@ -60,11 +37,11 @@ void my_server_new(struct my_server *s)
     snprintf(s->url, sizeof s->url, "mysql://queen:bee@localhost/t?socket=%s/s", s->dir);
     write_init_file(s);
     if (geteuid() == 0)
-        run("chown -R postgres %s", s->dir);
-    run("cd %s && %s mariadb-install-db --no-defaults --datadir=%s/data "
-        "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve "
-        ">install.log",
-        s->dir, as_another(), s->dir);
+        shell_run("chown -R postgres %s", s->dir);
+    shell_run("cd %s && %s mariadb-install-db --no-defaults --datadir=%s/data "
+              "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve "
+              ">install.log",
+              s->dir, shell_as_another(), s->dir);
     my_server_start(s);
 }
 
@@ -81,7 +58,7 @@ static int open_notice(const struct my_server *s, struct sockaddr_un *at)
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
         abort();
     if (geteuid() == 0)
-        run("chown postgres %s", at->sun_path);
+        shell_run("chown postgres %s", at->sun_path);
     return fd;
 }
 
@@ -138,5 +115,5 @@ void my_server_kill(struct my_server *s)
 void my_server_free(struct my_server *s)
 {
     my_server_kill(s);
-    run("rm -rf %s", s->dir);
+    shell_run("rm -rf %s", s->dir);
 }
