@@ -1,8 +1,6 @@
 // Custom calls: any statement, one per connection, on the broker they were given to.
 #include "broker/broker_int.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 
 enum { MAX_TRIES = 3 };
@@ -37,15 +35,6 @@ void customs_flush(struct broker *b)
     }
 }
 
-// Its transaction was rolled back for the sake of another one: the same again will do.
-static bool is_conflict(int status, const struct pg_reply *reply)
-{
-    const char *state = pg_reply_sqlstate(reply);
-
-    return status == QE_PG_RETRY &&
-           (strcmp(state, "40P01") == 0 || strcmp(state, "40001") == 0);
-}
-
 // The result is borrowed from the connection, so this kind alone is told from inside the reply.
 static void on_called(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
@@ -53,7 +42,7 @@ static void on_called(struct pg_call *pg, int status, const struct pg_reply *rep
     struct broker *b = pg->owner;
     uint64_t now = clock_mono_us();
 
-    if (is_conflict(status, reply) && custom->op.tries++ < MAX_TRIES) {
+    if (status != 0 && pg_reply_is_conflict(reply) && custom->op.tries++ < MAX_TRIES) {
         counter_add(&b->stats.retried, 1);
         pg_pool_exec(b->pg, &custom->call);
         return;

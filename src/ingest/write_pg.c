@@ -89,7 +89,7 @@ static void on_written(struct pg_call *call, int status, const struct pg_reply *
         n_duplicates += write_mark_duplicate(w, pg_reply_uuid(reply, i, 0));
     // Of what "try again" may mean only a conflict is over at once.  A conflict of two that
     // apply the same event at the same time is one, too: then it is a duplicate.
-    if (status == QE_PG_RETRY && strcmp(state, "40001") != 0 && strcmp(state, "40P01") != 0)
+    if (status == QE_PG_RETRY && !pg_reply_is_conflict(reply))
         status = QE_TIMEOUT;
     else if (strcmp(state, "23505") == 0)
         status = QE_PG_RETRY;

@@ -179,6 +179,13 @@ const char *pg_reply_sqlstate(const struct pg_reply *r)
     return s != NULL ? s : "";
 }
 
+bool pg_reply_is_conflict(const struct pg_reply *r)
+{
+    const char *state = pg_reply_sqlstate(r);
+
+    return strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0;
+}
+
 const char *pg_reply_message(const struct pg_reply *r)
 {
     const char *s = PQresultErrorField(r->result, PG_DIAG_MESSAGE_PRIMARY);

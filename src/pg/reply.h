@@ -32,6 +32,8 @@ bool pg_reply_has_json(const struct pg_reply *r, unsigned col);
 void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out);
 
 const char *pg_reply_sqlstate(const struct pg_reply *r); // "" when none
-const char *pg_reply_message(const struct pg_reply *r);  // primary message, "" when none
+// The transaction was rolled back for the sake of another one: the same again will do, at once.
+bool pg_reply_is_conflict(const struct pg_reply *r);
+const char *pg_reply_message(const struct pg_reply *r); // primary message, "" when none
 
 #endif

@@ -223,10 +223,10 @@ static const struct cell *cell(const struct pg_reply *r, unsigned row, unsigned 
 }
 
 unsigned pg_reply_rows(const struct pg_reply *r) { return r->n_rows; }
-const char *pg_reply_sqlstate(const struct pg_reply *r)
+bool pg_reply_is_conflict(const struct pg_reply *r)
 {
     (void)r;
-    return "";
+    return false;
 }
 
 const char *pg_reply_message(const struct pg_reply *r)
