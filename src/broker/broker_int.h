@@ -299,6 +299,7 @@ void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
 // May what waits for the lane go?  Its number was asked for when the request came, but may have
 // been forgotten since, and perhaps nobody else ever asks.
 bool lane_is_known(struct broker *b, struct lane *lane);
+bool lanes_are_known(struct broker *b, const struct push_item *items, unsigned n);
 void lanes_flush(struct broker *b);
 void lanes_distrust(struct broker *b, span queue); // the queue may have other options now
 void lanes_free(struct broker *b);

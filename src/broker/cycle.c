@@ -95,14 +95,6 @@ static bool is_resolved(const struct cycle_op *cycle, int status)
     return true;
 }
 
-static bool may_go(struct broker *b, struct cycle_op *cycle)
-{
-    for (unsigned i = 0; i < cycle->n_items; i++)
-        if (!lane_is_known(b, cycle->items[i].lane))
-            return false;
-    return true;
-}
-
 void cycles_flush(struct broker *b)
 {
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
@@ -112,7 +104,7 @@ void cycles_flush(struct broker *b)
            (op = STAILQ_FIRST(&b->cycle_queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
-        if (may_go(b, cycle)) {
+        if (lanes_are_known(b, cycle->items, cycle->n_items)) {
             b->n_cycle_requests--;
             launch(b, cycle);
         } else {

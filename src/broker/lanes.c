@@ -205,6 +205,14 @@ bool lane_is_known(struct broker *b, struct lane *lane)
     return lane->num != 0;
 }
 
+bool lanes_are_known(struct broker *b, const struct push_item *items, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!lane_is_known(b, items[i].lane))
+            return false;
+    return true;
+}
+
 struct lanes_asked {
     unsigned n;
     struct lane *lanes[];

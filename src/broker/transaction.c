@@ -75,14 +75,6 @@ static bool is_resolved(const struct tx_op *tx, int status)
     return true;
 }
 
-static bool may_go(struct broker *b, struct tx_op *tx)
-{
-    for (unsigned i = 0; i < tx->n_items; i++)
-        if (!lane_is_known(b, tx->items[i].lane))
-            return false;
-    return true;
-}
-
 void transactions_flush(struct broker *b)
 {
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
@@ -91,7 +83,7 @@ void transactions_flush(struct broker *b)
     while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->tx_queue, link);
-        if (may_go(b, tx)) {
+        if (lanes_are_known(b, tx->items, tx->n_items)) {
             b->n_tx_requests--;
             launch(b, tx);
         } else {
