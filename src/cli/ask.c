@@ -190,6 +190,13 @@ void path_part(struct buf *b, const char *text)
     put_escaped(b, text);
 }
 
+void path_of_tenant(struct buf *b, const char *tenant, const char *literal)
+{
+    path_start(b, "/api/v1/tenants");
+    path_part(b, tenant);
+    buf_put(b, span_of(literal));
+}
+
 void path_param(struct buf *b, const char *name, const char *value)
 {
     if (!value)

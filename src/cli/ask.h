@@ -28,6 +28,7 @@ int ask_complain(struct cli *cli, int code, const char *fmt, ...) PRINTF_LIKE(3,
 
 // Paths: path_start() with literal text, then escaped parts and parameters.
 void path_start(struct buf *b, const char *literal);
+void path_of_tenant(struct buf *b, const char *tenant, const char *literal); // the platform's
 void path_part(struct buf *b, const char *text);                     // "/" and text, escaped
 void path_param(struct buf *b, const char *name, const char *value); // nothing if value is NULL
 

@@ -5,13 +5,6 @@
 #include "cli/pick.h"
 #include "cli/table.h"
 
-static void start_path(struct cli *cli, struct buf *path, const char *rest)
-{
-    path_start(path, "/api/v1/tenants");
-    path_part(path, cli->args.rest[0]);
-    buf_put(path, span_of(rest));
-}
-
 // Where the work stands, from the control database.
 static int list_all(struct cli *cli)
 {
@@ -48,7 +41,7 @@ static int list_tenant(struct cli *cli)
     struct buf path = {0};
     span body;
 
-    start_path(cli, &path, "/read-models");
+    path_of_tenant(&path, cli->args.rest[0], "/read-models");
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK) {
         span unknown = pick(body, "unknownColumns");
@@ -72,7 +65,7 @@ static int wish(struct cli *cli, const char *method, const char *rest, const cha
     struct buf path = {0}, b = {0};
     span body;
 
-    start_path(cli, &path, rest);
+    path_of_tenant(&path, cli->args.rest[0], rest);
     buf_putc(&b, '{');
     ask_put_text(&b, member, cli->args.n_rest > 1 ? cli->args.rest[1] : NULL);
     buf_putc(&b, '}');

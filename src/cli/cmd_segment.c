@@ -10,13 +10,6 @@
 #include "json/scan.h"
 #include "json/write.h"
 
-static void start_path(struct cli *cli, struct buf *path, const char *rest)
-{
-    path_start(path, "/api/v1/tenants");
-    path_part(path, cli->args.rest[0]);
-    buf_put(path, span_of(rest));
-}
-
 // A filter: JSON, @FILE, or the name of a saved segment.  CLI_OK: *filter is JSON.
 static int read_filter(struct cli *cli, const char *text, span *filter)
 {
@@ -36,7 +29,7 @@ static int read_filter(struct cli *cli, const char *text, span *filter)
             rc = ask_complain(cli, CLI_USAGE, "the filter is not JSON");
         *filter = arena_copy(&cli->arena, buf_span(&b));
     } else {
-        start_path(cli, &path, "/segments");
+        path_of_tenant(&path, cli->args.rest[0], "/segments");
         path_part(&path, text);
         rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
         if (rc == CLI_OK)
@@ -61,7 +54,7 @@ static int question(struct cli *cli, const char *what, size_t at, span more, spa
         ask_put_text(&b, "path", args_text(a, "path"));
         buf_put(&b, more);
         buf_putc(&b, '}');
-        start_path(cli, &path, what);
+        path_of_tenant(&path, cli->args.rest[0], what);
         rc = ask(cli, "POST", buf_span(&path), buf_span(&b), answer);
     }
     buf_free(&b);
@@ -82,7 +75,7 @@ static int list(struct cli *cli)
     struct buf path = {0};
     span body;
 
-    start_path(cli, &path, "/segments?limit=1000");
+    path_of_tenant(&path, cli->args.rest[0], "/segments?limit=1000");
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK)
         table_show(cli, pick(body, "segments"), columns, countof(columns),
@@ -177,7 +170,7 @@ static int save(struct cli *cli)
         buf_put(&b, filter);
         ask_put_text(&b, "name", cli->args.rest[1]);
         buf_putc(&b, '}');
-        start_path(cli, &path, "/segments");
+        path_of_tenant(&path, cli->args.rest[0], "/segments");
         rc = ask(cli, "POST", buf_span(&path), buf_span(&b), &body);
     }
     if (rc == CLI_OK)

@@ -5,9 +5,6 @@
 #include "platform/audience.h"
 #include "platform/platform_int.h"
 
-static const char *const paths[] = {
-    [PATH_LIVE] = "live", [PATH_VIEWS] = "views", [PATH_FALLBACK] = "fallback"};
-
 void audience_expose(struct platform *p, struct buf *out)
 {
     static const char *const kinds[] = {"campaign", "watch"};
@@ -18,8 +15,8 @@ void audience_expose(struct platform *p, struct buf *out)
         return;
     expo_family(out, "queen_platform_segment_query_seconds", "histogram",
                 "statements that answered a question about a segment, by what they read");
-    for (unsigned i = 0; i < countof(paths); i++) {
-        snprintf(labels, sizeof labels, "path=\"%s\"", paths[i]);
+    for (unsigned i = PATH_LIVE; i <= PATH_FALLBACK; i++) {
+        snprintf(labels, sizeof labels, "path=\"%s\"", audience_path_name(i));
         expo_histogram(out, "queen_platform_segment_query_seconds", labels, &a->asked.us[i],
                        1e-6);
     }
@@ -51,9 +48,9 @@ void audience_put_json(struct platform *p, struct buf *out)
     if (!a)
         return;
     buf_put_lit(out, ",\"segments\":{");
-    for (unsigned i = 0; i < countof(paths); i++)
+    for (unsigned i = PATH_LIVE; i <= PATH_FALLBACK; i++)
         buf_printf(
-            out, "\"%s\":%llu,", paths[i],
+            out, "\"%s\":%llu,", audience_path_name(i),
             (unsigned long long)atomic_load_explicit(&a->asked.us[i].n, memory_order_relaxed));
     buf_printf(out, "\"cached\":%llu}", (unsigned long long)counter_get(&a->cached));
 }
