@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 """docs/openapi against the compiled table of routes (dump_routes.c): neither has what the other lacks.
 
-    check_openapi.py [--no-tokens] DUMP_PROGRAM FILE...
-
---no-tokens: nothing is guarded, and failures may be described by `default` alone.
+    check_openapi.py DUMP_PROGRAM FILE...
 """
 import os
 import re
@@ -24,8 +22,7 @@ def parameters(doc, item, operation):
 
 
 def main():
-    guarded = "--no-tokens" not in sys.argv
-    program, *files = [a for a in sys.argv[1:] if a != "--no-tokens"]
+    program, *files = sys.argv[1:]
     doc = document(files)
     wrong = []
     compiled = {}
@@ -54,7 +51,7 @@ def main():
         # What a token guards can be refused; the body of a request can be malformed or too large.
         due = {"401", "403", "default"} if access != "public" else set()
         due |= {"400", "413", "415"} if "requestBody" in operation else set()
-        if guarded and due - set(operation["responses"]):
+        if due - set(operation["responses"]):
             wrong.append("%s: answers %s are missing" % (name, sorted(due - set(operation["responses"]))))
         found = list(parameters(doc, item, operation))
         if sorted(n for where, n in found if where == "path") != sorted(re.findall(r"{(\w+)}", path)):
