@@ -2,11 +2,12 @@
 -- called by: crm.refresh_view, crm.read_model_sources, the view crm.mv_refresh_status
 -- in: model          out: the mark          locks: none          raises: nothing
 create or replace function crm.model_mark(p_model text) returns bigint
-language sql stable
-set search_path = crm, pg_temp
+language plpgsql stable -- every question about a segment asks for it, and plans of `sql` are not kept
 as $$
-    select case p_model
+begin
+    return case p_model
                when 'customer_attributes' then (select last_value from crm.customer_attributes_changed)
                when 'customer_transactions' then (select last_value from crm.customer_transactions_changed)
-           end
+           end;
+end
 $$;

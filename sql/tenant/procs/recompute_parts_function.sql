@@ -53,12 +53,13 @@ begin
             customers uuid[] := array(select distinct u from unnest(p_whole || %3$s) u);
             whole uuid[] := p_whole;
         begin
-            perform pg_advisory_xact_lock(%4$s, bucket)
-            from (select distinct hashtext(u::text) & 1023 as bucket
-                  from unnest(customers) u
-                  where not exists (select from crm.%5$I l where l.customer_uuid = u)
-                  order by 1) absent;
-            if found then
+            -- Who has no row is asked only if somebody has none: the plan for that may read the whole index.
+            if (select count(*) from crm.%5$I l where l.customer_uuid = any (customers)) < cardinality(customers) then
+                perform pg_advisory_xact_lock(%4$s, bucket)
+                from (select distinct hashtext(u::text) & 1023 as bucket
+                      from unnest(customers) u
+                      where not exists (select from crm.%5$I l where l.customer_uuid = u)
+                      order by 1) absent;
                 whole := whole || array(select c.customer_uuid
                                         from crm.customer c
                                         where c.customer_uuid = any (customers)
