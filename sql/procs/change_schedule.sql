@@ -1,6 +1,6 @@
 -- queen.change_schedule: GET, PATCH and DELETE /api/v1/schedules/:id, and POST of its /pause and /resume.
 --
--- needs: find_schedule, check_schedule, cron_next, queue_seals, schedule_answer
+-- needs: find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
 -- called by  src/api/schedules.c
 -- in         p_args: id: id or name; body: fields to change; p_how: get, change, pause, resume, delete;
 --            sealed, of: its payload sealed, for a queue that has encryptionEnabled (null: there is no key), and what it was the payload of
@@ -34,6 +34,10 @@ begin
     if p_how = 'delete' then
         delete from queen.schedules n where n.id = s.id;
     elsif b <> '{}' then
+        if (b ? 'queue' or b ? 'partition')
+           and not queen.takes_partition(coalesce(b ->> 'queue', s.queue_name), coalesce(b ->> 'partition', s.lane_name)) then
+            raise exception 'partition: the queue has a fixed set of partitions, name one of them' using errcode = 'QN001';
+        end if;
         v_payload := case when b ? 'payload' then b -> 'payload' else s.payload end;
         s.sealed := s.sealed and not b ? 'payload';
         if not s.sealed and queen.queue_seals(coalesce(b ->> 'queue', s.queue_name)) then

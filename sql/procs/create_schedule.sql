@@ -1,6 +1,6 @@
 -- queen.create_schedule: POST /api/v1/schedules.
 --
--- needs: check_schedule, cron_next, queue_seals, schedule_answer
+-- needs: check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
 -- called by  src/api/schedules.c
 -- in         p_args: body: see queen.check_schedule; partition Default, timezone UTC, payload null, missed skip, paused false;
 --            sealed: its payload sealed, for a queue that has encryptionEnabled (null: there is no key)
@@ -16,6 +16,9 @@ declare
     s queen.schedules;
 begin
     perform queen.check_schedule(b, true);
+    if not queen.takes_partition(b ->> 'queue', coalesce(b ->> 'partition', 'Default')) then
+        raise exception 'partition: the queue has a fixed set of partitions, name one of them' using errcode = 'QN001';
+    end if;
     if queen.queue_seals(b ->> 'queue') and not p_args ? 'sealed' then
         return query select 0, p_args::text, convert_to(coalesce(b -> 'payload', 'null')::text, 'UTF8'), false;
         return;

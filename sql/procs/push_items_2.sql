@@ -1,7 +1,7 @@
 -- queen.push_items_2: push what came as JSON; items with scheduledAt or delaySeconds wait for their time.
 --
 -- needs: push_items, read_times, read_items, ensure_lanes, schedule_messages, message_id_at, require_read_committed
--- called by  queen.push_messages_v2, queen.push_messages_v3
+-- called by  queen.push_messages_v2, queen.push_messages_v3, queen.run_schedules, queen.run_schedule_now
 -- in         p_items: see queen.read_items and queen.read_times
 -- out        one row per item, in order, as queen.push_items; due_at not null: it waits until then (created_at is null then)
 -- locks      queues with a maxSize by id, lanes by num, all of them before anything is stored
@@ -16,6 +16,7 @@ declare
     t       record;  -- the items with a time: their places, and when
     r       record;  -- the same, read
     l       record;  -- their lanes
+    w       record;  -- what became of them
     v_later jsonb;
     v_now   int[];   -- places of the others, 0-based
 begin
@@ -47,6 +48,9 @@ begin
       from queen.ensure_lanes(r.queue, r.part) e;
     if cardinality(l.num) < cardinality(r.key) then
         raise exception 'a queue was deleted meanwhile' using errcode = '40001';
+    elsif -1 = any (l.num) then
+        raise exception 'item %: the queue has a fixed set of partitions, and this is none of them',
+            t.at[array_position(l.num, -1::bigint)] using errcode = 'QN001';
     end if;
 
     if v_now is not null then
@@ -67,9 +71,9 @@ begin
                p.created_at, null::timestamptz
           from queen.push_items(array_to_json(array(select p_items -> k from unnest(v_now) k))::jsonb) p;
     end if;
-    return query
-    select t.at[s.idx + 1], r.queue[s.idx + 1], r.part[s.idx + 1], r.transaction_id[s.idx + 1], r.trace_id[s.idx + 1],
-           l.num[s.idx + 1], l.id[s.idx + 1], s.id, null::timestamptz, case when s.status = 0 then s.due_at end
+    select array_agg(s.id order by s.idx) as id, array_agg(case when s.status = 0 then s.due_at end order by s.idx) as due_at,
+           bool_or(s.status = 3) as gone
+      into w
       from queen.schedule_messages(
                0, true, l.num, r.key, t.due, t.delay,
                array(select nullif(e.value ->> 'transactionId', '') from jsonb_array_elements(v_later) with ordinality e(value, ord)
@@ -77,5 +81,12 @@ begin
                array(select nullif(e.value ->> 'correlationId', '') from jsonb_array_elements(v_later) with ordinality e(value, ord)
                       order by e.ord),
                r.message, r.id_at) s;
+    if w.gone then
+        raise exception 'a partition was deleted meanwhile' using errcode = '40001';
+    end if;
+    return query
+    select t.at[u.ord], r.queue[u.ord], r.part[u.ord], r.transaction_id[u.ord], r.trace_id[u.ord], l.num[u.ord], l.id[u.ord],
+           u.id, null::timestamptz, u.due_at
+      from unnest(w.id, w.due_at) with ordinality u(id, due_at, ord);
 end
 $$;

@@ -3,7 +3,8 @@
 -- needs: messages_at, ensure_lanes, schedule_messages, pack_message_2, note_attempt
 -- called by  queen.redrive, which holds the letters and removes them
 -- in         p_letters and when each is due
--- raises     QN001 when the target is encrypted and a message is not: only a broker could seal it
+-- raises     QN001 when the target is encrypted and a message is not (only a broker could seal it), or has a fixed set of
+--            partitions without one of these names; 40001 when it is deleted meanwhile
 --
 -- Their transaction ids are made from the ids of the letters, so that none comes twice whatever is repeated.
 create or replace function queen.redrive_elsewhere(p_letters uuid[], p_due timestamptz[], p_target text, p_now timestamptz)
@@ -31,12 +32,15 @@ begin
       from queen.ensure_lanes(array_fill(p_target, array[cardinality(d.id)]), d.part) e;
     if cardinality(t.num) is distinct from cardinality(d.id) then
         raise exception 'the target queue is being deleted' using errcode = '40001';
+    elsif -1 = any (t.num) then
+        raise exception 'targetQueue "%" has a fixed set of partitions, and "%" is none of them', p_target,
+            d.part[array_position(t.num, -1::bigint)] using errcode = 'QN001';
     end if;
     if exists (select from queen.queues q where q.name = p_target and q.encryption_enabled)
        and exists (select from unnest(d.message) m where not m.is_encrypted) then
         raise exception 'targetQueue "%" is encrypted, and there are messages that are not', p_target using errcode = 'QN001';
     end if;
-    perform queen.schedule_messages(
+    perform from queen.schedule_messages(
         0, true, t.num, array(select queen.transaction_key(x) from unnest(d.txid) x),
         array(select (extract(epoch from x) * 1000000)::bigint from unnest(d.due) x), array_fill(null::bigint, array[cardinality(d.id)]),
         d.txid, d.correlation,
@@ -45,7 +49,11 @@ begin
                          ((coalesce((d.message[i]).meta::jsonb, '{}') - array['attempt', 'firstFailedAt', 'lastError'])
                           || jsonb_build_object('correlationId', d.correlation[i]))::text, (d.message[i]).payload)
                 from generate_series(1, cardinality(d.id)) i order by i),
-        array_fill(null::int, array[cardinality(d.id)]));
+        array_fill(null::int, array[cardinality(d.id)])) s
+      where s.status not in (0, 1); -- 1: it was redriven before
+    if found then
+        raise exception 'the target queue is being deleted' using errcode = '40001';
+    end if;
     perform queen.note_attempt(d.message[i], d.grp[i], d.lane[i], d.attempt[i], 'm', d.correlation[i], null, p_now, d.due[i], null,
                                null, null, null, p_target)
        from generate_series(1, cardinality(d.id)) i;

@@ -1,6 +1,6 @@
 -- queen.run_schedules: recurring messages whose time has come: one bounded step.
 --
--- needs: cron_next, cron_last, push_items_2, schedule_item
+-- needs: takes_partition, cron_next, cron_last, push_items_2, schedule_item
 -- called by  queen.fire_due, which delivers them
 -- in         p_limit: runs at most
 -- out        how many ran
@@ -30,6 +30,13 @@ begin
             v_at := queen.cron_last(s.cron, s.timezone, v_at, v_now);
         elsif v_at <= v_now - interval '1 minute' and s.missed = 'skip' then
             v_at := queen.cron_next(s.cron, s.timezone, v_now - interval '1 minute');
+        end if;
+        if not queen.takes_partition(s.queue_name, s.lane_name) then
+            -- The queue was made anew with a fixed set.  One message that cannot be must not hold up the others; that it does
+            -- not run is seen by its figures.
+            raise warning 'schedule "%": queue "%" has a fixed set of partitions, and "%" is none of them',
+                s.name, s.queue_name, s.lane_name;
+            v_at := queen.cron_next(s.cron, s.timezone, v_now);
         end if;
         while v_at <= v_now and cardinality(v_items) < p_limit loop
             v_items := v_items || queen.schedule_item(s, v_at);

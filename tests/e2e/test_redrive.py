@@ -142,6 +142,28 @@ def test_a_target_that_is_encrypted_takes_no_clear_messages(broker, queue, group
     assert len(dlq(broker, queue)) == 1
 
 
+def test_a_target_with_a_fixed_set_of_partitions_takes_no_others(broker, queue, group):
+    bury(broker, queue, 1, group, partition="acct")
+    broker.configure(queue + "-fixed", partitions=4)
+    error = redrive(broker, status=400, queue=queue, targetQueue=queue + "-fixed")["error"]
+    assert "fixed set" in error and "acct" in error
+    assert len(dlq(broker, queue)) == 1
+
+
+def test_a_target_that_is_deleted_meanwhile_is_made_anew(broker, queue, group, pg):
+    """The redrive has found the partition and waits for its lock; when it gets that, the partition is gone."""
+    target = queue + "-repair"
+    bury(broker, queue, 1, group)
+    broker.push([{"queue": target, "payload": 1}]).expect(201)
+    with pg.connect(autocommit=False) as conn, conn.cursor() as cur:
+        cur.execute("delete from queen.queues where name = %s", (target,))
+        redriving = Background(lambda: broker.post("/api/v1/dlq/redrive", {"queue": queue, "targetQueue": target}))
+        wait_until(lambda: is_blocked(pg), 10, "the redrive waits for the partition")
+        conn.commit()
+    assert redriving.result().expect(200).json["redriven"] == 1
+    assert len(due(broker, target, group, 1)) == 1
+
+
 def test_a_deletion_that_loses_against_a_redrive_is_sent_again(broker, queue, group, pg):
     """A redrive holds dead letters and then waits for their lane, a deletion the other way round: PostgreSQL ends one, and nobody is told."""
     bury(broker, queue, 1, group)

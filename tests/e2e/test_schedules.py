@@ -1,5 +1,6 @@
 """Recurring messages: cron expressions, time zones, missed runs (docs/scheduled-delivery.md)."""
 import random
+import threading
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -7,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from harness import in_parallel, wait_until
+from harness import in_parallel, is_blocked, wait_until
 from test_scheduled import let_pass
 
 NEVER = "0 0 1 1 *"
@@ -153,6 +154,49 @@ def test_many_brokers_and_calls_run_a_time_once(broker, queue, name, pg, sql):
     assert sql("select runs from queen.schedules where name = %s", name) == [(1,)]
     assert len(take_all(broker, queue, 1)) == 1 and broker.take(queue) == []
     drop(broker, name)
+
+
+def test_a_run_beside_the_deletion_of_its_queue_is_not_lost(broker, queue, name, pg):
+    """It has found the partition and waits for its lock; when it gets that, the partition is gone."""
+    create(broker, name, queue)
+    act(broker, name, "run").expect(200)
+    with pg.connect(autocommit=False) as conn, conn.cursor() as cur:
+        cur.execute("delete from queen.queues where name = %s", (queue,))
+        run = threading.Thread(target=lambda: answers.append(act(broker, name, "run")))
+        answers = []
+        run.start()
+        wait_until(lambda: is_blocked(pg), 10, "the run waits for the partition")
+        conn.commit()
+    run.join()
+    ran = answers[0].expect(200).json
+    assert [m["id"] for m in take_all(broker, queue, 1)] == [ran["messageId"]]
+    drop(broker, name)
+
+
+def test_a_partition_that_a_fixed_set_does_not_have_is_refused(broker, queue, name):
+    broker.configure(queue, partitions=4)
+    r = broker.post("/api/v1/schedules", {"name": name, "queue": queue, "cron": NEVER})
+    assert "fixed set" in r.expect(400).json["error"]
+    create(broker, name, queue, partition="3")
+    assert "fixed set" in broker.request("PATCH", "/api/v1/schedules/" + name, {"partition": "4"}).expect(400).json["error"]
+    act(broker, name, "run").expect(200)
+    assert [m["partition"] for m in take_all(broker, queue, 1)] == ["3"]
+    drop(broker, name)
+
+
+def test_one_that_cannot_run_does_not_hold_up_the_others(broker, queue, name, sql):
+    """Its queue was made anew with a fixed set of partitions."""
+    other = queue + "-other"
+    bad, good = create(broker, name, queue), create(broker, name + "-good", other)
+    broker.configure(queue, partitions=4)
+    assert "fixed set" in act(broker, name, "run").expect(400).json["error"]
+    sql("update queen.schedules set next_at = now() - interval '1 second' where id in (%s, %s)", bad["id"], good["id"])
+    act(broker, name, "resume").expect(200)  # changes nothing, and makes the broker look
+    assert len(take_all(broker, other, 1)) == 1
+    shown = broker.get("/api/v1/schedules/" + name).expect(200).json
+    assert shown["runs"] == 0 and shown["nextRunAt"] == bad["nextRunAt"]
+    drop(broker, name)
+    drop(broker, name + "-good")
 
 
 # --- cron ------------------------------------------------------------------------------------------------------------
