@@ -20,11 +20,9 @@ as $$
         ('customer_attributes', 'packages', false, 'using gin (package_ids)', true),
         ('customer_attributes', 'tags', false, 'using gin (tags)', true),
         -- Answer counts of the commonest filters without the table, and joins of them by id.  In the live tables they make an
-        -- update of these columns some 35 us dearer, and the count a hundred times cheaper (bench/segments.py).  What campaigns ask
-        -- of subscribers beside that is included: five filters in half the time.
+        -- update of these columns some 35 us dearer, and the count a hundred times cheaper (bench/segments.py).
         ('customer_attributes', 'active', false, '(is_active_subscriber) where is_active_subscriber', true),
-        ('customer_attributes', 'subscribers', false,
-         '(wallet_balance, id) include (email_opt_in, sms_opt_in, location_codes) where is_active_subscriber', true),
+        ('customer_attributes', 'subscribers', false, '(wallet_balance, id) where is_active_subscriber', true),
 
         ('customer_transactions', 'id', true, '(id)', true),
         ('customer_transactions', 'uuid', true, '(customer_uuid)', true),
