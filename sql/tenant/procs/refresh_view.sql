@@ -26,6 +26,7 @@ declare
 begin
     rows := 0;
     ms := 0;
+    perform set_config('application_name', left('refresh by ' || p_who, 63), true); -- who holds the lock has told his name
     if not pg_try_advisory_xact_lock(7642, crm.model_lock(p_model)) then
         action := 'busy';
         return;
@@ -46,7 +47,6 @@ begin
 
     perform set_config('work_mem', p_work_mem_mb || 'MB', true),
             set_config('maintenance_work_mem', p_work_mem_mb || 'MB', true),
-            set_config('application_name', left('refresh by ' || p_who, 63), true),
             -- Compiling these hundreds of expressions takes longer than running them.
             set_config('jit', 'off', true);
 

@@ -8,7 +8,7 @@ select r.model || '_mv' as mv_name,
        case when m.mark > 0 then to_timestamp(m.mark / 1000000.0) end as last_data_change_at,
        l.pid is not null as is_refreshing,
        -- null when the refresher is another user's and we may not look
-       nullif(substr(s.application_name, 12), '') as refreshing_by,
+       case when s.application_name like 'refresh by %' then substr(s.application_name, 12) end as refreshing_by,
        s.xact_start as refreshing_since,
        l.pid as refreshing_pid,
        r.refresh_ms as duration_ms,
