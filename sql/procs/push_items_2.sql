@@ -72,7 +72,7 @@ begin
           from queen.push_items(array_to_json(array(select p_items -> k from unnest(v_now) k))::jsonb) p;
     end if;
     select array_agg(s.id order by s.idx) as id, array_agg(case when s.status = 0 then s.due_at end order by s.idx) as due_at,
-           bool_or(s.status = 3) as gone
+           bool_or(s.status not in (0, 1)) as gone
       into w
       from queen.schedule_messages(
                0, true, l.num, r.key, t.due, t.delay,

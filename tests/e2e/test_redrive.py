@@ -168,6 +168,7 @@ def test_a_deletion_that_loses_against_a_redrive_is_sent_again(broker, queue, gr
     """A redrive holds dead letters and then waits for their lane, a deletion the other way round: PostgreSQL ends one, and nobody is told."""
     bury(broker, queue, 1, group)
     with pg.connect(autocommit=False) as redriving, redriving.cursor() as cur:
+        cur.execute("set local deadlock_timeout = '10s'")  # so that the other one notices first, also on a busy machine
         cur.execute("""select d.lane from queen.dead_letter_queue d join queen.lanes l on l.num = d.lane join queen.queues q on q.id = l.queue_id
                         where q.name = %s for update of d""", (queue,))
         (lane,) = cur.fetchone()

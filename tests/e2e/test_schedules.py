@@ -1,14 +1,15 @@
 """Recurring messages: cron expressions, time zones, missed runs (docs/scheduled-delivery.md)."""
+import json
 import random
-import threading
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
+import psycopg2
 import pytest
 
-from harness import in_parallel, is_blocked, wait_until
+from harness import Background, in_parallel, is_blocked, wait_until
 from test_scheduled import let_pass
 
 NEVER = "0 0 1 1 *"
@@ -162,13 +163,10 @@ def test_a_run_beside_the_deletion_of_its_queue_is_not_lost(broker, queue, name,
     act(broker, name, "run").expect(200)
     with pg.connect(autocommit=False) as conn, conn.cursor() as cur:
         cur.execute("delete from queen.queues where name = %s", (queue,))
-        run = threading.Thread(target=lambda: answers.append(act(broker, name, "run")))
-        answers = []
-        run.start()
+        run = Background(lambda: act(broker, name, "run"))
         wait_until(lambda: is_blocked(pg), 10, "the run waits for the partition")
         conn.commit()
-    run.join()
-    ran = answers[0].expect(200).json
+    ran = run.result().expect(200).json
     assert [m["id"] for m in take_all(broker, queue, 1)] == [ran["messageId"]]
     drop(broker, name)
 
@@ -182,6 +180,12 @@ def test_a_partition_that_a_fixed_set_does_not_have_is_refused(broker, queue, na
     act(broker, name, "run").expect(200)
     assert [m["partition"] for m in take_all(broker, queue, 1)] == ["3"]
     drop(broker, name)
+
+
+def test_by_sql_too_what_waits_goes_to_no_other_than_the_fixed_partitions(broker, queue, sql):
+    broker.configure(queue, partitions=4)
+    with pytest.raises(psycopg2.Error, match="item 0: the queue has a fixed set"):
+        sql("select queen.push_messages_v2(%s::jsonb)", json.dumps([{"queue": queue, "payload": 1, "delaySeconds": 60}]))
 
 
 def test_one_that_cannot_run_does_not_hold_up_the_others(broker, queue, name, sql):

@@ -1,5 +1,5 @@
 -- crm.model_mark(model): when the data behind a model last changed, in microseconds since 1970; 0: never.
--- called by: crm.refresh_view, crm.read_model_sources, the view crm.mv_refresh_status
+-- called by: crm.refresh_view, crm.read_model_sources, the view crm.mv_refresh_status, calls of src/audience
 -- in: model          out: the mark          locks: none          raises: nothing
 create or replace function crm.model_mark(p_model text) returns bigint
 language plpgsql stable -- every question about a segment asks for it, and plans of `sql` are not kept

@@ -27,4 +27,5 @@ left join pg_locks l
        on l.locktype = 'advisory' and l.classid = 7642 and l.objsubid = 2 and l.granted and l.mode = 'ExclusiveLock'
       and l.objid = crm.model_lock(r.model)
       and l.database = (select oid from pg_database where datname = current_database())
-left join pg_stat_activity s on s.pid = l.pid;
+-- Asked after the locks: who holds one has told his name before he took it.  (0: nobody; null would be everybody.)
+left join lateral pg_stat_get_activity(coalesce(l.pid, 0)) s on true;
