@@ -1,9 +1,8 @@
 // conn.c: one connection: sends a call, gathers its answer, notices when the server is gone.
 //
 // The first use of a statement on a connection sends Prepare and Execute together, in libpq's
-// pipeline mode, so it costs one round trip like any other; later uses are plain.  A call with
-// a time limit of its own goes the same way: all of a pipeline is one transaction, so a setting
-// that is local to the transaction holds for this call alone.
+// pipeline mode, so it costs one round trip like any other; later uses are plain.  The time
+// limit of a call goes the same way, when the connection does not have it from the call before.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,8 @@ static bool gather(struct pg_conn *c);
 static bool keep(struct pg_conn *c, PGresult *r);
 static void land(struct pg_conn *c, bool complete);
 static void on_timer_closed(uv_handle_t *handle);
+
+enum { LIMIT_UNKNOWN = -1 };
 
 // A call's parameters as libpq wants them; on the stack, so a call allocates nothing here.
 struct wire {
@@ -82,36 +83,49 @@ int conn_send(struct pg_conn *c, struct pg_call *call)
     return 0;
 }
 
+// A call with a limit of its own may be a long one: the server also looks whether we are still
+// there (since PostgreSQL 14; set inside the call it would come too late).
 static bool send_limit(struct pg_conn *c, unsigned ms)
 {
+    bool looks = PQserverVersion(c->pg) >= 140000;
+    const char *values[2];
     char text[16];
-    const char *value = text;
 
+    if (ms == 0) { // back to what the connection began with
+        c->n_limit = 1 + looks;
+        return PQsendQueryParams(c->pg, "reset statement_timeout", 0, NULL, NULL, NULL, NULL,
+                                 1) &&
+               (!looks || PQsendQueryParams(c->pg, "reset client_connection_check_interval", 0,
+                                            NULL, NULL, NULL, NULL, 1));
+    }
     snprintf(text, sizeof text, "%u", ms);
-    // A call with a limit of its own may be a long one: the server also looks whether we are
-    // still there (since PostgreSQL 14; set inside the call it would come too late).
+    values[0] = text;
+    // Behind a proxy the next call may be another server's: there it holds for this one alone
+    // (all of a pipeline is one transaction).
+    values[1] = c->no_prepare ? "true" : "false";
+    c->n_limit = 1;
     return PQsendQueryParams(c->pg,
-                             PQserverVersion(c->pg) >= 140000
-                                 ? "select set_config('statement_timeout', $1::text, true),"
-                                   " set_config('client_connection_check_interval', '2s', true)"
-                                 : "select set_config('statement_timeout', $1::text, true)",
-                             1, NULL, &value, NULL, NULL, 1);
+                             looks
+                                 ? "select set_config('statement_timeout', $1::text, $2::bool),"
+                                   " set_config('client_connection_check_interval', '2s', $2)"
+                                 : "select set_config('statement_timeout', $1::text, $2::bool)",
+                             2, NULL, values, NULL, NULL, 1);
 }
 
 static bool send_statement(struct pg_conn *c, const struct pg_call *call)
 {
     const struct pg_statement *s = call->statement;
     bool unnamed = c->no_prepare || s->index == PG_UNPREPARED;
+    bool limiting = call->statement_timeout_ms != c->limit_ms;
     struct wire w;
 
     wire_fill(&w, call->params);
-    c->n_results = 0;
-    c->limited = call->statement_timeout_ms > 0;
+    c->n_results = c->n_limit = 0;
     c->preparing = !unnamed && !is_prepared(c, s->index);
-    c->piped = c->limited || c->preparing;
+    c->piped = limiting || c->preparing;
     if (c->piped && !PQenterPipelineMode(c->pg))
         return false;
-    if (c->limited && !send_limit(c, call->statement_timeout_ms))
+    if (limiting && !send_limit(c, call->statement_timeout_ms))
         return false;
     if (c->preparing && !PQsendPrepare(c->pg, s->name, s->text, w.n, w.types))
         return false;
@@ -120,6 +134,13 @@ static bool send_statement(struct pg_conn *c, const struct pg_call *call)
             ? PQsendQueryParams(c->pg, s->text, w.n, w.types, w.values, w.lengths, w.formats, 1)
             : PQsendQueryPrepared(c->pg, s->name, w.n, w.values, w.lengths, w.formats, 1);
     return sent && (!c->piped || PQpipelineSync(c->pg));
+}
+
+// A transaction that failed took the setting back with it.
+static void note_limit(struct pg_conn *c, const struct pg_call *call, bool done)
+{
+    if (c->n_limit > 0 && !c->no_prepare)
+        c->limit_ms = done ? (int64_t)call->statement_timeout_ms : LIMIT_UNKNOWN;
 }
 
 static bool is_prepared(const struct pg_conn *c, unsigned index)
@@ -200,9 +221,9 @@ static bool keep(struct pg_conn *c, PGresult *r)
     if (s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH)
         c->doomed = true; // no statement of ours copies; there is no way out of it but this
     unsigned place = c->n_results++;
-    if (c->limited && place == 0 && s == PGRES_TUPLES_OK) {
+    if (place < c->n_limit && (s == PGRES_TUPLES_OK || s == PGRES_COMMAND_OK)) {
         PQclear(r);
-    } else if (c->preparing && place == c->limited && s == PGRES_COMMAND_OK) {
+    } else if (c->preparing && place == c->n_limit && s == PGRES_COMMAND_OK) {
         set_prepared(c, c->call->statement->index);
         PQclear(r);
     } else if (c->result != NULL && PQresultStatus(c->result) == PGRES_FATAL_ERROR) {
@@ -235,6 +256,7 @@ static void land(struct pg_conn *c, bool complete)
         (state != NULL && (strcmp(state, "26000") == 0 || strcmp(state, "0A000") == 0)))
         c->doomed = true;
 
+    note_limit(c, call, status == 0);
     c->call = NULL;
     c->result = NULL;
     c->state = CONN_IDLE;

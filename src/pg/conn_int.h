@@ -56,9 +56,10 @@ struct pg_conn {
     struct pg_call *call;
     PGresult *result;    // of the call under way: the first failure, else the last result
     bool piped;          // Execute shares its round trip with what goes before it
-    bool limited;        // the first of that sets the time limit of this call
+    unsigned n_limit;    // results of what sets the time limit of this call, which is first
     bool preparing;      // the next is Prepare
-    bool no_prepare;     // unnamed statements only
+    bool no_prepare;     // unnamed statements only, and nothing stays set
+    int64_t limit_ms;    // that the server holds us to; 0: as it began; -1: not known
     unsigned n_results;  // seen in this pipeline
     uint64_t *prepared;  // one bit per statement index
     unsigned n_prepared; // words

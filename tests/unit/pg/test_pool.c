@@ -216,6 +216,11 @@ static void a_limit_of_time_is_for_one_call_alone(void **state)
         assert_int_equal(nap_with_limit(0.1, 0, nap.index), 0); // no limit stays behind
         assert_int_equal(nap_with_limit(4, 50, PG_UNPREPARED), QE_PG_RETRY);
         assert_int_equal(ask_add(i), 0);
+        // One after the other with the same limit, which is told once.
+        assert_int_equal(nap_with_limit(0.001, 50, nap.index), 0);
+        assert_int_equal(nap_with_limit(4, 50, nap.index), QE_PG_RETRY);
+        assert_int_equal(nap_with_limit(4, 50, nap.index), QE_PG_RETRY);
+        assert_int_equal(nap_with_limit(0.1, 0, nap.index), 0);
     }
     assert_int_equal(counter_get(&pg_pool_stats(pool)->opened), 1);
 }
