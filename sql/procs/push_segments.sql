@@ -169,17 +169,17 @@ begin
 
     if found then
         if cardinality(p_plain_key) > 0 then
+            -- Of a lane either all segments are stored or the first ones, and after them nobody else's.
             insert into queen.message_keys (lane, key, seq)
-            select p_lane[k.seg], k.key, last.next_seq - p_after.n + k.pos
-              from unnest(p_plain_seg, p_plain_pos, p_plain_key) k(seg, pos, key)
-              cross join lateral (
-                   -- messages of this lane from this segment on, to the end of what was stored
-                   select sum(u.count) as n from unnest(p_lane, p_count) with ordinality u(lane, count, seg)
-                    where u.lane = p_lane[k.seg] and u.seg >= k.seg
-                      and (v_status is null or v_status[u.seg] = 0)) p_after
+            select n.lane, k.key, last.next_seq - n.stored + p_before[k.seg] + k.pos
+              from (select u.lane, sum(u.count) as stored
+                      from unnest(p_lane, p_count) with ordinality u(lane, count, seg)
+                     where v_status is null or v_status[u.seg] = 0
+                     group by u.lane) n
               cross join lateral (
                    select s.first_seq + s.count as next_seq from queen.segments s
-                    where s.lane = p_lane[k.seg] order by s.first_seq desc limit 1) last
+                    where s.lane = n.lane order by s.first_seq desc limit 1) last
+              join unnest(p_plain_seg, p_plain_pos, p_plain_key) k(seg, pos, key) on p_lane[k.seg] = n.lane
              where v_status is null or v_status[k.seg] = 0;
         end if;
         if (select active from queen.rotation) = 'a' then
