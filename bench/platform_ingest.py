@@ -40,13 +40,13 @@ class Events:
                 while e["type"] == "customer.deleted":
                     e = m.event()
                 self.sent[m.tenant] += 1
-                items.append({"queue": self.queue, "partitionKey": "%s/%s" % (m.tenant, e["data"]["customer_id"]), "transactionId": e["id"], "payload": e})
+                items.append({"queue": self.queue, "partitionKey": m.tenant, "transactionId": e["id"], "payload": e})
             out.append(json.dumps({"items": items}).encode())
         return out
 
 
-def push(port, requests, rate, threads=3):
-    """One request after the other, evenly, from a few connections; all are stored when it returns."""
+def push(port, requests, rate, threads=12):
+    """One request after the other, evenly, from so many connections that waiting for answers does not hold it up; all are stored when it returns."""
     begin, lock, at = time.monotonic(), threading.Lock(), [0]
 
     def work():

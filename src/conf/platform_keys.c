@@ -148,7 +148,7 @@ static const struct conf_key keys[] = {
      .text = "Events taken from a partition at once."},
     {.name = "PLATFORM_WRITE_EVENTS", INT(1, 10000), .fallback = "500", AT(write_events),
      .text = "Events of one transaction in a tenant's database."},
-    {.name = "PLATFORM_WRITE_LINGER_MS", MS(0), .fallback = "40", AT(write_linger_ms),
+    {.name = "PLATFORM_WRITE_LINGER_MS", MS(0), .fallback = "0", AT(write_linger_ms),
      .text = "The first event for a tenant that is idle waits so long for others, to share their transaction."},
     {.name = "PLATFORM_WRITE_LIMIT_MS", MS(10), .fallback = "1000", AT(write_limit_ms),
      .text = "A transaction that takes longer is given up: its events are held, so that other tenants go on."},

@@ -129,19 +129,6 @@ static const char *uuid_text(struct arena *a, const uint8_t id[16])
     return text;
 }
 
-// "<tenant>/<customer>": all events of a customer go through one partition, in order.
-static const char *key_text(struct arena *a, span tenant, const uint8_t customer[16])
-{
-    struct buf b = {0};
-
-    buf_put(&b, tenant);
-    buf_putc(&b, '/');
-    buf_put_uuid(&b, customer);
-    const char *text = arena_cstr(a, buf_span(&b));
-    buf_free(&b);
-    return text;
-}
-
 // As it came, with the tenant in front if it does not name it itself.
 static span payload_of(struct arena *a, span tenant, const struct intake_event *e)
 {
@@ -166,6 +153,8 @@ static void push(struct intake *k)
 {
     struct platform *p = http_req_app(k->req);
     struct arena *a = http_req_arena(k->req);
+    // All of a tenant goes through one partition: what is popped together is written together.
+    const char *key = arena_cstr(a, k->tenant);
 
     k->messages = arena_new_array(a, struct queen_message, k->n);
     for (unsigned i = 0; i < k->n; i++) {
@@ -176,7 +165,7 @@ static void push(struct intake *k)
         e->at = k->n_messages++;
         k->messages[e->at] =
             (struct queen_message){.queue = p->conf->queue,
-                                   .partition_key = key_text(a, k->tenant, e->event.customer),
+                                   .partition_key = key,
                                    .payload = payload.ptr,
                                    .payload_len = payload.len,
                                    // The broker knows a repeated push by it.

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/fnv.h"
 #include "platform/segment_request.h"
 #include "tenant/sql.gen.h"
 #include "json/write.h"
@@ -21,9 +20,6 @@ struct verdicts {
         span value; // JSON; SPAN_NONE: not told
     } leaf[FILTER_MAX_LEAVES];
 };
-
-// As many as the queue of events is made with (platform.events).
-enum { EVENT_PARTITIONS = 32 };
 
 struct explanation {
     struct segment_request *s;
@@ -130,8 +126,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                       const struct fault *why)
 {
     struct explanation *e = w->owner;
-    char number[12];
-    struct buf key = {0};
+    const struct platform *p = http_req_app(e->s->req);
 
     if (status != 0) {
         platform_reply_failed(e->s->req, status, why);
@@ -143,13 +138,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
         return;
     }
     e->ref = ref;
-    // The key that events are pushed with: "<tenant>/<customer>".
-    buf_printf(&key, SPAN_FMT "/", SPAN_ARG(e->s->tenant));
-    buf_put_uuid(&key, e->s->customer);
-    int n =
-        snprintf(number, sizeof number, "%u", fnv_partition(buf_span(&key), EVENT_PARTITIONS));
-    buf_free(&key);
-    pg_param_text(&e->params, (span){number, (size_t)n});
+    pg_param_text(&e->params, span_of(p->conf->queue));
     e->call = (struct pg_call){.statement = &pg_stmt_tenant_segment_explain_state,
                                .params = &e->params,
                                .done = on_state,

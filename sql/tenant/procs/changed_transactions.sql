@@ -15,18 +15,20 @@ as $$
 declare
     parts uuid[] := p_transactions || p_visits || p_purchases;
     model record;
+    done text;
 begin
-    perform pg_advisory_xact_lock_shared(7642, crm.model_lock('changes')),
-            setval('crm.customer_transactions_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+    -- Expressions, not `perform`, as in crm.ingest_2.
+    done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
+    done := setval('crm.customer_transactions_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
     select live_version is not null as live, live_in_parts as in_parts, next_live_version is not null as next
       into model from crm.read_model where read_model.model = 'customer_transactions';
     if model.live and not model.in_parts then
-        perform crm.recompute_customer_transactions(p_whole || parts);
+        done := crm.recompute_customer_transactions(p_whole || parts);
     elsif model.live then
-        perform crm.recompute_customer_transactions_parts(p_whole, p_transactions, p_visits, p_purchases);
+        done := crm.recompute_customer_transactions_parts(p_whole, p_transactions, p_visits, p_purchases);
     end if;
     if model.next then
-        perform crm.recompute_customer_transactions_next(p_whole || parts);
+        done := crm.recompute_customer_transactions_next(p_whole || parts);
     end if;
 end
 $$;
