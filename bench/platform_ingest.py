@@ -4,7 +4,8 @@
     bench/platform_ingest.py [--tenants 100] [--seconds 60] [--rate 3333] [--burst 10000] [--burst-seconds 10] [--even] [--fsync]
 
 Broker, its PostgreSQL, one platform process and the PostgreSQL of the tenants, all on this machine; events are pushed straight to the broker in requests of
-100.  Tenants are used by a Zipf law (the first of 100 gets 19 % of the events, the last 0.2 %), with --even all the same.  First a warm-up, then the steady rate, then the burst.
+100.  Tenants are used by a Zipf law (the first of 100 gets 19 % of the events, the last 0.2 %), with --even all the same.  First the records of
+all customers, then a warm-up, then the steady rate, then the burst.
 Each phase ends when all of its events are applied; then the applied ids are counted against those pushed.
 """
 import argparse
@@ -22,14 +23,31 @@ from event_model import Maker  # noqa: E402
 from rig_events import Platform, tenant_cursor  # noqa: E402
 
 
+CUSTOMERS = 200  # of each tenant; a multiple of 100 for all of them together
+
+
 class Events:
     """Endless items to push, made before they are needed: making them is not what is measured."""
 
     def __init__(self, queue, tenants, even):
         self.queue = queue
-        self.makers = [Maker(t, 1, customers=200) for t in tenants]
+        self.makers = [Maker(t, 1, customers=CUSTOMERS) for t in tenants]
         self.weights = [1 if even else 1 / (i + 1) for i in range(len(tenants))]
         self.rng, self.sent = random.Random(1), {t: 0 for t in tenants}
+
+    def item(self, e):
+        self.sent[e["tenant"]] += 1
+        return {"queue": self.queue, "partitionKey": e["tenant"], "transactionId": e["id"], "payload": e}
+
+    def customers(self, size=100):
+        """The record of each customer, tenants in turn."""
+        items = []
+        for i in range(len(self.makers[0].customers)):
+            for m in self.makers:
+                e = m.event("customer.upserted")
+                e["data"]["customer_id"] = m.customers[i]
+                items.append(self.item(e))
+        return [body(items[i:i + size]) for i in range(0, len(items), size)]
 
     def requests(self, n, size=100):
         out = []
@@ -39,10 +57,13 @@ class Events:
                 e = m.event()
                 while e["type"] == "customer.deleted":
                     e = m.event()
-                self.sent[m.tenant] += 1
-                items.append({"queue": self.queue, "partitionKey": m.tenant, "transactionId": e["id"], "payload": e})
-            out.append(json.dumps({"items": items}).encode())
+                items.append(self.item(e))
+            out.append(body(items))
         return out
+
+
+def body(items):
+    return json.dumps({"items": items}).encode()
 
 
 def push(port, requests, rate, threads=12):
@@ -127,8 +148,10 @@ def main():
             platform.add_tenant(t)
         print("%d tenants made in %.0f s" % (a.tenants, time.monotonic() - begin), flush=True)
         events = Events("platform.events", tenants, a.even)
+        known = events.customers()
         warm, steady = events.requests(5 * a.rate), events.requests(a.seconds * a.rate)
         burst = events.requests(a.burst_seconds * a.burst)
+        measure("customers", rig, tenant_pg, platform, known, a.rate)
         measure("warm-up", rig, tenant_pg, platform, warm, a.rate)
         measure("steady", rig, tenant_pg, platform, steady, a.rate)
         measure("burst", rig, tenant_pg, platform, burst, a.burst)

@@ -71,7 +71,7 @@ struct platform_conf {
     int expiry_s;
     int event_batch;
     int write_events;
-    int write_linger_ms;
+    int write_pause_ms;
     int write_limit_ms;
     int write_parallel;
     int held_base_ms;

@@ -24,6 +24,7 @@ struct feed {
     struct writer *writer;
     struct lanes *lanes;
     struct ingest_stats *stats;
+    unsigned pause_ms;
     struct partition *partitions;
 };
 
@@ -49,7 +50,8 @@ struct batch {
     struct part *parts;
     struct share *shares;
     unsigned n_open; // shares that are being written, or noted as held
-    uv_timer_t timer;
+    uint64_t began_ms;
+    uv_timer_t timer; // tries again, then rests
 };
 
 static void begin(struct feed *f, struct queen_events *events);
@@ -61,14 +63,17 @@ static void on_held(int status, void *ctx);
 static void one_less(struct batch *b);
 static void on_again(uv_timer_t *timer);
 static void answer(struct batch *b);
+static void rest(struct batch *b);
+static void on_rested(uv_timer_t *timer);
 static void on_timer_closed(uv_handle_t *handle);
 
 struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lanes,
-                      struct ingest_stats *stats)
+                      struct ingest_stats *stats, unsigned pause_ms)
 {
     struct feed *f = mem_new(struct feed);
 
-    *f = (struct feed){.loop = loop, .writer = writer, .lanes = lanes, .stats = stats};
+    *f = (struct feed){
+        .loop = loop, .writer = writer, .lanes = lanes, .stats = stats, .pause_ms = pause_ms};
     return f;
 }
 
@@ -152,6 +157,7 @@ static void begin(struct feed *f, struct queen_events *events)
 
     b->feed = f;
     b->events = events;
+    b->began_ms = uv_now(f->loop);
     arena_init(&b->arena);
     b->parts = arena_new_array(&b->arena, struct part, events->n);
     uv_timer_init(f->loop, &b->timer);
@@ -318,9 +324,28 @@ static void answer(struct batch *b)
     for (size_t i = 0; i < b->events->n; i++)
         if (b->parts[i].share)
             answer_one(b, i);
-    queen_events_done(b->events);
     HASH_CLEAR(hh, b->shares);
-    uv_close((uv_handle_t *)&b->timer, on_timer_closed);
+    rest(b);
+}
+
+// Everything is written; only the acknowledgement waits, and with it the next batch.  Who dies
+// meanwhile leaves events that are known when they come again.
+static void rest(struct batch *b)
+{
+    uint64_t now = uv_now(b->feed->loop), until = b->began_ms + b->feed->pause_ms;
+
+    if (until > now && !queen_events_is_over(b->events))
+        uv_timer_start(&b->timer, on_rested, until - now, 0);
+    else
+        on_rested(&b->timer);
+}
+
+static void on_rested(uv_timer_t *timer)
+{
+    struct batch *b = timer->data;
+
+    queen_events_done(b->events);
+    uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

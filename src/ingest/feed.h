@@ -10,8 +10,9 @@
 
 struct feed;
 
+// pause_ms: a batch is answered no sooner after it began; nothing else asks for the next one.
 struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lanes,
-                      struct ingest_stats *stats);
+                      struct ingest_stats *stats, unsigned pause_ms);
 void feed_free(struct feed *f); // no batch is under way
 
 // For struct queen_processor_options; ctx is the feed.

@@ -67,7 +67,6 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
     i->writer = writer_open(loop, tenants,
                             &(struct writer_conf){.queue = conf->queue,
                                                   .max_events = conf->max_events,
-                                                  .linger_ms = conf->linger_ms,
                                                   .limit_ms = conf->limit_ms,
                                                   .parallel = conf->parallel,
                                                   .on_written = on_written,
@@ -78,7 +77,7 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
                                                .base_ms = conf->held_base_ms,
                                                .cap_ms = conf->held_cap_ms,
                                                .batch = conf->batch});
-    i->feed = feed_new(loop, i->writer, i->lanes, &i->stats);
+    i->feed = feed_new(loop, i->writer, i->lanes, &i->stats, conf->pause_ms);
     uv_timer_init(loop, &i->timer);
     i->timer.data = i;
     make_next_queue(i);

@@ -26,9 +26,9 @@ struct ingest_conf { // texts are copied
     unsigned partitions; // of a queue that is not there yet
     unsigned batch;      // events of one pop
     unsigned max_events; // of one transaction
-    unsigned linger_ms;
-    unsigned limit_ms; // of one transaction
-    unsigned parallel; // transactions at a time
+    unsigned pause_ms;   // from a batch of a partition to the next, at least
+    unsigned limit_ms;   // of one transaction
+    unsigned parallel;   // transactions at a time
     unsigned held_base_ms, held_cap_ms;
     unsigned expiry_s; // of ownership
     // May be NULL: a tenant's data changed, as committed.

@@ -20,11 +20,11 @@ struct queue { // of a tenant
     char *name_text;
     span name;
     struct item_list waiting;
-    bool lingering;
+    bool added; // something, just now: it begins with the next turn of the loop
     bool ready; // it waits for a slot
     bool busy;  // from then to the outcome
     bool has_slot;
-    uv_timer_t timer; // of the linger, then of the slot
+    uv_timer_t timer; // until that, then of the slot
     STAILQ_ENTRY(queue) ready_link;
     struct tenant_want want;
     struct tenant_ref *ref;
@@ -51,7 +51,7 @@ struct writer {
     void *closed_ctx;
 };
 
-static void on_linger_over(uv_timer_t *timer);
+static void on_added(uv_timer_t *timer);
 static void next(struct queue *q);
 static void start_ready(struct writer *w);
 static void on_slot_over(uv_timer_t *timer);
@@ -113,18 +113,17 @@ void writer_add(struct writer *w, struct group *g)
         g->items[i].outcome = ITEM_OPEN;
         STAILQ_INSERT_TAIL(&q->waiting, &g->items[i], link);
     }
-    if (q->busy || q->ready || q->lingering)
+    if (q->busy || q->ready || q->added)
         return;
-    // Also without a linger through the timer: never from inside this call.
-    q->lingering = true;
-    uv_timer_start(&q->timer, on_linger_over, w->conf.linger_ms, 0);
+    q->added = true; // groups are never told from inside this call
+    uv_timer_start(&q->timer, on_added, 0, 0);
 }
 
-static void on_linger_over(uv_timer_t *timer)
+static void on_added(uv_timer_t *timer)
 {
     struct queue *q = timer->data;
 
-    q->lingering = false;
+    q->added = false;
     next(q);
 }
 
@@ -135,7 +134,7 @@ static void on_linger_over(uv_timer_t *timer)
 static void next(struct queue *q)
 {
     if (!q->busy && !q->ready && !STAILQ_EMPTY(&q->waiting)) {
-        q->lingering = false; // what came just now goes with what is here
+        q->added = false; // what came just now goes with what is here
         q->ready = true;
         STAILQ_INSERT_TAIL(&q->writer->ready, q, ready_link);
     }

@@ -21,7 +21,6 @@ struct writer;
 struct writer_conf {
     const char *queue;   // copied
     unsigned max_events; // of one transaction
-    unsigned linger_ms;  // the first event of an idle tenant waits so long for others
     unsigned limit_ms;   // a transaction that takes longer has failed
     unsigned parallel;   // transactions at a time; those that take long are not counted
     // A tenant's transaction was committed.

@@ -164,7 +164,7 @@ struct ingest_conf settings_ingest(const struct platform_conf *c)
         .expiry_s = (unsigned)c->expiry_s,
         .batch = (unsigned)c->event_batch,
         .max_events = (unsigned)c->write_events,
-        .linger_ms = (unsigned)c->write_linger_ms,
+        .pause_ms = (unsigned)c->write_pause_ms,
         .limit_ms = (unsigned)c->write_limit_ms,
         .parallel = (unsigned)c->write_parallel,
         .held_base_ms = (unsigned)c->held_base_ms,

@@ -1,4 +1,5 @@
 """Events into the tables of tenants: checked, in order, once; held while a tenant is away; dead-lettered when they are wrong."""
+import re
 import time
 import uuid
 
@@ -253,6 +254,29 @@ def test_a_tenant_that_waits_does_not_keep_the_slot(platform, broker, pg, tables
     finally:
         lock.close()
         assert other.terminate() == 0, other.log_tail()
+
+
+def test_a_pause_makes_larger_transactions(platform, broker, pg, tables):
+    """The first event goes at once; what comes before the pause is over goes together, however many requests it came in."""
+    cursor = tables("gamma")
+    wipe(cursor)
+    other = Platform(pg, broker.url, PLATFORM_QUEUE="pause-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=1, PLATFORM_WRITE_PAUSE_MS=3000)
+    other.start()
+
+    def transactions():
+        return int(re.search(r'queen_platform_write_events_bucket{le="\+Inf"} (\d+)', other.get("/metrics/prometheus").text)[1])
+    try:
+        wait_until(lambda: "queen_platform_owned_partitions 1" in other.get("/metrics/prometheus").text, 20, "it has its partition")
+        other.send("gamma", visit(str(uuid.uuid4())))
+        wait_until(lambda: count(cursor, "visit_log") == 1, 10, "the first one is there")
+        for _ in range(5):
+            other.send("gamma", visit(str(uuid.uuid4())))
+        wait_until(lambda: count(cursor, "visit_log") == 6, 20, "and the others")
+        assert transactions() == 2
+        other.send("gamma", visit(str(uuid.uuid4())))
+    finally:
+        assert other.terminate() == 0, other.log_tail()  # it rests, and ends all the same
+    assert count(cursor, "visit_log") in (6, 7)
 
 
 def test_numbers(platform):
