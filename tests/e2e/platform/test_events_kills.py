@@ -30,7 +30,7 @@ class World:
         self.broker_pg, self.tenant_pg = harness.Postgres().start(), harness.Postgres().start()
         self.broker = harness.Broker({**self.broker_pg.env(), "SIDECAR_POOL_SIZE": "4"}).start()
         self.platforms = [Platform(self.tenant_pg, self.broker.url, PLATFORM_QUEUE=self.queue, PLATFORM_PARTITIONS=8, PLATFORM_EXPIRY_S=2, PLATFORM_PROBE_MS=200,
-                                   PLATFORM_ID="p%d" % i) for i in range(2)]
+                                   PLATFORM_ID="p%d" % i, PLATFORM_WRITE_PAUSE_MS=100 * i) for i in range(2)]
         harness.living.extend(self.platforms + [self.broker])  # their logs belong into the report of a failure
         self.platforms[0].start()
         for t in TENANTS:
@@ -48,8 +48,9 @@ class World:
             time.sleep(maker.rng.random() * 0.1)
 
     def push(self, tenant, client, events):
-        items = [{"queue": self.queue, "partitionKey": "%s/%s" % (tenant, e["data"]["customer_id"]), "transactionId": e["id"], "payload": e}
-                 for e in events]
+        # Every other tenant as the platform does it, the others scattered.
+        items = [{"queue": self.queue, "partitionKey": tenant if TENANTS.index(tenant) % 2 else "%s/%s" % (tenant, e["data"]["customer_id"]),
+                  "transactionId": e["id"], "payload": e} for e in events]
         while True:
             try:
                 if client.post("/api/v1/push", {"items": items}, timeout=10).status == 201:
