@@ -29,15 +29,10 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    date_now date := (now() at time zone 'utc')::date;
-    today smallint;
+    today smallint := crm.turn_applied_day();
     come_or_gone uuid[] := p_deleted;
     done text; -- of calls, which are made as expressions: `perform` would set up a query for each
 begin
-    select d.slice into today from crm.applied_day d where d.slice = (date_now - date '2000-01-01') % 4 and d.day >= date_now;
-    if not found then
-        today := crm.turn_applied_day();
-    end if;
     if cardinality(p_partitions) = 1 then
         done := pg_advisory_xact_lock(hashtextextended(p_queue || '/' || p_partitions[1], 7643));
     else

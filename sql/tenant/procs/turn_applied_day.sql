@@ -6,7 +6,6 @@
 -- locks: once a day a row of applied_day, then the slice exclusively; else none
 create or replace function crm.turn_applied_day() returns smallint
 language plpgsql
-set search_path = crm, pg_temp
 as $$
 declare
     today date := (now() at time zone 'utc')::date;
