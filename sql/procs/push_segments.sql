@@ -169,7 +169,7 @@ begin
 
     if found then
         if cardinality(p_plain_key) > 0 then
-            -- Of a lane either all segments are stored or the first ones, and after them nobody else's.
+            -- The end of a lane is what this call stored there, since the lane is locked: all of its segments, or the first ones.
             insert into queen.message_keys (lane, key, seq)
             select n.lane, k.key, last.next_seq - n.stored + p_before[k.seg] + k.pos
               from (select u.lane, sum(u.count) as stored

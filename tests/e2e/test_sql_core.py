@@ -105,6 +105,15 @@ def test_a_neighbour_of_a_duplicate_is_stored_and_what_follows_in_its_lane_is_he
     assert core.one("select queen.find_message(%s, %s)", lane[0], key("c")) is None
 
 
+def test_plain_keys_lead_to_their_places_in_several_segments_of_several_lanes(core, lane, queue):
+    a, b = lane[0], core.lanes((queue, "other"))[0][0]
+    core.push([(b, [v7()])])
+    for rows in (core.push([(a, ["a1", v7(), "a3"]), (b, ["b2"]), (a, ["a4"]), (b, [v7(), "b4"])]), core.push([(a, ["a5"]), (a, ["a6", "a7"])])):
+        stored(core, rows)
+    found = {i: core.one("select queen.find_message(%s, %s)", a if i[0] == "a" else b, key(i)) for i in ("a1", "a3", "a4", "a5", "a6", "a7", "b2", "b4")}
+    assert found == {i: int(i[1]) for i in found}
+
+
 def test_a_whole_request_with_a_duplicate_stores_nothing(core, lane):
     core.push([(lane[0], ["a"])])
     rows = core.push([(lane[0], ["b"]), (lane[0], ["a"])], whole=True)
