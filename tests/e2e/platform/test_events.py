@@ -100,6 +100,9 @@ def test_the_tables_are_what_the_events_say(platform, tables):
         cursor.execute("select queue, count(*), min(position) from crm.ingest_checkpoint group by 1")
         ((queue, partitions, position),) = cursor.fetchall()
         assert queue == platform.env["PLATFORM_QUEUE"] and partitions == 1 and abs(position / 1e6 - time.time()) < 100
+        status, told = platform.ask("POST", "/api/v1/tenants/%s/segments/explain" % t,
+                                    {"filter": {"attribute": "is_blocked", "operator": "eq", "value": True}, "customer": makers[t].customers[0]})
+        assert status == 200 and (told["ingestion"]["queue"], told["ingestion"]["position"]) == (queue, position)
 
 
 def test_an_event_is_applied_once_however_often_it_is_sent(platform, broker, tables):
