@@ -23,7 +23,7 @@ from event_model import Maker  # noqa: E402
 from rig_events import Platform, tenant_cursor  # noqa: E402
 
 
-CUSTOMERS = 200  # of each tenant; a multiple of 100 for all of them together
+CUSTOMERS = 200  # of each tenant; whole requests, whatever the number of tenants
 
 
 class Events:
@@ -42,7 +42,7 @@ class Events:
     def customers(self, size=100):
         """The record of each customer, tenants in turn."""
         items = []
-        for i in range(len(self.makers[0].customers)):
+        for i in range(CUSTOMERS):
             for m in self.makers:
                 e = m.event("customer.upserted")
                 e["data"]["customer_id"] = m.customers[i]
