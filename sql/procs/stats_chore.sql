@@ -1,6 +1,6 @@
 -- queen.stats_chore: the statistics pass in the background.
 --
--- needs: refresh_stats
+-- needs: refresh_stats, rows_stuck
 -- called by  src/broker/figures.c (call "stats_chore") of every process; whoever comes when it is due does it
 -- in         p_interval_ms, p_reconcile_ms: periods; p_keep_days: age limit of the history
 -- out        lanes counted; null when it was not due or somebody else is at it
@@ -28,10 +28,12 @@ begin
         return null;
     end if;
     if v_reconcile then
-        delete from queen.stats_history h
-         where h.ctid = any (array(select o.ctid from queen.stats_history o
-                                    where o.bucket_time < clock_timestamp() - p_keep_days * interval '1 day'
-                                    order by o.bucket_time limit 20000));
+        if queen.rows_stuck('queen.stats_history') = 0 then
+            delete from queen.stats_history h
+             where h.ctid = any (array(select o.ctid from queen.stats_history o
+                                        where o.bucket_time < clock_timestamp() - p_keep_days * interval '1 day'
+                                        order by o.bucket_time limit 20000));
+        end if;
         foreach v_table in array array['lane_stats', 'consumer_stats', 'stats'] loop
             if pg_relation_size(('queen.' || v_table)::regclass) > 16 * 1048576
                and pg_stat_get_dead_tuples(('queen.' || v_table)::regclass)

@@ -1,13 +1,14 @@
 -- queen.sweep: remove messages that have become too old: one bounded step of a pass.
 --
--- needs: note_ages, forget_segments, slowest_cursor
+-- needs: note_ages, rows_stuck, forget_segments, slowest_cursor
 -- called by  src/broker/chores.c (call "sweep"); brokers may do so at the same time and share the lanes
 -- in         p_evict: by ttl and maxWaitTimeSeconds; else by retentionSeconds and completedRetentionSeconds
 --            p_limit: segments that this step removes at most; p_lanes: lanes it looks at at most
 --            p_after_us, p_after_lane: where the last step of this pass ended; 0, 0 to begin
 --            p_interval_ms: when the caller will come again
 -- out        a row with queue_name null: where this step ended, and more: call again; and per queue and
---            type (as in queen.retention_history) how many messages went
+--            type (as in queen.retention_history) how many messages went.  Type 'held' in the first: nothing was removed, because
+--            vacuum cannot free what was removed before; removed says how many rows.
 -- locks      rows of queen.lane_due, skipping those of other sweeps; lanes against deletion, skipping those being
 --            deleted.  Pushes are not held up, but for a lane that becomes empty: its row is locked, unless a push is at it.
 --
@@ -47,6 +48,7 @@ declare
     v_slowest bigint;   -- what every group has consumed
     v_evict   boolean;  -- somebody has not consumed something that is too old
     v_n       bigint[]; -- messages that go: by age alone, and by what consumers did
+    v_segs    int[];    -- and segments
     v_full    boolean;  -- the walk ended at the limit
     v_busy    boolean;  -- a push is at the lane
     v_due     timestamptz;
@@ -57,6 +59,14 @@ begin
     more := false;
     after_us := p_after_us;
     after_lane := p_after_lane;
+
+    removed := greatest(queen.rows_stuck('queen.segments'), queen.rows_stuck('queen.message_keys'));
+    if removed > 0 then
+        type := 'held';
+        return next;
+        return;
+    end if;
+    removed := null;
 
     for d in execute format(
         'select lane, %1$I as due from queen.lane_due
@@ -108,6 +118,7 @@ begin
         v_last := null;
         v_before := null;
         v_n := '{0,0}';
+        v_segs := '{0,0}';
         v_full := false;
         v_busy := false;
         for s in
@@ -118,9 +129,11 @@ begin
             v_front := s;
             if s.created_at < v_now - l.age then
                 v_n[1] := v_n[1] + s.count;
+                v_segs[1] := v_segs[1] + 1;
             elsif s.created_at < v_now - l.wait
                   and (case when p_evict then v_evict else s.first_seq + s.count - 1 <= v_slowest end) then
                 v_n[2] := v_n[2] + s.count;
+                v_segs[2] := v_segs[2] + 1;
             else
                 exit;
             end if;
@@ -141,8 +154,10 @@ begin
             if v_busy then
                 if v_last.created_at < v_now - l.age then
                     v_n[1] := v_n[1] - v_last.count;
+                    v_segs[1] := v_segs[1] - 1;
                 else
                     v_n[2] := v_n[2] - v_last.count;
+                    v_segs[2] := v_segs[2] - 1;
                 end if;
                 v_last := v_before;
             end if;
@@ -156,8 +171,8 @@ begin
         end if;
         for i in 1 .. 2 loop
             if v_n[i] > 0 then
-                insert into queen.retention_history (partition_id, messages_deleted, retention_type)
-                values (l.id, v_n[i], case i when 1 then v_always else v_maybe end);
+                insert into queen.retention_history (partition_id, messages_deleted, segments_deleted, retention_type)
+                values (l.id, v_n[i], v_segs[i], case i when 1 then v_always else v_maybe end);
                 v_names := v_names || l.name::text;
                 v_types := v_types || case i when 1 then v_always else v_maybe end;
                 v_counts := v_counts || v_n[i];

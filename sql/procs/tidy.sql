@@ -1,5 +1,6 @@
 -- queen.tidy: remove partitions that nobody uses, and history that is too old: one bounded step.
 --
+-- needs: rows_stuck
 -- called by  src/broker/chores.c (call "tidy"); brokers may do so at the same time
 -- in         p_idle_days: a partition without messages goes when nobody has used it for this long
 --            p_history_days: rows of queen.retention_history are kept for this long; p_limit: how many of each at most
@@ -22,16 +23,21 @@ declare
     v_gone   bigint[];
     v_n      int;
 begin
-    delete from queen.retention_history
-     where id = any (array(select h.id from queen.retention_history h
-                            where h.executed_at < clock_timestamp() - p_history_days * interval '1 day'
-                            order by h.executed_at limit p_limit));
-    get diagnostics v_n = row_count;
-    more := v_n >= p_limit;
+    more := false;
+    if queen.rows_stuck('queen.retention_history') = 0 then
+        delete from queen.retention_history
+         where id = any (array(select h.id from queen.retention_history h
+                                where h.executed_at < clock_timestamp() - p_history_days * interval '1 day'
+                                order by h.executed_at limit p_limit));
+        get diagnostics v_n = row_count;
+        more := v_n >= p_limit;
+    end if;
 
-    select array_agg(k.num order by k.num) into v_lanes
-      from (select l.num from queen.lanes l where l.active_at < v_before
-             order by l.active_at limit p_limit for update skip locked) k;
+    if queen.rows_stuck('queen.lanes') = 0 and queen.rows_stuck('queen.segments') = 0 then
+        select array_agg(k.num order by k.num) into v_lanes
+          from (select l.num from queen.lanes l where l.active_at < v_before
+                 order by l.active_at limit p_limit for update skip locked) k;
+    end if;
     if v_lanes is not null then
         -- A new statement sees all that those who held the locks before have done.
         with looked as materialized (

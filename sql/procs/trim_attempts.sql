@@ -1,5 +1,6 @@
 -- queen.trim_attempts: remove history of failed deliveries that is too old: one bounded step.
 --
+-- needs: rows_stuck
 -- called by  src/broker/chores.c (call "tidy"); brokers may do so at the same time
 -- in         p_days: how long it is kept; p_limit: rows at most
 -- out        true: call again
@@ -10,6 +11,9 @@ as $$
 declare
     v_n int;
 begin
+    if queen.rows_stuck('queen.attempts') > 0 then
+        return false;
+    end if;
     delete from queen.attempts a
      where a.ctid = any (array(select k.ctid from queen.attempts k
                                 where k.at < clock_timestamp() - p_days * interval '1 day'

@@ -1,11 +1,12 @@
 -- queen.trim_retry_lane: what the group has done with goes from its retry lane.
 --
--- needs: forget_segments
+-- needs: forget_segments, rows_stuck
 -- called by  queen.settle_2, which holds the lane's only consumer
 -- in         p_cursor: the last message consumed
 --
 -- The newest segment stays, so that nobody who appends has to wait for us; and from the first dead letter on everything does: it lies here
--- because its message is gone from the partition.
+-- because its message is gone from the partition.  While vacuum cannot free what was removed before,
+-- nothing goes: the next call that may takes it along.
 create or replace function queen.trim_retry_lane(p_lane bigint, p_cursor bigint)
 returns void
 language plpgsql
@@ -19,7 +20,7 @@ begin
        and s.first_seq + s.count - 1
            <= least(p_cursor, (select min(d.seq) - 1 from queen.dead_letter_queue d where d.lane = p_lane))
        and s.first_seq < (select max(n.first_seq) from queen.segments n where n.lane = p_lane);
-    if v_upto is not null then
+    if v_upto is not null and queen.rows_stuck('queen.segments') = 0 then
         perform queen.forget_segments(p_lane, v_upto);
     end if;
 end

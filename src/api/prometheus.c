@@ -362,7 +362,7 @@ static uint64_t state_gauge(const struct api *a, unsigned i)
 {
     const struct broker_stats *s = broker_stats(a->broker);
     const _Atomic uint64_t *g[] = {&s->parked, &s->pending, &s->queues, &s->lanes,
-                                   &s->consumers};
+                                   &s->consumers, &s->stuck_rows};
     return atomic_load_explicit(g[i], memory_order_relaxed);
 }
 
@@ -381,6 +381,9 @@ static void put_state(struct buf *out, const struct api_shared *s)
     expo_single(out, "queen_known_consumers", "gauge",
                 "pairs of partition and group that the engine keeps in memory",
                 api_sum(s, state_gauge, 4));
+    expo_single(out, "queen_stuck_rows", "gauge",
+                "removed rows that vacuum cannot free; removal waits unless it is 0",
+                api_sum(s, state_gauge, 5));
     expo_family(out, "queen_response_registry_size", "gauge",
                 "operations whose answer is outstanding, parked ones included");
     for (unsigned w = 0; w < s->n_workers; w++) {

@@ -386,6 +386,7 @@ struct broker_stats {                      // one writer, any reader
     // Retries scheduled, by the attempt that failed; the last one counts all from there on.
     struct counter retries[RETRY_ATTEMPTS];
     _Atomic uint64_t parked, pending, lanes, consumers, queues;
+    _Atomic uint64_t stuck_rows; // removed, and vacuum cannot free them: removal waits
 };
 
 // n brokers that will share the queues among them; call broker_open n times before any loop

@@ -122,6 +122,21 @@ static void sweep(struct broker *b)
     call_send(c, on_swept);
 }
 
+// Tells when removal begins to wait for vacuum, and when it goes on.
+static void note_stuck(struct broker *b, uint64_t rows)
+{
+    uint64_t before =
+        atomic_exchange_explicit(&b->stats.stuck_rows, rows, memory_order_relaxed);
+
+    if (rows > 0 && before == 0)
+        log_warn("chores.held",
+                 "rows=%llu detail=\"vacuum cannot free what was removed, nothing more is: some "
+                 "transaction, slot or standby holds xmin (queen doctor --pg)\"",
+                 (unsigned long long)rows);
+    else if (rows == 0 && before > 0)
+        log_info("chores.resumed", "detail=\"vacuum has freed what was removed\"");
+}
+
 static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
@@ -136,6 +151,9 @@ static void on_swept(struct pg_call *pg, int status, const struct pg_reply *repl
             b->pass.after_us = pg_reply_i64(reply, row, COL_AFTER_US);
             b->pass.after_lane = pg_reply_i64(reply, row, COL_AFTER_LANE);
             more = pg_reply_bool(reply, row, COL_MORE);
+            note_stuck(b, pg_reply_is_null(reply, row, COL_TYPE)
+                              ? 0
+                              : (uint64_t)pg_reply_i64(reply, row, COL_REMOVED));
             continue;
         }
         int64_t n = pg_reply_i64(reply, row, COL_REMOVED);
