@@ -56,10 +56,10 @@ e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part
 	$(MAKE) -j3 e2e-one e2e-platform e2e-pairs   # they wait more than they work
 
 e2e-one:
-	$(PYTHON) -m pytest -q tests/e2e --ignore tests/e2e/platform
+	$(PYTHON) -m pytest -q $(ONLY) tests/e2e --ignore tests/e2e/platform
 
 e2e-platform:
-	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q tests/e2e/platform
+	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
 
 e2e-pairs:
 	QUEEN_TEST_PORTS=21500-21699 QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
@@ -79,7 +79,7 @@ check:               ## everything that must hold before a push
 	TSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/tsan --suite unit --print-errorlogs -t 3
 	tools/fuzz.sh all 10
 	QUEEN_BIN=$(CURDIR)/$(B)/asan/src/cli/queen QUEEN_TIME_FACTOR=5 QUEEN_START_TIMEOUT=90 \
-	    $(PYTHON) -m pytest -q tests/e2e -m 'not slow'
+	    $(MAKE) -j2 e2e-one e2e-platform ONLY="-m 'not slow'"
 	$(PYTHON) -m pytest -q tests/torture
 	$(MAKE) torture MINUTES=1.2
 

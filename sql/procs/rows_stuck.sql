@@ -1,8 +1,8 @@
 -- queen.rows_stuck: how many removed rows of a table vacuum has met and could not free.
 --
--- needs: dead_rows_limit
+-- needs: dead_rows_limit, vacuum_grace
 -- called by  whoever removes rows because of their age, before it does: queen.sweep, queen.tidy and the like
--- out        0 while they are few (queen.dead_rows_limit), or vacuum has not been there yet
+-- out        0 while they are few (queen.dead_rows_limit), or vacuum was not there lately
 --
 -- While a transaction elsewhere keeps its snapshot, removing frees nothing: each row stays in the table and in its indexes, dead, and a table
 -- that is swept for as long as that lasts would be dead rows for the most part.  So removal waits, and goes on once vacuum has been able
@@ -11,6 +11,9 @@
 --
 -- Rows removed since vacuum came, or while it was there, it may not have met: those that sweeps removed since a minute before it ended are
 -- not counted.  For other tables than segments the messages removed stand for their rows, which are not more.
+--
+-- A vacuum that has not come for a while (queen.vacuum_grace) does not think that there is much to do: autovacuum comes by the share of dead
+-- rows, 5 % of segments.  To wait for it then would be to wait for ever; with more rows removed it comes.
 create or replace function queen.rows_stuck(p_table regclass)
 returns bigint
 language plpgsql
@@ -24,7 +27,7 @@ begin
         return 0;
     end if;
     v_seen := greatest(pg_stat_get_last_vacuum_time(p_table), pg_stat_get_last_autovacuum_time(p_table));
-    if v_seen is null then
+    if v_seen is null or v_seen < clock_timestamp() - queen.vacuum_grace() then
         return 0;
     end if;
     select coalesce(sum(case when p_table = 'queen.segments'::regclass then h.segments_deleted else h.messages_deleted end), 0)

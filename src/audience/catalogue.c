@@ -85,7 +85,7 @@ const struct attribute attribute_catalogue[] = {
     // ---- subscriptions: crm.subscription_account ----
     {.name = "is_active_subscriber", .label = "Has an active subscription",
      .table = "subscription_account", .type = ATTR_BOOL, .model = MODEL_ATTRIBUTES,
-     .read = "a.is_active_subscriber", .rows = "r.status = 1", .zero = true},
+     .read = "a.is_active_subscriber", .twin = "t.is_active_subscriber", .rows = "r.status = 1", .zero = true},
     {.name = "subscription_count", .label = "Number of subscriptions",
      .table = "subscription_account", .type = ATTR_INT, .model = MODEL_ATTRIBUTES,
      .read = "a.subscription_count", .write = "count(*)", .zero = true},

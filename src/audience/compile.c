@@ -23,10 +23,22 @@ static void put(struct compiled *c, const char *constant)
     buf_put(&c->text, span_of(constant));
 }
 
-static void begin(struct compiled *c)
+static void note_third(const struct filter *leaf, void *ctx)
+{
+    struct compiled *c = ctx;
+
+    c->twins |= leaf_is_third(leaf);
+}
+
+// Who came often and is a subscriber is one index of the model of transactions.  Without it
+// all subscribers are joined with all who came often.
+static void begin(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
     c->text.max = COMPILE_MAX_TEXT;
     c->rc = 0;
+    c->twins = false;
+    if (c->path != PATH_FALLBACK && facts->models[MODEL_ATTRIBUTES])
+        filter_each_leaf(f, note_third, c);
 }
 
 static void finish(struct compiled *c)
@@ -127,7 +139,7 @@ void compile_bind(const struct compiled *c, struct pg_params *out)
 
 void compile_count(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
-    begin(c);
+    begin(c, f, facts);
     put(c, "select count(*)");
     put_from(c, facts, false);
     put(c, " where ");
@@ -138,7 +150,7 @@ void compile_count(struct compiled *c, const struct filter *f, const struct filt
 void compile_page(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                   int64_t after, int64_t limit)
 {
-    begin(c);
+    begin(c, f, facts);
     put(c, c->dialect == SQL_PG ? "select c.id, c.customer_uuid::text"
                                 : "select c.id, c.customer_uuid");
     put(c, ", c.first_name, c.last_name, c.email, c.phone, c.city");
@@ -154,7 +166,7 @@ void compile_page(struct compiled *c, const struct filter *f, const struct filte
 
 void compile_uuids(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
-    begin(c);
+    begin(c, f, facts);
     put(c, "select ");
     put(c, c->path == PATH_FALLBACK ||
                    !(facts->models[MODEL_TRANSACTIONS] || facts->models[MODEL_ATTRIBUTES])
@@ -180,7 +192,7 @@ static void put_leaf_verdict(const struct filter *leaf, void *ctx)
 void compile_explain(struct compiled *c, const struct filter *f,
                      const struct filter_facts *facts, const uint8_t customer[16])
 {
-    begin(c);
+    begin(c, f, facts);
     put(c, "select ((");
     put_tree(c, f);
     put(c, ") is true)");

@@ -29,6 +29,16 @@ static const char *write_of(const struct compiled *c, const struct attribute *a)
     return c->dialect == SQL_MYSQL && a->write_mysql ? a->write_mysql : a->write;
 }
 
+// A flag that both models have, and have alike.
+static void put_twins(struct compiled *c, const struct filter *leaf)
+{
+    put(c, "(");
+    put_test(c, leaf, leaf->attribute->read);
+    put(c, " and ");
+    put_test(c, leaf, leaf->attribute->twin);
+    put(c, ")");
+}
+
 void leaf_put(struct compiled *c, const struct filter *leaf)
 {
     unsigned *first = &c->leaf_param[leaf->number];
@@ -41,9 +51,18 @@ void leaf_put(struct compiled *c, const struct filter *leaf)
         put_write(c, leaf);
     else if (leaf->within > 0)
         put_recent(c, leaf);
+    else if (c->twins && leaf->attribute->twin && leaf->op->test == TEST_EQ)
+        put_twins(c, leaf);
     else
         put_test(c, leaf, leaf->attribute->read);
     c->next_param = c->n_params;
+}
+
+bool leaf_is_third(const struct filter *leaf)
+{
+    return leaf->within > 0 && leaf->attribute->third &&
+           ((leaf->op->test == TEST_GTE && leaf->values[0].number == 3) ||
+            (leaf->op->test == TEST_GT && leaf->values[0].number == 2));
 }
 
 // ---- the read models: how many in the last days ----

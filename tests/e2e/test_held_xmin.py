@@ -58,6 +58,17 @@ def later(sql):
     sql("update queen.retention_history set executed_at = executed_at - interval '2 minutes'")
 
 
+@contextlib.contextmanager
+def believed(sql, how_long):
+    """What vacuum has reported is believed for so long only."""
+    text = "create or replace function queen.vacuum_grace() returns interval language sql immutable as $$ select interval '%s' $$"
+    sql(text % how_long)
+    try:
+        yield
+    finally:
+        sql(text % "10 minutes")
+
+
 class Table:
     def __init__(self, sql, name):
         self.sql, self.name = sql, "queen." + name
@@ -101,6 +112,12 @@ def test_what_cannot_be_freed_is_not_removed_until_it_can(pg, broker, queue, sql
         time.sleep(2.5)  # they become too old, and passes go by
         assert stored() == 5
         assert broker.take(queue, "p", batch=9) == [], "what is too old is not delivered, removed or not"
+
+        with believed(sql, "1 second"):
+            wait_until(lambda: stored() == 0, 10 * TIME_FACTOR, "it waits for a vacuum that does not come")
+        fill(broker, queue, 5, keys and "kept-again")
+        later(sql)
+        wait_until(lambda: stuck(broker) >= LIMIT, 10 * TIME_FACTOR, "it does not wait any more")
 
     table.vacuum()
     assert table.dead() < LIMIT

@@ -1,7 +1,8 @@
 -- crm.read_model_parts(model): which table of the write model each column of a read model comes from.
 --
 -- A part begins at a column and goes on to the next part's first.  The definitions are written in this order; a column
--- that needs two tables would have to be computed with both, so there is none.
+-- that needs two tables would have to be computed with both, so there is none.  What stands before the first part is computed with the
+-- whole row only.
 -- called by: crm.read_model_version, crm.recompute_parts_function
 -- in:  model
 -- out: nth, from 1: the part's place among the lists of crm.recompute_<model>_parts; source: the table; first_column

@@ -9,6 +9,8 @@
 --                       (fewer: is null or <=).  The commonest of these is a column, third_last_transaction_on: an index on a column
 --                       answers a count without the table, one on an expression does not.
 -- More than 10, and sums of the last days, are for the write model.
+--
+-- is_active_subscriber is there a second time, for the index over it and the above; see crm.turned_subscribers.
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_transactions_definition() returns text
@@ -17,6 +19,7 @@ set search_path = crm, pg_temp
 as $fn$ select $def$
 select c.id,
        c.customer_uuid,
+       coalesce(s.is_active_subscriber, false) as is_active_subscriber,
        -- transactions: crm.transaction_log
        coalesce(t.transaction_count, 0)        as transaction_count,
        coalesce(t.sale_count, 0)               as sale_count,
@@ -74,6 +77,12 @@ select c.id,
        coalesce(b.purchase_locations, '{}')    as purchase_locations,
        coalesce(b.last_purchase_days, '{}')    as last_purchase_days
 from crm.customer c
+left join (
+    select customer_id, true as is_active_subscriber
+    from crm.subscription_account
+    where status = 1 and {only customer_id}
+    group by customer_id
+) s on s.customer_id = c.customer_uuid
 left join (
     select customer_id,
            count(*)::int                                               as transaction_count,

@@ -58,8 +58,8 @@ class Writer:
     def _tell_parts(self, cur, of):
         cur.execute("select crm.changed_attributes(%s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[])",
                     [of[k] for k in ("delete", "customer", "subscription", "wallet", "package")])
-        cur.execute("select crm.changed_transactions(%s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[])",
-                    [of["delete"] + of["new"], of["transaction"], of["visit"], of["purchase"]])
+        cur.execute("select crm.changed_transactions(%s::uuid[] || crm.turned_subscribers(%s::uuid[]), %s::uuid[], %s::uuid[], %s::uuid[])",
+                    [of["delete"] + of["new"], of["subscription"], of["transaction"], of["visit"], of["purchase"]])
 
     def _customer(self, cur, c):
         r = self.random
@@ -202,13 +202,14 @@ def attributes(c, subscriptions, wallets, packages):
     }
 
 
-def transactions(c, log, visits, purchases):
+def transactions(c, subscriptions, log, visits, purchases):
     sale, refund = (lambda r: r["kind"] == "sale"), (lambda r: r["kind"] == "refund")
     last, last_visit, last_purchase = _newest(log, "created_at")[:1], _newest(visits, "visited_at")[:1], _newest(purchases, "purchased_at")[:1]
 
     def of(row, column):
         return row[0][column] if row else None
     return {
+        "is_active_subscriber": any(r["status"] == 1 for r in subscriptions),
         "transaction_count": len(log), "sale_count": sum(map(sale, log)), "refund_count": sum(map(refund, log)),
         "discounted_sale_count": sum(sale(r) and (r["discount"] or 0) > 0 for r in log),
         "tipped_sale_count": sum(sale(r) and (r["tip"] or 0) > 0 for r in log),

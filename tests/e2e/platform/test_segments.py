@@ -90,6 +90,34 @@ def test_an_explanation_shows_where_a_change_is_stuck(tenant):
     assert {m["model"] for m in told["readModels"]} == {"customer_attributes", "customer_transactions"}
 
 
+def test_subscribers_who_came_often_are_found_whenever_they_turned(tenant):
+    """One index of the model of transactions has them, which is told of subscriptions only when somebody turned."""
+    subscriber = RICH["and"][0]
+    busy = {"attribute": "transaction_count", "operator": "gte", "value": 3, "withinDays": 30}
+    trees = {"both": {"and": [subscriber, busy]}, "neither": {"and": [busy, {"not": subscriber}]},
+             "either": {"or": [busy, {"attribute": "is_active_subscriber", "operator": "ne", "value": True}]}}
+
+    def counts():
+        live = {name: tenant.count(tree, "live")["count"] for name, tree in trees.items()}
+        assert live == {name: tenant.count(tree, "fallback")["count"] for name, tree in trees.items()}
+        return live["both"], live["neither"]
+
+    tenant.build()
+    who = str(uuid.uuid4())
+    both, neither = counts()
+    make_rich(tenant, who)
+    assert counts() == (both, neither)
+    for _ in range(3):
+        tenant.sql("insert into crm.transaction_log (id, customer_id, kind, amount, created_at) values (%s, %s, 'sale', 1, now())", str(uuid.uuid4()), who)
+    tenant.sql("select crm.changed_transactions('{}', array[%s]::uuid[], '{}', '{}')", who)
+    assert counts() == (both + 1, neither)
+    tenant.sql("update crm.subscription_account set status = 4 where customer_id = %s", who)
+    tenant.sql("select crm.changed(array[%s]::uuid[], true, false)", who)
+    assert counts() == (both, neither + 1)
+    tenant.build(live=False)
+    assert tenant.count(trees["both"], "views")["count"] == both and tenant.count(trees["neither"], "views")["count"] == neither + 1
+
+
 @pytest.mark.parametrize("body, status, sentence", [
     (b"[1", 400, "Invalid JSON"),
     ({"filter": []}, 400, "filter: must be an object"),
