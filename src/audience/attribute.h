@@ -38,7 +38,7 @@ struct attribute {
     enum attribute_type type;
     enum attribute_model model; // MODEL_NONE: only the fallback knows it
     const char *read;           // expression over a or t; NULL with MODEL_NONE
-    const char *twin;           // the same flag in the other model, for an index; NULL: none
+    const char *twin;           // its copy in the other model, which has an index; NULL: none
     const char *rows;           // condition on the rows that count; NULL: all of them
     const char *write;          // see below
     const char *write_mysql;    // where MySQL says it otherwise; NULL: as write; "": cannot

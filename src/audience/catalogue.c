@@ -85,7 +85,8 @@ const struct attribute attribute_catalogue[] = {
     // ---- subscriptions: crm.subscription_account ----
     {.name = "is_active_subscriber", .label = "Has an active subscription",
      .table = "subscription_account", .type = ATTR_BOOL, .model = MODEL_ATTRIBUTES,
-     .read = "a.is_active_subscriber", .twin = "t.is_active_subscriber", .rows = "r.status = 1", .zero = true},
+     .read = "a.is_active_subscriber", .twin = "t.is_active_subscriber",
+     .rows = "r.status = 1", .zero = true},
     {.name = "subscription_count", .label = "Number of subscriptions",
      .table = "subscription_account", .type = ATTR_INT, .model = MODEL_ATTRIBUTES,
      .read = "a.subscription_count", .write = "count(*)", .zero = true},
@@ -107,7 +108,7 @@ const struct attribute attribute_catalogue[] = {
      .zero = true},
     {.name = "location_codes", .label = "Locations of subscriptions",
      .table = "subscription_account", .type = ATTR_TEXTS, .model = MODEL_ATTRIBUTES,
-     .read = "a.location_codes", .write = "location_code"},
+     .read = "a.location_codes", .twin = "t.location_codes", .write = "location_code"},
     {.name = "package_ids", .label = "Packages of subscriptions",
      .table = "subscription_account", .type = ATTR_INTS, .model = MODEL_ATTRIBUTES,
      .read = "a.package_ids", .write = "package_id"},

@@ -23,22 +23,46 @@ static void put(struct compiled *c, const char *constant)
     buf_put(&c->text, span_of(constant));
 }
 
-static void note_third(const struct filter *leaf, void *ctx)
+// "At least 3 in the last N days".
+static bool is_third(const struct filter *leaf)
 {
-    struct compiled *c = ctx;
-
-    c->twins |= leaf_is_third(leaf);
+    return leaf->within > 0 && leaf->attribute->third &&
+           ((leaf->op->test == TEST_GTE && leaf->values[0].number == 3) ||
+            (leaf->op->test == TEST_GT && leaf->values[0].number == 2));
 }
 
-// Who came often and is a subscriber is one index of the model of transactions.  Without it
-// all subscribers are joined with all who came often.
-static void begin(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
+// Subscribers who came often, with their locations, are one index of the model of transactions;
+// without it all subscribers are joined with all who came often.  Anything less than both is no
+// use to that index, and neither is what is not asked of everybody.
+static uint32_t find_twins(const struct filter *f)
+{
+    bool third = false, subscriber = false;
+    uint32_t twins = 0;
+
+    for (const struct filter *leaf = f->kind == FILTER_AND ? f->first : NULL; leaf;
+         leaf = leaf->next) {
+        if (leaf->kind != FILTER_LEAF || leaf->op->opposite)
+            continue;
+        third |= is_third(leaf);
+        if (!leaf->attribute->twin || leaf->op->test == TEST_IS_SET)
+            continue;
+        if (leaf->attribute->type == ATTR_BOOL) {
+            if (!leaf->values[0].yes)
+                continue;
+            subscriber = true;
+        }
+        twins |= UINT32_C(1) << leaf->number;
+    }
+    return third && subscriber ? twins : 0;
+}
+
+static_assert(FILTER_MAX_LEAVES <= 32, "compiled.twins has a bit for each");
+
+static void begin(struct compiled *c, const struct filter *f)
 {
     c->text.max = COMPILE_MAX_TEXT;
     c->rc = 0;
-    c->twins = false;
-    if (c->path != PATH_FALLBACK && facts->models[MODEL_ATTRIBUTES])
-        filter_each_leaf(f, note_third, c);
+    c->twins = c->path == PATH_FALLBACK ? 0 : find_twins(f);
 }
 
 static void finish(struct compiled *c)
@@ -139,7 +163,7 @@ void compile_bind(const struct compiled *c, struct pg_params *out)
 
 void compile_count(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
-    begin(c, f, facts);
+    begin(c, f);
     put(c, "select count(*)");
     put_from(c, facts, false);
     put(c, " where ");
@@ -150,7 +174,7 @@ void compile_count(struct compiled *c, const struct filter *f, const struct filt
 void compile_page(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                   int64_t after, int64_t limit)
 {
-    begin(c, f, facts);
+    begin(c, f);
     put(c, c->dialect == SQL_PG ? "select c.id, c.customer_uuid::text"
                                 : "select c.id, c.customer_uuid");
     put(c, ", c.first_name, c.last_name, c.email, c.phone, c.city");
@@ -166,7 +190,7 @@ void compile_page(struct compiled *c, const struct filter *f, const struct filte
 
 void compile_uuids(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
-    begin(c, f, facts);
+    begin(c, f);
     put(c, "select ");
     put(c, c->path == PATH_FALLBACK ||
                    !(facts->models[MODEL_TRANSACTIONS] || facts->models[MODEL_ATTRIBUTES])
@@ -192,7 +216,7 @@ static void put_leaf_verdict(const struct filter *leaf, void *ctx)
 void compile_explain(struct compiled *c, const struct filter *f,
                      const struct filter_facts *facts, const uint8_t customer[16])
 {
-    begin(c, f, facts);
+    begin(c, f);
     put(c, "select ((");
     put_tree(c, f);
     put(c, ") is true)");

@@ -56,8 +56,8 @@ struct compiled {
     unsigned next_param; // what the next one is: n_params, or less while some are named again
     // PostgreSQL names parameters by number, so a leaf that is written twice has them once.
     unsigned leaf_param[FILTER_MAX_LEAVES]; // 1 + number of its first one; 0: not written yet
-    bool twins; // flags are asked of both models: see attribute.twin
-    int rc;                                 // QE_TOO_LARGE: too many values or too long
+    uint32_t twins; // leaves, by number, that are asked of both models: see attribute.twin
+    int rc;         // QE_TOO_LARGE: too many values or too long
 };
 void compile_deinit(struct compiled *c);
 

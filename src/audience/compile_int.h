@@ -14,8 +14,6 @@ void sql_again(struct compiled *c, unsigned from);
 
 // A leaf's test, true or not (false or null), opposite operators not yet turned around.
 void leaf_put(struct compiled *c, const struct filter *leaf);
-// Whether it is "at least 3 in the last N days", which has an index.
-bool leaf_is_third(const struct filter *leaf);
 // What the customer has there, as JSON text.
 void leaf_put_value(struct compiled *c, const struct filter *leaf);
 

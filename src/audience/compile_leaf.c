@@ -29,11 +29,14 @@ static const char *write_of(const struct compiled *c, const struct attribute *a)
     return c->dialect == SQL_MYSQL && a->write_mysql ? a->write_mysql : a->write;
 }
 
-// A flag that both models have, and have alike.
+// What both models have, and have alike.
 static void put_twins(struct compiled *c, const struct filter *leaf)
 {
+    unsigned from = c->next_param;
+
     put(c, "(");
     put_test(c, leaf, leaf->attribute->read);
+    sql_again(c, from);
     put(c, " and ");
     put_test(c, leaf, leaf->attribute->twin);
     put(c, ")");
@@ -51,18 +54,11 @@ void leaf_put(struct compiled *c, const struct filter *leaf)
         put_write(c, leaf);
     else if (leaf->within > 0)
         put_recent(c, leaf);
-    else if (c->twins && leaf->attribute->twin && leaf->op->test == TEST_EQ)
+    else if (c->twins >> leaf->number & 1)
         put_twins(c, leaf);
     else
         put_test(c, leaf, leaf->attribute->read);
     c->next_param = c->n_params;
-}
-
-bool leaf_is_third(const struct filter *leaf)
-{
-    return leaf->within > 0 && leaf->attribute->third &&
-           ((leaf->op->test == TEST_GTE && leaf->values[0].number == 3) ||
-            (leaf->op->test == TEST_GT && leaf->values[0].number == 2));
 }
 
 // ---- the read models: how many in the last days ----

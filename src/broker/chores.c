@@ -129,10 +129,11 @@ static void note_stuck(struct broker *b, uint64_t rows)
         atomic_exchange_explicit(&b->stats.stuck_rows, rows, memory_order_relaxed);
 
     if (rows > 0 && before == 0)
-        log_warn("chores.held",
-                 "rows=%llu detail=\"vacuum cannot free what was removed, nothing more is: some "
-                 "transaction, slot or standby holds xmin (queen doctor --pg)\"",
-                 (unsigned long long)rows);
+        log_warn(
+            "chores.held",
+            "rows=%llu detail=\"vacuum cannot free what was removed, nothing more is: some "
+            "transaction, slot or standby holds xmin (queen doctor --pg)\"",
+            (unsigned long long)rows);
     else if (rows == 0 && before > 0)
         log_info("chores.resumed", "detail=\"vacuum has freed what was removed\"");
 }

@@ -17,9 +17,9 @@ begin
     if p_attributes then
         perform crm.changed_attributes(p_customers, '{}', '{}', '{}', '{}');
     end if;
-    -- A customer who came or went has a row to gain or to lose here too, transactions or not; a subscriber's says so.
+    -- A customer who came or went has a row to gain or to lose here too, transactions or not; and it has copies.
     if p_attributes and not p_transactions then
-        others := crm.without_transactions(p_customers) || crm.turned_subscribers(p_customers);
+        others := crm.without_transactions(p_customers) || crm.stale_copies(p_customers);
     elsif p_transactions then
         others := p_customers;
     end if;

@@ -30,7 +30,7 @@ set jit = off
 as $$
 declare
     today smallint := crm.turn_applied_day();
-    come_or_gone uuid[] := p_deleted; -- and those who turned subscribers: whose row in the model of transactions is computed whole
+    come_or_gone uuid[] := p_deleted; -- and more: whose row in the model of transactions is computed whole
     done text; -- of calls, which are made as expressions: `perform` would set up a query for each
 begin
     if cardinality(p_partitions) = 1 then
@@ -95,7 +95,7 @@ begin
         done := crm.changed_attributes(p_deleted, p_of_customers, p_of_subscriptions, p_of_wallets || p_of_adjustments, p_of_packages);
     end if;
     if p_subscriptions is not null then
-        come_or_gone := come_or_gone || crm.turned_subscribers(p_of_subscriptions);
+        come_or_gone := come_or_gone || crm.stale_copies(p_of_subscriptions);
     end if;
     if cardinality(come_or_gone) > 0 or p_transactions is not null or p_visits is not null or p_purchases is not null then
         done := crm.changed_transactions(come_or_gone, p_of_transactions, p_of_visits, p_of_purchases);

@@ -31,7 +31,8 @@ as $$
         ('customer_transactions', 'products', false, 'using gin (product_ids)', true),
         -- At least 3 in the last so many days: see crm.customer_transactions_definition.
         ('customer_transactions', 'third_last', false, '(third_last_transaction_on, id)', true),
-        ('customer_transactions', 'busy_subscribers', false, '(third_last_transaction_on, id) where is_active_subscriber', true),
+        ('customer_transactions', 'busy_subscribers', false,
+         '(third_last_transaction_on, id) include (location_codes) where is_active_subscriber', true),
         ('customer_transactions', 'last', false, '(last_transaction_at)', false)
     ) i (model, suffix, is_unique, definition, live)
     where i.model = p_model

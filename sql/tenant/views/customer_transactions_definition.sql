@@ -10,7 +10,7 @@
 --                       answers a count without the table, one on an expression does not.
 -- More than 10, and sums of the last days, are for the write model.
 --
--- is_active_subscriber is there a second time, for the index over it and the above; see crm.turned_subscribers.
+-- is_active_subscriber and location_codes are copies of those of the other model, for an index over them and the above; see crm.stale_copies.
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_transactions_definition() returns text
@@ -19,7 +19,9 @@ set search_path = crm, pg_temp
 as $fn$ select $def$
 select c.id,
        c.customer_uuid,
+       -- copies: crm.subscription_account
        coalesce(s.is_active_subscriber, false) as is_active_subscriber,
+       coalesce(s.location_codes, '{}')        as location_codes,
        -- transactions: crm.transaction_log
        coalesce(t.transaction_count, 0)        as transaction_count,
        coalesce(t.sale_count, 0)               as sale_count,
@@ -78,9 +80,12 @@ select c.id,
        coalesce(b.last_purchase_days, '{}')    as last_purchase_days
 from crm.customer c
 left join (
-    select customer_id, true as is_active_subscriber
+    select customer_id,
+           bool_or(status = 1)                                         as is_active_subscriber,
+           array_agg(distinct location_code order by location_code)
+               filter (where location_code is not null)                as location_codes
     from crm.subscription_account
-    where status = 1 and {only customer_id}
+    where {only customer_id}
     group by customer_id
 ) s on s.customer_id = c.customer_uuid
 left join (

@@ -58,7 +58,7 @@ class Writer:
     def _tell_parts(self, cur, of):
         cur.execute("select crm.changed_attributes(%s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[])",
                     [of[k] for k in ("delete", "customer", "subscription", "wallet", "package")])
-        cur.execute("select crm.changed_transactions(%s::uuid[] || crm.turned_subscribers(%s::uuid[]), %s::uuid[], %s::uuid[], %s::uuid[])",
+        cur.execute("select crm.changed_transactions(%s::uuid[] || crm.stale_copies(%s::uuid[]), %s::uuid[], %s::uuid[], %s::uuid[])",
                     [of["delete"] + of["new"], of["subscription"], of["transaction"], of["visit"], of["purchase"]])
 
     def _customer(self, cur, c):
@@ -209,7 +209,7 @@ def transactions(c, subscriptions, log, visits, purchases):
     def of(row, column):
         return row[0][column] if row else None
     return {
-        "is_active_subscriber": any(r["status"] == 1 for r in subscriptions),
+        "is_active_subscriber": any(r["status"] == 1 for r in subscriptions), "location_codes": _set(subscriptions, "location_code"),
         "transaction_count": len(log), "sale_count": sum(map(sale, log)), "refund_count": sum(map(refund, log)),
         "discounted_sale_count": sum(sale(r) and (r["discount"] or 0) > 0 for r in log),
         "tipped_sale_count": sum(sale(r) and (r["tip"] or 0) > 0 for r in log),

@@ -90,32 +90,40 @@ def test_an_explanation_shows_where_a_change_is_stuck(tenant):
     assert {m["model"] for m in told["readModels"]} == {"customer_attributes", "customer_transactions"}
 
 
-def test_subscribers_who_came_often_are_found_whenever_they_turned(tenant):
-    """One index of the model of transactions has them, which is told of subscriptions only when somebody turned."""
+def test_subscribers_who_came_often_are_found_whenever_they_subscribed(tenant):
+    """One index of the model of transactions has them, which has copies of what subscriptions say."""
     subscriber = RICH["and"][0]
     busy = {"attribute": "transaction_count", "operator": "gte", "value": 3, "withinDays": 30}
-    trees = {"both": {"and": [subscriber, busy]}, "neither": {"and": [busy, {"not": subscriber}]},
-             "either": {"or": [busy, {"attribute": "is_active_subscriber", "operator": "ne", "value": True}]}}
+    here = {"attribute": "location_codes", "operator": "any", "value": ["HERE", "LOC_1"]}
+    trees = {"all": {"and": [subscriber, busy, here]}, "both": {"and": [busy, subscriber]}, "not one": {"and": [busy, {"not": subscriber}]},
+             "elsewhere": {"and": [busy, subscriber, {"attribute": "location_codes", "operator": "none", "value": ["HERE"]}]},
+             "either": {"or": [busy, here]}, "everywhere": {"and": [busy, subscriber, {"attribute": "location_codes", "operator": "all", "value": ["HERE"]}]}}
 
-    def counts():
+    def found():
+        """Which of them have the customer, the same on both paths, compared with before."""
         live = {name: tenant.count(tree, "live")["count"] for name, tree in trees.items()}
         assert live == {name: tenant.count(tree, "fallback")["count"] for name, tree in trees.items()}
-        return live["both"], live["neither"]
+        more = {name for name in trees if before and live[name] == before[name] + 1}
+        assert not before or all(live[name] == before[name] for name in set(trees) - more)
+        return live, more
+
+    def change(text, attributes):
+        tenant.sql(text, who)
+        tenant.sql("select crm.changed(array[%s]::uuid[], %s, %s)", who, attributes, not attributes)
+        return found()[1]
 
     tenant.build()
-    who = str(uuid.uuid4())
-    both, neither = counts()
+    who, before = str(uuid.uuid4()), None
+    before, _ = found()
     make_rich(tenant, who)
-    assert counts() == (both, neither)
+    assert found()[1] == set()
     for _ in range(3):
         tenant.sql("insert into crm.transaction_log (id, customer_id, kind, amount, created_at) values (%s, %s, 'sale', 1, now())", str(uuid.uuid4()), who)
-    tenant.sql("select crm.changed_transactions('{}', array[%s]::uuid[], '{}', '{}')", who)
-    assert counts() == (both + 1, neither)
-    tenant.sql("update crm.subscription_account set status = 4 where customer_id = %s", who)
-    tenant.sql("select crm.changed(array[%s]::uuid[], true, false)", who)
-    assert counts() == (both, neither + 1)
+    assert change("update crm.transaction_log set amount = 2 where customer_id = %s", False) == {"both", "elsewhere", "either"}
+    assert change("update crm.subscription_account set location_code = 'HERE' where customer_id = %s", True) == {"all", "both", "either", "everywhere"}
+    assert change("update crm.subscription_account set status = 4 where customer_id = %s", True) == {"not one", "either"}
     tenant.build(live=False)
-    assert tenant.count(trees["both"], "views")["count"] == both and tenant.count(trees["neither"], "views")["count"] == neither + 1
+    assert {name: tenant.count(tree, "views")["count"] for name, tree in trees.items()} == found()[0]
 
 
 @pytest.mark.parametrize("body, status, sentence", [

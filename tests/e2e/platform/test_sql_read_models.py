@@ -169,25 +169,39 @@ def test_a_new_customer_makes_the_other_view_stale_too(connect, db):
     assert refresh(db, "customer_transactions").action == "refreshed"
 
 
-def turn(db, customer, status):
-    db.rows("insert into crm.subscription_account (id, customer_id, status, updated_at) values (%s, %s, %s, now()) "
-            "on conflict (id) do update set status = excluded.status", customer, customer, status)
+def subscribe(db, customer, status, location):
+    db.rows("insert into crm.subscription_account (id, customer_id, status, location_code, updated_at) values (%s, %s, %s, %s, now()) "
+            "on conflict (id) do update set status = excluded.status, location_code = excluded.location_code", customer, customer, status, location)
     db.rows("select crm.changed_attributes('{}', '{}', %s::uuid[], '{}', '{}')", [customer])
-    return db.one("select crm.turned_subscribers(%s::uuid[])", [customer])
+    return [str(u) for u in db.one("select crm.stale_copies(%s::uuid[])", [customer])]
 
 
-def test_only_who_turned_subscriber_is_computed_in_the_other_table(connect, db):
+def test_the_other_table_is_computed_only_for_those_whose_copies_there_changed(connect, db):
     writer(connect, 15, customers(5)).batch(30)
     for model in MODELS:
         fill(db, model)
     c = str(uuid.UUID(int=78))
     db.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
     db.rows("select crm.changed(%s::uuid[], true, false)", [c])
-    for status, turned in ((2, []), (1, [c]), (1, []), (4, [c]), (3, [])):
-        found = turn(db, c, status)
-        assert [str(u) for u in found] == turned, status
+    for status, location, changed in ((2, None, []), (1, None, [c]), (1, None, []), (1, "A", [c]), (1, "A", []), (4, "A", [c]), (3, "A", []), (3, "B", [c])):
+        found = subscribe(db, c, status, location)
+        assert found == changed, (status, location)
         db.rows("select crm.changed_transactions(%s::uuid[], '{}', '{}', '{}')", found)
         assert same(db, "customer_transactions")
+
+
+def test_copies_are_taken_for_stale_when_there_is_nothing_to_compare_with(connect, db):
+    c = str(uuid.UUID(int=79))
+    db.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
+    assert subscribe(db, c, 1, "A") == [], "no read model at all"
+    build(db)
+    assert subscribe(db, c, 1, "A") == [c], "views"
+    fill(db, "customer_transactions")
+    assert subscribe(db, c, 1, "A") == [c], "the other model is a view"
+    fill(db, "customer_attributes")
+    assert subscribe(db, c, 1, "A") == []
+    db.rows("alter table crm.customer_transactions_live drop column location_codes")
+    assert subscribe(db, c, 2, "A") == [], "an older definition has none"
 
 
 def test_who_refreshes_is_known_by_a_lock_that_dies_with_its_connection(connect, db):
@@ -423,8 +437,8 @@ def test_every_column_of_a_live_table_belongs_to_a_part(db):
         body = db.one("select prosrc from pg_proc where proname = %s", "recompute_%s_parts" % model)
         columns = [r[0] for r in db.rows("""select attname from pg_attribute where attrelid = ('crm.' || %s)::regclass and attnum > 0
                                             and attname not in ('id', 'customer_uuid')""", model + "_live")]
-        # crm.turned_subscribers says when the row of the other model is computed whole for it.
-        without = ["is_active_subscriber"] if model == "customer_transactions" else []
+        # crm.stale_copies says when the row is computed whole for these.
+        without = ["is_active_subscriber", "location_codes"] if model == "customer_transactions" else []
         assert [c for c in columns if body.count(" %s = part.%s" % (c, c)) != 1] == without
 
 

@@ -78,22 +78,36 @@ static void two_models_are_joined(void **state)
                "(a.is_active_subscriber or t.visit_count < $1)");
 }
 
+#define HERE "{\"attribute\":\"location_codes\",\"operator\":\"any\",\"value\":[\"A\",\"B\"]}"
+#define JOINED                                                                                 \
+    "select count(*) from crm.customer_attributes_live a join crm.customer_transactions_live " \
+    "t on t.id = a.id where "
+#define OFTEN "(t.third_last_transaction_on > (now() at time zone 'UTC')::date - "
+
 static void subscribers_who_came_often_are_found_in_one_index(void **state)
 {
     (void)state;
-    assert_sql("{\"and\":[" SUBSCRIBER "," BUSY "]}", PATH_LIVE,
-               "select count(*) from crm.customer_attributes_live a join "
-               "crm.customer_transactions_live t on t.id = a.id where "
-               "((a.is_active_subscriber and t.is_active_subscriber) and "
-               "(t.third_last_transaction_on > (now() at time zone 'UTC')::date - $1::int))");
-    // Nothing to gain where that index is no help.
+    assert_sql("{\"and\":[" HERE "," SUBSCRIBER "," BUSY "]}", PATH_LIVE,
+               JOINED "((a.location_codes && $1 and t.location_codes && $1) and "
+                      "(a.is_active_subscriber and t.is_active_subscriber) and " OFTEN
+                      "$2::int))");
+    assert_int_equal(c.n_params, 2);
+}
+
+static void what_that_index_cannot_answer_is_not_asked_twice(void **state)
+{
+    (void)state;
+    assert_sql("{\"and\":[" HERE "," BUSY "]}", PATH_LIVE,
+               JOINED "(a.location_codes && $1 and " OFTEN "$2::int))");
+    assert_sql("{\"or\":[" SUBSCRIBER "," BUSY "]}", PATH_LIVE,
+               JOINED "(a.is_active_subscriber or " OFTEN "$1::int))");
+    assert_sql("{\"and\":[{\"not\":" SUBSCRIBER "}," BUSY "]}", PATH_LIVE,
+               JOINED "(((a.is_active_subscriber) is not true) and " OFTEN "$1::int))");
     assert_sql("{\"and\":[" SUBSCRIBER ",{\"attribute\":\"transaction_count\",\"operator\":"
                "\"gte\",\"value\":4,\"withinDays\":30}]}",
                PATH_LIVE,
-               "select count(*) from crm.customer_attributes_live a join "
-               "crm.customer_transactions_live t on t.id = a.id where "
-               "(a.is_active_subscriber and (t.last_transaction_days[$1::int] > "
-               "(now() at time zone 'UTC')::date - $2::int))");
+               JOINED "(a.is_active_subscriber and (t.last_transaction_days[$1::int] > "
+                      "(now() at time zone 'UTC')::date - $2::int))");
 }
 
 static void the_fallback_is_one_sub_select_per_filter(void **state)
@@ -231,6 +245,7 @@ int main(void)
         cmocka_unit_test(one_model_is_asked_alone),
         cmocka_unit_test(two_models_are_joined),
         cmocka_unit_test(subscribers_who_came_often_are_found_in_one_index),
+        cmocka_unit_test(what_that_index_cannot_answer_is_not_asked_twice),
         cmocka_unit_test(the_fallback_is_one_sub_select_per_filter),
         cmocka_unit_test(in_the_fallback_nobody_without_rows_is_forgotten),
         cmocka_unit_test(opposites_are_true_of_what_is_not_known),
