@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 """A transaction that is left open, measured: what it does to throughput, latency, dead rows and disk.
 
-    bench/held_xmin.py [--minutes 60] [--rate 5000]
+    bench/held_xmin.py [--minutes 60] [--before 5] [--rate 5000]
 
 Load at a steady rate (push, pop, ack) with retention of consumed messages after a minute; first some minutes as they are, then one REPEATABLE
-READ transaction is held open for the rest.  One line a minute.  Starts a PostgreSQL and a broker of its own.
+READ transaction is held open for the rest.  One line a minute, and at the end the dead rows of every table.  Starts a PostgreSQL and a broker of
+its own.
 """
 import argparse
 
 from rig import Rig
 
 QUEUE = "held"
-BEFORE = 5  # minutes without it
 
 FIGURES = """
     select coalesce(sum(n_dead_tup) filter (where relname = 'segments'), 0)::bigint,
@@ -21,10 +21,15 @@ FIGURES = """
              where n.nspname = 'queen' and c.relkind = 'r')::bigint
       from pg_stat_user_tables where schemaname = 'queen'"""
 
+TABLES = """
+    select relname, n_live_tup, n_dead_tup, n_tup_upd, n_tup_del, pg_total_relation_size(relid) / 1024
+      from pg_stat_user_tables where schemaname = 'queen' and n_dead_tup > 0 order by n_dead_tup desc"""
+
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--minutes", type=int, default=60)
+    p.add_argument("--before", type=int, default=5, help="minutes without it")
     p.add_argument("--rate", type=int, default=5000)
     args = p.parse_args()
     rig = Rig()
@@ -33,8 +38,8 @@ def main():
         print("| minute | held | delivered/s | p50 ms | p99 ms | CPU s per 1M | dead segments | dead rows of other tables | most of them in | MB |")
         print("|" + " --- |" * 10, flush=True)
         holder = None
-        for n in range(args.minutes + BEFORE):
-            if n == BEFORE:
+        for n in range(args.before + args.minutes):
+            if n == args.before:
                 holder = rig.pg.connect(autocommit=False)
                 holder.set_session(isolation_level="REPEATABLE READ")
                 holder.cursor().execute("select txid_current()")
@@ -43,6 +48,10 @@ def main():
             print("| %d | %s | %.0f | %.1f | %.1f | %.1f | %d | %d | %s | %d |" % (
                 n, "yes" if holder else "no", r["popPerSecond"], r["e2eMs"]["p50"], r["e2eMs"]["p99"],
                 r["cpuBrokerPerM"] + r["cpuPgPerM"], dead, others, where, size), flush=True)
+        print("\n| table | live rows | dead rows | updated so far | removed so far | kB |")
+        print("|" + " --- |" * 6)
+        for row in rig.sql(TABLES):
+            print("| %s | %d | %d | %d | %d | %d |" % row)
     finally:
         rig.close()
 

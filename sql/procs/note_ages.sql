@@ -6,16 +6,20 @@
 --
 -- Reads what the feed has got since the last call, by the snapshot kept in queen.sweeps (as in queen.changes_since), and nothing
 -- at all while no queue has an age limit.  A lane that is in the table stays as it is: its oldest message is known.
+--
+-- A database that was restored from a dump may have a snapshot of another server's transactions, or none (queen.write_anew): what has been read is
+-- not known, and every lane whose queue has an age limit is entered.
 create or replace function queen.note_ages(p_wait boolean)
 returns void
 language plpgsql
 as $$
 declare
-    v_text  text;
-    v_seen  pg_snapshot;
-    v_from  xid8;
-    v_now   pg_snapshot;
-    v_lanes bigint[];
+    v_text   text;
+    v_seen   pg_snapshot;
+    v_copied boolean := false; -- what has been read was read elsewhere
+    v_from   xid8;
+    v_now    pg_snapshot;
+    v_lanes  bigint[];
 begin
     if p_wait then
         select w.seen into v_text from queen.sweeps w for update;
@@ -23,13 +27,19 @@ begin
         select w.seen into v_text from queen.sweeps w for update skip locked;
     end if;
     if v_text is null then
-        return;
+        if exists (select from queen.sweeps) then
+            return;
+        end if;
+        insert into queen.sweeps default values on conflict do nothing;
+        v_copied := true;
     end if;
     v_seen := v_text;
     v_from := pg_snapshot_xmin(v_seen);
+    v_copied := v_copied or pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(pg_current_snapshot());
     -- One statement, so one snapshot: the one that is kept.
     select pg_current_snapshot(),
-           case when exists (select from queen.queues q where q.ages) then array(
+           case when v_copied then array(select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.ages)
+                when exists (select from queen.queues q where q.ages) then array(
                select unnest(c.lanes) from queen.changes_a c
                 where c.xid >= v_from and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)
                 union
@@ -55,6 +65,8 @@ begin
          order by l.num
             on conflict (lane) do update
            set evict_at = coalesce(d.evict_at, excluded.evict_at), retain_at = coalesce(d.retain_at, excluded.retain_at);
+    end if;
+    if cardinality(v_lanes) > 0 or v_copied then
         update queen.sweeps set seen = v_now::text;
     end if;
 end

@@ -66,6 +66,9 @@ begin
         v_copied := true;
         insert into queen.stats_pass (seen) values (null) returning * into p;
         insert into queen.stats (stat_type, stat_key) values ('system', 'system') on conflict do nothing;
+    elsif pg_snapshot_xmax(p.seen) > pg_snapshot_xmax(pg_current_snapshot()) then -- restored from a dump of another server
+        v_copied := true;
+        p.seen := null;
     end if;
     v_all := p.seen is null;
     v_from := coalesce(pg_snapshot_xmin(p.seen), '0'::xid8);

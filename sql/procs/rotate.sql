@@ -3,15 +3,21 @@
 -- needs: note_ages
 -- called by  src/broker/chores.c (call "rotate"), by one broker at a time (queen.try_chores)
 -- in         p_min_age: seconds a slot is written at least; p_bytes: and this many bytes
--- out        what was done: 'switched', 'emptied', 'waiting' or 'nothing'
+-- out        what was done: 'switched', 'copied', 'emptied', 'waiting' or 'nothing'
 --
 -- Switching is one UPDATE; writers that read the old name finish into the old slot.  At least p_min_age later,
 -- when none of them is left (the SHARE lock says so), every version that is still the newest of its consumer
--- is copied over and the old slot is truncated, which no open snapshot can hold back.  The copy keeps its
--- version number, so it does not matter who writes the next one meanwhile: no consumer is locked.
--- TRUNCATE gives up after a moment when somebody still uses the table, and is tried again at the next call.
+-- is copied over.  The copy keeps its version number, so it does not matter who writes the next one meanwhile: no consumer is
+-- locked, and whoever meets both sees the same.
+--
+-- Some seconds later the old slot is truncated, which no open snapshot can hold back.  Why not at once: truncated rows are gone for snapshots
+-- that were taken before, too, and for these the copies, and whatever else was written since, are not there yet.  pg_dump takes its snapshot
+-- first and locks the tables a moment later: of consumers whose version was truncated in that moment the dump would have none.  Now a
+-- dump that began before the copy has its locks by then, and one that began after it has the copy.
+-- TRUNCATE gives up after a moment when somebody still uses the table (a dump does for as long as it takes), because pops wait behind it; it is
+-- tried again at the next call.
 -- A writer that reads the slot's name before the switch and writes only now would deadlock with it; p_min_age, a
--- second or more, is there to make sure that there is none.
+-- second or more, is there to make sure that there is none.  (Should one have written after the copy, it is copied too, and the wait begins anew.)
 --
 -- Receipts of streams have slots of their own, by the minute (queen.forget_receipts).
 --
@@ -23,14 +29,21 @@ returns text
 language plpgsql
 as $$
 declare
+    v_keep   interval := least(p_min_age, 10) * interval '1 second'; -- between copy and TRUNCATE
     v_active text;
     v_since  timestamptz;
+    v_copied timestamptz;
     v_old    text;
+    v_n      bigint;
 begin
     perform queen.forget_receipts();
-    select active, switched_at into v_active, v_since from queen.rotation;
+    select active, switched_at, copied_at into v_active, v_since, v_copied from queen.rotation;
+    if not found then -- a copy of a database that was made while the row was written anew (queen.write_anew)
+        insert into queen.rotation default values on conflict do nothing;
+        return 'nothing';
+    end if;
     v_old := case when v_active = 'a' then 'b' else 'a' end;
-    if clock_timestamp() < v_since + p_min_age * interval '1 second' then
+    if clock_timestamp() < greatest(v_since + p_min_age * interval '1 second', v_copied + v_keep) then
         return 'nothing';
     elsif pg_relation_size(('queen.consumer_states_' || v_old)::regclass) > 0
        or pg_relation_size(('queen.changes_' || v_old)::regclass) > 0 then
@@ -50,6 +63,11 @@ begin
                 and not exists (select from queen.consumer_states_%2$s n
                                  where n.consumer = o.consumer and n.ver >= o.ver)
               order by o.consumer, o.ver desc', v_old, v_active);
+        get diagnostics v_n = row_count;
+        if v_n > 0 or v_copied is null then
+            update queen.rotation set copied_at = clock_timestamp();
+            return 'copied';
+        end if;
         -- Nobody writes to the old slot any more: what it tells about ages is taken over before it goes.
         perform queen.note_ages(true);
         -- What the statistics have not counted yet stays in the feed; if nobody counts, it is not kept for him.
@@ -60,12 +78,12 @@ begin
                from queen.changes_%1$s o join queen.stats_pass p on not pg_visible_in_snapshot(o.xid, p.seen)',
             v_old, v_active);
         begin
-            set local lock_timeout = '200ms';
+            set local lock_timeout = '50ms';
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
         exception when lock_not_available or deadlock_detected then
             return 'waiting';
         end;
-        update queen.rotation set emptied = emptied + 1;
+        update queen.rotation set emptied = emptied + 1, copied_at = null;
         return 'emptied';
     elsif pg_relation_size(('queen.consumer_states_' || v_active)::regclass)
         + pg_relation_size(('queen.changes_' || v_active)::regclass) >= p_bytes then

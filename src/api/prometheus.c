@@ -361,8 +361,8 @@ static void put_late(struct buf *out, const struct api_shared *s)
 static uint64_t state_gauge(const struct api *a, unsigned i)
 {
     const struct broker_stats *s = broker_stats(a->broker);
-    const _Atomic uint64_t *g[] = {&s->parked, &s->pending, &s->queues, &s->lanes,
-                                   &s->consumers, &s->stuck_rows};
+    const _Atomic uint64_t *g[] = {&s->parked, &s->pending,   &s->queues,
+                                   &s->lanes,  &s->consumers, &s->stuck_rows};
     return atomic_load_explicit(g[i], memory_order_relaxed);
 }
 

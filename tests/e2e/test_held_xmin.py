@@ -9,6 +9,10 @@ from harness import TIME_FACTOR, wait_until
 from test_observability import scrape
 
 LIMIT = 50  # rows, instead of many
+# What is updated in place, and how a test does it without changing what it says.
+SMALL = {"lane_stats": "dead = dead", "consumer_stats": "ver = ver", "stats": "child_count = child_count", "stats_history": "total_messages = total_messages",
+         "stats_pass": "emptied = emptied", "lane_due": "evict_at = evict_at", "sweeps": "seen = seen", "rotation": "emptied = emptied", "owners": "epoch = epoch",
+         "consumer_watermarks": "updated_at = updated_at", "worker_metrics_summary": "dlq = dlq"}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +28,8 @@ def pg():
 def broker(pg):
     b = harness.begin({**pg.env(), "RETENTION_INTERVAL": "300", "EVICTION_INTERVAL": "300"})
     with pg.connect() as conn, conn.cursor() as cur:
-        cur.execute("create or replace function queen.dead_rows_limit() returns bigint language sql immutable as 'select %d::bigint'" % LIMIT)
+        for limit in ("dead_rows_limit", "dead_versions_limit"):
+            cur.execute("create or replace function queen.%s() returns bigint language sql immutable as 'select %d::bigint'" % (limit, LIMIT))
     yield b
     harness.end(b, clean_exit=True)
 
@@ -125,3 +130,76 @@ def test_what_cannot_be_freed_is_not_removed_until_it_can(pg, broker, queue, sql
     wait_until(lambda: stuck(broker) == 0, 10 * TIME_FACTOR, "the broker still says that it waits")
     log = broker.log_text()
     assert "chores.held" in log and "chores.resumed" in log
+
+
+@pytest.fixture
+def small(broker, queue, sql):
+    """Each of the small tables has a row at least."""
+    broker.configure(queue, retentionEnabled=True, retentionSeconds=3600, partitions=2)
+    broker.put(queue, ["a"], partition="0")
+    broker.request("POST", "/api/v1/consumer-groups/g/queues/%s/owners/claim" % queue, {"owner": "me", "partitions": [{"partition": "0", "epoch": 0}]}).expect(200)
+    assert broker.take(queue, consumerGroup="other", batch=9) != [] == broker.take(queue, consumerGroup="other")
+    broker.request("POST", "/api/v1/stats/refresh").expect(200)
+    sql("insert into queen.worker_metrics_summary (hostname, worker_id) values ('test', 77) on conflict do nothing")
+    sql("insert into queen.consumer_watermarks (queue_name, consumer_group) values (%s, 'other') on conflict do nothing", queue)
+    sql("select queen.note_ages(true)")
+    return {name: Table(sql, name) for name in SMALL}
+
+
+def told(sql):
+    """What this session did is known to the others, and not within a second only."""
+    sql("select pg_stat_force_next_flush()")
+
+
+def write_anew(sql):
+    done = sql("select queen.write_anew()")[0][0]
+    told(sql)
+    return done
+
+
+@contextlib.contextmanager
+def in_use(pg, table):
+    """By a transaction that may read it again."""
+    conn = pg.connect(autocommit=False)
+    try:
+        conn.cursor().execute("select from " + table.name)
+        yield
+        conn.rollback()
+    finally:
+        conn.close()
+
+
+def swell(sql, table):
+    """Until it is mostly dead versions; all of them of one row."""
+    text = "update {0} set {1} where ctid = (select ctid from {0} limit 1)".format(table.name, SMALL[table.name.split(".")[1]])
+    while table.dead() < max(LIMIT, 4 * sql("select count(*) from " + table.name)[0][0]):
+        for _ in range(LIMIT):
+            sql(text)
+        told(sql)
+
+
+def test_tables_that_are_updated_in_place_are_written_anew(pg, broker, queue, sql, small):
+    with held_snapshot(pg):
+        for name, table in small.items():
+            swell(sql, table)
+            with in_use(pg, table):
+                assert write_anew(sql) is None
+            said = sql("select to_jsonb(t) from %s t" % table.name)
+            assert write_anew(sql) == name
+            assert sorted(map(str, sql("select to_jsonb(t) from %s t" % table.name))) == sorted(map(str, said)) != []
+            assert table.dead() < LIMIT
+    broker.put(queue, ["b"], partition="0")
+    assert [m["data"] for m in broker.take(queue, consumerGroup="third", batch=9)] == ["a", "b"]
+
+
+def test_the_table_with_most_dead_rows_comes_first_and_one_in_use_is_left_out(pg, sql, small):
+    with held_snapshot(pg):
+        swell(sql, small["owners"])
+        swell(sql, small["sweeps"])
+        for _ in range(LIMIT):
+            sql("update queen.sweeps set seen = seen")
+        told(sql)
+        with in_use(pg, small["sweeps"]):
+            assert write_anew(sql) == "owners"
+        swell(sql, small["owners"])
+        assert [write_anew(sql) for _ in range(3)] == ["sweeps", "owners", None]

@@ -35,3 +35,41 @@ def test_a_parked_pop_finds_what_the_emptied_feed_told(broker, broker2, queue, s
     broker2.put(queue, ["second"], partition="p")
     empty_the_feed(sql)
     assert [m["data"] for m in parked.result()] == ["second"]
+
+
+CURSORS = "select c.num, st.cursor_seq from queen.consumers c cross join lateral queen.latest_state(c.num) st order by c.num"
+
+
+def turn_until(sql, what):
+    wait_until(lambda: sql("select queen.rotate(1, 0)")[0][0] == what, 20, what, 0.05)
+
+
+def test_a_dump_that_begins_before_a_slot_is_emptied_has_every_cursor(pg, broker, queue, sql):
+    """Like pg_dump: a snapshot first, the tables a moment later.  What TRUNCATE removes is gone for older snapshots, too."""
+    broker.put(queue, ["one", "two"], partition="p")
+    assert len(broker.take(queue, batch=2, autoAck=True)) == 2
+    empty_the_feed(sql)  # from here on a whole turn
+    turn_until(sql, "switched")
+    turn_until(sql, "copied")
+    with pg.connect(autocommit=False) as dump, dump.cursor() as then:
+        dump.set_session(isolation_level="REPEATABLE READ")
+        then.execute("select pg_current_snapshot()")
+        before = sql(CURSORS)
+        broker.put(queue, ["three"], partition="p")
+        assert len(broker.take(queue, autoAck=True)) == 1
+        turn_until(sql, "emptied")
+        then.execute(CURSORS)
+        assert then.fetchall() == before != sql(CURSORS)
+    dump.close()
+
+
+def test_a_slot_is_not_emptied_right_after_its_copy(sql, broker, queue):
+    broker.put(queue, ["first"], partition="p")
+    assert len(broker.take(queue, autoAck=True)) == 1
+    empty_the_feed(sql)
+    turn_until(sql, "switched")
+    turn_until(sql, "copied")
+    since, done = time.monotonic(), []
+    while "emptied" not in done:
+        done.append(sql("select queen.rotate(1, 0)")[0][0])
+    assert time.monotonic() - since > 0.9 and set(done) == {"nothing", "emptied"}

@@ -1,0 +1,9 @@
+-- queen.dead_versions_limit: how many dead versions a small table may hold before it is written anew.
+--
+-- called by  queen.write_anew
+create or replace function queen.dead_versions_limit()
+returns bigint
+language sql immutable
+as $$
+    select 10000::bigint
+$$;
