@@ -64,12 +64,12 @@ begin
                                  where n.consumer = o.consumer and n.ver >= o.ver)
               order by o.consumer, o.ver desc', v_old, v_active);
         get diagnostics v_n = row_count;
+        -- Nobody writes to the old slot any more: what it tells about ages is taken over before it goes.
+        perform queen.note_ages(true);
         if v_n > 0 or v_copied is null then
             update queen.rotation set copied_at = clock_timestamp();
             return 'copied';
         end if;
-        -- Nobody writes to the old slot any more: what it tells about ages is taken over before it goes.
-        perform queen.note_ages(true);
         -- What the statistics have not counted yet stays in the feed; if nobody counts, it is not kept for him.
         update queen.stats_pass set seen = null where seen is not null and passed_at < now() - interval '10 minutes';
         execute format(

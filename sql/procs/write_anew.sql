@@ -2,7 +2,8 @@
 --
 -- called by  queen.stats_chore, hence by one broker at a time; at most one table in a call
 -- out        which one; null: none had to be, or all that had to were in use
--- locks      ACCESS EXCLUSIVE on one table, waiting 50 ms at most for it: others wait behind
+-- locks      ACCESS EXCLUSIVE on one table, waiting 50 ms at most for it: others wait behind.  The caller holds advisory 737010, so that
+--            nobody else is at it
 --
 -- These are the tables whose rows are updated in place, each a few times a minute: figures, marks of how far chores have come, who owns
 -- what.  While a transaction elsewhere keeps its snapshot every update leaves a dead row, and whoever reads the row walks over them.  TRUNCATE is
@@ -30,10 +31,10 @@ begin
         begin
             perform set_config('lock_timeout', '50ms', true);
             execute format('lock table queen.%I in access exclusive mode', v_table);
-            execute format('create temp table rewritten on commit drop as table queen.%I', v_table);
+            execute format('create unlogged table queen.set_aside as table queen.%I', v_table);
             execute format('truncate queen.%I', v_table);
-            execute format('insert into queen.%I table rewritten', v_table);
-            drop table rewritten;
+            execute format('insert into queen.%I table queen.set_aside', v_table);
+            drop table queen.set_aside;
             return v_table;
         exception when lock_not_available then
             null; -- somebody uses it: next time

@@ -8,7 +8,7 @@ import harness
 from harness import TIME_FACTOR, wait_until
 from test_observability import scrape
 
-LIMIT = 50  # rows, instead of many
+LIMIT, VERSIONS = 50, 500  # rows, instead of many
 # What is updated in place, and how a test does it without changing what it says.
 SMALL = {"lane_stats": "dead = dead", "consumer_stats": "ver = ver", "stats": "child_count = child_count", "stats_history": "total_messages = total_messages",
          "stats_pass": "emptied = emptied", "lane_due": "evict_at = evict_at", "sweeps": "seen = seen", "rotation": "emptied = emptied", "owners": "epoch = epoch",
@@ -18,7 +18,7 @@ SMALL = {"lane_stats": "dead = dead", "consumer_stats": "ver = ver", "stats": "c
 @pytest.fixture(scope="module")
 def pg():
     p = harness.Postgres()
-    p.settings = {"autovacuum": "off"}  # the tests say when it comes
+    p.settings = {"autovacuum_naptime": "1d"}  # the tests say when vacuum comes
     p.start()
     yield p
     p.stop()
@@ -28,8 +28,8 @@ def pg():
 def broker(pg):
     b = harness.begin({**pg.env(), "RETENTION_INTERVAL": "300", "EVICTION_INTERVAL": "300"})
     with pg.connect() as conn, conn.cursor() as cur:
-        for limit in ("dead_rows_limit", "dead_versions_limit"):
-            cur.execute("create or replace function queen.%s() returns bigint language sql immutable as 'select %d::bigint'" % (limit, LIMIT))
+        for limit, n in ("dead_rows_limit", LIMIT), ("dead_versions_limit", VERSIONS):
+            cur.execute("create or replace function queen.%s() returns bigint language sql immutable as 'select %d::bigint'" % (limit, n))
     yield b
     harness.end(b, clean_exit=True)
 
@@ -66,12 +66,23 @@ def later(sql):
 @contextlib.contextmanager
 def believed(sql, how_long):
     """What vacuum has reported is believed for so long only."""
-    text = "create or replace function queen.vacuum_grace() returns interval language sql immutable as $$ select interval '%s' $$"
-    sql(text % how_long)
+    was = sql("select pg_get_functiondef('queen.vacuum_grace'::regproc)")[0][0]
+    sql("create or replace function queen.vacuum_grace() returns interval language sql immutable as $$ select interval '%s' $$" % how_long)
     try:
         yield
     finally:
-        sql(text % "10 minutes")
+        sql(was)
+
+
+@contextlib.contextmanager
+def vacuum_due(sql):
+    """Autovacuum would come, if it had the time."""
+    was = sql("select pg_get_functiondef('queen.vacuum_comes_at'::regproc)")[0][0]
+    sql("create or replace function queen.vacuum_comes_at(p_table regclass) returns bigint language sql as 'select 10::bigint'")
+    try:
+        yield
+    finally:
+        sql(was)
 
 
 class Table:
@@ -119,6 +130,9 @@ def test_what_cannot_be_freed_is_not_removed_until_it_can(pg, broker, queue, sql
         assert broker.take(queue, "p", batch=9) == [], "what is too old is not delivered, removed or not"
 
         with believed(sql, "1 second"):
+            with vacuum_due(sql):
+                time.sleep(2.5)  # passes go by
+                assert stored() == 5, "it does not wait for a vacuum that is about to come"
             wait_until(lambda: stored() == 0, 10 * TIME_FACTOR, "it waits for a vacuum that does not come")
         fill(broker, queue, 5, keys and "kept-again")
         later(sql)
@@ -143,6 +157,8 @@ def small(broker, queue, sql):
     sql("insert into queen.worker_metrics_summary (hostname, worker_id) values ('test', 77) on conflict do nothing")
     sql("insert into queen.consumer_watermarks (queue_name, consumer_group) values (%s, 'other') on conflict do nothing", queue)
     sql("select queen.note_ages(true)")
+    while write_anew(sql):  # what the broker did until now
+        pass
     return {name: Table(sql, name) for name in SMALL}
 
 
@@ -172,8 +188,8 @@ def in_use(pg, table):
 def swell(sql, table):
     """Until it is mostly dead versions; all of them of one row."""
     text = "update {0} set {1} where ctid = (select ctid from {0} limit 1)".format(table.name, SMALL[table.name.split(".")[1]])
-    while table.dead() < max(LIMIT, 4 * sql("select count(*) from " + table.name)[0][0]):
-        for _ in range(LIMIT):
+    while table.dead() < max(VERSIONS, 4 * sql("select count(*) from " + table.name)[0][0]):
+        for _ in range(VERSIONS):
             sql(text)
         told(sql)
 
@@ -187,7 +203,7 @@ def test_tables_that_are_updated_in_place_are_written_anew(pg, broker, queue, sq
             said = sql("select to_jsonb(t) from %s t" % table.name)
             assert write_anew(sql) == name
             assert sorted(map(str, sql("select to_jsonb(t) from %s t" % table.name))) == sorted(map(str, said)) != []
-            assert table.dead() < LIMIT
+            assert table.dead() < VERSIONS
     broker.put(queue, ["b"], partition="0")
     assert [m["data"] for m in broker.take(queue, consumerGroup="third", batch=9)] == ["a", "b"]
 
@@ -196,10 +212,20 @@ def test_the_table_with_most_dead_rows_comes_first_and_one_in_use_is_left_out(pg
     with held_snapshot(pg):
         swell(sql, small["owners"])
         swell(sql, small["sweeps"])
-        for _ in range(LIMIT):
+        for _ in range(VERSIONS):
             sql("update queen.sweeps set seen = seen")
         told(sql)
         with in_use(pg, small["sweeps"]):
             assert write_anew(sql) == "owners"
         swell(sql, small["owners"])
         assert [write_anew(sql) for _ in range(3)] == ["sweeps", "owners", None]
+
+
+@pytest.mark.parametrize("options, comes_at", [("", 50 + 0.2 * 1000), ("with (autovacuum_vacuum_threshold = 7)", 7 + 0.2 * 1000),
+                                               ("with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.5, autovacuum_vacuum_threshold = 1)", 1 + 0.5 * 1000)])
+def test_when_autovacuum_comes_is_worked_out_as_it_does(broker, sql, options, comes_at):
+    sql("drop table if exists public.sample")
+    sql("create table public.sample %s as select generate_series(1, 1000)" % options)
+    assert sql("select queen.vacuum_comes_at('public.sample')")[0][0] == (50 if not options else 7 if "= 7" in options else 1)
+    sql("analyze public.sample")
+    assert sql("select queen.vacuum_comes_at('public.sample')")[0][0] == comes_at
