@@ -53,16 +53,23 @@ begin
         exception when lock_not_available then
             return 'waiting';
         end;
+        -- From one consumer to the next along the index, not through all of their versions: a slot that a long dump has kept from being
+        -- emptied may hold millions.
         execute format(
             'insert into queen.consumer_states_%2$s
-             select distinct on (o.consumer) o.consumer, o.ver, o.cursor_seq, o.lease_first, o.lease_last,
-                    o.total_messages, o.total_batches, o.last_at, o.lease_at, o.lease_until, o.retry_at,
-                    o.batch_size, o.acked, o.retries, %2$L, o.lease, o.lease_text, o.acked_mask
-               from queen.consumer_states_%1$s o
-              where exists (select from queen.consumers c where c.num = o.consumer)
+             with recursive newest as (
+                 (select o.* from queen.consumer_states_%1$s o order by o.consumer desc, o.ver desc limit 1)
+                  union all
+                 select n.*
+                   from newest w
+                   cross join lateral (select o.* from queen.consumer_states_%1$s o where o.consumer < w.consumer
+                                        order by o.consumer desc, o.ver desc limit 1) n)
+             select w.consumer, w.ver, w.cursor_seq, w.lease_first, w.lease_last, w.total_messages, w.total_batches, w.last_at,
+                    w.lease_at, w.lease_until, w.retry_at, w.batch_size, w.acked, w.retries, %2$L, w.lease, w.lease_text, w.acked_mask
+               from newest w
+              where exists (select from queen.consumers c where c.num = w.consumer)
                 and not exists (select from queen.consumer_states_%2$s n
-                                 where n.consumer = o.consumer and n.ver >= o.ver)
-              order by o.consumer, o.ver desc', v_old, v_active);
+                                 where n.consumer = w.consumer and n.ver >= w.ver)', v_old, v_active);
         get diagnostics v_n = row_count;
         -- Nobody writes to the old slot any more: what it tells about ages is taken over before it goes.
         perform queen.note_ages(true);
@@ -72,16 +79,18 @@ begin
         end if;
         -- What the statistics have not counted yet stays in the feed; if nobody counts, it is not kept for him.
         update queen.stats_pass set seen = null where seen is not null and passed_at < now() - interval '10 minutes';
-        execute format(
-            'insert into queen.changes_%2$s (xid, origin, slot, lanes)
-             select o.xid, o.origin, %2$L, o.lanes
-               from queen.changes_%1$s o join queen.stats_pass p on not pg_visible_in_snapshot(o.xid, p.seen)',
-            v_old, v_active);
         begin
             set local lock_timeout = '50ms';
+            execute format('lock table queen.consumer_states_%1$s, queen.changes_%1$s in access exclusive mode', v_old);
+            execute format(
+                'insert into queen.changes_%2$s (xid, origin, slot, lanes)
+                 select o.xid, o.origin, %2$L, o.lanes
+                   from queen.changes_%1$s o
+                   join queen.stats_pass p on o.xid >= pg_snapshot_xmin(p.seen) and not pg_visible_in_snapshot(o.xid, p.seen)',
+                v_old, v_active);
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
         exception when lock_not_available or deadlock_detected then
-            return 'waiting';
+            return 'waiting'; -- and nothing of this block is done: what is in the feed must not be told twice
         end;
         update queen.rotation set emptied = emptied + 1, copied_at = null;
         return 'emptied';

@@ -233,6 +233,26 @@ def test_a_late_writer_keeps_its_slot_from_being_emptied(core, connect, queue):
     assert core.state(made[0]).cursor_seq == 0 and core.claim(consumer)[0][0].status == 2
 
 
+def test_the_feed_is_told_once_while_somebody_keeps_a_slot_from_being_emptied(core, connect, queue):
+    core.configure(queue)
+    (lane, _), = core.lanes((queue, "p"))
+    core.push([(lane, ["a"])])
+    turns = []
+    while turns[-2:] != ["switched", "copied"]:
+        turns.append(core.one("select queen.rotate(0, 0)"))
+
+    def told():
+        return core.one("select count(*) from queen.changes where %s = any (lanes)", lane)
+    before = told()
+    reader = connect(autocommit=False)
+    reader.rows("select from queen.changes limit 1")  # like a dump, for as long as it takes
+    assert [core.one("select queen.rotate(0, 0)") for _ in range(3)] == ["waiting"] * 3
+    assert told() == before > 0
+    reader.conn.rollback()
+    assert core.one("select queen.rotate(0, 0)") == "emptied"
+    assert told() == before
+
+
 def feed(core, seen, origin=99):
     rows = core.rows("select * from queen.changes_since(%s, %s)", seen, origin)
     return rows[0].snapshot, {r.lane for r in rows[1:]}
