@@ -7,8 +7,9 @@
 --            p_after_us, p_after_lane: where the last step of this pass ended; 0, 0 to begin
 --            p_interval_ms: when the caller will come again
 -- out        a row with queue_name null: where this step ended, and more: call again; and per queue and
---            type (as in queen.retention_history) how many messages went.  Type 'held' in the first: nothing was removed, because
---            vacuum cannot free what was removed before; removed says how many rows.
+--            type (as in queen.retention_history) how many messages went.  Type 'held' in the first: only from queues with a maxSize was
+--            removed, because vacuum cannot free what was removed before; removed says how many rows.  (What is too old would fill
+--            such a queue, and its pushes be refused.)
 -- locks      rows of queen.lane_due, skipping those of other sweeps; lanes against deletion, skipping those being
 --            deleted.  Pushes are not held up, but for a lane that becomes empty: its row is locked, unless a push is at it.
 --
@@ -52,6 +53,7 @@ declare
     v_full    boolean;  -- the walk ended at the limit
     v_busy    boolean;  -- a push is at the lane
     v_due     timestamptz;
+    v_stuck   bigint;   -- removed rows that vacuum cannot free
 begin
     if p_after_us = 0 then
         perform queen.note_ages(false);
@@ -60,13 +62,15 @@ begin
     after_us := p_after_us;
     after_lane := p_after_lane;
 
-    removed := greatest(queen.rows_stuck('queen.segments'), queen.rows_stuck('queen.message_keys'));
-    if removed > 0 then
+    v_stuck := greatest(queen.rows_stuck('queen.segments'), queen.rows_stuck('queen.message_keys'));
+    if v_stuck > 0 then
         type := 'held';
-        return next;
-        return;
+        removed := v_stuck;
+        if not exists (select from queen.queues q where q.ages and q.limited) then
+            return next;
+            return;
+        end if;
     end if;
-    removed := null;
 
     for d in execute format(
         'select lane, %1$I as due from queen.lane_due
@@ -80,7 +84,7 @@ begin
         end if;
         v_seen := v_seen + 1;
 
-        select l.num, l.id, q.name,
+        select l.num, l.id, q.name, q.limited,
                case when p_evict then case when q.ttl_acts then q.ttl end
                     when q.retention_enabled then nullif(q.retention_seconds, 0) end * interval '1 second' as age,
                case when p_evict then nullif(q.max_wait_time_seconds, 0)
@@ -89,13 +93,13 @@ begin
           from queen.lanes l join queen.queues q on q.id = l.queue_id
          where l.num = d.lane
            for key share of l skip locked;
-        if not found then
-            if not exists (select from queen.lanes k where k.num = d.lane) then
-                delete from queen.lane_due where lane = d.lane;
-            end if;
+        if l.num is null and not exists (select from queen.lanes k where k.num = d.lane) then
+            delete from queen.lane_due where lane = d.lane;
+        end if;
+        if l.num is null or (v_stuck > 0 and not l.limited) then
             after_us := extract(epoch from d.due) * 1000000;
             after_lane := d.lane;
-            continue;
+            continue; -- it stays due
         end if;
 
         v_slowest := null;

@@ -131,11 +131,11 @@ static void note_stuck(struct broker *b, uint64_t rows)
     if (rows > 0 && before == 0)
         log_warn(
             "chores.held",
-            "rows=%llu detail=\"vacuum cannot free what was removed, nothing more is: some "
+            "rows=%llu detail=\"vacuum cannot free what was removed, so nothing more is: some "
             "transaction, slot or standby holds xmin (queen doctor --pg)\"",
             (unsigned long long)rows);
     else if (rows == 0 && before > 0)
-        log_info("chores.resumed", "detail=\"vacuum has freed what was removed\"");
+        log_info("chores.resumed", "detail=\"over-age messages are removed again\"");
 }
 
 static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply)

@@ -129,6 +129,12 @@ def test_what_cannot_be_freed_is_not_removed_until_it_can(pg, broker, queue, sql
         assert stored() == 5
         assert broker.take(queue, "p", batch=9) == [], "what is too old is not delivered, removed or not"
 
+        full = queue + "-full"
+        broker.configure(full, retentionEnabled=True, retentionSeconds=1, maxSize=3)
+        fill(broker, full, 3, False)
+        wait_until(lambda: broker.push([{"queue": full, "partition": "p", "payload": 4}]).status == 201, 10 * TIME_FACTOR, "what is too old fills the queue")
+        assert stored() == 5
+
         with believed(sql, "1 second"):
             with vacuum_due(sql):
                 time.sleep(2.5)  # passes go by

@@ -8,22 +8,28 @@ delimiter //
 create or replace procedure ingest(p_queue varchar(255), p_marks json, p_events json, p_deleted json, p_customers json, p_subscriptions json,
                                    p_wallets json, p_adjustments json, p_packages json, p_transactions json, p_visits json, p_purchases json)
 begin
-    declare v_slice tinyint default mod(datediff(utc_date(), '2000-01-01'), 4);
+    declare v_today date default utc_date(); -- asked once: it may be another day at the next statement
+    declare v_slice tinyint default mod(datediff(v_today, '2000-01-01'), 4);
+    -- Names of locks are the server's: each of its databases has its own.
+    declare v_lock varchar(64) default concat('queen.applied_day.', md5(database()));
     declare v_day date default (select day from applied_day where slice = v_slice);
     declare exit handler for sqlexception
     begin
         rollback;
+        do release_lock(v_lock); -- if it is ours: the session lives on
         resignal;
     end;
 
     -- Outside of the transaction, which it would commit; once a day, by one of those who see it.
-    if v_day < utc_date() then
-        do get_lock('queen.applied_day', 10);
-        if (select day from applied_day where slice = v_slice) < utc_date() then
-            execute immediate concat('alter table applied_event truncate partition s', v_slice);
-            update applied_day set day = utc_date() where slice = v_slice;
+    if v_day < v_today then
+        if coalesce(get_lock(v_lock, 2), 0) = 0 then
+            signal sqlstate 'HY000' set mysql_errno = 1205, message_text = 'waited too long for the turn of the day';
         end if;
-        do release_lock('queen.applied_day');
+        if (select day from applied_day where slice = v_slice) < v_today then
+            execute immediate concat('alter table applied_event truncate partition s', v_slice);
+            update applied_day set day = v_today where slice = v_slice;
+        end if;
+        do release_lock(v_lock);
     end if;
 
     start transaction;

@@ -124,6 +124,29 @@ def test_an_event_is_applied_once_however_often_it_is_sent(platform, broker, tab
     assert cursor.fetchall()[0][0] == 5
 
 
+def test_events_are_known_over_the_turn_of_the_day(platform, broker, tables):
+    cursor, customer, before = tables("beta"), str(uuid.uuid4()), platform.numbers()
+    wipe(cursor)
+    known, fresh = {**visit(customer), "tenant": "beta"}, {**visit(customer), "tenant": "beta"}
+
+    def push(*events):
+        broker.push([{"queue": platform.env["PLATFORM_QUEUE"], "partitionKey": "beta", "payload": e} for e in events]).expect(201)
+    push(known)
+    wait_until(lambda: count(cursor, "applied_event") == 1, 10 * harness.TIME_FACTOR, "it is applied")
+    cursor.execute("select crm.turn_applied_day()")
+    today = cursor.fetchone()[0]
+    yesterday = (today + 3) % 4
+    cursor.execute("update crm.applied_event set slice = %s", (yesterday,))
+    cursor.execute("insert into crm.applied_event values (%s, gen_random_uuid())", (today,))  # of four days ago
+    cursor.execute("update crm.applied_day set day = (now() at time zone 'utc')::date - case slice when %s then 4 else 1 end where slice in (%s, %s)",
+                   (today, today, yesterday))
+    push(known, fresh)
+    wait_until(lambda: count(cursor, "visit_log") == 2, 10 * harness.TIME_FACTOR, "the new one is applied")
+    assert platform.numbers()["duplicate"] - before["duplicate"] == 1
+    cursor.execute("select slice, id from crm.applied_event")
+    assert {(s, str(i)) for s, i in cursor.fetchall()} == {(yesterday, known["id"]), (today, fresh["id"])}
+
+
 def test_events_that_are_wrong_are_refused_one_by_one(platform):
     good = visit(str(uuid.uuid4()))
     status, answer = platform.ask("POST", "/api/v1/tenants/alpha/events",

@@ -56,3 +56,47 @@ def test_the_tables_are_what_the_events_say_also_when_the_server_was_killed(plat
     for table in TABLES:
         assert rows(mariadb, database, table) == model.rows(table), table
     wait_until(lambda: not platform.held(), 30, "no lane is left", 0.2)
+
+
+def test_events_are_known_over_the_turn_of_the_day(platform, broker, mariadb):
+    database = mariadb.create_database("day_" + uuid.uuid4().hex[:8])
+    platform.add_tenant("daytenant", url=mariadb.url(database))
+
+    def ask(text):
+        return mariadb.ask(text, database)
+
+    def visit():
+        return {"id": str(uuid.uuid4()), "type": "visit.recorded", "at": "2026-11-16T04:05:06Z", "tenant": "daytenant",
+                "data": {"customer_id": str(uuid.uuid4()), "id": str(uuid.uuid4())}}
+
+    def push(*events):
+        broker.push([{"queue": platform.env["PLATFORM_QUEUE"], "partitionKey": "daytenant", "payload": e} for e in events]).expect(201)
+    known, fresh, before = visit(), visit(), platform.numbers()
+    push(known)
+    wait_until(lambda: ask("select count(*) from applied_event") == [["1"]], 20 * harness.TIME_FACTOR, "it is applied", 0.1)
+    ((today,),) = ask("select slice from applied_event")
+    yesterday = str((int(today) + 3) % 4)
+    ask("update applied_event set slice = %s" % yesterday)
+    ask("insert into applied_event (slice, id) values (%s, uuid())" % today)  # of four days ago
+    ask("update applied_day set day = utc_date() - interval if(slice = %s, 4, 1) day where slice in (%s, %s)" % (today, today, yesterday))
+    push(known, fresh)
+    wait_until(lambda: ask("select count(*) from visit_log") == [["2"]], 20 * harness.TIME_FACTOR, "the new one is applied", 0.1)
+    assert platform.numbers()["duplicate"] - before["duplicate"] == 1
+    assert sorted(map(tuple, ask("select slice, id from applied_event"))) == sorted([(yesterday, known["id"]), (today, fresh["id"])])
+
+
+def test_who_waits_too_long_for_the_turn_of_the_day_does_not_go_on_without_it(platform, mariadb):
+    """Its ids would be in a slice that is about to be emptied."""
+    database = mariadb.create_database("turn_" + uuid.uuid4().hex[:8])
+    platform.add_tenant("turntenant", url=mariadb.url(database))
+    mark, event = json.dumps([{"name": "p", "position": 1}]), json.dumps([str(uuid.uuid4())])
+    ingest = "call ingest('q', '%s', '%s', '[]', %s)" % (mark, event, ", ".join(["null"] * 8))
+    lock = "concat('queen.applied_day.', md5('%s'))" % database
+    other = harness.Background(lambda: mariadb.ask("do get_lock(%s, 0); do sleep(5)" % lock))
+    wait_until(lambda: mariadb.ask("select is_used_lock(%s)" % lock) != [["NULL"]], 5, "another one has the lock", 0.1)
+    with pytest.raises(AssertionError, match="turn of the day"):
+        mariadb.ask(ingest, database)
+    assert mariadb.ask("select count(*) from applied_event", database) == [["0"]]
+    other.result()
+    assert mariadb.ask(ingest, database) == []
+    assert mariadb.ask("select count(*) from applied_event", database) == [["1"]]
