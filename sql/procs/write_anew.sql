@@ -2,16 +2,17 @@
 --
 -- called by  queen.stats_chore, hence by one broker at a time; at most one table in a call
 -- out        which one; null: none had to be, or all that had to were in use
--- locks      ACCESS EXCLUSIVE on one table, waiting 50 ms at most for it: others wait behind.  The caller holds advisory 737010, so that
---            nobody else is at it
+-- locks      ACCESS EXCLUSIVE on one table, waiting 50 ms at most for it: others wait behind; for owners then their lanes against deletion, with
+--            the same patience.  The caller holds advisory 737010, so that nobody else is at it
 --
 -- These are the tables whose rows are updated in place, each a few times a minute: figures, marks of how far chores have come, who owns
 -- what.  While a transaction elsewhere keeps its snapshot every update leaves a dead row, and whoever reads the row walks over them.  TRUNCATE is
 -- held back by nobody's snapshot.  The one with most dead rows comes first, so that each has its turn.
 --
 -- Readers lock the table before they take their snapshot (statements of volatile functions do), so none finds it empty.  A REPEATABLE READ
--- transaction that began before and has not used the table yet does; so nothing is written anew here that people keep in Queen.
--- Those others do not change unless somebody asks for it (queues, schedules) or are removed from with restraint (queen.rows_stuck).
+-- transaction that began before and has not used the table yet does.  For a dump that is a moment; what it misses then is made anew where it is
+-- restored (queen.rotate, queen.note_ages, queen.refresh_stats), or claimed anew (owners, whose checkpoints fall back to the group's cursor).
+-- What cannot be, like schedules, is not written anew.
 create or replace function queen.write_anew()
 returns text
 language plpgsql
@@ -29,7 +30,7 @@ begin
          order by n.dead desc
     loop
         begin
-            perform set_config('lock_timeout', '50ms', true);
+            set local lock_timeout = '50ms';
             execute format('lock table queen.%I in access exclusive mode', v_table);
             execute format('create unlogged table queen.set_aside as table queen.%I', v_table);
             execute format('truncate queen.%I', v_table);

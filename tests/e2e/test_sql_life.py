@@ -253,6 +253,21 @@ def test_the_feed_is_told_once_while_somebody_keeps_a_slot_from_being_emptied(co
     assert told() == before
 
 
+def test_what_a_dump_lacks_of_marks_is_made_anew(core, queue):
+    """One that began while they were written anew (queen.write_anew)."""
+    core.configure(queue, retentionEnabled=True, retentionSeconds=3600)
+    (lane, _), = core.lanes((queue, "p"))
+    core.push([(lane, ["a"])])
+    core.rows("select queen.note_ages(true)")
+    for table in ("rotation", "sweeps", "lane_due"):
+        core.rows("delete from queen." + table)
+    core.rows("select queen.note_ages(true)")
+    assert core.one("select count(*) from queen.sweeps") == core.one("select count(*) from queen.lane_due where lane = %s", lane) == 1
+    assert core.one("select queen.rotate(0, 0)") == "nothing"
+    assert core.one("select active from queen.rotation") in ("a", "b")
+    assert core.claim(core.consumers("g", lane))[0][0].status == 0
+
+
 def feed(core, seen, origin=99):
     rows = core.rows("select * from queen.changes_since(%s, %s)", seen, origin)
     return rows[0].snapshot, {r.lane for r in rows[1:]}
