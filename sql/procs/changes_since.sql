@@ -38,7 +38,8 @@ begin
         return query
         select null::text, l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, q.name::text, null::bigint
           from queen.lanes l
-          join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
+          -- offset 0, here and in others: a plan made while there was one queue must not become a walk over all of them.
+          cross join lateral (select q.name from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q
          where l.num = any (v_lanes);
     end if;
 end

@@ -35,9 +35,11 @@ begin
       from (select l.num, l.id, l.name, l.origin, l.name as partition_name from queen.lanes l where l.queue_id = v_queue_id
              union all
             select r.num, r.id, r.name, r.origin, o.name
-              from queen.lanes r join queen.lanes o on o.num = r.origin
+              from queen.lanes r
+              cross join lateral (select o.name from queen.lanes o where o.num = r.origin offset 0) o
              where r.origin_queue = v_queue_id and r.name = p_group and r.origin is not null) l
-      join queen.consumers c on c.lane = l.num and c.grp = p_group
+      -- Not a join: one planned while there was a single lane would walk all consumers for each.
+      cross join lateral (select c.num from queen.consumers c where c.lane = l.num and c.grp = p_group offset 0) c
       cross join lateral queen.latest_state(c.num) st
       left join lateral (select s.first_seq + s.count as next_seq, s.count from queen.segments s
                           where s.lane = l.num order by s.first_seq desc limit 1) head

@@ -15,16 +15,16 @@ begin
                 where (select c.num from queen.consumers c where c.lane = u.lane and c.grp = u.grp) is null) then
         with made as (
             insert into queen.consumers (lane, grp)
-            select k.num, k.grp
-              from (select l.num, u.grp
-                      from (select distinct lane, grp from unnest(p_lane, p_group) u(lane, grp)) u
-                      join queen.lanes l on l.num = u.lane
+            select l.num, u.grp
+              from (select d.lane, d.grp from (select distinct lane, grp from unnest(p_lane, p_group) u(lane, grp)) d
                      -- Not an anti-join: one planned while there was nobody would walk all groups of the lane.
                      where (select c.num from queen.consumers c
-                             where c.lane = u.lane and c.grp = u.grp) is null
-                       and (l.origin is null or l.name = u.grp)
-                     order by u.lane, u.grp
-                       for key share of l) k
+                             where c.lane = d.lane and c.grp = d.grp) is null
+                     order by d.lane, d.grp offset 0) u
+              -- Not a join: one planned while there was a single lane would walk all lanes for each.
+              cross join lateral (select l.num from queen.lanes l
+                                   where l.num = u.lane and (l.origin is null or l.name = u.grp)
+                                     for key share) l
                 on conflict (lane, grp) do nothing
             returning num, lane, grp)
         insert into queen.consumer_states (consumer, ver, cursor_seq, slot)

@@ -31,7 +31,8 @@ begin
     select u.consumer, st.ver + 1, greatest(st.cursor_seq, st.lease_last), st.total_messages + st.batch_size,
            st.total_batches + 1, v_now, v_slot
       from unnest(p_consumer, p_lane, p_ver, p_lease) u(consumer, lane, ver, lease)
-      join queen.lanes l on l.num = u.lane
+      -- Not a join: one planned while there was a single lane would walk all lanes, and give their order to the answer.
+      cross join lateral (select l.careful from queen.lanes l where l.num = u.lane offset 0) l
       cross join lateral (
            (select a.ver, a.cursor_seq, a.lease_last, a.total_messages, a.total_batches, a.batch_size, a.acked,
                    a.lease, a.lease_until, a.retries

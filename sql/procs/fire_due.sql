@@ -120,8 +120,8 @@ begin
             select l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, q.name::text, u.n, null::bytea, null::boolean, null::boolean,
                    null::bigint, null::bigint
               from unnest(v_lanes, v_count) u(lane, n)
-              join queen.lanes l on l.num = u.lane
-              join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
+              cross join lateral (select * from queen.lanes l where l.num = u.lane offset 0) l
+              cross join lateral (select q.id, q.name from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q
              order by q.id;
         end if;
     end if;

@@ -33,9 +33,9 @@ begin
         returning n.consumer)
     select f.consumer, c.lane, q.name::text
       from freed f
-      join queen.consumers c on c.num = f.consumer
-      join queen.lanes l on l.num = c.lane
-      join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id);
+      cross join lateral (select c.lane from queen.consumers c where c.num = f.consumer offset 0) c
+      cross join lateral (select l.queue_id, l.origin_queue from queen.lanes l where l.num = c.lane offset 0) l
+      cross join lateral (select q.name from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q;
     if v_consumer is not null then -- other brokers may have somebody waiting for it
         perform queen.tell(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
     end if;

@@ -139,7 +139,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
     gate_landed(&b->ack_gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_ACK], now - c->left_us);
     if (status == 0 && f->whole)
-        held_read(b, f->groups, f->n_groups, reply);
+        status = held_read(b, f->groups, f->n_groups, reply);
     else if (status == 0)
         status = read_settled(b, f, reply);
     if (status != 0)

@@ -97,24 +97,33 @@ void held_fill(struct broker *b, struct pg_params *p, struct ack_group *const *g
     FOR_GROUPS(PG_BOOL, pg_put_bool(p, has_more(b, g)));
 }
 
-void held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
-               const struct pg_reply *reply)
+static void finished(struct broker *b, struct ack_group *g)
 {
-    unsigned row = 0, n_rows = pg_reply_rows(reply);
-
-    for (unsigned i = 0; i < n && row < n_rows; i++) {
-        struct ack_group *g = groups[i];
-        if (pg_reply_i64(reply, row, 0) != g->consumer)
-            continue; // it needs queen.settle
-        row++;
-        g->done = true;
-        for (struct ack_entry *e = g->first; e; e = e->next) {
-            e->why = ACK_OK;
-            e->released = 1;
-            e->queue = g->queue;
-            e->partition = g->partition;
-        }
-        ack_group_count(b, g, g->queue, true, g->n);
-        news_released(b, g->queue, g->consumer, has_more(b, g));
+    g->done = true;
+    for (struct ack_entry *e = g->first; e; e = e->next) {
+        e->why = ACK_OK;
+        e->released = 1;
+        e->queue = g->queue;
+        e->partition = g->partition;
     }
+    ack_group_count(b, g, g->queue, true, g->n);
+    news_released(b, g->queue, g->consumer, has_more(b, g));
+}
+
+int held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
+              const struct pg_reply *reply)
+{
+    unsigned at = 0;
+
+    // They come in the order given; should they not, it is only slower.
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        int64_t consumer = pg_reply_i64(reply, row, 0);
+        unsigned passed = 0;
+        for (; passed < n && groups[at]->consumer != consumer; passed++)
+            at = at + 1 < n ? at + 1 : 0; // this one needs queen.settle
+        if (passed == n)
+            return QE_PG_SHAPE;
+        finished(b, groups[at]);
+    }
+    return 0;
 }

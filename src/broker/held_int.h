@@ -14,8 +14,9 @@ bool held_match(struct broker *b, struct ack_group *groups, unsigned n);
 // The parameters of queen.finish behind p_origin.
 void held_fill(struct broker *b, struct pg_params *p, struct ack_group *const *groups,
                unsigned n);
-// The rows of queen.finish: groups that were finished are marked done.
-void held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
-               const struct pg_reply *reply);
+// The rows of queen.finish: groups that were finished are marked done.  Returns 0 or
+// QE_PG_SHAPE.
+MUST_USE int held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
+                       const struct pg_reply *reply);
 
 #endif

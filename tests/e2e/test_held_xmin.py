@@ -238,3 +238,40 @@ def test_when_autovacuum_comes_is_worked_out_as_it_does(broker, sql, options, th
     assert comes_at() == threshold
     sql("analyze public.sample")
     assert comes_at() == threshold + share * 1000
+
+
+DELAYS = """select c.relname, (select o.option_value from pg_options_to_table(c.reloptions) o where o.option_name = 'autovacuum_vacuum_cost_delay'),
+                   (select o.option_value from pg_class t cross join pg_options_to_table(t.reloptions) o
+                     where t.oid = c.reltoastrelid and o.option_name = 'autovacuum_vacuum_cost_delay')
+              from pg_class c where c.oid in ('queen.segments'::regclass, 'queen.message_keys'::regclass)"""
+
+
+def test_vacuum_that_can_free_nothing_takes_its_time(pg, broker, queue, sql):
+    """Pauses, in milliseconds, of the table and of its TOAST."""
+    fast, slow, none = ("0", "0"), ("2", "2"), ("0", None)
+
+    def delays():
+        sql("select queen.stats_chore(0, 0, 7)")
+        return {name: (own, toast) for name, own, toast in sql(DELAYS)}
+    segments = Table(sql, "segments")
+    for t in (segments, Table(sql, "message_keys")):
+        t.vacuum()
+    told(sql)
+    assert delays() == {"segments": fast, "message_keys": none}
+    before = segments.removed()
+    with held_snapshot(pg):
+        broker.configure(queue, retentionEnabled=True, retentionSeconds=1)
+        fill(broker, queue, LIMIT + 10, False)
+        wait_until(lambda: segments.removed() >= before + LIMIT + 10, 15 * TIME_FACTOR, "nobody tells what was removed")
+        segments.vacuum()
+        later(sql)
+        with pg.connect(autocommit=False) as vacuum, vacuum.cursor() as cur:
+            cur.execute("lock table queen.segments in share update exclusive mode")
+            assert delays()["segments"] == fast, "it was not there, and nobody waited for it"
+        wait_until(lambda: delays() == {"segments": slow, "message_keys": none}, 10 * TIME_FACTOR, "no pauses")
+        sql("alter table queen.segments set (autovacuum_vacuum_cost_delay = 7)")
+    segments.vacuum()
+    told(sql)
+    wait_until(lambda: delays()["segments"] == ("7", "0"), 10 * TIME_FACTOR, "what an operator has set stays, the rest goes back")
+    sql("alter table queen.segments set (autovacuum_vacuum_cost_delay = 2)")
+    wait_until(lambda: delays()["segments"] == fast, 10 * TIME_FACTOR, "it keeps its pauses")

@@ -1,0 +1,76 @@
+"""Plans that PostgreSQL made when there was next to nothing, and keeps: they must stay right, and not walk over all there is later."""
+import pytest
+
+import harness
+
+LANES = 40
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A broker whose PostgreSQL was told (ANALYZE) that one queue with one partition is all there is, before it planned anything."""
+    pg = harness.Postgres().start()
+    try:
+        b = harness.begin(pg.env())
+        b.put("only", ["one"], partition="only")
+        assert b.ack(b.take("only", consumerGroup="g")[0], consumerGroup="g")["success"]
+        conn = pg.connect()
+        conn.cursor().execute("analyze")
+        b.sql = conn.cursor()
+        yield b
+        conn.close()
+        harness.end(b, clean_exit=True)
+    finally:
+        pg.stop()
+
+
+def each(small, queue):
+    """One message of each partition, as leases of their own."""
+    return [small.take(queue, str(i))[0] for i in range(LANES)]
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_batches_are_finished_in_whatever_order_they_are_named(small, queue, way):
+    for _ in range(2):
+        small.push([{"queue": queue, "partition": str(i), "payload": i} for i in range(LANES)]).expect(201)
+    for _ in range(2):
+        got = each(small, queue)
+        answers = small.ack_batch(got[::way])
+        assert [a["transactionId"] for a in answers] == [m["transactionId"] for m in got[::way]]
+        assert [a["success"] for a in answers] == [True] * LANES
+    assert small.take(queue, batch=9) == []
+
+
+def read_by(small, table, call, *args):
+    """How many rows of the table the call reads, with the broker's way of planning."""
+    small.sql.execute("set plan_cache_mode = force_generic_plan; set enable_hashjoin = off; set enable_mergejoin = off;"
+                      "set enable_seqscan = off; set enable_bitmapscan = off")
+    small.sql.execute("begin")  # this transaction's figures are nobody else's
+    small.sql.execute(call, args)
+    small.sql.execute("select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables"
+                      " where schemaname = 'queen' and relname = %s", (table,))
+    rows = small.sql.fetchone()[0]
+    small.sql.execute("rollback")
+    return rows
+
+
+FINISH = """select queen.finish(0, array_agg(c.num), array_agg(c.lane), array_agg(0::bigint), array_agg(gen_random_uuid()), array_agg(false))
+              from (select c.num, c.lane from queen.consumers c order by c.num desc limit 2) c"""
+CHANGES = "select count(*) from queen.changes_since(%s, 1)"
+
+
+def test_what_a_call_reads_does_not_grow_with_what_there_is(small, queue):
+    """The plans are this session's first, made by what ANALYZE saw."""
+    def reads():
+        small.sql.execute("select pg_current_snapshot()::text")
+        seen = small.sql.fetchone()[0]
+        small.put(queue, ["all that is new"], partition="p")
+        return {"lanes": read_by(small, "lanes", FINISH), "queues": read_by(small, "queues", CHANGES, seen)}
+
+    small.put(queue, ["first"], partition="p")
+    assert len(small.take(queue)) == 1
+    few = reads()
+    for i in range(60):
+        small.push([{"queue": "%s-%d" % (queue, i), "partition": str(p), "payload": 1} for p in range(5)]).expect(201)
+    many = reads()
+    assert all(many[table] <= few[table] + 5 for table in few), (few, many)
