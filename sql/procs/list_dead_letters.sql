@@ -60,7 +60,7 @@ begin
     ), opened as materialized ( -- each segment once, as far as is needed
         select g.lane, g.first_seq + u.pos as seq, u.*
           from (select p.lane, p.first_seq, max(p.seq) as last from page p group by p.lane, p.first_seq) k
-          join queen.segments g on g.lane = k.lane and g.first_seq = k.first_seq
+          cross join lateral (select * from queen.segments g where g.lane = k.lane and g.first_seq = k.first_seq offset 0) g
           cross join lateral queen.unpack_segment_2(
                      g.lane, g.created_at, least(g.count, k.last - g.first_seq + 1)::int, g.keys, g.body) u
     )

@@ -15,7 +15,8 @@ as $$
               cross join lateral (select g.first_seq from queen.segments g
                                    where g.lane = p_lane and g.first_seq <= q.seq
                                    order by g.first_seq desc limit 1) k) at
-      join queen.segments s on s.lane = p_lane and s.first_seq = at.first_seq
+      -- Not a join: planned for a lane with one segment it would open all of them first.
+      cross join lateral (select * from queen.segments s where s.lane = p_lane and s.first_seq = at.first_seq offset 0) s
       -- No further than the last that is asked for.
       cross join lateral (select max(q.seq) - s.first_seq + 1 as count from unnest(p_seqs) q(seq) where q.seq < s.first_seq + s.count) n
       cross join lateral queen.unpack_segment_2(s.lane, s.created_at, n.count::int, s.keys, s.body) u

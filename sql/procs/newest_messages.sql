@@ -182,7 +182,8 @@ begin
                    coalesce(c.named, 0)::int as groups, c.lease_until, coalesce(d.retry_count, 0) as retry_count
               from (select g.lane, g.created_at, g.first_seq + u.pos as seq, u.*
                       from unnest(v_segs.lane, v_segs.first_seq, v_segs.low, v_segs.high) t(lane, first_seq, low, high)
-                      join queen.segments g on g.lane = t.lane and g.first_seq = t.first_seq
+                      -- Not a join: by its plan all segments could be opened first.
+                      cross join lateral (select * from queen.segments g where g.lane = t.lane and g.first_seq = t.first_seq offset 0) g
                       cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
                      where g.first_seq + u.pos between t.low and t.high) k
               join queen.lanes l on l.num = k.lane

@@ -34,7 +34,8 @@ begin
     ), opened as materialized ( -- each segment once
         select g.lane, g.first_seq + u.pos as seq, u.*
           from (select distinct p.lane, p.first_seq from page p) k
-          join queen.segments g on g.lane = k.lane and g.first_seq = k.first_seq
+          -- Not a join: by its plan all segments could be opened first.
+          cross join lateral (select * from queen.segments g where g.lane = k.lane and g.first_seq = k.first_seq offset 0) g
           cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
     )
     select 200, case when p.nth > 1 then '},' else '' end || left(json_build_object(

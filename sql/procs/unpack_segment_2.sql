@@ -22,7 +22,7 @@ begin
         raise exception 'segment of lane % has format version %', p_lane, get_byte(v_body, 0)
             using errcode = 'QN009';
     end if;
-    for i in 0 .. p_count - 1 loop
+    for i in 0 .. coalesce(p_count, 0) - 1 loop
         v_flags := get_byte(v_body, v_at);
         v_at := v_at + 1;
         if v_flags & 192 <> 0 then
