@@ -41,10 +41,14 @@ def test_batches_are_finished_in_whatever_order_they_are_named(small, queue, way
     assert small.take(queue, batch=9) == []
 
 
-def read_by(small, table, call, *args):
-    """How many rows of the table the call reads, with the broker's way of planning."""
+def plan_as_the_broker(small):
     small.sql.execute("set plan_cache_mode = force_generic_plan; set enable_hashjoin = off; set enable_mergejoin = off;"
                       "set enable_seqscan = off; set enable_bitmapscan = off")
+
+
+def read_by(small, table, call, *args):
+    """How many rows of the table the call reads."""
+    plan_as_the_broker(small)
     small.sql.execute("begin")  # this transaction's figures are nobody else's
     small.sql.execute(call, args)
     small.sql.execute("select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables"
@@ -74,3 +78,18 @@ def test_what_a_call_reads_does_not_grow_with_what_there_is(small, queue):
         small.push([{"queue": "%s-%d" % (queue, i), "partition": str(p), "payload": 1} for p in range(5)]).expect(201)
     many = reads()
     assert all(many[table] <= few[table] + 5 for table in few), (few, many)
+
+
+def test_only_segments_that_are_asked_for_are_opened(small, queue):
+    """Statistics say that a lane has one segment, so that all of them may as well be opened before it is known which."""
+    for lo in range(0, 2000, 500):
+        small.push([{"queue": queue + "-many", "partition": str(p), "payload": 1} for p in range(lo, lo + 500)]).expect(201)
+    small.sql.execute("analyze queen.segments")
+    small.configure(queue, retryLimit=0, deadLetterQueue=True, dlqAfterMaxRetries=True)
+    for i in range(5):
+        small.put(queue, [i], partition="p")
+        assert small.ack(small.take(queue)[0], "failed")["success"]
+    for _ in range(5):  # the oldest first
+        answer = small.request("POST", "/api/v1/dlq/redrive", {"queue": queue, "limit": 1}).expect(200).json
+        assert answer["redriven"] == 1
+    assert sorted(m["data"] for _ in range(5) for m in small.take(queue, autoAck=True, wait=True, timeout=5000)) == list(range(5))
