@@ -2,7 +2,7 @@
 --
 -- needs: message_id
 -- called by  queen.messages; queen.pop_one; queen.unpack_segment
--- in         columns of queen.segments; format in docs/segment-format.md
+-- in         columns of queen.segments; format in docs/segment-format.md.  p_count: how many of them to open; null: none
 -- out        pos: 0-based, without the empty places of deleted messages; payload: the JSON text as it was sent; meta: a JSON object of further fields, or null
 -- raises     QN009 when the body is not of a version that this function knows
 create or replace function queen.unpack_segment_2(

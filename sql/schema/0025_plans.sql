@@ -7,7 +7,7 @@
 create index consumers_by_group_lane on queen.consumers (grp, lane);
 drop index queen.consumers_by_group;
 
--- Whatever a table has grown to, what PostgreSQL believes of it is half of that at least, a minute later.  Analyzed when it has
+-- Once a table has some hundred rows, what PostgreSQL believes of it is about half of what there is at least, a minute later.  Analyzed when it has
 -- doubled, not at every tenth more (the default): plans are made anew seldom, and for large tables it is less work than it was.
 alter table queen.lanes set (autovacuum_analyze_threshold = 250, autovacuum_analyze_scale_factor = 1);
 alter table queen.consumers set (autovacuum_analyze_threshold = 250, autovacuum_analyze_scale_factor = 1);
