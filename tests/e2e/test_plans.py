@@ -80,6 +80,12 @@ def test_what_a_call_reads_does_not_grow_with_what_there_is(small, queue):
     assert all(many[table] <= few[table] + 5 for table in few), (few, many)
 
 
+def test_a_group_that_meets_many_partitions_finds_each_of_its_consumers_at_once(small, queue):
+    n = 200
+    small.push([{"queue": queue, "partition": str(p), "payload": 1} for p in range(n)]).expect(201)
+    assert read_by(small, "consumers", "select count(*) from queen.discover(%s, null, 'g', '', '', '', '')", queue) < 10 * n
+
+
 def test_only_segments_that_are_asked_for_are_opened(small, queue):
     """Statistics say that a lane has one segment, so that all of them may as well be opened before it is known which."""
     for lo in range(0, 2000, 500):
