@@ -48,6 +48,12 @@ begin
     end if;
 
     why := 0;
+    if v_seq <= st.cursor_seq and (st.lease is not null and v_seq between st.lease_first and st.lease_last) is not true then
+        -- Settled before: nothing changes, above all no lease of other messages.
+        released := coalesce(st.lease_until <= v_now, true);
+        return next;
+        return;
+    end if;
     released := p_release or p_dead;
     if p_dead then
         perform queen.bury(p_lane, (select l.id from queen.lanes l where l.num = p_lane), v_seq, p_group, p_error, 0);

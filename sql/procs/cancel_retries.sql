@@ -1,6 +1,6 @@
 -- queen.cancel_retries: retries that were waiting will not be made: their messages are dead letters.
 --
--- needs: unpack_segment_2, find_message, stored_id, note_attempt
+-- needs: unpack_segment_2, find_message, stored_id, note_attempt, add_dead_letter
 -- called by  queen.cancel_scheduled
 -- in         one element per retry: its retry lane, key, group, the attempt it would have been, and the packed message
 --
@@ -25,11 +25,8 @@ begin
     loop
         v_seq := queen.find_message(r.lane, (r.message).key);
         if queen.stored_id(r.lane, v_seq) = (r.message).message_id then
-            insert into queen.dead_letter_queue (message_id, partition_id, consumer_group, error_message, retry_count,
-                                                 original_created_at, lane, seq)
-            select (r.message).message_id, r.lane_id, r.grp, coalesce(r.meta ->> 'lastError', 'Retry cancelled'), greatest(r.attempt - 2, 0),
-                   s.created_at, r.lane, v_seq
-              from queen.segments s where s.lane = r.lane and s.first_seq <= v_seq order by s.first_seq desc limit 1;
+            perform queen.add_dead_letter((r.message).message_id, r.lane_id, r.lane, v_seq, r.grp,
+                                          coalesce(r.meta ->> 'lastError', 'Retry cancelled'), greatest(r.attempt - 2, 0));
         end if;
         perform queen.note_attempt(r.message, r.grp, r.lane, greatest(r.attempt - 1, 0), 'x', r.meta ->> 'correlationId', null,
                                    clock_timestamp(), null, null, 'Retry cancelled', null, null);

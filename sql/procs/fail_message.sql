@@ -1,6 +1,7 @@
 -- queen.fail_message: a delivery has failed: what becomes of the message, decided and done.
 --
--- needs: retry_policy_of, retry_delay, retry_lane, schedule_retry, note_attempt, find_message, stored_id
+-- needs: retry_policy_of, retry_delay, retry_lane, schedule_retry, note_attempt, find_message, stored_id,
+--        add_dead_letter
 -- called by  queen.settle_2, which holds the consumer
 -- in         p_message at p_seq of p_lane; p_origin: the partition when that is a retry lane, else null; p_policy: the queue's
 --            p_passed: the group has settled it before; p_final: no retry whatever the policy says; p_retry, p_retries: whether the
@@ -63,13 +64,8 @@ begin
             v_place.num := p_lane;
             v_place.seq := p_seq;
         end if;
-        insert into queen.dead_letter_queue (message_id, partition_id, consumer_group, error_message, retry_count,
-                                             original_created_at, lane, seq)
-        values (p_message.message_id, v_place.id, p_group, coalesce(nullif(p_error, ''), 'Retries exhausted'),
-                case when v_scheduled then attempt - 1 else p_retries end,
-                (select s.created_at from queen.segments s where s.lane = v_place.num and s.first_seq <= v_place.seq
-                  order by s.first_seq desc limit 1),
-                v_place.num, v_place.seq);
+        perform queen.add_dead_letter(p_message.message_id, v_place.id, v_place.num, v_place.seq, p_group, p_error,
+                                      case when v_scheduled then attempt - 1 else p_retries end);
     end if;
     perform queen.note_attempt(p_message, p_group, coalesce(p_origin, p_lane), attempt, outcome, v_correlation, p_delivered_at,
                                p_now, due_at, v_most, p_error, p_error_code, p_worker);

@@ -23,6 +23,9 @@
 -- are retried or dead-lettered is decided once, by the counter from before the request.  The first retried
 -- failure releases the lease and freezes the cursor; entries behind it will be delivered
 -- again.  The cursor never moves backwards, and no message is counted twice.
+--
+-- An entry for a message that the group has settled before changes nothing and succeeds.  It is dead when the message
+-- is among the group's dead letters.  A lease ends only by entries for messages under it.
 create or replace function queen.settle_2(
     p_origin int, p_lane_id uuid[], p_group text[], p_keys bytea[], p_uniform boolean[], p_lease uuid[],
     p_entry_group int[], p_entry_status int2[], p_entry_lease uuid[], p_entry_error text[],
@@ -43,6 +46,7 @@ declare
     v_walked bytea;    -- keys under the lease
     v_retry  boolean;  -- failures are retried, not dead-lettered
     v_before int;      -- the retry counter from before the request
+    v_leased boolean;  -- the entry's message was delivered under the lease, which may have run out
     v_frozen boolean;
     v_bit    int;
     v_dirty  boolean;
@@ -163,6 +167,7 @@ begin
             released := case when g.consumer is not null then false end;
             queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
             more := null; attempt := null; due_at := null;
+            v_leased := st.lease is not null and e.seq between st.lease_first and st.lease_last;
             -- A message that was deleted under the lease, and came anew behind it, is not the one that was delivered.
             if e.seq is null
                or (e.lease = v_lease and e.seq > st.lease_last
@@ -178,6 +183,13 @@ begin
                 null; -- nothing to move: the group has never been here
             elsif e.seq = v_last then
                 dead := v_buried;
+            elsif e.seq <= st.cursor_seq
+                  and (v_leased and (st.acked_mask is null
+                                     or get_bit(st.acked_mask, (e.seq - st.lease_first)::int) = 0)) is not true then
+                -- The group has settled this message before: nothing changes, above all no lease of other messages.
+                dead := e.status in (1, 2)
+                        and exists (select from queen.dead_letter_queue d
+                                     where d.message_id = (e.message).message_id and d.consumer_group = g.name);
             elsif v_frozen then
                 if e.status = 1 then -- not counted, for it will be delivered again; but remembered
                     perform queen.fail_message(e.message, g.lane, g.origin, e.seq, g.name, null, true, false, true, 0,
@@ -188,23 +200,21 @@ begin
                 v_fate := null;
                 if e.status in (1, 2) then
                     select f.outcome, f.attempt, f.due_at into v_fate, attempt, due_at from queen.fail_message(
-                        e.message, g.lane, g.origin, e.seq, g.name, g.policy,
-                        e.seq <= st.cursor_seq
-                        and (st.lease is not null and e.seq between st.lease_first and st.lease_last
-                             and (st.acked_mask is null
-                                  or get_bit(st.acked_mask, (e.seq - st.lease_first)::int) = 0)) is not true,
+                        e.message, g.lane, g.origin, e.seq, g.name, g.policy, false,
                         p_final or e.status = 2, v_retry, v_before, st.lease_at, v_now, e.error, e.code, e.worker) f;
                     dead := coalesce(v_fate = 'd', false);
                 end if;
                 if e.status = 3 or v_fate = 'i' then
-                    if e.status = 1 and st.lease is not null then
-                        st.retries := st.retries + 1;
-                        st.retry_at := v_now + case when g.policy ? 'strategy'
-                            then queen.retry_delay(queen.fill_retry_policy(g.policy), st.retries, random()) * interval '1 second'
-                            else g.retry_delay * interval '1 millisecond' end;
-                    end if;
                     v_frozen := true;
-                    st.lease := null;
+                    if v_leased then -- a lease of other messages goes on: this one is delivered in its turn
+                        if e.status = 1 then
+                            st.retries := st.retries + 1;
+                            st.retry_at := v_now + case when g.policy ? 'strategy'
+                                then queen.retry_delay(queen.fill_retry_policy(g.policy), st.retries, random()) * interval '1 second'
+                                else g.retry_delay * interval '1 millisecond' end;
+                        end if;
+                        st.lease := null;
+                    end if;
                 else
                     if v_noted and e.status = 0 then
                         v_done := v_done || e.seq;
@@ -218,7 +228,7 @@ begin
                     st.total_messages := st.total_messages + 1;
                     -- Counts towards the batch once, and only for its holder (or a stranger
                     -- while the batch is out: there is no lease to check then).
-                    if st.lease is not null and e.seq between st.lease_first and st.lease_last then
+                    if v_leased then
                         v_bit := (e.seq - st.lease_first)::int;
                         if st.acked_mask is null then
                             st.acked_mask := decode(repeat('00', st.batch_size / 8 + 1), 'hex');

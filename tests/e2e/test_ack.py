@@ -446,3 +446,58 @@ def test_totals_and_state_are_kept(broker, acker, queue, sql):
     acker.ack_batch(messages[1:])
     (row,) = sql(state, *where)
     assert row[4] == 3 and row[6] == messages[2]["id"] and row[3] == 0 and not row[5]
+
+
+@pytest.mark.parametrize("status", ["failed", "retry", "dlq", "completed"])
+def test_a_late_ack_of_a_settled_message_leaves_the_lease_of_others_alone(broker, acker, sql, queue, group, status):
+    broker.configure(queue, retryLimit=3)
+    broker.put(queue, [0, 1], partition="p", ids=["m0", "m1"])
+    (first,) = broker.take(queue, "p", consumerGroup=group)
+    assert broker.ack(first)["success"] is True
+    (second,) = broker.take(queue, "p", consumerGroup=group)
+    before = sql("select batch_retry_count, total_messages_consumed, lease_expires_at from queen.partition_consumers "
+                 "where consumer_group = %s", group)
+    r = acker.ack(first, status, lease=False)
+    assert (r["success"], r["leaseReleased"], r["dlq"]) == (True, False, False)
+    assert sql("select batch_retry_count, total_messages_consumed, lease_expires_at from queen.partition_consumers "
+               "where consumer_group = %s", group) == before
+    assert broker.take(queue, "p", consumerGroup=group) == []
+    r = acker.ack(second)
+    assert (r["success"], r["leaseReleased"]) == (True, True)
+    assert dead(sql, queue) == []
+
+
+@pytest.mark.parametrize("mode", ["inline", "scheduled"])
+def test_a_message_is_dead_lettered_once(broker, acker, sql, queue, group, mode):
+    broker.configure(queue, retryPolicy={"mode": mode})
+    (m,) = filled(broker, queue, 1, consumerGroup=group)
+    for lease in (True, False, False):
+        r = acker.ack(m, "dlq", lease=lease, error="bad")
+        assert (r["success"], r["dlq"]) == (True, True)
+    assert len(dead(sql, queue)) == 1
+    assert broker.post("/api/v1/dlq/redrive", {"queue": queue}).expect(200).json["redriven"] == 1
+
+
+@pytest.mark.parametrize("mode", ["inline", "scheduled"])
+def test_a_completed_message_does_not_become_a_dead_letter(broker, acker, sql, queue, group, mode):
+    broker.configure(queue, retryLimit=0, retryPolicy={"mode": mode})
+    (m,) = filled(broker, queue, 1, consumerGroup=group)
+    assert broker.ack(m)["success"] is True
+    for status in ("dlq", "failed"):
+        r = acker.ack(m, status, lease=False)
+        assert (r["success"], r["dlq"]) == (True, False)
+        entry = {"type": "ack", "transactionId": m["transactionId"], "partitionId": m["partitionId"], "status": status,
+                 "consumerGroup": group}
+        r = acker.transaction([entry])["results"][0]
+        assert (r["success"], r["dlq"]) == (True, False)
+    assert dead(sql, queue) == []
+
+
+def test_a_message_that_fails_again_after_a_seek_keeps_one_dead_letter(broker, sql, queue, group):
+    broker.configure(queue, retryLimit=0)
+    (m,) = filled(broker, queue, 1, consumerGroup=group)
+    assert broker.ack(m, "failed", error="one")["dlq"] is True
+    broker.post("/api/v1/consumer-groups/%s/queues/%s/seek" % (group, queue), {"timestamp": "2000-01-01T00:00:00Z"}).expect(200)
+    (m,) = broker.take(queue, "p", consumerGroup=group)
+    assert broker.ack(m, "failed", error="two")["dlq"] is True
+    assert [d[2] for d in dead(sql, queue)] == ["two"]

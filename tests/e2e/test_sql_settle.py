@@ -62,13 +62,17 @@ class Model:
                 continue
             if seq == last:
                 dead = buried
+            elif seq <= self.cursor and not (self.lease and seq in self.leased and seq not in self.acked):
+                # Settled before: nothing changes.
+                dead = status in (FAILED, DLQ) and any(seq == s for s, _ in self.dead)
             elif not frozen:
                 last = seq
                 if status == RETRY or status == FAILED and retry:
-                    if status == FAILED and self.lease:
-                        self.retries += 1
-                    self.release()
                     frozen = True
+                    if self.lease and seq in self.leased:
+                        if status == FAILED:
+                            self.retries += 1
+                        self.release()
                 else:
                     if status != COMPLETED:
                         self.dead.append((seq, before))

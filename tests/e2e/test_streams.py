@@ -317,6 +317,20 @@ def test_without_a_lease_id_the_cursor_moves_and_a_new_group_is_made(broker, que
     assert older["success"] and broker.take(queue, consumerGroup=group) == []
 
 
+@pytest.mark.parametrize("status", ["completed", "failed", "dlq"])
+def test_a_late_cycle_of_a_settled_message_leaves_the_lease_of_others_alone(broker, query, queue, group, sql, status):
+    broker.put(queue, [1, 2])
+    (first,) = broker.take(queue, consumerGroup=group)
+    assert broker.ack(first)["success"] is True
+    (second,) = broker.take(queue, consumerGroup=group)
+    late = {"transactionId": first["transactionId"], "status": status}
+    answer = cycle(broker, query, first["partitionId"], consumer_group=group, ack=late)
+    assert (answer["success"], answer["ack_result"]["lease_released"]) == (True, False)
+    assert sql("select count(*) from queen.dead_letter_queue where partition_id = %s", first["partitionId"]) == [(0,)]
+    assert broker.take(queue, consumerGroup=group) == []
+    assert broker.ack(second)["success"] is True
+
+
 def test_leases_of_others_and_expired_ones_are_refused(broker, query, queue, group):
     broker.configure(queue, leaseTime=1)
     broker.put(queue, [1])

@@ -1,0 +1,27 @@
+-- queen.add_dead_letter: put a message among the dead letters of a group.
+--
+-- called by  queen.fail_message, queen.bury, queen.cancel_retries
+-- in         p_lane, p_seq: where the message is stored; p_error null or '': 'Retries exhausted'
+-- effects    a message that is there already keeps its row, which gets the new error, count and time
+-- locks      the row, skipping one that a redrive holds: that redrive delivers the message again
+create or replace function queen.add_dead_letter(
+    p_message_id uuid, p_partition_id uuid, p_lane bigint, p_seq bigint, p_group text, p_error text, p_retries int)
+returns void
+language plpgsql
+as $$
+begin
+    update queen.dead_letter_queue d
+       set error_message = coalesce(nullif(p_error, ''), 'Retries exhausted'), retry_count = p_retries, failed_at = now()
+     where d.id = (select k.id from queen.dead_letter_queue k
+                    where k.message_id = p_message_id and k.consumer_group = p_group for update skip locked);
+    if not found then
+        insert into queen.dead_letter_queue (message_id, partition_id, consumer_group, error_message, retry_count,
+                                             original_created_at, lane, seq)
+        values (p_message_id, p_partition_id, p_group, coalesce(nullif(p_error, ''), 'Retries exhausted'), p_retries,
+                (select s.created_at from queen.segments s where s.lane = p_lane and s.first_seq <= p_seq
+                  order by s.first_seq desc limit 1),
+                p_lane, p_seq)
+            on conflict (message_id, consumer_group) do nothing;
+    end if;
+end
+$$;
