@@ -43,6 +43,7 @@ static bool decode(span text, char c62, char c63, uint8_t *out, size_t *n)
     uint32_t bits = 0;
     unsigned bad = 0, held = 0;
 
+    *n = 0;
     if (text.len % 4 == 1)
         return false;
     for (size_t i = 0; i < text.len; i++) {
@@ -70,6 +71,7 @@ static bool decode(span text, char c62, char c63, uint8_t *out, size_t *n)
 
 bool base64_decode(span text, uint8_t *out, size_t *n)
 {
+    *n = 0;
     if (text.len % 4 != 0)
         return false;
     for (unsigned i = 0; i < 2 && text.len > 0 && text.ptr[text.len - 1] == '='; i++)

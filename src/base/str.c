@@ -9,6 +9,7 @@
 bool str_parse_u64(span s, uint64_t *v)
 {
     uint64_t sum = 0;
+    *v = 0;
     if (s.len == 0)
         return false;
     for (size_t i = 0; i < s.len; i++) {
@@ -24,6 +25,7 @@ bool str_parse_i64(span s, int64_t *v)
 {
     bool minus = s.len > 0 && s.ptr[0] == '-';
     uint64_t size;
+    *v = 0;
     if (!str_parse_u64(minus ? (span){s.ptr + 1, s.len - 1} : s, &size) ||
         size > (uint64_t)INT64_MAX + minus)
         return false;
@@ -35,6 +37,7 @@ bool str_parse_i64(span s, int64_t *v)
 bool str_parse_double(span s, double *v)
 {
     char copy[64];
+    *v = 0;
     if (s.len == 0 || s.len >= sizeof copy)
         return false;
     for (size_t i = 0; i < s.len; i++)
@@ -90,6 +93,7 @@ span str_trim(span s)
 
 bool str_split(span *rest, char sep, span *part)
 {
+    *part = SPAN_NONE;
     if (!rest->ptr)
         return false;
     const char *at = memchr(rest->ptr, sep, rest->len);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/span.h"
 
+// The results are always set: 0 or SPAN_NONE when the function returns false.
 bool str_parse_u64(span s, uint64_t *v);  // the whole span, decimal, no sign
 bool str_parse_i64(span s, int64_t *v);   // the whole span, optional '-'
 bool str_parse_double(span s, double *v); // the whole span
@@ -17,7 +18,7 @@ bool str_eq_nocase(span a, span b);       // ASCII
 bool str_starts(span s, span prefix);
 span str_trim(span s); // spaces and tabs
 // Next part of rest; false when it was used up, which is when rest->ptr is NULL: "a," has
-// two parts, "" has one (empty), SPAN_NONE has none.
+// two parts, "" has one (empty), SPAN_NONE has none.  *part is SPAN_NONE then.
 bool str_split(span *rest, char sep, span *part);
 bool str_is_utf8(span s);
 size_t str_utf8_chars(span s); // characters of valid UTF-8

@@ -124,10 +124,9 @@ static void read_name(struct js *j, struct arena *a, void *item)
         js_fail(j, QUEEN_E_PROTOCOL, "the name of a partition must be a string");
 }
 
-// Missing and null leave *out as it is; another type is not what we know how to live with.
-static void take(struct js *j, bool good, span raw, const char *why)
+static void take(struct js *j, bool good, const char *why)
 {
-    if (!good && js_type_of(raw) != JS_NULL)
+    if (!good)
         js_fail(j, QUEEN_E_PROTOCOL, why);
 }
 
@@ -135,7 +134,7 @@ static void take_name(struct js *j, struct arena *a, span raw, const char **out,
                       const char *why)
 {
     *out = take_text(raw, a);
-    take(j, *out != NULL, raw, why);
+    take(j, *out != NULL, why);
 }
 
 static void read_fields(struct js *j, struct arena *a, struct fields *f)
@@ -147,6 +146,8 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
         span raw = js_skip(j);
         if (j->rc != 0)
             return;
+        if (js_type_of(raw) == JS_NULL)
+            continue; // the same as a missing member: the default stays
         if (span_eq(key, SPAN("partition")))
             take_name(j, a, raw, &f->partition, "partition must be a string");
         else if (span_eq(key, SPAN("partitionId")))
@@ -158,15 +159,15 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
         else if (span_eq(key, SPAN("error")))
             take_name(j, a, raw, &f->error, "error must be a string");
         else if (span_eq(key, SPAN("epoch")))
-            take(j, js_int(raw, &f->epoch), raw, "epoch must be an integer");
+            take(j, js_int(raw, &f->epoch), "epoch must be an integer");
         else if (span_eq(key, SPAN("lag")))
-            take(j, js_int(raw, &f->lag), raw, "lag must be an integer");
+            take(j, js_int(raw, &f->lag), "lag must be an integer");
         else if (span_eq(key, SPAN("freeMs")))
-            take(j, js_int(raw, &f->free_ms), raw, "freeMs must be an integer");
+            take(j, js_int(raw, &f->free_ms), "freeMs must be an integer");
         else if (span_eq(key, SPAN("expired")))
-            take(j, js_bool(raw, &f->expired), raw, "expired must be a boolean");
+            take(j, js_bool(raw, &f->expired), "expired must be a boolean");
         else if (span_eq(key, SPAN("success")))
-            take(j, js_bool(raw, &f->success), raw, "success must be a boolean");
+            take(j, js_bool(raw, &f->success), "success must be a boolean");
     }
     if (!f->partition)
         js_fail(j, QUEEN_E_PROTOCOL, "an element without partition");

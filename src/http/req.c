@@ -125,11 +125,12 @@ span http_req_id(struct http_req *req)
 
 void http_req_note_db(struct http_req *req, uint64_t us) { req->db_us = us; }
 
-// Decoded text into the arena; false on a malformed escape.
+// Decoded text into the arena; false and SPAN_NONE on a malformed escape.
 static bool decode(struct http_req *req, span raw, bool plus_is_space, span *value)
 {
     struct buf text = {0};
 
+    *value = SPAN_NONE;
     if (raw.len == 0 ||
         (!memchr(raw.ptr, '%', raw.len) && !(plus_is_space && memchr(raw.ptr, '+', raw.len)))) {
         *value = raw;

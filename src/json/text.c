@@ -95,6 +95,7 @@ static size_t unescape(const char *p, char out[4], size_t *n_out)
 
 bool js_int(span raw, int64_t *v)
 {
+    *v = 0;
     if (js_type_of(raw) == JS_STRING && raw.len >= 2)
         return str_parse_i64((span){raw.ptr + 1, raw.len - 2}, v);
     // 30.0 is what languages without integers send for 30.

@@ -73,6 +73,26 @@ static void every_part_counts_also_the_empty_ones(void **state)
     assert_false(str_split(&rest, ',', &part));
 }
 
+static void results_are_set_on_failure(void **state)
+{
+    (void)state;
+    span none = SPAN_NONE, part = SPAN("left from before");
+    assert_false(str_split(&none, ';', &part));
+    assert_null(part.ptr);
+    assert_int_equal(part.len, 0);
+
+    uint64_t u = 7;
+    int64_t i = 7;
+    double d = 7;
+    assert_false(str_parse_u64(SPAN("7x"), &u));
+    assert_false(str_parse_i64(SPAN("x7"), &i));
+    assert_false(str_parse_double(SPAN_NONE, &d));
+    assert_true(u == 0 && i == 0 && d == 0);
+    i = 7;
+    assert_false(str_leading_i64(SPAN("x"), &i));
+    assert_true(i == 0);
+}
+
 static void utf8_is_told_from_what_only_looks_like_it(void **state)
 {
     (void)state;
@@ -148,6 +168,7 @@ int main(void)
         cmocka_unit_test(the_leading_integer_of_a_parameter_is_used),
         cmocka_unit_test(comparing_and_trimming_is_about_ascii),
         cmocka_unit_test(every_part_counts_also_the_empty_ones),
+        cmocka_unit_test(results_are_set_on_failure),
         cmocka_unit_test(utf8_is_told_from_what_only_looks_like_it),
         cmocka_unit_test(percent_escapes_are_undone_or_refused),
         cmocka_unit_test(distance_counts_edits),
