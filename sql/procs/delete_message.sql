@@ -1,6 +1,6 @@
 -- queen.delete_message: DELETE /api/v1/messages/:partitionId/:transactionId.
 --
--- needs: locate_message, lock_lane, remove_message
+-- needs: locate_message, lock_lane, forget_retries, remove_message, transaction_key
 -- called by  src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        {"success","partitionId","transactionId","message"}; success is false when there is no such message
@@ -20,6 +20,7 @@ begin
         select * into m from queen.locate_message(p_args);
         v_found := found;
         if v_found then
+            perform queen.forget_retries(m.lane, queen.transaction_key(p_args ->> 'transactionId'), null, true);
             perform queen.remove_message(m.lane, m.seq);
         end if;
     end if;

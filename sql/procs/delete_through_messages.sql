@@ -1,6 +1,6 @@
 -- queen.delete_through_messages: DELETE FROM queen.messages.
 --
--- needs: lock_lane, find_message, transaction_key, remove_message
+-- needs: lock_lane, find_message, transaction_key, forget_retries, remove_message
 -- called by  a row trigger on the view queen.messages (sql/views/messages.sql)
 -- locks      as queen.lock_lane, partition by partition in the order of the statement: one that names several should not race another
 create or replace function queen.delete_through_messages()
@@ -17,6 +17,7 @@ begin
     if v_seq is null then
         return null; -- somebody was faster
     end if;
+    perform queen.forget_retries(v_lane, queen.transaction_key(old.transaction_id), null, true);
     perform queen.remove_message(v_lane, v_seq);
     return old;
 end

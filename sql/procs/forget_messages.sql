@@ -3,7 +3,7 @@
 -- needs: mind_skips
 -- called by  whoever removes segments from the front of a lane: queen.forget_segments, queen.clear_queue, queen.trim_front;
 --            traces go by a trigger of queen.segments
--- locks      the caller holds the lane
+-- locks      the caller holds the lane, or keeps it from being deleted (queen.sweep)
 create or replace function queen.forget_messages(p_lane bigint, p_below bigint)
 returns void
 language plpgsql

@@ -1,27 +1,40 @@
--- queen.forget_retries: a message was taken from its partition: no group is given it again, and its history goes.
+-- queen.forget_retries: groups are not given a message again: copies that wait, and copies that are due and not consumed, go.
 --
--- needs: lock_lane, find_message
--- called by  queen.remove_message; calls it again for copies that are due and not consumed yet
--- locks      of retry lanes where a copy lies: as queen.lock_lane, one after the other
-create or replace function queen.forget_retries(p_lane bigint, p_key uuid)
-returns void
+-- needs: lock_lane, find_message, remove_message
+-- called by  queen.delete_message, queen.retry_message, queen.move_to_dlq, the trigger of queen.messages: before the message
+--            itself is removed, so that a dead letter of a retry that is being cancelled goes with it
+-- in         p_lane: the partition, which the caller has locked (queen.lock_lane); p_key of the message
+--            p_groups: whose retries; null: those of all groups.  p_history: their history goes as well
+-- out        how many copies went
+-- locks      the retry lanes once more: one may have been made since queen.lock_lane looked for them
+create or replace function queen.forget_retries(p_lane bigint, p_key uuid, p_groups text[], p_history boolean)
+returns int
 language plpgsql
 as $$
 declare
-    v_lane bigint;
-    v_seq  bigint;
+    v_lane  bigint;
+    v_seq   bigint;
+    v_n     int;
+    v_gone  int := 0;
 begin
-    delete from queen.attempts a where a.lane = p_lane and a.key = p_key;
-    for v_lane in select r.num from queen.lanes r where r.origin = p_lane order by r.num loop
+    for v_lane in
+        select r.num from queen.lanes r
+         where r.origin = p_lane and (p_groups is null or r.name = any (p_groups)) order by r.num
+    loop
+        perform queen.lock_lane(v_lane);
         delete from queen.scheduled s where s.lane = v_lane and s.key = p_key;
+        get diagnostics v_n = row_count;
+        v_gone := v_gone + v_n;
         v_seq := queen.find_message(v_lane, p_key);
         if v_seq is not null then
-            perform queen.lock_lane(v_lane);
-            v_seq := queen.find_message(v_lane, p_key);
-            if v_seq is not null then
-                perform queen.remove_message(v_lane, v_seq);
-            end if;
+            perform queen.remove_message(v_lane, v_seq);
+            v_gone := v_gone + 1;
         end if;
     end loop;
+    if p_history then
+        delete from queen.attempts a
+         where a.lane = p_lane and a.key = p_key and (p_groups is null or a.grp = any (p_groups));
+    end if;
+    return v_gone;
 end
 $$;

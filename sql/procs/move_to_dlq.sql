@@ -1,10 +1,12 @@
 -- queen.move_to_dlq: POST /api/v1/messages/:partitionId/:transactionId/dlq.
 --
--- needs: locate_message, lock_lane, latest_state, start_cursor, bury, add_skip, step_over, tell
+-- needs: locate_message, lock_lane, latest_state, start_cursor, bury, add_skip, step_over, tell, forget_retries, messages_at,
+--        note_attempt, transaction_key
 -- called by  src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId; body.consumerGroup (none: queue mode), body.error
 -- out        200 {"success","partitionId","transactionId","message"}, also when it is there already; 404: no such message
 -- locks      as queen.lock_lane
+-- effects    a retry of the group that waits, or is due and not consumed, goes: the group has the dead letter and no delivery
 -- raises     QN001 for a field that is no string
 create or replace function queen.move_to_dlq(p_args jsonb)
 returns table (status int, answer json)
@@ -16,6 +18,8 @@ declare
     v_group  text := coalesce(nullif(p_args -> 'body' ->> 'consumerGroup', ''), '__QUEUE_MODE__');
     v_name   text;
     v_cursor bigint;
+    v_error  text := coalesce(nullif(p_args -> 'body' ->> 'error', ''), 'Moved by request');
+    v_failed int; -- deliveries that have failed
 begin
     foreach v_name in array array['consumerGroup', 'error'] loop
         if jsonb_typeof(p_args -> 'body' -> v_name) not in ('string', 'null') then
@@ -37,10 +41,18 @@ begin
         return;
     end if;
 
+    if queen.forget_retries(m.lane, queen.transaction_key(p_args ->> 'transactionId'), array[v_group], false) > 0 then
+        select coalesce(max(a.attempt), 1) into v_failed
+          from queen.messages_at(m.lane, array[m.seq]) k
+          join queen.attempts a on a.message_id = (k.message).message_id and a.grp = v_group;
+        perform queen.note_attempt(k.message, v_group, m.lane, v_failed, 'd',
+                                   coalesce((k.message).meta::jsonb ->> 'correlationId', (k.message).transaction_id), null,
+                                   clock_timestamp(), null, null, v_error, null, null)
+           from queen.messages_at(m.lane, array[m.seq]) k;
+    end if;
     if not exists (select from queen.dead_letter_queue d
                     where d.lane = m.lane and d.seq = m.seq and d.consumer_group = v_group) then
-        perform queen.bury(m.lane, m.lane_id, m.seq, v_group,
-                           coalesce(nullif(p_args -> 'body' ->> 'error', ''), 'Moved by request'), 0);
+        perform queen.bury(m.lane, m.lane_id, m.seq, v_group, v_error, coalesce(v_failed - 1, 0));
         select st.cursor_seq, coalesce(st.lease_until > clock_timestamp(), false) as leased, st.* into c
           from queen.consumers k cross join lateral queen.latest_state(k.num) st
          where k.lane = m.lane and k.grp = v_group;

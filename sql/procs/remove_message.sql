@@ -1,7 +1,7 @@
 -- queen.remove_message: take a message out of its lane.
 --
--- needs: blank_message, forget_message, forget_retries, add_skip, step_over, trim_front, tell
--- called by  queen.delete_message, queen.retry_message, the trigger of queen.messages
+-- needs: blank_message, forget_message, add_skip, step_over, trim_front, tell
+-- called by  queen.delete_message, queen.retry_message, the trigger of queen.messages; queen.forget_retries for copies on retry lanes
 -- effects    its place in the segment becomes an empty one, its transaction id can be used again, what refers
 --            to it goes, and nobody is given it any more
 -- locks      the caller holds the lane and its consumers (queen.lock_lane)
@@ -25,7 +25,6 @@ begin
            body = queen.blank_message(s.body, v_pos)
      where g.lane = p_lane and g.first_seq = s.first_seq;
     perform queen.forget_message(p_lane, p_seq);
-    perform queen.forget_retries(p_lane, encode(v_key, 'hex')::uuid);
     perform queen.add_skip(p_lane, '', p_seq);
     perform queen.tell(-1, array[p_lane]); -- to be counted again
     if queen.step_over(p_lane, p_seq, null) then

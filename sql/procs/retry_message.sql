@@ -1,14 +1,15 @@
 -- queen.retry_message: POST /api/v1/messages/:partitionId/:transactionId/retry.
 --
--- needs: locate_message, lock_lane, remove_message, push_segments, pack_message_2, unpack_segment_2, add_skip, key_time
+-- needs: locate_message, lock_lane, forget_retries, remove_message, push_segments, pack_message_2, unpack_segment_2, add_skip, key_time
 -- called by  src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        200: the message was moved to the end of its partition, {"success","partitionId","transactionId","messageId","message"};
 --            404: there is none, or no group has it among its dead letters; 429: the queue is full (maxSize)
 -- locks      as queen.lock_lane
 --
--- Payload, trace id, producer and transaction id stay; the id is new, for ids tell the order.  Groups that have consumed the
--- message are not given it again, those that gave up on it and those still to come are.
+-- Payload, trace id, producer and transaction id stay; the id is new, because ids tell the order.  Groups that gave up on the message
+-- and groups that have not reached it yet are given it.  Groups that have consumed it are not; a group whose retry waits gets
+-- that retry, with the old id.
 create or replace function queen.retry_message(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql
@@ -45,6 +46,9 @@ begin
        and not exists (select from queen.dead_letter_queue d
                         where d.lane = m.lane and d.seq = m.seq and d.consumer_group = c.grp);
     begin
+        perform queen.forget_retries(m.lane, v_key,
+                                     array(select d.consumer_group::text from queen.dead_letter_queue d
+                                            where d.lane = m.lane and d.seq = m.seq), true);
         perform queen.remove_message(m.lane, m.seq);
         select p.* into v_stored
           from queen.push_segments(

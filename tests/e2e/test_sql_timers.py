@@ -1,0 +1,277 @@
+"""Two sessions at once: retries, skipped places, age limits and clean-up (docs/locking.md)."""
+import json
+import uuid
+
+import pytest
+
+from harness import Background, wait_until
+from sqlcore import js
+
+LATER = {"mode": "scheduled", "strategy": "fixed", "base": 30 * 86400, "maxAttempts": 5}  # a retry is due in 30 days
+
+
+@pytest.fixture
+def begin(connect):
+    """begin(): one more session, in a transaction that ends with commit()."""
+    def make():
+        core = connect(autocommit=False)
+        core.commit = core.conn.commit
+        core.pid = core.conn.get_backend_pid()
+        return core
+    return make
+
+
+def waits(core, other):
+    """`other`, a session, waits for a lock."""
+    return core.one("select count(*) from pg_locks where pid = %s and not granted", other.pid) > 0
+
+
+def deliver(core, lane, group, batch=1):
+    """Delivers messages of a lane to a group; the lease."""
+    rows, lease = core.claim(core.consumers(group, lane[0]), batch=batch)
+    assert rows[0].status == 0
+    return lease
+
+
+def fail(core, lane, group, txid, lease):
+    (row,) = core.settle(lane[1], group, [txid], [1], [lease])
+    assert row.why == 0
+    return row
+
+
+def failed(core, queue, group, *more, txid="t"):
+    """A partition with a message that the group has failed, and `more` behind it; its retry waits.  (lane, retry lane number)"""
+    core.configure(queue, retryPolicy=LATER)
+    lane = core.lanes((queue, "p"))[0]
+    core.push([(lane[0], [txid, *more])])
+    fail(core, lane, group, txid, deliver(core, lane, group))
+    return lane, retry_lane(core, lane, group)
+
+
+def retry_lane(core, lane, group):
+    rows = core.rows("select num from queen.lanes where origin = %s and name = %s", lane[0], group)
+    return rows[0].num if rows else None
+
+
+def waiting(core, lane):
+    """Groups whose retry waits, of a partition."""
+    return [r.grp for r in core.rows("select s.grp from queen.scheduled s join queen.lanes r on r.num = s.lane "
+                                     "where r.origin = %s order by s.grp", lane[0])]
+
+
+def letters(core, lane):
+    return [r.consumer_group for r in core.rows("select consumer_group from queen.dead_letter_queue where partition_id = %s "
+                                                "order by consumer_group", lane[1])]
+
+
+def fire(core):
+    """Fires everything that waits as if its time had come."""
+    core.rows("select queen.make_slices(array[now()])")
+    core.rows("update queen.scheduled set due_at = clock_timestamp()")
+    core.rows("select * from queen.fire_due(0, 1000, 0)")
+
+
+def idle(core):
+    core.rows("update queen.lanes set created_at = now() - interval '90 days', active_at = now() - interval '90 days'")
+    core.rows("update queen.segments set created_at = created_at - interval '90 days'")
+    core.rows("update queen.consumers set created_at = now() - interval '90 days'")
+    core.rows("update queen.consumer_states set last_at = now() - interval '90 days'")
+
+
+def tidy(core):
+    core.rows("select * from queen.tidy(7, 7, 1000)")
+
+
+# ---- clean-up of unused partitions ----
+
+def test_clean_up_keeps_a_retry_lane_with_a_waiting_retry(core, queue, group):
+    lane, retries = failed(core, queue, group)
+    idle(core)
+    tidy(core)
+    assert retry_lane(core, lane, group) == retries and waiting(core, lane) == [group]
+
+
+def test_clean_up_leaves_a_retry_lane_that_is_getting_a_retry(core, begin, queue, group):
+    """The retry is not committed yet: clean-up cannot see it."""
+    lane, retries = failed(core, queue, group)
+    core.rows("delete from queen.scheduled where lane = %s", retries)
+    core.push([(lane[0], ["u"])])
+    lease = deliver(core, lane, group)
+    idle(core)
+    worker = begin()
+    fail(worker, lane, group, "u", lease)
+    tidy(core)
+    worker.commit()
+    assert waiting(core, lane) == [group] and retry_lane(core, lane, group) is not None
+
+
+def test_a_retry_finds_a_new_lane_when_clean_up_has_just_removed_its_own(core, begin, queue, group):
+    lane, retries = failed(core, queue, group)
+    core.rows("delete from queen.scheduled where lane = %s", retries)
+    core.push([(lane[0], ["u"])])
+    lease = deliver(core, lane, group)
+    core.rows("update queen.lanes set created_at = now() - interval '90 days', active_at = now() - interval '90 days' where num = %s", retries)
+    core.rows("update queen.consumers set created_at = now() - interval '90 days' where lane = %s", retries)
+    chore, worker = begin(), begin()
+    tidy(chore)
+    failing = Background(lambda: fail(worker, lane, group, "u", lease) and worker.commit())
+    wait_until(lambda: failing.done or waits(core, worker), 10, "the failure waits for the clean-up")
+    chore.commit()
+    failing.result()
+    assert waiting(core, lane) == [group] and retry_lane(core, lane, group) not in (None, retries)
+
+
+# ---- options of a queue against skipped places ----
+
+def careful(core, lane):
+    return core.one("select careful from queen.lanes where num = %s", lane[0])
+
+
+def with_a_skip(core, queue, group):
+    """A partition in which a group passes a message over, the second of three."""
+    core.configure(queue)
+    lane = core.lanes((queue, "p"))[0]
+    core.push([(lane[0], ["a", "b", "c"])])
+    core.consumers(group, lane[0])
+    js(core, "move_to_dlq", {"partitionId": str(lane[1]), "transactionId": "b", "body": {"consumerGroup": group}})
+    assert careful(core, lane)
+    return lane
+
+
+def test_an_option_reaches_a_partition_whose_last_skip_is_being_removed(core, begin, queue, group):
+    lane = with_a_skip(core, queue, group)
+    remover, admin = begin(), begin()
+    remover.rows("select queen.drop_group_skips(%s, %s, null)", group, queue)
+    configuring = Background(lambda: (admin.configure(queue, delayedProcessing=3600), admin.commit()))
+    wait_until(lambda: configuring.done or waits(core, admin), 10, "configure waits for the partition")
+    remover.commit()
+    configuring.result()
+    assert careful(core, lane), "delayedProcessing acts on every partition"
+
+
+def test_removing_the_last_skip_waits_for_an_option_that_is_being_set(core, begin, queue, group):
+    lane = with_a_skip(core, queue, group)
+    remover, admin = begin(), begin()
+    admin.configure(queue, delayedProcessing=3600)
+    removing = Background(lambda: (remover.rows("select queen.drop_group_skips(%s, %s, null)", group, queue), remover.commit()))
+    wait_until(lambda: removing.done or waits(core, remover), 10, "the removal waits for configure")
+    admin.commit()
+    removing.result()
+    assert careful(core, lane), "delayedProcessing acts on every partition"
+
+
+def test_retention_does_not_wait_for_a_held_partition_with_skipped_places(core, begin, queue, group):
+    """A push to the partition is not committed: retention removes what is old and leaves the mark of the partition alone."""
+    lane = with_a_skip(core, queue, group)
+    core.push([(lane[0], ["d"])])
+    core.configure(queue, ttl=60)
+    core.rows("update queen.segments set created_at = created_at - interval '1 hour' where lane = %s and first_seq = 1", lane[0])
+    holder, chore = begin(), begin()
+    holder.push([(lane[0], ["e"])])
+    sweeping = Background(lambda: (chore.rows("select * from queen.sweep(true, 1000, 1000, 0, 0, 0)"), chore.commit()))
+    wait_until(lambda: sweeping.done or waits(core, chore), 10, "retention ends or waits")
+    held = not sweeping.done
+    holder.commit()
+    sweeping.result()
+    assert not held, "retention waited for the partition"
+    assert core.one("select min(first_seq) from queen.segments where lane = %s", lane[0]) == 4
+
+
+# ---- actions on a message against its retries ----
+
+def act(core, function, lane, txid="t", **body):
+    args = {"partitionId": str(lane[1]), "transactionId": txid, "body": body}
+    return core.rows("select * from queen.%s(%%s::jsonb)" % function, json.dumps(args))[0]
+
+
+def taken(core, lanes, group):
+    """How many messages of these lanes a group is given now."""
+    rows, _ = core.claim(core.consumers(group, *[n for n in lanes if n]), batch=10, parts=10, auto=True)
+    return sum(r.take for r in rows if r.status == 0 and r.take)
+
+
+def test_retrying_by_hand_leaves_the_retries_of_other_groups(core, queue, group):
+    lane, _ = failed(core, queue, "a-" + group)
+    lease = deliver(core, lane, "b-" + group)
+    core.settle(lane[1], "b-" + group, ["t"], [2], [lease])
+    assert (letters(core, lane), waiting(core, lane)) == (["b-" + group], ["a-" + group])
+    assert act(core, "retry_message", lane).status == 200
+    assert waiting(core, lane) == ["a-" + group], "this group has not given up"
+    assert core.one("select count(*) from queen.attempts where lane = %s and grp = %s", lane[0], "a-" + group) == 1
+    fire(core)
+    for name in ("a-", "b-"):
+        assert taken(core, [lane[0], retry_lane(core, lane, name + group)], name + group) == 1, "each group gets it once"
+
+
+def test_moving_to_the_dead_letters_takes_the_waiting_retry_along(core, queue, group):
+    lane, retries = failed(core, queue, group)
+    assert act(core, "move_to_dlq", lane, consumerGroup=group, error="by hand").status == 200
+    assert (letters(core, lane), waiting(core, lane)) == ([group], [])
+    assert taken(core, [lane[0], retries], group) == 0
+    assert [r.outcome for r in core.rows("select outcome from queen.attempts where lane = %s order by nth", lane[0])] == ["r", "d"]
+
+
+def test_moving_to_the_dead_letters_takes_a_retry_that_is_due_along(core, queue, group):
+    lane, retries = failed(core, queue, group)
+    failed(core, queue, "other-" + group)
+    fire(core)
+    assert act(core, "move_to_dlq", lane, consumerGroup=group).status == 200
+    assert letters(core, lane) == [group] and taken(core, [lane[0], retries], group) == 0
+    assert taken(core, [retry_lane(core, lane, "other-" + group)], "other-" + group) == 1
+
+
+def test_deleting_a_message_waits_for_a_retry_that_is_failing_again(core, begin, queue, group):
+    """The next retry is written while the message is being deleted: it must go, too."""
+    lane, retries = failed(core, queue, group)
+    fire(core)
+    retry = (retries, core.one("select id from queen.lanes where num = %s", retries))
+    lease = deliver(core, retry, group)
+    worker, admin = begin(), begin()
+    fail(worker, retry, group, "t", lease)
+    deleting = Background(lambda: (js(admin, "delete_message", {"partitionId": str(lane[1]), "transactionId": "t"}), admin.commit()))
+    wait_until(lambda: deleting.done or waits(core, admin), 10, "the deletion waits for the failure")
+    worker.commit()
+    deleting.result()
+    assert waiting(core, lane) == []
+
+
+def test_deleting_a_message_cannot_deadlock_with_a_batch_of_acknowledgements(core, begin, queue, group):
+    """The batch holds the consumer of a retry lane and wants that of another group on the partition, which is newer."""
+    lane, retries = failed(core, queue, group)
+    fire(core)
+    retry = (retries, core.one("select id from queen.lanes where num = %s", retries))
+    lease = deliver(core, retry, group)
+    other = "other-" + group
+    newer = core.consumers(other, lane[0])[0]
+    worker, admin = begin(), begin()
+    worker.settle(retry[1], group, ["t"], [0], [lease])
+    deleting = Background(lambda: (js(admin, "delete_message", {"partitionId": str(lane[1]), "transactionId": "t"}), admin.commit()))
+    wait_until(lambda: waits(core, admin), 10, "the deletion waits for the acknowledgement")
+    worker.rows("set local lock_timeout = '5s'")
+    worker.rows("select from queen.consumers where num = %s for no key update", newer)
+    worker.commit()
+    deleting.result()
+
+
+def test_a_cancelled_retry_of_a_message_that_is_deleted_leaves_no_dead_letter(core, begin, queue, group):
+    lane, _ = failed(core, queue, group, "u")
+    canceller, admin = begin(), begin()
+    canceller.rows("select * from queen.cancel_scheduled_where(%s::jsonb)", json.dumps({"queue": queue}))
+    deleting = Background(lambda: (js(admin, "delete_message", {"partitionId": str(lane[1]), "transactionId": "t"}), admin.commit()))
+    wait_until(lambda: waits(core, admin), 10, "the deletion waits for the cancellation")
+    canceller.commit()
+    deleting.result()
+    assert (letters(core, lane), waiting(core, lane)) == ([], [])
+
+
+def test_deleting_a_message_cannot_deadlock_with_another_that_fails(core, begin, queue, group):
+    lane, _ = failed(core, queue, group, "u")
+    lease = deliver(core, lane, group)
+    worker, admin = begin(), begin()
+    worker.rows("select from queen.consumers where lane = %s and grp = %s for no key update", lane[0], group)
+    deleting = Background(lambda: (js(admin, "delete_message", {"partitionId": str(lane[1]), "transactionId": "t"}), admin.commit()))
+    wait_until(lambda: waits(core, admin), 10, "the deletion waits for the acknowledgement")
+    fail(worker, lane, group, "u", lease)
+    worker.commit()
+    deleting.result()
+    assert waiting(core, lane) == [group], "that of the other message"
