@@ -108,7 +108,7 @@ const struct attribute attribute_catalogue[] = {
      .zero = true},
     {.name = "location_codes", .label = "Locations of subscriptions",
      .table = "subscription_account", .type = ATTR_TEXTS, .model = MODEL_ATTRIBUTES,
-     .read = "a.location_codes", .twin = "t.location_codes", .write = "location_code"},
+     .read = "a.location_codes", .twin = "t.few_location_codes", .write = "location_code"},
     {.name = "package_ids", .label = "Packages of subscriptions",
      .table = "subscription_account", .type = ATTR_INTS, .model = MODEL_ATTRIBUTES,
      .read = "a.package_ids", .write = "package_id"},

@@ -29,16 +29,23 @@ static const char *write_of(const struct compiled *c, const struct attribute *a)
     return c->dialect == SQL_MYSQL && a->write_mysql ? a->write_mysql : a->write;
 }
 
-// What both models have, and have alike.
+// The copy finds customers by an index; the original decides.  The copy of a set is null for a
+// customer who has too many values for the index.
 static void put_twins(struct compiled *c, const struct filter *leaf)
 {
     unsigned from = c->next_param;
+    bool may_be_null = leaf->attribute->type != ATTR_BOOL;
 
     put(c, "(");
     put_test(c, leaf, leaf->attribute->read);
     sql_again(c, from);
-    put(c, " and ");
+    put(c, may_be_null ? " and (" : " and ");
     put_test(c, leaf, leaf->attribute->twin);
+    if (may_be_null) {
+        put(c, " or ");
+        put(c, leaf->attribute->twin);
+        put(c, " is null)");
+    }
     put(c, ")");
 }
 

@@ -8,6 +8,8 @@
 
 #include <uv.h> // for its list of codes; nothing of it is linked
 
+#include "base/str.h"
+
 // uv_err_name() leaks a string for codes it does not know; a switch over the same list does
 // not, and keeps this layer free of the library.
 const char *err_name(int code)
@@ -78,6 +80,7 @@ int fault_set(struct fault *f, int code, const char *fmt, ...)
     f->code = code;
     vsnprintf(f->text, sizeof f->text, fmt, args);
     va_end(args);
+    str_clean_utf8(f->text, sizeof f->text, span_of(f->text));
     return code;
 }
 
@@ -94,6 +97,7 @@ void fault_prefix(struct fault *f, const char *fmt, ...)
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof f->text)
         snprintf(f->text + n, sizeof f->text - (size_t)n, "%s", old);
+    str_clean_utf8(f->text, sizeof f->text, span_of(f->text));
 }
 
 void bug_at(const char *file, int line, const char *fmt, ...)

@@ -74,7 +74,7 @@ struct fault {
 };
 
 // Writes the sentence and returns code, so that `return fault_set(f, ...)` works.  f may be
-// NULL.
+// NULL.  The text is always UTF-8, whatever the arguments are: it goes into databases and JSON.
 int fault_set(struct fault *f, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void fault_prefix(struct fault *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

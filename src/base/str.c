@@ -131,6 +131,44 @@ size_t str_utf8_chars(span s)
     return n;
 }
 
+// Whether the n bytes at p, of which p[0] >= 0x80, are the start of a character and no more.
+static bool is_cut_off(const char *p, size_t n)
+{
+    unsigned char first = (unsigned char)p[0];
+    size_t len = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+
+    if (n >= len)
+        return false;
+    for (size_t i = 1; i < n; i++)
+        if (((unsigned char)p[i] & 0xc0) != 0x80)
+            return false;
+    return true;
+}
+
+void str_clean_utf8(char *out, size_t size, span text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text.len;) {
+        const char *p = text.ptr + i;
+        bool ascii = (unsigned char)p[0] < 0x80;
+        size_t len = ascii ? 1 : utf8_sequence(p, text.len - i);
+        bool bad = len == 0 || p[0] == '\0';
+        if (len == 0 && is_cut_off(p, text.len - i))
+            break;
+        if (bad)
+            len = 1;
+        if (n + len >= size)
+            break;
+        if (bad)
+            out[n] = '?';
+        else
+            memmove(out + n, p, len);
+        n += len;
+        i += len;
+    }
+    out[n] = '\0';
+}
+
 static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')

@@ -22,6 +22,10 @@ span str_trim(span s); // spaces and tabs
 bool str_split(span *rest, char sep, span *part);
 bool str_is_utf8(span s);
 size_t str_utf8_chars(span s); // characters of valid UTF-8
+// Copies text into out, which has room for size bytes, as UTF-8 with a NUL at the end.  Bytes
+// that are not UTF-8 become '?'.  The text is cut between two characters if it does not fit,
+// and loses a character that was cut off at its own end.  text may be in out.
+void str_clean_utf8(char *out, size_t size, span text);
 
 // %XX decoding; '+' becomes a space only if plus_is_space.  Appends to out;
 // false on a malformed escape (out is then undefined).

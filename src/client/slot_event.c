@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "client/processor_int.h"
 
 void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
@@ -52,7 +53,7 @@ void queen_event_error(struct queen_event *e, const char *text)
 {
     struct slot *s = e->internal;
 
-    snprintf(s->error, sizeof s->error, "%s", text);
+    str_clean_utf8(s->error, sizeof s->error, span_of(text));
 }
 
 void slot_note_checkpoint(struct slot *s, const char *transaction_id)

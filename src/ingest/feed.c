@@ -267,11 +267,20 @@ static void one_less(struct batch *b)
         return;
     for (struct share *s = b->shares; s; s = s->hh.next)
         if (s->lane_missing && !queen_events_is_over(b->events)) {
-            // Neither the tenant nor the control database: nothing to do but wait.
+            // Neither the tenant nor the control database takes them: try both again.
             uv_timer_start(&b->timer, on_again, AGAIN_MS, 0);
             return;
         }
     answer(b);
+}
+
+// The items that failed are the last ones: the writer fails everything behind the first.
+static void skip_written(struct group *g)
+{
+    while (g->items[0].outcome != ITEM_FAILED) {
+        g->items++;
+        g->n--;
+    }
 }
 
 static void on_again(uv_timer_t *timer)
@@ -283,7 +292,8 @@ static void on_again(uv_timer_t *timer)
         if (s->lane_missing) {
             s->lane_missing = false;
             b->n_open++;
-            hold(s);
+            skip_written(&s->group);
+            writer_add(b->feed->writer, &s->group);
         }
     one_less(b);
 }

@@ -1,9 +1,9 @@
 // lane.c: a lane from being noted to being forgotten.
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "ingest/lane_int.h"
 #include "tenant/sql.gen.h"
 
@@ -51,9 +51,7 @@ static void call(struct lane *lane, const struct pg_statement *statement, pg_don
 
 void lane_keep_why(struct lane *lane, span why)
 {
-    snprintf(lane->why, sizeof lane->why, SPAN_FMT,
-             (int)(why.len < sizeof lane->why - 1 ? why.len : sizeof lane->why - 1),
-             why.ptr ? why.ptr : "");
+    str_clean_utf8(lane->why, sizeof lane->why, why);
 }
 
 void lane_pause(struct lane *lane, uint64_t ms)

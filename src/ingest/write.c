@@ -1,6 +1,10 @@
 // write.c: what the transactions of both kinds of databases have in common.
 #include "ingest/write.h"
 
+#include "base/str.h"
+
+enum { WHY_MAX = 1000 }; // of the text that a dead letter has
+
 void write_begin(struct write *w)
 {
     w->n = 0;
@@ -36,6 +40,15 @@ unsigned write_marks(struct write *w, struct write_mark **marks)
             (*marks)[m].position_us = item->position_us;
     }
     return n;
+}
+
+void write_done(struct write *w, int status, unsigned n_duplicates, const char *message)
+{
+    char why[WHY_MAX];
+
+    str_clean_utf8(why, sizeof why,
+                   span_of(message[0] != '\0' || status == 0 ? message : err_text(status)));
+    w->done(w, status, n_duplicates, span_of(why));
 }
 
 unsigned write_mark_duplicate(struct write *w, const uint8_t id[16])

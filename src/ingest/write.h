@@ -40,6 +40,8 @@ struct write_mark {
     int64_t position_us;
 };
 unsigned write_marks(struct write *w, struct write_mark **marks); // in w->arena
+// Calls w->done.  message is the database's, "" for none: any bytes of any length.
+void write_done(struct write *w, int status, unsigned n_duplicates, const char *message);
 // Marks those items; the number of them.
 unsigned write_mark_duplicate(struct write *w, const uint8_t id[16]);
 

@@ -6,7 +6,14 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-enum { DUPLICATE_KEY = 1062, DEADLOCK = 1213 };
+enum {
+    DUPLICATE_KEY = 1062,
+    TOO_BIG_ROW = 1118,
+    DEADLOCK = 1213,
+    VALUE_TRUNCATED = 1265,
+    WRONG_VALUE = 1366,
+    SIGNALLED = 1644,
+};
 
 static void on_written(struct my_call *call, int status, const struct my_reply *reply);
 
@@ -79,6 +86,14 @@ void write_my(struct write *w, struct my_pool *pool, unsigned limit_ms)
     my_pool_exec(pool, &w->call.my);
 }
 
+// Errors of values whose SQLSTATE does not say so (HY000, 42000), and what triggers signal with
+// a state of their own.
+static bool is_error_of_event(unsigned number)
+{
+    return number == TOO_BIG_ROW || number == VALUE_TRUNCATED || number == WRONG_VALUE ||
+           number == SIGNALLED;
+}
+
 static void on_written(struct my_call *call, int status, const struct my_reply *reply)
 {
     struct write *w = call->owner;
@@ -93,9 +108,7 @@ static void on_written(struct my_call *call, int status, const struct my_reply *
         status = QE_PG_RETRY;
     else if (status == QE_PG_RETRY)
         status = QE_TIMEOUT;
-    const char *message = my_reply_message(reply);
-    w->done(w, status, n_duplicates,
-            span_of(message[0] != '\0' ? message
-                    : status != 0      ? err_text(status)
-                                       : ""));
+    else if (status == QE_PG_FAILED && is_error_of_event(number))
+        status = QE_PG_DATA;
+    write_done(w, status, n_duplicates, my_reply_message(reply));
 }

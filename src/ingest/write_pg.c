@@ -1,4 +1,5 @@
 // write_pg.c: a transaction in PostgreSQL: one call of crm.ingest_2.
+#include "base/attrs.h"
 #include "ingest/write.h"
 #include "tenant/sql.gen.h"
 
@@ -79,6 +80,21 @@ void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
     pg_pool_exec(pool, &w->call.pg);
 }
 
+// The event caused the error, unless the error is about the connection, the state of the
+// transaction, privileges, the schema, resources, an operator or the server itself: then every
+// event fails.  Triggers of the tenant may raise any state of their own.
+static bool is_error_of_event(const char *state)
+{
+    static const char *const others[] = {"08", "0A", "0L", "0P", "0Z", "25", "26", "28", "2D",
+                                         "2F", "34", "39", "3B", "3D", "3F", "40", "42", "53",
+                                         "55", "57", "58", "72", "F0", "HV", "XX"};
+
+    for (size_t i = 0; i < countof(others); i++)
+        if (strncmp(state, others[i], 2) == 0)
+            return false;
+    return state[0] != '\0';
+}
+
 static void on_written(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct write *w = call->owner;
@@ -93,9 +109,7 @@ static void on_written(struct pg_call *call, int status, const struct pg_reply *
         status = QE_TIMEOUT;
     else if (strcmp(state, "23505") == 0)
         status = QE_PG_RETRY;
-    const char *message = pg_reply_message(reply);
-    w->done(w, status, n_duplicates,
-            span_of(message[0] != '\0' ? message
-                    : status != 0      ? err_text(status)
-                                       : ""));
+    else if (status == QE_PG_FAILED && is_error_of_event(state))
+        status = QE_PG_DATA;
+    write_done(w, status, n_duplicates, pg_reply_message(reply));
 }

@@ -269,6 +269,8 @@ static void on_written(struct write *w, int status, unsigned n_duplicates, span 
         tenant_get(q->writer->pools, q->name, &q->want);
     } else {
         counter_add(&s->failures, 1);
+        if (status == QE_TIMEOUT && n > 1)
+            q->limit = n / 2; // it may have been too much at once
         log_warn("ingest.failed", "tenant=" SPAN_FMT " events=%u code=%s why=\"" SPAN_FMT "\"",
                  SPAN_ARG(q->name), n, err_name(status), SPAN_ARG(why));
         tenant_ref_failed(q->ref, status);

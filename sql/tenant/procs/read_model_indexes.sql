@@ -2,6 +2,8 @@
 --
 -- Few, because a refresh pays for each one.  In the live table an index on a column that most events change also costs the
 -- cheap updates within a page (HOT), so those with live = false exist on the view only.
+--
+-- An entry of a btree has at most 2,704 bytes, else the write fails.  So a btree here has no column whose length grows with the data.
 -- called by: crm.read_model_version, crm.index_read_model
 -- in:  model
 -- out: suffix of the name; whether it is unique; method and columns; whether the live table has it too
@@ -32,7 +34,7 @@ as $$
         -- At least 3 in the last so many days: see crm.customer_transactions_definition.
         ('customer_transactions', 'third_last', false, '(third_last_transaction_on, id)', true),
         ('customer_transactions', 'busy_subscribers', false,
-         '(third_last_transaction_on, id) include (location_codes) where is_active_subscriber', true),
+         '(third_last_transaction_on, id) include (few_location_codes) where is_active_subscriber', true),
         ('customer_transactions', 'last', false, '(last_transaction_at)', false)
     ) i (model, suffix, is_unique, definition, live)
     where i.model = p_model

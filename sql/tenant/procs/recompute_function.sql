@@ -57,6 +57,8 @@ begin
         $body$
         $make$,
         p_name, p_relation, assignments, crm.read_model_query(p_model, true),
-        7642 + crm.model_lock(p_model));
+        -- A transaction that keeps both tables takes the locks of the one in use, then those of the next one.  With one set of locks for
+        -- both it would take them out of order, and deadlock with a backfill.
+        7642 + crm.model_lock(case when p_relation = p_model || '_live' then p_model else p_model || '_live' end));
 end
 $$;

@@ -7,7 +7,7 @@
 -- beside the old ones and swapped.  docs/platform-read-models.md describes the columns.
 --
 -- Rules: no clock (a row changes only when its customer's data does); arrays are distinct, ordered and never null;
--- every aggregate is deterministic; `id` is unique.
+-- every aggregate is deterministic; `id` is unique; no sum is cast to a narrower type than PostgreSQL gives it.
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_attributes_definition() returns text
@@ -144,8 +144,8 @@ left join (
            count(*) filter (where status = 1)::int                    as active_package_count,
            count(*) filter (where status = 2)::int                    as used_up_package_count,
            count(*) filter (where status = 3)::int                    as expired_package_count,
-           sum(total_units)::int                                      as package_units,
-           sum(remaining_units) filter (where status = 1)::int        as package_units_left,
+           sum(total_units)                                           as package_units,
+           sum(remaining_units) filter (where status = 1)             as package_units_left,
            sum(price)                                                 as package_spend,
            round(avg(price), 2)                                       as average_package_price,
            array_agg(distinct package_id order by package_id)

@@ -10,7 +10,8 @@
 --                       answers a count without the table, one on an expression does not.
 -- More than 10, and sums of the last days, are for the write model.
 --
--- is_active_subscriber and location_codes are copies of those of the other model, for an index over them and the above; see crm.stale_copies.
+-- is_active_subscriber and few_location_codes are copies of columns of the other model, for an index over them and the above: see
+-- crm.stale_copies.  few_location_codes is null for a customer with more locations than fit into an index entry (crm.few_codes).
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_transactions_definition() returns text
@@ -21,7 +22,7 @@ select c.id,
        c.customer_uuid,
        -- copies: crm.subscription_account
        coalesce(s.is_active_subscriber, false) as is_active_subscriber,
-       coalesce(s.location_codes, '{}')        as location_codes,
+       crm.few_codes(s.location_codes)         as few_location_codes,
        -- transactions: crm.transaction_log
        coalesce(t.transaction_count, 0)        as transaction_count,
        coalesce(t.sale_count, 0)               as sale_count,
@@ -129,7 +130,7 @@ left join (
            round(avg(rating), 2)                                       as average_rating,
            min(rating)                                                 as lowest_rating,
            max(rating) filter (where nth_last = 1)                     as last_rating,
-           sum(duration_minutes)::int                                  as visit_minutes,
+           sum(duration_minutes)                                       as visit_minutes,
            round(avg(duration_minutes), 1)                             as average_visit_minutes,
            min(visited_at)                                             as first_visit_at,
            max(visited_at)                                             as last_visit_at,
@@ -155,7 +156,7 @@ left join (
 left join (
     select customer_id,
            count(*)::int                                               as purchase_count,
-           sum(quantity)::int                                          as purchased_units,
+           sum(quantity)                                               as purchased_units,
            sum(amount)                                                 as purchase_spend,
            round(avg(amount), 2)                                       as average_purchase,
            max(amount)                                                 as largest_purchase,

@@ -209,7 +209,7 @@ def transactions(c, subscriptions, log, visits, purchases):
     def of(row, column):
         return row[0][column] if row else None
     return {
-        "is_active_subscriber": any(r["status"] == 1 for r in subscriptions), "location_codes": _set(subscriptions, "location_code"),
+        "is_active_subscriber": any(r["status"] == 1 for r in subscriptions), "few_location_codes": _set(subscriptions, "location_code"),
         "transaction_count": len(log), "sale_count": sum(map(sale, log)), "refund_count": sum(map(refund, log)),
         "discounted_sale_count": sum(sale(r) and (r["discount"] or 0) > 0 for r in log),
         "tipped_sale_count": sum(sale(r) and (r["tip"] or 0) > 0 for r in log),

@@ -88,7 +88,8 @@ static void subscribers_who_came_often_are_found_in_one_index(void **state)
 {
     (void)state;
     assert_sql("{\"and\":[" HERE "," SUBSCRIBER "," BUSY "]}", PATH_LIVE,
-               JOINED "((a.location_codes && $1 and t.location_codes && $1) and "
+               JOINED "((a.location_codes && $1 and (t.few_location_codes && $1 or "
+                      "t.few_location_codes is null)) and "
                       "(a.is_active_subscriber and t.is_active_subscriber) and " OFTEN
                       "$2::int))");
     assert_int_equal(c.n_params, 2);

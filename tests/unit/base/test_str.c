@@ -107,6 +107,40 @@ static void utf8_is_told_from_what_only_looks_like_it(void **state)
     assert_false(str_is_utf8(SPAN("\xff")));
 }
 
+static void clean(const char *text, size_t size, const char *want)
+{
+    char out[64];
+
+    memset(out, 'x', sizeof out);
+    str_clean_utf8(out, size, span_of(text));
+    assert_string_equal(out, want);
+    assert_true(str_is_utf8(span_of(out)));
+}
+
+static void cleaned_text_is_utf8_and_cut_between_characters(void **state)
+{
+    (void)state;
+    char same[] = "a\xff\xd0\xb6\xd0";
+
+    clean("plain", 64, "plain");
+    clean("", 1, "");
+    clean("plain", 4, "pla");
+    clean("\xd0\xb6\xd0\xb6", 64, "\xd0\xb6\xd0\xb6");
+    clean("\xd0\xb6\xd0\xb6", 5, "\xd0\xb6\xd0\xb6");
+    clean("\xd0\xb6\xd0\xb6", 4, "\xd0\xb6"); // no half of the second
+    clean("\xd0\xb6", 2, "");
+    clean("a\xf0\x9f\x98", 64, "a"); // was cut before
+    clean("a\xe2", 64, "a");
+    clean("a\xffz\x80z\xed\xa0\x80z", 64, "a?z?z???z");
+    clean("a\xe2z", 64, "a?z");
+    str_clean_utf8(same, sizeof same, span_of(same)); // in place
+    assert_string_equal(same, "a?\xd0\xb6");
+    str_clean_utf8(same, sizeof same, (span){"a\0b", 3});
+    assert_string_equal(same, "a?b");
+    str_clean_utf8(same, sizeof same, SPAN_NONE);
+    assert_string_equal(same, "");
+}
+
 static void percent_escapes_are_undone_or_refused(void **state)
 {
     (void)state;
@@ -170,6 +204,7 @@ int main(void)
         cmocka_unit_test(every_part_counts_also_the_empty_ones),
         cmocka_unit_test(results_are_set_on_failure),
         cmocka_unit_test(utf8_is_told_from_what_only_looks_like_it),
+        cmocka_unit_test(cleaned_text_is_utf8_and_cut_between_characters),
         cmocka_unit_test(percent_escapes_are_undone_or_refused),
         cmocka_unit_test(distance_counts_edits),
         cmocka_unit_test(dates_agree_with_the_c_library),
