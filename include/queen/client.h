@@ -87,7 +87,9 @@ struct queen_request {
     const char *path;   // with query; parts escaped with queen_escape()
     const char *body;   // NULL: none
     size_t body_len;
-    const struct queen_header *headers; // besides those of the client
+    // Besides those of the client; one of the same name replaces the client's.  Host,
+    // Connection, Content-Length and Transfer-Encoding are refused.
+    const struct queen_header *headers;
     size_t n_headers;
     const char *key;         // for QUEEN_AFFINITY; NULL: servers in turn
     unsigned timeout_ms;     // 0: request_timeout_ms of the client

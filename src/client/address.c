@@ -52,7 +52,7 @@ int address_parse(struct address *a, span url, struct queen_error *err)
     while (prefix.len > 0 && prefix.ptr[prefix.len - 1] == '/')
         prefix.len--;
     for (size_t i = 0; i < rest.len; i++)
-        if ((unsigned char)rest.ptr[i] <= ' ' || strchr("@?#", rest.ptr[i]))
+        if ((unsigned char)rest.ptr[i] <= ' ' || strchr("@?#\x7f", rest.ptr[i]))
             return bad(err, url, "has a character that does not belong there");
     if (!split_host(authority, &host, &port))
         return bad(err, url, "has no host");

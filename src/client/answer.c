@@ -19,7 +19,8 @@ struct answer {
     struct buf head; // name NUL value NUL name NUL value NUL ...
     struct buf body;
     size_t n_headers;
-    bool in_value;
+    bool in_value, in_trailer;
+    size_t trailer_bytes;
 };
 
 // The public part first, so that a pointer to it is a pointer to all.
@@ -29,10 +30,19 @@ struct owned_response {
     struct queen_header *headers;
 };
 
+// Trailers are read and forgotten, as long as they are not larger than a head may be.
+static int skip_trailer(struct answer *a, size_t n)
+{
+    a->trailer_bytes += n;
+    return a->trailer_bytes > MAX_HEAD ? -1 : 0;
+}
+
 static int on_field(llhttp_t *p, const char *at, size_t n)
 {
     struct answer *a = p->data;
 
+    if (a->in_trailer)
+        return skip_trailer(a, n);
     if (a->in_value || a->n_headers == 0) {
         if (a->in_value)
             buf_putc(&a->head, '\0');
@@ -48,6 +58,8 @@ static int on_value(llhttp_t *p, const char *at, size_t n)
 {
     struct answer *a = p->data;
 
+    if (a->in_trailer)
+        return skip_trailer(a, n);
     if (!a->in_value)
         buf_putc(&a->head, '\0');
     a->in_value = true;
@@ -61,6 +73,10 @@ static int on_head(llhttp_t *p)
 
     if (a->in_value)
         buf_putc(&a->head, '\0');
+    a->in_value = false;
+    a->in_trailer = true;
+    if (a->head.failed)
+        return -1;
     return a->to_head ? 1 : 0;
 }
 
@@ -80,7 +96,7 @@ static int on_complete(llhttp_t *p)
     if (p->status_code < 200) { // 100 Continue and the like: the answer itself follows
         buf_reset(&a->head);
         a->n_headers = 0;
-        a->in_value = false;
+        a->in_trailer = false;
         return 0;
     }
     a->keep_alive = llhttp_should_keep_alive(p);
@@ -118,8 +134,9 @@ void answer_start(struct answer *a, bool to_head)
     llhttp_init(&a->parser, HTTP_RESPONSE, &a->settings);
     a->parser.data = a;
     a->to_head = to_head;
-    a->begun = a->done = a->keep_alive = a->too_large = a->in_value = false;
-    a->n_headers = 0;
+    a->begun = a->done = a->keep_alive = a->too_large = false;
+    a->in_value = a->in_trailer = false;
+    a->n_headers = a->trailer_bytes = 0;
     buf_reset(&a->head);
     buf_reset(&a->body);
 }
@@ -136,7 +153,12 @@ static enum answer_state state_of(const struct answer *a, llhttp_errno_t rc)
 enum answer_state answer_feed(struct answer *a, const char *bytes, size_t n)
 {
     a->begun = a->begun || n > 0;
-    return state_of(a, llhttp_execute(&a->parser, bytes, n));
+    llhttp_errno_t rc = llhttp_execute(&a->parser, bytes, n);
+    // Bytes behind the answer: we have asked for nothing else, so they must not be taken for
+    // the answer to the next request.
+    if (a->done && llhttp_get_error_pos(&a->parser) != bytes + n)
+        a->keep_alive = false;
+    return state_of(a, rc);
 }
 
 enum answer_state answer_end(struct answer *a)

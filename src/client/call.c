@@ -43,7 +43,8 @@ static void copy_body(struct call *call, const struct queen_request *req)
 {
     span body = {req->body, req->body_len};
 
-    if (call->client->conf.compress && body.len > WORTH_PACKING)
+    if (call->client->conf.compress && body.len > WORTH_PACKING &&
+        !request_has_header(call, "Content-Encoding"))
         call->is_packed = gzip_pack(body, &call->body) == 0;
     if (!call->is_packed) {
         buf_reset(&call->body);
@@ -126,7 +127,7 @@ void call_begin(struct call *call)
         fail_set(&call->err, QUEEN_E_MEMORY, "no memory for the request");
     else if (call->err.code == 0 && !request_is_sound(call))
         fail_set(&call->err, QUEEN_E_ARGUMENT,
-                 "the request has a character that would end a line");
+                 "method, path or a header is not allowed, or has a control character");
 
     if (call->err.code != 0)
         finish(call);
@@ -143,6 +144,8 @@ static void attempt(struct call *call)
     call->server =
         servers_choose(&c->servers, span_of(call->key), call->tried, clock_mono_us());
     call->pausing = false;
+    queen_response_free(call->response); // of the attempt before
+    call->response = NULL;
     // A loop that was busy has an old idea of now, and the timer would go off early.
     uv_update_time(c->loop);
     uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
@@ -173,10 +176,10 @@ static void on_outcome(const struct link_outcome *o, void *owner)
         return;
     }
     servers_note(&c->servers, call->server, well, clock_mono_us());
-    queen_response_free(call->response);
     call->response = o->response;
     call->err = o->err;
-    try_again_or_finish(call, !well && o->err.retryable && !(call->once && o->sent));
+    try_again_or_finish(call, !well && o->err.retryable && !call->hung_up &&
+                                  !(call->once && o->sent));
 }
 
 // The end of a pause, or of the patience with an attempt.
@@ -242,12 +245,12 @@ void call_hang_up(struct call *call)
 {
     if (call->ended || call->hung_up)
         return;
-    if (!call->link) {
+    if (!call->link || !link_hang_up(call->link)) {
         call_cancel(call);
         return;
     }
     call->hung_up = true;
-    link_hang_up(call->link);
+    uv_update_time(call->client->loop);
     uv_timer_start(&call->timer, on_timer, HANG_UP_MS, 0);
 }
 

@@ -37,8 +37,11 @@ struct call {
     struct queen_error err;
 };
 
-// No part of the head can end a line.
+// Can this text be the value of a header?  NULL can.
+bool request_is_line(const char *text);
+// No part of the head can end a line, or say where the body ends.
 bool request_is_sound(const struct call *call);
+bool request_has_header(const struct call *call, const char *name); // of the caller's
 // The request as the call's server wants it.
 void request_write(struct call *call, struct buf *out);
 

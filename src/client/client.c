@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "client/call_int.h"
 #include "client/fail.h"
 #include "client/tls.h"
 
@@ -90,6 +91,8 @@ static int open_parts(struct queen_client *c, const struct queen_options *o,
 {
     if (!o->url)
         return fail_set(err, QUEEN_E_ARGUMENT, "url is missing");
+    if (!request_is_line(o->user_agent))
+        return fail_set(err, QUEEN_E_ARGUMENT, "user_agent has a control character");
     int rc = servers_init(&c->servers, o->url, o->strategy,
                           or_default(o->unhealthy_ms, DEFAULT_UNHEALTHY_MS), err);
     if (rc != 0) {

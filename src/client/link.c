@@ -40,6 +40,7 @@ struct link {
     unsigned n_pending; // look-up and handles that still point to us
 
     uv_getaddrinfo_t lookup;
+    int lookup_error;              // of a look-up that could not be started
     struct addrinfo *found, *next; // addresses, and the one to try next
     uv_timer_t patience;           // until it is ready
     struct wire *wire;
@@ -50,6 +51,7 @@ struct link {
     struct buf out;     // bytes for the socket
     size_t out_done;
     bool has_request, sent, to_head;
+    bool write_closed; // by us, or because the server reads no more
     link_done_cb done;
     void *owner;
 };
@@ -65,7 +67,7 @@ static void put_request(struct link *l);
 static void flush(struct link *l);
 static void read_some(struct link *l);
 static void take_plain(struct link *l, const char *bytes, size_t n);
-static void take_end(struct link *l);
+static void take_end(struct link *l, bool clean);
 static void finish(struct link *l);
 static void fail(struct link *l, const struct queen_error *err);
 static void drop_wire(struct link *l);
@@ -78,8 +80,12 @@ static void on_impatient(uv_timer_t *timer)
     struct link *l = timer->data;
     struct queen_error err;
 
-    fail_set(&err, QUEEN_E_TIMEOUT, "%s: no connection within %u ms",
-             l->conf.address->authority, l->conf.connect_timeout_ms);
+    if (l->lookup_error != 0)
+        fail_set(&err, QUEEN_E_UNREACHABLE, "%s: %s", l->conf.address->host,
+                 uv_strerror(l->lookup_error));
+    else
+        fail_set(&err, QUEEN_E_TIMEOUT, "%s: no connection within %u ms",
+                 l->conf.address->authority, l->conf.connect_timeout_ms);
     fail(l, &err);
 }
 
@@ -93,6 +99,7 @@ struct link *link_open(const struct link_conf *conf)
     uv_timer_init(conf->loop, &l->patience);
     l->patience.data = l;
     l->n_pending = 1;
+    uv_update_time(conf->loop); // after a long callback the loop's time is old
     uv_timer_start(&l->patience, on_impatient, conf->connect_timeout_ms, 0);
     look_up(l);
     return l;
@@ -104,13 +111,12 @@ static void look_up(struct link *l)
     const struct address *a = l->conf.address;
 
     l->lookup.data = l;
-    int rc = uv_getaddrinfo(l->conf.loop, &l->lookup, on_found, a->host, a->port, &hints);
-    if (rc == 0) {
+    l->lookup_error =
+        uv_getaddrinfo(l->conf.loop, &l->lookup, on_found, a->host, a->port, &hints);
+    if (l->lookup_error == 0)
         l->n_pending++;
-        return;
-    }
-    // Told like any other failure, from the loop: with no time left.
-    uv_timer_start(&l->patience, on_impatient, 0, 0);
+    else // reported like any other failure: from the loop
+        uv_timer_start(&l->patience, on_impatient, 0, 0);
 }
 
 static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
@@ -302,8 +308,10 @@ static void flush(struct link *l)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            if (errno != EAGAIN)
+            if (errno != EAGAIN) {
                 l->out_done = l->out.len;
+                l->write_closed = true;
+            }
             break;
         }
         l->sent = l->sent || l->state == LINK_BUSY;
@@ -328,7 +336,8 @@ static void read_some(struct link *l)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            take_end(l);
+            // TLS ends with a message of its own: without it anybody may have cut it off.
+            take_end(l, n == 0 && !l->tls);
             return;
         }
         if (!l->tls) {
@@ -343,7 +352,7 @@ static void read_some(struct link *l)
                (got = tls_read(l->tls, bytes, sizeof bytes)) > 0)
             take_plain(l, bytes, (size_t)got);
         if (w->link && got < 0) {
-            take_end(l);
+            take_end(l, tls_was_closed(l->tls));
         } else if (w->link) {
             tls_take(l->tls, &l->out);
             flush(l);
@@ -378,17 +387,20 @@ static void take_plain(struct link *l, const char *bytes, size_t n)
     }
 }
 
-static void take_end(struct link *l)
+// An answer without a length is complete only if the server has closed in the proper way.
+static void take_end(struct link *l, bool clean)
 {
     struct queen_error err;
 
-    if (l->state == LINK_BUSY && answer_end(l->answer) == ANSWER_DONE) {
+    if (l->state == LINK_BUSY && clean && answer_end(l->answer) == ANSWER_DONE) {
         finish(l);
         return;
     }
     fail_set(&err, QUEEN_E_UNREACHABLE, "%s: the connection was closed%s",
              l->conf.address->authority,
-             answer_has_begun(l->answer) ? " in the middle of an answer" : "");
+             l->state == LINK_BUSY && answer_has_begun(l->answer)
+                 ? " in the middle of an answer"
+                 : "");
     fail(l, &err);
 }
 
@@ -406,7 +418,7 @@ static void finish(struct link *l)
     l->done = NULL;
     l->state = LINK_READY;
     // An answer before the whole request was read: the rest would be taken for the next one.
-    o.open = answer_keeps_alive(l->answer) && l->out_done == l->out.len;
+    o.open = answer_keeps_alive(l->answer) && l->out_done == l->out.len && !l->write_closed;
     if (!o.open)
         link_close(l);
     done(&o, l->owner);
@@ -430,14 +442,19 @@ bool link_is_ready(struct link *l)
     if (l->state != LINK_READY)
         return false;
     ssize_t n = recv(l->wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    // With TLS there may be session tickets: those are fine.
-    return n < 0 ? errno == EAGAIN : n > 0 && l->tls;
+    if (n <= 0 || !l->tls)
+        return n < 0 && errno == EAGAIN;
+    read_some(l); // session tickets, which are fine, or the end, which closes the link
+    return l->state == LINK_READY;
 }
 
-void link_hang_up(struct link *l)
+bool link_hang_up(struct link *l)
 {
-    if (l->wire)
-        (void)shutdown(l->wire->fd, SHUT_WR); // a broken one fails on its own
+    if (!l->sent)
+        return false;
+    (void)shutdown(l->wire->fd, SHUT_WR); // a broken one fails on its own
+    l->write_closed = true;
+    return true;
 }
 
 static void on_wire_closed(uv_handle_t *handle)

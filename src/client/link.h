@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "base/attrs.h"
 #include "base/buf.h"
 #include "client/address.h"
 #include "queen/client.h"
@@ -51,9 +52,10 @@ void link_send(struct link *l, struct buf *bytes, bool to_head, link_done_cb don
 // Is it open, idle, and has the server not closed it?  Asks the kernel.
 bool link_is_ready(struct link *l);
 void link_close(struct link *l); // done is not called; gone is
-// Tells the server that no answer is wanted any more.  One that has left it already still comes
-// (a pop's messages are then ours to give back), else the link fails.
-void link_hang_up(struct link *l);
+// Closes our side of the connection: no answer is wanted any more.  One that the server has
+// sent already still comes (a pop's messages are then ours to give back), else the link fails.
+// False: nothing of the request has been sent, so nothing can come; link_close() it.
+MUST_USE bool link_hang_up(struct link *l);
 
 // For the owner's lists.
 struct link_slot {

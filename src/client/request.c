@@ -1,10 +1,11 @@
 // request.c: a call as HTTP/1.1.
-#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "client/call_int.h"
 
-static bool is_line(const char *text)
+// Text that cannot end its line.
+bool request_is_line(const char *text)
 {
     for (; text && *text; text++)
         if ((unsigned char)*text < ' ' || *text == 127)
@@ -12,23 +13,47 @@ static bool is_line(const char *text)
     return true;
 }
 
-static bool is_word(const char *text)
+// A token of RFC 9110.
+static bool is_token(const char *text)
 {
-    for (const char *at = text; *at; at++)
-        if ((unsigned char)*at <= ' ' || *at == 127 || *at == ':')
+    for (const char *at = text; at && *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c <= ' ' || c >= 127 || strchr("\"(),/:;<=>?@[\\]{}", c))
             return false;
-    return *text != '\0';
+    }
+    return text && *text != '\0';
+}
+
+// These say where the request ends and where it goes: two opinions on that are an attack.
+static bool is_ours_alone(const char *name)
+{
+    static const char *const names[] = {"connection", "content-length", "host",
+                                        "transfer-encoding"};
+
+    for (size_t i = 0; i < countof(names); i++)
+        if (strcasecmp(names[i], name) == 0)
+            return true;
+    return false;
 }
 
 bool request_is_sound(const struct call *call)
 {
-    if (!is_word(call->method) || call->path[0] != '/' || strpbrk(call->path, " #") ||
-        !is_line(call->path) || !is_line(call->traceparent))
+    if (!is_token(call->method) || call->path[0] != '/' || strpbrk(call->path, " #") ||
+        !request_is_line(call->path) || !request_is_line(call->traceparent))
         return false;
     for (size_t i = 0; i < call->n_headers; i++)
-        if (!is_word(call->headers[i].name) || !is_line(call->headers[i].value))
+        if (!is_token(call->headers[i].name) || is_ours_alone(call->headers[i].name) ||
+            !request_is_line(call->headers[i].value))
             return false;
     return true;
+}
+
+bool request_has_header(const struct call *call, const char *name)
+{
+    for (size_t i = 0; i < call->n_headers; i++)
+        if (call->headers[i].name && strcasecmp(call->headers[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 static void put_header(struct buf *out, const char *name, span value)
@@ -39,12 +64,19 @@ static void put_header(struct buf *out, const char *name, span value)
     buf_put_lit(out, "\r\n");
 }
 
+// A header of ours, unless the caller has one of that name.
+static void put_default(const struct call *call, struct buf *out, const char *name, span value)
+{
+    if (!request_has_header(call, name))
+        put_header(out, name, value);
+}
+
 static void put_body(const struct call *call, struct buf *out)
 {
     bool expects_none = strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0;
 
     if (call->has_body)
-        put_header(out, "Content-Type", SPAN("application/json"));
+        put_default(call, out, "Content-Type", SPAN("application/json"));
     if (call->is_packed)
         put_header(out, "Content-Encoding", SPAN("gzip"));
     if (call->has_body || !expects_none) {
@@ -68,16 +100,16 @@ void request_write(struct call *call, struct buf *out)
     buf_put(out, span_of(call->path));
     buf_put_lit(out, " HTTP/1.1\r\n");
     put_header(out, "Host", span_of(a->authority));
-    put_header(out, "User-Agent", span_of(c->conf.user_agent));
-    if (token.ptr) {
+    put_default(call, out, "User-Agent", span_of(c->conf.user_agent));
+    if (token.ptr && !request_has_header(call, "Authorization")) {
         buf_put_lit(out, "Authorization: Bearer ");
         buf_put(out, token);
         buf_put_lit(out, "\r\n");
     }
     if (c->conf.compress)
-        put_header(out, "Accept-Encoding", SPAN("gzip"));
+        put_default(call, out, "Accept-Encoding", SPAN("gzip"));
     if (call->traceparent)
-        put_header(out, "traceparent", span_of(call->traceparent));
+        put_default(call, out, "traceparent", span_of(call->traceparent));
     for (size_t i = 0; i < call->n_headers; i++)
         put_header(out, call->headers[i].name, span_of(call->headers[i].value));
     put_body(call, out);

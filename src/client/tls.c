@@ -55,13 +55,20 @@ static bool is_ip(const char *host)
     return inet_pton(AF_INET, host, scratch) == 1 || inet_pton(AF_INET6, host, scratch) == 1;
 }
 
-// A certificate names a host or an IP address, in different fields; SNI takes only names.
+// A server may need the name to choose its certificate, or the site, whether or not we check
+// it.  SNI takes only names.
+static bool name_host(SSL *ssl, const char *host)
+{
+    // NOLINTNEXTLINE(clang-diagnostic-cast-qual): OpenSSL's macro
+    return is_ip(host) || SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+// A certificate names a host or an IP address, in different fields.
 static bool expect_host(SSL *ssl, const char *host)
 {
     if (is_ip(host))
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
-    // NOLINTNEXTLINE(clang-diagnostic-cast-qual): OpenSSL's macro
-    return SSL_set_tlsext_host_name(ssl, host) == 1 && SSL_set1_host(ssl, host) == 1;
+    return SSL_set1_host(ssl, host) == 1;
 }
 
 struct tls *tls_new(SSL_CTX *ctx, const char *host, bool insecure)
@@ -71,7 +78,8 @@ struct tls *tls_new(SSL_CTX *ctx, const char *host, bool insecure)
     t->ssl = SSL_new(ctx);
     t->in = BIO_new(BIO_s_mem());
     t->out = BIO_new(BIO_s_mem());
-    if (!t->ssl || !t->in || !t->out || (!insecure && !expect_host(t->ssl, host))) {
+    if (!t->ssl || !t->in || !t->out || !name_host(t->ssl, host) ||
+        (!insecure && !expect_host(t->ssl, host))) {
         SSL_free(t->ssl);
         BIO_free(t->in);
         BIO_free(t->out);
@@ -134,6 +142,11 @@ ssize_t tls_read(struct tls *t, char *bytes, size_t n)
     if (got > 0)
         return got;
     return SSL_get_error(t->ssl, got) == SSL_ERROR_WANT_READ ? 0 : -1;
+}
+
+bool tls_was_closed(const struct tls *t)
+{
+    return SSL_get_shutdown(t->ssl) & SSL_RECEIVED_SHUTDOWN;
 }
 
 void tls_take(struct tls *t, struct buf *out)

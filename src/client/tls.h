@@ -30,6 +30,7 @@ MUST_USE enum tls_result tls_handshake(struct tls *t, struct queen_error *err);
 void tls_feed(struct tls *t, const char *bytes, size_t n);
 bool tls_write(struct tls *t, const char *bytes, size_t n);
 ssize_t tls_read(struct tls *t, char *bytes, size_t n); // 0: more is needed; -1: closed, broken
-void tls_take(struct tls *t, struct buf *out);          // appends what has to be sent
+bool tls_was_closed(const struct tls *t);      // the other side has said that it is done
+void tls_take(struct tls *t, struct buf *out); // appends what has to be sent
 
 #endif

@@ -107,12 +107,19 @@ def test_with_two_servers_one_may_be_away(broker, queue, group):
 
 
 @pytest.fixture(scope="module")
-def tls_front(broker, tmp_path_factory):
-    """TLS in front of the broker, as a proxy would do it; the certificate is for localhost and signed by itself."""
+def certificate(tmp_path_factory):
+    """Files of a certificate and its key, for localhost and signed by itself."""
     folder = tmp_path_factory.mktemp("tls")
     cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.fixture(scope="module")
+def tls_front(broker, certificate):
+    """TLS in front of the broker, as a proxy would do it."""
+    cert, key = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     listener = socket.create_server(("127.0.0.1", free_port()))
@@ -184,6 +191,60 @@ def test_tls_is_verified(tls_front):
     other_name = run_request(url.replace("localhost", "127.0.0.1"), "GET", "/health", "--ca", cert)
     assert other_name.returncode == 1 and "mismatch" in other_name.stderr
     assert run_request(url, "GET", "/health", "--insecure").returncode == 0
+
+
+def tls_request(certificate, answer, end, *args):
+    """One request over TLS to a server that sends these bytes and then ends as end(connection) does.  Returns what the example
+    did, and the server name that the client asked for."""
+    cert, key = certificate
+    asked = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    context.sni_callback = lambda conn, name, ctx: asked.append(name)
+    listener = socket.create_server(("127.0.0.1", free_port()))
+
+    def serve():
+        while True:
+            try:
+                plain, _ = listener.accept()
+            except OSError:
+                return
+            secure = context.wrap_socket(plain, server_side=True)
+            secure.recv(65536)
+            secure.sendall(answer)
+            end(secure)
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        r = run_request("https://localhost:%d" % listener.getsockname()[1], "GET", "/", *args)
+    finally:
+        listener.close()
+    return r, asked
+
+
+def close_properly(secure):
+    secure.unwrap().close()
+
+
+def cut_off(secure):
+    """The TCP connection ends without TLS having said so, as anybody on the way can make it."""
+    os.close(secure.detach())
+
+
+UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[1,2,3]"
+
+
+def test_an_answer_without_a_length_is_complete_only_if_tls_was_closed(certificate):
+    whole, _ = tls_request(certificate, UNTIL_CLOSED, close_properly, "--ca", certificate[0])
+    assert (whole.returncode, whole.stdout) == (0, "[1,2,3]\n")
+    cut, _ = tls_request(certificate, UNTIL_CLOSED, cut_off, "--ca", certificate[0])
+    assert cut.returncode == 1 and "closed in the middle of an answer" in cut.stderr, (cut.stdout, cut.stderr)
+
+
+def test_the_server_name_is_sent_with_and_without_verification(certificate):
+    for args in (("--ca", certificate[0]), ("--insecure",)):
+        r, asked = tls_request(certificate, UNTIL_CLOSED, close_properly, *args)
+        assert r.returncode == 0 and asked == ["localhost"], (args, asked, r.stderr)
 
 
 def test_large_answers_and_bodies_are_packed_when_asked(broker, queue):

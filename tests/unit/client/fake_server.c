@@ -18,6 +18,7 @@ struct conn {
     int fd;
     size_t len;
     unsigned number;
+    bool deaf;
     char bytes[ROOM];
 };
 
@@ -74,14 +75,28 @@ static size_t read_request(struct conn *c, struct fake_request *r)
     return head + body;
 }
 
+// Linux lets the client read what it has before it sees the reset.
+static bool send_raw(struct conn *c, const struct fake_answer *a)
+{
+    struct linger at_once = {.l_onoff = 1};
+
+    (void)!send(c->fd, a->raw, strlen(a->raw), MSG_NOSIGNAL);
+    if (a->reset)
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return !a->close && !a->reset;
+}
+
 static bool answer(struct fake_server *s, struct conn *c)
 {
     char head[256];
 
     s->request.number = s->n_requests++;
     struct fake_answer a = s->script(&s->request, s->ctx);
+    c->deaf = a.deaf;
     if (a.status == FAKE_SILENCE)
         return true;
+    if (a.raw)
+        return send_raw(c, &a);
     if (a.status == 0)
         return false;
     size_t len = a.body ? strlen(a.body) : 0;
@@ -138,7 +153,8 @@ static void *run(void *arg)
     for (;;) {
         struct pollfd fds[MAX_CONNS + 2] = {{s->wake[0], POLLIN, 0}, {s->listener, POLLIN, 0}};
         for (unsigned i = 0; i < MAX_CONNS; i++)
-            fds[i + 2] = (struct pollfd){s->conns[i] ? s->conns[i]->fd : -1, POLLIN, 0};
+            fds[i + 2] = (struct pollfd){
+                s->conns[i] && !s->conns[i]->deaf ? s->conns[i]->fd : -1, POLLIN, 0};
         poll(fds, MAX_CONNS + 2, -1);
         if (fds[0].revents)
             return NULL;

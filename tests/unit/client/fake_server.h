@@ -20,7 +20,10 @@ enum { FAKE_SILENCE = -1 };
 struct fake_answer {
     int status; // 0: close the connection instead; FAKE_SILENCE: never, as a long poll
     const char *body;
-    bool close; // after it
+    bool close;      // after it
+    const char *raw; // these bytes instead of status and body
+    bool reset;      // then the connection is reset: the client gets RST, not FIN
+    bool deaf;       // from now on nothing is read there, not even that the client has closed
 };
 
 // Called on the server's thread for each request, one at a time.

@@ -81,6 +81,84 @@ static void chunks_are_joined_and_an_interim_answer_is_skipped(void **state)
     answer_free(a);
 }
 
+// Trailers come after the body.  Nothing here needs them, and they must not be mixed up with
+// the headers.
+static void trailers_leave_the_headers_alone(void **state)
+{
+    (void)state;
+    struct answer *a = answer_new(MAX);
+
+    answer_start(a, false);
+    assert_int_equal(feed(a,
+                          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Last: 1\r\n\r\n"
+                          "2;ext=1\r\nab\r\n0\r\nX-Sum: abc\r\nX-Last: 2\r\n\r\n"),
+                     ANSWER_DONE);
+    assert_true(answer_keeps_alive(a));
+    struct queen_response *r = answer_take(a);
+    assert_string_equal(r->body, "ab");
+    assert_int_equal(r->n_headers, 2);
+    assert_string_equal(r->headers[0].name, "transfer-encoding");
+    assert_string_equal(r->headers[0].value, "chunked");
+    assert_string_equal(r->headers[1].name, "x-last");
+    assert_string_equal(r->headers[1].value, "1");
+    queen_response_free(r);
+    answer_free(a);
+}
+
+static void headers_and_trailers_have_a_limit(void **state)
+{
+    (void)state;
+    struct answer *a = answer_new(MAX);
+    struct buf many = {0};
+
+    for (unsigned i = 0; i < 20000; i++)
+        buf_printf(&many, "X-%u: 0123456789\r\n", i);
+    answer_start(a, false);
+    assert_int_equal(feed(a, "HTTP/1.1 200 OK\r\n"), ANSWER_MORE);
+    assert_int_equal(answer_feed(a, many.ptr, many.len), ANSWER_BAD);
+    answer_start(a, false);
+    assert_int_equal(feed(a, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"),
+                     ANSWER_MORE);
+    assert_int_equal(answer_feed(a, many.ptr, many.len), ANSWER_BAD);
+    buf_free(&many);
+    answer_free(a);
+}
+
+static void a_header_may_be_empty(void **state)
+{
+    (void)state;
+    struct answer *a = answer_new(MAX);
+
+    answer_start(a, false);
+    assert_int_equal(feed(a, "HTTP/1.1 200 OK\r\nX-A:\r\nX-B: \r\nX-C: c\r\n"
+                             "Content-Length: 0\r\n\r\n"),
+                     ANSWER_DONE);
+    struct queen_response *r = answer_take(a);
+    assert_int_equal(r->n_headers, 4);
+    assert_string_equal(queen_response_header(r, "x-a"), "");
+    assert_string_equal(queen_response_header(r, "x-b"), "");
+    assert_string_equal(queen_response_header(r, "x-c"), "c");
+    queen_response_free(r);
+    answer_free(a);
+}
+
+// Bytes behind an answer would be taken for the start of the next one.
+static void a_connection_with_bytes_behind_the_answer_is_not_kept(void **state)
+{
+    (void)state;
+    struct answer *a = answer_new(MAX);
+
+    answer_start(a, false);
+    assert_int_equal(
+        feed(a, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\n"),
+        ANSWER_DONE);
+    assert_false(answer_keeps_alive(a));
+    struct queen_response *r = answer_take(a);
+    assert_string_equal(r->body, "x");
+    queen_response_free(r);
+    answer_free(a);
+}
+
 static void an_answer_without_length_ends_with_the_connection(void **state)
 {
     (void)state;
@@ -174,6 +252,10 @@ int main(void)
         cmocka_unit_test(one_connection_gives_one_answer_after_the_other),
         cmocka_unit_test(bytes_may_come_one_by_one),
         cmocka_unit_test(chunks_are_joined_and_an_interim_answer_is_skipped),
+        cmocka_unit_test(trailers_leave_the_headers_alone),
+        cmocka_unit_test(headers_and_trailers_have_a_limit),
+        cmocka_unit_test(a_header_may_be_empty),
+        cmocka_unit_test(a_connection_with_bytes_behind_the_answer_is_not_kept),
         cmocka_unit_test(an_answer_without_length_ends_with_the_connection),
         cmocka_unit_test(an_answer_that_is_cut_off_is_bad),
         cmocka_unit_test(no_body_may_be_larger_than_allowed),

@@ -94,8 +94,25 @@ static void what_would_split_a_header_is_not_sent(void **state)
     (void)state;
     struct fake_server *s = fake_server_new(echo, NULL);
     struct queen_client *c = client(fake_server_url(s));
-    struct queen_header bad = {"X", "a\r\nY: b"};
+    struct queen_header bad = {"X", "a\r\nY: b"}, nameless = {NULL, "x"}, empty = {"", "x"};
+    struct queen_header in_name = {"X: y\r\nZ", "x"}, quoted = {"X\"", "x"};
+    // Where the body ends and which connection this is are the library's business.
+    struct queen_header length = {"content-length", "0"},
+                        chunked = {"Transfer-Encoding", "chunked"};
+    struct queen_header host = {"HOST", "elsewhere"}, connection = {"Connection", "close"};
     struct queen_request reqs[] = {
+        {.path = "/", .headers = &nameless, .n_headers = 1},
+        {.path = "/", .headers = &empty, .n_headers = 1},
+        {.path = "/", .headers = &in_name, .n_headers = 1},
+        {.path = "/", .headers = &quoted, .n_headers = 1},
+        {.path = "/", .headers = &length, .n_headers = 1},
+        {.path = "/", .headers = &chunked, .n_headers = 1},
+        {.path = "/", .headers = &host, .n_headers = 1},
+        {.path = "/", .headers = &connection, .n_headers = 1},
+        {.path = "/", .method = ""},
+        {.path = "/", .method = "GET\r\nX:"},
+        {.path = "/x\x7f"},
+        {.path = ""},
         {.path = "/a b"},
         {.path = "/a\r\nX: y"},
         {.path = "relative"},
@@ -109,6 +126,43 @@ static void what_would_split_a_header_is_not_sent(void **state)
         assert_int_equal(err.code, QUEEN_E_ARGUMENT);
     }
     assert_int_equal(fake_server_requests(s), 0);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+static unsigned count(const char *text, const char *word)
+{
+    unsigned n = 0;
+
+    for (; (text = strstr(text, word)); text++)
+        n++;
+    return n;
+}
+
+// Two of them would leave it to the server which one counts.
+static void a_header_of_the_caller_replaces_ours(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(echo, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+    struct queen_header mine[] = {{"content-type", "application/cloudevents+json"},
+                                  {"AUTHORIZATION", "Basic x"},
+                                  {"User-agent", "me"}};
+    struct queen_response *r = queen_request(c,
+                                             &(struct queen_request){.method = "POST",
+                                                                     .path = "/",
+                                                                     .body = "{}",
+                                                                     .body_len = 2,
+                                                                     .headers = mine,
+                                                                     .n_headers = 3},
+                                             &err);
+
+    assert_non_null(r);
+    assert_int_equal(count(r->body, "ontent-"), 2); // type and length
+    assert_non_null(strstr(r->body, "\r\ncontent-type: application/cloudevents+json\r\n"));
+    assert_null(strstr(r->body, "secret"));
+    assert_null(strstr(r->body, "libqueenclient"));
+    queen_response_free(r);
     queen_client_free(c);
     fake_server_free(s);
 }
@@ -221,6 +275,78 @@ static void a_connection_that_the_server_closed_is_not_used_again(void **state)
     fake_server_free(s);
 }
 
+// ---- answers that end in the middle ----
+
+static struct fake_answer raw_of(const struct fake_request *r, void *ctx)
+{
+    (void)r;
+    return *(struct fake_answer *)ctx;
+}
+
+// Without a length the end of the connection is the end of the body; a reset is no such end.
+static void an_answer_cut_off_by_a_reset_is_not_complete(void **state)
+{
+    (void)state;
+    struct fake_answer whole = {.raw = "HTTP/1.1 200 OK\r\n\r\nall of it", .close = true};
+    struct fake_answer cut = {.raw = "HTTP/1.1 200 OK\r\n\r\nhalf of", .reset = true};
+    struct fake_server *s = fake_server_new(raw_of, &whole);
+    struct queen_client *c = client(fake_server_url(s));
+    struct queen_request once = {.path = "/", .attempts = 1};
+
+    struct queen_response *r = queen_request(c, &once, &err);
+    assert_non_null(r);
+    assert_string_equal(r->body, "all of it");
+    queen_response_free(r);
+    queen_client_free(c);
+    fake_server_free(s);
+
+    s = fake_server_new(raw_of, &cut);
+    c = client(fake_server_url(s));
+    assert_null(queen_request(c, &once, &err));
+    assert_int_equal(err.code, QUEEN_E_UNREACHABLE);
+    assert_non_null(strstr(err.text, "in the middle of an answer"));
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+// The second answer is not ours: taken for the answer to the next request it would shift all
+// that follow.
+static void an_answer_nobody_asked_for_is_not_used(void **state)
+{
+    (void)state;
+    struct fake_answer two = {.raw = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"
+                                     "HTTP/1.1 201 OK\r\nContent-Length: 1\r\n\r\n"};
+    struct fake_server *s = fake_server_new(raw_of, &two);
+    struct queen_client *c = client(fake_server_url(s));
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(get(c, "/x"), 200);
+    assert_int_equal(fake_server_requests(s), 3);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
+// The first attempt is answered, the second one is not.
+static struct fake_answer refuse_then_silence(const struct fake_request *r, void *ctx)
+{
+    (void)ctx;
+    return (struct fake_answer){.status = r->number == 0 ? 503 : FAKE_SILENCE,
+                                .body = "{\"error\":\"busy\"}"};
+}
+
+static void an_attempt_without_an_answer_has_none_of_the_attempt_before(void **state)
+{
+    (void)state;
+    struct fake_server *s = fake_server_new(refuse_then_silence, NULL);
+    struct queen_client *c = client(fake_server_url(s));
+
+    assert_null(queen_request(
+        c, &(struct queen_request){.path = "/", .timeout_ms = 200, .attempts = 2}, &err));
+    assert_int_equal(err.code, QUEEN_E_TIMEOUT);
+    queen_client_free(c);
+    fake_server_free(s);
+}
+
 static void on_closed_call(struct queen_response *r, const struct queen_error *e, void *ctx)
 {
     assert_null(r);
@@ -298,6 +424,27 @@ static void bad_options_are_refused(void **state)
     assert_null(queen_client_new(
         &(struct queen_options){.url = "https://a", .ca_file = "/none"}, &err));
     assert_non_null(strstr(err.text, "/none"));
+    assert_null(queen_client_new(
+        &(struct queen_options){.url = "http://a", .user_agent = "me\r\nX-Admin: yes"}, &err));
+    assert_int_equal(err.code, QUEEN_E_ARGUMENT);
+    assert_string_equal(err.text, "user_agent has a control character");
+    assert_null(
+        queen_client_new(&(struct queen_options){.url = "http://a", .token = "a\nb"}, &err));
+    assert_null(queen_client_new(&(struct queen_options){.url = "http://a/\r\nX: y"}, &err));
+    assert_null(queen_client_new(&(struct queen_options){.url = "http://a\x7f/"}, &err));
+}
+
+// A name that cannot even be looked up: said so, and not after the time for connecting.
+static void a_name_that_is_none_is_unreachable(void **state)
+{
+    (void)state;
+    char url[600] = "http://";
+
+    memset(url + 7, 'a', 500);
+    struct queen_client *c = client(url);
+    assert_int_equal(get(c, "/"), 0);
+    assert_int_equal(err.code, QUEEN_E_UNREACHABLE);
+    queen_client_free(c);
 }
 
 int main(void)
@@ -305,15 +452,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_carries_what_it_was_given),
         cmocka_unit_test(what_would_split_a_header_is_not_sent),
+        cmocka_unit_test(a_header_of_the_caller_replaces_ours),
         cmocka_unit_test(failures_of_the_server_are_tried_again_and_others_are_not),
         cmocka_unit_test(what_must_not_be_sent_twice_is_sent_once),
         cmocka_unit_test(nobody_there_is_unreachable),
         cmocka_unit_test(the_next_server_is_asked_when_one_is_gone),
         cmocka_unit_test(an_answer_that_takes_too_long_is_given_up),
         cmocka_unit_test(a_connection_that_the_server_closed_is_not_used_again),
+        cmocka_unit_test(an_answer_cut_off_by_a_reset_is_not_complete),
+        cmocka_unit_test(an_answer_nobody_asked_for_is_not_used),
+        cmocka_unit_test(an_attempt_without_an_answer_has_none_of_the_attempt_before),
         cmocka_unit_test(closing_ends_what_is_under_way),
         cmocka_unit_test(on_the_callers_loop_everything_happens_there),
         cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(a_name_that_is_none_is_unreachable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

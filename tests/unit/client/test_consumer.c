@@ -31,6 +31,7 @@ struct store {
     int pop_status;    // 0: as usual
     char acks[65536];  // the last acknowledgement
     _Atomic unsigned n_acked, n_retried;
+    bool deaf; // does not notice that a client has closed its side
 };
 
 static unsigned count(const char *text, const char *word)
@@ -74,8 +75,11 @@ static struct fake_answer serve(const struct fake_request *r, void *ctx)
     static char text[65536];
     struct store *s = ctx;
 
-    if (strncmp(r->target, "/api/v1/pop", 11) == 0)
-        return pop(s, r);
+    if (strncmp(r->target, "/api/v1/pop", 11) == 0) {
+        struct fake_answer a = pop(s, r);
+        a.deaf = s->deaf;
+        return a;
+    }
     if (strncmp(r->target, "/api/v1/lease/", 14) == 0) {
         unsigned lease = (unsigned)atoi(r->target + 14);
         s->n_extends[lease]++;
@@ -344,6 +348,7 @@ static void messages_that_come_after_the_stop_are_given_back(void **state)
     struct queen_consumer_options o = options(g, handle);
 
     g->store.hold = true;
+    g->store.deaf = true; // the connection stays, but our side of it is closed
     o.no_wait = false;
     struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
     wait_until(g->store.n_pops >= 1);
@@ -355,6 +360,69 @@ static void messages_that_come_after_the_stop_are_given_back(void **state)
     assert_int_equal(g->store.n_retried, 4);
     assert_int_equal(g->n_errors, 0);
     close_rig(g);
+}
+
+// A pop that was given up is not sent to another server, whatever the first one says.
+static void a_pop_that_was_given_up_is_not_tried_elsewhere(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(4);
+    struct store other = {0};
+    struct fake_server *second = fake_server_new(serve, &other);
+    char urls[200];
+
+    snprintf(urls, sizeof urls, "%s,%s", fake_server_url(g->server), fake_server_url(second));
+    queen_client_free(g->client);
+    g->client = queen_client_new(
+        &(struct queen_options){.url = urls, .strategy = QUEEN_ROUND_ROBIN}, &err);
+    g->store.hold = true;
+    g->store.pop_status = 503;
+    struct queen_consumer_options o = options(g, handle);
+    o.no_wait = false;
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    wait_until(g->store.n_pops >= 1);
+    queen_consumer_stop(c);
+    let_the_client_catch_up(g);
+    let_go(&g->store.hold, false);
+    queen_consumer_free(c);
+    assert_int_equal(other.n_pops, 0);
+    close_rig(g);
+    fake_server_free(second);
+}
+
+// libuv looks names up on threads that all loops of a process share; there is one here (main).
+static _Atomic bool pool_is_busy, pool_may_go_on;
+
+static void hold_pool(uv_work_t *work)
+{
+    (void)work;
+    let_go(&pool_is_busy, true);
+    wait_until(pool_may_go_on);
+}
+
+static void on_pool_free(uv_work_t *work, int status) { (void)work, (void)status; }
+
+static void a_pop_that_was_not_sent_before_the_stop_is_never_sent(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(4);
+    struct queen_consumer_options o = options(g, handle);
+    uv_work_t work;
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    uv_queue_work(&loop, &work, hold_pool, on_pool_free);
+    wait_until(pool_is_busy);
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    let_the_client_catch_up(g);
+    queen_consumer_stop(c); // its server is being looked up
+    let_the_client_catch_up(g);
+    let_go(&pool_may_go_on, true);
+    queen_consumer_free(c);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    close_rig(g);
+    assert_int_equal(g->store.n_pops, 0);
 }
 
 static void an_error_that_no_retry_cures_ends_it(void **state)
@@ -465,9 +533,12 @@ int main(void)
         cmocka_unit_test(leases_of_long_work_are_extended_until_they_are_lost),
         cmocka_unit_test(a_stop_waits_for_handlers_and_acknowledges_them),
         cmocka_unit_test(messages_that_come_after_the_stop_are_given_back),
+        cmocka_unit_test(a_pop_that_was_given_up_is_not_tried_elsewhere),
+        cmocka_unit_test(a_pop_that_was_not_sent_before_the_stop_is_never_sent),
         cmocka_unit_test(an_error_that_no_retry_cures_ends_it),
         cmocka_unit_test(a_consumer_without_a_handler_is_refused),
         cmocka_unit_test(on_a_loop_handlers_finish_later),
     };
+    setenv("UV_THREADPOOL_SIZE", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
