@@ -101,6 +101,7 @@ begin
                 when d.status = 0 and not d.auto then d.lease_seconds * 1000000::bigint end,
            d.lane, d.lane_id, d.ver, d.retries, d.cursor_seq + 1, d.take, d.take = d.batch,
            d.first_seq, d.count, d.created_at, d.keys, d.body
-      from looked d;
+      from looked d
+     order by d.target, d.first_seq;
 end
 $$;

@@ -164,6 +164,7 @@ begin
             where s.lane = u.lane and s.first_seq >= u.last
             order by s.first_seq desc limit 1) last on true
      where v_status is null or v_status[u.seg] = 0
+     order by u.seg -- the order of the result; with ordinality it costs no sort
     returning segments.lane, segments.first_seq, segments.created_at,
               null::int, 0::int2, null::int, null::uuid;
 

@@ -232,7 +232,9 @@ void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg
     if (e->dead) {
         counter_add(&b->stats.exhausted, e->status == ACK_FAILED);
     } else if (!pg_reply_is_null(reply, row, COL_DUE)) {
-        unsigned nth = e->attempt < RETRY_ATTEMPTS ? (unsigned)e->attempt : RETRY_ATTEMPTS;
+        int nth = e->attempt < 1                ? 1
+                  : e->attempt < RETRY_ATTEMPTS ? e->attempt
+                                                : RETRY_ATTEMPTS;
         e->retry_us = pg_reply_unix_us(reply, row, COL_DUE);
         counter_add(&b->stats.retries[nth - 1], 1);
         fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));

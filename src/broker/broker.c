@@ -6,8 +6,11 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "crypt/sealer.h"
+
+enum { UNEXPECTED_EVERY_US = 1000 * 1000 };
 
 static void on_turn(uv_check_t *turn);
 static void on_timer(uv_timer_t *timer);
@@ -440,6 +443,19 @@ void call_free(struct call *c)
 {
     pg_params_free(&c->params);
     free(c);
+}
+
+int call_unexpected(const struct call *c, const char *detail)
+{
+    struct broker *b = c->broker;
+    uint64_t now = clock_mono_us();
+
+    if (b->unexpected_us == 0 || now - b->unexpected_us >= UNEXPECTED_EVERY_US) {
+        b->unexpected_us = now;
+        log_error("pg.unexpected_result", "statement=%s detail=\"%s\"", c->pg.statement->name,
+                  detail);
+    }
+    return QE_PG_SHAPE;
 }
 
 bool is_outage(int status)

@@ -152,8 +152,8 @@ struct pop_op {
     struct broker *home;
     TAILQ_ENTRY(pop_op) seat; // of a group, consumer or selector: waits for its turn
     struct group *at;
-    struct consumer *only;    // of a pop of one partition
-    struct selector *by;      // of a pop by namespace or task
+    struct consumer *only; // a pop of one partition: where it is seated or flies to, else NULL
+    struct selector *by;   // of a pop by namespace or task
     struct consumer *targets; // claimed for it, in order
     unsigned n_targets;
     struct due deadline;

@@ -120,9 +120,9 @@ struct group {
     unsigned n_asking;     // consumers whose number is on its way: they may have something
     struct pop_list seats; // pops of any partition, first come first served
     LIST_HEAD(, follow) selectors;
-    bool known;      // discovered
-    bool subscribed; // the start point was recorded (or looked up) with checked_from
-    bool discovering;
+    bool known;              // discovered
+    bool subscribed;         // the start point was recorded (or looked up) with checked_from
+    bool discovering;        // all of its partitions are being looked for
     bool again;              // changed while it was being discovered: what comes may be old
     uint64_t empty_noted_us; // when the watermark was last written
     char *checked_from;      // last subscriptionFrom that the database accepted
@@ -217,9 +217,10 @@ struct broker {
     struct pop_list noting_pops;
 
     LIST_HEAD(, selector) selectors;
-    struct sealer *sealer; // NULL: no keys
-    uint64_t unread_us;    // when the log last told of payloads that no key opens
-    uint64_t n_unread;     // since then
+    struct sealer *sealer;  // NULL: no keys
+    uint64_t unexpected_us; // when an unexpected result was last logged
+    uint64_t unread_us;     // when the log last told of payloads that no key opens
+    uint64_t n_unread;      // since then
 
     struct due chores_due;
     uint64_t chore_us[CHORES]; // when each is to be done next
@@ -275,6 +276,8 @@ struct call *call_new(struct broker *b, const struct pg_statement *statement, vo
 void call_send(struct call *c, pg_done_cb done);
 void stall_watch(struct broker *b); // stall.c: while calls are out
 void call_free(struct call *c);
+// The rows do not answer what was asked: logs it, at most once a second.  Gives QE_PG_SHAPE.
+int call_unexpected(const struct call *c, const char *detail);
 bool is_outage(int status);                   // the database is away, gone, full or read-only
 int64_t broker_pg_us(const struct broker *b); // PostgreSQL's clock, about; since 1970
 bool is_worth_retry(int status);              // the same call may work in a moment

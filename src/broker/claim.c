@@ -42,6 +42,7 @@ static struct claim_flight *load(struct broker *b);
 static void fill(struct pg_params *p, struct claim_flight *f);
 static void fill_careful(struct pg_params *p, struct claim_flight *f);
 static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply);
+static const char *find_fault(const struct claim_flight *f, const struct pg_reply *reply);
 static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
                          const struct pg_reply *reply, unsigned row, unsigned *target);
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
@@ -169,6 +170,9 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
 
     gate_landed(&b->pop_gate, f->n_pops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
+    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    if (fault)
+        status = call_unexpected(c, fault);
     if (status != 0) {
         fail(b, f, status, reply);
     } else {
@@ -184,6 +188,58 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
     }
     free(f);
     call_free(c);
+}
+
+// A segment of a claimed target behind the place that `from` names.
+static bool is_segment(const struct pg_reply *reply, unsigned row, int64_t from)
+{
+    int64_t first = pg_reply_i64(reply, row, COL_FIRST);
+
+    return first >= from && first < INT64_MAX / 2 && pg_reply_i32(reply, row, COL_COUNT) >= 0 &&
+           pg_reply_unix_us(reply, row, COL_CREATED) > 0 &&
+           pg_reply_bytes(reply, row, COL_KEYS).ptr && pg_reply_bytes(reply, row, COL_BODY).ptr;
+}
+
+static bool is_claim(const struct pg_reply *reply, unsigned row, const struct pop_op *pop)
+{
+    int64_t start = pg_reply_i64(reply, row, COL_START);
+    int32_t take = pg_reply_i32(reply, row, COL_TAKE);
+
+    return pg_reply_uuid(reply, row, COL_LANE_ID) && start > 0 && start < INT64_MAX / 2 &&
+           take > 0 && (uint32_t)take <= pop->batch;
+}
+
+// Each target has rows, in the order sent, and the segments of a claimed one follow each other.
+// Returns what is wrong, or NULL.
+static const char *find_fault(const struct claim_flight *f, const struct pg_reply *reply)
+{
+    unsigned last = 0;
+    bool claimed = false;
+    int64_t next = 0;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        int32_t target = pg_reply_i32(reply, row, COL_TARGET);
+        int16_t status = pg_reply_i16(reply, row, COL_STATUS);
+        if (target < 1 || (unsigned)target > f->n_targets)
+            return "a target that was not sent";
+        if ((unsigned)target != last) {
+            if ((unsigned)target != last + 1)
+                return "targets in another order";
+            if (status < CLAIMED || status > WANTS_CARE)
+                return "an unknown status";
+            last = (unsigned)target;
+            claimed = status == CLAIMED;
+            next = 0;
+            if (claimed && !is_claim(reply, row, f->targets[last - 1]->pop))
+                return "a claim without its messages";
+        }
+        if (!claimed || pg_reply_is_null(reply, row, COL_FIRST))
+            continue;
+        if (!is_segment(reply, row, next))
+            return "a segment out of place";
+        next = pg_reply_i64(reply, row, COL_FIRST) + pg_reply_i32(reply, row, COL_COUNT);
+    }
+    return last == f->n_targets ? NULL : "fewer targets than were sent";
 }
 
 // The rows of one pop: renders what was claimed, then moves its consumers on.
@@ -263,15 +319,9 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     unsigned r = row;
     for (; *target < until; ++*target) {
         struct consumer *c = f->targets[*target];
-        while (r < end && (unsigned)pg_reply_i32(reply, r, COL_TARGET) < *target + 1)
+        while ((unsigned)pg_reply_i32(reply, r, COL_TARGET) < *target + 1)
             r++;
         c->pop = NULL;
-        if (r == end || (unsigned)pg_reply_i32(reply, r, COL_TARGET) != *target + 1) {
-            consumer_idle(b, c);
-            if (c->state != CLAIMING)
-                pops_empty(b, &c->seats);
-            continue;
-        }
         if (c->gone || pg_reply_i16(reply, r, COL_STATUS) == GONE) {
             pop->only = NULL; // c is about to be freed
             pop->looked = false;
@@ -284,9 +334,8 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
                             unsigned row, uint64_t left_us)
 {
-    uint64_t wait_us = pg_reply_is_null(reply, row, COL_WAIT)
-                           ? 0
-                           : (uint64_t)pg_reply_i64(reply, row, COL_WAIT);
+    int64_t wait = pg_reply_i64(reply, row, COL_WAIT);
+    uint64_t wait_us = wait > 0 ? (uint64_t)wait : 0;
 
     if (c->gone) {
         c->state = IDLE;
@@ -334,12 +383,10 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     case NOT_NEEDED:
         consumer_ready(b, c, true);
         break;
-    case WANTS_CARE:
+    default: // WANTS_CARE: find_fault() lets no other pass
         c->lane->careful = true;
         consumer_ready(b, c, true);
         break;
-    default:
-        BUG("claim status %d", pg_reply_i16(reply, row, COL_STATUS));
     }
     if (c->state != CLAIMING) // pops that came while the claim was out have not been told yet
         pops_empty(b, &c->seats);
@@ -361,13 +408,16 @@ static void count_delivered(struct broker *b, const struct pop_op *pop, struct q
 
 static void end_pop(struct broker *b, struct pop_op *pop)
 {
+    const struct consumer *only = pop->only;
+
+    pop->only = NULL;
     pop->targets = NULL;
     pop->n_targets = 0;
     pop->state = 0;
     if (pop->n_messages > 0 || pop->cancelled) {
         pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
         feed_active(b);
-    } else if (pop->only && pop->only->state != READY && pop->only->state != CLAIMING) {
+    } else if (only && only->state != READY && only->state != CLAIMING) {
         pop->looked = true;
         pop_empty(b, pop);
     } else {
@@ -375,32 +425,39 @@ static void end_pop(struct broker *b, struct pop_op *pop)
     }
 }
 
-// The outcome of a lost claim is unknown: leases may have been taken that nobody will ever
-// use, so they are given back when the database returns.  What was acknowledged on delivery
-// cannot be taken back, others may have got what follows: the client must hear that.
+// The outcome of a lost claim is unknown, and one whose answer makes no sense has committed:
+// leases may have been taken that nobody will ever use, so they are given back when the
+// database returns.  What was acknowledged on delivery cannot be taken back, others may have
+// got what follows: the client must hear that.
 static void fail(struct broker *b, struct claim_flight *f, int status,
                  const struct pg_reply *reply)
 {
+    bool taken = status == QE_PG_GONE || status == QE_PG_SHAPE;
+
     log_debug("claim.failed", "status=%s detail=\"%s\"", err_name(status),
               pg_reply_message(reply));
     for (unsigned i = 0; i < f->n_targets; i++) {
         struct consumer *c = f->targets[i];
         struct pop_op *pop = c->pop;
         c->pop = NULL;
+        pop->looked = !c->gone;
+        if (c->gone)
+            pop->only = NULL;
         consumer_timed(b, c, clock_mono_us(), b->conf.poll_initial_ms * 1000ull);
         if (c->gone) {
             c->gone = false;
-            if (pop->only == c)
-                pop->only = NULL;
             consumer_gone(b, c);
         }
     }
     while (!STAILQ_EMPTY(&f->pops)) {
         struct pop_op *pop = pop_of(STAILQ_FIRST(&f->pops));
         STAILQ_REMOVE_HEAD(&f->pops, link);
-        if (status == QE_PG_GONE && !pop->auto_ack)
+        if (taken && !pop->auto_ack)
             give_back_add(b, pop->lease);
-        pop->op.unknown = status == QE_PG_GONE && pop->auto_ack;
+        pop->op.unknown = taken && pop->auto_ack;
+        bool asked =
+            !pop->partition.ptr || pop->only; // its own partition, not the retries of it
+        pop->only = NULL;
         pop->targets = NULL;
         pop->n_targets = 0;
         pop->state = 0;
@@ -408,15 +465,15 @@ static void fail(struct broker *b, struct claim_flight *f, int status,
             pop_finish(b, pop, UV_ECANCELED);
         } else if (pop->op.unknown) {
             fault_set(&pop->op.why, status,
-                      "the connection to the database was lost: what this autoAck pop took, "
-                      "if anything, is lost");
+                      "%s: what this autoAck pop took, if anything, is lost",
+                      status == QE_PG_GONE ? "the connection to the database was lost"
+                                           : "unexpected result from the database");
             pop_finish(b, pop, status);
-        } else if (pop->wait) {
-            pop->looked = true;
-            if (pop->partition.ptr && !pop->only)
-                pop_place(b, pop);
-            else
+        } else if (pop->wait && status != QE_PG_SHAPE) {
+            if (asked)
                 pop_empty(b, pop);
+            else
+                pop_place(b, pop);
         } else {
             fault_set(&pop->op.why, status, "%s", err_text(status));
             pop_finish(b, pop, status);

@@ -162,7 +162,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
         TAILQ_REMOVE(&pops, pop, seat);
         pop->state = 0;
         if (status == 0) {
-            pop->looked = pop->at ? pop->at->known || pop->only : pop->by != NULL;
+            pop->looked = pop->at ? pop->at->known && !pop->partition.ptr : pop->by != NULL;
             pop_place(b, pop);
         } else if (pop->wait) { // the database is away: wait for better times
             b->feed_missed = true;

@@ -68,7 +68,8 @@ void consumer_set_num(struct broker *b, struct consumer *c, int64_t num)
         HASH_DELETE(hh_num, b->consumers_by_num, c);
     c->num = num;
     c->ver = c->near_seq = 0;
-    HASH_ADD(hh_num, b->consumers_by_num, num, sizeof c->num, c);
+    if (num != 0)
+        HASH_ADD(hh_num, b->consumers_by_num, num, sizeof c->num, c);
 }
 
 // ---- states ----
@@ -202,7 +203,6 @@ void consumer_gone(struct broker *b, struct consumer *c)
     struct pop_list again = TAILQ_HEAD_INITIALIZER(again);
     while ((pop = TAILQ_FIRST(&c->seats))) {
         pop_unseat(b, pop);
-        pop->only = NULL;
         TAILQ_INSERT_TAIL(&again, pop, seat);
     }
     if (c->num != 0)
@@ -367,7 +367,7 @@ static bool has_subscription(const struct pop_op *pop)
 
 bool group_must_discover(const struct group *g, const struct pop_op *pop)
 {
-    if (!g->known && !pop->only)
+    if (!g->known && !pop->partition.ptr)
         return true;
     if (!has_subscription(pop) || span_eq(pop->group, SPAN("__QUEUE_MODE__")))
         return false;
@@ -380,8 +380,10 @@ void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
 {
     struct call *call = call_new(b, &pg_stmt_discover, pop);
 
-    g->discovering = true;
-    g->again = false;
+    if (!pop->partition.ptr) {
+        g->discovering = true;
+        g->again = false;
+    }
     pop->state = POP_DISCOVERING;
     pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
     if (pop->partition.ptr)
@@ -417,8 +419,10 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
     struct broker *b = call->broker;
     struct pop_op *pop = call->what;
     struct group *g = pop->at;
+    bool whole = !pop->partition.ptr;
 
-    g->discovering = false;
+    if (whole)
+        g->discovering = false;
     if (status == 0) {
         if (has_subscription(pop)) {
             g->subscribed = true;
@@ -427,11 +431,11 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
                 g->checked_from = mem_strndup(pop->sub_from.ptr, pop->sub_from.len);
             }
         }
-        if (pop->partition.ptr)
+        if (whole)
+            group_learn(b, g, reply);
+        else
             for (unsigned row = 0; row < pg_reply_rows(reply); row++)
                 learn_row(b, g, reply, row);
-        else
-            group_learn(b, g, reply);
         pop->state = 0;
         pop->looked = true;
         pop_place(b, pop);
@@ -447,7 +451,8 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
         pop_finish(b, pop, status);
     }
     call_free(call);
-    group_discovered(b, g);
+    if (whole)
+        group_discovered(b, g);
     broker_wake(b);
 }
 

@@ -23,6 +23,8 @@ void held_note(struct broker *b, struct consumer *c, const uint8_t lease[16],
     c->held.sum = 0;
     for (unsigned i = 0; i < claim->n_slices; i++) {
         const struct pop_slice *s = &claim->slices[i];
+        if (s->keys.len / 16 < (size_t)s->from + s->n)
+            return; // a damaged segment, as render finds too
         c->held.sum += sum_keys((span){s->keys.ptr + (size_t)16 * s->from, (size_t)16 * s->n});
     }
     c->held.n = claim->n_messages;

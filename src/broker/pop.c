@@ -13,9 +13,10 @@ enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000, LOOK_EVERY_US = 25 * 1000 };
 
 static void arrive(struct mailbox_item *item);
 static void place_on_lane(struct broker *b, struct pop_op *pop);
-static void seat(struct broker *b, struct pop_op *pop, bool first);
+static struct consumer *consumer_of(struct broker *b, const struct pop_op *pop);
+static void seat_at(struct pop_op *pop, struct consumer *c, bool first);
+static void seat(struct pop_op *pop, struct pop_list *seats, bool first);
 static void fly_to(struct broker *b, struct pop_op *pop, struct consumer *c);
-static void fly_to_retries(struct broker *b, struct pop_op *pop, struct consumer *c);
 static void park(struct broker *b, struct pop_op *pop);
 static void wait_out(struct broker *b, struct pop_op *pop);
 static void on_deadline(struct due *d);
@@ -44,10 +45,10 @@ static void arrive(struct mailbox_item *item)
     struct pop_op *pop = container_of(item, struct pop_op, op.mail);
     struct broker *b = pop->home;
 
-    if (!op_admit(b, &pop->op)) {
-        pop->state = POP_DONE;
+    pop->state = POP_DONE; // a refused pop belongs to its origin's thread at once
+    if (!op_admit(b, &pop->op))
         return;
-    }
+    pop->state = 0;
     // A push that was answered before this pop was sent may still be in our mailbox.
     mailbox_drain_now(&b->mailbox);
     due_run(&b->due, clock_mono_us()); // and a lease may have ended this moment
@@ -74,11 +75,11 @@ void pop_place(struct broker *b, struct pop_op *pop)
         place_on_lane(b, pop);
     } else if (group_must_discover(pop->at, pop)) {
         if (pop->at->discovering)
-            seat(b, pop, false);
+            seat(pop, &pop->at->seats, false);
         else
             group_discover(b, pop->at, pop);
     } else {
-        seat(b, pop, pop->parked); // who has waited comes first
+        seat(pop, &pop->at->seats, pop->parked); // who has waited comes first
         group_serve(b, pop->at);
         if (pop->state == POP_SEATED)
             pop_empty(b, pop);
@@ -88,36 +89,44 @@ void pop_place(struct broker *b, struct pop_op *pop)
 // A pop of one partition always asks the database: there is only one row to look at.
 static void place_on_lane(struct broker *b, struct pop_op *pop)
 {
-    struct lane *lane = lane_get(b, pop->at->queue, pop->partition);
-    struct consumer *c = consumer_get(b, pop->at, lane);
+    struct consumer *c = consumer_of(b, pop);
 
-    pop->only = c;
     if ((c->num == 0 || group_must_discover(pop->at, pop)) && !pop->looked && !c->asking) {
         group_discover(b, pop->at, pop);
         return;
     }
     struct consumer *retries = consumer_retries(c);
     if (retries) {
-        fly_to_retries(b, pop, retries);
+        fly_to(b, pop, retries);
         return;
     }
-    seat(b, pop, false);
+    seat_at(pop, c, false);
     if (c->num == 0)
         pop_empty(b, pop); // no such partition yet
     else if (c->state != CLAIMING)
         consumer_serve(b, c);
 }
 
-static void seat(struct broker *b, struct pop_op *pop, bool first)
+static void seat(struct pop_op *pop, struct pop_list *seats, bool first)
 {
-    struct pop_list *seats = pop->only ? &pop->only->seats : &pop->at->seats;
-
-    (void)b;
     pop->state = POP_SEATED;
     if (first)
         TAILQ_INSERT_HEAD(seats, pop, seat);
     else
         TAILQ_INSERT_TAIL(seats, pop, seat);
+}
+
+// The consumer of a pop of one partition.
+static struct consumer *consumer_of(struct broker *b, const struct pop_op *pop)
+{
+    return consumer_get(b, pop->at, lane_get(b, pop->at->queue, pop->partition));
+}
+
+// A pop of one partition waits at the consumer of that partition and nowhere else.
+static void seat_at(struct pop_op *pop, struct consumer *c, bool first)
+{
+    pop->only = c;
+    seat(pop, &c->seats, first);
 }
 
 // Who is parked is not pending: any number may wait without keeping others out.
@@ -143,6 +152,7 @@ void pop_unseat(struct broker *b, struct pop_op *pop)
         due_cancel(&b->due, &pop->deadline);
         count_parked(b, pop, -1);
     }
+    pop->only = NULL;
     pop->state = 0;
 }
 
@@ -153,14 +163,7 @@ void consumer_serve(struct broker *b, struct consumer *c)
     if (!pop || c->state == CLAIMING || c->num == 0 || b->pops_stopped)
         return;
     pop_unseat(b, pop);
-    fly_to(b, pop, c);
-}
-
-// From here on the pop is not bound to the consumer of the partition: if there is nothing after
-// all, it finds its place again by name.
-static void fly_to_retries(struct broker *b, struct pop_op *pop, struct consumer *c)
-{
-    pop->only = NULL;
+    pop->only = c;
     fly_to(b, pop, c);
 }
 
@@ -183,7 +186,7 @@ void consumer_serve_retries(struct broker *b, struct consumer *c)
     if (!of || c->state != READY || b->pops_stopped || !(pop = TAILQ_FIRST(&of->seats)))
         return;
     pop_unseat(b, pop);
-    fly_to_retries(b, pop, c);
+    fly_to(b, pop, c);
 }
 
 void group_serve(struct broker *b, struct group *g)
@@ -233,8 +236,10 @@ void pop_empty(struct broker *b, struct pop_op *pop)
         pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
         return;
     }
+    if (pop->partition.ptr && pop->state != POP_SEATED)
+        seat_at(pop, consumer_of(b, pop), true);
     // A pop that waits need not look if somebody just did: the feed is polled soon anyway.
-    bool look = !pop->looked && b->feed_ready && !pop->only;
+    bool look = !pop->looked && b->feed_ready && !pop->partition.ptr;
     if (look && pop->wait && !pop->by && clock_mono_us() - b->feed_asked_us < LOOK_EVERY_US)
         look = false;
     if (look) {
@@ -249,7 +254,7 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     if (asking && pop->state == POP_SEATED)
         return; // pops_empty() will come
     uint64_t now = clock_mono_us();
-    if (g && !pop->only && g->known && g->n_ready == 0 && g->n_busy == 0 &&
+    if (g && !pop->partition.ptr && g->known && g->n_ready == 0 && g->n_busy == 0 &&
         (g->empty_noted_us == 0 || now - g->empty_noted_us > NOTE_EMPTY_EVERY_US)) {
         g->empty_noted_us = now;
         empties_add(b, g);
@@ -266,7 +271,7 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     if (retries) {
         if (pop->state == POP_SEATED)
             pop_unseat(b, pop);
-        fly_to_retries(b, pop, retries);
+        fly_to(b, pop, retries);
         return;
     }
     if (pop->wait && now < pop->op.since_us + pop->timeout_ms * 1000ull) {
@@ -293,8 +298,10 @@ static void park(struct broker *b, struct pop_op *pop)
 {
     if (pop->state != POP_SEATED && !pop->at)
         selector_seat(b, pop);
+    else if (pop->state != POP_SEATED && pop->partition.ptr)
+        seat_at(pop, consumer_of(b, pop), true);
     else if (pop->state != POP_SEATED)
-        seat(b, pop, true);
+        seat(pop, &pop->at->seats, true);
     pop->parked = true;
     if (!due_is_set(&pop->deadline))
         count_parked(b, pop, 1);

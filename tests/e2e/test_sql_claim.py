@@ -74,3 +74,19 @@ def test_a_hint_beyond_the_cursor_is_not_believed(core, lane):
     core.push([(lane[0], ["a"]), (lane[0], ["b"]), (lane[0], ["c"])])
     rows, _ = core.claim_hot(core.consumers("g", lane[0]), batch=2, auto=True, near=3)
     assert [r.first_seq for r in rows] == [1, 2]
+
+
+@pytest.mark.parametrize("joins", ["hash", "merge", "nested loop"])
+def test_rows_come_in_the_order_of_the_targets_whatever_the_plan(core, queue, joins):
+    """A pooler may drop the planner settings that the broker sends when it connects."""
+    lanes = core.lanes(*[(queue, "p%d" % i) for i in range(40)])
+    for number, _ in lanes:
+        for i in range(3):
+            core.push([(number, ["m%d" % i])])
+    consumers = core.consumers("g", *[number for number, _ in lanes])
+    random.Random(7).shuffle(consumers)
+    for name in ("hashjoin", "mergejoin", "nestloop"):
+        core.rows("select set_config(%s, %s, false)", "enable_" + name, "on" if name.startswith(joins[:4]) else "off")
+    core.rows("select set_config('plan_cache_mode', 'force_custom_plan', false)")
+    rows, _ = core.claim_hot(consumers, batch=3)
+    assert [(r.target, r.first_seq) for r in rows] == [(t, s) for t in range(1, 41) for s in (1, 2, 3)]
