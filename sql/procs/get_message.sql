@@ -76,7 +76,7 @@ begin
                                 when c.queue_cursor is not null then 'queue' when c.named > 0 then 'bus' else 'none' end),
                'consumerGroups', c.groups, 'attempts', queen.attempts_of(m.message_id, null))::text, -1)
                -- further fields: the members of the object, as they are kept
-               || coalesce(',' || substr(m.meta, 2, length(m.meta) - 2), '') || ',"payload":', convert_to(m.payload, 'UTF8'), m.is_encrypted
+               || coalesce(',' || substr(m.meta, 2, length(m.meta) - 2), '') || ',"payload":', convert_to(coalesce(m.payload, 'null'), 'UTF8'), m.is_encrypted
      union all
     select 200, '}', null, false;
 end

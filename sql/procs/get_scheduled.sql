@@ -19,7 +19,7 @@ begin
     return query
     select 200, left(queen.scheduled_json(s)::text, -1) || ',"traceId":' || coalesce(to_json(u.trace_id)::text, 'null')
                 || ',"producerSub":' || coalesce(to_json(u.producer_sub)::text, 'null') || ',"data":',
-           convert_to(u.payload, 'UTF8'), u.is_encrypted
+           convert_to(coalesce(u.payload, 'null'), 'UTF8'), u.is_encrypted
       from queen.unpack_segment_2(s.lane, s.created_at, 1, uuid_send(s.key), '\x01'::bytea || s.message) u;
     return query select 200, '}', null::bytea, false;
 end

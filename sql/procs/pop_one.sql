@@ -1,6 +1,6 @@
 -- queen.pop_one: one pop as JSON.
 --
--- needs: pop_candidates, claim_careful, unpack_segment_2, transaction_key
+-- needs: pop_candidates, claim_careful, unpack_segment_2, transaction_key, set_aside
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
@@ -54,7 +54,7 @@ begin
         v_some := v_candidate[v_from : v_from + least(v_parts, 100) - 1];
         v_from := v_from + cardinality(v_some);
         for r in
-            select c.*, u.messages
+            select c.*, u.messages, u.damaged
               from queen.claim_careful(array_fill(1, array[cardinality(v_some)]), v_some,
                                array_fill(v_left, array[cardinality(v_some)]),
                                array_fill(v_parts, array[cardinality(v_some)]),
@@ -70,7 +70,8 @@ begin
                               'partitionId', c.lane_id, 'partition', c.lane_name,
                               'leaseId', case when v_auto then '' else v_lease end, 'consumerGroup', v_group,
                               'queue', c.queue_name, 'retryCount', c.retries)
-                              || coalesce(m.meta::jsonb, '{}') order by m.pos) as messages
+                              || coalesce(m.meta::jsonb, '{}') order by m.pos) filter (where m.payload is not null) as messages,
+                          array_agg(c.first_seq + m.pos) filter (where m.payload is null) as damaged
                      from queen.unpack_segment_2(c.lane, c.created_at, c.count, c.keys, c.body) m
                     where c.first_seq + m.pos between c.start_seq and c.start_seq + c.take - 1) u
                 on c.status = 0
@@ -87,6 +88,11 @@ begin
                 end if;
             end if;
             v_messages := v_messages || coalesce(r.messages, '[]');
+            if r.damaged is not null then
+                perform queen.set_aside(v_group, array_fill(r.lane, array[cardinality(r.damaged)]), r.damaged,
+                                        array_fill(1, array[cardinality(r.damaged)]), case when not v_auto then v_key end,
+                                        'damaged: the stored message cannot be read');
+            end if;
         end loop;
     end loop;
 

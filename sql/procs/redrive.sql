@@ -1,6 +1,6 @@
 -- queen.redrive: POST /api/v1/dlq/redrive: dead letters are sent on their way again: one bounded batch.
 --
--- needs: redrive_request, redrive_here, redrive_elsewhere, param_time
+-- needs: redrive_request, redrive_here, redrive_elsewhere, param_time, messages_at
 -- called by  src/api/retries.c
 -- in         body: ids (of dead letters, "dlqId", or of their messages), or queue, partition, consumerGroup, error (part of the text),
 --            from, to (of the failure); all true: every one there is.  targetQueue: pushed there as new messages; else delivered again to
@@ -41,6 +41,9 @@ begin
                and (not b ? 'partition' or l.name = b ->> 'partition')
                and (not b ? 'consumerGroup' or d.consumer_group = b ->> 'consumerGroup')
                and (not b ? 'error' or position(lower(b ->> 'error') in lower(d.error_message)) > 0)
+               -- One that was set aside because it cannot be read stays, unless it can be read now.
+               and (d.error_message not like 'damaged:%'
+                    or exists (select from queen.messages_at(d.lane, array[d.seq]) m where (m.message).payload is not null))
                and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
              order by d.failed_at, d.id limit v_limit + 1
                for update of d skip locked) k;

@@ -4,7 +4,8 @@
 -- called by  src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        200: the message was moved to the end of its partition, {"success","partitionId","transactionId","messageId","message"};
---            404: there is none, or no group has it among its dead letters; 429: the queue is full (maxSize)
+--            404: there is none, or no group has it among its dead letters; 409: the stored bytes are damaged;
+--            429: the queue is full (maxSize)
 -- locks      as queen.lock_lane
 --
 -- Payload, trace id, producer and transaction id stay; the id is new, because ids tell the order.  Groups that gave up on the message
@@ -39,6 +40,12 @@ begin
              where s.lane = m.lane and s.first_seq <= m.seq order by s.first_seq desc limit 1) s
       cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
      where u.pos = m.seq - s.first_seq;
+    if v_msg.payload is null then
+        status := 409;
+        answer := json_build_object('success', false, 'error', 'the stored message is damaged and cannot be delivered again');
+        return next;
+        return;
+    end if;
     select array_agg(c.grp) into v_done
       from queen.consumers c
       cross join lateral queen.latest_state(c.num) st

@@ -3,7 +3,7 @@
 -- needs: pack_message_2, schedule_rows
 -- called by  queen.fail_message, queen.redrive_batch; in the transaction that settles the failure
 -- in         p_retry_lane: where it is appended when due (queen.retry_lane); p_attempt: that the delivery will be
--- out        false: its further fields would be longer than a message can carry
+-- out        false: its further fields would be longer than a message can carry, or its stored bytes are damaged
 --
 -- A copy of the message waits: payload, id, transaction id and all else as they were, sealed payloads sealed.  What the consumer is told
 -- in addition are further fields (docs/segment-format.md).
@@ -19,7 +19,7 @@ declare
                         'firstFailedAt', coalesce(p_message.meta::jsonb ->> 'firstFailedAt', queen.iso_ms(p_first_failed_at)),
                         'lastError', left(p_error, 1000)))::text;
 begin
-    if octet_length(v_meta) > 65535 then
+    if octet_length(v_meta) > 65535 or p_message.payload is null then
         return false;
     end if;
     perform queen.schedule_rows(

@@ -34,12 +34,16 @@ const span body_ack_names[ACK_FIELDS] = {
 
 struct body body_open(struct http_req *req, const char *noun)
 {
-    return (struct body){.j = js_read(http_req_body(req)),
-                         .arena = http_req_arena(req),
-                         .noun = noun,
-                         .producer = http_req_subject(req),
-                         .at = -1,
-                         .item = -1};
+    struct body b = {.j = js_read(http_req_body(req)),
+                     .arena = http_req_arena(req),
+                     .noun = noun,
+                     .producer = http_req_subject(req),
+                     .at = -1,
+                     .item = -1};
+
+    if (b.producer.len > UINT16_MAX) // it is stored with each message
+        body_bad(&b, "the subject of the token is longer than %d bytes", UINT16_MAX);
+    return b;
 }
 
 // "item 3", "operation 1, item 0" or ""; returns its length.

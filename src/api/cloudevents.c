@@ -341,12 +341,14 @@ static span meta_of(struct body *b, struct event *e)
     } else {
         buf_putc(&out, '}');
     }
-    if (out.len > SEGMENT_MAX_META || out.failed)
-        body_bad(b, "the attributes are longer than %d bytes", SEGMENT_MAX_META);
-    meta = arena_copy(b->arena, buf_span(&out));
+    meta = out.failed ? SPAN_NONE : arena_copy(b->arena, buf_span(&out));
     buf_free(&out);
-    return message_fields_add(b->arena, meta,
-                              &(struct message_fields){.correlation = e->text[A_CORRELATION]});
+    if (meta.ptr)
+        meta = message_fields_add(
+            b->arena, meta, &(struct message_fields){.correlation = e->text[A_CORRELATION]});
+    if (!meta.ptr || meta.len > SEGMENT_MAX_META)
+        body_bad(b, "the attributes are longer than %d bytes", SEGMENT_MAX_META);
+    return meta;
 }
 
 static span name_of(struct body *b, span path, span attribute, const char *what)

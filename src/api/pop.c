@@ -8,7 +8,6 @@
 // A pop never answers 5xx while the database is away: consumers would give up.
 #include "api/api_int.h"
 #include "api/pop_int.h"
-#include "base/log.h"
 
 #define EVENT_TYPE  "application/cloudevents+json"
 #define EVENTS_TYPE "application/cloudevents-batch+json"
@@ -23,6 +22,8 @@ static bool read_names(struct pop *p);
 static bool read_form(struct pop *p);
 static void on_gone(struct http_req *req, void *ctx);
 static void on_popped(struct pop_op *op, int status);
+static void finish(struct pop *p, int status);
+static void on_set_aside(struct pop *p);
 static void answer(struct pop *p);
 static void on_looked(struct pop *p, bool is_owner);
 static void give_back(struct pop *p);
@@ -187,7 +188,7 @@ static bool can_answer(const struct pop *p)
 {
     const struct pop_op *op = &p->op;
 
-    return op->n_messages > 0 && p->rc == 0 && !op->out.failed &&
+    return op->n_messages > 0 && !op->out.failed &&
            !(p->has_lease ? http_req_has_hung_up(p->req) : http_req_is_gone(p->req));
 }
 
@@ -195,6 +196,20 @@ static void on_popped(struct pop_op *op, int status)
 {
     struct pop *p = container_of(op, struct pop, op);
 
+    // The lease of a client that has gone is given back whole.
+    if (status == 0 && p->aside && !(p->has_lease && http_req_has_hung_up(p->req)))
+        pop_aside_send(p, on_set_aside);
+    else
+        finish(p, status);
+}
+
+static void on_set_aside(struct pop *p) { finish(p, 0); }
+
+static void finish(struct pop *p, int status)
+{
+    struct pop_op *op = &p->op;
+
+    pop_aside_free(p);
     if (status == 0 && can_answer(p)) {
         if (p->fence)
             pop_fence_look(p, on_looked);
@@ -204,7 +219,7 @@ static void on_popped(struct pop_op *op, int status)
     }
     if (p->has_lease && status == 0)
         give_back(p);
-    int rc = p->rc != 0 ? p->rc : op->out.failed ? QE_NO_MEMORY : 0;
+    int rc = op->out.failed ? QE_NO_MEMORY : 0;
     buf_free(&op->out);
 
     if (http_req_is_gone(p->req) || (is_outage(status) && !op->op.unknown) ||
@@ -241,9 +256,6 @@ static void give_back(struct pop *p)
 {
     struct api *api = http_req_app(p->req);
 
-    if (p->rc != 0)
-        log_error("pop.damaged", "error=%s queue=\"" SPAN_FMT "\"", err_name(p->rc),
-                  SPAN_ARG(p->op.queue));
     broker_give_back(api->broker, p->lease);
 }
 

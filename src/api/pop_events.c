@@ -16,8 +16,9 @@ struct told {
     span event, encoding, parent, state;
 };
 
-static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_result *result,
-                     const struct pop_claim *claim, const struct pop_slice *slice);
+static unsigned put_slice(struct buf *out, const struct pop_op *op,
+                          const struct pop_result *result, const struct pop_claim *claim,
+                          const struct pop_slice *slice);
 static struct told read_meta(span meta);
 static void put_own(struct buf *out, const struct pop_claim *claim, const uint8_t id[16],
                     int64_t created_us);
@@ -36,10 +37,14 @@ void pop_render_events(struct pop_op *op, const struct pop_result *result)
     if (p->as == POP_EVENTS)
         buf_putc(out, '[');
     for (unsigned i = 0; i < result->n_claims; i++)
-        for (unsigned k = 0; k < result->claims[i].n_slices && p->rc == 0; k++)
-            p->rc =
-                put_slice(out, op, result, &result->claims[i], &result->claims[i].slices[k]);
-    if (out->failed || p->rc != 0)
+        for (unsigned k = 0; k < result->claims[i].n_slices; k++) {
+            const struct pop_claim *claim = &result->claims[i];
+            const struct pop_slice *slice = &claim->slices[k];
+            unsigned n = put_slice(out, op, result, claim, slice);
+            if (n < slice->n)
+                pop_aside_add(p, claim->lane, slice->first_seq + slice->from + n, slice->n - n);
+        }
+    if (out->failed || op->n_messages == 0)
         return;
     out->len--; // the last comma
     if (p->as == POP_EVENTS)
@@ -52,20 +57,22 @@ static void put_text_field(struct buf *out, const char *name, span text)
     js_put_text(out, text);
 }
 
-static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_result *result,
-                     const struct pop_claim *claim, const struct pop_slice *slice)
+// Returns how many it could read.
+static unsigned put_slice(struct buf *out, const struct pop_op *op,
+                          const struct pop_result *result, const struct pop_claim *claim,
+                          const struct pop_slice *slice)
 {
     struct segment_walk walk = segment_walk(slice->body);
     struct segment_message m;
     uint8_t id[16];
 
     if (slice->keys.len / 16 < (size_t)slice->from + slice->n)
-        return QE_BAD_SEGMENT;
+        return 0;
     segment_skip(&walk, slice->from);
     for (unsigned i = 0; i < slice->n; i++) {
         unsigned pos = slice->from + i;
         if (!segment_next(&walk, &m))
-            return QE_BAD_SEGMENT;
+            return i;
         struct told told = read_meta(m.meta);
         if (m.id)
             memcpy(id, m.id, sizeof id);
@@ -105,7 +112,7 @@ static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_
         put_place(out, op, result, claim);
         buf_put_lit(out, "},");
     }
-    return 0;
+    return slice->n;
 }
 
 static struct told read_meta(span meta)

@@ -32,8 +32,14 @@ struct pop {
 
     uint8_t lease[16];
     bool has_lease;
-    int rc; // QE_BAD_SEGMENT: the answer is not complete
+    struct pop_aside *aside; // messages that cannot be read; NULL, as nearly always: none
 };
+
+// pop_aside.c.  Add is for renderers: n messages of the lane from sequence `first` on are not
+// in the answer.  Send makes dead letters of them, then calls done.
+void pop_aside_add(struct pop *p, int64_t lane, int64_t first, unsigned n);
+void pop_aside_send(struct pop *p, void (*done)(struct pop *p));
+void pop_aside_free(struct pop *p);
 
 // pop_op.render of a pop inside a struct pop.
 void pop_render(struct pop_op *op, const struct pop_result *result);

@@ -23,9 +23,9 @@ struct shared {
 
 static size_t room_for(const struct pop_result *result);
 static void put_top(struct buf *out, const struct pop_op *op, const struct pop_result *result);
-static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_result *result,
-                     const struct pop_claim *claim, const struct pop_slice *slice,
-                     struct shared *s);
+static unsigned put_slice(struct buf *out, const struct pop_op *op,
+                          const struct pop_result *result, const struct pop_claim *claim,
+                          const struct pop_slice *slice, struct shared *s);
 static void put_message(struct buf *out, const struct segment_message *m, const uint8_t id[16],
                         const uint8_t *key, struct broker *home);
 static void put_shared(struct buf *out, const struct pop_op *op,
@@ -47,10 +47,14 @@ void pop_render(struct pop_op *op, const struct pop_result *result)
     for (unsigned i = 0; i < result->n_claims; i++) {
         const struct pop_claim *claim = &result->claims[i];
         struct shared s = {0};
-        for (unsigned k = 0; k < claim->n_slices && p->rc == 0; k++)
-            p->rc = put_slice(out, op, result, claim, &claim->slices[k], &s);
+        for (unsigned k = 0; k < claim->n_slices; k++) {
+            const struct pop_slice *slice = &claim->slices[k];
+            unsigned n = put_slice(out, op, result, claim, slice, &s);
+            if (n < slice->n)
+                pop_aside_add(p, claim->lane, slice->first_seq + slice->from + n, slice->n - n);
+        }
     }
-    if (out->failed || p->rc != 0)
+    if (out->failed || op->n_messages == 0)
         return;
     out->len--; // the last comma
     buf_put_lit(out, "]}");
@@ -99,20 +103,21 @@ static void put_top(struct buf *out, const struct pop_op *op, const struct pop_r
     buf_put_lit(out, ",\"messages\":[");
 }
 
-static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_result *result,
-                     const struct pop_claim *claim, const struct pop_slice *slice,
-                     struct shared *s)
+// Returns how many it could read.
+static unsigned put_slice(struct buf *out, const struct pop_op *op,
+                          const struct pop_result *result, const struct pop_claim *claim,
+                          const struct pop_slice *slice, struct shared *s)
 {
     struct segment_walk walk = segment_walk(slice->body);
     struct segment_message m;
     uint8_t id[16];
 
     if (slice->keys.len / 16 < (size_t)slice->from + slice->n)
-        return QE_BAD_SEGMENT;
+        return 0;
     segment_skip(&walk, slice->from);
     for (unsigned i = 0; i < slice->n; i++) {
         if (!segment_next(&walk, &m))
-            return QE_BAD_SEGMENT;
+            return i;
         unsigned pos = slice->from + i;
         if (!m.id)
             segment_message_id(slice->created_us, pos, claim->lane, id);
@@ -125,7 +130,7 @@ static int put_slice(struct buf *out, const struct pop_op *op, const struct pop_
             out->len += s->len;
         }
     }
-    return 0;
+    return slice->n;
 }
 
 // {"id" to "producerSub".  The three texts that may need escapes are rare or short.

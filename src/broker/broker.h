@@ -110,6 +110,7 @@ void broker_push(struct broker *b, struct push_op *op);
 // A run of messages inside one segment: `n` of them, starting with number `from` (0-based).
 struct pop_slice {
     span keys, body;
+    int64_t first_seq; // of the segment
     int64_t created_us;
     unsigned from, n;
 };

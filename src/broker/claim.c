@@ -293,6 +293,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         slices[n_slices++] = (struct pop_slice){
             .keys = pg_reply_bytes(reply, r, COL_KEYS),
             .body = pg_reply_bytes(reply, r, COL_BODY),
+            .first_seq = first,
             .created_us = pg_reply_unix_us(reply, r, COL_CREATED),
             .from = (unsigned)(from - first),
             .n = (unsigned)(to - from),

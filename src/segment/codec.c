@@ -29,15 +29,24 @@ size_t segment_id_at(const struct segment_message *m)
            (m->producer.ptr ? 2 + m->producer.len : 0);
 }
 
+bool segment_fits(const struct segment_message *m)
+{
+    return m->txid.len <= UINT16_MAX && m->producer.len <= UINT16_MAX &&
+           m->meta.len <= SEGMENT_MAX_META && m->payload.len <= INT32_MAX;
+}
+
 void segment_put(struct buf *body, const struct segment_message *m)
 {
     segment_put_head(body, m);
-    buf_put(body, m->payload);
+    if (!body->failed)
+        buf_put(body, m->payload);
 }
 
 void segment_put_head(struct buf *body, const struct segment_message *m)
 {
-    if (!buf_reserve(body, segment_size(m)))
+    if (!segment_fits(m))
+        body->failed = true; // a length that is cut would make the whole segment unreadable
+    if (body->failed || !buf_reserve(body, segment_size(m)))
         return;
     buf_putc(body,
              (char)((m->txid.ptr ? HAS_TXID : 0) | (m->trace ? HAS_TRACE : 0) |

@@ -29,7 +29,10 @@ struct segment_message {
     bool encrypted;
 };
 
+// Whether every length fits into its field.
+bool segment_fits(const struct segment_message *m);
 void segment_begin(struct buf *body);
+// One that does not fit is not written: body->failed is set.
 void segment_put(struct buf *body, const struct segment_message *m);
 // All of it but the payload's bytes, which the caller puts next: m->payload.len of them.
 void segment_put_head(struct buf *body, const struct segment_message *m);

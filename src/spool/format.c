@@ -80,7 +80,11 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
                   (r->has_trace ? HAS_TRACE : 0) | (r->meta.ptr ? HAS_META : 0) |
                   (r->due_us != 0 ? HAS_DUE : 0));
 
-    if (!buf_reserve(out, size))
+    if (r->queue.len > UINT16_MAX || r->partition.len > UINT16_MAX ||
+        r->txid.len > UINT16_MAX || r->producer.len > UINT16_MAX || r->meta.len > UINT16_MAX ||
+        size > INT32_MAX)
+        out->failed = true; // a length that is cut would damage the file
+    if (out->failed || !buf_reserve(out, size))
         return;
     buf_put_be32(out, (uint32_t)(size - SPOOL_FRAME_BYTES));
     buf_put_be64(out, 0); // the checksum's place

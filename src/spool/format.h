@@ -43,6 +43,7 @@ void spool_put_progress(struct buf *out, uint64_t offset);
 bool spool_read_header(span file, uint64_t *offset);
 
 size_t spool_record_size(const struct spool_record *r); // what spool_put_record() adds
+// A record with a field that does not fit is not written: out->failed is set.
 void spool_put_record(struct buf *out, const struct spool_record *r);
 
 enum spool_found {

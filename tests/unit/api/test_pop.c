@@ -144,7 +144,7 @@ static void seg_add(struct seg *s, const char *txid, const char *payload, const 
 
 static struct pop_slice seg_slice(struct seg *s, int64_t created_us, unsigned from, unsigned n)
 {
-    return (struct pop_slice){buf_span(&s->keys), buf_span(&s->body), created_us, from, n};
+    return (struct pop_slice){buf_span(&s->keys), buf_span(&s->body), 100, created_us, from, n};
 }
 
 static void seg_free(struct seg *s)
@@ -258,20 +258,41 @@ static void a_thousand_large_messages_are_rendered(void **state)
     seg_free(&s);
 }
 
-static void a_damaged_segment_is_not_half_delivered(void **state)
+static void a_damaged_message_is_set_aside_and_its_neighbours_are_delivered(void **state)
 {
     (void)state;
     struct seg s = {0};
     uint8_t lane[16] = {0}, lease[16];
     fake_uuid(lease, 5);
+    seg_add(&s, "good", "1", NULL, NULL, NULL);
+    seg_add(&s, "cut", "1", NULL, NULL, NULL);
+    struct pop_slice slices[] = {seg_slice(&s, 1, 0, 2), seg_slice(&s, 2, 0, 1)};
+    slices[0].body.len--;
+    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 2, 3, slices};
+    finish(pop(""), &(struct pop_result){1, 3, &claim, lease, NULL});
+    assert_int_equal(fake_reply.status, 0); // not before they are set aside
+    assert_non_null(fake_given.custom);
+    fake_given.custom->done(fake_given.custom, 0, NULL);
+    assert_int_equal(fake_reply.status, 200);
+    assert_int_equal(count("\"transactionId\":\"good\""), 2);
+    assert_int_equal(count("\"transactionId\":\"cut\""), 0);
+    assert_int_equal(fake_given.n_given_back, 0);
+    seg_free(&s);
+}
+
+static void nothing_but_damage_is_204(void **state)
+{
+    (void)state;
+    struct seg s = {0};
+    uint8_t lane[16] = {0};
     seg_add(&s, "t", "1", NULL, NULL, NULL);
-    seg_add(&s, "t", "1", NULL, NULL, NULL);
-    s.body.len--;
-    struct pop_slice slice = seg_slice(&s, 1, 0, 2);
-    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 2, &slice};
-    finish(pop(""), &(struct pop_result){1, 2, &claim, lease, NULL});
-    assert_int_equal(fake_reply.status, 500);
-    assert_int_equal(fake_given.n_given_back, 1);
+    struct pop_slice slice = seg_slice(&s, 1, 0, 1);
+    slice.keys.len = 0;
+    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1, &slice};
+    finish(pop("autoAck=true"), &(struct pop_result){1, 1, &claim, NULL, NULL});
+    assert_non_null(fake_given.custom);
+    fake_given.custom->done(fake_given.custom, QE_PG_AWAY, NULL);
+    assert_int_equal(fake_reply.status, 204);
     seg_free(&s);
 }
 
@@ -349,7 +370,8 @@ int main(void)
         T(the_answer_has_every_key),
         T(slices_and_claims_keep_their_own_times_and_names),
         T(a_thousand_large_messages_are_rendered),
-        T(a_damaged_segment_is_not_half_delivered),
+        T(a_damaged_message_is_set_aside_and_its_neighbours_are_delivered),
+        T(nothing_but_damage_is_204),
         T(nothing_found_is_204),
         T(an_outage_is_204_and_a_mistake_is_not),
         T(a_client_that_hangs_up_cancels_the_pop),

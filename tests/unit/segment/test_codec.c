@@ -198,6 +198,30 @@ static void a_buffer_at_its_maximum_fails_instead_of_holding_half_a_message(void
     buf_free(&body);
 }
 
+static void a_field_longer_than_its_length_is_refused(void **state)
+{
+    (void)state;
+    static char text[UINT16_MAX + 1];
+    memset(text, 'x', sizeof text);
+    span fits = {text, UINT16_MAX}, longer = {text, sizeof text};
+    const struct segment_message good = {
+        .txid = fits, .producer = fits, .meta = fits, .payload = SPAN("1")};
+    const struct segment_message bad[] = {{.txid = longer, .payload = SPAN("1")},
+                                          {.producer = longer, .payload = SPAN("1")},
+                                          {.meta = longer, .payload = SPAN("1")}};
+
+    assert_true(segment_fits(&good));
+    for (unsigned i = 0; i < 3; i++) {
+        struct buf body = {0};
+        segment_begin(&body);
+        assert_false(segment_fits(&bad[i]));
+        segment_put(&body, &bad[i]);
+        assert_true(body.failed);
+        assert_int_equal(body.len, 1);
+        buf_free(&body);
+    }
+}
+
 static void a_segment_without_messages_ends_at_once(void **state)
 {
     (void)state;
@@ -363,6 +387,7 @@ int main(void)
         cmocka_unit_test(huge_payloads_and_the_longest_ids_survive),
         cmocka_unit_test(a_payload_is_any_bytes),
         cmocka_unit_test(a_buffer_at_its_maximum_fails_instead_of_holding_half_a_message),
+        cmocka_unit_test(a_field_longer_than_its_length_is_refused),
         cmocka_unit_test(a_segment_without_messages_ends_at_once),
         cmocka_unit_test(every_prefix_ends_between_messages_or_is_refused),
         cmocka_unit_test(a_version_that_is_not_known_is_refused),

@@ -65,6 +65,20 @@ static void test_a_record_comes_back_as_it_was(void **state)
     buf_free(&out);
 }
 
+static void test_a_field_longer_than_its_length_is_refused(void **state)
+{
+    (void)state;
+    static char text[UINT16_MAX + 1];
+    struct spool_record r = {.queue = SPAN("q"), .partition = SPAN("p"), .payload = SPAN("1")};
+    struct buf out = {0};
+
+    r.meta = (span){text, sizeof text};
+    spool_put_record(&out, &r);
+    assert_true(out.failed);
+    assert_int_equal(out.len, 0);
+    buf_free(&out);
+}
+
 static void test_a_tail_cut_at_any_byte_is_short(void **state)
 {
     struct spool_record r = full(), got;
@@ -125,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_record_comes_back_as_it_was),
+        cmocka_unit_test(test_a_field_longer_than_its_length_is_refused),
         cmocka_unit_test(test_a_tail_cut_at_any_byte_is_short),
         cmocka_unit_test(test_a_flipped_bit_anywhere_is_noticed),
         cmocka_unit_test(test_a_header_tells_how_far_the_replay_came),
