@@ -41,10 +41,10 @@ begin
            case when v_copied then array(select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.ages)
                 when exists (select from queen.queues q where q.ages) then array(
                select unnest(c.lanes) from queen.changes_a c
-                where c.xid >= v_from and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)
+                where c.xid >= v_from and c.xid < pg_snapshot_xmax(pg_current_snapshot()) and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)
                 union
                select unnest(c.lanes) from queen.changes_b c
-                where c.xid >= v_from and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)) end
+                where c.xid >= v_from and c.xid < pg_snapshot_xmax(pg_current_snapshot()) and c.origin not between -3 and -1 and not pg_visible_in_snapshot(c.xid, v_seen)) end
       into v_now, v_lanes;
 
     if cardinality(v_lanes) > 0 then

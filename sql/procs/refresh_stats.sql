@@ -70,6 +70,9 @@ begin
         v_copied := true;
         p.seen := null;
     end if;
+    if v_copied then -- its feed has transactions that have not begun here
+        delete from queen.changes c where c.xid >= pg_snapshot_xmax(pg_current_snapshot());
+    end if;
     v_all := p.seen is null;
     v_from := coalesce(pg_snapshot_xmin(p.seen), '0'::xid8);
     v_now := clock_timestamp();
@@ -86,10 +89,10 @@ begin
     -- One statement, so one snapshot: the one that is remembered.  Dead letters are counted under it too.
     with feed as materialized (
         select c.origin, c.lanes from queen.changes_a c
-         where not v_all and c.xid >= v_from and not pg_visible_in_snapshot(c.xid, p.seen)
+         where not v_all and c.xid >= v_from and c.xid < pg_snapshot_xmax(pg_current_snapshot()) and not pg_visible_in_snapshot(c.xid, p.seen)
          union all
         select c.origin, c.lanes from queen.changes_b c
-         where not v_all and c.xid >= v_from and not pg_visible_in_snapshot(c.xid, p.seen)
+         where not v_all and c.xid >= v_from and c.xid < pg_snapshot_xmax(pg_current_snapshot()) and not pg_visible_in_snapshot(c.xid, p.seen)
     ), moved as materialized (
         select m.consumer, max(m.ver) as ver
           from (select a.consumer, a.ver from queen.consumer_states_a a

@@ -86,7 +86,8 @@ begin
                 'insert into queen.changes_%2$s (xid, origin, slot, lanes)
                  select o.xid, o.origin, %2$L, o.lanes
                    from queen.changes_%1$s o
-                   join queen.stats_pass p on o.xid >= pg_snapshot_xmin(p.seen) and not pg_visible_in_snapshot(o.xid, p.seen)',
+                   join queen.stats_pass p on o.xid >= pg_snapshot_xmin(p.seen) and not pg_visible_in_snapshot(o.xid, p.seen)
+                  where o.xid < pg_snapshot_xmax(pg_current_snapshot())',
                 v_old, v_active);
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
         exception when lock_not_available or deadlock_detected then

@@ -86,9 +86,11 @@ def test_a_dump_goes_on_elsewhere(servers, open_site, later):
 
     run(target, "psql", "-q", "-v", "ON_ERROR_STOP=1", input=dump)
     there = open_site(target)
+    assert there.sql("select count(*) from queen.unseen_changes(pg_current_snapshot())") == [(0,)], "a snapshot sees all of its own server"
     there.broker.put("orders", [10, 11], partition="p")
     there.broker.put("orders", [12], partition="new")
     wait_until(lambda: there.counts("orders") == (13, 9), 5 * TIME_FACTOR, "figures of the restored database")
     assert [m["data"] for m in there.broker.take("orders", "p", consumerGroup="g", batch=99)] == list(range(4, 12))
     there.broker.put("short", ["goes", "too"], partition="p")
+    assert there.sql("select count(*) from queen.changes where xid >= pg_snapshot_xmax(pg_current_snapshot())") == [(0,)]
     wait_until(lambda: there.stored("short") == 0, 15 * TIME_FACTOR, "retention in the restored database")
