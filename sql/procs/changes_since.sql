@@ -5,7 +5,8 @@
 -- in         p_seen   the snapshot that the last call returned, or null at first
 --            p_origin the caller's own number: it knows of its own doings.  Origins -1 to -3 are for queen.refresh_stats
 -- out        a row with lane null: the snapshot to pass next time, and how often a slot was emptied (if that has
---            grown since the last call, rows may be gone unread: discover again); and the lanes
+--            grown since the last call, rows may be gone unread: discover again; -1 if p_seen is of a server that had later
+--            transactions: then, too); and the lanes
 --            with their queue (a retry lane is named "retry:" and its id, as by queen.discover); lane 0: all that is known of group lane_name on queue_name is out of date ('': on all
 --            queues, or all groups; queen.tell_group).  Exact, whatever order transactions commit in: what is returned is what the
 --            old snapshot did not see and the new one does.
@@ -30,6 +31,9 @@ begin
       from (select array_agg(c.queue_name) as queues, array_agg(c.grp) as groups
               from (select distinct f.queue_name, f.grp from fresh f where f.grp is not null) c) g;
     snapshot := v_now;
+    if pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(v_now) then
+        emptied := -1;
+    end if;
     return next;
     return query
     select null::text, 0::bigint, null::uuid, e.name, e.queue, null::bigint

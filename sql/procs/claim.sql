@@ -8,7 +8,8 @@
 -- in         one element per pop: p_consumer, p_batch; p_auto: acknowledge on delivery; p_lease: its lease.
 --            Hints, 0 when not known: p_ver, a version the consumer has had; p_near, the start of a segment it
 --            has been given.  A backward probe without a lower bound reads a whole index page first (7 us
---            against 1 us), so what the caller remembers is worth passing; nothing depends on it being recent.
+--            against 1 us), so what the caller remembers is worth passing; nothing depends on it being recent, or
+--            right: the server may have lost the commits that it was learnt from.
 -- out        as queen.claim_careful, and status 7: ask queen.claim_careful.
 --            more: the batch was filled, so something may be left
 -- locks      consumers in num order, skipping those locked by others
@@ -44,13 +45,24 @@ begin
                with ordinality t(consumer, ver, near, batch, auto, lease, ord)
           left join queen.consumers c on c.num = t.consumer
           left join queen.lanes l on l.num = c.lane
+          -- Whichever branch finds a version finds the newest.  The second runs only if the hint is wrong.
           left join lateral (
-               (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at
-                  from queen.consumer_states_a a where a.consumer = c.num and a.ver >= t.ver order by a.ver desc limit 1)
+              (select * from (
+                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at
+                     from queen.consumer_states_a a where a.consumer = c.num and a.ver >= t.ver order by a.ver desc limit 1)
+                   union all
+                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at
+                     from queen.consumer_states_b b where b.consumer = c.num and b.ver >= t.ver order by b.ver desc limit 1)
+                   order by ver desc limit 1) hinted)
                union all
-               (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at
-                  from queen.consumer_states_b b where b.consumer = c.num and b.ver >= t.ver order by b.ver desc limit 1)
-               order by ver desc limit 1) st on true
+              (select * from (
+                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at
+                     from queen.consumer_states_a a where a.consumer = c.num and t.ver > 0 order by a.ver desc limit 1)
+                   union all
+                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at
+                     from queen.consumer_states_b b where b.consumer = c.num and t.ver > 0 order by b.ver desc limit 1)
+                   order by ver desc limit 1) unhinted)
+               limit 1) st on true
           cross join lateral (
                select case when l.num is null then 5
                            when c.num = any (v_locked) is not true then 1
@@ -93,9 +105,11 @@ begin
     select d.target,
            case when d.status <> 0 or d.take is not null and d.nth > 1 then d.status
                 when d.first_seq <= d.cursor_seq + 1 then 0
+                -- Without p_near, which may be wrong; a segment has 256 messages at most.
                 when d.first_seq is null
-                 and not exists (select from queen.segments s
-                                  where s.lane = d.lane and s.first_seq > d.cursor_seq + 1) then 3
+                 and (select s.first_seq + s.count from queen.segments s
+                       where s.lane = d.lane and s.first_seq > d.cursor_seq - 255
+                       order by s.first_seq desc limit 1) > d.cursor_seq + 1 is not true then 3
                 else 7 end::int2,
            case when d.status in (2, 4) then (extract(epoch from d.until - v_now) * 1000000)::bigint
                 when d.status = 0 and not d.auto then d.lease_seconds * 1000000::bigint end,

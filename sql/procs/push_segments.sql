@@ -6,8 +6,8 @@
 --            p_whole     true: one request; store all of it or nothing
 --            p_lanes     how many different lanes there are
 --            p_lane..p_body  one element per segment, in the order to keep; p_nth and p_before: how many
---                        p_last: start of a segment the lane has had (a hint that bounds the probe; 0: none;
---                        -1: none, and what comes in clear may be stored in clear);
+--                        p_last: start of a segment the lane has had (a hint that bounds the probe and may be wrong;
+--                        0: none; -1: none, and what comes in clear may be stored in clear);
 --                        segments and messages of this call precede it in its lane
 --            p_plain_*   keys that are not UUIDv7: segment (1-based), position, key
 -- out        status 0 stored: lane, first_seq, created_at; these rows come in the order of p_lane
@@ -156,13 +156,20 @@ begin
            u.key_min, u.key_max, u.count, u.keys, u.body
       from unnest(p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
            with ordinality u(lane, last, nth, before, count, key_min, key_max, keys, body, seg)
-      -- An emptied lane keeps a marker of count 0 at its last sequence (queen.sweep).
+      -- An emptied lane keeps a marker of count 0 at its last sequence (queen.sweep).  Whichever of the two probes finds
+      -- a segment finds the last one.  The second runs only if the hint is wrong: it may come from a server that had later commits.
       left join lateral (
-           select s.first_seq + greatest(s.count, 1) as next_seq,
+          (select s.first_seq + greatest(s.count, 1) as next_seq,
                   s.created_at + interval '1 microsecond' as after
              from queen.segments s
             where s.lane = u.lane and s.first_seq >= u.last
-            order by s.first_seq desc limit 1) last on true
+            order by s.first_seq desc limit 1)
+            union all
+          (select s.first_seq + greatest(s.count, 1), s.created_at + interval '1 microsecond'
+             from queen.segments s
+            where s.lane = u.lane and u.last > 0
+            order by s.first_seq desc limit 1)
+            limit 1) last on true
      where v_status is null or v_status[u.seg] = 0
      order by u.seg -- the order of the result; with ordinality it costs no sort
     returning segments.lane, segments.first_seq, segments.created_at,

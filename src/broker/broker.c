@@ -115,7 +115,8 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->turn.data = b->timer.data = b;
     b->n_handles = 3; // and the mailbox
     uv_check_start(&b->turn, on_turn);
-    b->pg = pg_pool_open(loop, &conf->pg, on_pg_state, b);
+    b->conf.pg.on_new_server = broker_forget;
+    b->pg = pg_pool_open(loop, &b->conf.pg, on_pg_state, b);
     h->brokers[index] = b;
     chores_start(b);
     fire_start(b);
@@ -434,6 +435,7 @@ struct call *call_new(struct broker *b, const struct pg_statement *statement, vo
 void call_send(struct call *c, pg_done_cb done)
 {
     c->pg.done = done;
+    c->pg.of_server = is_of_server(c->pg.statement);
     c->left_us = clock_mono_us();
     pg_pool_exec(c->broker->pg, &c->pg);
     stall_watch(c->broker);

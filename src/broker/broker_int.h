@@ -282,6 +282,10 @@ bool is_outage(int status);                   // the database is away, gone, ful
 int64_t broker_pg_us(const struct broker *b); // PostgreSQL's clock, about; since 1970
 bool is_worth_retry(int status);              // the same call may work in a moment
 
+// ---- forget.c ----
+bool is_of_server(const struct pg_statement *statement); // see pg_call.of_server
+void broker_forget(void *b);                             // pg_pool_conf.on_new_server
+
 // ---- lanes.c ----
 struct queue *queue_find(struct broker *b, span name);
 struct queue *queue_get(struct broker *b, span name); // made if it is not there
@@ -312,6 +316,7 @@ struct group *group_get(struct broker *b, struct queue *q, span name);
 struct consumer *consumer_get(struct broker *b, struct group *g, struct lane *lane);
 struct consumer *consumer_find_num(struct broker *b, int64_t num);
 void consumer_set_num(struct broker *b, struct consumer *c, int64_t num);
+void consumer_forget_num(struct broker *b, struct consumer *c);
 void consumer_ready(struct broker *b, struct consumer *c, bool first); // into the ready list
 void consumer_idle(struct broker *b, struct consumer *c);
 void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop);
@@ -382,6 +387,7 @@ void schedules_fail_unresolved(struct broker *b, int status);
 struct fire *fire_new(struct house *h);
 void fire_free(struct fire *f);
 void fire_start(struct broker *b);
+void fire_forget(struct house *h); // of broker 0: look at everything, now
 // Something is due in wait_us (0 or less: now), somebody says; any thread.
 void fire_expect(struct house *h, int64_t wait_us);
 // For queen.next_due: nothing before this time waits any more.
@@ -394,6 +400,7 @@ void feed_rearm(struct broker *b);              // there are parked pops: poll
 void feed_active(struct broker *b);             // something happened: poll often again
 void feed_poll_now(struct broker *b);           // for those who are parked
 void feed_prompt(struct broker *b, span queue); // another server has something for it
+void feed_forget(struct broker *b);             // where it was does not count any more
 void feed_deinit(struct broker *b);
 
 // ---- news.c ----

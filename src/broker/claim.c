@@ -34,6 +34,7 @@ struct claim_flight {
     struct op_list pops;
     unsigned n_pops, n_targets;
     bool careful;
+    bool refused; // it was made for another server, and never left
     uint64_t left_us;
     struct consumer *targets[];
 };
@@ -167,6 +168,7 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
     uint64_t now = clock_mono_us();
 
     f->left_us = c->left_us;
+    f->refused = status == QE_PG_RETRY && !pg->sent;
 
     gate_landed(&b->pop_gate, f->n_pops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
@@ -345,8 +347,8 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         consumer_gone(b, c);
         return;
     }
-    if (!pg_reply_is_null(reply, row, COL_VER) && pg_reply_i64(reply, row, COL_VER) > c->ver)
-        c->ver = pg_reply_i64(reply, row, COL_VER);
+    if (!pg_reply_is_null(reply, row, COL_VER) && pg_reply_i64(reply, row, COL_VER) > 0)
+        c->ver = pg_reply_i64(reply, row, COL_VER); // not always more than before: see forget.c
     switch (pg_reply_i16(reply, row, COL_STATUS)) {
     case CLAIMED: {
         bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;
@@ -470,7 +472,11 @@ static void fail(struct broker *b, struct claim_flight *f, int status,
                       status == QE_PG_GONE ? "the connection to the database was lost"
                                            : "unexpected result from the database");
             pop_finish(b, pop, status);
+        } else if (f->refused) {
+            pop->looked = false;
+            pop_place(b, pop);
         } else if (pop->wait && status != QE_PG_SHAPE) {
+            b->feed_missed = true;
             if (asked)
                 pop_empty(b, pop);
             else

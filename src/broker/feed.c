@@ -158,6 +158,8 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     if (status != 0)
         log_debug("feed.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
+    if (status == QE_PG_RETRY && !pg->sent) // another server: from its beginning
+        TAILQ_CONCAT(&b->feed_waiting, &pops, seat);
     while ((pop = TAILQ_FIRST(&pops))) {
         TAILQ_REMOVE(&pops, pop, seat);
         pop->state = 0;
@@ -221,6 +223,12 @@ static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
             consumer_ready(b, c, false);
     }
     lane_ready(b, lane);
+}
+
+void feed_forget(struct broker *b)
+{
+    feed_deinit(b);
+    b->feed_ready = false;
 }
 
 void feed_deinit(struct broker *b)

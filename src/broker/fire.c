@@ -91,6 +91,13 @@ void fire_start(struct broker *b)
     broker_wake(b);
 }
 
+void fire_forget(struct house *h)
+{
+    h->fire->looked_us = 0;
+    atomic_store(&h->fire->from_us, 0);
+    fire_expect(h, 0);
+}
+
 void fire_expect(struct house *h, int64_t wait_us)
 {
     struct fire *f = h->fire;

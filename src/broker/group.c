@@ -72,6 +72,13 @@ void consumer_set_num(struct broker *b, struct consumer *c, int64_t num)
         HASH_ADD(hh_num, b->consumers_by_num, num, sizeof c->num, c);
 }
 
+void consumer_forget_num(struct broker *b, struct consumer *c)
+{
+    if (c->num != 0)
+        HASH_DELETE(hh_num, b->consumers_by_num, c);
+    c->num = c->ver = c->near_seq = 0;
+}
+
 // ---- states ----
 
 static void leave_state(struct broker *b, struct consumer *c)

@@ -9,6 +9,7 @@
 struct news {
     struct mailbox_item mail;
     struct broker *to;
+    uint64_t server; // that the numbers are of
     int64_t lane, consumer;
     uint8_t lane_id[16];
     bool maybe_more, changed, prompt, modes, poll, retry;
@@ -17,6 +18,11 @@ struct news {
 };
 
 static void deliver(struct mailbox_item *item);
+
+static uint64_t server_of(const struct broker *b)
+{
+    return b->pg ? pg_pool_server(b->pg) : 0; // NULL: closing
+}
 
 static void post(struct broker *to, struct news *n)
 {
@@ -43,6 +49,7 @@ static void tell_lane(struct broker *to, const struct lane *lane)
     struct news *n =
         make((span){lane->queue->name, lane->queue->name_len}, lane_shown(lane), lane->only);
     n->retry = lane->origin != NULL;
+    n->server = server_of(lane->queue->broker);
     n->lane = lane->num;
     memcpy(n->lane_id, lane->id, 16);
     post(to, n);
@@ -87,6 +94,7 @@ void news_stored(struct broker *b, const struct lane_told *lane, bool servers)
             continue;
         struct news *n = make(lane->queue, lane->partition, lane->only);
         n->retry = lane->only.ptr != NULL;
+        n->server = server_of(b);
         n->lane = lane->num;
         memcpy(n->lane_id, lane->id, 16);
         post(h->brokers[i], n);
@@ -137,6 +145,7 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
         if (i == b->index || (h->brokers[i] != home && !selects))
             continue;
         struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
+        n->server = server_of(b);
         n->consumer = consumer;
         n->maybe_more = maybe_more;
         post(h->brokers[i], n);
@@ -194,6 +203,8 @@ static void deliver(struct mailbox_item *item)
     } else if (n->changed) {
         lanes_distrust(b, (span){n->text, n->queue_len});
         feed_poll_now(b);
+    } else if (n->server != server_of(b)) { // numbers of another: look by name
+        feed_prompt(b, (span){n->text, n->queue_len});
     } else if (n->lane != 0) {
         struct queue *q = queue_find(b, (span){n->text, n->queue_len});
         if (q) { // somebody has been interested in the queue here

@@ -44,7 +44,8 @@ static bool follow_writes(struct pg_conn *c)
 
 void conn_ready(struct pg_conn *c)
 {
-    if (PQsetnonblocking(c->pg, 1) != 0 || !follow_writes(c)) {
+    uv_timer_stop(&c->timer);
+    if (!follow_writes(c)) {
         c->doomed = true;
         c->on->broken(c, conn_error(c));
         return;

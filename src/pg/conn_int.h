@@ -1,8 +1,8 @@
 // conn_int.h: one connection; for pg/ only.
 //
-//      conn_dial ──► ready ──► conn_send ──► answered ──► conn_send ...
-//          │                       │             │
-//          └──► broken ◄───────────┴─────────────┘
+//      conn_dial ──► conn_greet ──► ready ──► conn_send ──► answered ──► conn_send ...
+//          │             │                        │             │
+//          └─────────────┴──► broken ◄────────────┴─────────────┘
 //
 // A connection carries one call at a time.  After `broken`, or at any time, the pool calls
 // conn_close; `closed` is the last event, after which the memory is gone.  Events
@@ -46,6 +46,7 @@ struct pg_conn {
     const struct conn_events *on;
     uv_loop_t *loop;
     PGconn *pg;
+    uint64_t server;        // when its server started, microseconds since 1970
     struct conn_poll *poll; // watches the socket; NULL while there is none
     const struct target *target;
     struct lookup lookup;
@@ -79,11 +80,16 @@ struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned
                           const struct conn_events *on, void *owner);
 // Watches for events (0: stop) and sends them to cb; re-made when libpq changed its socket.
 void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb);
-void conn_unwatch(struct pg_conn *c); // before the socket is closed
+void conn_unwatch(struct pg_conn *c);                      // before the socket is closed
+void conn_dial_failed(struct pg_conn *c, const char *why); // ends in `broken`; why is borrowed
+
+// greet.c --------------------------------------------------------------------------------
+
+void conn_greet(struct pg_conn *c); // from dial.c: connected; ends in conn_ready() or broken
 
 // conn.c ---------------------------------------------------------------------------------
 
-void conn_ready(struct pg_conn *c); // from dial.c: take over the socket
+void conn_ready(struct pg_conn *c); // from greet.c: take over the socket
 // 0: the call is under way.  Otherwise nothing was sent, c is doomed and the caller tells the
 // call.
 MUST_USE int conn_send(struct pg_conn *c, struct pg_call *call);

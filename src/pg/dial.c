@@ -12,7 +12,6 @@ static void on_cannot_begin(uv_timer_t *timer);
 static void on_socket(uv_poll_t *handle, int status, int events);
 static void step(struct pg_conn *c);
 static void on_timeout(uv_timer_t *timer);
-static void fail(struct pg_conn *c, const char *why);
 static void on_poll_closed(uv_handle_t *handle);
 
 static void ignore_notice(void *ctx, const char *text) { (void)ctx, (void)text; }
@@ -74,7 +73,7 @@ static void on_cannot_begin(uv_timer_t *timer)
 {
     struct pg_conn *c = timer->data;
 
-    fail(c, c->pg != NULL ? conn_error(c) : "no host has an address");
+    conn_dial_failed(c, c->pg != NULL ? conn_error(c) : "no host has an address");
 }
 
 // The status does not matter: libpq asks the socket itself what is wrong with it, and may
@@ -99,18 +98,20 @@ static void step(struct pg_conn *c)
         conn_watch(c, UV_WRITABLE, on_socket);
         break;
     case PGRES_POLLING_OK:
-        uv_timer_stop(&c->timer);
-        conn_ready(c);
+        conn_greet(c);
         break;
     default:
-        fail(c, conn_error(c));
+        conn_dial_failed(c, conn_error(c));
         break;
     }
 }
 
-static void on_timeout(uv_timer_t *timer) { fail(timer->data, "no answer in time"); }
+static void on_timeout(uv_timer_t *timer)
+{
+    conn_dial_failed(timer->data, "no answer in time");
+}
 
-static void fail(struct pg_conn *c, const char *why)
+void conn_dial_failed(struct pg_conn *c, const char *why)
 {
     assert(c->state == CONN_DIALING);
     c->doomed = true;

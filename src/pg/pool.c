@@ -42,6 +42,8 @@ struct pg_pool {
 
     enum pool_state state;
     uint64_t trouble_us; // since when no connection is up; 0: one is
+    uint64_t server;     // when the server started that our connections are to; 0: none yet
+    bool lost_all;       // no connection is left of those to that server
     unsigned n_failed_dials;
     char error[160]; // of the last dial that failed
     uint64_t next_dial_us;
@@ -72,6 +74,7 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
 static void on_broken(struct pg_conn *c, const char *why);
 static void on_closed(struct pg_conn *c);
 static void on_redial(uv_timer_t *timer);
+static void meet_server(struct pg_pool *p, uint64_t server);
 static void on_tick(uv_timer_t *timer);
 static void drop(struct pg_pool *p, struct pg_conn *c);
 static void close_if_done(struct pg_pool *p);
@@ -266,12 +269,67 @@ static void on_ready(struct pg_conn *c)
     counter_add(&p->stats.opened, 1);
     c->idle_since_us = clock_mono_us();
     TAILQ_INSERT_HEAD(&p->idle, c, idle);
+    meet_server(p, c->server);
     if (p->state == POOL_DOWN)
         log_info("pg.back", "conns=%u", p->n_ready);
     set_state(p, POOL_UP);
     send_queued(p);
     dial_if_needed(p);
     publish(p);
+}
+
+// A connection to a server other than the last one; it is not c, which is in use by the pool.
+static struct pg_conn *find_stranger(const struct pg_pool *p)
+{
+    struct pg_conn *c;
+
+    TAILQ_FOREACH (c, &p->conns, all)
+        if ((c->state == CONN_IDLE || c->state == CONN_BUSY) && c->server != p->server)
+            return c;
+    return NULL;
+}
+
+// The one before may still answer, and nothing that it says counts any more.
+static void leave_server(struct pg_pool *p, struct pg_conn *c)
+{
+    struct pg_call *call = c->state == CONN_BUSY ? c->call : NULL;
+
+    c->doomed = true;
+    if (call != NULL)
+        p->n_busy--;
+    else
+        TAILQ_REMOVE(&p->idle, c, idle);
+    drop(p, c);
+    if (call == NULL)
+        return;
+    counter_add(&p->stats.failed, 1);
+    call->done(call, QE_PG_GONE, &(struct pg_reply){.message = "the server was replaced"});
+}
+
+// See pool.h.  The caller forgets first, so that whatever it sends next is right.
+static void meet_server(struct pg_pool *p, uint64_t server)
+{
+    bool is_new = p->server != 0 && (p->server != server || p->lost_all);
+    struct pg_conn *c;
+
+    p->server = server;
+    p->lost_all = false;
+    if (!is_new)
+        return;
+    for (unsigned left = p->n_queued; left > 0; left--) {
+        struct pg_call *call = take_queued(p);
+        if (call->of_server) {
+            refuse(p, call, QE_PG_RETRY);
+        } else {
+            STAILQ_INSERT_TAIL(&p->queue, call, link);
+            p->n_queued++;
+        }
+    }
+    if (p->conf.on_new_server != NULL && !p->closing)
+        p->conf.on_new_server(p->state_ctx);
+    // A done callback may change the list, so after each one the search starts anew.
+    while ((c = find_stranger(p)) != NULL)
+        leave_server(p, c);
 }
 
 // The next call leaves before this one's answer is looked at, so the server is busy while
@@ -336,6 +394,7 @@ static void drop(struct pg_pool *p, struct pg_conn *c)
         p->n_ready--;
         if (c->doomed)
             counter_add(&p->stats.broken, 1);
+        p->lost_all = p->lost_all || p->n_ready == 0;
         if (p->n_ready == 0 && p->trouble_us == 0)
             p->trouble_us = clock_mono_us();
     }
@@ -462,6 +521,7 @@ uint64_t pg_pool_silent_since_us(const struct pg_pool *p)
     return p->heard_us > p->busy_us ? p->heard_us : p->busy_us;
 }
 
+uint64_t pg_pool_server(const struct pg_pool *p) { return p->server; }
 void pg_pool_hurry(struct pg_pool *p, unsigned ms) { p->hurry_ms = ms; }
 const char *pg_pool_error(const struct pg_pool *p) { return p->error; }
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return &p->stats; }

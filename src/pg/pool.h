@@ -7,6 +7,12 @@
 // the calls it carried with QE_PG_GONE (outcome unknown) and is reopened in the background with
 // jittered back-off; calls that were not sent yet go to another connection, or fail with
 // QE_PG_AWAY once the outage is known.
+//
+// What a caller remembers of one server may be wrong for the next, even if that is the same one
+// after a crash: a promoted standby may lack its last commits, a restored one all since the
+// backup.  When a connection is to another server, or all connections were lost, the pool
+// closes connections to the one before, tells on_new_server, and refuses (QE_PG_RETRY) queued
+// calls that carry numbers of the one before.
 #ifndef QUEEN_PG_POOL_H
 #define QUEEN_PG_POOL_H
 
@@ -53,6 +59,7 @@ struct pg_call {
     // statement_timeout is, and within seconds of our end; 0: as the session says.  Costs no
     // round trip.
     unsigned statement_timeout_ms;
+    bool of_server; // its parameters hold numbers or positions learnt from the server
 
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;
@@ -61,6 +68,9 @@ struct pg_call {
 };
 
 struct pg_pool_conf {
+    // Another server, or all connections were lost: ctx (of pg_pool_open) forgets what it knew.
+    // May use the pool; must not close it.  NULL: nothing is remembered.
+    void (*on_new_server)(void *ctx);
     const char *conninfo; // keyword=value string; copied
     unsigned max_conns;   // opened on demand
     unsigned keep_conns;  // kept open when idle
@@ -91,6 +101,7 @@ uint64_t pg_pool_silent_since_us(const struct pg_pool *p);
 // The database seems to hang: no call waits longer than ms from now on.  0: as configured
 // again.
 void pg_pool_hurry(struct pg_pool *p, unsigned ms);
+uint64_t pg_pool_server(const struct pg_pool *p); // when the server started; 0: none seen yet
 const char *
 pg_pool_error(const struct pg_pool *p); // of the last connection that failed; "": none
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p);

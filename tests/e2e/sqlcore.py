@@ -88,8 +88,8 @@ class Core:
         return [(r.lane, r.lane_id) for r in self.rows("select * from queen.ensure_lanes(%s::text[], %s::text[])",
                                                        [p[0] for p in pairs], [p[1] for p in pairs])]
 
-    def push(self, segments, whole=False, origin=1):
-        """segments: (lane, [transaction id, ...]) each; the rows that push_segments returns."""
+    def push(self, segments, whole=False, origin=1, last=0):
+        """segments: (lane, [transaction id, ...]) each; the rows that push_segments returns.  last: the hint p_last."""
         seen, cols, plain = {}, [[] for _ in range(9)], ([], [], [])
         for n, (lane, ids) in enumerate(segments):
             nth, before = seen.get(lane, (0, 0))
@@ -97,7 +97,7 @@ class Core:
             keys = [key(i) for i in ids]
             times = [t for t in map(key_time, keys) if t is not None]
             body = b"\1" + b"".join(pack(i) for i in ids)
-            for col, value in zip(cols, (lane, 0, nth, before, len(ids), min(times, default=None),
+            for col, value in zip(cols, (lane, last, nth, before, len(ids), min(times, default=None),
                                          max(times, default=None), b"".join(k.bytes for k in keys), body)):
                 col.append(value)
             for pos, k in enumerate(keys):

@@ -3,6 +3,8 @@ import random
 
 import pytest
 
+from sqlcore import stored
+
 HOT, CAREFUL = 0, 7
 
 
@@ -90,3 +92,38 @@ def test_rows_come_in_the_order_of_the_targets_whatever_the_plan(core, queue, jo
     core.rows("select set_config('plan_cache_mode', 'force_custom_plan', false)")
     rows, _ = core.claim_hot(consumers, batch=3)
     assert [(r.target, r.first_seq) for r in rows] == [(t, s) for t in range(1, 41) for s in (1, 2, 3)]
+
+
+# --- hints of a server that had commits which this one lost ---------------------------------------------------------
+
+def test_a_version_that_is_not_there_hides_nothing(core, lane):
+    core.push([(lane[0], ["a"]), (lane[0], ["b"])])
+    consumer = core.consumers("g", lane[0])
+    rows, _ = core.claim_hot(consumer, batch=1, auto=True, ver=1000)
+    assert [(r.status, r.first_seq) for r in rows] == [(0, 1)]
+    rows, _ = core.claim_hot(consumer, batch=9, auto=True, ver=1000, near=500)
+    assert [(r.status, r.first_seq, r.ver) for r in rows] == [(0, 2, 2)]
+    assert core.claim_hot(consumer, ver=1000)[0][0].status == 3
+
+
+def test_a_segment_that_is_not_there_hides_nothing(core, lane):
+    """The lost server had a segment that began inside of what is one segment here."""
+    core.push([(lane[0], ["a", "b", "c", "d"])])
+    consumer = core.consumers("g", lane[0])
+    core.claim_hot(consumer, batch=2, auto=True)
+    assert core.claim_hot(consumer, batch=9, near=3)[0][0].status == CAREFUL
+    core.push([(lane[0], ["e"])])
+    assert core.claim_hot(consumer, batch=9, near=3)[0][0].status == CAREFUL
+    rows, _ = core.claim(consumer, batch=9)
+    assert (rows[0].status, rows[0].start_seq, rows[0].take) == (0, 3, 3)
+
+
+def test_pushes_behind_a_segment_that_is_not_there_are_appended(core, lane):
+    stored(core, core.push([(lane[0], ["a", "b"])]))
+    assert [r.first_seq for r in stored(core, core.push([(lane[0], ["c"])], last=1000))] == [3]
+    assert [r.first_seq for r in stored(core, core.push([(lane[0], ["d"]), (lane[0], ["e"])], last=4))] == [4, 5]
+    assert [r.first_seq for r in stored(core, core.push([(lane[0], ["f"])], last=5))] == [6]
+
+
+def test_the_first_push_to_a_lane_with_a_wrong_hint(core, lane):
+    assert [r.first_seq for r in stored(core, core.push([(lane[0], ["a"])], last=1000))] == [1]

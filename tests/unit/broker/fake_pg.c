@@ -370,6 +370,12 @@ void pg_pool_hurry(struct pg_pool *p, unsigned ms)
     (void)ms;
 }
 
+uint64_t pg_pool_server(const struct pg_pool *p)
+{
+    (void)p;
+    return 1;
+}
+
 uint64_t pg_pool_heard_us(const struct pg_pool *p)
 {
     (void)p;

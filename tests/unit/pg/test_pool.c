@@ -95,6 +95,14 @@ static int ask_add(int64_t v)
     return rc;
 }
 
+static unsigned n_servers;
+
+static void on_new_server(void *ctx)
+{
+    (void)ctx;
+    n_servers++;
+}
+
 static void on_state(void *ctx, bool up)
 {
     (void)ctx;
@@ -106,7 +114,8 @@ static const char *conninfo;
 
 static void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
 {
-    struct pg_pool_conf conf = {.conninfo = conninfo,
+    struct pg_pool_conf conf = {.on_new_server = on_new_server,
+                                .conninfo = conninfo,
                                 .max_conns = max,
                                 .keep_conns = 1,
                                 .connect_timeout_ms = 2000,
@@ -114,7 +123,7 @@ static void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
                                 .idle_close_ms = 300,
                                 .no_prepare = no_prepare};
     is_up = false;
-    n_states = 0;
+    n_states = n_servers = 0;
     pool = pg_pool_open(&loop, &conf, on_state, NULL);
 }
 
@@ -435,6 +444,80 @@ static void ten_thousand_calls_find_their_own_answers(void **state)
     assert_int_equal(counter_get(&pg_pool_stats(pool)->failed), 0);
 }
 
+// Calls that carry what was learnt from the server before must not reach the next one.
+static void queued_calls_of_a_server_do_not_reach_the_next(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    assert_int_equal(ask_add(1), 0);
+    uint64_t first = pg_pool_server(pool);
+    assert_true(first > 0);
+    assert_int_equal(n_servers, 0);
+    pg_cluster_stop(&cluster, "fast");
+    while (counter_get(&pg_pool_stats(pool)->broken) == 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    struct probe bound = {0}, free_ = {0};
+    pg_param_i64(&bound.params, 1);
+    pg_param_i64(&free_.params, 1);
+    exec(&bound, &add);
+    bound.call.of_server = true;
+    exec(&free_, &add);
+    pg_cluster_start(&cluster);
+    until_done(&bound);
+    until_done(&free_);
+    assert_int_equal(free_.status, 0);
+    assert_int_equal(bound.status, QE_PG_RETRY);
+    assert_false(bound.call.sent);
+    assert_int_equal(n_servers, 1);
+    assert_true(pg_pool_server(pool) > first);
+}
+
+// The same server, but all connections to it ended: it may have recovered from a crash.
+static void losing_all_connections_counts_as_another_server(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    assert_int_equal(ask_add(1), 0);
+    free(pg_cluster_ask(&cluster, "select pg_terminate_backend(pid) from pg_stat_activity "
+                                  "where datname is not null and pid <> pg_backend_pid()"));
+    while (counter_get(&pg_pool_stats(pool)->opened) < 2)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(ask_add(1), 0);
+    assert_int_equal(n_servers, 1);
+}
+
+// A primary that was replaced may still run, and what it answers counts no more.
+static void connections_to_a_replaced_server_are_closed(void **state)
+{
+    struct pg_cluster second;
+    char both[300], from[200], to[210];
+    struct probe old = {0}, next = {0};
+
+    (void)state;
+    pg_cluster_new(&second);
+    snprintf(both, sizeof both, "host=%s,%s user=postgres dbname=postgres", cluster.dir,
+             second.dir);
+    conninfo = both;
+    open_pool(2, 20000, false);
+    pg_param_f64(&old.params, 15);
+    exec(&old, &nap);
+    while (!old.call.sent)
+        uv_run(&loop, UV_RUN_ONCE);
+    snprintf(from, sizeof from, "%s/.s.PGSQL.5432", cluster.dir);
+    snprintf(to, sizeof to, "%s.away", from);
+    assert_int_equal(rename(from, to), 0);
+    pg_param_i64(&next.params, 1);
+    exec(&next, &add); // needs another connection
+    until_done(&old);
+    assert_int_equal(old.status, QE_PG_GONE);
+    until_done(&next);
+    assert_int_equal(next.status, 0);
+    assert_int_equal(n_servers, 1);
+    assert_int_equal(rename(to, from), 0);
+    conninfo = cluster.conninfo;
+    pg_cluster_free(&second);
+}
+
 static void a_pool_may_open_before_its_database(void **state)
 {
     (void)state;
@@ -573,6 +656,9 @@ int main(void)
         T(an_idle_connection_that_dies_is_replaced_unnoticed),
         T(another_connection_serves_when_one_breaks),
         T(a_stopped_server_is_away_quickly_and_comes_back),
+        T(queued_calls_of_a_server_do_not_reach_the_next),
+        T(losing_all_connections_counts_as_another_server),
+        T(connections_to_a_replaced_server_are_closed),
         T(a_pool_may_open_before_its_database),
         T(a_call_without_an_answer_drops_the_connection),
         T(a_busy_pool_tells_those_who_wait_too_long),

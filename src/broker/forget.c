@@ -1,0 +1,73 @@
+// Forgetting: what this broker knows comes from a server that may have had commits which the
+// present one lacks (pg/pool.h).  Numbers of lanes and consumers may belong to others now,
+// cursors and leases may be older, and the feed may be behind the position that we remember.
+// Names stay: everything is found again by name, when it is next used.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "pg/sql.gen.h"
+
+// Calls that are wrong on another server than the one they were made for.  Others carry names,
+// ids or leases, which are never given out twice.
+static const struct pg_statement *const of_server[] = {
+    &pg_stmt_push,     &pg_stmt_push_correlated, &pg_stmt_push_mixed,
+    &pg_stmt_schedule, &pg_stmt_transact,        &pg_stmt_transact_scheduled,
+    &pg_stmt_claim,    &pg_stmt_claim_careful,   &pg_stmt_ensure_consumers,
+    &pg_stmt_changes,  &pg_stmt_stream_cycle,    &pg_stmt_fire_due,
+};
+
+bool is_of_server(const struct pg_statement *statement)
+{
+    for (unsigned i = 0; i < countof(of_server); i++)
+        if (of_server[i] == statement)
+            return true;
+    return false;
+}
+
+static void forget_lanes(struct broker *b)
+{
+    struct lane *lane;
+    struct consumer *c;
+
+    TAILQ_FOREACH (lane, &b->recent_lanes, recent) {
+        // Those with a claim under way stay until it ends, and it must not go out with the
+        // number.
+        LIST_FOREACH (c, &lane->consumers, of_lane)
+            if (c->state == CLAIMING || c->asking)
+                consumer_forget_num(b, c);
+        lane_forget_num(b, lane);
+    }
+}
+
+static void forget_groups(struct broker *b)
+{
+    struct queue *q, *next_q;
+    struct group *g, *next_g;
+
+    HASH_ITER (hh, b->queues, q, next_q)
+        HASH_ITER (hh, q->groups, g, next_g) {
+            g->known = g->subscribed = false;
+            g->again = true; // a discovery under way was asked of the server before
+            g->empty_noted_us = 0;
+        }
+}
+
+void broker_forget(void *ctx)
+{
+    struct broker *b = ctx;
+
+    log_warn("pg.new_server", "worker=%u lanes=%u what=\"forgetting what the last one said\"",
+             b->index, b->n_lanes);
+    // First: pops that lose their place look into the feed before anything else.
+    feed_forget(b);
+    forget_lanes(b);
+    forget_groups(b);
+    atomic_fetch_add_explicit(&b->house->n_changes, 1, memory_order_relaxed);
+    if (b->index == 0)
+        fire_forget(b->house);
+    pops_place_again(b, true);
+    selectors_place_again(b);
+    broker_wake(b);
+}
