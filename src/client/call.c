@@ -99,16 +99,12 @@ static void call_free(struct call *call)
     free(call);
 }
 
-int call_submit(struct call *call)
+void call_submit(struct call *call)
 {
-    if (client_is_here(call->client)) {
+    if (client_is_here(call->client))
         call_begin(call);
-        return 0;
-    }
-    if (mailbox_post(&call->client->mailbox, &call->post) == 0)
-        return 0;
-    call_free(call);
-    return QUEEN_E_CLOSED;
+    else
+        client_post(call->client, &call->post);
 }
 
 static void on_delivered(struct mailbox_item *item)

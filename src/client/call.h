@@ -26,9 +26,8 @@ void call_begin(struct call *call);
 void call_cancel(struct call *call);
 // The same, but an answer that the server has sent already is not lost: done gets it.
 void call_hang_up(struct call *call);
-// Begins it on the loop's thread, wherever the caller is.  QUEEN_E_CLOSED: the client does not
-// take it, and it is freed; done is not called.
-int call_submit(struct call *call);
+// Begins it on the loop's thread, wherever the caller is.
+void call_submit(struct call *call);
 struct call *call_next(struct call *call); // of the client's list, or NULL
 
 #endif

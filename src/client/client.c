@@ -32,6 +32,7 @@ static void begin_close(struct queen_client *c);
 static void close_pools_if_quiet(struct queen_client *c);
 static void on_pool_drained(void *ctx);
 static void on_mailbox_closed(void *ctx);
+static void end_if_quiet(struct queen_client *c);
 static void dispose(struct queen_client *c);
 
 const char *queen_version(void) { return QUEEN_VERSION; }
@@ -47,6 +48,8 @@ struct queen_client *queen_client_new(const struct queen_options *o, struct quee
     const char *agent = o->user_agent ? o->user_agent : "libqueenclient/" QUEEN_VERSION;
 
     TAILQ_INIT(&c->calls);
+    STAILQ_INIT(&c->late);
+    pthread_mutex_init(&c->late_lock, NULL);
     c->conf = (struct client_conf){
         .request_timeout_ms = or_default(o->request_timeout_ms, DEFAULT_REQUEST_TIMEOUT_MS),
         .attempts = or_default(o->attempts, DEFAULT_ATTEMPTS),
@@ -165,13 +168,33 @@ int client_may_block(const struct queen_client *c, struct queen_error *err)
         "a blocking call on the thread of the loop; use the one that ends in _start");
 }
 
+void client_post(struct queen_client *c, struct mailbox_item *item)
+{
+    if (mailbox_post(&c->mailbox, item) == 0)
+        return;
+    pthread_mutex_lock(&c->late_lock);
+    STAILQ_INSERT_TAIL(&c->late, item, link);
+    pthread_mutex_unlock(&c->late_lock);
+}
+
+static struct mailbox_item *take_late(struct queen_client *c)
+{
+    pthread_mutex_lock(&c->late_lock);
+    struct mailbox_item *item = STAILQ_FIRST(&c->late);
+    if (item)
+        STAILQ_REMOVE_HEAD(&c->late, link);
+    pthread_mutex_unlock(&c->late_lock);
+    return item;
+}
+
 void client_await_close(struct queen_client *c, struct mailbox_item *close,
-                        pthread_mutex_t *lock, pthread_cond_t *changed, bool *closed)
+                        pthread_mutex_t *lock, pthread_cond_t *changed, bool *closed,
+                        const unsigned *n_inside)
 {
     pthread_mutex_lock(lock);
     if (mailbox_post(&c->mailbox, close) != 0)
         *closed = true;
-    while (!*closed)
+    while (!*closed || *n_inside > 0)
         pthread_cond_wait(changed, lock);
     pthread_mutex_unlock(lock);
 }
@@ -181,12 +204,7 @@ void client_await_close(struct queen_client *c, struct mailbox_item *close,
 void queen_request_start(struct queen_client *c, const struct queen_request *req,
                          queen_response_cb done, void *ctx)
 {
-    struct queen_error err;
-
-    if (call_submit(call_new(c, req, done, ctx)) == 0)
-        return;
-    fail_set(&err, QUEEN_E_CLOSED, "the client is closing");
-    done(NULL, &err, ctx);
+    call_submit(call_new(c, req, done, ctx));
 }
 
 struct waiter {
@@ -237,13 +255,19 @@ static void on_stop(struct mailbox_item *item)
 
 void queen_client_free(struct queen_client *c)
 {
-    if (!c || !c->has_thread)
+    struct mailbox_item *item;
+
+    if (!c || client_may_block(c, NULL) != 0)
         return;
     c->stop.deliver = on_stop;
     // Cannot fail: only we close the mailbox.
     if (mailbox_post(&c->mailbox, &c->stop) != 0)
         return;
     pthread_join(c->thread, NULL);
+    while ((item = take_late(c))) { // the loop is ours now
+        item->deliver(item);
+        run_thread(c);
+    }
     dispose(c);
 }
 
@@ -268,7 +292,9 @@ static void begin_close(struct queen_client *c)
 
 void client_call_gone(struct queen_client *c)
 {
-    if (c->closing)
+    if (c->mailbox_closed)
+        end_if_quiet(c);
+    else if (c->closing)
         close_pools_if_quiet(c);
 }
 
@@ -299,12 +325,19 @@ static void on_pool_drained(void *ctx)
         mailbox_close(&c->mailbox, on_mailbox_closed, c);
 }
 
-// On its own thread the loop ends now, and queen_client_free() goes on.
 static void on_mailbox_closed(void *ctx)
 {
     struct queen_client *c = ctx;
 
-    if (c->has_thread)
+    c->mailbox_closed = true;
+    end_if_quiet(c);
+}
+
+// On its own thread the loop ends by itself, and queen_client_free() goes on.  Callbacks of
+// calls may have started others until now.
+static void end_if_quiet(struct queen_client *c)
+{
+    if (c->has_thread || !TAILQ_EMPTY(&c->calls))
         return;
     void (*closed)(void *) = c->closed;
     void *closed_ctx = c->closed_ctx;
@@ -324,6 +357,7 @@ static void dispose(struct queen_client *c)
         servers_deinit(&c->servers);
     token_deinit(&c->token);
     tls_context_free(c->tls);
+    pthread_mutex_destroy(&c->late_lock);
     free(c->conf.user_agent);
     free(c->pools);
     free(c);

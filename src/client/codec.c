@@ -115,15 +115,11 @@ int check_json(const struct js *j, const char *what, struct queen_error *err)
 void submit(struct queen_client *c, struct queen_request *req, struct buf *body,
             const struct queen_error *err, queen_response_cb done, void *ctx)
 {
-    struct queen_error closed;
     struct call *call =
         err->code != 0 ? call_new_failed(c, err, done, ctx) : call_new(c, req, done, ctx);
 
     buf_free(body);
-    if (call_submit(call) == 0)
-        return;
-    fail_set(&closed, QUEEN_E_CLOSED, "the client is closing");
-    done(NULL, &closed, ctx);
+    call_submit(call);
 }
 
 struct queen_response *ask(struct queen_client *c, struct queen_request *req, struct buf *body,

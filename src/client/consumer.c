@@ -46,6 +46,7 @@ struct queen_consumer {
     pthread_mutex_t lock; // guards the rest
     pthread_cond_t changed;
     bool stopped, closed, stop_posted;
+    unsigned n_inside;      // threads in queen_consumer_wait()
     struct queen_error err; // why it stopped
     void (*on_closed)(void *ctx);
     void *closed_ctx;
@@ -366,11 +367,14 @@ int queen_consumer_wait(struct queen_consumer *c, struct queen_error *err)
     if (rc != 0)
         return rc;
     pthread_mutex_lock(&c->lock);
+    c->n_inside++;
     while (!c->stopped)
         pthread_cond_wait(&c->changed, &c->lock);
     rc = c->err.code;
     if (err)
         *err = c->err;
+    if (--c->n_inside == 0)
+        pthread_cond_broadcast(&c->changed); // queen_consumer_free() goes on
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -383,7 +387,7 @@ void queen_consumer_free(struct queen_consumer *c)
         return;
     queen_consumer_stop(c);
     (void)queen_consumer_wait(c, NULL);
-    client_await_close(c->client, &c->close, &c->lock, &c->changed, &c->closed);
+    client_await_close(c->client, &c->close, &c->lock, &c->changed, &c->closed, &c->n_inside);
     dispose(c);
 }
 

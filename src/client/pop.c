@@ -258,10 +258,5 @@ struct call *pop_begin(struct queen_client *c, const struct queen_pop *pop, quee
 void queen_pop_start(struct queen_client *c, const struct queen_pop *pop, queen_pop_cb done,
                      void *ctx)
 {
-    struct queen_error err;
-
-    if (call_submit(make_call(c, pop, done, ctx)) == 0)
-        return;
-    fail_set(&err, QUEEN_E_CLOSED, "the client is closing");
-    done(NULL, &err, ctx);
+    call_submit(make_call(c, pop, done, ctx));
 }

@@ -189,11 +189,8 @@ void queen_processor_free(struct queen_processor *p)
     pthread_mutex_lock(&p->lock);
     while (!p->stopped)
         pthread_cond_wait(&p->changed, &p->lock);
-    if (mailbox_post(&p->client->mailbox, &p->close) != 0)
-        p->closed = true;
-    while (!p->closed)
-        pthread_cond_wait(&p->changed, &p->lock);
     pthread_mutex_unlock(&p->lock);
+    client_await_close(p->client, &p->close, &p->lock, &p->changed, &p->closed, &(unsigned){0});
     dispose(p);
 }
 

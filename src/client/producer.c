@@ -18,9 +18,11 @@ static void send_parcel(struct parcel *parcel);
 static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void settle(struct queen_producer *p, struct item *item,
                    const struct queen_push_result *result, const struct queen_error *err);
+static void set_too_late(struct queen_error *err);
+static void settle_all(struct parcel *parcel, const struct queen_push_results *results,
+                       const struct queen_error *err);
 static void put_back(struct parcel *parcel, bool alone);
 static void on_stop(struct mailbox_item *item);
-static void close_if_done(struct queen_producer *p);
 static void on_handle_closed(uv_handle_t *handle);
 
 static void fill_defaults(struct queen_producer_options *o)
@@ -85,8 +87,11 @@ int queen_producer_send(struct queen_producer *p, const struct queen_message *m,
     item->tag = tag;
     int rc = put_message(&item->json, m, 0, err);
     pthread_mutex_lock(&p->lock);
+    p->n_inside++;
     while (rc == 0 && !p->closing && is_full(p, item->json.len) && !p->conf.refuse && !here)
         pthread_cond_wait(&p->changed, &p->lock);
+    if (--p->n_inside == 0 && p->closing)
+        pthread_cond_broadcast(&p->changed); // queen_producer_free() goes on
     if (rc == 0 && p->closing)
         rc = fail_set(err, QUEEN_E_CLOSED, "the producer is closing");
     if (rc == 0 && is_full(p, item->json.len))
@@ -132,7 +137,7 @@ static void on_wake(struct mailbox_item *item)
     pthread_mutex_unlock(&p->lock);
     open_handles(p);
     producer_pump(p);
-    close_if_done(p);
+    producer_close_if_done(p);
 }
 
 // With the lock: is there a batch that should leave?
@@ -209,12 +214,21 @@ static void send_parcel(struct parcel *parcel)
     }
     buf_put_lit(&body, "]}");
     p->n_in_flight++;
-    call_begin(call_new(
-        p->client,
-        &(struct queen_request){
-            .method = "POST", .path = "/api/v1/push", .body = body.ptr, .body_len = body.len},
-        on_answer, parcel));
+    struct queen_request req = {
+        .method = "POST", .path = "/api/v1/push", .body = body.ptr, .body_len = body.len};
+    struct queen_error no_memory;
+    fail_set(&no_memory, QUEEN_E_MEMORY, "no memory for the request");
+    parcel->call = body.failed ? call_new_failed(p->client, &no_memory, on_answer, parcel)
+                               : call_new(p->client, &req, on_answer, parcel);
+    call_begin(parcel->call);
     buf_free(&body);
+}
+
+// The request failed: should its messages be sent again?  Those of a refused one go out one by
+// one, so that the good ones are stored.
+static bool is_worth_another(const struct parcel *parcel, const struct queen_error *why)
+{
+    return why->retryable || (why->code == QUEEN_E_REFUSED && parcel->n > 1);
 }
 
 static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx)
@@ -224,38 +238,54 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
     struct queen_push_results *results = NULL;
     struct queen_error why = *err;
 
+    parcel->call = NULL;
     if (r && why.code == 0)
         results = push_decode(r, parcel->n, &why);
     else
         queen_response_free(r);
     p->n_in_flight--;
-    if (why.code != 0 && why.retryable && !p->deadline_passed) {
+    bool again = why.code != 0 && is_worth_another(parcel, &why);
+    if (again && p->deadline_passed)
+        set_too_late(&why);
+    if (!again || p->deadline_passed) {
+        settle_all(parcel, results, &why);
+        p->n_failed = 0;
+    } else if (why.retryable) {
         put_back(parcel, false);
         p->pausing = true;
         uv_timer_start(&p->timer, on_timer,
                        backoff_ms(p->client->conf.retry_delay_ms, ++p->n_failed), 0);
-    } else if (why.code == QUEEN_E_REFUSED && parcel->n > 1) {
+    } else {
         put_back(parcel, true);
         p->due = true;
-    } else {
-        struct item *item;
-        for (size_t i = 0; (item = STAILQ_FIRST(&parcel->items)); i++) {
-            STAILQ_REMOVE_HEAD(&parcel->items, link);
-            settle(p, item, results ? &results->items[i] : NULL, &why);
-        }
-        p->n_failed = 0;
-        pthread_mutex_lock(&p->lock);
-        TAILQ_REMOVE(&p->parcels, parcel, link);
-        pthread_mutex_unlock(&p->lock);
-        free(parcel);
     }
     queen_push_results_free(results);
-    pthread_mutex_lock(&p->lock);
-    pthread_cond_broadcast(&p->changed);
-    pthread_mutex_unlock(&p->lock);
     producer_pump(p);
     producer_end_flushes(p);
-    close_if_done(p);
+    producer_close_if_done(p);
+}
+
+static void set_too_late(struct queen_error *err)
+{
+    fail_set(err, QUEEN_E_CLOSED, "the producer was closed before a server had confirmed it");
+}
+
+// The parcel is in the list until all of its messages are reported: a flush waits for that.
+static void settle_all(struct parcel *parcel, const struct queen_push_results *results,
+                       const struct queen_error *err)
+{
+    struct queen_producer *p = parcel->producer;
+    struct item *item;
+
+    for (size_t i = 0; (item = STAILQ_FIRST(&parcel->items)); i++) {
+        STAILQ_REMOVE_HEAD(&parcel->items, link);
+        settle(p, item, results ? &results->items[i] : NULL, err);
+    }
+    pthread_mutex_lock(&p->lock);
+    TAILQ_REMOVE(&p->parcels, parcel, link);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    free(parcel);
 }
 
 // Tells of a message and forgets it.
@@ -280,20 +310,28 @@ static void settle(struct queen_producer *p, struct item *item,
     free(item);
 }
 
-// In front of what came later: the order is kept.
+// Merges two lists that are in order.  With several requests in flight a parcel can come back
+// after one that was accepted later, and producer_flush.c relies on the head being the oldest.
 static void put_back(struct parcel *parcel, bool alone)
 {
     struct queen_producer *p = parcel->producer;
-    struct item *item;
+    struct item *item, *next, *before = NULL;
 
     pthread_mutex_lock(&p->lock);
-    STAILQ_FOREACH (item, &parcel->items, link) {
+    while ((item = STAILQ_FIRST(&parcel->items))) {
+        STAILQ_REMOVE_HEAD(&parcel->items, link);
         item->alone = item->alone || alone;
         p->n_waiting++;
         p->waiting_bytes += item->json.len;
+        next = before ? STAILQ_NEXT(before, link) : STAILQ_FIRST(&p->waiting);
+        for (; next && next->number < item->number; next = STAILQ_NEXT(next, link))
+            before = next;
+        if (before)
+            STAILQ_INSERT_AFTER(&p->waiting, before, item, link);
+        else
+            STAILQ_INSERT_HEAD(&p->waiting, item, link);
+        before = item;
     }
-    STAILQ_CONCAT(&parcel->items, &p->waiting);
-    STAILQ_CONCAT(&p->waiting, &parcel->items);
     TAILQ_REMOVE(&p->parcels, parcel, link);
     pthread_mutex_unlock(&p->lock);
     free(parcel);
@@ -324,7 +362,7 @@ void queen_producer_free(struct queen_producer *p)
     p->closing = true;
     pthread_cond_broadcast(&p->changed); // those who wait for room are refused
     pthread_mutex_unlock(&p->lock);
-    client_await_close(p->client, &p->stop, &p->lock, &p->changed, &p->closed);
+    client_await_close(p->client, &p->stop, &p->lock, &p->changed, &p->closed, &p->n_inside);
     dispose(p);
 }
 
@@ -337,24 +375,40 @@ void queen_producer_close(struct queen_producer *p, void (*closed)(void *ctx), v
         p->closed = true; // the client is closed already, which its header forbids
 }
 
+// With the lock: all that waits, as a parcel that is not sent.
+static struct parcel *load_all(struct queen_producer *p)
+{
+    struct parcel *parcel = mem_new(struct parcel);
+
+    parcel->producer = p;
+    parcel->n = p->n_waiting;
+    parcel->first = STAILQ_FIRST(&p->waiting)->number;
+    STAILQ_INIT(&parcel->items);
+    STAILQ_CONCAT(&parcel->items, &p->waiting);
+    p->n_waiting = p->waiting_bytes = 0;
+    TAILQ_INSERT_TAIL(&p->parcels, parcel, link);
+    return parcel;
+}
+
+// Requests under way are given up; on_answer() reports their messages.
 static void on_patience(uv_timer_t *timer)
 {
     struct queen_producer *p = timer->data;
+    struct parcel *parcel, *rest = NULL;
     struct queen_error err;
-    struct item *item;
 
     p->deadline_passed = true;
-    fail_set(&err, QUEEN_E_CLOSED, "no server has taken the message before the end");
+    TAILQ_FOREACH (parcel, &p->parcels, link)
+        call_cancel(parcel->call);
     pthread_mutex_lock(&p->lock);
-    while ((item = STAILQ_FIRST(&p->waiting))) {
-        STAILQ_REMOVE_HEAD(&p->waiting, link);
-        p->n_waiting--;
-        pthread_mutex_unlock(&p->lock);
-        settle(p, item, NULL, &err);
-        pthread_mutex_lock(&p->lock);
-    }
+    if (p->n_waiting > 0)
+        rest = load_all(p);
     pthread_mutex_unlock(&p->lock);
-    close_if_done(p); // requests under way end by themselves
+    set_too_late(&err);
+    if (rest)
+        settle_all(rest, NULL, &err);
+    producer_end_flushes(p);
+    producer_close_if_done(p);
 }
 
 static void on_stop(struct mailbox_item *item)
@@ -363,19 +417,20 @@ static void on_stop(struct mailbox_item *item)
 
     p->stopping = true;
     open_handles(p);
+    uv_update_time(p->client->loop); // after a long callback the loop's time is old
     uv_timer_start(&p->patience, on_patience, p->conf.close_timeout_ms, 0);
     producer_pump(p);
-    close_if_done(p);
+    producer_close_if_done(p);
 }
 
-static void close_if_done(struct queen_producer *p)
+void producer_close_if_done(struct queen_producer *p)
 {
     pthread_mutex_lock(&p->lock);
-    bool done = p->n_held == 0 && !p->wake_posted;
+    bool done = p->n_held == 0 && !p->wake_posted && p->n_flushes_posted == 0;
     pthread_mutex_unlock(&p->lock);
-    if (!done || !p->stopping || p->n_in_flight > 0 || uv_is_closing((uv_handle_t *)&p->timer))
+    if (!done || !p->stopping || p->n_in_flight > 0 || !STAILQ_EMPTY(&p->flushes) ||
+        uv_is_closing((uv_handle_t *)&p->timer))
         return;
-    producer_end_flushes(p);
     uv_close((uv_handle_t *)&p->timer, on_handle_closed);
     uv_close((uv_handle_t *)&p->patience, on_handle_closed);
 }

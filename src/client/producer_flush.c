@@ -46,12 +46,16 @@ int queen_producer_flush(struct queen_producer *p, unsigned timeout_ms, struct q
         return rc;
     pthread_mutex_lock(&p->lock);
     uint64_t up_to = p->stats.accepted;
+    p->n_inside++;
     p->hurry = true;
-    producer_wake(p);
+    if (!p->closing) // which hurries by itself
+        producer_wake(p);
     while (oldest(p) <= up_to && late == 0)
         late = timeout_ms > 0 ? pthread_cond_timedwait(&p->changed, &p->lock, &until)
                               : pthread_cond_wait(&p->changed, &p->lock);
     size_t left = p->n_held;
+    if (--p->n_inside == 0 && p->closing)
+        pthread_cond_broadcast(&p->changed); // queen_producer_free() goes on
     pthread_mutex_unlock(&p->lock);
     if (late == ETIMEDOUT)
         return fail_set(err, QUEEN_E_TIMEOUT, "%zu messages are not stored after %u ms", left,
@@ -68,16 +72,17 @@ static void on_flush(struct mailbox_item *item)
 
     pthread_mutex_lock(&p->lock);
     p->hurry = true;
+    p->n_flushes_posted--;
     pthread_mutex_unlock(&p->lock);
     STAILQ_INSERT_TAIL(&p->flushes, f, link);
     producer_pump(p);
     producer_end_flushes(p);
+    producer_close_if_done(p);
 }
 
 void queen_producer_flush_start(struct queen_producer *p, queen_done_cb done, void *ctx)
 {
     struct flush *f = mem_new(struct flush);
-    struct queen_error err;
 
     pthread_mutex_lock(&p->lock);
     *f = (struct flush){.producer = p,
@@ -85,12 +90,9 @@ void queen_producer_flush_start(struct queen_producer *p, queen_done_cb done, vo
                         .done = done,
                         .ctx = ctx,
                         .post.deliver = on_flush};
+    p->n_flushes_posted++;
     pthread_mutex_unlock(&p->lock);
-    if (mailbox_post(&p->client->mailbox, &f->post) == 0)
-        return;
-    free(f);
-    fail_set(&err, QUEEN_E_CLOSED, "the client is closing");
-    done(&err, ctx);
+    client_post(p->client, &f->post);
 }
 
 void producer_end_flushes(struct queen_producer *p)

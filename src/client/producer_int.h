@@ -24,7 +24,8 @@ struct parcel {
     TAILQ_ENTRY(parcel) link;
     struct item_list items;
     size_t n;
-    uint64_t first; // number of the first message; others may read it, unlike the list
+    uint64_t first;    // number of the first message; others may read it, unlike the list
+    struct call *call; // until it is answered
 };
 
 struct flush {
@@ -42,11 +43,13 @@ struct queen_producer {
 
     pthread_mutex_t lock; // guards from here ...
     pthread_cond_t changed;
-    struct item_list waiting;
+    struct item_list waiting;        // by number
     size_t n_waiting, waiting_bytes; // in the buffer
     size_t n_held, held_bytes;       // and under way, too
     struct queen_producer_stats stats;
     TAILQ_HEAD(, parcel) parcels;
+    unsigned n_inside; // threads that wait in queen_producer_send() or _flush()
+    unsigned n_flushes_posted;
     bool wake_posted, hurry, closing, closed; // ... to here
     struct mailbox_item wake, stop;
 
@@ -61,6 +64,7 @@ struct queen_producer {
 };
 
 // ---- producer.c ----
+void producer_close_if_done(struct queen_producer *p); // on the loop
 void producer_wake(
     struct queen_producer *p); // with the lock: the loop shall look at the buffer
 void producer_pump(struct queen_producer *p); // on the loop: sends what should leave

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "fake_server.h"
+#include "until.h"
 
 static struct queen_error err;
 
@@ -366,6 +368,78 @@ static void closing_ends_what_is_under_way(void **state)
     fake_server_free(s);
 }
 
+// ---- starting requests while the client closes ----
+
+// Three requests, each started by this thread while the client's own thread is inside of the
+// callback of the one before, which keeps the client from going away:
+//
+//      waits for its next attempt ──► in the mailbox when that closes ──► comes after that
+struct late_test {
+    struct queen_client *client;
+    _Atomic int n_done;
+    _Atomic bool inside[3], told_inside; // between call and return of a start
+    _Atomic int codes[3];
+    _Atomic int n_started;
+};
+
+struct late_call {
+    struct late_test *test;
+    int number;
+};
+
+static void on_late(struct queen_response *r, const struct queen_error *e, void *ctx)
+{
+    struct late_call *l = ctx;
+    struct late_test *t = l->test;
+
+    assert_null(r);
+    t->codes[l->number] = e->code;
+    if (t->inside[l->number])
+        t->told_inside = true;
+    t->n_done = l->number + 1;
+    state_changed();
+    if (l->number < 2)
+        wait_until(t->n_started > l->number + 1 || t->told_inside);
+}
+
+static void *free_client(void *arg)
+{
+    queen_client_free(arg);
+    return NULL;
+}
+
+static void a_request_started_while_the_client_closes_is_told_later(void **state)
+{
+    (void)state;
+    struct late_test t = {0};
+    struct late_call calls[3] = {{&t, 0}, {&t, 1}, {&t, 2}};
+    pthread_t closer;
+
+    t.client = queen_client_new(&(struct queen_options){.url = fake_server_nobody(),
+                                                        .attempts = 100,
+                                                        .retry_delay_ms = 60000},
+                                &err);
+    for (int i = 0; i < 3; i++) {
+        t.inside[i] = true;
+        queen_request_start(t.client, &(struct queen_request){.path = "/"}, on_late, &calls[i]);
+        t.inside[i] = false;
+        t.n_started = i + 1;
+        state_changed();
+        if (i == 0) {
+            // Behind the first connection, which was refused, there is a pause of a minute.
+            queen_response_free(queen_request(
+                t.client, &(struct queen_request){.path = "/", .attempts = 1}, &err));
+            pthread_create(&closer, NULL, free_client, t.client);
+        }
+        if (i < 2)
+            wait_until(t.n_done == i + 1);
+    }
+    pthread_join(closer, NULL);
+    assert_false(t.told_inside);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(t.codes[i], QUEEN_E_CLOSED);
+}
+
 // ---- on a loop of ours ----
 
 struct loop_test {
@@ -411,6 +485,56 @@ static void on_the_callers_loop_everything_happens_there(void **state)
     assert_true(t.closed);
     assert_int_equal(uv_loop_close(&loop), 0); // nothing is left on it
     fake_server_free(s);
+}
+
+// Callbacks that start more, as their contract allows, until the client is gone.
+struct restless {
+    struct queen_client *client;
+    unsigned n_left, n_done;
+    bool closed;
+};
+
+static void on_restless(struct queen_response *r, const struct queen_error *e, void *ctx)
+{
+    struct restless *t = ctx;
+
+    assert_false(t->closed);
+    assert_null(r);
+    assert_int_equal(e->code, QUEEN_E_CLOSED);
+    t->n_done++;
+    if (t->n_left-- > 0)
+        queen_request_start(t->client, &(struct queen_request){.path = "/"}, on_restless, t);
+}
+
+static void on_restless_closed(void *ctx) { ((struct restless *)ctx)->closed = true; }
+
+// Runs when the client has closed its handles but the last of them is not done with.
+static void on_idle_closed(uv_handle_t *handle)
+{
+    struct restless *t = handle->data;
+
+    t->n_left = 2;
+    queen_request_start(t->client, &(struct queen_request){.path = "/"}, on_restless, t);
+}
+
+static void on_a_loop_a_closing_client_waits_for_its_last_calls(void **state)
+{
+    (void)state;
+    struct restless t = {0};
+    uv_idle_t idle;
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    uv_idle_init(&loop, &idle);
+    idle.data = &t;
+    t.client = queen_client_new(
+        &(struct queen_options){.url = fake_server_nobody(), .loop = &loop}, &err);
+    queen_client_close(t.client, on_restless_closed, &t); // closes its mailbox at once
+    uv_close((uv_handle_t *)&idle, on_idle_closed);       // closed last, told first
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(t.closed);
+    assert_int_equal(t.n_done, 3);
+    assert_int_equal(uv_loop_close(&loop), 0);
 }
 
 static void bad_options_are_refused(void **state)
@@ -463,6 +587,8 @@ int main(void)
         cmocka_unit_test(an_answer_nobody_asked_for_is_not_used),
         cmocka_unit_test(an_attempt_without_an_answer_has_none_of_the_attempt_before),
         cmocka_unit_test(closing_ends_what_is_under_way),
+        cmocka_unit_test(a_request_started_while_the_client_closes_is_told_later),
+        cmocka_unit_test(on_a_loop_a_closing_client_waits_for_its_last_calls),
         cmocka_unit_test(on_the_callers_loop_everything_happens_there),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_name_that_is_none_is_unreachable),

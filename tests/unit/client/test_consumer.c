@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <uv.h>
 
@@ -440,6 +442,62 @@ static void an_error_that_no_retry_cures_ends_it(void **state)
     close_rig(g);
 }
 
+// A thread is kept inside of queen_consumer_wait() by a signal whose handler does not return.
+// Until it is out, the consumer's memory must stay.
+static _Atomic bool is_inside, is_caught, is_freed;
+static int release_pipe[2];
+
+static void stay(int number)
+{
+    char byte;
+
+    (void)number;
+    is_caught = true;
+    (void)!read(release_pipe[0], &byte, 1);
+}
+
+static void *wait_for_end(void *arg)
+{
+    let_go(&is_inside, true);
+    (void)queen_consumer_wait(arg, NULL);
+    return NULL;
+}
+
+static void *free_consumer(void *arg)
+{
+    queen_consumer_free(arg);
+    is_freed = true;
+    return NULL;
+}
+
+static void freeing_waits_for_threads_that_wait_for_the_end(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(0);
+    struct queen_consumer_options o = options(g, handle);
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    pthread_t waiter, closer;
+
+    assert_int_equal(pipe(release_pipe), 0);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = stay, .sa_flags = SA_RESTART}, NULL);
+    pthread_create(&waiter, NULL, wait_for_end, c);
+    wait_until(is_inside);
+    usleep(50000); // it waits by now
+    pthread_kill(waiter, SIGUSR1);
+    for (int i = 0; !is_caught && i < 3000; i++)
+        usleep(10000);
+    pthread_create(&closer, NULL, free_consumer, c);
+    for (int i = 0; !is_freed && i < 30; i++)
+        usleep(10000);
+    assert_false(is_freed);
+    assert_int_equal(write(release_pipe[1], "x", 1), 1);
+    pthread_join(waiter, NULL);
+    pthread_join(closer, NULL);
+    close(release_pipe[0]);
+    close(release_pipe[1]);
+    close_rig(g);
+}
+
 static void a_consumer_without_a_handler_is_refused(void **state)
 {
     (void)state;
@@ -536,6 +594,7 @@ int main(void)
         cmocka_unit_test(a_pop_that_was_given_up_is_not_tried_elsewhere),
         cmocka_unit_test(a_pop_that_was_not_sent_before_the_stop_is_never_sent),
         cmocka_unit_test(an_error_that_no_retry_cures_ends_it),
+        cmocka_unit_test(freeing_waits_for_threads_that_wait_for_the_end),
         cmocka_unit_test(a_consumer_without_a_handler_is_refused),
         cmocka_unit_test(on_a_loop_handlers_finish_later),
     };

@@ -3,10 +3,12 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -19,10 +21,13 @@ static struct queen_error err;
 struct book {
     _Atomic int fail; // answer so often with 503
     _Atomic bool hold;
-    char ids[200][40]; // in the order stored, repeated ones once
+    _Atomic bool silent; // no request is answered
+    unsigned pause_ms;   // before the second request is answered
+    char ids[200][40];   // in the order stored, repeated ones once
     unsigned n_ids;
     unsigned sizes[200]; // of each request
     unsigned n_requests;
+    _Atomic unsigned n_begun, n_silent;
 };
 
 static void note(struct book *b, const char *id)
@@ -40,6 +45,8 @@ static struct fake_answer store(const struct fake_request *r, void *ctx)
     unsigned n = 0;
     size_t len = 1;
 
+    b->n_begun++;
+    state_changed();
     wait_until(!b->hold);
     strcpy(text, "[");
     for (const char *at = r->body; (at = strstr(at, "\"transactionId\":\"")); n++) {
@@ -51,6 +58,13 @@ static struct fake_answer store(const struct fake_request *r, void *ctx)
     }
     snprintf(text + len, sizeof text - len, "]");
     b->sizes[b->n_requests++] = n;
+    if (b->silent) {
+        b->n_silent++;
+        state_changed();
+        return (struct fake_answer){.status = FAKE_SILENCE};
+    }
+    if (b->n_requests == 2 && b->pause_ms > 0)
+        usleep(b->pause_ms * 1000);
     if (b->fail > 0) { // after it was stored: the answer is what gets lost
         b->fail--;
         return (struct fake_answer){.status = 503};
@@ -67,7 +81,7 @@ struct rig {
     struct fake_server *server;
     struct queen_client *client;
     struct queen_producer *producer;
-    _Atomic unsigned n_told, n_failed;
+    _Atomic unsigned n_told, n_failed, n_closed; // n_closed: failed with QUEEN_E_CLOSED
     int last_tag;
     bool in_order;
 };
@@ -83,12 +97,13 @@ static void on_result(const struct queen_push_result *result, const struct queen
     g->last_tag = *(int *)tag;
     g->n_told++;
     g->n_failed += e->code != 0;
+    g->n_closed += e->code == QUEEN_E_CLOSED;
     state_changed();
 }
 
 static int tags[200];
 
-static struct rig *open_rig(struct queen_producer_options o)
+static struct rig *open_slow_rig(struct queen_producer_options o, unsigned retry_delay_ms)
 {
     static struct rig rig;
 
@@ -97,7 +112,7 @@ static struct rig *open_rig(struct queen_producer_options o)
     rig.server = fake_server_new(store, &rig.book);
     rig.client = queen_client_new(&(struct queen_options){.url = fake_server_url(rig.server),
                                                           .attempts = 1,
-                                                          .retry_delay_ms = 5},
+                                                          .retry_delay_ms = retry_delay_ms},
                                   &err);
     o.on_result = on_result;
     o.ctx = &rig;
@@ -107,6 +122,8 @@ static struct rig *open_rig(struct queen_producer_options o)
         tags[i] = i;
     return &rig;
 }
+
+static struct rig *open_rig(struct queen_producer_options o) { return open_slow_rig(o, 5); }
 
 static void close_rig(struct rig *g)
 {
@@ -280,6 +297,157 @@ static void what_no_server_took_before_the_end_is_told(void **state)
     assert_int_equal(g->n_failed, 7);
 }
 
+// ---- flushing with several requests in flight ----
+
+static struct queen_producer_stats when_flushed;
+static _Atomic bool flushed;
+
+static void on_flushed(const struct queen_error *e, void *ctx)
+{
+    assert_int_equal(e->code, 0);
+    queen_producer_stats(((struct rig *)ctx)->producer, &when_flushed);
+    flushed = true;
+    state_changed();
+}
+
+// Both requests fail, the later one later: its message must not get in front of the first.
+static void a_flush_is_over_when_its_messages_are_stored(void **state)
+{
+    (void)state;
+    struct rig *g = open_slow_rig(
+        (struct queen_producer_options){.batch_count = 1, .max_in_flight = 2}, 400);
+
+    g->book.fail = 2;
+    g->book.pause_ms = 150;
+    g->book.hold = true;
+    flushed = false;
+    assert_int_equal(send_number(g, 0), 0);
+    wait_until(g->book.n_begun == 1);
+    queen_producer_flush_start(g->producer, on_flushed, g);
+    assert_int_equal(send_number(g, 1), 0);
+    let_go(&g->book);
+    wait_until(flushed);
+    assert_in_range(when_flushed.stored, 1, 2);
+    assert_int_equal(queen_producer_flush(g->producer, 5000, &err), 0);
+    assert_int_equal(g->n_told, 2);
+    close_rig(g);
+}
+
+// ---- closing ----
+
+static unsigned seconds_since(const struct timespec *begin)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned)(now.tv_sec - begin->tv_sec);
+}
+
+// The request would be given up after 30 s by itself.
+static void closing_does_not_wait_for_a_silent_server(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig((struct queen_producer_options){
+        .batch_count = 2, .max_in_flight = 2, .close_timeout_ms = 50});
+    struct timespec begin;
+
+    g->book.silent = true;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(send_number(g, i), 0);
+    wait_until(g->book.n_silent == 2);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    queen_producer_free(g->producer);
+    assert_in_range(seconds_since(&begin), 0, 15);
+    assert_int_equal(g->n_told, 5);
+    assert_int_equal(g->n_closed, 5);
+    queen_client_free(g->client);
+    fake_server_free(g->server);
+}
+
+static void what_was_refused_in_a_batch_is_not_sent_alone_after_the_end(void **state)
+{
+    (void)state;
+    struct rig *g =
+        open_rig((struct queen_producer_options){.batch_count = 5, .close_timeout_ms = 50});
+    struct queen_message bad = {.queue = "q", .payload = "\"poison\""};
+
+    g->book.hold = true;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(send_number(g, i), 0);
+    assert_int_equal(queen_producer_send(g->producer, &bad, &tags[4], &err), 0);
+    queen_producer_free(g->producer);
+    assert_int_equal(g->n_closed, 5);
+    let_go(&g->book);
+    queen_client_free(g->client);
+    fake_server_free(g->server);
+    assert_in_range(g->book.n_requests, 0, 1);
+}
+
+// A thread inside of queen_producer_send() is kept there by a signal whose handler does not
+// return.  Until it is out, the producer's memory must stay.
+static _Atomic bool is_inside, is_caught;
+static _Atomic int sender_rc;
+static int release_pipe[2];
+
+static void stay(int number)
+{
+    char byte;
+
+    (void)number;
+    is_caught = true;
+    (void)!read(release_pipe[0], &byte, 1);
+}
+
+static void *send_one_more(void *arg)
+{
+    is_inside = true;
+    state_changed();
+    sender_rc = send_number(arg, 2);
+    return NULL;
+}
+
+static _Atomic bool is_freed;
+
+static void *free_producer(void *arg)
+{
+    queen_producer_free(arg);
+    is_freed = true;
+    return NULL;
+}
+
+static void closing_waits_for_threads_that_wait_for_room(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig((struct queen_producer_options){
+        .batch_count = 2, .max_count = 2, .close_timeout_ms = 20});
+    pthread_t sender, closer;
+
+    assert_int_equal(pipe(release_pipe), 0);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = stay, .sa_flags = SA_RESTART}, NULL);
+    g->book.silent = true;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(send_number(g, i), 0);
+    pthread_create(&sender, NULL, send_one_more, g);
+    wait_until(is_inside);
+    usleep(50000); // it waits for room by now
+    pthread_kill(sender, SIGUSR1);
+    for (int i = 0; !is_caught && i < 3000; i++)
+        usleep(10000);
+    pthread_create(&closer, NULL, free_producer, g->producer);
+    for (int i = 0; !is_freed && i < 30; i++)
+        usleep(10000);
+    assert_false(is_freed);
+    assert_int_equal(write(release_pipe[1], "x", 1), 1);
+    pthread_join(sender, NULL);
+    pthread_join(closer, NULL);
+    assert_int_equal(sender_rc, QUEEN_E_CLOSED);
+    assert_int_equal(g->n_closed, 2);
+    queen_client_free(g->client);
+    fake_server_free(g->server);
+    close(release_pipe[0]);
+    close(release_pipe[1]);
+}
+
 static void what_is_no_message_is_not_accepted(void **state)
 {
     (void)state;
@@ -306,6 +474,10 @@ int main(void)
         cmocka_unit_test(what_fails_for_now_is_sent_again_with_the_same_ids),
         cmocka_unit_test(a_bad_message_does_not_take_others_with_it),
         cmocka_unit_test(what_no_server_took_before_the_end_is_told),
+        cmocka_unit_test(a_flush_is_over_when_its_messages_are_stored),
+        cmocka_unit_test(closing_does_not_wait_for_a_silent_server),
+        cmocka_unit_test(what_was_refused_in_a_batch_is_not_sent_alone_after_the_end),
+        cmocka_unit_test(closing_waits_for_threads_that_wait_for_room),
         cmocka_unit_test(what_is_no_message_is_not_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
