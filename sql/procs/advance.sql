@@ -1,12 +1,13 @@
 -- queen.advance: one message of a partition stands for all up to it: the acknowledgement of a stream's cycle.
 --
--- needs: ensure_consumers, find_message, bury, tell
+-- needs: ensure_consumers, find_message, messages_at, fail_message, note_completed, trim_retry_lane, tell
 -- called by  queen.stream_cycle
 -- in         p_key of the message; p_lease null: whoever holds it, if anybody; p_count: messages it stands for;
 --            p_dead: into the dead-letter queue with it; p_release false: the lease stays until it runs out
 -- out        why 0 ok, 1 message not found, 2 invalid or expired lease; released; more: something is pending behind it
 -- locks      lanes of a consumer to be made; the consumer
 --
+-- The history of messages that had failed before, and the clean-up of a retry lane, are those of queen.settle_2.
 -- A lease that runs out afterwards is no failed delivery: the rest comes again, with the counter as it was.
 create or replace function queen.advance(
     p_origin int, p_lane bigint, p_group text, p_key uuid, p_lease uuid, p_count int, p_dead boolean,
@@ -18,6 +19,7 @@ as $$
 declare
     v_now timestamptz;
     v_seq bigint;
+    l     record; -- origin, when it is a retry lane; the retry policy of the queue
     st    queen.consumer_states%rowtype;
 begin
     why := 1;
@@ -55,8 +57,12 @@ begin
         return;
     end if;
     released := p_release or p_dead;
+    select k.origin, q.retry_policy into l
+      from queen.lanes k left join queen.queues q on q.id = coalesce(k.origin_queue, k.queue_id) where k.num = p_lane;
     if p_dead then
-        perform queen.bury(p_lane, (select l.id from queen.lanes l where l.num = p_lane), v_seq, p_group, p_error, 0);
+        perform queen.fail_message(m.message, p_lane, l.origin, v_seq, p_group, l.retry_policy, false, true, false, 0,
+                                   st.lease_at, v_now, p_error, null, null)
+           from queen.messages_at(p_lane, array[v_seq]) m;
     end if;
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches, last_at, lease_at,
@@ -71,6 +77,16 @@ begin
            case when not released then st.lease end, case when not released then st.lease_text end,
            case when not released then st.acked_mask end
       from queen.rotation r;
+    if l.origin is not null or st.retries > 0 then
+        -- Its predecessors, too; those of a cycle are no more than 10,000.
+        perform queen.note_completed(p_lane, l.origin, p_group,
+                                     array(select generate_series(greatest(st.cursor_seq + 1, v_seq - 9999), v_seq - p_dead::int)),
+                                     st.lease_at, v_now, null);
+    end if;
+    if l.origin is not null then
+        perform queen.trim_retry_lane(p_lane, case when released then greatest(st.cursor_seq, v_seq)
+                                                   else least(greatest(st.cursor_seq, v_seq), st.lease_first - 1) end);
+    end if;
     if released then
         select exists (select from queen.segments s
                         where s.lane = p_lane and s.first_seq > greatest(st.cursor_seq, v_seq) - 256

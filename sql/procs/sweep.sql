@@ -11,7 +11,8 @@
 --            removed, because vacuum cannot free what was removed before; removed says how many rows.  (What is too old would fill
 --            such a queue, and its pushes be refused.)
 -- locks      rows of queen.lane_due, skipping those of other sweeps; lanes against deletion, skipping those being
---            deleted.  Pushes are not held up, but for a lane that becomes empty: its row is locked, unless a push is at it.
+--            deleted.  A lane that becomes empty, or of which nothing will be due any more, is locked like a push, unless a
+--            push holds it: then it stays due.  Other pushes are not held up
 --
 -- Whole segments go, always from the front of the lane, so that the sequence stays gapless:
 --   ttl, retention          all that are older
@@ -209,6 +210,16 @@ begin
                     when v_front.created_at + l.wait > v_now then v_front.created_at + l.wait
                     else v_now + least((v_now - v_front.created_at - l.wait) / 4, interval '1 hour') end);
             end if;
+        end if;
+        if v_due is null and (l.age is not null or l.wait is not null) then
+            -- The lane leaves the table.  A push that commits before that finds its lane there, and is not entered
+            -- (queen.note_ages): so no push may be under way, and none may have come since we looked.
+            perform from queen.lanes k where k.num = l.num for no key update skip locked;
+            continue when not found;
+            select g.first_seq, g.count into v_last
+              from queen.segments g where g.lane = l.num order by g.first_seq desc limit 1;
+            continue when v_last.count > 0
+                          and (v_front is not null and v_last.first_seq + v_last.count - 1 <= v_slowest) is not true;
         end if;
         -- What will be due when the next pass comes may stay as it is: lanes with steady traffic are not updated.
         if v_due is null or v_due > v_soon then

@@ -5,9 +5,16 @@ import uuid
 import pytest
 
 from harness import Background, wait_until
-from sqlcore import js
+from sqlcore import js, key
 
 LATER = {"mode": "scheduled", "strategy": "fixed", "base": 30 * 86400, "maxAttempts": 5}  # a retry is due in 30 days
+
+
+@pytest.fixture(autouse=True)
+def leave_nothing(core, queue):
+    """Other tests count what is in this database."""
+    yield
+    core.rows("delete from queen.queues where name = %s", queue)
 
 
 @pytest.fixture
@@ -275,3 +282,149 @@ def test_deleting_a_message_cannot_deadlock_with_another_that_fails(core, begin,
     worker.commit()
     deleting.result()
     assert waiting(core, lane) == [group], "that of the other message"
+
+
+# ---- age limits ----
+
+@pytest.fixture
+def stop_at(core, connect):
+    """stop_at(table, event): sessions that write this table wait in front of it until the value is called."""
+    made = []
+
+    def make(table, event):
+        name = "stop_" + uuid.uuid4().hex[:8]
+        number = uuid.uuid4().int >> 66
+        core.rows("create function queen.%s() returns trigger language plpgsql as "
+                  "$$ begin perform pg_advisory_xact_lock_shared(%d); return coalesce(new, old); end $$" % (name, number))
+        core.rows("create trigger %s before %s on queen.%s for each row execute function queen.%s()" % (name, event, table, name))
+        made.append(name)
+        gate = connect()
+        gate.rows("select pg_advisory_lock(%s)", number)
+        return lambda: gate.rows("select pg_advisory_unlock(%s)", number)
+    yield make
+    for name in made:
+        core.rows("drop function queen.%s() cascade" % name)
+
+
+@pytest.mark.parametrize("option", [{"ttl": 60}, {"retentionSeconds": 60}, {"maxWaitTimeSeconds": 60}])
+def test_a_push_during_the_sweep_of_an_empty_partition_is_not_forgotten(core, begin, stop_at, queue, group, option):
+    core.configure(queue, **option)
+    lane = core.lanes((queue, "p"))[0]
+    evict = "retentionSeconds" not in option
+    core.rows("delete from queen.lane_due")
+    core.rows("select queen.note_ages(true)")
+    core.rows("insert into queen.lane_due (lane, evict_at, retain_at) values (%s, %s, %s)", lane[0], *(
+        ["2020-01-01", None] if evict else [None, "2020-01-01"]))
+    sweeper = begin()  # not in the first step of its pass: others may enter new messages meanwhile
+    go_on = stop_at("lane_due", "update")
+    sweeping = Background(lambda: (sweeper.rows("select * from queen.sweep(%s, 1000, 1000, 1, 0, 0)", evict), sweeper.commit()))
+    wait_until(lambda: waits(core, sweeper), 10, "the sweep has found the partition empty")
+    pusher = begin()
+    pushing = Background(lambda: (pusher.push([(lane[0], ["a"])]), pusher.commit()))
+    wait_until(lambda: pushing.done or waits(core, pusher), 10, "the push ends or waits for the sweep")
+    core.rows("select queen.note_ages(true)")
+    go_on()
+    sweeping.result()
+    pushing.result()
+    core.rows("update queen.segments set created_at = created_at - interval '1 hour' where lane = %s", lane[0])
+    for _ in range(2):
+        core.rows("select * from queen.sweep(%s, 1000, 1000, 0, 0, 0)", evict)
+    assert core.one("select coalesce(sum(count), 0) from queen.segments where lane = %s", lane[0]) == 0, "it is too old"
+
+
+# ---- streams acknowledge retries ----
+
+def advance(core, lane, group, txid, lease, dead=False):
+    (row,) = core.rows("select * from queen.advance(1, %s, %s, %s, %s, 1, %s, 'because', true)", lane, group, key(txid), lease, dead)
+    assert (row.why, row.released) == (0, True)
+
+
+def due_retry(core, queue, group, txid):
+    """(partition, retry lane, lease) of a message that failed, came again, and was delivered."""
+    lane, retries = failed(core, queue, group, txid=txid)
+    fire(core)
+    rows, lease = core.claim(core.rows("select num from queen.consumers where lane = %s", retries)[0])
+    assert rows[0].status == 0
+    return lane, retries, lease
+
+
+def outcomes(core, lane):
+    return [r.outcome for r in core.rows("select outcome from queen.attempts where lane = %s order by at, nth", lane[0])]
+
+
+def test_a_stream_that_completes_retries_notes_it_and_leaves_one_segment(core, queue, group):
+    for txid in ("t", "u", "v"):
+        lane, retries, lease = due_retry(core, queue, group, txid)
+        advance(core, retries, group, txid, lease)
+    assert outcomes(core, lane) == ["r", "c"] * 3
+    assert core.one("select count(*) from queen.segments where lane = %s", retries) == 1
+
+
+def test_a_stream_that_gives_up_a_retry_leaves_a_dead_letter_of_the_partition(core, queue, group):
+    lane, retries, lease = due_retry(core, queue, group, "t")
+    advance(core, retries, group, "t", lease, dead=True)
+    assert letters(core, lane) == [group] and outcomes(core, lane) == ["r", "d"]
+    assert core.one("select lane from queen.dead_letter_queue where partition_id = %s", lane[1]) == lane[0]
+
+
+def test_a_stream_that_completes_a_message_that_failed_in_order_notes_it(core, queue, group):
+    core.configure(queue)
+    lane = core.lanes((queue, "p"))[0]
+    core.push([(lane[0], ["t"])])
+    fail(core, lane, group, "t", deliver(core, lane, group))
+    advance(core, lane[0], group, "t", deliver(core, lane, group))
+    assert outcomes(core, lane) == ["i", "c"]
+
+
+# ---- redrives ----
+
+def dead(core, queue, group):
+    """A partition with a dead letter of the group, and its retry lane, which nobody has used for long."""
+    lane, retries = failed(core, queue, group)
+    assert act(core, "move_to_dlq", lane, consumerGroup=group).status == 200
+    idle(core)
+    return lane, retries
+
+
+def redrive(core, queue):
+    return json.loads(core.rows("select answer from queen.redrive(%s::jsonb)", json.dumps({"body": {"queue": queue}}))[0].answer)
+
+
+def test_clean_up_leaves_a_retry_lane_that_a_redrive_uses(core, begin, queue, group):
+    lane, retries = dead(core, queue, group)
+    redriver = begin()
+    assert redrive(redriver, queue)["redriven"] == 1
+    tidy(core)
+    redriver.commit()
+    assert (retry_lane(core, lane, group), waiting(core, lane)) == (retries, [group])
+
+
+def test_deleting_a_message_that_is_being_redriven_takes_the_retry_along(core, begin, queue, group):
+    lane, _ = dead(core, queue, group)
+    redriver, admin = begin(), begin()
+    redrive(redriver, queue)
+    deleting = Background(lambda: (js(admin, "delete_message", {"partitionId": str(lane[1]), "transactionId": "t"}), admin.commit()))
+    wait_until(lambda: waits(core, admin), 10, "the deletion waits for the redrive")
+    redriver.commit()
+    deleting.result()
+    assert (letters(core, lane), waiting(core, lane)) == ([], [])
+
+
+def test_a_redrive_of_a_message_that_is_being_deleted_finds_nothing(core, begin, queue, group):
+    lane, _ = dead(core, queue, group)
+    redriver, admin = begin(), begin()
+    js(admin, "delete_message", {"partitionId": str(lane[1]), "transactionId": "t"})
+    driving = Background(lambda: (redrive(redriver, queue), redriver.commit())[0])
+    wait_until(lambda: waits(core, redriver), 10, "the redrive waits for the deletion")
+    admin.commit()
+    assert driving.result()["redriven"] == 0 and waiting(core, lane) == []
+
+
+def test_two_redrives_at_once_deliver_every_letter_once(core, begin, queue, group):
+    lane, _ = dead(core, queue, group)
+    first, second = begin(), begin()
+    assert redrive(first, queue)["redriven"] == 1
+    driving = Background(lambda: (redrive(second, queue), second.commit())[0])
+    wait_until(lambda: driving.done or waits(core, second), 10, "the second ends or waits")
+    first.commit()
+    assert driving.result()["redriven"] == 0 and waiting(core, lane) == [group]
