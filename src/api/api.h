@@ -49,13 +49,13 @@ struct api_route_stats {
 };
 
 struct api {
-    struct api_shared *shared;      // filled
-    struct broker *broker;          // filled: this worker's
-    struct http_server *http;       // filled after http_server_open()
-    unsigned index;                 // filled: number of the worker
-    uint32_t default_timeout_ms;    // filled: of long polls
-    uint32_t default_batch;         // filled: of pops
-    span default_subscription_mode; // filled: "new", "new-only" or "all"; "" is "all"
+    struct api_shared *shared;           // filled
+    struct broker *broker;               // filled: this worker's
+    struct http_server_stats http_stats; // other workers read it until the last has ended
+    unsigned index;                      // filled: number of the worker
+    uint32_t default_timeout_ms;         // filled: of long polls
+    uint32_t default_batch;              // filled: of pops
+    span default_subscription_mode;      // filled: "new", "new-only" or "all"; "" is "all"
 
     struct api_route_stats *routes; // by http_route_index(); the last one: no route
     size_t n_routes;                // without the last one

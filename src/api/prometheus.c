@@ -166,7 +166,7 @@ static void put_database(struct buf *out, const struct api_shared *s)
 
 static uint64_t http_counter(const struct api *a, unsigned i)
 {
-    const struct http_server_stats *s = http_server_stats(a->http);
+    const struct http_server_stats *s = &a->http_stats;
     const struct counter *c[] = {&s->accepted, &s->closed,    &s->requests,
                                  &s->bytes_in, &s->bytes_out, &s->refused};
     return counter_get(c[i]);

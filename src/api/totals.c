@@ -30,7 +30,7 @@ uint64_t api_sum(const struct api_shared *s, uint64_t (*at)(const struct api *a,
 uint64_t api_http_requests(const struct api *a, unsigned i)
 {
     (void)i;
-    return counter_get(&http_server_stats(a->http)->requests);
+    return counter_get(&a->http_stats.requests);
 }
 
 uint64_t api_messages(const struct api *a, unsigned i)

@@ -116,6 +116,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->n_handles = 3; // and the mailbox
     uv_check_start(&b->turn, on_turn);
     b->conf.pg.on_new_server = broker_forget;
+    b->conf.pg.stats = &b->pg_stats;
     b->pg = pg_pool_open(loop, &b->conf.pg, on_pg_state, b);
     h->brokers[index] = b;
     chores_start(b);
@@ -139,10 +140,7 @@ static void on_pg_state(void *ctx, bool up)
 }
 
 const struct broker_stats *broker_stats(const struct broker *b) { return &b->stats; }
-const struct pg_pool_stats *broker_pg_stats(const struct broker *b)
-{
-    return pg_pool_stats(b->pg);
-}
+const struct pg_pool_stats *broker_pg_stats(const struct broker *b) { return &b->pg_stats; }
 
 bool broker_is_up(const struct broker *b)
 {

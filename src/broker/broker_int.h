@@ -147,6 +147,7 @@ struct broker {
     struct broker_conf conf;
     struct broker_stats stats;
     struct pg_pool *pg;
+    struct pg_pool_stats pg_stats; // other brokers and the API read it until the house is freed
     struct mailbox mailbox;
     uv_check_t turn;
     uv_timer_t timer;

@@ -140,7 +140,7 @@ static void on_sample(struct due *d)
     struct recorder *r = container_of(d, struct recorder, sample_due);
     struct broker *b = r->broker;
     uint64_t now = clock_mono_us();
-    unsigned busy = atomic_load_explicit(&pg_pool_stats(b->pg)->n_busy, memory_order_relaxed);
+    unsigned busy = atomic_load_explicit(&broker_pg_stats(b)->n_busy, memory_order_relaxed);
     unsigned most = b->conf.pg.max_conns;
 
     gauge_add(&r->loop_lag_ms, (double)(now - d->at_us) / 1000);
@@ -189,7 +189,7 @@ static void sample_process(struct recorder *r, uint64_t now)
 
     for (unsigned i = 0; i < h->n; i++) {
         const struct broker *b = h->brokers[i];
-        const struct pg_pool_stats *pg = pg_pool_stats(b->pg);
+        const struct pg_pool_stats *pg = broker_pg_stats(b);
         open += atomic_load_explicit(&pg->n_open, memory_order_relaxed);
         busy += atomic_load_explicit(&pg->n_busy, memory_order_relaxed);
         unanswered += atomic_load_explicit(&b->stats.parked, memory_order_relaxed) +
@@ -332,7 +332,7 @@ static void put_worker(struct recorder *r, struct pg_params *p, const struct tal
 {
     struct broker *b = r->broker;
     const struct broker_stats *s = &b->stats;
-    const struct pg_pool_stats *pg = pg_pool_stats(b->pg);
+    const struct pg_pool_stats *pg = broker_pg_stats(b);
     int64_t requests[OP_KINDS], jobs = 0;
 
     for (unsigned k = 0; k < OP_KINDS; k++)

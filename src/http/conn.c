@@ -45,7 +45,7 @@ void http_conn_open(struct http_server *s, int fd)
     }
     c->poll.data = c;
     s->n_conns++;
-    counter_add(&s->stats.accepted, 1);
+    counter_add(&s->stats->accepted, 1);
     c->place = PLACE_IDLE;
     c->stamp_ms = uv_now(s->loop);
     TAILQ_INSERT_TAIL(&s->place[PLACE_IDLE], c, place_link);
@@ -104,7 +104,7 @@ static void read_some(struct http_conn *c)
         peer_stopped(c);
         return;
     }
-    counter_add(&s->stats.bytes_in, (uint64_t)n);
+    counter_add(&s->stats->bytes_in, (uint64_t)n);
     http_conn_input(c, into, (size_t)n);
 }
 
@@ -219,7 +219,7 @@ static struct http_req *queue_request(struct http_conn *c)
     c->n_queue++;
     req->state = REQ_PENDING;
     c->server->n_pending++;
-    counter_add(&c->server->stats.requests, 1);
+    counter_add(&c->server->stats->requests, 1);
     return req;
 }
 
@@ -242,7 +242,7 @@ static void request_refuse(struct http_conn *c, int status, const char *text)
 {
     struct http_req *req = queue_request(c);
 
-    counter_add(&c->server->stats.refused, 1);
+    counter_add(&c->server->stats->refused, 1);
     if (req->started_us == 0)
         req->started_us = clock_mono_us();
     req->close = true;
@@ -253,7 +253,7 @@ static void request_refuse(struct http_conn *c, int status, const char *text)
 static void receive(struct http_req *req)
 {
     if (req->refused != 0) {
-        counter_add(&req->server->stats.refused, 1);
+        counter_add(&req->server->stats->refused, 1);
         http_reply_err(req, req->refused);
         return;
     }
@@ -417,7 +417,7 @@ void http_conn_close(struct http_conn *c)
     http_output_drop(c);
     uv_close((uv_handle_t *)&c->poll, on_closed);
     close(c->fd);
-    counter_add(&s->stats.closed, 1);
+    counter_add(&s->stats->closed, 1);
 
     while ((req = STAILQ_FIRST(&c->queue))) {
         STAILQ_REMOVE_HEAD(&c->queue, link);

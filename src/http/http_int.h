@@ -115,7 +115,7 @@ struct http_req {
 struct http_server {
     uv_loop_t *loop;
     struct http_server_conf conf;
-    struct http_server_stats stats;
+    struct http_server_stats *stats, own_stats;
     struct http_conn_list place[N_PLACES];
     uint64_t timeout_ms[N_PLACES]; // 0: none
     struct http_conn_list dirty;

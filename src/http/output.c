@@ -44,7 +44,7 @@ static ssize_t write_iov(struct http_conn *c, struct iovec *iov, unsigned n)
     while (sent < 0 && errno == EINTR);
     if (sent < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
-    counter_add(&c->server->stats.bytes_out, (uint64_t)sent);
+    counter_add(&c->server->stats->bytes_out, (uint64_t)sent);
     return sent;
 }
 

@@ -50,6 +50,7 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
     struct http_server *s = mem_new(struct http_server);
     s->loop = loop;
     s->conf = conf;
+    s->stats = conf.stats ? conf.stats : &s->own_stats;
     for (unsigned i = 0; i < N_PLACES; i++)
         TAILQ_INIT(&s->place[i]);
     TAILQ_INIT(&s->dirty);
@@ -83,7 +84,7 @@ void http_server_adopt(struct http_server *s, int fd)
 
 const struct http_server_stats *http_server_stats(const struct http_server *s)
 {
-    return &s->stats;
+    return s->stats;
 }
 
 unsigned http_server_connections(const struct http_server *s) { return s->n_conns; }

@@ -16,6 +16,10 @@
 
 struct http_server;
 
+struct http_server_stats {
+    struct counter accepted, closed, requests, bytes_in, bytes_out, refused;
+};
+
 struct http_server_conf {
     const struct http_routes *routes; // borrowed
     void *app;                        // for handlers: http_req_app()
@@ -34,10 +38,7 @@ struct http_server_conf {
     // guard has the request now; it answers it, or lets it go on later with http_req_admit().
     bool (*guard)(void *guard_ctx, struct http_req *req);
     void *guard_ctx;
-};
-
-struct http_server_stats {
-    struct counter accepted, closed, requests, bytes_in, bytes_out, refused;
+    struct http_server_stats *stats; // borrowed for longer than the server lives; NULL: its own
 };
 
 struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf conf);

@@ -32,7 +32,7 @@ struct pg_pool {
     uv_loop_t *loop;
     struct pg_pool_conf conf;
     struct target target;
-    struct pg_pool_stats stats;
+    struct pg_pool_stats *stats, own_stats;
 
     struct call_queue queue;      // not sent yet
     struct call_queue refused;    // to be told why, soon
@@ -84,9 +84,9 @@ static const struct conn_events events = {on_ready, on_answered, on_broken, on_c
 
 static void publish(struct pg_pool *p)
 {
-    atomic_store_explicit(&p->stats.n_open, p->n_ready, memory_order_relaxed);
-    atomic_store_explicit(&p->stats.n_busy, p->n_busy, memory_order_relaxed);
-    atomic_store_explicit(&p->stats.n_queued, p->n_queued, memory_order_relaxed);
+    atomic_store_explicit(&p->stats->n_open, p->n_ready, memory_order_relaxed);
+    atomic_store_explicit(&p->stats->n_busy, p->n_busy, memory_order_relaxed);
+    atomic_store_explicit(&p->stats->n_queued, p->n_queued, memory_order_relaxed);
 }
 
 static void set_state(struct pg_pool *p, enum pool_state state)
@@ -94,7 +94,7 @@ static void set_state(struct pg_pool *p, enum pool_state state)
     if (p->state == state)
         return;
     p->state = state;
-    atomic_store_explicit(&p->stats.up, state == POOL_UP, memory_order_relaxed);
+    atomic_store_explicit(&p->stats->up, state == POOL_UP, memory_order_relaxed);
     if (p->on_state != NULL && !p->closing)
         p->on_state(p->state_ctx, state == POOL_UP);
 }
@@ -109,6 +109,7 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     p->conf = *conf;
     target_init(&p->target, conf->conninfo);
     p->conf.conninfo = p->target.conninfo;
+    p->stats = conf->stats ? conf->stats : &p->own_stats;
     p->on_state = on_state;
     p->state_ctx = ctx;
     STAILQ_INIT(&p->queue);
@@ -164,7 +165,7 @@ void pg_pool_exec(struct pg_pool *p, struct pg_call *call)
 {
     call->queued_us = clock_mono_us();
     call->sent = false;
-    counter_add(&p->stats.calls, 1);
+    counter_add(&p->stats->calls, 1);
 
     struct pg_conn *c;
     if (p->closing || p->state == POOL_DOWN) {
@@ -205,7 +206,7 @@ static void tell_refused(struct pg_pool *p)
     while (!STAILQ_EMPTY(&present)) {
         struct pg_call *call = STAILQ_FIRST(&present);
         STAILQ_REMOVE_HEAD(&present, link);
-        counter_add(&p->stats.failed, 1);
+        counter_add(&p->stats->failed, 1);
         call->done(call, call->refusal, &(struct pg_reply){.message = err_text(call->refusal)});
     }
 }
@@ -266,7 +267,7 @@ static void on_ready(struct pg_conn *c)
     p->n_failed_dials = 0;
     p->next_dial_us = 0;
     p->trouble_us = 0;
-    counter_add(&p->stats.opened, 1);
+    counter_add(&p->stats->opened, 1);
     c->idle_since_us = clock_mono_us();
     TAILQ_INSERT_HEAD(&p->idle, c, idle);
     meet_server(p, c->server);
@@ -302,7 +303,7 @@ static void leave_server(struct pg_pool *p, struct pg_conn *c)
     drop(p, c);
     if (call == NULL)
         return;
-    counter_add(&p->stats.failed, 1);
+    counter_add(&p->stats->failed, 1);
     call->done(call, QE_PG_GONE, &(struct pg_reply){.message = "the server was replaced"});
 }
 
@@ -352,7 +353,7 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
         send_queued(p);
     }
     if (status != 0)
-        counter_add(&p->stats.failed, 1);
+        counter_add(&p->stats->failed, 1);
     publish(p);
     call->done(call, status, reply);
     close_if_done(p);
@@ -393,7 +394,7 @@ static void drop(struct pg_pool *p, struct pg_conn *c)
     } else {
         p->n_ready--;
         if (c->doomed)
-            counter_add(&p->stats.broken, 1);
+            counter_add(&p->stats->broken, 1);
         p->lost_all = p->lost_all || p->n_ready == 0;
         if (p->n_ready == 0 && p->trouble_us == 0)
             p->trouble_us = clock_mono_us();
@@ -445,7 +446,7 @@ static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
     c->doomed = true;
     p->n_busy--;
     drop(p, c);
-    counter_add(&p->stats.failed, 1);
+    counter_add(&p->stats->failed, 1);
     call->done(call, QE_PG_GONE,
                &(struct pg_reply){.message = "no answer before the deadline"});
 }
@@ -524,7 +525,7 @@ uint64_t pg_pool_silent_since_us(const struct pg_pool *p)
 uint64_t pg_pool_server(const struct pg_pool *p) { return p->server; }
 void pg_pool_hurry(struct pg_pool *p, unsigned ms) { p->hurry_ms = ms; }
 const char *pg_pool_error(const struct pg_pool *p) { return p->error; }
-const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return &p->stats; }
+const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return p->stats; }
 
 void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx)
 {

@@ -67,6 +67,12 @@ struct pg_call {
     int refusal; // told to done when it was never sent
 };
 
+struct pg_pool_stats { // read from other threads with relaxed loads
+    struct counter opened, broken, calls, failed;
+    _Atomic unsigned n_open, n_busy, n_queued;
+    _Atomic bool up; // the last thing seen was a working connection
+};
+
 struct pg_pool_conf {
     // Another server, or all connections were lost: ctx (of pg_pool_open) forgets what it knew.
     // May use the pool; must not close it.  NULL: nothing is remembered.
@@ -75,15 +81,10 @@ struct pg_pool_conf {
     unsigned max_conns;   // opened on demand
     unsigned keep_conns;  // kept open when idle
     unsigned connect_timeout_ms;
-    unsigned deadline_ms;   // a call without an answer for this long: drop the connection
-    unsigned idle_close_ms; // surplus connections are closed after this
-    bool no_prepare;        // for transaction-pooling proxies: send the text each time
-};
-
-struct pg_pool_stats { // read from other threads with relaxed loads
-    struct counter opened, broken, calls, failed;
-    _Atomic unsigned n_open, n_busy, n_queued;
-    _Atomic bool up; // the last thing seen was a working connection
+    unsigned deadline_ms;        // a call without an answer for this long: drop the connection
+    unsigned idle_close_ms;      // surplus connections are closed after this
+    bool no_prepare;             // for transaction-pooling proxies: send the text each time
+    struct pg_pool_stats *stats; // borrowed for longer than the pool lives; NULL: its own
 };
 
 // conf is copied.  on_state (may be NULL) is told when the database goes away or comes back.

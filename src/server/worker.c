@@ -99,7 +99,8 @@ static void open_http(struct worker *w)
         w->conf.http.guard_ctx = w->guard;
     }
     w->conf.http.fallback = api_asset;
-    w->http = w->api.http = http_server_open(&w->loop, w->conf.http);
+    w->conf.http.stats = &w->api.http_stats;
+    w->http = http_server_open(&w->loop, w->conf.http);
 }
 
 struct api *worker_api(struct worker *w) { return &w->api; }
@@ -260,14 +261,14 @@ void worker_free(struct worker *w)
 
 uint64_t worker_closed(const struct worker *w)
 {
-    return counter_get(&http_server_stats(w->http)->closed);
+    return counter_get(&w->api.http_stats.closed);
 }
 
 #define LOOK(atomic) atomic_load_explicit(&(atomic), memory_order_relaxed)
 
 void worker_log(const struct worker *w)
 {
-    const struct http_server_stats *h = http_server_stats(w->http);
+    const struct http_server_stats *h = &w->api.http_stats;
     const struct broker_stats *b = broker_stats(w->broker);
     const struct pg_pool_stats *p = broker_pg_stats(w->broker);
 

@@ -181,3 +181,30 @@ def test_families_of_the_database_are_missing_when_it_is_away(make_broker):
         if b:
             b.dispose()
         own.stop()
+
+
+def test_a_scrape_that_outlives_other_workers_reads_nothing_freed(make_broker, pg):
+    """Its database call is still out when the other workers hang up; AddressSanitizer sees a read of what they freed."""
+    database = pg.create_database("scrape_at_stop")
+    b = make_broker(database=database, NUM_WORKERS=4, QUEEN_STOP_TIMEOUT_MS=200)
+    holder = pg.connect(database=database)
+    with holder.cursor() as cur:
+        cur.execute("""create or replace function queen.prometheus_text() returns text language plpgsql as $$
+                       begin perform pg_advisory_xact_lock_shared(7); return ''; end $$""")
+        cur.execute("select pg_advisory_lock(7)")
+    scrape_under_way = Background(lambda: b.get("/metrics/prometheus", timeout=60))
+    with holder.cursor() as cur:
+        def waits():
+            cur.execute("select count(*) from pg_locks where locktype = 'advisory' and not granted")
+            return cur.fetchone()[0] == 1
+        wait_until(waits, 20, "the scrape waits in the database")
+        stop = Background(b.terminate)
+        wait_until(lambda: "phase=hanging" in b.log_text() or "stop.impatient" in b.log_text(), 30, "the grace to end")
+        time.sleep(0.2)  # the workers without a request have hung up
+        cur.execute("select pg_advisory_unlock(7)")
+    assert stop.result(60) == 0
+    try:
+        scrape_under_way.result(60)
+    except (OSError, AssertionError):
+        pass  # it was hung up on
+    holder.close()

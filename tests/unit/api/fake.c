@@ -31,7 +31,6 @@ bool fake_is_up = true, fake_trusts;
 
 static struct http_req request;
 static struct api *workers[] = {&fake_api};
-static struct http_server_stats http_stats;
 static char *body_copy; // exactly as long as the body, so that ASan sees an overrun
 
 static void drop_request(void)
@@ -276,12 +275,6 @@ void http_reply_errf(struct http_req *req, int code, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     answer(err_http_status(code), span_of(text));
-}
-
-const struct http_server_stats *http_server_stats(const struct http_server *s)
-{
-    (void)s;
-    return &http_stats;
 }
 
 // ---- broker/broker.h ----
