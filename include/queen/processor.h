@@ -118,8 +118,9 @@ struct queen_processor_options {
     enum queen_checkpoints checkpoints;
     unsigned checkpoint_ms; // 5000
     struct queen_event_retry retry;
-    unsigned dedup_count;          // 1000 events of each partition ...
-    unsigned dedup_ms;             // ... handled within 5 minutes are not handled again
+    unsigned dedup_count; // 1000 events of each partition ...
+    unsigned dedup_ms;    // ... handled within 5 minutes are not handled again when the
+                          // broker did not confirm that they are acknowledged
     const char *subscription_mode; // of a new group: "all" (default) or "new"
 
     // One of these.  Handlers of one partition are called one after the other, of different

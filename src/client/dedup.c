@@ -22,6 +22,7 @@ struct dedup {
     uint64_t max_age_ms;
     struct entry *ring;
     unsigned first, n; // oldest, and how many
+    unsigned n_hidden; // of the oldest
     int *heads;        // max_count chains
 };
 
@@ -64,6 +65,7 @@ static void drop_oldest(struct dedup *d)
     *link = d->ring[at].next;
     d->first = (d->first + 1) % d->max_count;
     d->n--;
+    d->n_hidden -= d->n_hidden > 0;
 }
 
 static void drop_old(struct dedup *d, uint64_t now_ms)
@@ -72,13 +74,18 @@ static void drop_old(struct dedup *d, uint64_t now_ms)
         drop_oldest(d);
 }
 
+static bool is_hidden(const struct dedup *d, int at)
+{
+    return ((unsigned)at + d->max_count - d->first) % d->max_count < d->n_hidden;
+}
+
 bool dedup_has(struct dedup *d, span id, uint64_t now_ms)
 {
     XXH128_hash_t hash = XXH3_128bits(id.ptr, id.len);
 
     drop_old(d, now_ms);
     for (int at = *head_of(d, hash); at != NONE; at = d->ring[at].next)
-        if (XXH128_isEqual(d->ring[at].id, hash))
+        if (XXH128_isEqual(d->ring[at].id, hash) && !is_hidden(d, at))
             return true;
     return false;
 }
@@ -94,3 +101,12 @@ void dedup_add(struct dedup *d, span id, uint64_t now_ms)
     d->ring[at] = (struct entry){.id = hash, .at_ms = now_ms, .next = *head};
     *head = (int)at;
 }
+
+void dedup_clear(struct dedup *d)
+{
+    while (d->n > 0)
+        drop_oldest(d);
+}
+
+void dedup_hide(struct dedup *d) { d->n_hidden = d->n; }
+void dedup_show(struct dedup *d) { d->n_hidden = 0; }

@@ -59,7 +59,8 @@ struct slot {
     char error[240];
     struct slot_events *events; // under way with on_events
     struct slot_move *moves;    // where each message of the batch goes; NULL: none goes
-    struct dedup *dedup;        // outlives the batch, and ownership
+    struct dedup *dedup;        // handled, but not known to be acknowledged; outlives ownership
+    bool reopened;              // nothing was popped since it was opened
 
     // checkpoints on time or by hand
     char *checkpoint; // transaction id to save; under the processor's lock
@@ -107,6 +108,7 @@ static inline bool slot_is_open(const struct slot *s)
 }
 void slot_end(struct slot *s); // nothing is under way: closed, or another pop
 void slot_pop(struct slot *s);
+void slot_forget_settled(struct slot *s); // a whole batch is known to be settled
 // A pop or a settlement has failed, and may have happened for all we know.  If something is
 // leased, another pop would wait for that lease to end; claiming the partition anew ends it at
 // once, and makes void whatever of it is still on its way.  So: closed, to be opened again.

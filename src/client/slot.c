@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "client/dedup.h"
 #include "client/fail.h"
 #include "client/pop.h"
 #include "client/processor_int.h"
@@ -29,6 +30,8 @@ void slot_open(struct slot *s, const struct owner_result *claimed, uint64_t vali
     s->valid_until_ms = valid_until_ms;
     s->halt = false;
     s->closing = s->marked = false;
+    s->reopened = true;
+    dedup_show(s->dedup);
     s->asked_ms = 0;
     s->checkpoint_due_ms = slot_now_ms(s) + p->conf.checkpoint_ms;
     p->n_owned++;
@@ -74,6 +77,26 @@ static bool was_refused(const struct queen_error *err)
     return err->http_status >= 400 && err->http_status < 500;
 }
 
+// What the broker has confirmed comes again only if somebody moves the group's cursor: then it
+// is to be handled again.  With checkpoints it also comes again when the partition is opened.
+void slot_forget_settled(struct slot *s)
+{
+    if (saves_checkpoints(s))
+        dedup_hide(s->dedup);
+    else
+        dedup_clear(s->dedup);
+}
+
+// A batch whose acknowledgement is in doubt comes again from its first event, or not at all.
+// Anything else in front means that the cursor was moved.
+static void forget_after_seek(struct slot *s, const struct queen_batch *batch)
+{
+    if (s->reopened && !saves_checkpoints(s) &&
+        !dedup_has(s->dedup, span_of(batch->items[0].transaction_id), slot_now_ms(s)))
+        dedup_clear(s->dedup);
+    s->reopened = false;
+}
+
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
 {
     struct slot *s = ctx;
@@ -97,6 +120,7 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         slot_pop(s);
     } else {
         heal_event(&p->heal, slot_now_ms(s));
+        forget_after_seek(s, batch);
         s->job = job_new(p->client, batch, on_finished, s);
         s->at = s->tried = s->pause_ms = 0;
         if (s->closing)

@@ -107,6 +107,8 @@ static void finish(struct slot *s, const struct queen_error *err, bool lost)
 
     if (p->conf.checkpoints == QUEEN_CHECKPOINT_TIME && s->at > 0 && err->code == 0)
         slot_note_checkpoint(s, s->job->batch->items[s->at - 1].transaction_id);
+    if (err->code == 0 && s->at == s->job->batch->n)
+        slot_forget_settled(s);
     drop_moves(s);
     job_free(s->job);
     s->job = NULL;

@@ -94,6 +94,32 @@ static void the_window_is_bounded_by_count_and_by_age(void **state)
     dedup_free(d);
 }
 
+static void hidden_ids_are_not_found_until_they_are_shown(void **state)
+{
+    (void)state;
+    struct dedup *d = dedup_new(10, 1000);
+    char room[32];
+
+    for (unsigned i = 0; i < 6; i++)
+        dedup_add(d, id(room, i), 0);
+    dedup_hide(d);
+    for (unsigned i = 6; i < 13; i++)
+        dedup_add(d, id(room, i), 0); // 0 to 2 are gone
+    dedup_add(d, id(room, 5), 0);     // handled again: 3 is gone
+    assert_false(dedup_has(d, id(room, 4), 0));
+    assert_true(dedup_has(d, id(room, 5), 0));
+    assert_true(dedup_has(d, id(room, 6), 0));
+    dedup_show(d);
+    assert_false(dedup_has(d, id(room, 3), 0));
+    assert_true(dedup_has(d, id(room, 4), 0));
+    dedup_clear(d);
+    for (unsigned i = 0; i < 13; i++)
+        assert_false(dedup_has(d, id(room, i), 0));
+    dedup_add(d, id(room, 1), 0);
+    assert_true(dedup_has(d, id(room, 1), 0));
+    dedup_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +128,7 @@ int main(void)
         cmocka_unit_test(every_event_is_settled_in_the_end),
         cmocka_unit_test(what_was_handled_is_known_within_the_window),
         cmocka_unit_test(the_window_is_bounded_by_count_and_by_age),
+        cmocka_unit_test(hidden_ids_are_not_found_until_they_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
