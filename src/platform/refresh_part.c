@@ -1,7 +1,9 @@
 // The part that keeps read models fresh, and its figures for Prometheus and GET /metrics.
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "api/expo.h"
+#include "base/id.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "readmodel/readmodel.h"
@@ -9,9 +11,11 @@
 static void start(struct platform *p)
 {
     struct readmodel_conf conf = settings_readmodel(p->conf);
-    char who[128]; // claims must not be taken for those of a process with the same name
+    uint64_t start_id; // in containers processes have the same name and process id
+    char who[128];
 
-    snprintf(who, sizeof(who), "%s/%d", p->conf->id, (int)uv_os_getpid());
+    id_random(&start_id, sizeof start_id);
+    snprintf(who, sizeof(who), "%.80s/%016" PRIx64, p->conf->id, start_id);
     conf.who = who;
     p->readmodel = readmodel_open(&p->loop, p->control, p->pools, &conf);
 }

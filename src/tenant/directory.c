@@ -59,6 +59,7 @@ static void on_changes(struct pg_call *call, int status, const struct pg_reply *
 {
     struct directory_changes *d = call->owner;
 
+    pg_params_free(&d->params);
     for (unsigned i = 0; status == 0 && i < pg_reply_rows(reply); i++) {
         struct tenant_row row = directory_row(reply, i);
         d->changed(d, &row, pg_reply_bool(reply, i, 7));
@@ -67,9 +68,16 @@ static void on_changes(struct pg_call *call, int status, const struct pg_reply *
     d->done(d, status);
 }
 
-void directory_changes(struct pg_pool *control, struct directory_changes *d)
+void directory_changes(struct pg_pool *control, struct directory_changes *d, unsigned seconds)
 {
-    d->call = (struct pg_call){
-        .statement = &pg_stmt_platform_tenant_changes, .done = on_changes, .owner = d};
+    d->params = (struct pg_params){0};
+    if (seconds > 0)
+        pg_param_i32(&d->params, (int32_t)seconds);
+    else
+        pg_param_null(&d->params, PG_INT4);
+    d->call = (struct pg_call){.statement = &pg_stmt_platform_tenant_changes,
+                               .params = &d->params,
+                               .done = on_changes,
+                               .owner = d};
     pg_pool_exec(control, &d->call);
 }

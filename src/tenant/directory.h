@@ -17,12 +17,14 @@ void directory_find(struct pg_pool *control, struct directory_find *d, span name
 // Given: tenant_row_deinit().
 struct tenant_row directory_row(const struct pg_reply *reply, unsigned i);
 
-// What has changed lately, row by row; then done.  gone: the tenant was removed.
+// What has changed in the last seconds (0: everything there is), row by row; then done.  gone:
+// the tenant was removed.
 struct directory_changes {
     void (*changed)(struct directory_changes *d, const struct tenant_row *row, bool gone);
     void (*done)(struct directory_changes *d, int status);
     struct pg_call call; // private
+    struct pg_params params;
 };
-void directory_changes(struct pg_pool *control, struct directory_changes *d);
+void directory_changes(struct pg_pool *control, struct directory_changes *d, unsigned seconds);
 
 #endif

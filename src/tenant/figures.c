@@ -47,7 +47,7 @@ void tenant_pools_each(struct tenant_pools *p,
 
     HASH_ITER (hh, p->tenants, t, next) {
         const struct slot *slot = t->entry.slot;
-        const struct tenant_ref *r = slot ? slot->owner : NULL;
+        const struct tenant_pool *r = slot ? slot->owner : NULL;
         bool down = !breaker_is_closed(&t->breaker);
         if (!slot && !down && TAILQ_EMPTY(&t->entry.wants))
             continue;

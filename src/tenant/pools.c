@@ -9,6 +9,10 @@
 #include "base/mem.h"
 
 enum { TICK_MS = 50, MAX_PAUSES = 30 };
+// A look asks for the changes of WINDOW_S.  It asks for everything when the last one that
+// worked was LATE_S ago (the process was stopped, or the control database was away), and every
+// so many times anyway: for transactions that took long to commit, and clocks that were set.
+enum { WINDOW_S = 60, LATE_S = 30, ALL_EVERY = 30 };
 enum { WANT_ASKS = 2 }; // tenant_want.state: waits for the directory; slots.c knows 0 and 1
 
 // The way of a want, in order.
@@ -24,6 +28,7 @@ static void act_close(void *ctx, struct slot *slot);
 static void on_link_closed(void *ctx);
 // The clock, and what others have changed.
 static void on_tick(uv_timer_t *tick);
+static void look(struct tenant_pools *p, uint64_t now);
 static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone);
 static void on_looked(struct directory_changes *d, int status);
 static void on_tick_closed(uv_handle_t *tick);
@@ -45,7 +50,8 @@ struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pool
                                        .pause_us = conf->probe_ms * 1000ull,
                                        .max_pause_us = conf->probe_ms * 1000ull * MAX_PAUSES};
     p->slots = slots_new(conf->max_pools, &acts, p);
-    p->next_look_us = clock_mono_us() + conf->directory_ms * 1000ull;
+    p->looked_us = clock_mono_us(); // and no tenant is known yet
+    p->next_look_us = p->looked_us + conf->directory_ms * 1000ull;
     TAILQ_INIT(&p->down);
     uv_timer_init(loop, &p->tick);
     p->tick.data = p;
@@ -104,7 +110,7 @@ static void forget(struct tenant *t)
 }
 
 // A name that nobody has is not kept: names come from outside.
-static void forget_if_unknown(struct tenant *t)
+void tenant_forget_if_unknown(struct tenant *t)
 {
     if (!t->known && !t->finding && !t->probe && t->n_refs == 0 && slots_is_unused(&t->entry))
         forget(t);
@@ -168,6 +174,7 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
         tenant_row_deinit(&t->row);
         tenant_row_copy(&t->row, row);
         t->known = true;
+        t->look = p->look;
     }
     while ((w = TAILQ_FIRST(&t->asking)) != NULL) {
         TAILQ_REMOVE(&t->asking, w, link);
@@ -178,7 +185,7 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
             refuse(w, span_of(t->row.name), status != 0 ? status : QE_TENANT_UNKNOWN,
                    status != 0 ? "the tenant directory cannot be asked" : NULL);
     }
-    forget_if_unknown(t);
+    tenant_forget_if_unknown(t);
     p->n_finding--;
     pools_close_if_done(p);
 }
@@ -196,7 +203,7 @@ static void get(struct tenant *t, struct tenant_want *w)
     // Held pools are not checked: whoever holds one reports what is wrong with it.
     bool must_check = false;
     if (slot && slot->refs == 0 && slot->state == SLOT_READY) {
-        struct tenant_ref *r = slot->owner;
+        struct tenant_pool *r = slot->owner;
         must_check =
             !link_is_up(r->link) ||
             clock_mono_us() >= link_heard_us(r->link) + p->conf.health_after_ms * 1000ull;
@@ -220,7 +227,7 @@ void tenant_want_cancel(struct tenant_want *w)
 static void act_open(void *ctx, struct slot *slot)
 {
     struct tenant_pools *p = ctx;
-    struct tenant_ref *r = mem_new(struct tenant_ref);
+    struct tenant_pool *r = mem_new(struct tenant_pool);
 
     r->tenant = slot->entry->owner;
     r->tenant->n_refs++;
@@ -231,7 +238,7 @@ static void act_open(void *ctx, struct slot *slot)
 
 static void on_opened(struct link *l, int status)
 {
-    struct tenant_ref *r = link_owner(l);
+    struct tenant_pool *r = link_owner(l);
     struct tenant *t = r->tenant;
 
     if (status == 0) {
@@ -249,7 +256,7 @@ static void on_opened(struct link *l, int status)
 
 static void act_check(void *ctx, struct slot *slot)
 {
-    struct tenant_ref *r = slot->owner;
+    struct tenant_pool *r = slot->owner;
 
     (void)ctx;
     link_check(r->link, on_checked);
@@ -257,7 +264,7 @@ static void act_check(void *ctx, struct slot *slot)
 
 static void on_checked(struct link *l, int status)
 {
-    struct tenant_ref *r = link_owner(l);
+    struct tenant_pool *r = link_owner(l);
 
     if (status != 0)
         log_warn("tenant.sick", "tenant=%s error=\"%s\"", r->tenant->row.name,
@@ -273,7 +280,9 @@ static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *
     if (status == 0) {
         histogram_add(w->missed ? &p->stats.miss_us : &p->stats.hit_us,
                       clock_mono_us() - w->asked_us);
-        w->got(w, 0, slot->owner, NULL);
+        struct tenant_ref *ref = mem_new(struct tenant_ref);
+        ref->pool = slot->owner;
+        w->got(w, 0, ref, NULL);
         return;
     }
     p->stats.timeouts += status == QE_BUSY;
@@ -284,7 +293,7 @@ static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *
 
 static void act_close(void *ctx, struct slot *slot)
 {
-    struct tenant_ref *r = slot->owner;
+    struct tenant_pool *r = slot->owner;
 
     (void)ctx;
     log_debug("tenant.close", "tenant=%s", r->tenant->row.name);
@@ -293,12 +302,12 @@ static void act_close(void *ctx, struct slot *slot)
 
 static void on_link_closed(void *ctx)
 {
-    struct tenant_ref *r = ctx;
+    struct tenant_pool *r = ctx;
     struct tenant_pools *p = r->tenant->pools;
 
     slots_closed(p->slots, r->slot);
     r->tenant->n_refs--;
-    forget_if_unknown(r->tenant);
+    tenant_forget_if_unknown(r->tenant);
     free(r);
     pools_close_if_done(p);
 }
@@ -307,10 +316,12 @@ static void on_link_closed(void *ctx)
 
 void tenant_put(struct tenant_ref *r)
 {
+    struct tenant_pool *pool = r->pool;
+
     if (!r->failed)
-        breaker_good(&r->tenant->breaker);
-    r->failed = false;
-    slots_put(r->tenant->pools->slots, r->slot, clock_mono_us());
+        breaker_good(&pool->tenant->breaker);
+    free(r);
+    slots_put(pool->tenant->pools->slots, pool->slot, clock_mono_us());
 }
 
 void tenant_ref_failed(struct tenant_ref *r, int status)
@@ -320,9 +331,9 @@ void tenant_ref_failed(struct tenant_ref *r, int status)
     if (status != QE_PG_AWAY && status != QE_PG_GONE)
         return;
     r->failed = true;
-    const char *dial = link_error(r->link);
+    const char *dial = link_error(r->pool->link);
     fault_set(&why, status, "%s", dial[0] ? dial : err_text(status));
-    tenant_trip(r->tenant, &why, status == QE_PG_AWAY);
+    tenant_trip(r->pool->tenant, &why, status == QE_PG_AWAY);
 }
 
 void tenant_trip(struct tenant *t, const struct fault *why, bool hard)
@@ -344,15 +355,19 @@ void tenant_trip(struct tenant *t, const struct fault *why, bool hard)
 
 void tenant_is_back(struct tenant *t) { set_down(t, false); }
 
-enum tenant_kind tenant_ref_kind(const struct tenant_ref *r) { return link_kind(r->link); }
-span tenant_ref_name(const struct tenant_ref *r) { return span_of(r->tenant->row.name); }
-struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return link_pg(r->link); }
-struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return link_my(r->link); }
+enum tenant_kind tenant_ref_kind(const struct tenant_ref *r)
+{
+    return link_kind(r->pool->link);
+}
+span tenant_ref_name(const struct tenant_ref *r) { return span_of(r->pool->tenant->row.name); }
+struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return link_pg(r->pool->link); }
+struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return link_my(r->pool->link); }
 
 // ---- changes ----
 
 // What we know of the tenant is old: its pool is given out no more, whoever waits for it asks
-// the directory first, and a breaker that opened because of the old row closes.
+// the directory first, and a breaker that opened because of the old row closes.  Frees it if
+// nobody uses it.
 static void renew(struct tenant *t)
 {
     struct tenant_pools *p = t->pools;
@@ -365,6 +380,7 @@ static void renew(struct tenant *t)
         ask_directory(t, w);
     }
     slots_retire(p->slots, &t->entry, SLOTS_OLD);
+    tenant_forget_if_unknown(t);
 }
 
 void tenant_changed(struct tenant_pools *p, span name)
@@ -380,17 +396,35 @@ static void on_changed(struct directory_changes *d, const struct tenant_row *row
     struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
     struct tenant *t = find(p, span_of(row->name));
 
-    if (t && t->known && !p->closing && (gone || row->revision != t->row.revision))
+    if (!t || !t->known || p->closing)
+        return;
+    t->look = p->look;
+    if (gone || !tenant_row_eq(row, &t->row))
         renew(t);
+}
+
+// Tenants whose rows are gone altogether.
+static void renew_unseen(struct tenant_pools *p)
+{
+    struct tenant *t, *next;
+
+    HASH_ITER (hh, p->tenants, t, next)
+        if (t->known && t->look != p->look)
+            renew(t);
 }
 
 static void on_looked(struct directory_changes *d, int status)
 {
     struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
 
-    if (status != 0)
-        log_debug("tenant.directory", "error=%s", err_name(status));
     p->looking = false;
+    if (status != 0) {
+        log_debug("tenant.directory", "error=%s", err_name(status));
+    } else {
+        if (p->looks_at_all && !p->closing)
+            renew_unseen(p);
+        p->looked_us = p->look_us;
+    }
     p->next_look_us = clock_mono_us() + p->conf.directory_ms * 1000ull;
     pools_close_if_done(p);
 }
@@ -402,12 +436,19 @@ static void on_tick(uv_timer_t *tick)
 
     slots_tick(p->slots, now, p->conf.idle_ms * 1000ull);
     tenant_probe_due(p, now);
-    if (!p->looking && now >= p->next_look_us) {
-        p->looking = true;
-        p->changes.changed = on_changed;
-        p->changes.done = on_looked;
-        directory_changes(p->conf.control, &p->changes);
-    }
+    if (!p->looking && now >= p->next_look_us)
+        look(p, now);
+}
+
+static void look(struct tenant_pools *p, uint64_t now)
+{
+    p->looking = true;
+    p->look++;
+    p->look_us = now;
+    p->looks_at_all = now > p->looked_us + LATE_S * 1000000ull || p->look % ALL_EVERY == 0;
+    p->changes.changed = on_changed;
+    p->changes.done = on_looked;
+    directory_changes(p->conf.control, &p->changes, p->looks_at_all ? 0 : WINDOW_S);
 }
 
 // ---- the end ----

@@ -13,7 +13,8 @@
 struct tenant {
     struct tenant_pools *pools;
     struct tenant_row row;
-    bool known; // row is what the directory says
+    bool known;    // row is what the directory says
+    unsigned look; // the last one that has seen the row
     struct tenant_entry entry;
     unsigned n_refs; // pools that are not closed yet, also those that drain
     struct breaker breaker;
@@ -27,12 +28,17 @@ struct tenant {
     UT_hash_handle hh; // by row.name
 };
 
-// A pool that is given out: the owner of a slot.
-struct tenant_ref {
+// The owner of a slot.
+struct tenant_pool {
     struct tenant *tenant;
     struct slot *slot;
     struct link *link;
-    bool failed; // a call failed since it was last put back
+};
+
+// A pool in the hands of one of its holders.
+struct tenant_ref {
+    struct tenant_pool *pool;
+    bool failed; // a call of this holder
 };
 
 struct tenant_pools {
@@ -45,8 +51,11 @@ struct tenant_pools {
     TAILQ_HEAD(, tenant) down;
     uv_timer_t tick;
     struct directory_changes changes;
-    bool looking; // for changes
-    uint64_t next_look_us;
+    bool looking;      // for changes
+    bool looks_at_all; // not only at those of the last time
+    unsigned look;     // number of the last one
+    uint64_t look_us, next_look_us;
+    uint64_t looked_us; // when the last one began that worked
     unsigned n_finding, n_probes;
     struct tenant_pools_stats stats;
     bool closing;
@@ -57,6 +66,7 @@ struct tenant_pools {
 // pools.c
 void tenant_trip(struct tenant *t, const struct fault *why, bool hard); // its database failed
 void tenant_is_back(struct tenant *t);                                  // and answers again
+void tenant_forget_if_unknown(struct tenant *t);                        // may free it
 void pools_close_if_done(struct tenant_pools *p);
 // probe.c: looks at those whose breaker is open.
 void tenant_probe_due(struct tenant_pools *p, uint64_t now_us);

@@ -38,8 +38,10 @@ static void on_probed(struct link *l, int status)
 static void on_probe_closed(void *ctx)
 {
     struct tenant *t = ctx;
+    struct tenant_pools *p = t->pools;
 
     t->probe = NULL;
-    t->pools->n_probes--;
-    pools_close_if_done(t->pools);
+    p->n_probes--;
+    tenant_forget_if_unknown(t); // it may have been removed meanwhile
+    pools_close_if_done(p);
 }

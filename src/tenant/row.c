@@ -29,6 +29,16 @@ void tenant_row_deinit(struct tenant_row *r)
     r->url = r->database = r->credential = NULL;
 }
 
+static bool same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+// Not the revision alone: in a control database that was restored it may stand for another row.
+bool tenant_row_eq(const struct tenant_row *a, const struct tenant_row *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->kind == b->kind && same(a->url, b->url) &&
+           same(a->database, b->database) && same(a->credential, b->credential) &&
+           a->made == b->made && a->revision == b->revision;
+}
+
 bool tenant_is_name(span name)
 {
     if (name.len == 0 || name.len > TENANT_NAME_MAX)

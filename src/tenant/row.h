@@ -26,6 +26,7 @@ struct tenant_row {
 };
 void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from); // to is empty
 void tenant_row_deinit(struct tenant_row *r);
+bool tenant_row_eq(const struct tenant_row *a, const struct tenant_row *b);
 
 // Lower-case letters, digits, - and _; at most TENANT_NAME_MAX; begins with a letter or digit.
 bool tenant_is_name(span name);

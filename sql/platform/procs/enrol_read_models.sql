@@ -2,7 +2,7 @@
 -- to date since: definitions may have changed.  A process that starts wants a visit for all: when it crashed, nobody
 -- may have been told of its last changes.
 -- called by: src/readmodel/readmodel.c
--- in:  all: every tenant (when a process starts), else those that changed in the last minutes
+-- in:  all: every tenant (when a process starts), else those that are new or were migrated since, however long ago
 -- out: how many rows        locks: rows of read_model, by tenant        raises: nothing
 create or replace function platform.enrol_read_models(p_all boolean) returns int
 language plpgsql
@@ -15,7 +15,6 @@ begin
     select t.name, m, clock_timestamp()
     from platform.tenant t, unnest(array['customer_attributes', 'customer_transactions']) m
     where t.kind = 'postgresql' and t.state = 'ready'
-      and (p_all or t.changed_at > clock_timestamp() - interval '10 minutes')
       and not exists (select from platform.read_model e
                       where e.tenant = t.name and e.model = m and not p_all
                         and e.enrolled_at >= coalesce(t.migrated_at, '-infinity'))

@@ -269,6 +269,126 @@ static void an_unknown_name_is_not_kept(void **state)
     close_pools();
 }
 
+// ---- with refs in the hands of the test ----
+
+static struct tenant_ref *held[2];
+static int held_status[2];
+
+static void on_held(struct tenant_want *w, int status, struct tenant_ref *ref,
+                    const struct fault *why)
+{
+    size_t i = w == &users[0].want ? 0 : 1;
+
+    (void)why;
+    held[i] = ref;
+    held_status[i] = status;
+}
+
+static void hold_one(size_t i, const char *name)
+{
+    struct tenant_want *w = &users[i].want;
+
+    held[i] = NULL;
+    held_status[i] = 1;
+    *w = (struct tenant_want){.got = on_held, .timeout_ms = 5000};
+    tenant_get(pools, span_of(name), w);
+    while (held_status[i] == 1)
+        uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void run_until(bool (*is_so)(void))
+{
+    uint64_t deadline = clock_mono_us() + 20000000;
+
+    while (!is_so() && clock_mono_us() < deadline)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_true(is_so());
+}
+
+static void failures_of_one_holder_are_not_forgiven_by_another(void **state)
+{
+    (void)state;
+    open_pools();
+    for (unsigned round = 0; round < 2; round++) { // four failures; three open the breaker
+        for (size_t i = 0; i < 2 && tenant_pools_stats(pools)->n_down == 0; i++)
+            hold_one(i, "t2");
+        for (size_t i = 0; i < 2; i++)
+            if (held[i])
+                tenant_ref_failed(held[i], QE_PG_GONE);
+        for (size_t i = 0; i < 2; i++)
+            if (held[i])
+                tenant_put(held[i]);
+    }
+    assert_int_equal(tenant_pools_stats(pools)->breakers_opened, 1);
+    close_pools();
+}
+
+static bool nobody_is_known(void) { return tenant_pools_stats(pools)->n_known == 0; }
+
+static void a_change_that_no_look_has_seen_is_found_by_comparing(void **state)
+{
+    (void)state;
+    open_pools();
+    hold_one(0, "t3");
+    assert_int_equal(held_status[0], 0);
+    tenant_put(held[0]);
+    // As if this process had been stopped for longer than the looks go back.
+    free(pg_cluster_ask(&cluster,
+                        "update platform.tenant set state = 'gone', revision = revision + 1, "
+                        "changed_at = clock_timestamp() - interval '90 s' where name = 't3'"));
+    run_until(nobody_is_known);
+    hold_one(0, "t3");
+    assert_int_equal(held_status[0], QE_TENANT_UNKNOWN);
+    free(
+        pg_cluster_ask(&cluster, "update platform.tenant set state = 'new' where name = 't3'"));
+    hold_one(0, "t3");
+    assert_int_equal(held_status[0], 0);
+    tenant_put(held[0]);
+    free(pg_cluster_ask(&cluster, "delete from platform.tenant where name = 't3'"));
+    run_until(nobody_is_known);
+    close_pools();
+}
+
+static void on_caller(uv_stream_t *server, int status)
+{
+    (void)server;
+    (void)status;
+}
+
+static bool is_down(void) { return tenant_pools_stats(pools)->n_down == 1; }
+
+static void a_tenant_that_is_removed_while_it_is_probed_is_forgotten(void **state)
+{
+    (void)state;
+    uv_tcp_t deaf; // takes connections and says nothing
+    struct sockaddr_storage at;
+    int len = sizeof at;
+    char sql[400];
+
+    open_pools();
+    uv_tcp_init(&loop, &deaf);
+    uv_ip4_addr("127.0.0.1", 0, (struct sockaddr_in *)&at);
+    assert_int_equal(uv_tcp_bind(&deaf, (struct sockaddr *)&at, 0), 0);
+    assert_int_equal(uv_listen((uv_stream_t *)&deaf, 16, on_caller), 0);
+    uv_tcp_getsockname(&deaf, (struct sockaddr *)&at, &len);
+    snprintf(sql, sizeof sql,
+             "insert into platform.tenant (name, kind, url, database, made) values "
+             "('deaf', 'postgresql', 'postgresql://postgres@127.0.0.1:%u/x', 'x', false)",
+             (unsigned)ntohs(((struct sockaddr_in *)&at)->sin_port));
+    free(pg_cluster_ask(&cluster, sql));
+    hold_one(0, "deaf");
+    assert_int_equal(held_status[0], QE_TENANT_DOWN);
+    run_until(is_down);
+    uint64_t until = clock_mono_us() + 300000; // the probe begins after 20 ms and takes 2 s
+    while (clock_mono_us() < until)
+        uv_run(&loop, UV_RUN_ONCE);
+    free(pg_cluster_ask(&cluster, "delete from platform.tenant where name = 'deaf'"));
+    tenant_changed(pools, SPAN("deaf"));
+    run_until(nobody_is_known);
+    uv_close((uv_handle_t *)&deaf, NULL);
+    close_pools();
+}
+
 int main(void)
 {
     log_setup(LOG_OFF, LOG_TEXT);
@@ -278,6 +398,9 @@ int main(void)
         cmocka_unit_test(an_unknown_name_is_not_kept),
         cmocka_unit_test(closing_tells_those_who_wait),
         cmocka_unit_test(everybody_is_told_once_whatever_fails),
+        cmocka_unit_test(failures_of_one_holder_are_not_forgiven_by_another),
+        cmocka_unit_test(a_change_that_no_look_has_seen_is_found_by_comparing),
+        cmocka_unit_test(a_tenant_that_is_removed_while_it_is_probed_is_forgotten),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     pg_cluster_free(&cluster);
