@@ -6,7 +6,10 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-enum {
+// The server gives up first, so that a slow write costs no connection.
+enum { DEADLINE_AFTER_MS = 2000 };
+
+enum { // numbers of errors
     DUPLICATE_KEY = 1062,
     TOO_BIG_ROW = 1118,
     DEADLOCK = 1213,
@@ -82,7 +85,8 @@ void write_my(struct write *w, struct my_pool *pool, unsigned limit_ms)
                                   .params = p,
                                   .done = on_written,
                                   .owner = w,
-                                  .deadline_ms = limit_ms};
+                                  .deadline_ms = limit_ms + DEADLINE_AFTER_MS,
+                                  .statement_timeout_ms = limit_ms};
     my_pool_exec(pool, &w->call.my);
 }
 

@@ -106,7 +106,6 @@ static void begin(struct my_conn *c, enum my_step step)
 static int start_step(struct my_conn *c)
 {
     const struct my_place *p = c->place;
-    const char *text; // of the statement
 
     switch (c->step) {
     case MY_CONNECT:
@@ -114,8 +113,8 @@ static int start_step(struct my_conn *c)
                                         p->user, p->password, p->db, p->port, p->socket,
                                         CLIENT_MULTI_RESULTS);
     case MY_PREPARE:
-        text = c->call->statement->text;
-        return mysql_stmt_prepare_start(&c->ret, c->stmt, text, (unsigned long)strlen(text));
+        return mysql_stmt_prepare_start(&c->ret, c->stmt, c->text.ptr,
+                                        (unsigned long)c->text.len);
     case MY_EXECUTE:
         return mysql_stmt_execute_start(&c->ret, c->stmt);
     case MY_STORE:
@@ -297,12 +296,26 @@ static void on_timeout(uv_timer_t *timer) { resume(timer->data, MYSQL_WAIT_TIMEO
 
 // ---- calls ----
 
+// MariaDB takes the time limit of a statement with it; MySQL, which has none for writes, reads
+// a comment.
+static void put_text(struct my_conn *c)
+{
+    unsigned ms = c->call->statement_timeout_ms;
+
+    buf_reset(&c->text);
+    if (ms > 0)
+        buf_printf(&c->text, "/*M!100101 set statement max_statement_time = %u.%03u for */ ",
+                   ms / 1000, ms % 1000);
+    buf_put(&c->text, span_of(c->call->statement->text));
+}
+
 void my_conn_send(struct my_conn *c, struct my_call *call)
 {
     assert(c->step == MY_IDLE && !c->doomed);
     c->call = call;
     c->status = 0;
     c->prepared = false;
+    put_text(c);
     my_reply_reset(&c->reply);
     call->sent_us = clock_mono_us();
     c->stmt = mysql_stmt_init(&c->my);
@@ -357,5 +370,6 @@ static void on_handle_closed(uv_handle_t *handle)
         return;
     c->on->closed(c);
     my_reply_deinit(&c->reply);
+    buf_free(&c->text);
     free(c);
 }

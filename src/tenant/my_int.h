@@ -54,8 +54,9 @@ enum my_step {
 
 struct my_conn {
     enum my_step step;
-    bool doomed;   // must not be used again
-    bool prepared; // the call's statement reached the server
+    bool doomed;     // must not be used again
+    bool prepared;   // the call's statement reached the server
+    struct buf text; // of the call's statement
     void *owner;
     uint64_t idle_since_us;
     TAILQ_ENTRY(my_conn) all, idle;

@@ -62,7 +62,8 @@ struct my_call {
     const struct my_params *params; // NULL: none
     my_done_cb done;
     void *owner;
-    unsigned deadline_ms; // 0: the pool's
+    unsigned deadline_ms;          // 0: the pool's.  Costs the connection: QE_PG_GONE
+    unsigned statement_timeout_ms; // 0: the session's.  The server ends it: QE_PG_RETRY
 
     STAILQ_ENTRY(my_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;

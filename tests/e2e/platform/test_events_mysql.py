@@ -100,3 +100,35 @@ def test_who_waits_too_long_for_the_turn_of_the_day_does_not_go_on_without_it(pl
     other.result()
     assert mariadb.ask(ingest, database) == []
     assert mariadb.ask("select count(*) from applied_event", database) == [["1"]]
+
+
+def test_a_slow_write_ends_at_the_server_and_costs_no_connection(pg, broker, mariadb):
+    """It was cut off by us: the server went on with it, others piled up behind it, and the breaker of a healthy database opened."""
+    database = mariadb.create_database("slow_" + uuid.uuid4().hex[:8])
+    p = Platform(pg, broker.url, PLATFORM_QUEUE="slow-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=1, database="platform_slow", PLATFORM_WRITE_LIMIT_MS=500)
+    p.start()
+    try:
+        p.add_tenant("slowtenant", url=mariadb.url(database))
+        event = {"id": str(uuid.uuid4()), "type": "visit.recorded", "at": "2026-11-16T04:05:06Z",
+                 "data": {"customer_id": str(uuid.uuid4()), "id": str(uuid.uuid4())}}
+
+        def writes():
+            return int(mariadb.ask("select count(*) from information_schema.processlist where db = '%s' and info like '%%ingest%%' "
+                                   "and info not like '%%processlist%%'" % database)[0][0])
+        lock = harness.Background(lambda: mariadb.ask("lock tables visit_log write; do sleep(5)", database))
+        wait_until(lambda: mariadb.ask("select count(*) from information_schema.processlist where info like 'do sleep(5)%'") == [["1"]], 10, "locked", 0.05)
+        p.send("slowtenant", event)
+        most = 0
+
+        def held_twice():
+            nonlocal most
+            most = max(most, writes())
+            return p.held().get("slowtenant", {}).get("attempts", 0) >= 3
+        wait_until(held_twice, 20 * harness.TIME_FACTOR, "it was tried some times", 0.05)
+        assert most <= 1, "the server ends what has taken too long"
+        pools = p.pools()
+        assert pools["down"] == 0 and "tenant.down" not in p.log_text(), pools
+        lock.result()
+        wait_until(lambda: mariadb.ask("select count(*) from visit_log", database) == [["1"]], 20 * harness.TIME_FACTOR, "it is applied", 0.1)
+    finally:
+        assert p.terminate() == 0, p.log_tail()
