@@ -1,1 +1,1 @@
-select idx, lane, lane_id from queen.ensure_lanes($1::text[], $2::text[])
+select idx, lane, lane_id from queen.resolve_lanes($1::text[], $2::text[], $3::boolean)

@@ -1,6 +1,6 @@
 -- queen.execute_transaction_v2: pushes and acknowledgements together or not at all, from SQL.
 --
--- needs: read_items, pack_segments, read_times, message_id_at, group_acks_2, ensure_lanes, transact_scheduled,
+-- needs: lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks_2, ensure_lanes, transact_scheduled,
 --        require_read_committed
 -- called by  people
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
@@ -98,6 +98,7 @@ begin
            coalesce(array_agg(i.message order by i.idx), '{}') as message
       into r
       from queen.read_items(v_items, '{}') i;
+    perform queen.lock_limited(r.queue);
     select coalesce(array_agg(e.lane order by e.idx), '{}') as num,
            coalesce(array_agg(e.lane_id order by e.idx), '{}') as id
       into l

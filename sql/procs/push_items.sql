@@ -1,10 +1,10 @@
 -- queen.push_items: push what came as JSON.
 --
--- needs: note_correlations, read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
+-- needs: lock_limited, note_correlations, read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
 -- called by  queen.push_items_2
 -- in         p_items: see queen.read_items
 -- out        one row per item, in order; created_at null: a duplicate, message_id is that of the stored message
--- locks      as queen.ensure_lanes and queen.push_segments
+-- locks      as queen.lock_limited, queen.ensure_lanes and queen.push_segments
 -- raises     QN001 for a malformed item, QN003, QN004 when a queue is full; nothing is stored then
 create or replace function queen.push_items(p_items jsonb)
 returns table (idx int, queue text, part text, transaction_id text, trace_id uuid, lane bigint,
@@ -41,6 +41,7 @@ begin
      order by i ->> 'queue'
         on conflict (name) do nothing;
 
+    perform queen.lock_limited(r.queue);
     loop
         select array_agg(e.lane order by e.idx) as num, array_agg(e.lane_id order by e.idx) as id into l
           from queen.ensure_lanes(r.queue, r.part) e;

@@ -1,6 +1,6 @@
 -- queen.push_items_2: push what came as JSON; items with scheduledAt or delaySeconds wait for their time.
 --
--- needs: push_items, read_times, read_items, ensure_lanes, schedule_messages, message_id_at, require_read_committed
+-- needs: lock_limited, push_items, read_times, read_items, ensure_lanes, schedule_messages, message_id_at, require_read_committed
 -- called by  queen.push_messages_v2, queen.push_messages_v3, queen.run_schedules, queen.run_schedule_now
 -- in         p_items: see queen.read_items and queen.read_times
 -- out        one row per item, in order, as queen.push_items; due_at not null: it waits until then (created_at is null then)
@@ -44,6 +44,7 @@ begin
            array_agg(queen.message_id_at(i.message) order by i.idx) as id_at
       into r
       from queen.read_items(v_later, 'null') i;
+    perform queen.lock_limited(array(select p_items -> k ->> 'queue' from unnest(v_now) k));
     select array_agg(e.lane order by e.idx) as num, array_agg(e.lane_id order by e.idx) as id into l
       from queen.ensure_lanes(r.queue, r.part) e;
     if cardinality(l.num) < cardinality(r.key) then
@@ -56,9 +57,6 @@ begin
     if v_now is not null then
         perform queen.ensure_lanes(array_agg(p_items -> k ->> 'queue'), array_agg(coalesce(nullif(p_items -> k ->> 'partition', ''), 'Default')))
            from unnest(v_now) k where jsonb_typeof(p_items -> k -> 'queue') = 'string';
-        perform q.id from queen.queues q
-          where q.name in (select p_items -> k ->> 'queue' from unnest(v_now) k) and q.limited
-          order by q.id for no key update;
         perform n.num from queen.lanes n
           where n.num = any (l.num)
              or n.num in (select m.num from unnest(v_now) k

@@ -6,7 +6,7 @@
 -- out        the rows of queen.push_correlated.  If all segments were stored, also a row for each later message (later: 0-based): status as
 --            in queen.schedule_messages, dup_id its id, created_at when it is due, wait_us until then.  Status 3 or 6 there: nothing was stored, of the
 --            segments neither, and it may be sent again
--- locks      queues with a maxSize in id order, lanes in num order
+-- locks      queues with a maxSize in id order, lanes in num order; waits 100 ms for each at most (queen.push_segments)
 --
 -- A slice that is missing is made on the way: such a request is rare, and then it need not be sent again.
 create or replace function queen.push_mixed(
@@ -24,13 +24,16 @@ as $$
 #variable_conflict use_column
 declare
     v_stored boolean := true;
+    v_timeout text := current_setting('lock_timeout');
     r        record;
 begin
     -- All locks of both halves, in the order for all.
+    perform set_config('lock_timeout', '100ms', true);
     perform q.id from queen.queues q
       where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
       order by q.id for no key update;
     perform l.num from queen.lanes l where l.num = any (p_lane || p_later_lane) order by l.num for no key update;
+    perform set_config('lock_timeout', v_timeout, true);
     -- What is returned inside the block stays returned when the block is rolled back.
     begin
         for r in

@@ -19,7 +19,8 @@
 --                   5 the lane is limited: send each request by itself, with p_whole
 --                   6 the lane is sealed and the segment is not: encrypt it (SQL sessions cannot and are not asked to)
 -- locks      with p_whole, the queues of limited lanes in id order; then lanes in num order: the order in which
---            deleting a queue locks them
+--            deleting a queue locks them.  A broker (p_origin is not 0) waits 100 ms for each of them at most; then the call
+--            fails with 55P03, and the broker asks queen.locked_lanes which lanes it has to keep out of its batches
 create or replace function queen.push_segments(
     p_origin int, p_whole boolean, p_lanes int,
     p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
@@ -45,7 +46,13 @@ declare
     v_dup_pos int[];
     v_dup_id  uuid[];
     v_more    record;
+    v_timeout text;          -- lock_timeout of the session
+    v_set     text;          -- assigned, because that is cheaper than perform
 begin
+    if p_origin <> 0 then
+        v_timeout := current_setting('lock_timeout');
+        v_set := set_config('lock_timeout', '100ms', true);
+    end if;
     if p_whole then
         perform q.id from queen.queues q
           where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
@@ -56,6 +63,9 @@ begin
       into v_here, v_limited, v_sealed, v_waiting
       from (select num, limited, sealed, scheduling from queen.lanes
              where num = any (p_lane) order by num for no key update) l;
+    if p_origin <> 0 then
+        v_set := set_config('lock_timeout', v_timeout, true);
+    end if;
     -- After the locks, so that time rises with the sequence.
     v_now := clock_timestamp();
     if v_sealed is not null and p_origin <> 0 then

@@ -12,7 +12,7 @@
 --                   3 the lane is gone: resolve the name again
 --                   6 the lane is sealed and the message is not: encrypt it
 --                   7 a slice is missing (then all have it, and nothing was stored): call queen.make_slices
--- locks      lanes in num order, as a push does
+-- locks      lanes in num order, as a push does; a broker waits 100 ms for each at most (queen.push_segments)
 --
 -- A queue's maxSize is about what it holds: waiting messages do not count, and are let in when they are due.
 create or replace function queen.schedule_messages(
@@ -42,14 +42,22 @@ declare
     v_num    bigint[];      -- their numbers
     v_id     uuid[];        -- their ids
     v_ids    uuid[];        -- the same, by element
+    v_timeout text;         -- lock_timeout of the session
 begin
     if cardinality(p_lane) = 0 then
         return;
+    end if;
+    if p_origin <> 0 then
+        v_timeout := current_setting('lock_timeout');
+        perform set_config('lock_timeout', '100ms', true);
     end if;
     select array_agg(l.num), array_agg(l.num) filter (where l.sealed), array_agg(l.num) filter (where not l.scheduling)
       into v_here, v_sealed, v_new
       from (select num, sealed, scheduling from queen.lanes
              where num = any (p_lane) order by num for no key update) l;
+    if p_origin <> 0 then
+        perform set_config('lock_timeout', v_timeout, true);
+    end if;
     v_now := clock_timestamp();
     select array_agg(greatest(v_now, case when u.due is null then v_now + u.delay * interval '1 microsecond'
                                           else 'epoch'::timestamptz + u.due * interval '1 microsecond' end)

@@ -7,7 +7,8 @@
 --            kind 3  a message that waits: seg is its number (1-based), dup_id its id, created_at when it is due
 --            kind 4  one that failed: seg, status as in queen.schedule_messages, its text in error.  Status 3, 6 and 7 ask for what they
 --                    ask for there and one more try.  Everything was rolled back, as with kind 2
--- locks      queues with a maxSize in id order, lanes in num order, consumers in num order
+-- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits 100 ms for each of the
+--            queues and lanes at most (queen.push_segments)
 create or replace function queen.transact_scheduled(
     p_origin int,
     p_lanes int, p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
@@ -28,15 +29,22 @@ as $$
 #variable_conflict use_column
 declare
     v_failed boolean := false;
+    v_timeout text := current_setting('lock_timeout');
     r        record;
 begin
     -- What is returned inside the block stays returned when the block is rolled back.
     begin
         -- All locks of both halves, in the order for all.
+        if p_origin <> 0 then
+            perform set_config('lock_timeout', '100ms', true);
+        end if;
         perform q.id from queen.queues q
           where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
           order by q.id for no key update;
         perform l.num from queen.lanes l where l.num = any (p_lane || p_later_lane) order by l.num for no key update;
+        if p_origin <> 0 then
+            perform set_config('lock_timeout', v_timeout, true);
+        end if;
         -- First, so that the pushes find what waits under their transaction ids.
         for r in
             select * from queen.schedule_messages(p_origin, p_bare, p_later_lane, p_later_key, p_due_us, p_delay_us,

@@ -85,6 +85,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     if (conf->keys)
         b->sealer = sealer_new(conf->keys);
     TAILQ_INIT(&b->recent_lanes);
+    TAILQ_INIT(&b->parked_lanes);
     TAILQ_INIT(&b->feed_waiting);
     TAILQ_INIT(&b->feed_flying_pops);
     TAILQ_INIT(&b->noting_pops);
@@ -173,6 +174,7 @@ void broker_close(struct broker *b, void (*closed)(void *ctx), void *ctx)
     b->closed = closed;
     b->closed_ctx = ctx;
     pops_drain(b);
+    lanes_refuse_parked(b);
     recorder_finish(b);
     pg_pool_close(b->pg, on_pool_closed, b);
 }
@@ -203,6 +205,8 @@ static void handle_gone(struct broker *b)
     lanes_free(b);
     due_deinit(&b->due);
     free(b->unresolved);
+    free(b->alone);
+    free(b->locked);
     free(b->unnumbered);
     free(b->give_back);
     free(b->empties);

@@ -41,8 +41,9 @@ struct keyring; // crypt/keyring.h
 struct op {
     struct broker *origin; // where it was given
     struct mailbox_item mail;
-    STAILQ_ENTRY(op) link; // one queue of its home at a time
-    uint64_t since_us;     // monotonic, when it was given
+    STAILQ_ENTRY(op) link;       // one queue of its home at a time
+    struct op_list *parked_from; // while it waits for a lane: that queue (locked.c)
+    uint64_t since_us;           // monotonic, when it was given
     uint8_t kind;
     uint8_t tries;
     bool alone;   // shares no batch: one of its neighbours was bad, or it must be whole

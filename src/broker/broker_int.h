@@ -41,9 +41,13 @@ struct lane {
     // pushing
     struct push_item *first, *last; // chain of the batch under construction
     struct lane *next_in_batch;
-    unsigned blocked_pass; // an earlier request of this pass waits for the lane
-    bool pushing;          // a batch with this lane is in flight
-    bool resolving;        // its number is being asked for
+    struct op_list waiting;   // requests that cannot go because of it: see locked.c
+    TAILQ_ENTRY(lane) parked; // of the broker: lanes with such requests
+    bool locked;              // by another transaction, as far as we know
+    unsigned blocked_pass;    // an earlier request of this pass waits for the lane
+    bool pushing;             // a batch with this lane is in flight
+    bool resolving;           // its number is being asked for
+    bool asking;              // ... in a call, or in the next one; else locked.c asks again
     int64_t last_seq; // start of the last segment we know of: where the database starts to look
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
@@ -101,6 +105,7 @@ struct consumer {
     bool gone;                    // deleted in the database while in flight
     bool asking;                  // its number is being asked for
     uint8_t misses;               // lease polls in a row that found it leased by others
+    uint8_t busy;                 // claims in a row that found it locked by another transaction
     struct pop_op *pop;           // CLAIMING: for this one
     struct consumer *next_target; // of the same pop
     struct due due;               // LEASED, TIMED
@@ -188,6 +193,18 @@ struct broker {
     struct lane **unresolved; // lanes whose number must be asked for
     unsigned n_unresolved, cap_unresolved;
     bool resolving;
+    struct lane **alone; // likewise, one by one: others are creating the same names
+    unsigned n_alone, cap_alone;
+    bool resolving_alone;
+
+    // locked.c
+    TAILQ_HEAD(, lane) parked_lanes;
+    unsigned n_parked_ops;
+    struct lane **locked;
+    unsigned n_locked, cap_locked;
+    bool locked_probing;
+    struct due locked_due;
+    uint64_t locked_interval_us;
     struct consumer **unnumbered; // consumers likewise
     unsigned n_unnumbered, cap_unnumbered;
     bool numbering;
@@ -311,6 +328,21 @@ bool lanes_are_known(struct broker *b, const struct push_item *items, unsigned n
 void lanes_flush(struct broker *b);
 void lanes_distrust(struct broker *b, span queue); // the queue may have other options now
 void lanes_free(struct broker *b);
+// Its number again, in a call that keeps other names waiting for a moment only.
+void lane_ask_alone(struct broker *b, struct lane *lane);
+
+// ---- locked.c ----
+// op, which is in no queue, waits for the lane; then it returns to the front of queue.
+void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_list *queue);
+void lane_unpark(struct broker *b, struct lane *lane); // what waits for it may go
+void lanes_unpark_all(struct broker *b);
+void lanes_refuse_parked(struct broker *b); // closing
+// A statement waited for a lock too long, perhaps that of this lane: keep its requests apart
+// until we know.
+void lane_suspect(struct broker *b, struct lane *lane);
+void items_suspect(struct broker *b, const struct push_item *items, unsigned n);
+void lane_resolved(struct broker *b, struct lane *lane); // its name is not locked any more
+struct lane *lanes_find_locked(const struct push_item *items, unsigned n); // the first, or NULL
 
 // ---- group.c ----
 struct group *group_get(struct broker *b, struct queue *q, span name);
@@ -373,8 +405,10 @@ void give_back_flush(struct broker *b);
 void give_back_add(struct broker *b, const uint8_t lease[16]);
 void transactions_flush(struct broker *b);
 void transactions_fail_unresolved(struct broker *b, int status);
+void transaction_finish(struct broker *b, struct tx_op *tx, int status);
 void cycles_flush(struct broker *b);
 void cycles_fail_unresolved(struct broker *b, int status);
+void cycle_finish(struct broker *b, struct cycle_op *cycle, int status);
 void customs_flush(struct broker *b);
 void empties_add(struct broker *b, struct group *g);
 void empties_flush(struct broker *b);

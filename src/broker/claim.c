@@ -13,6 +13,7 @@
 
 // Status, as in sql/procs/claim_careful.sql and claim.sql.
 enum { CLAIMED, BUSY, TAKEN, EMPTY, NOT_YET, GONE, NOT_NEEDED, WANTS_CARE };
+enum { MAX_BUSY = 8 }; // 256 ms between two tries at most
 enum {
     COL_TARGET,
     COL_STATUS,
@@ -349,6 +350,8 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     }
     if (!pg_reply_is_null(reply, row, COL_VER) && pg_reply_i64(reply, row, COL_VER) > 0)
         c->ver = pg_reply_i64(reply, row, COL_VER); // not always more than before: see forget.c
+    if (pg_reply_i16(reply, row, COL_STATUS) != BUSY)
+        c->busy = 0;
     switch (pg_reply_i16(reply, row, COL_STATUS)) {
     case CLAIMED: {
         bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;
@@ -364,7 +367,10 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         break;
     }
     case BUSY:
-        consumer_timed(b, c, clock_mono_us(), 2000);
+        // Another claim of this moment, or a SQL session that has not committed.
+        if (c->busy < MAX_BUSY)
+            c->busy++;
+        consumer_timed(b, c, clock_mono_us(), 1000u << c->busy);
         break;
     case TAKEN:
         consumer_leased(b, c, left_us, wait_us, false);

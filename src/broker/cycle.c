@@ -33,7 +33,7 @@ enum {
     COL_MORE,
     COL_ITEMS
 };
-enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 10 };
+enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 20 };
 // Of an item in a receipt: key, lane, lane's number, message of a duplicate, segment, position,
 // status.
 enum { RECEIPT_BYTES = 16 + 16 + 8 + 16 + 4 + 4 + 4 };
@@ -50,7 +50,6 @@ static void put_receipt(struct pg_params *p, const struct cycle_flight *f);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
 static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply);
 static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, unsigned row);
-static void finish(struct broker *b, struct cycle_op *cycle, int status);
 
 void broker_cycle(struct broker *b, struct cycle_op *cycle)
 {
@@ -104,7 +103,11 @@ void cycles_flush(struct broker *b)
            (op = STAILQ_FIRST(&b->cycle_queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
-        if (lanes_are_known(b, cycle->items, cycle->n_items)) {
+        struct lane *locked = lanes_find_locked(cycle->items, cycle->n_items);
+        if (locked) {
+            b->n_cycle_requests--;
+            lane_park(b, locked, op, &b->cycle_queue);
+        } else if (lanes_are_known(b, cycle->items, cycle->n_items)) {
             b->n_cycle_requests--;
             launch(b, cycle);
         } else {
@@ -129,7 +132,7 @@ void cycles_fail_unresolved(struct broker *b, int status)
         }
         b->n_cycle_requests--;
         fault_set(&op->why, status, "%s", err_text(status));
-        finish(b, cycle, status);
+        cycle_finish(b, cycle, status);
     }
     STAILQ_CONCAT(&b->cycle_queue, &keep);
 }
@@ -307,6 +310,8 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         again = false;
         status = QE_PG_RETRY;
     }
+    if (again && status != 0 && pg_reply_is_locked(reply))
+        items_suspect(b, cycle->items, cycle->n_items);
     if (again) {
         for (unsigned i = 0; i < cycle->n_items; i++)
             lane_resolve(b, cycle->items[i].lane);
@@ -316,7 +321,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         if (status != 0)
             fault_set(&cycle->op.why, status, "%s%s%s", err_text(status),
                       *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
-        finish(b, cycle, status);
+        cycle_finish(b, cycle, status);
     }
     free_flight(f);
     call_free(c);
@@ -433,7 +438,7 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
     return false;
 }
 
-static void finish(struct broker *b, struct cycle_op *cycle, int status)
+void cycle_finish(struct broker *b, struct cycle_op *cycle, int status)
 {
     for (unsigned i = 0; i < cycle->n_items; i++)
         cycle->items[i].lane->pins--;

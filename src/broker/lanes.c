@@ -65,6 +65,7 @@ static struct lane *lane_make(struct broker *b, struct queue *q, span key, span 
     if (more.len > 0)
         memcpy(lane->name + key.len, more.ptr, more.len);
     LIST_INIT(&lane->consumers);
+    STAILQ_INIT(&lane->waiting);
     LIST_INIT(&lane->retries);
     HASH_ADD_KEYPTR(hh, q->lanes, lane->name, lane->name_len, lane);
     TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
@@ -143,7 +144,7 @@ static bool is_evictable(const struct lane *lane)
 {
     const struct consumer *c;
 
-    if (lane->pins > 0 || lane->pushing || lane->resolving ||
+    if (lane->pins > 0 || lane->pushing || lane->resolving || lane->locked ||
         (lane->num == 0 && !lane->origin) || !LIST_EMPTY(&lane->retries))
         return false;
     LIST_FOREACH (c, &lane->consumers, of_lane)
@@ -184,16 +185,30 @@ static void evict(struct broker *b)
     }
 }
 
+static void list_add(struct lane ***list, unsigned *n, unsigned *cap, struct lane *lane)
+{
+    if (*n == *cap) {
+        *cap = *cap > 0 ? *cap * 2 : 64;
+        *list = mem_realloc(*list, *cap * sizeof **list);
+    }
+    (*list)[(*n)++] = lane;
+}
+
 void lane_resolve(struct broker *b, struct lane *lane)
 {
     if (lane->num != 0 || lane->resolving)
         return;
-    lane->resolving = true;
-    if (b->n_unresolved == b->cap_unresolved) {
-        b->cap_unresolved = b->cap_unresolved > 0 ? b->cap_unresolved * 2 : 64;
-        b->unresolved = mem_realloc(b->unresolved, b->cap_unresolved * sizeof *b->unresolved);
-    }
-    b->unresolved[b->n_unresolved++] = lane;
+    lane->resolving = lane->asking = true;
+    list_add(&b->unresolved, &b->n_unresolved, &b->cap_unresolved, lane);
+}
+
+void lane_ask_alone(struct broker *b, struct lane *lane)
+{
+    if (lane->asking)
+        return;
+    lane->resolving = lane->asking = true;
+    list_add(&b->alone, &b->n_alone, &b->cap_alone, lane);
+    broker_wake(b);
 }
 
 bool lane_is_known(struct broker *b, struct lane *lane)
@@ -214,21 +229,19 @@ bool lanes_are_known(struct broker *b, const struct push_item *items, unsigned n
 }
 
 struct lanes_asked {
+    bool alone; // one by one
     unsigned n;
     struct lane *lanes[];
 };
 
-void lanes_flush(struct broker *b)
+static void lanes_ask(struct broker *b, struct lane **lanes, unsigned *n, bool alone)
 {
-    if (b->n_unresolved == 0 || b->resolving)
-        return;
-    struct lanes_asked *asked =
-        mem_zalloc(1, sizeof *asked + b->n_unresolved * sizeof(struct lane *));
-    asked->n = b->n_unresolved;
+    struct lanes_asked *asked = mem_zalloc(1, sizeof *asked + *n * sizeof(struct lane *));
+    asked->alone = alone;
+    asked->n = *n;
     counter_add(&b->stats.lanes_asked, asked->n);
-    memcpy(asked->lanes, b->unresolved, asked->n * sizeof(struct lane *));
-    b->n_unresolved = 0;
-    b->resolving = true;
+    memcpy(asked->lanes, lanes, asked->n * sizeof(struct lane *));
+    *n = 0;
 
     struct call *c = call_new(b, &pg_stmt_ensure_lanes, asked);
     pg_begin_array(&c->params, PG_TEXT);
@@ -240,7 +253,20 @@ void lanes_flush(struct broker *b)
     for (unsigned i = 0; i < asked->n; i++)
         pg_put_text(&c->params, (span){asked->lanes[i]->name, asked->lanes[i]->name_len});
     pg_end_array(&c->params);
+    pg_param_bool(&c->params, alone);
     call_send(c, on_lanes);
+}
+
+void lanes_flush(struct broker *b)
+{
+    if (b->n_unresolved > 0 && !b->resolving) {
+        b->resolving = true;
+        lanes_ask(b, b->unresolved, &b->n_unresolved, false);
+    }
+    if (b->n_alone > 0 && !b->resolving_alone) {
+        b->resolving_alone = true;
+        lanes_ask(b, b->alone, &b->n_alone, true);
+    }
 }
 
 static void fail_unresolved(struct broker *b, int status)
@@ -251,42 +277,72 @@ static void fail_unresolved(struct broker *b, int status)
     cycles_fail_unresolved(b, status);
 }
 
+// A row of the answer.  false: the queue has a fixed set of partitions without this one.
+static bool read_lane(struct broker *b, struct lane *lane, const struct pg_reply *reply,
+                      unsigned row)
+{
+    int64_t num = pg_reply_i64(reply, row, 1);
+
+    if (num == 0) { // another transaction is creating it
+        if (!lane->locked)
+            lane_suspect(b, lane);
+        return true;
+    }
+    lane_resolved(b, lane);
+    lane->refused = num < 0;
+    if (!lane->refused)
+        lane_set_num(b, lane, num, pg_reply_uuid(reply, row, 2));
+    return !lane->refused;
+}
+
+// Its number is still not known.
+static void lane_ask_again(struct broker *b, struct lane *lane, bool alone)
+{
+    if (lane->locked)
+        lane->resolving = true; // locked.c asks, in a while
+    else if (alone)
+        lane_ask_alone(b, lane);
+    else
+        lane_resolve(b, lane);
+}
+
 static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
     struct lanes_asked *asked = c->what;
-    bool any_refused = false;
+    bool any_refused = false, alone = asked->alone;
 
-    b->resolving = false;
+    if (alone)
+        b->resolving_alone = false;
+    else
+        b->resolving = false;
     for (unsigned i = 0; i < asked->n; i++)
-        asked->lanes[i]->resolving = false;
-    if (status == 0) {
-        for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-            unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
-            int64_t num = pg_reply_i64(reply, row, 1);
-            if (i < asked->n && num > 0)
-                lane_set_num(b, asked->lanes[i], num, pg_reply_uuid(reply, row, 2));
-            else if (i < asked->n)
-                asked->lanes[i]->refused = any_refused = true;
-        }
-        if (any_refused)
-            fail_unresolved(b, QE_WRONG_PARTITION);
-        // Deleted again between two statements: ask once more.
-        for (unsigned i = 0; i < asked->n; i++) {
-            if (asked->lanes[i]->refused)
-                asked->lanes[i]->refused = false; // whoever comes next asks again
-            else
-                lane_resolve(b, asked->lanes[i]);
-        }
-    } else if (is_worth_retry(status)) {
-        for (unsigned i = 0; i < asked->n; i++)
-            lane_resolve(b, asked->lanes[i]);
-    } else {
+        asked->lanes[i]->resolving = asked->lanes[i]->asking = false;
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
+        unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
+        if (i < asked->n && !read_lane(b, asked->lanes[i], reply, row))
+            any_refused = true;
+    }
+    if (status != 0 && !is_worth_retry(status)) {
         log_warn("lanes.ensure", "error=\"%s\" detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
+        for (unsigned i = 0; i < asked->n; i++)
+            lane_resolved(b, asked->lanes[i]);
         // Names were checked at the door, so what fails here is the database: for all who wait.
         fail_unresolved(b, status);
+    } else {
+        if (any_refused)
+            fail_unresolved(b, QE_WRONG_PARTITION);
+        // One of the names is locked: which?
+        alone = alone || (status != 0 && pg_reply_is_locked(reply));
+        for (unsigned i = 0; i < asked->n; i++) {
+            struct lane *lane = asked->lanes[i];
+            if (lane->refused)
+                lane->refused = false; // whoever comes next asks again
+            else if (lane->num == 0) // locked, not asked yet, or deleted between two statements
+                lane_ask_again(b, lane, alone);
+        }
     }
     free(asked);
     call_free(c);

@@ -18,12 +18,15 @@
 
 enum {
     MAX_BATCH_BYTES = 8 << 20,
-    MAX_SCANNED = 2000, // requests looked at per batch, so that many blocked ones cost little
+    MAX_SCANNED = 2000, // requests that must stay, per batch, so that many of them cost little
 };
+// PARK: it waits at a lane (locked.c).
+enum passage { PASSAGE_GO, PASSAGE_STAY, PASSAGE_PARK };
 
 static void arrive(struct mailbox_item *item);
 static struct push_flight *load(struct broker *b);
-static bool is_blocked(struct broker *b, struct push_op *push);
+static bool is_open(const struct push_item *it);
+static enum passage passage_of(struct broker *b, struct push_op *push, struct lane **at);
 static void add(struct broker *b, struct push_flight *f, struct push_op *push);
 static void launch(struct broker *b, struct push_flight *f);
 static void free_flight(struct push_flight *f);
@@ -86,7 +89,8 @@ void push_again(struct broker *b, struct push_op *push)
 
 void pushes_flush(struct broker *b)
 {
-    if (b->n_held > 0 || (pushes_are_troubled(b) && b->n_push_requests > 0))
+    if (b->n_held > 0 ||
+        (pushes_are_troubled(b) && (b->n_push_requests > 0 || b->n_parked_ops > 0)))
         pushes_divert(b);
     for (;;) {
         struct op *oldest = STAILQ_FIRST(&b->push_queue);
@@ -114,17 +118,27 @@ static struct push_flight *load(struct broker *b)
 
     STAILQ_INIT(&f->ops);
     b->push_pass++;
-    while ((op = STAILQ_FIRST(&b->push_queue)) && scanned++ < MAX_SCANNED) {
+    while ((op = STAILQ_FIRST(&b->push_queue)) && scanned < MAX_SCANNED) {
         struct push_op *push = container_of(op, struct push_op, op);
         if (f->n_ops == b->conf.push.max_requests ||
             (f->n_ops > 0 && (f->n_items + push->n_pending > b->conf.push.max_items ||
                               f->n_bytes >= MAX_BATCH_BYTES)))
             break;
         STAILQ_REMOVE_HEAD(&b->push_queue, link);
-        if (is_blocked(b, push) || (op->alone && f->n_ops > 0)) {
+        struct lane *lane = NULL;
+        enum passage passage = passage_of(b, push, &lane);
+        if (passage == PASSAGE_PARK) {
+            b->n_push_requests--;
+            b->n_push_items -= push->n_pending;
+            lane_park(b, lane, op, &b->push_queue);
+            continue;
+        }
+        if (passage == PASSAGE_STAY || (op->alone && f->n_ops > 0)) {
             for (unsigned i = 0; i < push->n_items; i++)
-                push->items[i].lane->blocked_pass = b->push_pass;
+                if (is_open(&push->items[i]))
+                    push->items[i].lane->blocked_pass = b->push_pass;
             STAILQ_INSERT_TAIL(&stay, op, link);
+            scanned++;
             continue;
         }
         if (push->n_pending == 0) { // only for later
@@ -141,23 +155,52 @@ static struct push_flight *load(struct broker *b)
     return f;
 }
 
-static bool is_blocked(struct broker *b, struct push_op *push)
+static bool is_open(const struct push_item *it)
 {
-    if (push->held)
-        return true;
-    for (unsigned i = 0; i < push->n_items; i++) {
+    return it->status == PUSH_PENDING || it->status == PUSH_LATER;
+}
+
+// May a request leave now?  If not, and it is only one lane that keeps it, it waits at that
+// lane. With several lanes it stays in the queue, where it keeps those behind it from
+// overtaking; but for a locked lane nobody else waits: what can be stored leaves without it,
+// and a request that must be whole waits at the locked lane, and may be overtaken in the
+// others.
+static enum passage passage_of(struct broker *b, struct push_op *push, struct lane **at)
+{
+    struct lane *first = NULL, *locked = NULL;
+    bool several = false, busy = false, passed = push->held, any_free = false, unknown = false;
+
+    for (unsigned i = 0; i < push->n_items && !passed; i++) {
         struct lane *lane = push->items[i].lane;
-        if (!lane_is_known(b, lane) || lane->pushing || lane->blocked_pass == b->push_pass)
-            return true;
+        if (!is_open(&push->items[i]))
+            continue;
+        several = several || (first && lane != first);
+        first = first ? first : lane;
+        if (lane->locked)
+            locked = locked ? locked : lane;
+        else if (!lane_is_known(b, lane))
+            unknown = true; // not for long
+        else if (lane->pushing)
+            busy = true;
+        else
+            any_free = true;
+        passed = lane->blocked_pass == b->push_pass;
     }
-    return false;
+    if (passed)
+        return PASSAGE_STAY;
+    *at = locked ? locked : first;
+    if (locked &&
+        (!several || push->op.whole || push->n_pending == 0 || !(unknown || busy || any_free)))
+        return PASSAGE_PARK;
+    if (unknown || (busy && several))
+        return PASSAGE_STAY;
+    return busy ? PASSAGE_PARK : PASSAGE_GO;
 }
 
 static void add(struct broker *b, struct push_flight *f, struct push_op *push)
 {
     STAILQ_INSERT_TAIL(&f->ops, &push->op, link);
     f->n_ops++;
-    f->n_items += push->n_pending;
     f->whole = push->op.whole;
     b->n_push_requests--;
     b->n_push_items -= push->n_pending;
@@ -165,11 +208,15 @@ static void add(struct broker *b, struct push_flight *f, struct push_op *push)
         f->later = mem_new_array(struct push_item *, push->n_later);
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
+        if (it->lane->locked)
+            continue; // this part of the request waits
         f->n_bytes += it->payload.len;
-        if (it->status == PUSH_PENDING)
+        if (it->status == PUSH_PENDING) {
             segs_add(&f->segs, it);
-        else if (it->status == PUSH_LATER)
+            f->n_items++;
+        } else if (it->status == PUSH_LATER) {
             f->later[f->n_later++] = it;
+        }
     }
 }
 

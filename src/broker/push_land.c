@@ -33,6 +33,12 @@ void push_land(struct broker *b, struct push_flight *f, int status,
     else
         log_debug("push.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
+    if (status != 0 && pg_reply_is_locked(reply)) {
+        for (unsigned i = 0; i < f->segs.n; i++)
+            lane_suspect(b, f->segs.at[i].lane);
+        for (unsigned i = 0; i < f->n_later; i++)
+            lane_suspect(b, f->later[i]->lane);
+    }
     land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
 }
 
@@ -166,8 +172,12 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
     // fails.
     bool scatter = (status == QE_PG_DATA || status == QE_PG_FAILED) && f->n_ops > 1;
 
-    for (unsigned i = 0; i < f->segs.n; i++)
+    // What has waited for these lanes comes after what is sent again: that is put in front
+    // below.
+    for (unsigned i = 0; i < f->segs.n; i++) {
         f->segs.at[i].lane->pushing = false;
+        lane_unpark(b, f->segs.at[i].lane);
+    }
     // Before any of them is finished: the item that another repeats may go with its request.
     struct op *op;
     STAILQ_FOREACH (op, &f->ops, link)

@@ -65,6 +65,14 @@ static bool may_go(struct broker *b, struct push_op *push)
     return true;
 }
 
+static struct lane *find_locked(const struct push_op *push)
+{
+    for (unsigned i = 0; i < push->n_items; i++)
+        if (push->items[i].status == PUSH_LATER && push->items[i].lane->locked)
+            return push->items[i].lane;
+    return NULL;
+}
+
 static void add(struct flight *f, struct push_op *push)
 {
     STAILQ_INSERT_TAIL(&f->ops, &push->op, link);
@@ -96,11 +104,14 @@ void schedules_flush(struct broker *b)
         if (f->n_items > 0 && (full || op->alone))
             break;
         STAILQ_REMOVE_HEAD(&b->schedule_queue, link);
-        if (may_go(b, push))
+        struct lane *locked = find_locked(push);
+        if (locked)
+            lane_park(b, locked, op, &b->schedule_queue);
+        else if (may_go(b, push))
             add(f, push);
         else
             STAILQ_INSERT_TAIL(&stay, op, link);
-        if (op->alone && f->n_items > 0)
+        if (!locked && op->alone && f->n_items > 0)
             break;
     }
     STAILQ_CONCAT(&stay, &b->schedule_queue);
@@ -269,6 +280,8 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
     else
         log_debug("schedule.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
+    for (unsigned i = 0; status != 0 && pg_reply_is_locked(reply) && i < f->n_items; i++)
+        lane_suspect(b, f->items[i]->lane);
     if (no_slice)
         make_slices(b, f);
     else

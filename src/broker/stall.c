@@ -1,12 +1,13 @@
 // A database that takes requests and does not answer: stopped, cut off, or on a disk that
 // hangs.
 //
-// No error tells of it.  When pushes are out and nothing at all was answered for a while, they
-// go to the file buffer and their clients are answered; new pushes follow them.  What was sent
-// may still be stored one day: its transaction ids make the replay find it there.  When only
-// other calls are out, one of them may just be slow: then a small question decides.  In both
-// cases calls are given up much sooner than usual, so that acknowledgements are answered (503).
-// The same question, every second, finds out when it is over.
+// No error tells of it.  When calls are out and nothing at all was answered for a while, each
+// of them may just be slow, or wait for a lock.  Then a small statement decides, on a
+// connection of its own if all others are busy.  If it is not answered either, pushes go to the
+// file buffer and their clients are answered; new pushes follow them.  What was sent may still
+// be stored one day: its transaction ids make the replay find it there.  Calls are given up
+// much sooner than usual, so that acknowledgements are answered (503).  The same statement,
+// every second, finds out when it is over.
 #include "broker/push_int.h"
 
 #include "base/clock.h"
@@ -15,6 +16,8 @@
 
 enum {
     SILENCE_US = 1500 * 1000,
+    DOUBT_US = 750 * 1000,  // then it is probed
+    ANSWER_US = 500 * 1000, // by then a probe is answered by a database that is well
     LOOK_US = 250 * 1000,
     PROBE_US = 1000 * 1000,
     PROBE_MS = 2000,    // without an answer by then, its connection is no good
@@ -63,11 +66,11 @@ static void end(struct broker *b)
     broker_wake(b);
 }
 
-static bool is_silent(const struct broker *b, uint64_t now)
+static bool is_silent(const struct broker *b, uint64_t now, uint64_t us)
 {
     uint64_t since = pg_pool_silent_since_us(b->pg);
 
-    return since != 0 && now - since >= SILENCE_US;
+    return since != 0 && now - since >= us;
 }
 
 static void on_look(struct due *d)
@@ -80,12 +83,12 @@ static void on_look(struct due *d)
         return; // the next call starts it again
     if (b->stalled_us != 0 && pg_pool_heard_us(b->pg) > b->stalled_us)
         end(b);
-    if (b->stalled_us == 0 && is_silent(b, now)) {
-        if (since != 0 && now - since >= SILENCE_US)
-            begin(b, now);
-        else
-            probe(b);
-    }
+    if (b->stalled_us == 0 && is_silent(b, now, DOUBT_US))
+        probe(b);
+    // When no push waits, the probe is given its time: see on_probed().
+    if (b->stalled_us == 0 && is_silent(b, now, SILENCE_US) && since != 0 &&
+        now - since >= SILENCE_US && b->probing && now - b->probed_us >= ANSWER_US)
+        begin(b, now);
     if (b->stalled_us != 0) {
         for (f = TAILQ_FIRST(&b->push_flights); f && b->house->spool; f = next) {
             next = TAILQ_NEXT(f, out);
@@ -104,8 +107,10 @@ static void give_up(struct broker *b, struct push_flight *f)
     struct op *op;
 
     f->given_up = true;
-    for (unsigned i = 0; i < f->segs.n; i++)
+    for (unsigned i = 0; i < f->segs.n; i++) {
         f->segs.at[i].lane->pushing = false;
+        lane_unpark(b, f->segs.at[i].lane);
+    }
     segs_free(&f->segs);
     while ((op = STAILQ_FIRST(&f->ops))) {
         struct push_op *push = container_of(op, struct push_op, op);
@@ -130,6 +135,7 @@ static void probe(struct broker *b)
     b->probed_us = now;
     struct call *c = call_new(b, &pg_stmt_maintenance, NULL);
     c->pg.deadline_ms = PROBE_MS;
+    c->pg.urgent = true;
     call_send(c, on_probed);
 }
 
@@ -144,7 +150,7 @@ static void on_probed(struct pg_call *pg, int status, const struct pg_reply *rep
     if (status == 0 && b->stalled_us != 0)
         end(b);
     else if (status != 0 && b->stalled_us == 0 && !b->closing &&
-             is_silent(b, clock_mono_us()) &&
+             is_silent(b, clock_mono_us(), SILENCE_US) &&
              !pg_pool_is_full(b->pg)) // full: maybe all of them are just slow
         begin(b, clock_mono_us());
 }

@@ -14,7 +14,7 @@
 enum { PUSHED, ACKED, FAILED, SCHEDULED, NOT_SCHEDULED }; // kind of a row
 enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
 enum { COL_ID = COL_ACK + 10, COL_WAIT_US }; // of transact_scheduled
-enum { LANE_GONE = 3, LANE_SEALED = 6, NO_SLICE = 7, MAX_TRIES = 5 };
+enum { LANE_GONE = 3, LANE_SEALED = 6, NO_SLICE = 7, MAX_TRIES = 20 };
 
 // What a transaction needs while it is out.
 struct tx_flight {
@@ -35,7 +35,6 @@ static void tell_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
 static void make_slices(struct broker *b, struct tx_flight *f);
-static void finish(struct broker *b, struct tx_op *tx, int status);
 
 void broker_transaction(struct broker *b, struct tx_op *tx)
 {
@@ -83,7 +82,11 @@ void transactions_flush(struct broker *b)
     while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->tx_queue, link);
-        if (lanes_are_known(b, tx->items, tx->n_items)) {
+        struct lane *locked = lanes_find_locked(tx->items, tx->n_items);
+        if (locked) {
+            b->n_tx_requests--;
+            lane_park(b, locked, op, &b->tx_queue);
+        } else if (lanes_are_known(b, tx->items, tx->n_items)) {
             b->n_tx_requests--;
             launch(b, tx);
         } else {
@@ -108,7 +111,7 @@ void transactions_fail_unresolved(struct broker *b, int status)
         }
         b->n_tx_requests--;
         fault_set(&op->why, status, "%s", err_text(status));
-        finish(b, tx, status);
+        transaction_finish(b, tx, status);
     }
     STAILQ_CONCAT(&b->tx_queue, &keep);
 }
@@ -142,7 +145,7 @@ static void launch(struct broker *b, struct tx_op *tx)
             tx->failed_item = (int)i;
             tx->error = SPAN("duplicate transaction id");
             free_flight(f);
-            finish(b, tx, 0);
+            transaction_finish(b, tx, 0);
             return;
         }
     f->groups = ack_groups_make(tx->arena, tx->entries, tx->n_entries, tx->entry_groups, true,
@@ -152,7 +155,7 @@ static void launch(struct broker *b, struct tx_op *tx)
             tx->failed_entry = (int)i;
             tx->error = SPAN("Message not found");
             free_flight(f);
-            finish(b, tx, 0);
+            transaction_finish(b, tx, 0);
             return;
         }
     f->group_list = mem_new_array(struct ack_group *, f->n_groups > 0 ? f->n_groups : 1);
@@ -199,6 +202,8 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         again = tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_GONE)
         tell_lanes(b, f); // whoever waits there looks
+    if (again && status != 0 && pg_reply_is_locked(reply))
+        items_suspect(b, tx->items, tx->n_items);
     if (again && f->no_slice) {
         make_slices(b, f);
     } else if (again) {
@@ -210,7 +215,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         if (status != 0)
             fault_set(&tx->op.why, status, "%s%s%s", err_text(status),
                       *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
-        finish(b, tx, status);
+        transaction_finish(b, tx, status);
     }
     free_flight(f);
     call_free(c);
@@ -228,7 +233,7 @@ static void on_slices(struct pg_call *pg, int status, const struct pg_reply *rep
         b->n_tx_requests++;
     } else {
         fault_set(&tx->op.why, status, "%s: %s", err_text(status), pg_reply_message(reply));
-        finish(b, tx, status);
+        transaction_finish(b, tx, status);
     }
     call_free(c);
     broker_wake(b);
@@ -388,7 +393,7 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     return false;
 }
 
-static void finish(struct broker *b, struct tx_op *tx, int status)
+void transaction_finish(struct broker *b, struct tx_op *tx, int status)
 {
     for (unsigned i = 0; i < tx->n_items; i++)
         tx->items[i].lane->pins--;

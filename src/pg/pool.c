@@ -173,7 +173,10 @@ void pg_pool_exec(struct pg_pool *p, struct pg_call *call)
     } else if (p->n_queued == 0 && (c = take_idle(p)) != NULL) {
         send_on(p, c, call);
     } else {
-        STAILQ_INSERT_TAIL(&p->queue, call, link);
+        if (call->urgent)
+            STAILQ_INSERT_HEAD(&p->queue, call, link);
+        else
+            STAILQ_INSERT_TAIL(&p->queue, call, link);
         p->n_queued++;
         run_soon(p);
     }
@@ -233,8 +236,10 @@ static void send_queued(struct pg_pool *p)
 // One connection is always wanted, load or not: it tells whether the database is there.
 static bool wants_conn(const struct pg_pool *p)
 {
-    if (p->closing || p->n_dialing >= MAX_DIALS ||
-        p->n_ready + p->n_dialing >= p->conf.max_conns)
+    const struct pg_call *first = STAILQ_FIRST(&p->queue);
+    unsigned most = p->conf.max_conns + (first != NULL && first->urgent);
+
+    if (p->closing || p->n_dialing >= MAX_DIALS || p->n_ready + p->n_dialing >= most)
         return false;
     return p->n_ready + p->n_dialing == 0 || p->n_queued > p->n_dialing;
 }
@@ -345,7 +350,8 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
         log_warn("pg.broken", "code=%s error=\"%s\"", err_name(status),
                  pg_reply_message(reply));
         drop(p, c);
-    } else if (p->closing) {
+    } else if (p->closing || p->n_ready > p->conf.max_conns) {
+        p->heard_us = clock_mono_us();
         drop(p, c);
     } else {
         p->heard_us = c->idle_since_us = clock_mono_us();

@@ -60,6 +60,9 @@ struct pg_call {
     // round trip.
     unsigned statement_timeout_ms;
     bool of_server; // its parameters hold numbers or positions learnt from the server
+    // Goes before all that wait, and if all connections are busy it gets one beyond max_conns,
+    // which is closed again afterwards.  For one call at a time.
+    bool urgent;
 
     STAILQ_ENTRY(pg_call) link; // the pool's own from here on
     uint64_t queued_us, sent_us;

@@ -186,6 +186,11 @@ bool pg_reply_is_conflict(const struct pg_reply *r)
     return strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0;
 }
 
+bool pg_reply_is_locked(const struct pg_reply *r)
+{
+    return strcmp(pg_reply_sqlstate(r), "55P03") == 0;
+}
+
 const char *pg_reply_message(const struct pg_reply *r)
 {
     const char *s = PQresultErrorField(r->result, PG_DIAG_MESSAGE_PRIMARY);

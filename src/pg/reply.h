@@ -34,6 +34,8 @@ void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, str
 const char *pg_reply_sqlstate(const struct pg_reply *r); // "" when none
 // The transaction was rolled back for the sake of another one: the same again will do, at once.
 bool pg_reply_is_conflict(const struct pg_reply *r);
+// A lock was not to be had within lock_timeout.
+bool pg_reply_is_locked(const struct pg_reply *r);
 const char *pg_reply_message(const struct pg_reply *r); // primary message, "" when none
 
 #endif

@@ -501,7 +501,7 @@ class Postgres:
     def launch(self):
         """Starts the server on the data that is there (after halt)."""
         settings = {"port": self.port, "listen_addresses": self.host, "unix_socket_directories": self.root,
-                    "fsync": "off", "full_page_writes": "off", "max_connections": "200", "shared_buffers": "128MB",
+                    "fsync": "off", "full_page_writes": "off", "max_connections": "200", "max_prepared_transactions": "4", "shared_buffers": "128MB",
                     "log_min_messages": "warning", **self.settings}
         command = self.prefix + [os.path.join(self.bin, "postgres"), "-D", self.data]
         for k, v in settings.items():

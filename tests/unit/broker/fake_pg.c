@@ -27,6 +27,7 @@ struct cell {
 };
 
 struct pg_reply {
+    bool locked; // SQLSTATE 55P03
     unsigned n_rows, n_cells;
     struct cell rows[MAX_ROWS][MAX_CELLS];
 };
@@ -101,7 +102,7 @@ struct pg_call *fake_call(const char *name)
     return calls[0];
 }
 
-void fake_answer(struct pg_call *c, int status)
+static void answer(struct pg_call *c, int status, bool locked)
 {
     static struct pg_reply now; // done may cause the next answer to be written
     unsigned i = 0;
@@ -111,8 +112,12 @@ void fake_answer(struct pg_call *c, int status)
     assert_true(i < n_calls);
     memmove(calls + i, calls + i + 1, (--n_calls - i) * sizeof *calls);
     lay_out(&now, c->statement);
+    now.locked = locked;
     c->done(c, status, &now);
 }
+
+void fake_answer(struct pg_call *c, int status) { answer(c, status, false); }
+void fake_answer_locked(struct pg_call *c) { answer(c, QE_PG_RETRY, true); }
 
 void fake_fail_all(int status)
 {
@@ -228,6 +233,8 @@ bool pg_reply_is_conflict(const struct pg_reply *r)
     (void)r;
     return false;
 }
+
+bool pg_reply_is_locked(const struct pg_reply *r) { return r->locked; }
 
 const char *pg_reply_message(const struct pg_reply *r)
 {

@@ -25,6 +25,7 @@ struct pg_call *fake_nth(unsigned i); // of those without an answer, oldest firs
 void fake_row(const char *cells, ...);
 void fake_no_rows(void);                         // those so far are forgotten
 void fake_answer(struct pg_call *c, int status); // with the rows so far
+void fake_answer_locked(struct pg_call *c);      // a lock was not to be had in time
 const struct pg_reply *fake_reply(const struct pg_statement *statement); // likewise, no call
 void fake_fail_all(int status); // until no call is left
 

@@ -28,6 +28,7 @@ struct lane_table {
     unsigned n;
     int64_t next;
     int64_t changed; // when somebody else changed it last
+    bool made, locked;
     // of the one consumer
     int64_t cursor, ver, first, last;
     unsigned acked;
@@ -44,6 +45,7 @@ static int64_t n_changes; // by somebody else; the snapshot of the feed
 
 static void do_lanes(const struct pg_params *p);
 static void do_push(const struct pg_params *p);
+static void do_locked_lanes(const struct pg_params *p);
 static void do_changes(const struct pg_params *p);
 static void do_discover(const struct pg_params *p);
 static void do_consumers(const struct pg_params *p);
@@ -57,16 +59,10 @@ static const struct {
     const char *name;
     void (*serve)(const struct pg_params *p);
 } calls[] = {
-    {"ensure_lanes", do_lanes},
-    {"push", do_push},
-    {"changes", do_changes},
-    {"discover", do_discover},
-    {"ensure_consumers", do_consumers},
-    {"claim", do_claim},
-    {"finish", do_finish},
-    {"settle", do_settle},
-    {"release", do_release},
-    {"maintenance", do_flags},
+    {"ensure_lanes", do_lanes}, {"push", do_push},         {"locked_lanes", do_locked_lanes},
+    {"changes", do_changes},    {"discover", do_discover}, {"ensure_consumers", do_consumers},
+    {"claim", do_claim},        {"finish", do_finish},     {"settle", do_settle},
+    {"release", do_release},    {"maintenance", do_flags},
 };
 
 void sim_reset(void)
@@ -83,10 +79,44 @@ void sim_reset(void)
     n_changes = 0;
 }
 
+void sim_lock(unsigned lane, bool locked) { lanes[lane].locked = locked; }
+bool sim_is_locked(unsigned lane) { return lanes[lane].locked; }
+
+static unsigned lane_named(span name)
+{
+    int64_t num = 0;
+
+    assert_true(str_parse_i64((span){name.ptr + 1, name.len - 1}, &num));
+    return (unsigned)num;
+}
+
+static bool is_name_locked(unsigned lane) { return lanes[lane].locked && !lanes[lane].made; }
+
+// Such a call fails when it has waited long enough.
+static bool waits_for_lock(const struct pg_call *call)
+{
+    const struct pg_params *p = call->params;
+
+    if (strcmp(call->statement->name, "push") == 0)
+        for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++)
+            if (lanes[fake_int(p, PG_INT8, 0, i)].locked)
+                return true;
+    if (strcmp(call->statement->name, "ensure_lanes") == 0 && !fake_scalar(p, 2))
+        for (unsigned i = 0; i < fake_len(p, PG_TEXT, 1); i++)
+            if (is_name_locked(lane_named(fake_bytes(p, PG_TEXT, 1, i))))
+                return true;
+    return false;
+}
+
 void sim_serve(struct pg_call *call, enum sim_fate fate)
 {
     static const int status[] = {0, QE_PG_GONE, QE_PG_GONE, QE_PG_RETRY};
 
+    if (fate <= SIM_LOST_ANSWER && waits_for_lock(call)) {
+        fake_no_rows();
+        fake_answer_locked(call);
+        return;
+    }
     // What is not in the list is a chore that may succeed or fail as it likes.
     for (unsigned i = 0; i < countof(calls) && fate <= SIM_LOST_ANSWER; i++)
         if (strcmp(calls[i].name, call->statement->name) == 0)
@@ -165,6 +195,7 @@ static void append(unsigned lane, span keys, span body)
 
 void sim_push_elsewhere(unsigned lane, const uint8_t key[16])
 {
+    lanes[lane].made = true;
     append(lane, (span){(const char *)key, 16}, SPAN("\x01\0\0\0\0\x02{}"));
     lanes[lane].changed = ++n_changes;
 }
@@ -172,11 +203,21 @@ void sim_push_elsewhere(unsigned lane, const uint8_t key[16])
 static void do_lanes(const struct pg_params *p)
 {
     for (unsigned i = 0; i < fake_len(p, PG_TEXT, 1); i++) {
-        span name = fake_bytes(p, PG_TEXT, 1, i);
-        int64_t num = 0;
-        assert_true(str_parse_i64((span){name.ptr + 1, name.len - 1}, &num));
-        fake_row("idx:i lane:l lane_id:u", (int)i, num, uuid((unsigned)num));
+        unsigned num = lane_named(fake_bytes(p, PG_TEXT, 1, i));
+        if (is_name_locked(num)) {
+            fake_row("idx:i lane:l", (int)i, (int64_t)0);
+            continue;
+        }
+        lanes[num].made = true;
+        fake_row("idx:i lane:l lane_id:u", (int)i, (int64_t)num, uuid(num));
     }
+}
+
+static void do_locked_lanes(const struct pg_params *p)
+{
+    for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++)
+        if (lanes[fake_int(p, PG_INT8, 0, i)].locked)
+            fake_row("lane:l", fake_int(p, PG_INT8, 0, i));
 }
 
 static bool has_duplicate(unsigned lane, span keys)

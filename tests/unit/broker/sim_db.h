@@ -23,6 +23,11 @@ void sim_serve(struct pg_call *call, enum sim_fate fate);
 // Somebody else stores a message; the feed tells of it.
 void sim_push_elsewhere(unsigned lane, const uint8_t key[16]);
 
+// A transaction that does not end has pushed to the lane: its row, or its name if nobody has
+// created it yet, is locked until it ends.
+void sim_lock(unsigned lane, bool locked);
+bool sim_is_locked(unsigned lane);
+
 // What is true in the database.
 int64_t sim_find(unsigned lane, const uint8_t key[16]); // its sequence number, 0: not there
 unsigned sim_count(unsigned lane, const uint8_t key[16]);

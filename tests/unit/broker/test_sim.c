@@ -9,6 +9,7 @@
 // in the order of its producer, also when it went through the file buffer; a delivery is what
 // the database leased, and nobody else gets it; the answer to an acknowledgement is true; and
 // when all is well again everything is stored and consumed within the time that polling allows.
+// While a SQL session keeps a lane locked, producers of other lanes do not wait for it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,6 +31,7 @@
 
 enum { PRODUCERS = 4, CONSUMERS = 4, MAX_SENT = 400, MAX_TAKEN = 64, STEPS = 250 };
 enum { QUIET_MS = 120 * 1000 }; // after the last fault, until everything is done
+enum { LOCKED_MS = 10 * 1000 }; // of it, until the last locks end
 
 // Seeds that have found something: an ack that was done and answered as refused; a lane that
 // was forgotten when a claim met its own lease, and one whose push had lost its answer.
@@ -284,9 +286,12 @@ static void go_away(void)
 static void push_elsewhere(void)
 {
     uint8_t key[16];
+    unsigned lane = 1 + (unsigned)roll(SIM_LANES);
 
+    if (sim_is_locked(lane))
+        return;
     id_uuid7(key);
-    sim_push_elsewhere(1 + (unsigned)roll(SIM_LANES), key);
+    sim_push_elsewhere(lane, key);
 }
 
 static void step(void)
@@ -313,6 +318,8 @@ static void step(void)
         clock_advance_us(roll(3000000));
     else if (what < 98 && is_up)
         push_elsewhere();
+    else if (what < 99)
+        sim_lock(1 + (unsigned)roll(SIM_LANES), roll(2));
     for (unsigned n = is_up ? 0 : fake_n_calls(); n > 0 && fake_n_calls() > 0; n--)
         fake_answer(fake_nth(0), QE_PG_AWAY);
     turn();
@@ -333,6 +340,23 @@ static bool is_finished(void)
     return spool_pending(spool) == 0;
 }
 
+static bool is_any_locked(void)
+{
+    for (unsigned i = 1; i <= SIM_LANES; i++)
+        if (sim_is_locked(i))
+            return true;
+    return false;
+}
+
+static void end_locks(void)
+{
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        MUST(!producers[i].busy || sim_is_locked(producers[i].lane),
+             "the producer of lane %u waits for another lane", producers[i].lane);
+    for (unsigned i = 1; i <= SIM_LANES; i++)
+        sim_lock(i, false);
+}
+
 static bool is_anybody_popping(void)
 {
     for (unsigned i = 0; i < CONSUMERS; i++)
@@ -349,7 +373,9 @@ static void settle_down(void)
     sync_fails = false;
     if (!is_up)
         is_up = true, fake_set_up(true);
-    for (; !is_finished() && ms < QUIET_MS; ms += 10) {
+    for (; (!is_finished() || is_any_locked()) && ms < QUIET_MS; ms += 10) {
+        if (ms == LOCKED_MS)
+            end_locks();
         for (unsigned n = fake_n_calls(); n > 0 && fake_n_calls() > 0; n--)
             sim_serve(fake_nth(0), SIM_ANSWERED);
         spool_turn(spool);

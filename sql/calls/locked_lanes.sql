@@ -1,0 +1,1 @@
+select lane from queen.locked_lanes($1::bigint[]) lane

@@ -1,0 +1,294 @@
+// Lanes that a request cannot use now, and the requests that wait for them.
+//
+// A lane is locked while a transaction that is not ours holds its row, or the name that it is
+// to get: a SQL session that has pushed to it and not committed, or one that deletes its queue.
+// Statements of ours wait for such a lock for 100 ms at most (sql/procs/push_segments.sql).
+// Then all lanes of the batch are suspected, and one small call finds out which of them are
+// locked (sql/procs/locked_lanes.sql).  Requests for these wait here; all others go on.  The
+// same call is repeated until the lane is free.  No connection and no place in a batch is taken
+// up by waiting, so that only requests for a locked lane wait (docs/adr/0037).
+//
+// Requests of a lane that is in flight wait here as well: in the queue they would be looked at
+// again and again, in front of those that may go.
+//
+//      lane_park ──► lane->waiting ──► lane_unpark ──► the front of their queue
+#include "broker/broker_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/sql.gen.h"
+
+enum {
+    PROBE_MIN_US = 5 * 1000, // doubled until ...
+    PROBE_MAX_US = 160 * 1000,
+    PROBE_IDLE_US = 1000 * 1000,    // ... and when no request waits for a locked lane
+    MAX_WAIT_US = 60 * 1000 * 1000, // of a request, from when it was given
+};
+
+struct locked_probe {
+    unsigned n;
+    int64_t nums[];
+};
+
+static void on_probe_due(struct due *d);
+static void locked_probe_send(struct broker *b);
+static void on_locked_probed(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void locked_free(struct broker *b, struct lane *lane);
+static bool locked_expire(struct broker *b);
+static void locked_refuse(struct broker *b, struct op *op, int status);
+
+// ---- waiting for a lane ----
+
+static void probe_in(struct broker *b, uint64_t us)
+{
+    due_set(&b->due, &b->locked_due, clock_mono_us() + us, on_probe_due);
+}
+
+void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_list *queue)
+{
+    b->n_parked_ops++;
+    if (lane->locked && b->n_parked_ops > b->conf.max_pending / 2) { // room for the others
+        locked_refuse(b, op, QE_BUSY);
+        return;
+    }
+    if (STAILQ_EMPTY(&lane->waiting)) {
+        TAILQ_INSERT_TAIL(&b->parked_lanes, lane, parked);
+        if (lane->locked && b->locked_due.at_us > clock_mono_us() + PROBE_MAX_US)
+            probe_in(b, 0);
+    }
+    STAILQ_INSERT_TAIL(&lane->waiting, op, link);
+    op->parked_from = queue;
+}
+
+static unsigned *requests_of(struct broker *b, const struct op_list *queue)
+{
+    return queue == &b->tx_queue      ? &b->n_tx_requests
+           : queue == &b->cycle_queue ? &b->n_cycle_requests
+           : queue == &b->push_queue  ? &b->n_push_requests
+                                      : NULL;
+}
+
+void lane_unpark(struct broker *b, struct lane *lane)
+{
+    struct op_list *queues[] = {&b->push_queue, &b->schedule_queue, &b->tx_queue,
+                                &b->cycle_queue};
+    struct op_list front[countof(queues)];
+    struct op *op;
+
+    if (STAILQ_EMPTY(&lane->waiting))
+        return;
+    TAILQ_REMOVE(&b->parked_lanes, lane, parked);
+    for (unsigned i = 0; i < countof(queues); i++)
+        STAILQ_INIT(&front[i]);
+    while ((op = STAILQ_FIRST(&lane->waiting))) {
+        unsigned i = 0;
+        STAILQ_REMOVE_HEAD(&lane->waiting, link);
+        while (queues[i] != op->parked_from)
+            i++;
+        STAILQ_INSERT_TAIL(&front[i], op, link);
+        unsigned *n = requests_of(b, queues[i]);
+        if (n)
+            ++*n;
+        if (i == 0)
+            b->n_push_items += container_of(op, struct push_op, op)->n_pending;
+        b->n_parked_ops--;
+    }
+    for (unsigned i = 0; i < countof(queues); i++) {
+        STAILQ_CONCAT(&front[i], queues[i]);
+        STAILQ_CONCAT(queues[i], &front[i]);
+    }
+    broker_wake(b);
+}
+
+void lanes_unpark_all(struct broker *b)
+{
+    while (!TAILQ_EMPTY(&b->parked_lanes))
+        lane_unpark(b, TAILQ_FIRST(&b->parked_lanes));
+}
+
+struct lane *lanes_find_locked(const struct push_item *items, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (items[i].lane->locked)
+            return items[i].lane;
+    return NULL;
+}
+
+// ---- locked lanes ----
+
+void lane_suspect(struct broker *b, struct lane *lane)
+{
+    if (!lane->locked) {
+        lane->locked = true;
+        if (b->n_locked == b->cap_locked) {
+            b->cap_locked = b->cap_locked > 0 ? b->cap_locked * 2 : 16;
+            b->locked = mem_realloc(b->locked, b->cap_locked * sizeof *b->locked);
+        }
+        b->locked[b->n_locked++] = lane;
+    }
+    b->locked_interval_us = PROBE_MIN_US;
+    probe_in(b, 0);
+    broker_wake(b);
+}
+
+void items_suspect(struct broker *b, const struct push_item *items, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (i == 0 || items[i].lane != items[i - 1].lane)
+            lane_suspect(b, items[i].lane);
+}
+
+// Takes it out of b->locked, too: whoever walks that list must go backwards.
+static void locked_free(struct broker *b, struct lane *lane)
+{
+    unsigned i = 0;
+
+    while (b->locked[i] != lane)
+        i++;
+    b->locked[i] = b->locked[--b->n_locked];
+    lane->locked = false;
+    lane_unpark(b, lane);
+}
+
+static void on_probe_due(struct due *d)
+{
+    struct broker *b = container_of(d, struct broker, locked_due);
+
+    if (b->closing || b->n_locked == 0)
+        return;
+    bool is_idle = !locked_expire(b) && b->locked_interval_us >= PROBE_MAX_US;
+    if (!b->locked_probing)
+        locked_probe_send(b);
+    b->locked_interval_us *= 2;
+    if (b->locked_interval_us > PROBE_MAX_US)
+        b->locked_interval_us = PROBE_MAX_US;
+    probe_in(b, is_idle ? PROBE_IDLE_US : b->locked_interval_us);
+}
+
+// Those without a number are names that another transaction is creating: they are asked for
+// again.
+static void locked_probe_send(struct broker *b)
+{
+    struct locked_probe *probe =
+        mem_zalloc(1, sizeof *probe + b->n_locked * sizeof probe->nums[0]);
+
+    for (unsigned i = 0; i < b->n_locked; i++) {
+        if (b->locked[i]->num != 0)
+            probe->nums[probe->n++] = b->locked[i]->num;
+        else
+            lane_ask_alone(b, b->locked[i]);
+    }
+    if (probe->n == 0) {
+        free(probe);
+        return;
+    }
+    b->locked_probing = true;
+    struct call *c = call_new(b, &pg_stmt_locked_lanes, probe);
+    pg_begin_array(&c->params, PG_INT8);
+    for (unsigned i = 0; i < probe->n; i++)
+        pg_put_i64(&c->params, probe->nums[i]);
+    pg_end_array(&c->params);
+    call_send(c, on_locked_probed);
+}
+
+static int compare_nums(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void on_locked_probed(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct locked_probe *probe = c->what;
+
+    b->locked_probing = false;
+    if (status != 0)
+        log_debug("locked.failed", "status=%s detail=\"%s\"", err_name(status),
+                  pg_reply_message(reply));
+    else {
+        unsigned n_rows = pg_reply_rows(reply);
+        int64_t *locked = mem_new_array(int64_t, n_rows + 1);
+        for (unsigned row = 0; row < n_rows; row++)
+            locked[row] = pg_reply_i64(reply, row, 0);
+        qsort(locked, n_rows, sizeof *locked, compare_nums);
+        qsort(probe->nums, probe->n, sizeof probe->nums[0], compare_nums);
+        for (unsigned i = b->n_locked; i-- > 0;) {
+            struct lane *lane = b->locked[i];
+            int64_t num = lane->num;
+            // One that has been suspected since was not asked about.
+            if (bsearch(&num, probe->nums, probe->n, sizeof num, compare_nums) &&
+                !bsearch(&num, locked, n_rows, sizeof num, compare_nums))
+                locked_free(b, lane);
+        }
+        free(locked);
+    }
+    free(probe);
+    call_free(c);
+    broker_wake(b);
+}
+
+void lane_resolved(struct broker *b, struct lane *lane)
+{
+    if (lane->locked)
+        locked_free(b, lane);
+}
+
+// ---- requests that have waited too long ----
+
+static void locked_refuse(struct broker *b, struct op *op, int status)
+{
+    fault_set(&op->why, status, "%s",
+              status == QE_PG_RETRY
+                  ? "the partition is locked by another transaction of PostgreSQL"
+                  : err_text(status));
+    b->n_parked_ops--;
+    if (op->kind == OP_PUSH)
+        push_finish(b, container_of(op, struct push_op, op), status);
+    else if (op->kind == OP_TRANSACTION)
+        transaction_finish(b, container_of(op, struct tx_op, op), status);
+    else
+        cycle_finish(b, container_of(op, struct cycle_op, op), status);
+}
+
+// Finishes what waits at the lane and was given before; the oldest stand in front, nearly.
+static void locked_refuse_until(struct broker *b, struct lane *lane, uint64_t since_us,
+                                int status)
+{
+    struct op *op;
+
+    while ((op = STAILQ_FIRST(&lane->waiting)) && op->since_us <= since_us) {
+        STAILQ_REMOVE_HEAD(&lane->waiting, link);
+        if (STAILQ_EMPTY(&lane->waiting))
+            TAILQ_REMOVE(&b->parked_lanes, lane, parked);
+        locked_refuse(b, op, status);
+    }
+}
+
+// Whether requests still wait for a locked lane.
+static bool locked_expire(struct broker *b)
+{
+    uint64_t now = clock_mono_us();
+    bool any = false;
+
+    for (unsigned i = 0; i < b->n_locked; i++) {
+        if (now > MAX_WAIT_US)
+            locked_refuse_until(b, b->locked[i], now - MAX_WAIT_US, QE_PG_RETRY);
+        any = any || !STAILQ_EMPTY(&b->locked[i]->waiting);
+    }
+    return any;
+}
+
+void lanes_refuse_parked(struct broker *b)
+{
+    struct lane *lane;
+
+    while ((lane = TAILQ_FIRST(&b->parked_lanes)))
+        locked_refuse_until(b, lane, UINT64_MAX, QE_STOPPING);
+}

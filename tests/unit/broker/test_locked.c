@@ -1,0 +1,266 @@
+// locked.c: requests for a lane that another transaction has locked wait, and no others.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "rig.h"
+
+#define LANES PG_INT8, 0
+
+static void push_to_lanes(struct push *p, const char *first, const char *second)
+{
+    push_item(p, "q", first, NULL);
+    if (second)
+        push_item(p, "q", second, NULL);
+    push_start(p);
+    turn();
+}
+
+static void fail_locked(const char *statement)
+{
+    fake_answer_locked(fake_call(statement));
+    turn();
+}
+
+// Of the lanes that are asked about, this one is locked (0: none).
+static void answer_probe(int64_t locked)
+{
+    wait_ms(1);
+    if (locked != 0)
+        fake_row("lane:l", locked);
+    fake_answer(fake_call("locked_lanes"), 0);
+    turn();
+}
+
+// Lanes 1 to 3 are known, and lane 1 is locked; a waits for it.
+static void lock_first_lane(struct push *a)
+{
+    static struct push known;
+
+    known = (struct push){0};
+    rig_open();
+    push_item(&known, "q", "p1", NULL), push_item(&known, "q", "p2", NULL);
+    push_item(&known, "q", "p3", NULL);
+    push_start(&known);
+    answer_lanes();
+    answer_stored();
+    push_to_lanes(a, "p1", NULL);
+    fail_locked("push");
+    answer_probe(1);
+    assert_int_equal(a->times, 0);
+}
+
+static void neighbours_in_the_batch_go_on_and_the_locked_lane_keeps_its_order(void **state)
+{
+    (void)state;
+    static struct push known, first, a, b, c, d;
+    known = first = a = b = c = d = (struct push){0};
+    rig_open();
+    push_item(&known, "q", "p1", NULL), push_item(&known, "q", "p2", NULL);
+    push_start(&known);
+    answer_lanes(); // while this is out the others gather
+    push_to_lanes(&a, "p1", NULL), push_to_lanes(&b, "p2", NULL), push_to_lanes(&c, "p1", NULL);
+    answer_stored();
+    assert_int_equal(fake_len(fake_call("push")->params, LANES), 2);
+    fail_locked("push");
+    push_to_lanes(&d, "p1", NULL);
+    assert_null(fake_find("push")); // both lanes are suspected
+    answer_probe(1);
+    answer_stored();
+    assert_int_equal(b.times, 1);
+    assert_int_equal(a.times + c.times + d.times, 0);
+    wait_ms(50);
+    answer_probe(0);
+    struct pg_call *call = fake_call("push");
+    assert_int_equal(fake_len(call->params, LANES), 1);
+    span keys = fake_bytes(call->params, PG_BYTEA, 0, 0);
+    assert_int_equal(keys.len, 48);
+    assert_memory_equal(keys.ptr, a.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 16, c.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 32, d.items[0].key, 16);
+    answer_stored();
+    assert_int_equal(a.times + c.times + d.times, 3);
+}
+
+static void a_request_for_several_lanes_leaves_its_locked_part_behind(void **state)
+{
+    (void)state;
+    static struct push a, b, c;
+    a = b = c = (struct push){0};
+    lock_first_lane(&a);
+    push_to_lanes(&b, "p1", "p2");
+    assert_int_equal(fake_int(fake_call("push")->params, LANES, 0), 2);
+    answer_stored();
+    assert_int_equal(b.times, 0);
+    push_to_lanes(&c, "p2", NULL);
+    answer_stored();
+    assert_int_equal(c.times, 1);
+    wait_ms(50);
+    answer_probe(0);
+    answer_stored();
+    assert_int_equal(a.status + b.status, 0);
+    assert_int_equal(a.times + b.times, 2);
+    assert_int_equal(b.items[0].status, PUSH_QUEUED);
+    assert_int_equal(b.items[1].status, PUSH_QUEUED);
+}
+
+static void a_whole_request_waits_and_is_overtaken_in_its_other_lanes(void **state)
+{
+    (void)state;
+    enum { LANE_LIMITED = 5 };
+    static struct push a, b, c;
+    a = b = c = (struct push){0};
+    lock_first_lane(&a);
+    push_to_lanes(&c, "p3", NULL);
+    fake_row("seg:i status:i", 1, LANE_LIMITED); // so the next one goes whole
+    fake_answer(fake_call("push"), 0);
+    turn();
+    answer_stored();
+    push_to_lanes(&b, "p3", "p1");
+    assert_null(fake_find("push"));
+    c = (struct push){0};
+    push_to_lanes(&c, "p3", NULL);
+    answer_stored();
+    assert_int_equal(c.times, 1);
+    assert_int_equal(b.times, 0);
+    wait_ms(50);
+    answer_probe(0);
+    answer_stored(); // a, then b by itself
+    answer_stored();
+    assert_int_equal(a.times + b.times, 2);
+}
+
+// Answers what is asked for; the name of lane 1 is locked or not.
+static void serve_names(bool locked)
+{
+    struct pg_call *c;
+
+    while ((c = fake_find("ensure_lanes"))) {
+        bool alone = fake_scalar(c->params, 2);
+        span name = fake_bytes(c->params, PG_TEXT, 1, 0);
+        unsigned num = (unsigned)(name.ptr[1] - '0');
+        assert_int_equal(fake_len(c->params, PG_TEXT, 1), 1);
+        if (num == 1 && locked && alone)
+            fake_row("idx:i lane:l", 0, (int64_t)0);
+        else if (!(num == 1 && locked))
+            fake_row("idx:i lane:l lane_id:u", 0, (int64_t)num, uuid(num));
+        if (num == 1 && locked && !alone)
+            fake_answer_locked(c);
+        else
+            fake_answer(c, 0);
+        turn();
+        if (num == 1 && locked && alone)
+            break; // it is asked for again
+    }
+}
+
+static void serve_push(int64_t lane)
+{
+    row_stored(lane);
+    fake_answer(fake_find("push"), 0);
+    turn();
+}
+
+static void a_name_that_others_create_is_asked_for_alone(void **state)
+{
+    (void)state;
+    static struct push a, b, c;
+    a = b = c = (struct push){0};
+    rig_open();
+    push_to_lanes(&a, "p1", NULL);
+    push_to_lanes(&b, "p2", NULL); // is asked for when the first call is back
+    serve_names(true);
+    serve_names(true);
+    serve_push(2);
+    assert_int_equal(b.times, 1);
+    push_to_lanes(&c, "p3", NULL);
+    for (unsigned i = 0; i < 5 && !fake_find("push"); i++)
+        serve_names(true);
+    serve_push(3);
+    assert_int_equal(c.times, 1);
+    for (unsigned i = 0; i < 100; i++)
+        wait_ms(10), serve_names(true);
+    assert_int_equal(a.times, 0);
+    for (unsigned i = 0; i < 20 && !fake_find("push"); i++)
+        wait_ms(10), serve_names(false);
+    serve_push(1);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.status, 0);
+}
+
+static void thousands_that_wait_do_not_hide_those_behind_them(void **state)
+{
+    (void)state;
+    enum { MANY = 2500 };
+    static struct push a, b, many[MANY];
+    a = b = (struct push){0};
+    rig_conf.max_pending = 4 * MANY;
+    lock_first_lane(&a);
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i] = (struct push){0};
+        push_item(&many[i], "q", "p1", NULL);
+        push_start(&many[i]);
+    }
+    push_to_lanes(&b, "p2", NULL);
+    answer_stored();
+    assert_int_equal(b.times, 1);
+    // Also while the lane is only in flight.
+    wait_ms(50);
+    answer_probe(0);
+    struct pg_call *in_flight = fake_call("push");
+    b = (struct push){0};
+    push_to_lanes(&b, "p2", NULL);
+    wait_ms(30);
+    assert_ptr_not_equal(fake_nth(fake_n_calls() - 1), in_flight);
+    fake_fail_all(QE_PG_DATA);
+    for (unsigned i = 0; i < 2 * MANY && many[MANY - 1].times == 0; i++) {
+        turn();
+        fake_fail_all(QE_PG_DATA);
+    }
+    assert_int_equal(b.times, 1);
+    assert_int_equal(many[MANY - 1].times, 1);
+}
+
+static void a_request_does_not_wait_for_ever_and_not_too_many_wait(void **state)
+{
+    (void)state;
+    static struct push a, b, more[60];
+    a = b = (struct push){0};
+    lock_first_lane(&a);
+    for (unsigned i = 0; i < 60; i++) { // of 100 that may be pending
+        more[i] = (struct push){0};
+        push_to_lanes(&more[i], "p1", NULL);
+    }
+    assert_int_equal(more[59].status, QE_BUSY);
+    push_to_lanes(&b, "p2", NULL);
+    answer_stored();
+    assert_int_equal(b.status, 0);
+    for (unsigned i = 0; i < 700 && a.times == 0; i++) {
+        wait_ms(100);
+        if (fake_find("locked_lanes")) {
+            fake_row("lane:l", (int64_t)1);
+            fake_answer(fake_find("locked_lanes"), 0);
+        }
+    }
+    assert_int_equal(a.status, QE_PG_RETRY);
+    assert_non_null(strstr(a.op.op.why.text, "locked by another transaction"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(neighbours_in_the_batch_go_on_and_the_locked_lane_keeps_its_order),
+        T(a_request_for_several_lanes_leaves_its_locked_part_behind),
+        T(a_whole_request_waits_and_is_overtaken_in_its_other_lanes),
+        T(a_name_that_others_create_is_asked_for_alone),
+        T(thousands_that_wait_do_not_hide_those_behind_them),
+        T(a_request_does_not_wait_for_ever_and_not_too_many_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
