@@ -1,1 +1,1 @@
-select 200, queen.delete_group($1::text::jsonb)::text, null::bytea, false
+select status, answer::text, null::bytea, false from queen.delete_group($1::text::jsonb)

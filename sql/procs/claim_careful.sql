@@ -46,7 +46,7 @@ begin
                coalesce(nullif(t.seconds, 0), nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
                st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
                g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
-               case when c.num is null then 5
+               case when l.num is null then 5
                     when c.num = any (v_locked) is not true then 1
                     when st.lease_until > v_now then 2
                     when head.next_seq is null or head.next_seq <= st.cursor_seq + 1 then 3

@@ -128,7 +128,8 @@ begin
 
     lane := null;
     late := v_late;
-    busy := v_busy <> '{}';
+    -- A lane that is missing was deleted: queen.forget_deleted removes its messages.
+    busy := exists (select from queen.lanes l where l.num = any (v_busy));
     more := coalesce(v_full and v_mine is not null, false) or v_runs >= p_limit;
     if more or busy then
         wait_us := 0;

@@ -1,43 +1,50 @@
--- queen.forget_group: a group's state goes; its next pop starts afresh.
+-- queen.forget_group: delete a group's state on some partitions; its next pop starts afresh there.
 --
--- needs: drop_group_skips, tell_group
--- called by  queen.delete_group, queen.delete_group_on_queue
--- in         p_queue null: on all queues; p_metadata: its recorded subscriptions too
--- out        on how many partitions it had a state
--- locks      lanes where it passes something over, in num order; then its consumers in num order; then its retry lanes, to which
---            only firing appends, and that waits for no consumer
-create or replace function queen.forget_group(p_group text, p_queue text, p_metadata boolean)
-returns bigint
+-- needs: drop_skips
+-- called by  queen.delete_group, in steps
+-- in         p_queue null: on all queues; p_after: the lane where the step before ended, 0: the first step; p_limit: partitions at most
+-- out        forgotten: on how many partitions it had a state; last: where this step ended, null: nothing is left
+-- locks      lanes that the group skips something on, in num order; its retry lanes in num order; rows of owners by lane; consumers
+--            in num order
+create or replace function queen.forget_group(
+    p_group text, p_queue text, p_after bigint, p_limit int, out forgotten bigint, out last bigint)
 language plpgsql
 as $$
 declare
+    v_queue     uuid;
+    v_lanes     bigint[];
+    v_retries   bigint[];
     v_consumers bigint[];
 begin
-    perform queen.drop_group_skips(p_group, p_queue, null);
-    -- Those of its retry lanes with the others, in one order: an acknowledgement may be of both.
-    select array_agg(c.num) filter (where c.is_own) into v_consumers
-      from (select c.num, l.origin is null as is_own
-              from queen.consumers c join queen.lanes l on l.num = c.lane
-             where c.grp = p_group
-               and (p_queue is null
-                    or coalesce(l.origin_queue, l.queue_id) = (select q.id from queen.queues q where q.name = p_queue))
-             order by c.num for update of c) c;
-    delete from queen.lanes r
-     where r.origin is not null and r.name = p_group
-       and (p_queue is null or r.origin_queue = (select q.id from queen.queues q where q.name = p_queue));
-    delete from queen.owners o
-     where o.grp = p_group
-       and (p_queue is null or o.lane in (select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id
-                                           where q.name = p_queue));
-    delete from queen.consumers where num = any (v_consumers);
-    delete from queen.consumer_states where consumer = any (v_consumers);
-    delete from queen.consumer_watermarks
-     where consumer_group = p_group and (p_queue is null or queue_name = p_queue);
-    if p_metadata then
-        delete from queen.consumer_groups_metadata
-         where consumer_group = p_group and (p_queue is null or queue_name = p_queue);
+    forgotten := 0;
+    select q.id into v_queue from queen.queues q where q.name = p_queue;
+    if p_queue is not null and v_queue is null then
+        return;
     end if;
-    perform queen.tell_group(coalesce(p_queue, ''), p_group);
-    return coalesce(cardinality(v_consumers), 0);
+    v_lanes := array(select c.lane from queen.consumers c where c.grp = p_group and c.lane > p_after order by c.lane limit p_limit);
+    last := case when cardinality(v_lanes) >= p_limit then v_lanes[cardinality(v_lanes)] end;
+    -- Not a join: one planned while there was a single lane would walk all lanes for each.
+    select array_agg(k.num), array_agg(k.num) filter (where k.origin is not null) into v_lanes, v_retries
+      from unnest(v_lanes) u(num)
+      cross join lateral (select l.num, l.origin from queen.lanes l
+                           where l.num = u.num and (p_queue is null or coalesce(l.origin_queue, l.queue_id) = v_queue) offset 0) k;
+
+    perform queen.drop_skips(p_group, v_lanes);
+    perform r.num from queen.lanes r where r.num = any (v_retries) order by r.num for update;
+    if p_after = 0 then
+        -- All at once: a row of owners may be there without a consumer, and there are few.
+        perform o.lane from queen.owners o
+          where o.grp = p_group and (p_queue is null or (select l.queue_id from queen.lanes l where l.num = o.lane) = v_queue)
+          order by o.lane for update;
+        delete from queen.owners o
+         where o.grp = p_group and (p_queue is null or (select l.queue_id from queen.lanes l where l.num = o.lane) = v_queue);
+    end if;
+    -- Those of its retry lanes with the others, in one order: an acknowledgement may be of both.
+    v_consumers := array(select c.num from queen.consumers c where c.lane = any (v_lanes) and c.grp = p_group
+                          order by c.num for update);
+    delete from queen.lanes r where r.num = any (v_retries);
+    delete from queen.consumers c where c.num = any (v_consumers);
+    delete from queen.consumer_states s where s.consumer = any (v_consumers);
+    forgotten := cardinality(v_consumers) - coalesce(cardinality(v_retries), 0);
 end
 $$;

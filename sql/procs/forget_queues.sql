@@ -1,8 +1,9 @@
--- queen.forget_queues: deleting a queue deletes its lanes, and they take all else with them.
+-- queen.forget_queues: deleting a queue deletes its lanes, and they take everything else with them.
 --
--- needs: forget_lanes
--- called by  a statement trigger on queen.queues (below)
--- locks      lanes in num order, like every push: waits for those in flight
+-- needs: remove_lanes, step_lanes
+-- called by  a statement trigger on queen.queues (below), also for a DELETE by hand
+-- effects    one step.  If partitions are left, queen.delete_queue or queen.forget_deleted continues
+-- locks      as queen.remove_lanes: waits for pushes in flight
 --
 -- Watermarks and subscriptions are keyed by name and stay: the queue may come back.
 create or replace function queen.forget_queues()
@@ -10,12 +11,12 @@ returns trigger
 language plpgsql
 as $$
 declare
-    v_lanes bigint[];
+    v_id uuid;
 begin
-    select array_agg(l.num) into v_lanes
-      from (select num from queen.lanes where queue_id in (select id from gone)
-             order by num for update) l;
-    delete from queen.lanes where num = any (v_lanes);
+    insert into queen.deleted_queues (id, name) select g.id, g.name from gone g order by g.id;
+    for v_id in select g.id from gone g order by g.id loop
+        perform queen.remove_lanes(v_id, queen.step_lanes(), true);
+    end loop;
     return null;
 end
 $$;

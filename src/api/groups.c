@@ -22,7 +22,7 @@ const struct report api_delete_group_on_queue = {
               .access = ACCESS_ADMIN,
               .op = "delete_group_on_queue",
               .handle = report_handle},
-    .statement = &pg_stmt_delete_group_on_queue,
+    .statement = &pg_stmt_delete_group,
     .query = delete_params,
     .changes_queue = true,
 };

@@ -139,7 +139,7 @@ struct group {
 enum { POP_SEATED = 1, POP_LOOKING, POP_FLYING, POP_NOTING, POP_DISCOVERING, POP_DONE };
 
 // chores.c
-enum chore { CHORE_ROTATE, CHORE_EVICT, CHORE_RETAIN, CHORES };
+enum chore { CHORE_ROTATE, CHORE_FORGET, CHORE_EVICT, CHORE_RETAIN, CHORES };
 struct sweep_pass {
     bool evict;                   // else retention
     int64_t after_us, after_lane; // where its last step ended

@@ -1,5 +1,5 @@
 // Chores in the database that any broker may do: rotation, over-age messages, unused
-// partitions.
+// partitions, deletions that take several steps.
 //
 // They run one after the other at the first broker of a process.  Sweeps go in steps, each a
 // short transaction, until nothing is due; brokers of other processes may be at it as well and
@@ -14,6 +14,8 @@
 // The slot of consumer versions is changed when it has grown this large, and the old one
 // emptied no sooner than this long after.
 enum { ROTATE_EVERY_MS = 10000, ROTATE_MIN_AGE_S = 30, ROTATE_BYTES = 32 << 20 };
+// How often a broker looks for deletions that have steps left.
+enum { FORGET_EVERY_MS = 5000 };
 // What one step looks at, or removes, at most.
 enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200 };
 
@@ -24,14 +26,17 @@ static void rotate(struct broker *b);
 static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void sweep(struct broker *b);
 static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void forget_deleted(struct broker *b);
+static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void tidy(struct broker *b);
 static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 static uint64_t interval_ms(const struct broker *b, enum chore which)
 {
-    return which == CHORE_ROTATE  ? ROTATE_EVERY_MS
-           : which == CHORE_EVICT ? b->conf.evict.interval_ms
-                                  : b->conf.retain.interval_ms;
+    return which == CHORE_ROTATE   ? ROTATE_EVERY_MS
+           : which == CHORE_FORGET ? FORGET_EVERY_MS
+           : which == CHORE_EVICT  ? b->conf.evict.interval_ms
+                                   : b->conf.retain.interval_ms;
 }
 
 static void wait_for_next(struct broker *b)
@@ -76,6 +81,8 @@ static void on_due(struct due *d)
             continue;
         if (i == CHORE_ROTATE) {
             rotate(b);
+        } else if (i == CHORE_FORGET) {
+            forget_deleted(b);
         } else {
             b->pass = (struct sweep_pass){.evict = i == CHORE_EVICT};
             sweep(b);
@@ -106,6 +113,28 @@ static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *re
         log_debug("chores.rotate", "did=" SPAN_FMT, SPAN_ARG(pg_reply_bytes(reply, 0, 0)));
     call_free(c);
     wait_for_next(b);
+}
+
+// Deleting a large queue takes several steps.  The chore continues those that nobody finishes.
+static void forget_deleted(struct broker *b)
+{
+    call_send(call_new(b, &pg_stmt_forget_deleted, NULL), on_forgotten);
+}
+
+static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    bool more = status == 0 && pg_reply_rows(reply) > 0 && pg_reply_bool(reply, 0, 0);
+
+    if (status != 0)
+        log_warn("chores.forget_failed", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    call_free(c);
+    if (more && !b->closing && broker_is_up(b))
+        forget_deleted(b);
+    else
+        wait_for_next(b);
 }
 
 static void sweep(struct broker *b)

@@ -265,3 +265,28 @@ def test_rotation_keeps_what_was_not_counted_yet(broker, queue, sql):
     assert sql("select queen.rotate(0, 0)") == [("switched",)]
     wait_until(lambda: sql("select queen.rotate(0, 0)") == [("emptied",)], 5, "rotation")
     until(broker, queue, total=4, pending=1)
+
+
+def test_a_queue_with_more_partitions_than_one_step_takes(broker, broker2, sql, queue, group):
+    broker.configure(queue)
+    sql("""with made as (
+               insert into queen.lanes (queue_id, name, lease_seconds, limited, careful)
+               select q.id, 'p' || i, 300, false, false from queen.queues q, generate_series(1, 4500) i where q.name = %s
+               returning num)
+           insert into queen.segments (lane, first_seq, created_at, count, keys, body)
+           select num, 1, now(), 1, uuid_send(gen_random_uuid()), '\\x01000000000131' from made""", queue)
+    assert broker.take(queue, consumerGroup=group)[0]["data"] == 1
+    seek = "/api/v1/consumer-groups/%s/queues/%s/seek" % (group, queue)
+    assert broker.post(seek, {"toEnd": True}).expect(200).json["partitionsUpdated"] == 4501
+    assert broker2.take(queue, consumerGroup=group) == []
+    assert broker.post(seek, {"timestamp": "2000-01-01T00:00:00Z"}).expect(200).json["partitionsUpdated"] == 4501
+    assert broker2.take(queue, consumerGroup=group)[0]["data"] == 1
+    r = broker.request("DELETE", "/api/v1/consumer-groups/%s/queues/%s" % (group, queue)).expect(200).json
+    assert (r["deletedPartitions"], r["queueName"]) == (4501, queue)
+    r = broker.request("DELETE", "/api/v1/queues/%s/clear" % queue).expect(200).json
+    assert (r["deleted"], r["partition"]) == (4500, None)
+    broker.put(queue, ["old"], partition="p7")
+    r = broker.request("DELETE", "/api/v1/resources/queues/" + queue).expect(200).json
+    assert r == {"deleted": True, "queue": queue, "existed": True}
+    broker2.put(queue, ["new"], partition="p7")
+    assert [m["data"] for m in broker.drain(queue)] == ["new"]

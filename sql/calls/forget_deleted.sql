@@ -1,0 +1,1 @@
+select queen.forget_deleted()

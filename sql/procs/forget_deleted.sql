@@ -1,0 +1,36 @@
+-- queen.forget_deleted: continue the deletion of queues and lanes: one bounded step.
+--
+-- needs: remove_lanes, forget_contents, step_lanes, step_rows
+-- called by  src/broker/chores.c (call "forget_deleted"); brokers may do so at the same time
+-- out        something was removed: call again at once
+-- locks      rows of deleted_queues and deleted_lanes, lanes, consumers, each skipping those of other sessions: waits for nobody
+create or replace function queen.forget_deleted()
+returns boolean
+language plpgsql
+as $$
+declare
+    v_queue uuid;
+    v_lanes bigint[];
+    v_ids   uuid[];
+    r       record;
+begin
+    for v_queue in
+        select d.id from queen.deleted_queues d order by d.deleted_at, d.id limit 100 for update skip locked
+    loop
+        select * into r from queen.remove_lanes(v_queue, queen.step_lanes(), false);
+        if r.removed > 0 then
+            return true;
+        end if;
+    end loop;
+    select array_agg(k.lane), array_agg(k.id) into v_lanes, v_ids
+      from (select d.lane, d.id from queen.deleted_lanes d order by d.lane limit queen.step_lanes() for update skip locked) k;
+    if v_lanes is null then
+        return false;
+    end if;
+    select * into r from queen.forget_contents(v_lanes, v_ids, queen.step_rows());
+    if r.done then
+        delete from queen.deleted_lanes d where d.lane = any (v_lanes);
+    end if;
+    return r.done or r.removed > 0;
+end
+$$;

@@ -1,0 +1,212 @@
+"""Operations on queues with many partitions run in steps of bounded size (ADR 38)."""
+import json
+import uuid
+
+import pytest
+
+import sqlcore
+from sqlcore import Core, stored
+
+CONTENTS = ("segments", "message_keys", "scheduled", "skips", "consumers", "dead_letter_queue", "lane_due", "message_traces",
+            "correlations", "attempts", "owners")
+PARTS, MESSAGES = 7, 4
+
+
+@pytest.fixture(scope="module")
+def database(pg):
+    name = pg.create_database("steps_" + uuid.uuid4().hex[:8])
+    conn = pg.connect(database=name)
+    sqlcore.load(conn)
+    conn.close()
+    return name
+
+
+@pytest.fixture
+def connect(pg, database):
+    conns = []
+
+    def make(autocommit=True):
+        conn = pg.connect(database=database)
+        conn.autocommit = autocommit
+        conns.append(conn)
+        core = Core(conn)
+        core.rows("set queen.step_lanes = 3")
+        core.rows("set queen.step_rows = 15")
+        core.rows("set jit = off; set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;"
+                  " set enable_mergejoin = off; set enable_bitmapscan = off")
+        if not autocommit:
+            conn.commit()
+        return core
+    yield make
+    for conn in conns:
+        conn.close()
+
+
+@pytest.fixture
+def core(connect):
+    return connect()
+
+
+def fill(core, queue, groups=("g", "h")):
+    """PARTS partitions with MESSAGES segments each, groups, dead letters, retry lanes, skips and messages that wait."""
+    core.configure(queue, retryPolicy={"mode": "scheduled"})
+    lanes = core.lanes(*[(queue, "p%d" % i) for i in range(PARTS)])
+    for i in range(MESSAGES):
+        stored(core, core.push([(n, ["m%d" % i]) for n, _ in lanes]))
+    for group in groups:
+        core.consumers(group, *[n for n, _ in lanes])
+        for n, lane_id in lanes:
+            core.settle(lane_id, group, ["m0"], [1])
+        core.settle(lanes[0][1], group, ["m1"], [2])
+    for n, lane_id in lanes[:2]:
+        core.rows("select * from queen.move_to_dlq(%s)", json.dumps({"partitionId": str(lane_id), "transactionId": "m2",
+                                                                     "body": {"consumerGroup": groups[0]}}))
+    return [n for n, _ in lanes]
+
+
+def steps(core, function, **args):
+    """Calls a function until it is done; (number of calls, last answer)."""
+    for n in range(1, 500):
+        (row,) = core.rows("select status, answer::text as answer from queen.%s(%%s::jsonb)" % function, json.dumps(args))
+        args = json.loads(row.answer)
+        if row.status != 0:
+            assert row.status == 200, row
+            return n, args
+    raise AssertionError("%s does not end" % function)
+
+
+def chore(core):
+    n = 0
+    while core.one("select queen.forget_deleted()"):
+        n += 1
+        assert n < 500
+    return n
+
+
+def nothing_is_left(core):
+    for table in CONTENTS:
+        assert core.one("select count(*) from queen.%s t where not exists (select from queen.lanes l where l.num = t.lane)"
+                        % table) == 0, table
+    assert core.one("select count(*) from queen.lanes l where not exists"
+                    " (select from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id))") == 0
+    assert core.one("select count(*) from queen.consumer_states t where not exists"
+                    " (select from queen.consumers c where c.num = t.consumer)") == 0
+    for table in ("deleted_queues", "deleted_lanes"):
+        assert core.one("select count(*) from queen.%s" % table) == 0, table
+
+
+def test_a_queue_is_deleted_in_steps(core, queue):
+    fill(core, queue)
+    others = fill(core, queue + "-other")
+    n, answer = steps(core, "delete_queue", queue=queue)
+    assert n > 2 and answer == {"deleted": True, "queue": queue, "existed": True}
+    assert core.one("select count(*) from queen.lanes l where l.queue_id not in (select id from queen.queues) and l.origin is null") == 0
+    assert chore(core) > 2
+    nothing_is_left(core)
+    assert core.one("select count(*) from queen.segments where lane = any (%s)", others) == PARTS * MESSAGES
+    assert steps(core, "delete_queue", queue=queue) == (1, {"deleted": True, "queue": queue, "existed": False})
+
+
+@pytest.mark.parametrize("how", ["delete_queue", "sql"])
+def test_a_deletion_that_nobody_continues_is_finished_by_the_chore(core, queue, how):
+    old = fill(core, queue)
+    if how == "sql":
+        core.rows("delete from queen.queues where name = %s", queue)
+    else:
+        core.rows("select queen.delete_queue(%s)", json.dumps({"queue": queue}))
+    # The name is free at once, and the new queue has nothing to do with the old one.
+    assert core.rows("select * from queen.discover(%s, null, 'g', '', '', '', '')", queue) == []
+    new = fill(core, queue)
+    assert not set(old) & set(new)
+    chore(core)
+    nothing_is_left(core)
+    assert core.one("select count(*) from queen.segments where lane = any (%s)", new) == PARTS * MESSAGES
+    assert len(core.rows("select * from queen.discover(%s, null, 'g', '', '', '', '')", queue)) == PARTS
+
+
+def test_the_contents_of_a_deleted_partition_are_neither_delivered_nor_acknowledged(core, queue):
+    lanes = fill(core, queue)
+    consumer, = core.consumers("g", lanes[0])
+    lane_id = core.one("select id from queen.lanes where num = %s", lanes[0])
+    core.rows("set queen.step_rows = 1")
+    core.rows("delete from queen.lanes where num = %s", lanes[0])
+    assert core.one("select count(*) from queen.segments where lane = %s", lanes[0]) > 0
+    assert [r.status for r in core.claim([consumer])[0]] == [5]
+    assert [r.status for r in core.claim_hot([consumer])[0]] == [5]
+    assert [r.why for r in core.settle(lane_id, "g", ["m3"], [0])] == [1]
+    assert [r.status for r in core.push([(lanes[0], ["x"])])] == [3]
+    chore(core)
+    nothing_is_left(core)
+
+
+def test_the_chore_waits_for_nobody(core, connect, queue):
+    lanes = fill(core, queue)
+    stuck = fill(core, queue + "-stuck")
+    holder = connect(autocommit=False)
+    stored(holder, holder.push([(stuck[-1], ["held"])]))
+    core.rows("set lock_timeout = '50ms'")
+    # As a deletion looks like whose broker died after the first step.
+    for name in (queue + "-stuck", queue):
+        core.rows("begin; alter table queen.queues disable trigger forget_queues;"
+                  " insert into queen.deleted_queues (id, name) select id, name from queen.queues where name = %s;"
+                  " delete from queen.queues where name = %s; alter table queen.queues enable trigger forget_queues; commit",
+                  name, name)
+    chore(core)
+    assert core.one("select count(*) from queen.lanes where num = any (%s)", lanes) == 0
+    assert core.one("select array_agg(num) from queen.lanes where num = any (%s)", stuck) == [stuck[-1]]
+    holder.conn.commit()
+    chore(core)
+    nothing_is_left(core)
+
+
+def test_a_queue_is_cleared_in_steps(core, queue):
+    lanes = fill(core, queue)
+    before = core.rows("select cursor_seq from queen.consumers c cross join lateral queen.latest_state(c.num)"
+                       " where c.lane = any (%s) order by c.num", lanes)
+    n, answer = steps(core, "clear_queue", queue=queue)
+    assert n > 2 and answer == {"success": True, "queue": queue, "partition": None, "deleted": PARTS * MESSAGES}
+    assert core.rows("select cursor_seq from queen.consumers c cross join lateral queen.latest_state(c.num)"
+                     " where c.lane = any (%s) order by c.num", lanes) == before
+    assert core.one("select coalesce(sum(count), 0) from queen.segments where lane = any (%s)", lanes) == 0
+    for table in ("dead_letter_queue", "attempts", "skips", "message_keys", "correlations"):
+        assert core.one("select count(*) from queen.%s where lane = any (%%s)" % table, lanes) == 0, table
+    assert core.one("select count(*) from queen.lanes where origin = any (%s)", lanes) == 0
+    stored(core, core.push([(n, ["m0"]) for n in lanes]))
+    assert len(core.rows("select * from queen.discover(%s, null, 'g', '', '', '', '')", queue)) == PARTS
+    assert steps(core, "clear_queue", queue=queue, partition="p3")[1]["deleted"] == 1
+    chore(core)
+    nothing_is_left(core)
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_a_group_is_deleted_in_steps(core, queue, everywhere):
+    group, other = "g-" + queue, "h-" + queue
+    lanes = fill(core, queue, (group, other))
+    more = fill(core, queue + "-2", (group, other))
+    args = {"group": group} if everywhere else {"group": group, "queue": queue}
+    n, answer = steps(core, "delete_group", **args)
+    assert n > 2 and answer["deletedPartitions"] == PARTS * (2 if everywhere else 1)
+    left = core.one("select count(*) from queen.consumers c join queen.lanes l on l.num = c.lane"
+                    " where c.grp = %s and l.origin is null", group)
+    assert left == (0 if everywhere else PARTS)
+    assert core.one("select count(*) from queen.lanes where name = %s and origin = any (%s)", group, lanes) == 0
+    assert core.one("select count(*) from queen.skips where grp = %s and lane = any (%s)", group, lanes) == 0
+    assert core.one("select count(*) from queen.consumers where grp = %s", other) == 4 * PARTS
+    assert core.one("select count(*) from queen.segments where lane = any (%s)", lanes + more) == 2 * PARTS * MESSAGES
+    chore(core)
+    nothing_is_left(core)
+
+
+def test_a_group_seeks_in_steps(core, queue):
+    lanes = fill(core, queue, ("g-" + queue,))
+    unseen, = [n for n, _ in core.lanes((queue, "unseen"))]
+    stored(core, core.push([(unseen, ["a"])]))
+    n, answer = steps(core, "seek_group", group="g-" + queue, queue=queue, body={"toEnd": True})
+    assert n > 2 and answer["partitionsUpdated"] == PARTS + 2  # and "Default"
+    assert core.rows("select distinct st.cursor_seq from queen.consumers c cross join lateral queen.latest_state(c.num) st"
+                     " where c.lane = any (%s)", lanes) == [(MESSAGES,)]
+    assert core.rows("select * from queen.discover(%s, 'unseen', %s, '', '', '', '')", queue, "g-" + queue)[0].pending is False
+    n, answer = steps(core, "seek_group", group="g-" + queue, queue=queue, body={"timestamp": "2000-01-01T00:00:00Z"})
+    assert n > 2 and answer["partitionsUpdated"] == PARTS + 2
+    assert core.one("select count(*) from queen.skips where lane = any (%s)", lanes) == 0
+    assert steps(core, "seek_group", group="nobody", queue=queue, body={"toEnd": True}) [1]["partitionsUpdated"] == 0
