@@ -101,8 +101,10 @@ static void on_written(struct pg_call *call, int status, const struct pg_reply *
     unsigned n_duplicates = 0;
     const char *state = pg_reply_sqlstate(reply);
 
-    for (unsigned i = 0; status == 0 && i < pg_reply_rows(reply); i++)
-        n_duplicates += write_mark_duplicate(w, pg_reply_uuid(reply, i, 0));
+    for (unsigned i = 0; status == 0 && i < pg_reply_rows(reply); i++) {
+        const uint8_t *id = pg_reply_uuid(reply, i, 0);
+        n_duplicates += id ? write_mark_duplicate(w, id) : 0;
+    }
     // Of what "try again" may mean only a conflict is over at once.  A conflict of two that
     // apply the same event at the same time is one, too: then it is a duplicate.
     if (status == QE_PG_RETRY && !pg_reply_is_conflict(reply))

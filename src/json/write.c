@@ -63,7 +63,10 @@ void js_put_bool(struct buf *b, bool v)
 // The shortest of the two usual precisions that reads back as the same number.
 void js_put_number(struct buf *b, double v)
 {
-    assert(isfinite(v));
+    if (!isfinite(v)) { // JSON has none: NaN and the like from a tenant's table
+        buf_put_lit(b, "null");
+        return;
+    }
     if (v == trunc(v) && fabs(v) < 9007199254740992.0) {
         buf_put_i64(b, (int64_t)v);
         return;

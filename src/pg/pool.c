@@ -338,6 +338,9 @@ static void meet_server(struct pg_pool *p, uint64_t server)
         leave_server(p, c);
 }
 
+static void tell(struct pg_pool *p, struct pg_call *call, int status,
+                 const struct pg_reply *reply);
+
 // The next call leaves before this one's answer is looked at, so the server is busy while
 // we are.
 static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
@@ -361,8 +364,21 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
     if (status != 0)
         counter_add(&p->stats->failed, 1);
     publish(p);
-    call->done(call, status, reply);
+    tell(p, call, status, reply);
     close_if_done(p);
+}
+
+static void tell(struct pg_pool *p, struct pg_call *call, int status,
+                 const struct pg_reply *reply)
+{
+    bool odd = false, is_named = call->statement->index != PG_UNPREPARED;
+    const char *name = is_named ? call->statement->name : "(made at run time)";
+    struct pg_reply seen = *reply;
+
+    seen.odd = p->conf.untrusted ? &odd : NULL;
+    call->done(call, status, &seen); // call may be gone
+    if (odd)
+        log_warn("pg.unexpected_result", "statement=%s", name);
 }
 
 // A dial failed, or an idle connection was closed by the server.

@@ -87,6 +87,7 @@ struct pg_pool_conf {
     unsigned deadline_ms;        // a call without an answer for this long: drop the connection
     unsigned idle_close_ms;      // surplus connections are closed after this
     bool no_prepare;             // for transaction-pooling proxies: send the text each time
+    bool untrusted;              // another's database: odd results are logged, and read as NULL
     struct pg_pool_stats *stats; // borrowed for longer than the pool lives; NULL: its own
 };
 

@@ -9,6 +9,7 @@
 struct pg_reply {
     const PGresult *result; // NULL when the server did not answer
     const char *message;    // used when the result has none; may be NULL
+    bool *odd; // set when the result is not of the shape that is asked for; NULL: that is a BUG
 };
 
 // What an SQLSTATE ("" or NULL: none, the connection broke) means to us.

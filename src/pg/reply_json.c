@@ -48,6 +48,17 @@ static void put_time(struct buf *out, int64_t unix_us)
     buf_putc(out, '"');
 }
 
+static void put_uuid(struct buf *out, const uint8_t *id) // NULL: its width is wrong
+{
+    if (!id) {
+        buf_put_lit(out, "null");
+        return;
+    }
+    buf_putc(out, '"');
+    buf_put_uuid(out, id);
+    buf_putc(out, '"');
+}
+
 void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out)
 {
     if (pg_reply_is_null(r, row, col)) {
@@ -73,9 +84,7 @@ void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, str
         put_time(out, pg_reply_unix_us(r, row, col));
         break;
     case OID_UUID:
-        buf_putc(out, '"');
-        buf_put_uuid(out, pg_reply_uuid(r, row, col));
-        buf_putc(out, '"');
+        put_uuid(out, pg_reply_uuid(r, row, col));
         break;
     default:
         js_put_text(out, pg_reply_bytes(r, row, col));

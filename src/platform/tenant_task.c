@@ -40,6 +40,8 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     }
 }
 
+static bool is_http_status(int32_t n) { return n >= 200 && n < 600; }
+
 static void on_answer(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct tenant_task *t = call->owner;
@@ -51,7 +53,7 @@ static void on_answer(struct pg_call *call, int status, const struct pg_reply *r
         fault_set(&why, status, "%s", pg_reply_message(reply));
         tenant_ref_failed(ref, status);
         platform_reply_failed(t->req, status, &why);
-    } else if (pg_reply_rows(reply) == 0) {
+    } else if (pg_reply_rows(reply) == 0 || !is_http_status(pg_reply_i32(reply, 0, 0))) {
         http_reply_err(t->req, QE_PG_SHAPE);
     } else if (t->done) {
         t->done(t, pg_reply_i32(reply, 0, 0), pg_reply_bytes(reply, 0, 1));

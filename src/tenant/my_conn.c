@@ -169,15 +169,18 @@ static void fail(struct my_conn *c)
         c->doomed = true;
 }
 
-static void bind_params(struct my_conn *c)
+// false: the server reads the statement in another way than it was written.
+static bool bind_params(struct my_conn *c)
 {
     MYSQL_BIND binds[MY_MAX_PARAMS] = {0};
     const struct my_params *p = c->call->params;
     unsigned n = p ? p->n : 0;
 
-    if (mysql_stmt_param_count(c->stmt) != n)
-        BUG("statement %s has %lu parameters, %u are given", c->call->statement->name,
-            mysql_stmt_param_count(c->stmt), n);
+    if (mysql_stmt_param_count(c->stmt) != n) {
+        my_reply_fail(&c->reply, 0, "", "the server counts other parameters than we do");
+        c->status = QE_PG_SHAPE;
+        return false;
+    }
     for (unsigned i = 0; i < n; i++) {
         MYSQL_BIND *b = &binds[i];
         switch (p->param[i].type) {
@@ -201,6 +204,7 @@ static void bind_params(struct my_conn *c)
     }
     if (n > 0)
         mysql_stmt_bind_param(c->stmt, binds);
+    return true;
 }
 
 // The step is over: true if c->step is the next one to start, false if there is none.
@@ -218,10 +222,8 @@ static bool step_over(struct my_conn *c)
         c->on->ready(c);
         return false;
     case MY_PREPARE:
-        if (c->ret == 0)
-            bind_params(c);
-        c->prepared = c->ret == 0;
-        c->step = c->ret == 0 ? MY_EXECUTE : MY_FREE;
+        c->prepared = c->ret == 0 && bind_params(c);
+        c->step = c->prepared ? MY_EXECUTE : MY_FREE;
         break;
     case MY_EXECUTE:
     case MY_NEXT:

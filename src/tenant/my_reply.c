@@ -107,6 +107,8 @@ static void take_cell(struct my_reply *r, MYSQL_STMT *stmt, unsigned col)
         bind.buffer_length = len;
         mysql_stmt_fetch_column(stmt, &bind, col, 0);
         r->data.len += len;
+    } else {
+        cell->len = SIZE_MAX; // no room
     }
 }
 
@@ -133,8 +135,10 @@ unsigned my_reply_cols(const struct my_reply *r) { return r->cols; }
 
 span my_reply_text(const struct my_reply *r, unsigned row, unsigned col)
 {
+    // The owner of the database may have replaced our procedures: a result may have any shape.
+    if (row >= my_reply_rows(r) || col >= r->cols)
+        return SPAN_NONE;
     const struct my_cell *cell = &r->cells[(size_t)row * r->cols + col];
-
     if (cell->len == SIZE_MAX)
         return SPAN_NONE;
     return (span){cell->len > 0 ? r->data.ptr + cell->at : "", cell->len};

@@ -144,3 +144,34 @@ def test_a_customer_with_many_locations_is_like_any_other(platform, broker, tabl
         {"attribute": "transaction_count", "operator": "gte", "value": 3, "withinDays": 365},
         {"attribute": "location_codes", "operator": "any", "value": [codes[-1]]}]}}).expect(200).json
     assert answer["count"] == 1, answer
+
+
+def test_a_tenant_cannot_abort_the_platform(platform, pg):
+    """Whoever owns a tenant's database may replace our functions, and write what no event says."""
+    platform.add_tenant("eta")
+    cursor, customer = tenant_cursor(pg, "eta"), str(uuid.uuid4())
+    platform.send("eta", {**visit(), "type": "customer.upserted", "data": {"customer_id": customer}})
+    wait_until(lambda: count(cursor, "customer") == 1, SOON, "the customer is there")
+    cursor.execute("insert into crm.wallet_account (id, customer_id, balance, last_topup_at, updated_at) "
+                   "values (gen_random_uuid(), %s, 'NaN', 'infinity', '-infinity')", (customer,))
+    cursor.execute("select crm.changed(array[%s]::uuid[], true, true)", (customer,))
+    platform.post("/api/v1/tenants/eta/segments/preview", {"filter": {"attribute": "is_blocked", "operator": "eq", "value": False}})
+
+    def replace(name, returns, body):
+        cursor.execute("select pg_get_function_identity_arguments(oid) from pg_proc where pronamespace = 'crm'::regnamespace and proname = %s", (name,))
+        ((arguments,),) = cursor.fetchall()
+        cursor.execute("drop function crm.%s cascade; create function crm.%s(%s) returns %s language sql as $$ %s $$"
+                       % (name, name, arguments.replace("OUT ", ""), returns, body))
+    replace("ingest_2", "table (duplicate text)", "select 'nonsense' union all select null")
+    replace("refresh_view", "table (action int8, rows text, ms bytea)", "select 1::int8, 'x', '\\x00'::bytea")
+    replace("list_segments", "table (status int8, body int8)", "select 1::int8 << 40, 7::int8")
+    replace("read_models_json", "int8", "select 7::int8")
+    before = platform.numbers()["applied"]
+    platform.send("eta", visit())
+    wait_until(lambda: platform.numbers()["applied"] > before, SOON, "the answer is read somehow")
+    platform.post("/api/v1/tenants/eta/read-models/refresh")
+    assert platform.get("/api/v1/tenants/eta/segments").status == 500
+    platform.get("/api/v1/tenants/eta/read-models")
+    wait_until(lambda: "pg.unexpected_result" in platform.log_text(), SOON, "it is logged")
+    assert platform.process.poll() is None
+    cursor.connection.close()
