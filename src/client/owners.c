@@ -93,6 +93,7 @@ static void read_record(struct js *j, struct arena *a, void *item)
 
     read_fields(j, a, &f);
     *r = (struct owner_record){.partition = f.partition,
+                               .partition_id = f.partition_id,
                                .owner = f.owner,
                                .wanted_by = f.wanted_by,
                                .epoch = f.epoch,

@@ -7,8 +7,8 @@
 #include "queen/client.h"
 
 struct owner_record {
-    const char *partition;
-    const char *owner, *wanted_by; // NULL: nobody
+    const char *partition, *partition_id; // the id may be NULL
+    const char *owner, *wanted_by;        // NULL: nobody
     int64_t epoch, lag;
     int64_t free_ms; // for how long it has had no owner; -1: it has one, or an old server
     bool expired;

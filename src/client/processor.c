@@ -11,9 +11,11 @@ enum { SLACK_MS = 100 }; // of a look: it may come late
 
 static void look(struct queen_processor *p);
 static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void meet_slots(struct queen_processor *p, const struct owner_list *list);
-static void mind_records(struct queen_processor *p, const struct owner_list *list);
-static void claim_and_ask(struct queen_processor *p, const struct owner_list *list);
+static struct slot **meet_slots(struct queen_processor *p, const struct owner_list *list);
+static void mind_records(struct queen_processor *p, const struct owner_list *list,
+                         struct slot **slots);
+static void claim_and_ask(struct queen_processor *p, const struct owner_list *list,
+                          struct slot **slots);
 static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void renew(struct queen_processor *p);
 static void on_renewed(struct queen_response *r, const struct queen_error *err, void *ctx);
@@ -56,7 +58,7 @@ void processor_tick(struct queen_processor *p)
     uint64_t now = p->now_ms();
 
     for (unsigned i = 0; i < p->n_slots; i++)
-        slot_tick(&p->slots[i], now);
+        slot_tick(p->slots[i], now);
     if (p->stopping)
         return;
     heal_tick(&p->heal, now);
@@ -105,9 +107,10 @@ static void on_listed(struct queen_response *r, const struct queen_error *err, v
         processor_stop_if_done(p);
     } else if (ok) {
         heal_done(&p->heal, true, p->now_ms());
-        meet_slots(p, &list);
-        mind_records(p, &list);
-        claim_and_ask(p, &list);
+        struct slot **slots = meet_slots(p, &list);
+        mind_records(p, &list, slots);
+        claim_and_ask(p, &list, slots);
+        free(slots);
     } else {
         processor_failed(p, &why);
         heal_done(&p->heal, false, p->now_ms());
@@ -116,19 +119,40 @@ static void on_listed(struct queen_response *r, const struct queen_error *err, v
     queen_response_free(r);
 }
 
-// The number of partitions never changes, so once is enough.
-static void meet_slots(struct queen_processor *p, const struct owner_list *list)
+static struct slot *find_slot(struct queen_processor *p, const char *name)
 {
-    if (p->slots)
-        return;
-    p->slots = mem_new_array(struct slot, list->n);
-    p->n_slots = list->n;
+    for (unsigned i = 0; i < p->n_slots; i++)
+        if (strcmp(p->slots[i]->name, name) == 0)
+            return p->slots[i];
+    return NULL;
+}
+
+static struct slot *add_slot(struct queen_processor *p, const char *name)
+{
+    struct slot *s = mem_new(struct slot);
+
+    s->processor = p;
+    s->name = mem_strndup(name, strlen(name));
+    s->dedup = dedup_new(p->conf.dedup_count, p->conf.dedup_ms);
+    p->slots = mem_realloc(p->slots, (p->n_slots + 1) * sizeof *p->slots);
+    p->slots[p->n_slots++] = s;
+    return s;
+}
+
+// The slot of each record; free() it.  A queue may be deleted and made again, with any number
+// of partitions.  As long as it is the same one, slots and records are in the same order.
+static struct slot **meet_slots(struct queen_processor *p, const struct owner_list *list)
+{
+    struct slot **slots = mem_new_array(struct slot *, list->n);
+
     for (unsigned i = 0; i < list->n; i++) {
-        p->slots[i].processor = p;
-        p->slots[i].name =
-            mem_strndup(list->records[i].partition, strlen(list->records[i].partition));
-        p->slots[i].dedup = dedup_new(p->conf.dedup_count, p->conf.dedup_ms);
+        const char *name = list->records[i].partition;
+        bool same = i < p->n_slots && strcmp(p->slots[i]->name, name) == 0;
+        slots[i] = same ? p->slots[i] : find_slot(p, name);
+        if (!slots[i])
+            slots[i] = add_slot(p, name);
     }
+    return slots;
 }
 
 static bool is_mine(const struct queen_processor *p, const struct owner_record *r)
@@ -136,32 +160,44 @@ static bool is_mine(const struct queen_processor *p, const struct owner_record *
     return r->owner && strcmp(r->owner, p->owner) == 0;
 }
 
+static bool was_made_again(const struct slot *s, const struct owner_record *r)
+{
+    return s->partition_id && r->partition_id && strcmp(s->partition_id, r->partition_id) != 0;
+}
+
 // What the records say about partitions that we take for ours.
-static void mind_records(struct queen_processor *p, const struct owner_list *list)
+static void mind_records(struct queen_processor *p, const struct owner_list *list,
+                         struct slot **slots)
 {
     bool starving = false;
 
-    for (unsigned i = 0; i < list->n && i < p->n_slots; i++) {
-        struct slot *s = &p->slots[i];
+    for (unsigned i = 0; i < p->n_slots; i++)
+        p->slots[i]->is_listed = false;
+    for (unsigned i = 0; i < list->n; i++) {
+        struct slot *s = slots[i];
         const struct owner_record *r = &list->records[i];
+        s->is_listed = true;
         if (!slot_is_open(s))
             continue;
         // A record older than our claim says nothing; one of a later epoch says it all.
-        if (r->epoch > s->epoch || (r->epoch == s->epoch && !is_mine(p, r)))
+        if (was_made_again(s, r) || r->epoch > s->epoch ||
+            (r->epoch == s->epoch && !is_mine(p, r)))
             slot_close(s, QUEEN_CLOSED_LOST);
         else if (r->epoch == s->epoch && r->wanted_by)
             slot_close(s, QUEEN_CLOSED_GIVEN);
         starving = starving || (r->lag > 0 && s->state == SLOT_POPPING);
     }
+    for (unsigned i = 0; i < p->n_slots; i++)
+        if (!p->slots[i]->is_listed)
+            slot_close(p->slots[i], QUEEN_CLOSED_LOST);
     heal_look(&p->heal, starving, p->now_ms());
 }
 
-static void add_claim(struct queen_processor *p, struct buf *body, unsigned i, int64_t epoch,
-                      unsigned *n)
+static void add_claim(const struct slot *s, struct buf *body, int64_t epoch, unsigned *n)
 {
     if ((*n)++ == 0)
-        owners_begin(body, p->owner);
-    owners_add(body, p->slots[i].name, epoch, NULL, false);
+        owners_begin(body, s->processor->owner);
+    owners_add(body, s->name, epoch, NULL, false);
 }
 
 static void send_claims(struct queen_processor *p, struct buf *body, unsigned n, bool steal)
@@ -188,12 +224,12 @@ static void on_asked(struct queen_response *r, const struct queen_error *err, vo
 }
 
 // Asks the owner of one partition to finish and give it.
-static void ask(struct queen_processor *p, unsigned i, int64_t epoch)
+static void ask(struct queen_processor *p, const struct slot *s, int64_t epoch)
 {
     struct buf body = {0};
 
     owners_begin(&body, p->owner);
-    owners_add(&body, p->slots[i].name, epoch, NULL, false);
+    owners_add(&body, s->name, epoch, NULL, false);
     owners_end(&body, 0, false, false);
     processor_post(p, "ask", &body, on_asked, p);
 }
@@ -204,7 +240,8 @@ static void look_by(struct queen_processor *p, uint64_t due_ms)
         p->look_due_ms = due_ms;
 }
 
-static void claim_and_ask(struct queen_processor *p, const struct owner_list *list)
+static void claim_and_ask(struct queen_processor *p, const struct owner_list *list,
+                          struct slot **slots)
 {
     struct balance_record *records = mem_new_array(struct balance_record, list->n);
     struct balance_plan plan = {.claim = mem_new_array(unsigned, list->n)};
@@ -215,7 +252,7 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
 
     for (unsigned i = 0; i < list->n; i++) {
         const struct owner_record *r = &list->records[i];
-        struct slot *s = &p->slots[i];
+        struct slot *s = slots[i];
         // Whoever it was left to has looked by then, or is dead.
         if (r->free_ms >= 0 && r->free_ms < patience_ms)
             look_by(p, now + (uint64_t)(patience_ms - r->free_ms));
@@ -230,31 +267,23 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
         // Ours by the record, but closed here (a rebuild) and not just given up: claimed anew.
         // Who was asked for an expiry and has not given, though he renews, loses it.
         if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED && p->n_releasing == 0)
-            add_claim(p, &body, i, r->epoch, &n);
+            add_claim(s, &body, r->epoch, &n);
         else if (s->asked_ms > 0 && now - s->asked_ms > p->conf.expiry_s * 1000ull &&
                  n_stolen == 0)
-            add_claim(p, &stolen, i, r->epoch, &n_stolen);
+            add_claim(s, &stolen, r->epoch, &n_stolen);
     }
     balance_plan(records, list->n, p->owner, p->conf.greedy,
                  (unsigned)id_random_u64() % (list->n + 1), &plan);
     for (unsigned k = 0; k < plan.n_claim; k++)
-        if (p->slots[plan.claim[k]].state == SLOT_CLOSED)
-            add_claim(p, &body, plan.claim[k], list->records[plan.claim[k]].epoch, &n);
+        if (slots[plan.claim[k]]->state == SLOT_CLOSED)
+            add_claim(slots[plan.claim[k]], &body, list->records[plan.claim[k]].epoch, &n);
     if (plan.ask >= 0)
-        ask(p, (unsigned)plan.ask, list->records[plan.ask].epoch);
+        ask(p, slots[plan.ask], list->records[plan.ask].epoch);
     send_claims(p, n > 0 ? &body : &stolen, n > 0 ? n : n_stolen, n == 0);
     buf_free(&body);
     buf_free(&stolen);
     free(records);
     free(plan.claim);
-}
-
-static struct slot *find_slot(struct queen_processor *p, const char *name)
-{
-    for (unsigned i = 0; i < p->n_slots; i++)
-        if (strcmp(p->slots[i].name, name) == 0)
-            return &p->slots[i];
-    return NULL;
 }
 
 static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx)
@@ -279,7 +308,7 @@ static void on_claimed(struct queen_response *r, const struct queen_error *err, 
         }
         if (p->stopping)
             for (unsigned i = 0; i < p->n_slots; i++)
-                slot_close(&p->slots[i], QUEEN_CLOSED_STOPPED);
+                slot_close(p->slots[i], QUEEN_CLOSED_STOPPED);
     } else {
         processor_failed(p, &why);
     }
@@ -314,10 +343,11 @@ static void renew(struct queen_processor *p)
     if (p->renewing)
         return;
     for (unsigned i = 0; i < p->n_slots; i++) {
-        struct slot *s = &p->slots[i];
-        if (s->state == SLOT_CLOSED || (s->closing && s->why == QUEEN_CLOSED_LOST))
+        struct slot *s = p->slots[i];
+        s->renewing = s->state != SLOT_CLOSED && !(s->closing && s->why == QUEEN_CLOSED_LOST);
+        if (!s->renewing)
             continue;
-        add_claim(p, &body, i, s->epoch, &n);
+        add_claim(s, &body, s->epoch, &n);
         if (s->job) { // a handler may take longer than the queue's leases
             p->n_calls++;
             queen_extend_start(p->client, s->job->batch->lease_id, p->conf.expiry_s,
@@ -355,11 +385,12 @@ static void on_renewed(struct queen_response *r, const struct queen_error *err, 
     arena_init(&a);
     if (r && why.code == 0 && owners_read_lost(r, &a, &lost, &n, &why) == 0) {
         for (unsigned i = 0; i < p->n_slots; i++) {
-            struct slot *s = &p->slots[i];
+            struct slot *s = p->slots[i];
+            if (!s->renewing) // closed since then, and perhaps opened again
+                continue;
             if (is_among(s->name, lost, n))
                 slot_close(s, QUEEN_CLOSED_LOST);
-            else if (s->state !=
-                     SLOT_CLOSED) // from when we asked, not from when it was answered
+            else // from when we asked, not from when it was answered
                 s->valid_until_ms = renewal->sent_ms + p->conf.expiry_s * 1000ull;
         }
     } else {
@@ -391,9 +422,9 @@ void processor_release(struct queen_processor *p, struct slot *only)
     unsigned n = 0;
 
     for (unsigned i = 0; i < p->n_slots; i++) {
-        struct slot *s = &p->slots[i];
+        const struct slot *s = p->slots[i];
         if (only ? s == only : s->epoch > 0 && s->why != QUEEN_CLOSED_LOST)
-            add_claim(p, &body, i, s->epoch, &n);
+            add_claim(s, &body, s->epoch, &n);
     }
     if (n == 0)
         return;
@@ -410,7 +441,7 @@ static void tear_down(void *ctx)
 
     p->n_rebuilds++;
     for (unsigned i = 0; i < p->n_slots; i++) {
-        struct slot *s = &p->slots[i];
+        struct slot *s = p->slots[i];
         slot_close(s, QUEEN_CLOSED_REBUILT);
         if (s->pop) // no hanging up: the connection is the suspect
             call_cancel(s->pop);

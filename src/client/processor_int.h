@@ -40,12 +40,15 @@ struct slot_move { // queue NULL: it stays
 struct slot {
     struct queen_processor *processor;
     char *name;
+    char *partition_id; // when it was opened last; another one if the queue was made again
     enum slot_state state;
-    bool closing; // comes to CLOSED as soon as it can
+    bool closing;   // comes to CLOSED as soon as it can
+    bool is_listed; // in the list that was seen last
     enum queen_closed why;
     int64_t epoch;
     _Atomic uint64_t valid_until_ms; // by our clock: later we are not the owner
     _Atomic bool halt;               // the handler must not begin another event
+    bool renewing;                   // the renewal that is under way names it
     struct call *pop;
     uint64_t due_ms;
     uint64_t asked_ms; // since when its owner is asked for it by us; 0: he is not
@@ -80,7 +83,7 @@ struct queen_processor {
 
     uv_timer_t tick;
     struct mailbox_item start, stop, close;
-    struct slot *slots; // NULL: the list was not seen yet
+    struct slot **slots; // of all partitions that were ever listed
     unsigned n_slots;
     unsigned n_calls; // requests that will call back
     bool looking, claiming, renewing;

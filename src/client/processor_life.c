@@ -154,7 +154,7 @@ static void on_stop(struct mailbox_item *item)
 
     p->stopping = true;
     for (unsigned i = 0; i < p->n_slots; i++)
-        slot_close(&p->slots[i], QUEEN_CLOSED_STOPPED);
+        slot_close(p->slots[i], QUEEN_CLOSED_STOPPED);
     processor_stop_if_done(p);
 }
 
@@ -163,7 +163,7 @@ void processor_stop_if_done(struct queen_processor *p)
     if (!p->stopping || p->n_calls > 0 || p->stopped)
         return;
     for (unsigned i = 0; i < p->n_slots; i++)
-        if (p->slots[i].state != SLOT_CLOSED)
+        if (p->slots[i]->state != SLOT_CLOSED)
             return;
     if (!p->released) {
         p->released = true;
@@ -234,9 +234,11 @@ static void dispose(struct queen_processor *p)
 {
     crew_free(p->crew);
     for (unsigned i = 0; i < p->n_slots; i++) {
-        dedup_free(p->slots[i].dedup);
-        free(p->slots[i].name);
-        free(p->slots[i].checkpoint);
+        dedup_free(p->slots[i]->dedup);
+        free(p->slots[i]->name);
+        free(p->slots[i]->partition_id);
+        free(p->slots[i]->checkpoint);
+        free(p->slots[i]);
     }
     free(p->slots);
     free(p->queue);

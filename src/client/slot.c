@@ -22,14 +22,32 @@ static bool saves_checkpoints(const struct slot *s)
     return s->processor->conf.checkpoints != QUEEN_CHECKPOINT_BATCH;
 }
 
+// What is remembered of a partition is of no use for one of the same name in a queue that was
+// made again: ids of events that were handled there may come again, and are new.
+static void forget_if_made_again(struct slot *s, const char *partition_id)
+{
+    if (!partition_id || (s->partition_id && strcmp(s->partition_id, partition_id) == 0))
+        return;
+    if (s->partition_id) {
+        dedup_clear(s->dedup);
+        pthread_mutex_lock(&s->processor->lock);
+        free(s->checkpoint);
+        s->checkpoint = NULL;
+        pthread_mutex_unlock(&s->processor->lock);
+    }
+    free(s->partition_id);
+    s->partition_id = mem_strndup(partition_id, strlen(partition_id));
+}
+
 void slot_open(struct slot *s, const struct owner_result *claimed, uint64_t valid_until_ms)
 {
     struct queen_processor *p = s->processor;
 
+    forget_if_made_again(s, claimed->partition_id);
     s->epoch = claimed->epoch;
     s->valid_until_ms = valid_until_ms;
     s->halt = false;
-    s->closing = s->marked = false;
+    s->closing = s->marked = s->renewing = false;
     s->reopened = true;
     dedup_show(s->dedup);
     s->asked_ms = 0;
@@ -104,11 +122,11 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
 
     s->pop = NULL;
     p->n_calls--;
-    if (!batch && err->code == QUEEN_E_CONFLICT) {
+    if (!batch && s->closing) {
+        slot_end(s);
+    } else if (!batch && err->code == QUEEN_E_CONFLICT) {
         s->state = SLOT_WAITING;
         slot_close(s, QUEEN_CLOSED_LOST);
-    } else if (!batch && s->closing) {
-        slot_end(s);
     } else if (!batch && was_refused(err)) {
         wait_a_moment(s);
         processor_failed(p, err);

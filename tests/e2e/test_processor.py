@@ -305,6 +305,21 @@ def test_a_broker_killed_under_its_answers_stalls_no_partition(make_broker, crew
     assert len(w.events()) == crew.n, "each once"
 
 
+@pytest.mark.parametrize("partitions", [PARTITIONS * 4, 2])
+def test_a_queue_that_is_deleted_and_made_again_is_handled(crew, partitions):
+    """With more partitions, and with fewer: the running processor claims those that there are now."""
+    crew.push(40)
+    w = crew.start("a")
+    crew.wait_all()
+    crew.broker.request("DELETE", "/api/v1/resources/queues/" + crew.queue).expect(200)
+    crew.broker.configure(crew.queue, partitions=partitions)
+    crew.broker.push([{"queue": crew.queue, "partition": str(i % partitions), "payload": {"n": 40 + i}} for i in range(100)])
+    crew.n += 100
+    crew.wait_all(30)
+    assert len(crew.records()) == partitions and set(crew.owners().values()) == {"a"}
+    w.stop()
+
+
 def test_a_queue_without_a_fixed_set_is_told(broker, queue, group):
     w = Worker(broker.url, queue, group, "a")
     try:
