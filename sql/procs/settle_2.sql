@@ -43,7 +43,17 @@ declare
     v_lease  uuid;     -- the lease that was active when the request came
     e        record;   -- an entry
     v_n      int;
+    v_order  int[];    -- elements of p_entry_*, group by group
+    v_entry  int := 1; -- of the next group's first one in v_order
+    v_first  int;      -- of this group's; null when it is uniform
+    v_pos    int[];    -- the group's entries in the order of the log: places in the request,
+    v_seq    bigint[]; -- and in the log
+    v_failed queen.stored_message[]; -- the messages of failed ones,
+    v_failed_seq bigint[];           -- their places in the log, in order,
+    v_f      int;                    -- and the one that is not behind the entry under way
+    v_message queen.stored_message;
     v_walked bytea;    -- keys under the lease
+    v_holes  boolean;  -- some of its messages were deleted, or have expired
     v_retry  boolean;  -- failures are retried, not dead-lettered
     v_before int;      -- the retry counter from before the request
     v_leased boolean;  -- the entry's message was delivered under the lease, which may have run out
@@ -68,6 +78,9 @@ begin
                                   where l.id = u.lane_id offset 0) k))
       order by c.num for no key update;
     v_now := clock_timestamp();
+    if cardinality(p_entry_group) > 0 then
+        v_order := array(select u.ord from unnest(p_entry_group) with ordinality u(grp, ord) order by u.grp, u.ord);
+    end if;
 
     for g in
         select u.ord::int as grp, u.name, u.keys, u.uniform, u.lease, u.worker,
@@ -86,6 +99,11 @@ begin
          order by u.ord
     loop
         v_n := length(g.keys) / 16;
+        v_first := null;
+        if not g.uniform then
+            v_first := v_entry;
+            v_entry := v_entry + v_n;
+        end if;
         st := null;
         if g.consumer is not null then
             select * into st from (
@@ -134,35 +152,46 @@ begin
             continue;
         end if;
 
+        v_holes := v_walked is null or position('\xffffffffffff8fffffffffffffffffff'::bytea in v_walked) > 0;
         v_before := case when p_final then 0 else st.retries end;
         v_retry := not p_final and st.retries < g.retry_limit;
         v_frozen := false;
         v_dirty := false;
         v_last := null;
         v_done := '{}';
+        -- Places of all entries, in the order of the log.  No joins: the broker's plans have nested loops only, which would
+        -- cost the square of a large batch.
+        select array_agg(k.pos order by k.seq nulls first, k.pos), array_agg(k.seq order by k.seq nulls first, k.pos)
+          into v_pos, v_seq
+          from (select u.pos, coalesce(st.lease_first + u.at, queen.find_message(g.lane, encode(u.key, 'hex')::uuid)) as seq
+                  from (select t.pos, t.key, min(t.at) over (partition by t.key) as at
+                          from (select i as pos, substr(g.keys, i * 16 + 1, 16) as key, null::int as at
+                                  from generate_series(0, v_n - 1) i
+                                union all
+                                select null, substr(v_walked, i * 16 + 1, 16), i
+                                  from generate_series(0, length(v_walked) / 16 - 1) i) t) u
+                 where u.pos is not null) k;
+        -- Those that failed, opened together: many of one segment may have.
+        v_failed := null;
+        v_failed_seq := null;
+        if v_first is not null and g.consumer is not null then
+            select array_agg(m.seq order by m.seq), array_agg(m.message order by m.seq) into v_failed_seq, v_failed
+              from queen.messages_at(g.lane, array(select v_seq[i] from generate_series(1, v_n) i
+                                                    where p_entry_status[v_order[v_first + v_pos[i]]] in (1, 2))) m;
+        end if;
+        v_f := 1;
         for e in
-            with entries as materialized (
-            select k.pos, coalesce(x.status, 0) as status,
-                   case when g.uniform then g.lease else x.lease end as lease,
-                   x.error, x.code, coalesce(x.worker, g.worker) as worker,
-                   coalesce(st.lease_first + queen.key_position(v_walked, k.key),
-                            queen.find_message(g.lane, encode(k.key, 'hex')::uuid)) as seq
-              from (select i as pos, substr(g.keys, i * 16 + 1, 16) as key
-                      from generate_series(0, v_n - 1) i) k
-              left join (select row_number() over (order by u.ord) - 1 as pos, u.status, u.lease, u.error, u.code, u.worker
-                           from unnest(p_entry_group, p_entry_status, p_entry_lease, p_entry_error, p_entry_code, p_entry_worker)
-                                with ordinality u(grp, status, lease, error, code, worker, ord)
-                          where u.grp = g.grp) x on x.pos = k.pos
-            ), failed as materialized ( -- opened together: many of one segment may have
-                select m.seq, m.message
-                  from queen.messages_at(g.lane, array(select f.seq from entries f
-                                                        where f.status in (1, 2) and g.consumer is not null)) m
-            )
-            select n.*, m.message
-              from entries n
-              left join failed m on m.seq = n.seq
-             order by n.seq nulls first, n.pos
+            select u.pos, u.seq, coalesce(p_entry_status[v_order[v_first + u.pos]], 0) as status,
+                   case when g.uniform then g.lease else p_entry_lease[v_order[v_first + u.pos]] end as lease,
+                   p_entry_error[v_order[v_first + u.pos]] as error, p_entry_code[v_order[v_first + u.pos]] as code,
+                   coalesce(p_entry_worker[v_order[v_first + u.pos]], g.worker) as worker
+              from unnest(v_pos, v_seq) with ordinality u(pos, seq, ord)
+             order by u.ord
         loop
+            while v_failed_seq[v_f] < e.seq loop
+                v_f := v_f + 1;
+            end loop;
+            v_message := case when v_failed_seq[v_f] = e.seq then v_failed[v_f] end;
             grp := g.grp; entry := e.pos; why := 0; dead := false;
             released := case when g.consumer is not null then false end;
             queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
@@ -171,13 +200,13 @@ begin
             -- A message that was deleted under the lease, and came anew behind it, is not the one that was delivered.
             if e.seq is null
                or (e.lease = v_lease and e.seq > st.lease_last
-                   and (v_walked is null or position('\xffffffffffff8fffffffffffffffffff'::bytea in v_walked) > 0)) then
+                   and v_holes) then
                 why := 1;
             elsif e.lease is distinct from v_lease and e.lease is not null then
                 why := 2;
             elsif e.status > 3 then
                 why := 3;
-            elsif e.status in (1, 2) and e.message is null and g.consumer is not null then
+            elsif e.status in (1, 2) and v_failed_seq[v_f] is distinct from e.seq and g.consumer is not null then
                 why := 1; -- it went this moment
             elsif g.consumer is null then
                 null; -- nothing to move: the group has never been here
@@ -189,10 +218,10 @@ begin
                 -- The group has settled this message before: nothing changes, above all no lease of other messages.
                 dead := e.status in (1, 2)
                         and exists (select from queen.dead_letter_queue d
-                                     where d.message_id = (e.message).message_id and d.consumer_group = g.name);
+                                     where d.message_id = v_message.message_id and d.consumer_group = g.name);
             elsif v_frozen then
                 if e.status = 1 then -- not counted, for it will be delivered again; but remembered
-                    perform queen.fail_message(e.message, g.lane, g.origin, e.seq, g.name, null, true, false, true, 0,
+                    perform queen.fail_message(v_message, g.lane, g.origin, e.seq, g.name, null, true, false, true, 0,
                                                st.lease_at, v_now, e.error, e.code, e.worker);
                 end if;
             else
@@ -200,7 +229,7 @@ begin
                 v_fate := null;
                 if e.status in (1, 2) then
                     select f.outcome, f.attempt, f.due_at into v_fate, attempt, due_at from queen.fail_message(
-                        e.message, g.lane, g.origin, e.seq, g.name, g.policy, false,
+                        v_message, g.lane, g.origin, e.seq, g.name, g.policy, false,
                         p_final or e.status = 2, v_retry, v_before, st.lease_at, v_now, e.error, e.code, e.worker) f;
                     dead := coalesce(v_fate = 'd', false);
                 end if;

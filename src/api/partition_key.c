@@ -22,6 +22,14 @@ struct queue_size {
     char name[];
 };
 
+// One of the queues that a request names.
+struct named {
+    span queue;
+    unsigned partitions; // 0: no fixed set
+    bool known;          // partitions was true a moment ago
+    bool asked;
+};
+
 // In the request's arena.
 struct keyed {
     struct http_req *req;
@@ -30,8 +38,9 @@ struct keyed {
     void (*go)(void *ctx);
     void *ctx;
     struct custom_op op;
-    span *queues; // asked for
-    unsigned n_queues;
+    struct named *queues;
+    unsigned n_queues, n_asked;
+    uint32_t *of; // by item: its queue, 1-based; 0: it has no key
 };
 
 static void ask(struct keyed *k);
@@ -73,33 +82,54 @@ void partition_keys_forget(struct api *api)
     }
 }
 
-static bool is_asked(const struct keyed *k, span queue)
+// The queue's number, new or not: an open table, as requests may name very many.
+static uint32_t number_of(struct keyed *k, uint32_t *table, uint32_t mask, span queue)
 {
-    for (unsigned i = 0; i < k->n_queues; i++)
-        if (span_eq(k->queues[i], queue))
-            return true;
-    return false;
+    for (uint64_t i = XXH3_64bits_withSeed(queue.ptr, queue.len, map_seed);; i++) {
+        uint32_t *slot = &table[i & mask];
+        if (*slot == 0) {
+            k->queues[k->n_queues] = (struct named){.queue = queue};
+            *slot = ++k->n_queues;
+            return *slot;
+        }
+        if (span_eq(k->queues[*slot - 1].queue, queue))
+            return *slot;
+    }
 }
 
 void partition_keys_resolve(struct http_req *req, struct push_item *items, unsigned n,
                             void (*go)(void *ctx), void *ctx)
 {
     struct api *api = http_req_app(req);
-    struct keyed *k = arena_new(http_req_arena(req), struct keyed);
+    struct arena *a = http_req_arena(req);
+    struct keyed *k = arena_new(a, struct keyed);
     uint64_t now = clock_mono_us();
+    uint32_t size = 4;
 
+    while (size < 2 * (uint64_t)n)
+        size *= 2;
     *k = (struct keyed){.req = req, .items = items, .n_items = n, .go = go, .ctx = ctx};
-    k->queues = arena_new_array(http_req_arena(req), span, n);
+    k->queues = arena_new_array(a, struct named, n);
+    k->of = arena_new_array(a, uint32_t, n);
+    uint32_t *table = arena_new_array(a, uint32_t, size);
     for (unsigned i = 0; i < n; i++) {
-        if (!items[i].by_key ||
-            (i > 0 && span_eq(items[i].queue, items[i - 1].queue) && items[i - 1].by_key))
+        if (!items[i].by_key)
             continue;
-        const struct queue_size *s = find(api, items[i].queue);
-        // A queue that had no fixed set may have been made anew with one.
-        if ((!s || s->until_us < now || s->partitions == 0) && !is_asked(k, items[i].queue))
-            k->queues[k->n_queues++] = items[i].queue;
+        if (i > 0 && k->of[i - 1] > 0 && span_eq(items[i].queue, items[i - 1].queue))
+            k->of[i] = k->of[i - 1];
+        else
+            k->of[i] = number_of(k, table, size - 1, items[i].queue);
     }
-    if (k->n_queues > 0)
+    for (unsigned i = 0; i < k->n_queues; i++) {
+        struct named *q = &k->queues[i];
+        const struct queue_size *s = find(api, q->queue);
+        q->known = s != NULL;
+        q->partitions = s ? s->partitions : 0;
+        // A queue that had no fixed set may have been made anew with one.
+        q->asked = !s || s->until_us < now || s->partitions == 0;
+        k->n_asked += q->asked;
+    }
+    if (k->n_asked > 0)
         ask(k);
     else
         place(k);
@@ -113,17 +143,16 @@ static void ask(struct keyed *k)
     k->op.done = on_told;
     pg_begin_array(&k->op.params, PG_TEXT);
     for (unsigned i = 0; i < k->n_queues; i++)
-        pg_put_text(&k->op.params, k->queues[i]);
+        if (k->queues[i].asked)
+            pg_put_text(&k->op.params, k->queues[i].queue);
     pg_end_array(&k->op.params);
     broker_custom(api->broker, &k->op);
 }
 
-static bool knows_all(struct keyed *k)
+static bool knows_all(const struct keyed *k)
 {
-    struct api *api = http_req_app(k->req);
-
     for (unsigned i = 0; i < k->n_queues; i++)
-        if (!find(api, k->queues[i]))
+        if (!k->queues[i].known)
             return false;
     return true;
 }
@@ -132,12 +161,18 @@ static void on_told(struct custom_op *op, int status, const struct pg_reply *rep
 {
     struct keyed *k = container_of(op, struct keyed, op);
     struct api *api = http_req_app(k->req);
+    unsigned row = 0;
 
     pg_params_free(&op->params);
-    if (status == 0 && pg_reply_rows(reply) != k->n_queues)
+    if (status == 0 && pg_reply_rows(reply) != k->n_asked)
         status = QE_PG_SHAPE;
-    for (unsigned i = 0; status == 0 && i < k->n_queues; i++)
-        remember(api, k->queues[i], (unsigned)pg_reply_i32(reply, i, 0));
+    for (unsigned i = 0; status == 0 && i < k->n_queues; i++) {
+        struct named *q = &k->queues[i];
+        if (!q->asked)
+            continue;
+        q->partitions = (unsigned)pg_reply_i32(reply, row++, 0);
+        remember(api, q->queue, q->partitions);
+    }
     // While the database is away what was true is still true, and the file buffer takes it.
     if (status == 0 || knows_all(k))
         place(k);
@@ -147,14 +182,12 @@ static void on_told(struct custom_op *op, int status, const struct pg_reply *rep
 
 static void place(struct keyed *k)
 {
-    struct api *api = http_req_app(k->req);
-
     for (unsigned i = 0; i < k->n_items; i++) {
         struct push_item *item = &k->items[i];
-        if (!item->by_key)
+        if (k->of[i] == 0)
             continue;
-        const struct queue_size *s = find(api, item->queue);
-        if (!s || s->partitions == 0) {
+        unsigned partitions = k->queues[k->of[i] - 1].partitions;
+        if (partitions == 0) {
             http_reply_errf(
                 k->req, QE_BAD_REQUEST,
                 "item %u: partitionKey is for queues with a fixed set of partitions", i);
@@ -162,7 +195,7 @@ static void place(struct keyed *k)
         }
         struct buf name = {.ptr = arena_alloc(http_req_arena(k->req), NAME_ROOM),
                            .cap = NAME_ROOM};
-        buf_put_u64(&name, fnv_partition(item->partition, s->partitions));
+        buf_put_u64(&name, fnv_partition(item->partition, partitions));
         item->partition = buf_span(&name);
         item->by_key = false;
     }

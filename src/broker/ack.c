@@ -28,7 +28,8 @@ static void arrive(struct mailbox_item *item);
 static struct ack_flight *load(struct broker *b);
 static void on_settled(struct pg_call *pg, int status, const struct pg_reply *reply);
 static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_reply *reply);
-static void land(struct broker *b, struct ack_flight *f, int status, const char *detail);
+static void land(struct broker *b, struct ack_flight *f, int status, bool too_slow,
+                 const char *detail);
 
 // The broker that gave out a lease put its number into it.
 static struct broker *home_of_lease(struct broker *b, span lease)
@@ -145,7 +146,8 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
     if (status != 0)
         log_debug("ack.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
-    land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    bool too_slow = status != 0 && strcmp(pg_reply_sqlstate(reply), "57014") == 0;
+    land(b, f, status, too_slow, status == 0 ? "" : pg_reply_message(reply));
     free(f->groups);
     free(f);
     call_free(c);
@@ -183,11 +185,13 @@ static bool is_in_doubt(const struct ack_op *ack)
 }
 
 // An ack whose outcome is unknown may be sent again: nothing is counted twice, and the lease it
-// names tells whether it is still the first.
-static void land(struct broker *b, struct ack_flight *f, int status, const char *detail)
+// names tells whether it is still the first.  One that took longer than the database allows is
+// tried once more alone, if it had company; then its client is told.
+static void land(struct broker *b, struct ack_flight *f, int status, bool too_slow,
+                 const char *detail)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
-    bool scatter = (status == QE_PG_DATA || status == QE_PG_FAILED) && f->n_ops > 1;
+    bool scatter = (status == QE_PG_DATA || status == QE_PG_FAILED || too_slow) && f->n_ops > 1;
 
     while (!STAILQ_EMPTY(&f->ops)) {
         struct op *op = STAILQ_FIRST(&f->ops);
@@ -197,7 +201,8 @@ static void land(struct broker *b, struct ack_flight *f, int status, const char 
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (rest)
             ack->whole = false;
-        if (rest || scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
+        if (rest || scatter ||
+            (is_worth_retry(status) && !too_slow && op->tries++ < MAX_TRIES)) {
             op->alone = op->alone || scatter;
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_ack_requests++;

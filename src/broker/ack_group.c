@@ -1,6 +1,7 @@
 // The entries of one request for one partition and group: out as arrays, back as rows.
 #include "broker/ack_int.h"
 
+#include "base/map.h"
 #include "segment/keys.h"
 
 enum {
@@ -19,14 +20,41 @@ enum {
     COL_WAIT_US
 };
 
-static struct ack_group *group_of(struct ack_group *groups, unsigned n,
-                                  const struct ack_entry *e, span name)
+// Groups by partition and name: an open table of 1-based numbers, as large as the entries need.
+// Requests for one partition never look into it.
+struct group_index {
+    uint32_t *at; // 0: free
+    uint32_t mask;
+};
+
+static struct group_index index_new(struct arena *a, unsigned n)
 {
-    for (unsigned i = n; i-- > 0;)
-        if (memcmp(groups[i].first->partition_id, e->partition_id, 16) == 0 &&
-            span_eq(groups[i].name, name))
-            return &groups[i];
-    return NULL;
+    uint32_t size = 4;
+
+    while (size < 2 * (uint64_t)n)
+        size *= 2;
+    return (struct group_index){arena_new_array(a, uint32_t, size), size - 1};
+}
+
+static bool is_of(const struct ack_group *g, const struct ack_entry *e, span name)
+{
+    return memcmp(g->first->partition_id, e->partition_id, 16) == 0 && span_eq(g->name, name);
+}
+
+// The group of this entry, or NULL; *slot is its place in the table.
+static struct ack_group *group_of(const struct group_index *index, struct ack_group *groups,
+                                  const struct ack_entry *e, span name, uint32_t **slot)
+{
+    uint64_t hash = XXH3_64bits_withSeed(e->partition_id, 16, map_seed) ^
+                    XXH3_64bits_withSeed(name.ptr, name.len, map_seed);
+
+    for (uint32_t i = (uint32_t)hash & index->mask;; i = (i + 1) & index->mask) {
+        *slot = &index->at[i];
+        if (**slot == 0)
+            return NULL;
+        if (is_of(&groups[**slot - 1], e, name))
+            return &groups[**slot - 1];
+    }
 }
 
 static void add(struct ack_group *g, struct ack_entry *e)
@@ -63,6 +91,10 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
                memcmp(entries[i].partition_id, entries[i - 1].partition_id, 16) != 0 ||
                name_each;
     struct ack_group *groups = arena_new_array(a, struct ack_group, cap > 0 ? cap : 1);
+    struct group_index index = {0};
+    struct ack_group *g = NULL; // of the entry before
+    if (cap > 1)
+        index = index_new(a, cap);
     *n_groups = 0;
     for (unsigned i = 0; i < n; i++) {
         struct ack_entry *e = &entries[i];
@@ -76,11 +108,15 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
         if (e->bad_partition)
             continue;
         (void)key_of_text(e->txid, e->key);
-        struct ack_group *g = group_of(groups, *n_groups, e, name);
+        uint32_t *slot = NULL;
+        if (!g || !is_of(g, e, name))
+            g = index.at ? group_of(&index, groups, e, name, &slot) : NULL;
         if (!g) {
             g = &groups[(*n_groups)++];
             g->name = name;
             g->arena = a;
+            if (slot)
+                *slot = *n_groups;
         }
         add(g, e);
     }
@@ -189,6 +225,18 @@ void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok,
     t->ack_failed += ok ? 0 : n;
 }
 
+// Rows come in the order of the log, so any entry may be next.
+static struct ack_entry *entry_at(struct ack_group *g, int pos)
+{
+    if (!g->at) {
+        unsigned n = 0;
+        g->at = arena_new_array(g->arena, struct ack_entry *, g->n);
+        for (struct ack_entry *e = g->first; e; e = e->next)
+            g->at[n++] = e;
+    }
+    return pos >= 0 && (unsigned)pos < g->n ? g->at[pos] : NULL;
+}
+
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col)
 {
@@ -196,13 +244,11 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
     ack_group_count(b, g, pg_reply_bytes(reply, row, col + COL_QUEUE),
                     pg_reply_i16(reply, row, col + COL_WHY) == ACK_OK,
                     pg_reply_is_null(reply, row, col + COL_ENTRY) ? g->n : 1);
-    struct ack_entry *e = g->first;
     if (pg_reply_is_null(reply, row, col + COL_ENTRY)) {
-        for (; e; e = e->next)
+        for (struct ack_entry *e = g->first; e; e = e->next)
             set(e, reply, row, col);
     } else {
-        for (int pos = pg_reply_i32(reply, row, col + COL_ENTRY); pos > 0 && e; pos--)
-            e = e->next;
+        struct ack_entry *e = entry_at(g, pg_reply_i32(reply, row, col + COL_ENTRY));
         if (e)
             set(e, reply, row, col);
     }
@@ -220,12 +266,9 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
 void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                           unsigned row)
 {
-    struct ack_entry *e = g->first;
-
-    if (pg_reply_is_null(reply, row, COL_ATTEMPT))
+    if (pg_reply_is_null(reply, row, COL_ATTEMPT) || pg_reply_is_null(reply, row, COL_ENTRY))
         return;
-    for (int pos = pg_reply_i32(reply, row, COL_ENTRY); pos > 0 && e; pos--)
-        e = e->next;
+    struct ack_entry *e = entry_at(g, pg_reply_i32(reply, row, COL_ENTRY));
     if (!e)
         return;
     e->attempt = pg_reply_i32(reply, row, COL_ATTEMPT);

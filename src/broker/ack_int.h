@@ -8,8 +8,9 @@
 struct ack_group {
     struct ack_entry *first, *last; // chained by next, in request order
     unsigned n;
-    span name;    // of the consumer group
-    bool uniform; // all completed under one lease (or none)
+    struct ack_entry **at; // the same by place, once a row asks for one
+    span name;             // of the consumer group
+    bool uniform;          // all completed under one lease (or none)
     bool has_lease;
     uint8_t lease[16];
     struct arena *arena; // of the request; names go there

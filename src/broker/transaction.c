@@ -301,6 +301,8 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
     struct tx_op *tx = f->tx;
     int item = -1, entry = -1;
 
+    if (tx->error.ptr) // the first failure is the one that is told
+        return;
     if (pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED) {
         item = (int)(later_of(f, reply, row) - tx->items);
     } else if (!pg_reply_is_null(reply, row, COL_SEG)) {
@@ -318,8 +320,6 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
                                        ? 0
                                        : pg_reply_i32(reply, row, COL_ACK + 1));
     }
-    if (tx->error.ptr) // the first failure is the one that is told
-        return;
     tx->failed_item = item;
     tx->failed_entry = entry;
     tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));

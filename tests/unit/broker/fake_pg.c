@@ -235,6 +235,11 @@ bool pg_reply_is_conflict(const struct pg_reply *r)
 }
 
 bool pg_reply_is_locked(const struct pg_reply *r) { return r->locked; }
+const char *pg_reply_sqlstate(const struct pg_reply *r)
+{
+    (void)r;
+    return "";
+}
 
 const char *pg_reply_message(const struct pg_reply *r)
 {

@@ -1,0 +1,81 @@
+"""Requests as large as a client may make them: answered in time that follows their size, in bounded memory."""
+import json
+import time
+import uuid
+
+import pytest
+from harness import TIME_FACTOR, Background
+
+
+def delays_while(broker, call):
+    """The result of the call, and the longest time that another request had to wait meanwhile."""
+    running, worst = Background(call), 0.0
+    while not running.done:
+        begin = time.monotonic()
+        broker.get("/live").expect(200)
+        worst = max(worst, time.monotonic() - begin)
+        time.sleep(0.01)
+    return running.result(200), worst
+
+
+# ---- acknowledgements ----
+
+@pytest.mark.parametrize("kind", ["dlq", "lease"])
+def test_a_large_mixed_acknowledgement_batch_is_answered(broker, queue, kind):
+    """12,000 entries took longer than the database's 30 s and were sent again five times."""
+    n = 12000
+    broker.configure(queue, leaseTime=600)
+    broker.put(queue, list(range(n)))
+    messages = broker.take(queue, batch=n)
+    assert len(messages) == n
+    entries = [broker.ack_entry(m, "dlq" if kind == "dlq" and i % 10 == 0 else "completed", lease=kind == "dlq" or i % 2 == 0)
+               for i, m in enumerate(messages)]
+    results = broker.post("/api/v1/ack/batch", {"acknowledgments": entries}, timeout=250).expect(200).json
+    assert [r["transactionId"] for r in results] == [m["transactionId"] for m in messages]
+    assert all(r["success"] for r in results)
+    assert sum(r["dlq"] for r in results) == (n / 10 if kind == "dlq" else 0)
+    assert results[-1]["leaseReleased"] and broker.take(queue) == []
+
+
+def test_acknowledgements_for_very_many_partitions_are_answered(broker):
+    """20,000 groups of one entry: grouping and settling both looked at all of them for each."""
+    entries = [{"transactionId": "t%d" % i, "partitionId": str(uuid.uuid4()), "status": "failed" if i % 2 else "completed"}
+               for i in range(20000)]
+    r, _ = delays_while(broker, lambda: broker.post("/api/v1/ack/batch", {"acknowledgments": entries}, timeout=250))
+    assert {x["error"] for x in r.expect(200).json} == {"Message not found"}
+
+
+def test_entries_of_one_partition_find_their_way_back_from_any_order(broker, queue):
+    """Rows come in the order of the log, entries in that of the request."""
+    broker.put(queue, list(range(50)))
+    messages = broker.take(queue, batch=50)
+    backwards = list(reversed(messages))
+    entries = [broker.ack_entry(m, "dlq" if m["data"] % 7 == 0 else "completed") for m in backwards]
+    results = broker.post("/api/v1/ack/batch", {"acknowledgments": entries}).expect(200).json
+    assert [r["transactionId"] for r in results] == [m["transactionId"] for m in backwards]
+    assert [r["dlq"] for r in results] == [m["data"] % 7 == 0 for m in backwards]
+
+
+# ---- partition keys ----
+
+@pytest.mark.one_broker
+def test_a_push_that_names_very_many_queues_by_key_does_not_hold_up_others(make_broker):
+    """60,000 names were compared with each other: 16 s in which nothing else was served."""
+    broker = make_broker(NUM_WORKERS=1)
+    body = json.dumps({"items": [{"queue": "k%d" % i, "partitionKey": "x", "payload": 1} for i in range(60000)]})
+    r, worst = delays_while(broker, lambda: broker.post("/api/v1/push", body, timeout=250))
+    assert "item 0: partitionKey is for queues with a fixed set" in r.expect(400).json["error"]
+    assert worst < 3 * TIME_FACTOR
+
+
+def test_sizes_of_more_queues_than_are_remembered_are_known_for_one_request(broker, sql, queue):
+    """The memory for 10,000 queues was emptied while the request that filled it still needed it."""
+    n = 10050
+    sql("""insert into queen.queues (name, partitions) select %s || '-' || i, 4 from generate_series(1, %s) i""", queue, n)
+    try:
+        items = [{"queue": "%s-%d" % (queue, i), "partitionKey": "x", "payload": 1} for i in range(1, n + 1)]
+        items.append({"queue": queue + "-none", "partitionKey": "x", "payload": 1})
+        r = broker.push(items, timeout=120).expect(400)
+        assert r.json["error"].startswith("item %d: partitionKey" % n)
+    finally:
+        sql("delete from queen.queues where name like %s", queue + "-%")
