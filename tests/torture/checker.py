@@ -14,6 +14,10 @@ check(events, rules) gives Violations. A round ends with every fault over and al
   early        a scheduled message is not delivered before its time, nor a retry
   retries      of a queue with scheduled retries: each failure has one retry, nothing else has one, and in the end each message is
                completed or dead
+
+A Loss (an asynchronous standby was promoted) makes doubtful what was answered between its two times, and nothing else: such a push
+may be missing, such an acknowledgement may be undone. What was answered before it is kept, and what is asked after it is kept.
+A doubtful delivery still counts as one: the client has seen the message.
 """
 import bisect
 import collections
@@ -41,10 +45,12 @@ def check(events, rules):
             pops, acks = p.pops[group], p.acks[group]
             if auto:
                 acks = [Passed(e.t0, e.t1, e.messages[-1][2], True, OK, e.lease) for e in pops]
+                acks += [Passed(e.t0, e.t1, e.messages[-1][2], True, UNKNOWN, e.lease) for e in p.doubtful[group]]
             else:
                 found += lost(p, group)
                 found += leases(p, group, rules.lease_seconds[p.name[0]], log.renewals)
-            found += cursor(p, group, acks, may_skip=auto)
+            if not p.order_unknown:
+                found += cursor(p, group, acks, may_skip=auto)
     found += lost_by_auto_ack(log, rules)
     found += torn(log)
     found += early(log)
@@ -69,7 +75,23 @@ class Partition:
         self.sent = set()                             # (producer, n) that may be there
         self.pops = collections.defaultdict(list)     # group -> Pop
         self.acks = collections.defaultdict(list)     # group -> Passed
-        self.place = {}                               # id -> place in the partition
+        self.place = {}                               # id -> place in the partition; of one that may be lost: of the one before it
+        self.doubtful = collections.defaultdict(list)  # group -> Pop that a loss may have undone
+        self.order_unknown = False                    # places say nothing
+
+    def seen_by(self, group):
+        """((producer, n), id) of all that was delivered to a group."""
+        return {((m[0], m[1]), m[2]) for e in self.pops[group] + self.doubtful[group] for m in e.messages}
+
+    def missing(self, group):
+        """Messages that must have been delivered to a group and were not."""
+        seen = self.seen_by(group)
+        names = {name for name, _ in seen}
+        return [m for m in self.answered if m not in self.ids and m not in names] + [m for m, id in self.ids.items() if (m, id) not in seen]
+
+    def maybe_there(self):
+        """(producer, n) that were seen while a loss was under way."""
+        return {(m[0], m[1]) for es in self.doubtful.values() for e in es for m in e.messages}
 
     def delivery_order(self):
         """The messages by the times at which they were first seen."""
@@ -86,13 +108,46 @@ class Log:
         self.lost_pops, self.transactions, self.schedules = [], [], []
         self.tries, self.verdicts = collections.defaultdict(list), collections.defaultdict(list)  # queue -> events
         self.doubled = []
+        self.shaken = set()  # (queue, partition, producer, n) with attempts or verdicts that a loss may have undone
+        self.losses = [e for e in events if e.kind == "loss"]
+        shaky = {e.lease for e in events if self.losses and hasattr(e, "lease") and self.may_be_undone(e)}
         for e in events:
-            getattr(self, "_" + e.kind)(e)
+            if self.losses and (self.may_be_undone(e) or e.kind == "ack" and e.lease in shaky):
+                self._doubt(e)
+            else:
+                getattr(self, "_" + e.kind)(e)
         # Scheduled messages keep the ids that they were given when they were scheduled; others sort by them.
         waited = {(e.queue, e.partition) for e in self.schedules}
         for p in self.partitions.values():
-            order = p.delivery_order() if p.name in waited else sorted(p.all_ids)
-            p.place = {id: i for i, id in enumerate(order)}
+            if p.name in waited:
+                # Fired again after a loss, they may lie in another order than the one that was seen.
+                p.order_unknown = bool(self.losses)
+                p.place = {id: i for i, id in enumerate(p.delivery_order())}
+                continue
+            doubtful = {id for es in p.doubtful.values() for e in es for _, _, id in e.messages} - p.all_ids
+            at = -1
+            for id in sorted(p.all_ids | doubtful):
+                at += id in p.all_ids
+                p.place[id] = at
+
+    def may_be_undone(self, e):
+        """It was answered after a loss began, and asked before it ended."""
+        return any(e.t1 > loss.t0 and e.t0 < loss.t1 for loss in self.losses)
+
+    def _doubt(self, e):
+        """As if the outcome were unknown; a delivery counts for the client that got it, and proves nothing about the database."""
+        if e.kind == "pop":
+            self.at(e.queue, e.partition).doubtful[e.group].append(e)
+        elif e.kind == "push":
+            self._push(e._replace(outcome=UNKNOWN if e.outcome == OK else e.outcome, stored="", ids=None))
+        elif e.kind in ("txn", "schedule", "verdict"):
+            getattr(self, "_" + e.kind)(e._replace(outcome=UNKNOWN if e.outcome == OK else e.outcome))
+        elif e.kind == "ack" and e.outcome != REJECTED:
+            self._ack(e._replace(outcome=UNKNOWN))
+        elif e.kind in ("try", "lostpop", "fault", "loss"):
+            getattr(self, "_" + e.kind)(e)
+        if e.kind in ("try", "verdict"):
+            self.shaken.update((e.queue, e.partition, m[0], m[1]) for m in e.messages)
 
     def at(self, queue, partition):
         name = (queue, partition)
@@ -156,6 +211,8 @@ class Log:
     def _fault(self, e):
         pass
 
+    _loss = _fault
+
 
 def forged(p):
     wrong = [m for m in p.ids if m not in p.sent]
@@ -165,8 +222,7 @@ def forged(p):
 
 
 def lost(p, group):
-    seen = {m[2] for e in p.pops[group] for m in e.messages}
-    gone = [m for m in p.answered if m not in p.ids] + [m for m, id in p.ids.items() if id not in seen]
+    gone = p.missing(group)
     if gone:
         yield Violation("lost", "%d messages were never delivered to %s, such as %s" % (len(gone), group, min(gone)), p.name, group,
                         [p.ids[m] for m in gone[:3] if m in p.ids])
@@ -181,8 +237,7 @@ def lost_by_auto_ack(log, rules):
             for p in log.partitions.values():
                 if p.name[0] != queue:
                     continue
-                seen = {m[2] for e in p.pops[group] for m in e.messages}
-                missing = [m for m in p.answered if m not in p.ids] + [m for m, id in p.ids.items() if id not in seen]
+                missing = p.missing(group)
                 gone += len(missing)
                 if missing and example is None:
                     example = p.name, missing[0]
@@ -285,16 +340,22 @@ def leases(p, group, seconds, renewals):
 
 def torn(log):
     committed = collections.Counter()  # (queue, partition, source id) -> transactions
+    perhaps = collections.Counter()    # likewise those of which a loss leaves open whether they happened
+    maybe = {p.name: p.maybe_there() for p in log.partitions.values()}
     for e in log.transactions:
-        there = [(producer, n) in log.at(queue, partition).ids for queue, partition, producer, n in e.made]
+        names = [((queue, partition), (producer, n)) for queue, partition, producer, n in e.made]
+        there = {message in log.at(*name).ids for name, message in names
+                 if message in log.at(*name).ids or message not in maybe[name]}
         want = {OK: [True], REJECTED: [False], UNKNOWN: [True, False]}[e.outcome]
-        if len(set(there)) > 1 or there[0] not in want:
-            yield Violation("torn", "%d of %d pushes of a transaction (%s) happened" % (sum(there), len(there), e.outcome),
+        if len(there) > 1 or not there <= set(want):
+            yield Violation("torn", "some of %d pushes of a transaction (%s) happened, or none" % (len(names), e.outcome),
                             (e.queue, e.partition), e.group, e.sources)
-        if there[0]:
-            committed.update((e.queue, e.partition, e.group, s) for s in e.sources)
+        happened = committed if True in there or e.outcome == OK else perhaps if not there else None
+        if happened is not None:
+            happened.update((e.queue, e.partition, e.group, s) for s in e.sources)
     for (queue, partition, group), sources in _sources(log).items():
-        wrong = [s for s in sources if committed[queue, partition, group, s] != 1]
+        wrong = [s for s in sources for key in [(queue, partition, group, s)]
+                 if not committed[key] <= 1 <= committed[key] + perhaps[key]]
         if wrong:
             yield Violation("torn", "%d messages were not in exactly one transaction" % len(wrong), (queue, partition), group, wrong[:3])
 
@@ -356,6 +417,8 @@ def retries(log, queue, policy):
         for producer, n in p.answered:
             key = (p.name[1], producer, n)
             final = said[key + (last[key],)]
+            if (queue,) + key in log.shaken:  # the last attempt may be one that was undone
+                final = [v for attempt in range(1, last[key] + 1) for v in said[key + (attempt,)]]
             if not last[key]:
                 yield wrong("lost", "no delivery", key)
             elif not any(not failed or last[key] == most for _, failed, _ in final):

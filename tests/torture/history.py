@@ -37,10 +37,12 @@ Try = collections.namedtuple("Try", "kind t0 t1 queue partition group broker lea
 Verdict = collections.namedtuple("Verdict", "kind t0 t1 queue partition group lease messages outcome")
 # A fault: its kind, when it began and when it was over.
 Fault = collections.namedtuple("Fault", "kind t0 t1 name target")
+# The database lost the end of its commits: those after some moment between t0 and t1.
+Loss = collections.namedtuple("Loss", "kind t0 t1")
 
 KINDS = {"push": Push, "pop": Pop, "lostpop": LostPop, "ack": Ack, "renew": Renew, "txn": Txn, "schedule": Schedule, "try": Try,
          "verdict": Verdict,
-         "fault": Fault}
+         "fault": Fault, "loss": Loss}
 
 
 class Writer:

@@ -1,11 +1,13 @@
 """The faults, one class each, and the order in which a seed brings them."""
+import http.client
 import os
 import random
 import signal
 import subprocess
 import time
 
-from history import Fault
+from actor import wait_until
+from history import Fault, Loss
 
 
 class Kind:
@@ -15,6 +17,7 @@ class Kind:
     def __init__(self, cluster, random):
         self.cluster, self.random = cluster, random
         self.over = None  # when recovery could begin, if before the end
+        self.loss = None  # (from, to): commits between may be lost
 
     @staticmethod
     def possible(cluster):
@@ -227,6 +230,29 @@ class Promote(Kind):
         self.cluster.server.attach()
 
 
+class PromoteLagging(Promote):
+    """Commits do not wait for the standby any more, and it gets nothing for a moment. Then the primary is gone and the standby, which
+    lacks the last commits, takes over."""
+
+    def begin(self, broker):
+        # A push that was answered `buffered` before is in the database by now: replayed later, it would be lost with the rest.
+        wait_until(self.is_calm, 60, "brokers are ready and file buffers are empty", 0.1)
+        begin = time.monotonic()
+        self.cluster.server.cut_off()
+        time.sleep(self.random.uniform(0.3, 1.5))
+        self.cluster.server.primary.halt()
+        self.loss = begin, time.monotonic()
+        self.cluster.server.promote()
+        self.over = time.monotonic()
+
+    def is_calm(self):
+        begin = time.monotonic()
+        try:
+            return self.cluster.buffered() == 0 and time.monotonic() - begin < 1.0
+        except (OSError, AssertionError, http.client.HTTPException):
+            return False
+
+
 class ClockJump(Kind):
     """The clock of one broker is an hour off, then right again."""
 
@@ -260,7 +286,7 @@ class HeldXmin(Kind):
 
 
 KINDS = [KillBroker, RestartBroker, FreezeBroker, CrashPostgres, CrashBackend, TerminateBackends, FreezePostgres, FreezeBackends,
-         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, ClockJump, HeldXmin]
+         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, PromoteLagging, ClockJump, HeldXmin]
 
 
 class Nemesis:
@@ -294,5 +320,7 @@ class Nemesis:
             finally:  # also when the run is interrupted: nothing stays blocked or frozen
                 fault.end(broker)
             t1 = fault.over or time.monotonic()
+            if fault.loss:
+                history.add(Loss("loss", *fault.loss))
             history.add(Fault("fault", t0, t1, type(fault).__name__, broker))
             log("    %-17s broker %d  %.1f s" % (type(fault).__name__, broker, t1 - t0))

@@ -1,4 +1,4 @@
-"""A primary and its synchronous standby, and how the one takes the place of the other."""
+"""A primary and its standby, and how the one takes the place of the other."""
 import os
 import shutil
 import subprocess
@@ -85,6 +85,20 @@ class Pair:
             cur.execute("set synchronous_commit = local")
             cur.execute("alter system set synchronous_standby_names = %s", (names,))
             cur.execute("select pg_reload_conf()")
+        conn.close()
+
+    def cut_off(self):
+        """The standby gets nothing any more, and commits do not wait for it. It has all that was committed before."""
+        self.demand("")
+        conn = self.servers[1].connect()
+        with conn.cursor() as cur:
+            cur.execute("alter system set primary_conninfo = ''")
+            cur.execute("select pg_reload_conf()")
+
+            def is_alone():
+                cur.execute("select count(*) from pg_stat_wal_receiver")
+                return cur.fetchone() == (0,)
+            wait_until(is_alone, 30, "the standby is cut off", 0.02)
         conn.close()
 
     def promote(self):

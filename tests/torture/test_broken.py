@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nemesis  # noqa: E402
 import torture  # noqa: E402
 
 
@@ -49,9 +50,20 @@ def never_sync(cluster):
                  id="duplicates that are not looked for"),
 ])
 def test_a_broken_system_is_caught(prepare, faults, found):
-    args = torture.arguments(["--minutes", "0.5", "--round", "30", "--seed", "broken", "--only", faults])
+    assert run(prepare, "--only", faults) & found
+
+
+def test_a_promoted_standby_lacks_commits(monkeypatch):
+    """PromoteLagging loses something, and only its Loss excuses that."""
+    monkeypatch.setattr(nemesis.PromoteLagging, "loss", property(lambda self: None, lambda self, value: None), raising=False)
+    assert run(None, "--standby", "--only", "PromoteLagging") & {"lost", "redelivered", "torn", "doubled"}
+
+
+def run(prepare, *more):
+    """The rules that a short run finds broken."""
+    args = torture.arguments(["--minutes", "0.5", "--round", "30", "--seed", "broken", *more])
     folder = tempfile.mkdtemp(prefix="queen-torture-")
     os.chmod(folder, 0o755)  # PostgreSQL is another user
     broken = torture.run(args, folder, prepare)
     shutil.rmtree(folder, ignore_errors=True)
-    assert broken & found, "not found: %s" % broken
+    return broken

@@ -7,7 +7,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
 from checker import Rules, check  # noqa: E402
-from history import OK, REJECTED, UNKNOWN, Ack, Fault, LostPop, Pop, Push, Renew, Schedule, Try, Txn, Verdict  # noqa: E402
+from history import OK, REJECTED, UNKNOWN, Ack, Fault, Loss, LostPop, Pop, Push, Renew, Schedule, Try, Txn, Verdict  # noqa: E402
 
 RULES = Rules({"q": 3, "made": 3}, {"q": {"g": False}, "made": {"m": False}})
 AUTO = Rules({"q": 3}, {"q": {"g": True}})
@@ -213,3 +213,90 @@ def test_recovery_times():
     ((name, times),) = report.recoveries(events, 100)
     assert name == "KillBroker" and round(times["push"], 2) == 0.45 and round(times["95 %"], 2) == 0.45
     assert times["pop"] is None
+
+
+# --- the database lost the end of its commits -----------------------------------------------------------------------
+
+LOSS = Loss("loss", 10, 12)
+
+
+def test_what_was_answered_during_a_loss_may_be_missing():
+    assert rules_broken(GOOD + [push(11, 4, 2), LOSS]) == set()
+    assert rules_broken(GOOD + [push(9.95, 4, 2), LOSS]) == set(), "answered when it had begun"
+    assert rules_broken(GOOD + [push(11.95, 4, 2), LOSS]) == set(), "asked before it had ended"
+
+
+def test_what_was_answered_before_or_asked_after_a_loss_may_not():
+    assert rules_broken(GOOD + [push(9.8, 4, 2), LOSS]) == {"lost"}
+    assert rules_broken(GOOD + [push(12.1, 4, 2), LOSS]) == {"lost"}
+
+
+def test_what_was_seen_during_a_loss_may_be_missing_or_have_another_id():
+    seen = GOOD + [push(10.1, 4, ids=[mid(4)]), pop(10.5, [4], "x"), ack(10.8, 4, "x"), LOSS]
+    assert rules_broken(seen) == set()
+    again = [push(13, 4, ids=[mid(7)]), pop(14, [4], "y", ids=[7]), ack(15, 7, "y")]
+    assert rules_broken(seen + again) == set()
+    assert rules_broken(seen + again[:1]) == {"lost"}
+    assert rules_broken(seen + again + [pop(16, [4], "z", ids=[8])]) >= {"doubled"}
+
+
+def test_an_acknowledgement_may_be_undone_by_a_loss_and_no_other():
+    more = GOOD[:-1] + [ack(10.5, 3, "k"), LOSS]
+    again = [pop(13, [2, 3], "m"), ack(14, 3, "m")]
+    assert rules_broken(more + again) == set()
+    assert rules_broken(GOOD + [LOSS] + again) == {"redelivered"}
+    assert rules_broken(more + again + [pop(15, [2, 3], "n")]) == {"redelivered"}
+
+
+def test_a_delivery_during_a_loss_is_one():
+    """Whether its acknowledgement was undone or not: the client has the message."""
+    assert rules_broken(PUSHED + [pop(10.1, [0, 1, 2, 3]), ack(10.5, 3), LOSS]) == set()
+    assert rules_broken(PUSHED + [pop(10.1, [0, 1, 2]), ack(10.5, 2), LOSS]) == {"lost"}
+
+
+def test_nothing_is_skipped_after_a_loss():
+    more = PUSHED + [push(5, 4, 2), pop(10.1, [0, 1]), ack(10.5, 1), LOSS]
+    assert rules_broken(more + [pop(13, [2, 3, 4, 5], "k"), ack(14, 5, "k")]) == set()
+    assert rules_broken(more + [pop(13, [0, 1, 2, 3, 4, 5], "k"), ack(14, 5, "k")]) == set()
+    assert "lost" in rules_broken(more + [pop(13, [3, 4, 5], "k"), ack(14, 5, "k")])
+
+
+def test_a_lease_of_a_lost_claim_protects_nothing_and_others_do():
+    lost_claim = PUSHED + [pop(11, [0, 1]), LOSS, pop(12.5, [0, 1], "k"), ack(12.7, 1, "l", REJECTED), ack(12.8, 1, "k"),
+                           pop(13, [2, 3], "m"), ack(13.5, 3, "m")]
+    assert rules_broken(lost_claim) == set()
+    kept = PUSHED + [pop(9.5, [0, 1]), LOSS, pop(12.1, [0, 1], "k"), ack(12.2, 1, "k"), pop(13, [2, 3], "m"), ack(13.5, 3, "m")]
+    assert rules_broken(kept) == {"two leases"}
+    refused = PUSHED + [pop(9.5, [0, 1]), LOSS, ack(12.1, 1, "l", REJECTED), pop(13, [0, 1, 2, 3], "m"), ack(13.5, 3, "m")]
+    assert rules_broken(refused) == {"lease lost"}
+
+
+def books(t, ns, queue="made"):
+    return pop(t, ns, "b%s" % t, "t", partition="p", queue=queue, group="m")
+
+
+def transaction(t, sources, n, outcome=OK, lease="l"):
+    return Txn("txn", t, t + 0.1, "q", "p", "g", lease, [mid(s) for s in sources], [("made", "p", "t", n)], outcome)
+
+
+def test_a_transaction_may_be_undone_by_a_loss_and_is_not_torn():
+    undone = [push(0, 0), pop(9, [0]), transaction(10.5, [0], 0), books(10.8, [0]), LOSS]
+    redone = undone + [pop(13, [0], "k"), transaction(14, [0], 1, lease="k"), books(15, [1])]
+    assert rules_broken(undone) == set()
+    assert rules_broken(redone) == set()
+    assert "torn" in rules_broken(undone + [pop(13, [0], "k"), transaction(14, [0], 1, lease="k"), books(15, [0]), books(16, [1])])
+
+
+def test_a_retry_may_be_undone_by_a_loss():
+    rules = Rules({"q": 3}, {}, {"q": ("g", 1.0, 4)})
+
+    def attempt(t, n):
+        return Try("try", t, t + 0.1, "q", "p", "g", 0, "l%s" % t, [("a", 0, n)])
+
+    def verdict(t, n, failed):
+        return Verdict("verdict", t, t + 0.1, "q", "p", "g", "l", [("a", 0, n, failed, False)], OK)
+
+    begin = [push(0, 0), attempt(9, 1), verdict(10.1, 1, True), attempt(11.3, 2), verdict(11.5, 2, True), LOSS]
+    assert rules_broken(begin + [attempt(13, 2), verdict(14, 2, False)], rules) == set()
+    assert rules_broken(begin + [attempt(13, 1), verdict(14, 1, False)], rules) == set()
+    assert "retries" in rules_broken(begin, rules)

@@ -3,7 +3,7 @@
 
   tests/torture/torture.py --minutes 5 --seed 7            two brokers on one PostgreSQL
   tests/torture/torture.py --brokers 1                     one broker with the PostgreSQL inside
-  tests/torture/torture.py --standby                       two brokers, a primary and a synchronous standby
+  tests/torture/torture.py --standby                       two brokers, a primary and a standby (synchronous until PromoteLagging)
   tests/torture/torture.py --only KillBroker,CrashPostgres these faults alone
   tests/torture/torture.py --check FOLDER                  the checker again, over the history that a failed round left
 
