@@ -25,6 +25,11 @@ import sys
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MIGRATION = re.compile(r"([0-9]{4})_([a-z][a-z0-9_]*)\.sql\Z")
 NEEDS = re.compile(r"^--\s*needs:\s*(.*)$", re.M)
+# A function up to its body; comments are for the reader, here too.
+FUNCTION = re.compile(r"^create or replace function (.*?)\bas (?=\$)", re.M | re.S | re.I)
+LANGUAGE = re.compile(r"\blanguage (plpgsql|sql)\b", re.I)
+INLINED = re.compile(r"\b(stable|immutable)\b", re.I)
+PINNED = re.compile(r"\bset search_path\b", re.I)
 # What a comment stripper must not look into, and the comments themselves.
 TOKEN = re.compile(
     r"""(?P<keep>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
@@ -77,6 +82,25 @@ def strip_comments(text):
     return TOKEN.sub(one, text).strip().rstrip(";").strip()
 
 
+def pin_search_path(path, text, home):
+    """The text of a function with `set search_path`, whoever calls it; the file need not say it.
+
+    Left as they are: `language sql` functions that are stable or immutable, because PostgreSQL makes them a part of
+    the statement that calls them, which it does not do if they have settings.
+    """
+    function = FUNCTION.search(text)
+    if not function:
+        return text
+    head = strip_comments(function.group(1))
+    language = LANGUAGE.search(head)
+    if not language:
+        fail(path, "a function must be `language plpgsql` or `language sql`")
+    if PINNED.search(head) or (language.group(1).lower() == "sql" and INLINED.search(head)):
+        return text
+    at = function.end(1)
+    return f"{text[:at]}set search_path = {home}, pg_temp\n{text[at:]}"
+
+
 def sha256(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -124,14 +148,15 @@ def load_migrations(root, depends):
     return migrations
 
 
-def load_objects(root, depends):
+def load_objects(root, depends, home=None):
+    """home: the schema of functions that get a search_path here; None: they have it in their files."""
     files = {}
     for folder in ("views", "procs"):
         for path in sql_files(root, folder, depends):
             name = stem(path)
             if name in files:
                 fail(path, f"another object is called {name} too: {files[name][0]}")
-            text = read(path)
+            text = read(path) if home is None else pin_search_path(path, read(path), home)
             needs = [n.strip() for m in NEEDS.findall(text) for n in m.split(",") if n.strip()]
             files[name] = (path, text, needs)
 
@@ -168,7 +193,7 @@ class Root:
         depends.append(folder)
         self.calls = load_calls(folder, depends)
         self.migrations = load_migrations(folder, depends)
-        self.objects = load_objects(folder, depends)
+        self.objects = load_objects(folder, depends, home if kind == "pg" else None)
 
     def count(self):
         return f"{self.kind.upper()}_STMT_{self.prefix.upper()}COUNT"

@@ -30,10 +30,17 @@ void conninfo_put_number(struct buf *b, const char *keyword, unsigned value)
         buf_printf(b, "%s%s=%u", b->len > 0 ? " " : "", keyword, value);
 }
 
+// Whatever the role or the database has been given as defaults.  Our statements name their
+// schemas: objects of other users, such as operators in "public", must not be found.  And they
+// read what was committed while they waited for a lock.
+static const char pinned[] =
+    " -c search_path=pg_catalog,pg_temp -c default_transaction_isolation=read\\ committed";
+
 void conninfo_put_options(struct buf *b, const struct pg_conninfo *c)
 {
     struct buf o = {0};
 
+    buf_put(&o, span_of(pinned));
     if (c->statement_timeout_ms > 0)
         buf_printf(&o, " -c statement_timeout=%u", c->statement_timeout_ms);
     if (c->lock_timeout_ms > 0)

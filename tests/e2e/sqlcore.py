@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import time
 import uuid
 
@@ -11,16 +12,19 @@ import psycopg2.extras
 
 from harness import REPO
 
+sys.path.insert(0, os.path.join(REPO, "tools"))
+import embed_sql  # noqa: E402
+
 psycopg2.extras.register_uuid()
 SQL = os.path.join(REPO, "sql")
 QUEUE_MODE = "__QUEUE_MODE__"
 
 
 def load(conn, root=SQL, schema="queen"):
-    """Everything of sql/ (or of a folder in it), in the order in which the program does it."""
-    def run(path):
+    """Everything of sql/ (or of a folder in it), in the order and form in which the program does it."""
+    def run(path, change=lambda path, text, schema: text):
         with open(path) as f, conn.cursor() as cur:
-            cur.execute(f.read())
+            cur.execute(change(path, f.read(), schema))
 
     with conn.cursor() as cur:
         cur.execute("create schema " + schema)
@@ -38,7 +42,7 @@ def load(conn, root=SQL, schema="queen"):
         for need in ",".join(needs).split(","):
             if need.strip():
                 visit(need.strip())
-        run(files[name])
+        run(files[name], embed_sql.pin_search_path)
 
     for name in sorted(files):
         visit(name)

@@ -53,7 +53,6 @@ static void values_survive_quoting(void **state)
     expect(&c, "user", "o'neil");
     expect(&c, "password", c.password);
     expect(&c, "target_session_attrs", NULL);
-    expect(&c, "options", NULL);
 }
 
 static void what_is_not_set_is_left_to_libpq(void **state)
@@ -91,7 +90,10 @@ static void session_settings_travel_as_options_unless_forbidden(void **state)
 {
     (void)state;
     struct pg_conninfo c = {.statement_timeout_ms = 30000, .lock_timeout_ms = 10000};
-    expect(&c, "options", "-c statement_timeout=30000 -c lock_timeout=10000");
+    expect(
+        &c, "options",
+        "-c search_path=pg_catalog,pg_temp -c default_transaction_isolation=read\\ committed "
+        "-c statement_timeout=30000 -c lock_timeout=10000");
     c.probes_only = true;
     char *text = pg_conninfo_format(&c);
     assert_non_null(strstr(text, " -c plan_cache_mode=force_generic_plan"));

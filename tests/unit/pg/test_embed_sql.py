@@ -50,6 +50,24 @@ class Embed(unittest.TestCase):
         self.assertEqual(strip("select $x$ -- kept\n$x$, E'\\'--', $1 -- gone"),
                          "select $x$ -- kept\n$x$, E'\\'--', $1")
 
+    def test_functions_get_a_search_path_unless_they_are_inlined(self):
+        def pinned(text):
+            return embed_sql.pin_search_path("x.sql", text, "queen")
+
+        head = "-- as $ in a comment\ncreate or replace function queen.f(a text)\nreturns text\nlanguage "
+        self.assertEqual(pinned(head + "plpgsql stable\nas $$ begin end $$;"),
+                         head + "plpgsql stable\nset search_path = queen, pg_temp\nas $$ begin end $$;")
+        self.assertEqual(pinned(head + "sql\nas $$ select 1 $$;"), head + "sql\nset search_path = queen, pg_temp\nas $$ select 1 $$;")
+        for same in ("sql stable\nas $$ select 1 $$;", "sql -- why\n immutable\nas $$ select 1 $$;",
+                     "plpgsql set search_path = crm, pg_temp as $$ begin end $$;"):
+            self.assertEqual(pinned(head + same), head + same)
+        self.assertIn("set search_path", pinned(head + "sql -- not stable\nas $$ select 1 $$;"))
+        self.assertEqual(pinned("create or replace view queen.v as select 1"), "create or replace view queen.v as select 1")
+
+    def test_a_function_of_another_language_is_refused(self):
+        self.put("procs/a.sql", "create or replace function queen.a() returns int language c as $$x$$")
+        self.refused("a.sql: a function must be `language plpgsql` or `language sql`")
+
     def test_an_empty_folder_is_fine(self):
         (source, header, _), _ = self.run_tool()
         self.assertIn("PG_STMT_COUNT = 0", header)
