@@ -26,7 +26,7 @@ static void put_ack(struct buf *body, const struct queen_ack *a)
     put_field(body, "transactionId", a->transaction_id);
     put_field(body, "partitionId", a->partition_id);
     put_field(body, "leaseId", a->lease_id && a->lease_id[0] != '\0' ? a->lease_id : NULL);
-    put_field(body, "error", a->error);
+    put_free_text(body, "error", a->error);
     buf_put_lit(body, "\"status\":\"");
     buf_put(body, span_of(ack_status_name(a->status)));
     buf_put_lit(body, "\"}");

@@ -264,6 +264,7 @@ void queen_client_free(struct queen_client *c)
     if (mailbox_post(&c->mailbox, &c->stop) != 0)
         return;
     pthread_join(c->thread, NULL);
+    c->thread = pthread_self();
     while ((item = take_late(c))) { // the loop is ours now
         item->deliver(item);
         run_thread(c);

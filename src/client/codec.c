@@ -1,8 +1,11 @@
 // codec.c: fields out, fields in.
 #include "client/codec.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+#include "base/str.h"
 #include "client/fail.h"
 #include "json/write.h"
 
@@ -15,6 +18,20 @@ void put_field(struct buf *out, const char *name, const char *value)
     buf_put_lit(out, "\":");
     js_put_text(out, span_of(value));
     buf_putc(out, ',');
+}
+
+void put_free_text(struct buf *out, const char *name, const char *value)
+{
+    span text = span_of(value);
+
+    if (!value || str_is_utf8(text)) {
+        put_field(out, name, value);
+        return;
+    }
+    char *clean = mem_new_array(char, text.len + 1);
+    str_clean_utf8(clean, text.len + 1, text);
+    put_field(out, name, clean);
+    free(clean);
 }
 
 void put_query(struct buf *out, const char *name, const char *value)
@@ -80,8 +97,9 @@ int put_message(struct buf *out, const struct queen_message *m, size_t index,
     put_field(out, "traceId", m->trace_id);
     put_field(out, "traceparent", m->traceparent);
     put_field(out, "scheduledAt", m->scheduled_at);
-    if (m->delay_ms > 0)
-        buf_printf(out, "\"delaySeconds\":%.3f,", (double)m->delay_ms / 1000);
+    if (m->delay_ms > 0) // not %f: that follows the locale
+        buf_printf(out, "\"delaySeconds\":%" PRIu64 ".%03u,", m->delay_ms / 1000,
+                   (unsigned)(m->delay_ms % 1000));
     put_field(out, "correlationId", m->correlation_id);
     put_field(out, "eventType", m->event_type);
     if (m->retry_policy)
@@ -96,7 +114,7 @@ const char *ack_status_name(enum queen_ack_status status)
 {
     static const char *const names[] = {"completed", "failed", "dlq", "retry"};
 
-    return names[status];
+    return names[(unsigned)status < countof(names) ? status : QUEEN_ACK_RETRY];
 }
 
 const char *take_text(span raw, struct arena *a)

@@ -12,6 +12,9 @@
 
 // "name": "value", with a comma behind it; nothing when value is NULL.
 void put_field(struct buf *out, const char *name, const char *value);
+// The same for text that may be anything: bytes that are not UTF-8 become '?', or the server
+// would refuse the whole request.
+void put_free_text(struct buf *out, const char *name, const char *value);
 // &name=value with the value escaped; nothing when it is NULL.  The first one gets a '?'.
 void put_query(struct buf *out, const char *name, const char *value);
 void put_query_u64(struct buf *out, const char *name, uint64_t value);

@@ -143,8 +143,11 @@ static void next_pop(struct lane *l)
     struct queen_consumer *c = l->consumer;
     struct queen_pop pop = c->conf.pop;
 
-    if (c->conf.limit > 0 && pop.batch > c->conf.limit - c->n_messages - c->n_asked)
-        pop.batch = (unsigned)(c->conf.limit - c->n_messages - c->n_asked);
+    // A server may give more than it was asked for.
+    uint64_t used = c->n_messages + c->n_asked;
+    uint64_t room = used < c->conf.limit ? c->conf.limit - used : 0;
+    if (c->conf.limit > 0 && pop.batch > room)
+        pop.batch = (unsigned)room;
     if (c->stopping || pop.batch == 0 || is_idle_too_long(c)) {
         end_lane(l);
         return;
@@ -206,7 +209,8 @@ static void on_pop_failed(struct lane *l, const struct queen_error *err)
     }
     if (!c->stopping) { // trying again would do no good: the others stop, too
         pthread_mutex_lock(&c->lock);
-        c->err = *err;
+        if (c->err.code == 0)
+            c->err = *err;
         pthread_mutex_unlock(&c->lock);
         queen_consumer_stop(c);
     }

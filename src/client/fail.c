@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/str.h"
 #include "json/scan.h"
 
 static const char *const names[] = {
@@ -32,6 +33,7 @@ int fail_set(struct queen_error *err, int code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
+    str_clean_utf8(err->text, sizeof err->text, span_of(err->text)); // it may be cut
     return code;
 }
 

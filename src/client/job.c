@@ -75,10 +75,12 @@ void job_verdicts(const struct queen_job *job, struct queen_ack *acks)
         [QUEEN_LATER] = QUEEN_ACK_RETRY, // said twice: then it has not been handled
     };
 
+    unsigned verdict = job->verdict; // of the program
+    enum queen_ack_status status =
+        verdict < countof(statuses) ? statuses[verdict] : QUEEN_ACK_RETRY;
     for (size_t i = 0; i < job->batch->n; i++) {
         const struct verdict_of *v = &job->each[i];
-        acks[i] = queen_ack_of(&job->batch->items[i],
-                               v->settled ? v->status : statuses[job->verdict]);
+        acks[i] = queen_ack_of(&job->batch->items[i], v->settled ? v->status : status);
         acks[i].error = v->settled ? v->error : job->error;
     }
 }

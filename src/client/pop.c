@@ -1,6 +1,7 @@
 // pop.c: the address of a pop, and the messages out of its answer.
 #include "client/pop.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -78,6 +79,7 @@ static void encode(const struct queen_pop *pop, struct buf *path, struct queen_r
                    struct queen_error *err)
 {
     unsigned wait_ms = pop->timeout_ms > 0 ? pop->timeout_ms : DEFAULT_WAIT_MS;
+    unsigned margin_ms = wait_ms > UINT_MAX - WAIT_MARGIN_MS ? 0 : WAIT_MARGIN_MS;
 
     *err = (struct queen_error){0};
     if (!pop->queue && !pop->namespace_ && !pop->task)
@@ -90,7 +92,7 @@ static void encode(const struct queen_pop *pop, struct buf *path, struct queen_r
     *req = (struct queen_request){
         .path = path->ptr,
         .key = path->ptr + key,
-        .timeout_ms = pop->wait ? wait_ms + WAIT_MARGIN_MS : 0,
+        .timeout_ms = pop->wait ? wait_ms + margin_ms : 0,
         // Sent again after a lost answer it would wait for the lease that the first one got;
         // who owns the partition can end that (slot_doubt()), so he is told.
         .once = pop->owner != NULL,

@@ -23,6 +23,8 @@ static void encode(const struct queen_message *messages, size_t n, struct buf *b
         put_message(body, &messages[i], i, err);
     }
     buf_put_lit(body, "]}");
+    if (err->code == 0 && body->failed)
+        fail_set(err, QUEEN_E_MEMORY, "no memory for the request");
     *req = (struct queen_request){
         .method = "POST", .path = "/api/v1/push", .body = body->ptr, .body_len = body->len};
 }

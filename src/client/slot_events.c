@@ -72,8 +72,10 @@ void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome ou
                          const char *error)
 {
     struct slot_events *e = b->internal;
-    struct answer *a = &e->answers[i];
 
+    if (i >= b->n)
+        return;
+    struct answer *a = &e->answers[i];
     free(a->error);
     a->given = true;
     a->outcome = outcome;
@@ -86,6 +88,8 @@ void queen_events_move(struct queen_events *b, size_t i, const char *queue,
     struct slot_events *e = b->internal;
     struct slot *s = e->slot;
 
+    if (i >= b->n)
+        return;
     if (!s->moves)
         s->moves = mem_new_array(struct slot_move, s->job->batch->n);
     struct slot_move *m = &s->moves[e->at[i]];
@@ -100,7 +104,8 @@ void queen_events_checkpoint(struct queen_events *b, size_t i)
 {
     struct slot_events *e = b->internal;
 
-    slot_note_checkpoint(e->slot, b->messages[i]->transaction_id);
+    if (i < b->n)
+        slot_note_checkpoint(e->slot, b->messages[i]->transaction_id);
 }
 
 bool queen_events_is_over(const struct queen_events *b)

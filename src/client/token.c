@@ -38,8 +38,10 @@ static bool read_file(struct token *t)
 
     if (!f)
         return false;
+    // What is written after the fstat() shows as a change later.
+    bool ok = fstat(fileno(f), &st) == 0;
     size_t n = fread(bytes, 1, sizeof bytes, f);
-    bool ok = !ferror(f) && fstat(fileno(f), &st) == 0;
+    ok = ok && !ferror(f) && n < sizeof bytes;
     fclose(f);
     char *text = ok ? clean(bytes, n) : NULL;
     if (!text)

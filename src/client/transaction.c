@@ -68,7 +68,7 @@ void queen_transaction_ack(struct queen_transaction *t, const struct queen_deliv
     put_field(&t->operations, "transactionId", d->transaction_id);
     put_field(&t->operations, "partitionId", d->partition_id);
     put_field(&t->operations, "consumerGroup", group);
-    put_field(&t->operations, "error", error);
+    put_free_text(&t->operations, "error", error);
     buf_put_lit(&t->operations, "\"status\":\"");
     buf_put(&t->operations, span_of(ack_status_name(status)));
     buf_put_lit(&t->operations, "\"}");

@@ -2,6 +2,8 @@
 import signal
 import time
 
+import pytest
+
 import harness
 from harness import wait_until
 from test_processor import PARTITIONS, crew, in_order  # noqa: F401 (a fixture)
@@ -64,8 +66,9 @@ def test_what_a_handler_does_not_answer_is_delivered_again_with_what_is_behind_i
     crew.wait_all()
     assert sorted(e[3]["n"] for e in w.events()) == [0] + [1] * 4 + [2] * 4 + [3] + [4] * 4, "handled once, the others again"
     assert {e[2] for e in w.events()} == {0}, "without counting"
-    moved = crew.broker.get("/api/v1/resources/queues/%s.moved" % crew.queue).json["totals"]["total"]
-    assert moved == 2 and dead(crew)["total"] == 1
+    wait_until(lambda: crew.broker.get("/api/v1/resources/queues/%s.moved" % crew.queue).json["totals"]["total"] == 2,
+               10 * harness.TIME_FACTOR, "two events were moved")
+    assert dead(crew)["total"] == 1
 
 
 def test_a_second_gets_its_share_and_nothing_is_handled_twice(crew):
@@ -119,3 +122,17 @@ def test_behind_a_checkpoint_by_hand_everything_comes_again(crew):
     a.stop()
     b = crew.start("b", mode="batch manual")
     wait_until(lambda: [e[3]["n"] for e in b.events()] == [1, 2], 10, "the two behind the checkpoint")
+
+
+@pytest.mark.parametrize("mode", ["plain", "batch"])
+def test_an_error_text_of_any_bytes_does_not_stop_its_partition(crew, mode):
+    """The text is cut between two characters, and bytes that are not UTF-8 are replaced: the broker would refuse the whole
+    acknowledgement, again and again."""
+    key = {"queue": crew.queue, "partitionKey": "k1"}
+    crew.broker.push([{**key, "payload": {"n": i, "do": do}} for i, do in enumerate(["", "babel", ""])])
+    crew.n = 3
+    w = crew.start("a", mode=mode, expiry=30)
+    crew.wait_all()
+    assert len(w.events()) == 3 and not w.has("error refused")
+    letters = dead(crew)
+    assert letters["total"] == 1 and letters["messages"][0]["errorMessage"].startswith("? \u0436\u0436")

@@ -38,6 +38,13 @@ static enum queen_outcome handle(const struct queen_delivery *d, const char *par
         *error = "no hope";
         return QUEEN_HOPELESS;
     }
+    if (says(d, "babel")) { // longer than what is kept of it, and not all of it is UTF-8
+        static char text[601];
+        for (int i = 0; i < 600; i += 2)
+            memcpy(text + i, i == 0 ? "\xe9 " : "\xd0\xb6", 2);
+        *error = text;
+        return QUEEN_HOPELESS;
+    }
     return QUEEN_HANDLED;
 }
 

@@ -1,12 +1,15 @@
 // Tests of what requests are made of.
 #include "client/codec.h"
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "base/str.h"
 #include "client/fail.h"
 
 static void expect_item(const struct queen_message *m, const char *json)
@@ -54,6 +57,49 @@ static void a_message_without_transaction_id_gets_one(void **state)
     assert_int_equal(id[17 + 14], '7'); // version
     buf_free(&a);
     buf_free(&b);
+}
+
+// A program may have set the locale of its user, in which a comma is the decimal point.
+static void numbers_do_not_follow_the_locale(void **state)
+{
+    (void)state;
+    struct queen_message m = {.queue = "q", .transaction_id = "t", .delay_ms = 1500};
+    const char *json = "{\"queue\":\"q\",\"transactionId\":\"t\",\"delaySeconds\":1.500,"
+                       "\"payload\":null}";
+    char folder[] = "/tmp/queen-locale-XXXXXX", command[200];
+
+    expect_item(&m, json);
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/log 2>&1",
+             folder, folder);
+    bool made = system(command) == 0;
+    setenv("LOCPATH", folder, 1);
+    made = made && setlocale(LC_NUMERIC, "de_DE.UTF-8");
+    if (made)
+        expect_item(&m, json);
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    if (!made)
+        skip(); // no locales here
+}
+
+static void an_error_text_is_cut_between_characters(void **state)
+{
+    (void)state;
+    struct queen_error err;
+    char text[401];
+
+    for (int i = 0; i < 400; i += 2)
+        memcpy(text + i, "\xd0\xb6", 2);
+    text[400] = '\0';
+    fail_set(&err, QUEEN_E_SERVER, "x%s", text);
+    assert_true(str_is_utf8(span_of(err.text)));
+    assert_int_equal(strlen(err.text), 239);
+    fail_set(&err, QUEEN_E_SERVER, "%s", text);
+    assert_true(str_is_utf8(span_of(err.text)));
+    assert_int_equal(strlen(err.text), 238);
 }
 
 // Payloads are sent as they are: one that closes its object could add messages of its own.
@@ -125,6 +171,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_is_written_with_what_it_has),
         cmocka_unit_test(a_message_without_transaction_id_gets_one),
+        cmocka_unit_test(numbers_do_not_follow_the_locale),
+        cmocka_unit_test(an_error_text_is_cut_between_characters),
         cmocka_unit_test(a_payload_that_is_not_one_value_is_refused),
         cmocka_unit_test(parts_of_addresses_are_escaped),
         cmocka_unit_test(a_status_becomes_an_error_with_the_text_of_the_server),

@@ -33,7 +33,8 @@ struct store {
     int pop_status;    // 0: as usual
     char acks[65536];  // the last acknowledgement
     _Atomic unsigned n_acked, n_retried;
-    bool deaf; // does not notice that a client has closed its side
+    unsigned too_many; // messages in each answer, more than were asked for
+    bool deaf;         // does not notice that a client has closed its side
 };
 
 static unsigned count(const char *text, const char *word)
@@ -60,7 +61,7 @@ static struct fake_answer pop(struct store *s, const struct fake_request *r)
         return (struct fake_answer){.status = 204};
     assert_true(s->n_leases < LEASES);
     len = (size_t)sprintf(text, "{\"leaseId\":\"%u\",\"messages\":[", s->n_leases);
-    for (unsigned i = 0; i < batch && s->left > 0; i++, s->left--)
+    for (unsigned i = 0; i < batch + s->too_many && s->left > 0; i++, s->left--)
         len += (size_t)sprintf(text + len,
                                "%s{\"id\":\"i\",\"transactionId\":\"t%u\",\"partitionId\":"
                                "\"p\",\"leaseId\":\"%u\","
@@ -259,6 +260,22 @@ static void no_more_than_the_limit_is_taken(void **state)
     queen_consumer_free(c);
     assert_int_equal(g->n_handled, 10);
     assert_int_equal(g->store.left, 40);
+    close_rig(g);
+}
+
+static void a_server_that_gives_too_many_does_not_remove_the_limit(void **state)
+{
+    (void)state;
+    struct rig *g = open_rig(60);
+    struct queen_consumer_options o = options(g, handle);
+
+    g->store.too_many = 3;
+    o.limit = 10;    // 4 + 3, then 3 + 3
+    o.idle_ms = 500; // or it would never end
+    struct queen_consumer *c = queen_consumer_new(g->client, &o, &err);
+    assert_int_equal(queen_consumer_wait(c, &err), 0);
+    queen_consumer_free(c);
+    assert_int_equal(g->n_handled, 13);
     close_rig(g);
 }
 
@@ -587,6 +604,7 @@ int main(void)
         cmocka_unit_test(the_time_of_a_handler_is_not_idle_time),
         cmocka_unit_test(a_consumer_is_not_idle_while_one_of_its_handlers_works),
         cmocka_unit_test(no_more_than_the_limit_is_taken),
+        cmocka_unit_test(a_server_that_gives_too_many_does_not_remove_the_limit),
         cmocka_unit_test(each_message_gets_its_own_verdict),
         cmocka_unit_test(leases_of_long_work_are_extended_until_they_are_lost),
         cmocka_unit_test(a_stop_waits_for_handlers_and_acknowledges_them),

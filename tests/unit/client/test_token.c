@@ -56,6 +56,22 @@ static void a_file_is_read_again_when_it_changes(void **state)
     token_deinit(&t);
 }
 
+// A part of a token is not a token.
+static void a_file_that_is_too_large_is_refused(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/queen-token-XXXXXX", *text = calloc(1, (64 << 10) + 2);
+    struct token t;
+    struct queen_error err;
+
+    memset(text, 'a', (64 << 10) + 1);
+    close(mkstemp(path));
+    write_file(path, text);
+    assert_int_equal(token_init(&t, NULL, path, &err), QUEEN_E_ARGUMENT);
+    unlink(path);
+    free(text);
+}
+
 static void bad_tokens_are_refused(void **state)
 {
     (void)state;
@@ -74,6 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_given_token_is_trimmed),
         cmocka_unit_test(a_file_is_read_again_when_it_changes),
+        cmocka_unit_test(a_file_that_is_too_large_is_refused),
         cmocka_unit_test(bad_tokens_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
