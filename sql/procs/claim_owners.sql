@@ -1,12 +1,12 @@
 -- queen.claim_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/claim.
 --
--- needs: read_owned, change_hands, tell_group, option_int, option_bool
+-- needs: read_owned, lock_owned, change_hands, tell_group, option_int, option_bool
 -- called by  src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}], epoch: the one last seen, 0 when there was no record;
 --            body.expirySeconds (60), body.steal: also from an owner that is alive, body.manualCheckpoints: deliver again what comes
 --            behind the last checkpoint when the partition changes hands
 -- out        {"results":[...]}, one per partition in order: success with the new epoch, or error with owner and epoch as they are
--- locks      rows of owners by lane, each followed by its consumer
+-- locks      as queen.lock_owned
 -- raises     QN001 for a malformed request
 create or replace function queen.claim_owners(p_args jsonb)
 returns json
@@ -25,15 +25,17 @@ declare
     o         queen.owners%rowtype;
     v_error   text;
 begin
+    perform queen.lock_owned(array(select r.lane from queen.read_owned(p_args) r where r.lane is not null), v_group, true);
     for w in select * from queen.read_owned(p_args) order by lane, idx loop
         v_error := null;
-        if w.lane is null then
+        select * into o from queen.owners where lane = w.lane and grp = v_group; -- locked
+        if not found and w.lane is not null then -- its group was deleted, or the partition made, since the locks were taken
+            raise exception 'partition "%" was modified concurrently', w.partition using errcode = '40001';
+        elsif not found then
             v_results[w.idx] := json_build_object('partition', w.partition, 'success', false, 'error', 'no such partition',
                                                   'owner', null, 'epoch', 0);
             continue;
         end if;
-        insert into queen.owners (lane, grp) values (w.lane, v_group) on conflict do nothing;
-        select * into o from queen.owners where lane = w.lane and grp = v_group for update;
         v_now := clock_timestamp();
         if o.epoch <> w.epoch then
             v_error := 'the epoch has changed';

@@ -6,7 +6,7 @@
 -- out        200 {"success","queue","partition","deleted"}; 404: no such queue or partition.  0: call again with the answer
 -- effects    all messages and what refers to them go, their retries too.  Partitions, cursors and the numbering stay (an emptied lane keeps a marker,
 --            see queen.sweep); leases end, there is nothing left to acknowledge
--- locks      lanes in num order, their retry lanes in num order, then the consumers of both in num order
+-- locks      lanes and their retry lanes in num order, then the consumers of both in num order
 create or replace function queen.clear_queue(p_args jsonb)
 returns table (status int, answer jsonb)
 language plpgsql
@@ -42,8 +42,8 @@ begin
         return;
     end if;
 
-    perform l.num from queen.lanes l where l.num = any (v_page.lanes) order by l.num for update;
-    v_retries := array(select k.num from queen.lanes k where k.origin = any (v_page.lanes) order by k.num for update);
+    v_retries := array(select k.num from queen.lanes k where k.origin = any (v_page.lanes));
+    perform l.num from queen.lanes l where l.num = any (v_page.lanes || v_retries) order by l.num for update;
     perform c.num from queen.consumers c where c.lane = any (v_page.lanes || v_retries) order by c.num for no key update;
     for i in 1 .. cardinality(v_page.lanes) loop
         select * into r from queen.clear_lane(v_page.lanes[i], v_left);
@@ -62,7 +62,8 @@ begin
         v_after := p_args ->> 'after';
         v_page.more := true;
     end if;
-    delete from queen.lanes k where k.num = any (v_retries); -- with all that waits there
+    -- With all that waits there.  One that was made meanwhile is locked last: only a holder of these consumers could wait for it.
+    delete from queen.lanes k where k.origin = any (v_page.lanes);
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)
     select c.num, st.ver + 1, st.cursor_seq, st.total_messages, st.total_batches, st.last_at, o.active

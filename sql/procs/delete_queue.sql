@@ -18,10 +18,10 @@ begin
     if v_id is null then
         delete from queen.queues q where q.name = p_args ->> 'queue' returning q.id into v_id; -- and some lanes: queen.forget_queues
         delete from queen.consumer_watermarks w where w.queue_name = p_args ->> 'queue';
-        v_more := exists (select from queen.deleted_queues d where d.id = v_id);
     else
-        v_more := (select r.more from queen.remove_lanes(v_id, queen.step_lanes(), true) r);
+        perform queen.remove_lanes(array[v_id], queen.step_lanes(), true);
     end if;
+    v_more := exists (select from queen.deleted_queues d where d.id = v_id);
     perform queen.tell_group(p_args ->> 'queue', '');
     if v_more then
         status := 0;

@@ -25,10 +25,10 @@ begin
                 and (l.name <> 'Default' or exists (select from queen.segments s where s.lane = l.num))) then
         raise exception 'option partitions is for a new queue: this one has partitions already' using errcode = 'QN001';
     end if;
-    delete from queen.lanes where queue_id = p_queue;
     update queen.queues set partitions = p_wanted where id = p_queue;
     perform queen.ensure_lanes(array_fill(p_name, array[p_wanted]),
                                array(select n::text from generate_series(0, p_wanted - 1) n));
+    delete from queen.lanes where queue_id = p_queue and name = 'Default'; -- last, because it locks consumers
     return p_wanted;
 end
 $$;

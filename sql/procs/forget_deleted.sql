@@ -9,19 +9,15 @@ returns boolean
 language plpgsql
 as $$
 declare
-    v_queue uuid;
-    v_lanes bigint[];
-    v_ids   uuid[];
-    r       record;
+    v_queues uuid[];
+    v_lanes  bigint[];
+    v_ids    uuid[];
+    r        record;
 begin
-    for v_queue in
-        select d.id from queen.deleted_queues d order by d.deleted_at, d.id limit 100 for update skip locked
-    loop
-        select * into r from queen.remove_lanes(v_queue, queen.step_lanes(), false);
-        if r.removed > 0 then
-            return true;
-        end if;
-    end loop;
+    v_queues := array(select d.id from queen.deleted_queues d order by d.deleted_at, d.id limit 100 for update skip locked);
+    if v_queues <> '{}' and queen.remove_lanes(v_queues, queen.step_lanes(), false) > 0 then
+        return true;
+    end if;
     select array_agg(k.lane), array_agg(k.id) into v_lanes, v_ids
       from (select d.lane, d.id from queen.deleted_lanes d order by d.lane limit queen.step_lanes() for update skip locked) k;
     if v_lanes is null then

@@ -4,8 +4,7 @@
 -- called by  queen.delete_group, in steps
 -- in         p_queue null: on all queues; p_after: the lane where the step before ended, 0: the first step; p_limit: partitions at most
 -- out        forgotten: on how many partitions it had a state; last: where this step ended, null: nothing is left
--- locks      lanes that the group skips something on, in num order; its retry lanes in num order; rows of owners by lane; consumers
---            in num order
+-- locks      lanes where the group skips something, and its retry lanes, in num order; rows of owners by lane; consumers in num order
 create or replace function queen.forget_group(
     p_group text, p_queue text, p_after bigint, p_limit int, out forgotten bigint, out last bigint)
 language plpgsql
@@ -29,8 +28,10 @@ begin
       cross join lateral (select l.num, l.origin from queen.lanes l
                            where l.num = u.num and (p_queue is null or coalesce(l.origin_queue, l.queue_id) = v_queue) offset 0) k;
 
+    perform l.num from queen.lanes l
+      where l.num = any (v_retries || array(select distinct s.lane from queen.skips s where s.lane = any (v_lanes) and s.grp = p_group))
+      order by l.num for update;
     perform queen.drop_skips(p_group, v_lanes);
-    perform r.num from queen.lanes r where r.num = any (v_retries) order by r.num for update;
     if p_after = 0 then
         -- All at once: a row of owners may be there without a consumer, and there are few.
         perform o.lane from queen.owners o

@@ -10,13 +10,12 @@ create or replace function queen.forget_queues()
 returns trigger
 language plpgsql
 as $$
-declare
-    v_id uuid;
 begin
-    insert into queen.deleted_queues (id, name) select g.id, g.name from gone g order by g.id;
-    for v_id in select g.id from gone g order by g.id loop
-        perform queen.remove_lanes(v_id, queen.step_lanes(), true);
-    end loop;
+    if exists (select from gone) then
+        insert into queen.deleted_queues (id, name) select g.id, g.name from gone g order by g.id;
+        -- All queues of the statement together: a lane is never waited for after consumers were locked.
+        perform queen.remove_lanes(array(select g.id from gone g), queen.step_lanes(), true);
+    end if;
     return null;
 end
 $$;

@@ -1,10 +1,10 @@
 -- queen.pop_unified_batch: pops from SQL, in the caller's transaction.
 --
--- needs: pop_one, require_read_committed
+-- needs: pop_one, pop_candidates, require_read_committed
 -- called by  people; queen.pop_specific_batch
 -- in         p_requests: array of {idx?, ...}, see queen.pop_one; without partition_name any partition
 -- out        array of {idx, result}
--- locks      as queen.pop_one, one request after the other; skips what others have locked
+-- locks      lanes that get a consumer; then as queen.pop_one, one request after the other: skips what others have locked
 -- raises     QN001, QN002, QN003
 create or replace function queen.pop_unified_batch(p_requests jsonb)
 returns jsonb
@@ -17,6 +17,15 @@ begin
     perform queen.require_read_committed();
     if jsonb_typeof(p_requests) is distinct from 'array' then
         raise exception 'requests should be an array' using errcode = 'QN001';
+    end if;
+    if jsonb_array_length(p_requests) > 1 then
+        -- Make all missing consumers first: that locks lanes, which must not be waited for while consumers are locked.
+        perform count(*)
+           from jsonb_array_elements(p_requests) e
+          cross join lateral queen.pop_candidates(
+                e.value ->> 'queue_name', nullif(e.value ->> 'partition_name', ''),
+                coalesce(nullif(e.value ->> 'consumer_group', ''), '__QUEUE_MODE__'), nullif(e.value ->> 'namespace', ''),
+                nullif(e.value ->> 'task', ''), e.value ->> 'sub_mode', e.value ->> 'sub_from') c;
     end if;
     for r in
         select e.value, e.ord - 1 as idx

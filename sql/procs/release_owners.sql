@@ -1,11 +1,11 @@
 -- queen.release_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/release.
 --
--- needs: read_owned, change_hands, tell_group
+-- needs: read_owned, lock_owned, change_hands, tell_group
 -- called by  src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]
 -- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone.  Who had asked for one
 --            stays in its record until it is claimed: it was given up for him, and the others leave it to him for a while
--- locks      rows of owners by lane, each followed by its consumer
+-- locks      as queen.lock_owned
 create or replace function queen.release_owners(p_args jsonb)
 returns json
 language plpgsql
@@ -17,6 +17,7 @@ declare
     v_ended    boolean := false;
     w          record;
 begin
+    perform queen.lock_owned(array(select r.lane from queen.read_owned(p_args) r where r.lane is not null), v_group, false);
     for w in select * from queen.read_owned(p_args) order by lane, idx loop
         update queen.owners o
            set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp()

@@ -92,6 +92,10 @@ begin
                    do update set value = excluded.value, updated_at = excluded.updated_at;
         end if;
 
+        if p_ack_key is not null and v_source.num is not null
+           and (select c.num from queen.consumers c where c.lane = v_source.num and c.grp = p_group) is null then
+            perform queen.lock_for_transaction(p_lane, '{}', array[p_partition], array[p_group]); -- queen.advance makes a consumer
+        end if;
         if cardinality(p_lane) > 0 then
             for r in
                 select * from queen.push_whole(p_origin, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,

@@ -1,6 +1,6 @@
 -- queen.transact_2: pushes and acknowledgements that happen together or not at all.
 --
--- needs: push_whole, ensure_consumers, settle_2
+-- needs: lock_for_transaction, push_whole, ensure_consumers, settle_2
 -- called by  src/broker/transaction.c (call "transact"), one call per transaction; queen.transact_scheduled
 -- in         p_origin; then the segments of the pushes, as for queen.push_segments with p_whole (no key may come
 --            twice in one lane: the caller reports that itself); then the acknowledgements, as for
@@ -42,6 +42,12 @@ declare
 begin
     -- What is returned inside the block stays returned when the block is rolled back.
     begin
+        -- The group has no consumer on a partition yet: lock the lane before any consumer.
+        if exists (select from unnest(p_lane_id, p_group) u(lane_id, grp)
+                    cross join lateral (select l.num from queen.lanes l where l.id = u.lane_id offset 0) k
+                    where (select c.num from queen.consumers c where c.lane = k.num and c.grp = u.grp) is null) then
+            perform queen.lock_for_transaction(p_lane, '{}', p_lane_id, p_group);
+        end if;
         if cardinality(p_lane) > 0 then
             for r in
                 select * from queen.push_whole(p_origin, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,
@@ -98,6 +104,7 @@ begin
                 end loop;
             end if;
 
+            -- These lanes are locked by now, so that this waits for none.
             perform queen.ensure_consumers(array_agg(l.num), array_agg(u.grp))
                from unnest(p_lane_id, p_group) u(lane_id, grp)
                join queen.lanes l on l.id = u.lane_id

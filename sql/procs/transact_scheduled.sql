@@ -1,6 +1,6 @@
 -- queen.transact_scheduled: queen.transact_2 with messages that are delivered later.
 --
--- needs: schedule_messages, transact_2
+-- needs: lock_for_transaction, schedule_messages, transact_2
 -- called by  src/broker/transaction.c (call "transact_scheduled"), when a transaction has such messages; queen.execute_transaction_v2
 -- in         p_origin to p_required as queen.transact_2; then p_bare to p_id_at as queen.schedule_messages
 -- out        as queen.transact_2, and
@@ -38,10 +38,7 @@ begin
         if p_origin <> 0 then
             perform set_config('lock_timeout', '100ms', true);
         end if;
-        perform q.id from queen.queues q
-          where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
-          order by q.id for no key update;
-        perform l.num from queen.lanes l where l.num = any (p_lane || p_later_lane) order by l.num for no key update;
+        perform queen.lock_for_transaction(p_lane, p_later_lane, p_lane_id, p_group);
         if p_origin <> 0 then
             perform set_config('lock_timeout', v_timeout, true);
         end if;
