@@ -3,7 +3,8 @@
 
     --root KIND NAME HOME FOLDER      as often as there are databases of another kind
 
-    calls/NAME.sql          -> const struct pg_statement pg_stmt_[ROOT_]NAME (comments stripped)
+    calls/NAME.sql          -> const struct pg_statement pg_stmt_[ROOT_]NAME (comments stripped; "-- returns:"
+                               declares the columns of its result, which every answer is checked against)
     schema/NNNN_NAME.sql    -> an ordered table of migrations  } const struct pg_schema
     views/NAME.sql,                                            } pg_schema_ROOT
     procs/NAME.sql          -> a table of objects, each after those it needs
@@ -30,6 +31,11 @@ FUNCTION = re.compile(r"^create or replace function (.*?)\bas (?=\$)", re.M | re
 LANGUAGE = re.compile(r"\blanguage (plpgsql|sql)\b", re.I)
 INLINED = re.compile(r"\b(stable|immutable)\b", re.I)
 PINNED = re.compile(r"\bset search_path\b", re.I)
+RETURNS = re.compile(r"^--\s*returns:\s*(.*)$", re.M)
+# A column of a call's result as one letter, upper case if it may be null: see src/pg/reply_shape.c.
+COLUMN = re.compile(r"[a-z_0-9]+ (?P<type>[a-z0-9]+)(?P<null>\?)?\Z")
+LETTERS = {"int2": "h", "int4": "i", "int8": "l", "bool": "b", "float8": "f", "text": "t", "bytea": "y", "uuid": "u",
+           "timestamptz": "z", "void": "v"}
 # What a comment stripper must not look into, and the comments themselves.
 TOKEN = re.compile(
     r"""(?P<keep>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
@@ -125,13 +131,36 @@ def c_string(text):
     return "\n".join(out)
 
 
-def load_calls(root, depends):
+def read_returns(path, text):
+    """The columns that a call declares, as letters; None: it declares nothing."""
+    declared = " ".join(RETURNS.findall(text)).strip()
+    if not declared:
+        return None
+    columns = [] if declared == "nothing" else [c.strip() for c in declared.split(",")]
+    letters = ""
+    for i, column in enumerate(columns):
+        m = COLUMN.match(column)
+        if column == "..." and i == len(columns) - 1:
+            letters += "."
+        elif m and m.group("type") in LETTERS:
+            letter = LETTERS[m.group("type")]
+            letters += letter.upper() if m.group("null") else letter
+        else:
+            fail(path, f"returns: {column!r} is not \"name type\" or \"name type?\", or the type is not known")
+    return letters
+
+
+def load_calls(root, depends, must_declare):
     calls = []
     for path in sql_files(root, "calls", depends):
-        text = strip_comments(read(path))
+        raw = read(path)
+        text = strip_comments(raw)
         if not text:
             fail(path, "holds no statement")
-        calls.append((stem(path), text))
+        returns = read_returns(path, raw)
+        if must_declare and returns is None:
+            fail(path, "needs a line such as \"-- returns: lane int8, name text?\" (? may be null; or: nothing)")
+        calls.append((stem(path), text, returns))
     return calls
 
 
@@ -191,7 +220,7 @@ class Root:
         self.prefix = "" if name == "queen" else name + "_"
         # The folder itself stands for "a new sub-folder appeared".
         depends.append(folder)
-        self.calls = load_calls(folder, depends)
+        self.calls = load_calls(folder, depends, name == "queen")
         self.migrations = load_migrations(folder, depends)
         self.objects = load_objects(folder, depends, home if kind == "pg" else None)
 
@@ -202,14 +231,15 @@ class Root:
         out = [f"enum {{ {self.count()} = {len(self.calls)} }};", "",
                f"extern const struct pg_schema {self.kind}_schema_{self.name};", ""]
         out += [f"extern const struct {self.kind}_statement {self.kind}_stmt_{self.prefix}{name};"
-                for name, _ in self.calls]
+                for name, _, _ in self.calls]
         return out + [""]
 
     def source(self):
         out, table = [], f"{self.kind}_{self.name}"
-        for i, (name, text) in enumerate(self.calls):
+        for i, (name, text, returns) in enumerate(self.calls):
+            shape = "" if self.kind == "my" else ", 0" if returns is None else f', "{returns}"'
             out.append(f'const struct {self.kind}_statement {self.kind}_stmt_{self.prefix}{name} = '
-                       f'{{"{self.prefix}{name}",\n{c_string(text)},\n    {i}}};')
+                       f'{{"{self.prefix}{name}",\n{c_string(text)},\n    {i}{shape}}};')
         if self.migrations:
             out.append(f"static const struct pg_migration {table}_migrations[] = {{")
             for number, name, text in self.migrations:

@@ -1,4 +1,6 @@
 -- A retry lane comes with the name of its partition and its group, others with null.
+-- returns: snapshot text?, lane int8?, lane_id uuid?, lane_name text?, queue_name text?, emptied int8?,
+-- returns: flags int4?, wait_us int8?, partition_name text?, only_group text?
 select snapshot, lane, lane_id, lane_name, queue_name, emptied, flags, wait_us, partition_name, only_group
   from (select c.*, case when c.lane is null then queen.maintenance_flags() end as flags,
                case when c.lane is null then queen.next_due($3::bigint) end as wait_us,

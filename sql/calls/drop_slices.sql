@@ -1,1 +1,2 @@
+-- returns: drop_slices int4
 select queen.drop_slices()

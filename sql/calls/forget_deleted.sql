@@ -1,1 +1,2 @@
+-- returns: more bool?
 select queen.forget_deleted()

@@ -1,1 +1,2 @@
+-- returns: maintenance_flags int4
 select queen.maintenance_flags()

@@ -1,1 +1,2 @@
+-- returns: prometheus_text text?
 select queen.prometheus_text()

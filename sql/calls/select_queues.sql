@@ -1,1 +1,2 @@
+-- returns: name text
 select name from queen.select_queues($1::text, $2::text)

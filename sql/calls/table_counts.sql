@@ -1,1 +1,2 @@
+-- returns: name text, n int8
 select name, n from queen.table_counts()

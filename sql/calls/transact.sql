@@ -1,3 +1,6 @@
+-- returns: kind int2, error text?, lane int8?, created_at timestamptz?, seg int4?, status int2?, pos int4?,
+-- returns: grp int4?, entry int4?, why int2?, released bool?, dead bool?, queue_name text?, lane_name text?,
+-- returns: lane int8?, consumer int8?, more bool?
 select kind, error, lane, created_at, seg, status, pos,
        grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more
   from queen.transact_2($1::int, $2::int, $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::int[],

@@ -1,3 +1,6 @@
+-- returns: kind int2, error text?, lane int8?, created_at timestamptz?, seg int4?, status int2?, pos int4?,
+-- returns: grp int4?, entry int4?, why int2?, released bool?, dead bool?, queue_name text?, lane_name text?,
+-- returns: lane int8?, consumer int8?, more bool?, dup_id uuid?, wait_us int8?
 select kind, error, lane, created_at, seg, status, pos,
        grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more, dup_id,
        case when kind = 3 then (extract(epoch from created_at - clock_timestamp()) * 1000000)::int8 end as wait_us

@@ -128,7 +128,7 @@ bool report_next_step(struct broker *b, const struct pg_reply *reply, struct pg_
     if (pg_reply_rows(reply) == 0 || pg_reply_i32(reply, 0, COL_STATUS) != 0)
         return false;
     buf_put(&args, pg_reply_bytes(reply, 0, COL_PIECE));
-    if (!pg_reply_is_null(reply, 0, COL_PAYLOAD)) {
+    if (!pg_reply_is_null(reply, 0, COL_PAYLOAD) && args.len > 0) {
         args.len--; // its brace
         buf_put_lit(&args, ",\"sealed\":");
         if (!broker_seal(b, &args, pg_reply_bytes(reply, 0, COL_PAYLOAD)))
@@ -155,12 +155,14 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
     if (status == 0)
         status = put_answer(api, reply, &out);
+    int http_status = status == 0 ? pg_reply_i32(reply, 0, COL_STATUS) : 0;
+    if (status == 0 && (http_status < 200 || http_status > 599))
+        status = QE_PG_SHAPE;
     if (status != 0) {
         buf_free(&out);
         api_reply_failed(c->req, status, &op->op.why);
         return;
     }
-    int http_status = pg_reply_i32(reply, 0, COL_STATUS);
     if (c->report->changes_queue && http_status < 300)
         broker_queue_changed(api->broker, c->queue);
     if (c->report->changes_times && http_status < 300)

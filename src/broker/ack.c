@@ -143,6 +143,8 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
         status = held_read(b, f->groups, f->n_groups, reply);
     else if (status == 0)
         status = read_settled(b, f, reply);
+    if (status == QE_PG_SHAPE)
+        (void)call_unexpected(c, "an entry that was not sent, or answered twice");
     if (status != 0)
         log_debug("ack.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
@@ -158,7 +160,7 @@ static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_
 {
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
         unsigned i = (unsigned)pg_reply_i32(reply, row, 0) - 1;
-        if (i >= f->n_groups)
+        if (i >= f->n_groups || !ack_row_is_sound(f->groups[i], reply, row, 0))
             return QE_PG_SHAPE;
         ack_group_read(b, f->groups[i], reply, row, 0);
         ack_group_read_retry(b, f->groups[i], reply, row);

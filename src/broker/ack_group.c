@@ -237,6 +237,16 @@ static struct ack_entry *entry_at(struct ack_group *g, int pos)
     return pos >= 0 && (unsigned)pos < g->n ? g->at[pos] : NULL;
 }
 
+bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, unsigned row,
+                      unsigned col)
+{
+    int16_t why = pg_reply_i16(reply, row, col + COL_WHY);
+
+    return why >= ACK_OK && why <= ACK_BAD_STATUS &&
+           (pg_reply_is_null(reply, row, col + COL_ENTRY) ||
+            (uint32_t)pg_reply_i32(reply, row, col + COL_ENTRY) < g->n);
+}
+
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col)
 {

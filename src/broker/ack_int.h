@@ -32,6 +32,9 @@ void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsig
 void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, unsigned n);
 // Adds n results to the metrics of its queue.
 void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok, unsigned n);
+// Does that row answer an entry of the group, or all of them?
+bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, unsigned row,
+                      unsigned col);
 // One row of queen.settle_2, whose columns start at col.
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col);

@@ -317,6 +317,7 @@ struct lane_cols {
 };
 struct lane *lane_of_row(struct broker *b, struct queue *q, const struct pg_reply *reply,
                          unsigned row, struct lane_cols cols);
+bool lane_is_in_row(const struct pg_reply *reply, unsigned row, struct lane_cols cols);
 span lane_shown(const struct lane *lane); // the name of its partition
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
@@ -369,8 +370,8 @@ void groups_forget(struct broker *b); // every group is to be discovered again
 // Its cursors were moved, its leases ended, or all of it deleted, by others.
 void group_changed(struct broker *b, struct group *g);
 void group_discover(struct broker *b, struct group *g, struct pop_op *pop);
-void group_learn(struct broker *b, struct group *g,
-                 const struct pg_reply *reply);           // rows of discover
+// The rows of discover.  false: they make no sense, and nothing was learnt.
+bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply, bool whole);
 void group_discovered(struct broker *b, struct group *g); // those who waited for it go on
 bool group_must_discover(const struct group *g, const struct pop_op *pop);
 

@@ -48,6 +48,7 @@ static void arrive(struct mailbox_item *item);
 static void launch(struct broker *b, struct cycle_op *cycle);
 static void put_receipt(struct pg_params *p, const struct cycle_flight *f);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static const char *find_fault(const struct cycle_flight *f, const struct pg_reply *reply);
 static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply);
 static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, unsigned row);
 
@@ -278,10 +279,14 @@ static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, u
         memcpy(it->key, at, 16);
         memcpy(it->partition_id, at + 16, 16);
         memcpy(it->message_id, at + 40, 16);
-        it->status = (enum push_status)be(at + 64, 4);
+        uint64_t state = be(at + 64, 4);
+        if (state != PUSH_QUEUED && state != PUSH_DUPLICATE)
+            return false;
+        it->status = (enum push_status)state;
         if (seg == no_seg)
             continue;
-        if (seg >= n_rows - row - 1 || pg_reply_i16(reply, row + 1 + seg, COL_KIND) != STORED)
+        if (seg >= n_rows - row - 1 || pg_reply_i16(reply, row + 1 + seg, COL_KIND) != STORED ||
+            pg_reply_is_null(reply, row + 1 + seg, COL_CREATED))
             return false;
         segment_message_id(pg_reply_unix_us(reply, row + 1 + seg, COL_CREATED), pos,
                            (int64_t)be(at + 32, 8), it->message_id);
@@ -302,6 +307,9 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
 
     gate_landed(&b->cycle_gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_CYCLE], now - c->left_us);
+    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    if (fault)
+        status = call_unexpected(c, fault);
     if (status == 0)
         again = read_reply(b, f, reply);
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
@@ -381,6 +389,25 @@ static void resolve_repeated(struct cycle_op *cycle)
         memcpy(it->message_id, it->same->message_id, 16);
         memcpy(it->partition_id, it->same->partition_id, 16);
     }
+}
+
+// A cycle that was committed now has stored each of its segments.  Returns what is wrong, or
+// NULL.
+static const char *find_fault(const struct cycle_flight *f, const struct pg_reply *reply)
+{
+    unsigned n_stored = 0;
+    bool other = false;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        int16_t kind = pg_reply_i16(reply, row, COL_KIND);
+        if (kind < STORED || kind > SOURCE)
+            return "a row of an unknown kind";
+        if (kind == STORED && pg_reply_is_null(reply, row, COL_CREATED))
+            return "a segment without its time";
+        n_stored += kind == STORED;
+        other = other || kind == FAILED || kind == DUPLICATE || kind == REPEATED;
+    }
+    return other || n_stored == f->segs.n ? NULL : "another number of segments than was sent";
 }
 
 // true: it goes again.

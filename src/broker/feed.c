@@ -121,6 +121,18 @@ static void on_poll(struct due *d)
     due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
 }
 
+static const struct lane_cols lane_cols = {COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION,
+                                           COL_GROUP};
+
+// The row of the look itself, news of groups, or a partition with a change.
+static bool is_sound(const struct pg_reply *reply, unsigned row)
+{
+    if (pg_reply_is_null(reply, row, COL_LANE))
+        return !pg_reply_is_null(reply, row, COL_SNAPSHOT);
+    return pg_reply_i64(reply, row, COL_LANE) == 0 ||
+           (lane_is_in_row(reply, row, lane_cols) && !pg_reply_is_null(reply, row, COL_QUEUE));
+}
+
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
@@ -131,6 +143,9 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
 
     b->feed_flying = false;
     TAILQ_CONCAT(&pops, &b->feed_flying_pops, seat);
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
+        if (!is_sound(reply, row))
+            status = call_unexpected(c, "a change without a partition, or no snapshot");
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         if (pg_reply_is_null(reply, row, COL_LANE)) {
             span seen = pg_reply_bytes(reply, row, COL_SNAPSHOT);
@@ -211,9 +226,7 @@ static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
     }
     if (!q || !q->groups)
         return; // nobody here is interested
-    struct lane *lane = lane_of_row(
-        b, q, reply, row,
-        (struct lane_cols){COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION, COL_GROUP});
+    struct lane *lane = lane_of_row(b, q, reply, row, lane_cols);
     // It may be free although we believe it leased, or its queue may have been configured anew:
     // look.
     struct consumer *c, *next;

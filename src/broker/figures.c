@@ -47,7 +47,7 @@ static void on_counted(struct pg_call *pg, int status, const struct pg_reply *re
     if (status != 0)
         log_warn("chores.stats", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
-    else if (!pg_reply_is_null(reply, 0, 0))
+    else if (pg_reply_rows(reply) > 0 && !pg_reply_is_null(reply, 0, 0))
         log_debug("chores.stats", "lanes=%d", pg_reply_i32(reply, 0, 0));
     call_free(c);
     again(b);

@@ -98,10 +98,16 @@ void fire_forget(struct house *h)
     fire_expect(h, 0);
 }
 
+// Times come from the database: a wait that is far off must not wrap around to now.
+static int64_t bounded(int64_t wait_us)
+{
+    return wait_us < 0 ? 0 : wait_us < INT64_MAX / 4 ? wait_us : INT64_MAX / 4;
+}
+
 void fire_expect(struct house *h, int64_t wait_us)
 {
     struct fire *f = h->fire;
-    uint64_t at = clock_mono_us() + (wait_us > 0 ? (uint64_t)wait_us : 0);
+    uint64_t at = clock_mono_us() + (uint64_t)bounded(wait_us);
     uint64_t known = atomic_load(&f->at_us);
 
     do
@@ -203,9 +209,11 @@ static uint64_t next_look(struct fire *f, const struct pg_reply *reply, unsigned
     }
     if (pg_reply_is_null(reply, row, COL_WAIT_US))
         return UINT64_MAX;
-    int64_t wait = pg_reply_i64(reply, row, COL_WAIT_US);
-    return now + (wait > 0 ? (uint64_t)wait : 0);
+    return now + (uint64_t)bounded(pg_reply_i64(reply, row, COL_WAIT_US));
 }
+
+static const struct lane_cols lane_cols = {COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION,
+                                           COL_GROUP};
 
 static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
@@ -217,6 +225,10 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
     span last_queue = SPAN_NONE;
 
     f->flying = false;
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
+        if (!pg_reply_is_null(reply, row, COL_LANE) &&
+            (!lane_is_in_row(reply, row, lane_cols) || pg_reply_is_null(reply, row, COL_QUEUE)))
+            status = call_unexpected(c, "a partition without a number, id or name");
     f->worked = f->worked || status == 0;
     if (status != 0) {
         // Until the schema is there, which is brought up to date while we start, it must fail.

@@ -332,8 +332,11 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
     b->numbering = false;
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
-        if (i < asked->n)
-            consumer_set_num(b, asked->consumers[i], pg_reply_i64(reply, row, 2));
+        int64_t num = pg_reply_i64(reply, row, 2);
+        if (i < asked->n && num > 0)
+            consumer_set_num(b, asked->consumers[i], num);
+        else
+            status = call_unexpected(call, "a consumer that was not asked for, or no number");
     }
     for (unsigned i = 0; i < asked->n; i++) {
         struct consumer *c = asked->consumers[i];
@@ -405,10 +408,12 @@ void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
     call_send(call, on_discovered);
 }
 
+static const struct lane_cols discover_cols = {0, 1, 2, 6, 7};
+
 static void learn_row(struct broker *b, struct group *g, const struct pg_reply *reply,
                       unsigned row)
 {
-    struct lane *lane = lane_of_row(b, g->queue, reply, row, (struct lane_cols){0, 1, 2, 6, 7});
+    struct lane *lane = lane_of_row(b, g->queue, reply, row, discover_cols);
     struct consumer *c = consumer_get(b, g, lane);
     consumer_set_num(b, c, pg_reply_i64(reply, row, 3));
     if (c->state == READY || c->state == CLAIMING || !pg_reply_bool(reply, row, 4))
@@ -416,7 +421,7 @@ static void learn_row(struct broker *b, struct group *g, const struct pg_reply *
     if (pg_reply_is_null(reply, row,
                          5)) // also if we believed it leased: another broker may have freed it
         consumer_ready(b, c, false);
-    else if (c->state == IDLE)
+    else if (c->state == IDLE && pg_reply_i64(reply, row, 5) >= 0)
         consumer_leased(b, c, clock_mono_us(), (uint64_t)pg_reply_i64(reply, row, 5), false);
 }
 
@@ -430,6 +435,8 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
 
     if (whole)
         g->discovering = false;
+    if (status == 0 && !group_learn(b, g, reply, whole))
+        status = call_unexpected(call, "a partition without a number, id or name");
     if (status == 0) {
         if (has_subscription(pop)) {
             g->subscribed = true;
@@ -438,11 +445,6 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
                 g->checked_from = mem_strndup(pop->sub_from.ptr, pop->sub_from.len);
             }
         }
-        if (whole)
-            group_learn(b, g, reply);
-        else
-            for (unsigned row = 0; row < pg_reply_rows(reply); row++)
-                learn_row(b, g, reply, row);
         pop->state = 0;
         pop->looked = true;
         pop_place(b, pop);
@@ -463,13 +465,18 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
     broker_wake(b);
 }
 
-void group_learn(struct broker *b, struct group *g, const struct pg_reply *reply)
+bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply, bool whole)
 {
-    g->known = !g->again;
-    if (pg_reply_rows(reply) == 0)
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++)
+        if (!lane_is_in_row(reply, row, discover_cols) || pg_reply_i64(reply, row, 3) <= 0)
+            return false;
+    if (whole)
+        g->known = !g->again;
+    if (whole && pg_reply_rows(reply) == 0)
         g->empty_noted_us = clock_mono_us(); // queen.discover has written the watermark
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
         learn_row(b, g, reply, row);
+    return true;
 }
 
 void groups_forget(struct broker *b)

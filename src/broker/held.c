@@ -123,7 +123,7 @@ int held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
         unsigned passed = 0;
         for (; passed < n && groups[at]->consumer != consumer; passed++)
             at = at + 1 < n ? at + 1 : 0; // this one needs queen.settle
-        if (passed == n)
+        if (passed == n || groups[at]->done)
             return QE_PG_SHAPE;
         finished(b, groups[at]);
     }

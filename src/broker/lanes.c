@@ -95,6 +95,14 @@ struct lane *lane_get_retry(struct broker *b, struct queue *q, const uint8_t id[
     return lane;
 }
 
+bool lane_is_in_row(const struct pg_reply *reply, unsigned row, struct lane_cols cols)
+{
+    return pg_reply_i64(reply, row, cols.num) > 0 && pg_reply_uuid(reply, row, cols.id) &&
+           pg_reply_bytes(reply, row, cols.name).ptr &&
+           (pg_reply_is_null(reply, row, cols.group) ||
+            pg_reply_bytes(reply, row, cols.partition).ptr);
+}
+
 struct lane *lane_of_row(struct broker *b, struct queue *q, const struct pg_reply *reply,
                          unsigned row, struct lane_cols cols)
 {
@@ -319,9 +327,14 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
         b->resolving = false;
     for (unsigned i = 0; i < asked->n; i++)
         asked->lanes[i]->resolving = asked->lanes[i]->asking = false;
+    for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
+        if ((unsigned)pg_reply_i32(reply, row, 0) >= asked->n ||
+            (pg_reply_i64(reply, row, 1) > 0 && !pg_reply_uuid(reply, row, 2)))
+            status =
+                call_unexpected(c, "a partition that was not asked for, or without its id");
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
-        if (i < asked->n && !read_lane(b, asked->lanes[i], reply, row))
+        if (!read_lane(b, asked->lanes[i], reply, row))
             any_refused = true;
     }
     if (status != 0 && !is_worth_retry(status)) {

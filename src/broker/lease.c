@@ -87,7 +87,10 @@ static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *re
     gate_landed(&b->renew_gate, f->n, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_RENEW], now - c->left_us);
     if (status == 0 && pg_reply_rows(reply) != f->n)
-        status = QE_PG_SHAPE;
+        status = call_unexpected(c, "another number of leases than was sent");
+    for (unsigned row = 0; status == 0 && row < f->n; row++)
+        if (pg_reply_i32(reply, row, 0) != (int32_t)row)
+            status = call_unexpected(c, "leases in another order");
     for (unsigned row = 0; !STAILQ_EMPTY(&f->ops); row++) {
         struct op *op = STAILQ_FIRST(&f->ops);
         struct renew_op *renew = container_of(op, struct renew_op, op);

@@ -38,7 +38,8 @@ bool mixed_read(struct broker *b, struct push_flight *f, const struct pg_reply *
             continue;
         unsigned i = (unsigned)pg_reply_i32(reply, row, PUSH_COL_LATER);
         // If one was refused, the others were taken in vain.
-        if (i < f->n_later && (all || !is_taken(reply, row)))
+        if (i < f->n_later && schedule_row_is_sound(reply, row, &cols) &&
+            (all || !is_taken(reply, row)))
             schedule_read_row(b, f->later[i], reply, row, &cols);
     }
     if (all)

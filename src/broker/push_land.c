@@ -111,7 +111,8 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
         while (seg < f->segs.n && refused[seg])
             seg++;
         struct seg *s = &f->segs.at[seg];
-        if (seg == f->segs.n || s->num != pg_reply_i64(reply, row, PUSH_COL_LANE)) {
+        if (seg == f->segs.n || s->num != pg_reply_i64(reply, row, PUSH_COL_LANE) ||
+            pg_reply_is_null(reply, row, PUSH_COL_CREATED)) {
             rc = QE_PG_SHAPE;
             break;
         }

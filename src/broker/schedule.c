@@ -24,7 +24,7 @@ enum {
     LANE_SEALED = 6,
     NO_SLICE = 7
 }; // schedule_messages.sql
-enum { COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US };
+enum { COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US, COL_IDX };
 static const struct schedule_cols cols = {COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US};
 enum { MAX_ITEMS = 5000, MAX_BYTES = 8 << 20, MAX_TRIES = 20 };
 
@@ -210,6 +210,17 @@ static void make_slices(struct broker *b, struct flight *f)
     call_send(c, on_slices);
 }
 
+bool schedule_row_is_sound(const struct pg_reply *reply, unsigned row,
+                           const struct schedule_cols *at)
+{
+    int16_t status = pg_reply_i16(reply, row, at->status);
+
+    return status > DUPLICATE ||
+           (pg_reply_uuid(reply, row, at->id) &&
+            (status == DUPLICATE ||
+             (status == WAITS && !pg_reply_is_null(reply, row, at->due))));
+}
+
 static void scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
                       unsigned row, const struct schedule_cols *at)
 {
@@ -270,7 +281,11 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
     bool no_slice = false;
 
     if (status == 0 && pg_reply_rows(reply) != f->n_items)
-        status = QE_PG_SHAPE;
+        status = call_unexpected(c, "another number of messages than was sent");
+    for (unsigned row = 0; status == 0 && row < f->n_items; row++)
+        if (pg_reply_i32(reply, row, COL_IDX) != (int32_t)row ||
+            !schedule_row_is_sound(reply, row, &cols))
+            status = call_unexpected(c, "messages in another order, or without their ids");
     for (unsigned row = 0; status == 0 && row < f->n_items; row++) {
         no_slice = no_slice || pg_reply_i16(reply, row, COL_STATUS) == NO_SLICE;
         schedule_read_row(b, f->items[row], reply, row, &cols);

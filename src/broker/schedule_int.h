@@ -16,6 +16,8 @@ void slices_fill(struct push_item *const *items, unsigned n, struct pg_params *p
 struct schedule_cols {
     unsigned status, id, due, wait_us;
 };
+bool schedule_row_is_sound(const struct pg_reply *reply, unsigned row,
+                           const struct schedule_cols *cols);
 void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_reply *reply,
                        unsigned row, const struct schedule_cols *cols);
 // What such rows say is due first is what the house must wake up for.

@@ -253,9 +253,9 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
     struct group *g = c->group;
 
     g->discovering = false;
-    if (status == 0)
-        group_learn(s->broker, g, reply);
-    else
+    if (status == 0 && !group_learn(s->broker, g, reply, true))
+        status = call_unexpected(c, "a partition without a number, id or name");
+    if (status != 0)
         log_debug("selector.discover", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
     group_discovered(s->broker, g); // pops of this queue alone may have waited too

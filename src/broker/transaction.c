@@ -31,6 +31,7 @@ struct tx_flight {
 static void arrive(struct mailbox_item *item);
 static void launch(struct broker *b, struct tx_op *tx);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply);
 static void tell_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
@@ -196,12 +197,15 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
 
     gate_landed(&b->tx_gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_TRANSACTION], now - c->left_us);
+    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    if (fault)
+        status = call_unexpected(c, fault);
     if (status == 0)
         again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = tx->op.tries++ < MAX_TRIES;
-    else if (status == QE_PG_GONE)
-        tell_lanes(b, f); // whoever waits there looks
+    else if (status == QE_PG_GONE || fault)
+        tell_lanes(b, f); // it may have committed: whoever waits there looks
     if (again && status != 0 && pg_reply_is_locked(reply))
         items_suspect(b, tx->items, tx->n_items);
     if (again && f->no_slice) {
@@ -257,12 +261,52 @@ static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int
     return e ? (int)(e - tx->entries) : 0;
 }
 
+// find_fault() has seen that there is one.
 static struct push_item *later_of(const struct tx_flight *f, const struct pg_reply *reply,
                                   unsigned row)
 {
-    unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+    return f->later[(unsigned)pg_reply_i32(reply, row, COL_SEG) - 1];
+}
 
-    return f->later[i < f->n_later ? i : 0];
+static bool is_sound(const struct tx_flight *f, const struct pg_reply *reply, unsigned row)
+{
+    unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+    unsigned group = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+
+    switch (pg_reply_i16(reply, row, COL_KIND)) {
+    case PUSHED:
+        return !pg_reply_is_null(reply, row, COL_CREATED);
+    case ACKED:
+        return group < f->n_groups && ack_row_is_sound(&f->groups[group], reply, row, COL_ACK);
+    case FAILED:
+        return true;
+    case SCHEDULED:
+        return seg < f->n_later && pg_reply_uuid(reply, row, COL_ID) &&
+               !pg_reply_is_null(reply, row, COL_CREATED);
+    case NOT_SCHEDULED:
+        return seg < f->n_later;
+    default:
+        return false;
+    }
+}
+
+// Returns what is wrong with the rows, or NULL.  If nothing failed, each segment was stored.
+static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply)
+{
+    unsigned n_pushed = 0;
+    bool failed = false;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        int16_t kind = pg_reply_i16(reply, row, COL_KIND);
+        if (!is_sound(f, reply, row))
+            return "a row about something that was not sent";
+        if (kind == PUSHED && (n_pushed == f->segs.n ||
+                               pg_reply_i64(reply, row, COL_LANE) != f->segs.at[n_pushed].num))
+            return "segments in another order";
+        n_pushed += kind == PUSHED;
+        failed = failed || kind == FAILED || kind == NOT_SCHEDULED;
+    }
+    return failed || n_pushed == f->segs.n ? NULL : "fewer segments than were sent";
 }
 
 static void read_scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
@@ -344,15 +388,13 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
         switch (pg_reply_i16(reply, row, COL_KIND)) {
         case PUSHED:
-            if (seg < f->segs.n)
-                seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+            seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
             break;
-        case ACKED: {
-            unsigned g = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
-            if (g < f->n_groups && !failed)
-                ack_group_read(b, &f->groups[g], reply, row, COL_ACK);
+        case ACKED:
+            if (!failed)
+                ack_group_read(b, &f->groups[pg_reply_i32(reply, row, COL_ACK) - 1], reply, row,
+                               COL_ACK);
             break;
-        }
         case SCHEDULED:
             if (!failed)
                 read_scheduled(b, later_of(f, reply, row), reply, row);

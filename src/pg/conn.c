@@ -4,11 +4,13 @@
 // pipeline mode, so it costs one round trip like any other; later uses are plain.  The time
 // limit of a call goes the same way, when the connection does not have it from the call before.
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "pg/conn_int.h"
 #include "pg/reply_int.h"
@@ -22,7 +24,7 @@ static bool keep(struct pg_conn *c, PGresult *r);
 static void land(struct pg_conn *c, bool complete);
 static void on_timer_closed(uv_handle_t *handle);
 
-enum { LIMIT_UNKNOWN = -1 };
+enum { LIMIT_UNKNOWN = -1, UNEXPECTED_EVERY_US = 1000 * 1000 };
 
 // A call's parameters as libpq wants them; on the stack, so a call allocates nothing here.
 struct wire {
@@ -236,6 +238,17 @@ static bool keep(struct pg_conn *c, PGresult *r)
     return c->doomed;
 }
 
+// At most once a second, whichever connection it is.
+static void log_unexpected(const char *statement, const char *why)
+{
+    static _Atomic uint64_t last_us;
+    uint64_t now = clock_mono_us(), last = atomic_load(&last_us);
+
+    if ((last == 0 || now - last >= UNEXPECTED_EVERY_US) &&
+        atomic_compare_exchange_strong(&last_us, &last, now))
+        log_error("pg.unexpected_result", "statement=%s detail=\"%s\"", statement, why);
+}
+
 // The server commits after the rows and before it says that it is ready.  So rows without the
 // end of the answer prove nothing, and a failure after them is the answer.
 static void land(struct pg_conn *c, bool complete)
@@ -250,6 +263,13 @@ static void land(struct pg_conn *c, bool complete)
     }
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *why = status != 0 ? conn_error(c) : "";
+    if (status == 0 && call->statement->returns != NULL &&
+        (status = reply_check(result, call->statement->returns, c->why, sizeof c->why)) != 0) {
+        PQclear(result);
+        result = NULL;
+        why = c->why;
+        log_unexpected(call->statement->name, why);
+    }
 
     // A standby where the primary was, statements that a proxy dropped, and plans
     // made before a column changed (0A000): a new connection cures all of them.

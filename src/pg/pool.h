@@ -38,6 +38,8 @@ struct pg_statement {
     const char *name; // also the name it is prepared under
     const char *text;
     unsigned index; // dense, for per-connection "is prepared" bits
+    // The columns of its result: see reply_check() in reply.c.  NULL: the caller checks.
+    const char *returns;
 };
 enum { PG_UNPREPARED = INT32_MAX };
 

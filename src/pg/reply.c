@@ -59,8 +59,9 @@ int reply_status(const PGresult *result)
 unsigned pg_reply_rows(const struct pg_reply *r) { return (unsigned)PQntuples(r->result); }
 unsigned pg_reply_cols(const struct pg_reply *r) { return (unsigned)PQnfields(r->result); }
 
-// A result of another shape than our statement has is our mistake, unless the database belongs
-// to somebody else: then its owner may have replaced our functions, and cells read as NULL.
+// reply_check() has seen the results of statements that declare their columns, so a cell of
+// another shape is our mistake; unless the database belongs to somebody else: then its owner
+// may have replaced our functions, and cells read as NULL.
 static void note_odd(const struct pg_reply *r, unsigned row, unsigned col, const char *what)
 {
     if (!r->odd)

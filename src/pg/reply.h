@@ -26,8 +26,8 @@ const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row,
 // timestamptz -> microseconds since 1970; INT64_MIN for NULL
 int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col);
 
-// Cells as JSON: integers, float8 (finite), bool, text, uuid, timestamptz (milliseconds, UTC),
-// json as it is; NULL is null.  has_json: the column is one of these.
+// Cells as JSON: integers, float8 (null unless finite), bool, text, uuid, timestamptz
+// (milliseconds, UTC), json as it is; NULL is null.  has_json: the column is one of these.
 bool pg_reply_has_json(const struct pg_reply *r, unsigned col);
 void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out);
 

@@ -16,5 +16,8 @@ struct pg_reply {
 int reply_code(const char *sqlstate);
 // 0 if the result is a success, else its code.
 int reply_status(const PGresult *result);
+// Does the result have the columns that a statement declares?  0 or QE_PG_SHAPE, with what is
+// wrong in why.
+int reply_check(const PGresult *result, const char *returns, char *why, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
 // reply_json.c: a cell as JSON, by the type of its column.
+#include <math.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -74,9 +75,14 @@ void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, str
     case OID_INT8:
         buf_put_i64(out, pg_reply_i64(r, row, col));
         break;
-    case OID_FLOAT8:
-        js_put_number(out, pg_reply_f64(r, row, col));
+    case OID_FLOAT8: {
+        double v = pg_reply_f64(r, row, col);
+        if (isfinite(v))
+            js_put_number(out, v);
+        else
+            buf_put_lit(out, "null"); // JSON has no infinity
         break;
+    }
     case OID_JSON:
         buf_put(out, pg_reply_bytes(r, row, col));
         break;

@@ -22,6 +22,7 @@ struct pg_pool {
 struct cell {
     span name;
     char kind;
+    bool used; // by a column of the statement
     int64_t number;
     span bytes;
 };
@@ -180,7 +181,6 @@ static void lay_out(struct pg_reply *reply, const struct pg_statement *statement
 {
     span text = span_of(statement->text), column;
     const char *from = strstr(statement->text, "from queen.");
-    unsigned used = 0, given = 0;
 
     assert_true(str_starts(text, SPAN("select ")));
     text = (span){statement->text + 7,
@@ -198,14 +198,14 @@ static void lay_out(struct pg_reply *reply, const struct pg_statement *statement
             for (unsigned i = 0; i < rows[r].n; i++)
                 if (span_eq(rows[r].cells[i].name, column)) {
                     *to = rows[r].cells[i];
-                    used++;
+                    rows[r].cells[i].used = true;
                 }
         }
     }
     for (unsigned r = 0; r < n_rows; r++)
-        given += rows[r].n;
-    if (used != given)
-        fail_msg("a row names a column that %s has not", statement->name);
+        for (unsigned i = 0; i < rows[r].n; i++)
+            if (!rows[r].cells[i].used)
+                fail_msg("a row names a column that %s has not", statement->name);
     n_rows = 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "rig.h"
 
 enum { N_POPS = 3 };
@@ -150,13 +151,246 @@ static void keys_that_are_too_short_are_not_read(void **state)
     assert_null(broker->held);
 }
 
+// ---- the feed, discovery and numbers ----
+
+static void a_change_without_its_partition_is_refused(void **state)
+{
+    (void)state;
+    static struct pop a, b;
+    rig_open();
+    pop_start(&a, "q", 0);
+    fake_row("lane:l lane_name:t queue_name:t", (int64_t)1, "p1", "q"); // no id
+    fake_row("snapshot:t", "1:1:");
+    fake_answer(fake_call("changes"), 0);
+    turn();
+    assert_int_equal(a.status, QE_PG_SHAPE);
+    pop_start(&b, "q", 0);
+    fake_row("queue_name:t", "q"); // neither a partition nor a snapshot
+    fake_answer(fake_call("changes"), 0);
+    turn();
+    assert_int_equal(b.status, QE_PG_SHAPE);
+}
+
+static void a_discovered_partition_without_its_id_is_refused(void **state)
+{
+    (void)state;
+    static struct pop a, c;
+    rig_open();
+    pop_start(&a, "q", 0);
+    answer_changes();
+    fake_row("lane:l lane_name:t consumer:l pending:b", (int64_t)1, "p1", (int64_t)101, 1);
+    fake_answer(fake_call("discover"), 0);
+    turn();
+    assert_int_equal(a.status, QE_PG_SHAPE);
+    pop_start(&c, "q", 0);
+    fake_row("lane:l lane_id:u lane_name:t consumer:l pending:b", (int64_t)1, uuid(1), "p1",
+             (int64_t)0, 1); // a consumer without a number
+    fake_answer(fake_call("discover"), 0);
+    turn();
+    assert_int_equal(c.status, QE_PG_SHAPE);
+    assert_int_equal(broker->n_lanes, 0);
+}
+
+static void a_partition_without_its_id_fails_who_asked(void **state)
+{
+    (void)state;
+    static struct push a, b;
+    rig_open();
+    push_item(&a, "q", "p1", NULL);
+    push_start(&a);
+    turn();
+    fake_row("idx:i lane:l", 0, (int64_t)1);
+    fake_answer(fake_call("ensure_lanes"), 0);
+    turn();
+    assert_int_equal(a.status, QE_PG_SHAPE);
+    push_item(&b, "q", "p1", NULL);
+    push_start(&b);
+    turn();
+    fake_row("idx:i lane:l lane_id:u", -1, (int64_t)1, uuid(1));
+    fake_answer(fake_call("ensure_lanes"), 0);
+    turn();
+    assert_int_equal(b.status, QE_PG_SHAPE);
+}
+
+static void numbers_of_other_consumers_are_not_believed(void **state)
+{
+    (void)state;
+    static struct pop p;
+    static struct push m;
+    rig_open();
+    pop_first(&p, "q", 60000, 0);
+    push_to("p1", &m);
+    fake_row("idx:i lane:l consumer:l", 7, (int64_t)1, (int64_t)101);
+    fake_row("idx:i lane:l consumer:l", 0, (int64_t)1, (int64_t)-5);
+    fake_answer(fake_call("ensure_consumers"), 0);
+    turn();
+    assert_null(consumer_find_num(broker, 101));
+    assert_null(consumer_find_num(broker, -5));
+    wait_ms(100); // asks again
+    answer_look();
+    answer_number(101);
+    claim_of_lane(1, false, MINUTE_US);
+    assert_int_equal(p.rendered, 1);
+}
+
+// ---- pushes ----
+
+static void a_stored_segment_without_its_time_is_refused(void **state)
+{
+    (void)state;
+    static struct push p;
+    rig_open();
+    push_item(&p, "q", "p1", NULL);
+    push_start(&p);
+    answer_lanes();
+    fake_row("lane:l first_seq:l status:i", (int64_t)1, (int64_t)1, 0);
+    fake_answer(fake_call("push"), 0);
+    turn();
+    assert_int_equal(p.status, QE_PG_SHAPE);
+}
+
+static void a_scheduled_message_without_its_id_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int idx, status;
+        bool has_id, has_due;
+    } rows[] = {{0, 0, false, true},
+                {0, 0, true, false},
+                {0, 1, false, true},
+                {5, 0, true, true},
+                {0, -3, true, true}};
+    rig_open();
+    for (unsigned i = 0; i < countof(rows); i++) {
+        static struct push pushes[countof(rows)];
+        struct push *p = &pushes[i];
+        push_item(p, "q", "p1", NULL);
+        p->items[0].when = PUSH_AFTER;
+        p->items[0].when_us = 1000 * 1000;
+        push_start(p);
+        turn();
+        if (i == 0)
+            answer_lanes();
+        if (rows[i].has_id && rows[i].has_due)
+            fake_row("status:i id:u due_at:T idx:i", rows[i].status, uuid(9),
+                     (int64_t)CREATED_US, rows[i].idx);
+        else if (rows[i].has_id)
+            fake_row("status:i id:u idx:i", rows[i].status, uuid(9), rows[i].idx);
+        else
+            fake_row("status:i due_at:T idx:i", rows[i].status, (int64_t)CREATED_US,
+                     rows[i].idx);
+        fake_answer(fake_call("schedule"), 0);
+        turn();
+        assert_int_equal(p->status, QE_PG_SHAPE);
+    }
+}
+
+// ---- transactions ----
+
+struct tx {
+    struct tx_op op;
+    struct arena arena;
+    struct push_item items[2];
+    unsigned times;
+    int status;
+};
+
+static void on_tx_done(struct tx_op *op, int status)
+{
+    struct tx *t = container_of(op, struct tx, op);
+
+    t->times++;
+    t->status = status;
+}
+
+// Two segments, and nothing that is delivered later.
+static void odd_transactions_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int kind, nth, seg; // nth: of the segments sent, from 1
+    } odd[][3] = {
+        {{0, 1, 0}},                       // one segment of two
+        {{0, 2, 0}, {0, 1, 0}},            // another order
+        {{0, 1, 0}, {0, 2, 0}, {0, 3, 0}}, // one too many
+        {{3, 1, 1}},                       // scheduled, though nothing was to be
+        {{4, 1, 1}},                       // not scheduled, likewise
+        {{1, 1, 0}, {0, 1, 0}, {0, 2, 0}}, // acknowledged, though nothing was to be
+        {{9, 1, 0}},                       // an unknown kind
+    };
+    static struct tx txs[countof(odd)];
+    rig_open();
+    for (unsigned i = 0; i < countof(odd); i++) {
+        struct tx *t = &txs[i];
+        struct push p = {0};
+        push_item(&p, "q", "p1", NULL), push_item(&p, "q", "p2", NULL);
+        memcpy(t->items, p.items, sizeof t->items);
+        t->op.items = t->items;
+        t->op.n_items = 2;
+        arena_init(&t->arena);
+        t->op.arena = &t->arena;
+        t->op.done = on_tx_done;
+        broker_transaction(broker, &t->op);
+        turn();
+        if (i == 0)
+            answer_lanes();
+        struct pg_call *c = fake_call("transact");
+        for (unsigned k = 0; k < countof(odd[i]) && odd[i][k].nth != 0; k++)
+            fake_row("kind:i lane:l created_at:T seg:i", odd[i][k].kind,
+                     odd[i][k].nth <= 2
+                         ? fake_int(c->params, PG_INT8, 0, (unsigned)odd[i][k].nth - 1)
+                         : (int64_t)3,
+                     (int64_t)CREATED_US, odd[i][k].seg);
+        fake_answer(c, 0);
+        turn();
+        assert_int_equal(t->times, 1);
+        if (t->status != QE_PG_SHAPE)
+            fail_msg("transaction %u got %d", i, t->status);
+        arena_deinit(&t->arena);
+    }
+}
+
+// ---- leases ----
+
+static void on_renewed(struct renew_op *op, int status) { op->why = status; }
+
+static void renewals_in_another_order_are_refused(void **state)
+{
+    (void)state;
+    static struct renew_op r[2];
+    rig_open();
+    for (unsigned i = 0; i < 2; i++) {
+        r[i] = (struct renew_op){.lease = SPAN("lease"), .seconds = 60, .done = on_renewed};
+        broker_renew(broker, &r[i]);
+    }
+    turn();
+    struct pg_call *c = fake_call("renew");
+    for (int i = (int)fake_len(c->params, PG_UUID, 0); i-- > 0;)
+        fake_row("idx:i why:i expires_at:T", fake_len(c->params, PG_UUID, 0) == 1 ? 1 : i, 0,
+                 (int64_t)CREATED_US);
+    fake_answer(c, 0);
+    turn();
+    assert_int_equal(r[0].why, QE_PG_SHAPE);
+    fake_fail_all(QE_PG_AWAY);
+    turn();
+}
+
 int main(void)
 {
+    log_setup(LOG_OFF, LOG_TEXT);
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_claims_are_refused_as_a_whole), // opens a broker for each
         T(a_parked_pop_does_not_ask_an_odd_database_for_ever),
         T(keys_that_are_too_short_are_not_read),
+        T(a_change_without_its_partition_is_refused),
+        T(a_discovered_partition_without_its_id_is_refused),
+        T(a_partition_without_its_id_fails_who_asked),
+        T(numbers_of_other_consumers_are_not_believed),
+        T(a_stored_segment_without_its_time_is_refused),
+        T(a_scheduled_message_without_its_id_is_refused),
+        T(odd_transactions_are_refused),
+        T(renewals_in_another_order_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,12 +74,22 @@ class Embed(unittest.TestCase):
         self.assertIn("0, 0,", source)
 
     def test_calls_are_numbered_by_name(self):
-        self.put("calls/b.sql", "select 2")
-        self.put("calls/a.sql", "select \"x\\y?\" -- é\n, 'é'")
+        self.put("calls/b.sql", "-- returns: n int4\nselect 2")
+        self.put("calls/a.sql", "-- returns: nothing\nselect \"x\\y?\" -- é\n, 'é'")
         (source, header, _), _ = self.run_tool()
         self.assertIn("PG_STMT_COUNT = 2", header)
         self.assertLess(source.index("pg_stmt_a"), source.index("pg_stmt_b"))
         self.assertIn(r'"select \"x\\y\?\" , ' + r"'\303\251'" + '"', source)
+
+    def test_calls_declare_what_they_return(self):
+        self.put("calls/a.sql", "-- Why.\n-- returns: lane int8, name text?,\n-- returns: at timestamptz, ...\nselect 1")
+        self.put("calls/b.sql", "-- returns: nothing\nselect 1")
+        (source, _, _), _ = self.run_tool()
+        self.assertIn('0, "lTz."}', source)
+        self.assertIn('1, ""}', source)
+        for wrong in ("", "-- returns: lane bigint", "-- returns: lane", "-- returns: ..., lane int8"):
+            self.put("calls/a.sql", wrong + "\nselect 1")
+            self.refused("returns")
 
     def test_needs_decide_the_order(self):
         self.put("procs/a.sql", "-- needs: c, b\nselect 'A'")
@@ -112,7 +122,7 @@ class Embed(unittest.TestCase):
         self.assertIn(digest, source)
 
     def test_several_roots_keep_apart(self):
-        self.put("calls/a.sql", "select 1")
+        self.put("calls/a.sql", "-- returns: n int4\nselect 1")
         self.put("guest/calls/a.sql", "select 2")
         self.put("guest/schema/0001_a.sql", "select 3")
         self.put("other/calls/b.sql", "select ?")
@@ -124,11 +134,11 @@ class Embed(unittest.TestCase):
         self.assertIn("struct pg_statement pg_stmt_guest_a;", header)
         self.assertIn("struct my_statement my_stmt_guest_b;", header)
         self.assertIn("PG_STMT_GUEST_COUNT = 1", header)
-        self.assertIn('pg_stmt_guest_a = {"guest_a",\n    "select 2",\n    0}', source)
+        self.assertIn('pg_stmt_guest_a = {"guest_a",\n    "select 2",\n    0, 0}', source)
         self.assertIn("pg_guest_migrations, 1,\n    0, 0,\n    \"visit\",", source)
 
     def test_the_depfile_names_files_and_folders(self):
-        self.put("calls/a.sql", "select 1")
+        self.put("calls/a.sql", "-- returns: n int4\nselect 1")
         (_, _, deps), _ = self.run_tool()
         for name in ("sql ", "sql/calls ", "sql/calls/a.sql"):
             self.assertIn(os.path.join(self.tmp.name, name), deps + " ")

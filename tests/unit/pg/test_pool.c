@@ -19,19 +19,55 @@ static struct pg_pool *pool;
 static bool is_up, unprepared;
 static unsigned n_states;
 
-static const struct pg_statement add = {"add", "select $1::int8 + 1", 0};
-static const struct pg_statement divide = {"divide", "select 1 / $1::int4", 1};
-static const struct pg_statement nap = {"nap", "select pg_sleep($1::float8)", 2};
-static const struct pg_statement wide = {"wide", "select repeat('x', $1::int4), $2::bytea", 3};
-static const struct pg_statement nonsense = {"nonsense", "selekt", 130};
-static const struct pg_statement pid = {"pid", "select pg_backend_pid()", 5};
+static const struct pg_statement add = {"add", "select $1::int8 + 1", 0, NULL};
+static const struct pg_statement divide = {"divide", "select 1 / $1::int4", 1, NULL};
+static const struct pg_statement nap = {"nap", "select pg_sleep($1::float8)", 2, NULL};
+static const struct pg_statement wide = {"wide", "select repeat('x', $1::int4), $2::bytea", 3,
+                                         NULL};
+static const struct pg_statement nonsense = {"nonsense", "selekt", 130, NULL};
+static const struct pg_statement pid = {"pid", "select pg_backend_pid()", 5, NULL};
 static const struct pg_statement refusing = {
-    "refusing", "do $$ begin raise 'no' using errcode = 'QN001'; end $$", 6};
+    "refusing", "do $$ begin raise 'no' using errcode = 'QN001'; end $$", 6, NULL};
 
 static const struct pg_statement insert_twice = {
-    "insert_twice", "insert into deferred values (1), (1) returning n", 7};
-static const struct pg_statement insert_slow = {"insert_slow",
-                                                "insert into slow values (1) returning n", 8};
+    "insert_twice", "insert into deferred values (1), (1) returning n", 7, NULL};
+static const struct pg_statement insert_slow = {
+    "insert_slow", "insert into slow values (1) returning n", 8, NULL};
+
+// Results that differ from what their statement declares never reach a reader.
+static const struct {
+    const char *text, *returns;
+    int status;
+} shapes[] = {
+    {"select 1::int8, 2::int4, 3::int2", "lih", 0},
+    {"select 1::int2, 2::int2, 3::int2", "lih", 0},
+    {"select 1::int8, 2::int8, 3::int8", "lih", 0},
+    {"select 1::int8, 4294967296::int8, 3::int2", "lih", QE_PG_SHAPE},
+    {"select 1::int8, 2::int4, -32769::int4", "lih", QE_PG_SHAPE},
+    {"select 1::int8, 2::int4", "lih", QE_PG_SHAPE},
+    {"select 1::int8, 2::int4, 3::int2, 4", "lih", QE_PG_SHAPE},
+    {"select 1::int8, 'x'::text, now()", "l.", 0},
+    {"select 1::int8", "l.", 0},
+    {"select 'x'::text", "l.", QE_PG_SHAPE},
+    {"select 'x'::text", "l", QE_PG_SHAPE},
+    {"select 1::numeric", "l", QE_PG_SHAPE},
+    {"select null::int8", "l", QE_PG_SHAPE},
+    {"select null::int8", "L", 0},
+    {"select n::int8 from (values (1), (null)) v(n)", "l", QE_PG_SHAPE},
+    {"select true, 1.5::float8, 'x'::varchar, 'y'::bytea, gen_random_uuid(), now()", "bftyuz",
+     0},
+    {"select 1, 1.5::float8", "bf", QE_PG_SHAPE},
+    {"select gen_random_uuid()::text", "u", QE_PG_SHAPE},
+    {"select null::uuid", "u", QE_PG_SHAPE},
+    {"select now()::timestamp", "z", QE_PG_SHAPE},
+    {"select '{}'::jsonb", "t", QE_PG_SHAPE},
+    {"select '{}'::json, 'n'::name", "tt", 0},
+    {"select pg_sleep(0)", "v", 0},
+    {"select 1::int8 where false", "lih", QE_PG_SHAPE},
+    {"select 1::int8 where false", "l", 0},
+    {"do $$ begin end $$", "", 0},
+    {"select 1", "", QE_PG_SHAPE},
+};
 
 struct probe {
     struct pg_call call;
@@ -189,20 +225,34 @@ static void a_text_made_at_run_time_is_sent_as_it_is(void **state)
         struct probe p = {0};
         snprintf(text, sizeof text, "select $1::int8 + %d", i);
         pg_param_i64(&p.params, 10);
-        assert_int_equal(ask(&p, &(struct pg_statement){"made", text, PG_UNPREPARED}), 0);
+        assert_int_equal(ask(&p, &(struct pg_statement){"made", text, PG_UNPREPARED, NULL}), 0);
         assert_int_equal(p.value, 10 + i);
     }
     struct probe p = {0};
-    assert_int_equal(ask(&p, &(struct pg_statement){"made", "selekt", PG_UNPREPARED}),
+    assert_int_equal(ask(&p, &(struct pg_statement){"made", "selekt", PG_UNPREPARED, NULL}),
                      QE_PG_FAILED);
     assert_int_equal(ask_add(1), 0);
+    assert_int_equal(counter_get(&pg_pool_stats(pool)->opened), 1);
+}
+
+static void results_of_another_shape_are_refused(void **state)
+{
+    (void)state;
+    open_pool(1, 5000, false);
+    for (size_t i = 0; i < countof(shapes); i++) {
+        struct probe p = {0};
+        struct pg_statement s = {"shape", shapes[i].text, PG_UNPREPARED, shapes[i].returns};
+        if (ask(&p, &s) != shapes[i].status)
+            fail_msg("%s as %s: %d", shapes[i].text, shapes[i].returns, p.status);
+    }
+    assert_int_equal(ask_add(1), 0); // the connection is as good as before
     assert_int_equal(counter_get(&pg_pool_stats(pool)->opened), 1);
 }
 
 static int nap_with_limit(double seconds, unsigned limit_ms, unsigned index)
 {
     struct probe p = {0};
-    struct pg_statement s = {"nap", nap.text, index};
+    struct pg_statement s = {"nap", nap.text, index, NULL};
 
     pg_param_f64(&p.params, seconds);
     p.call = (struct pg_call){.statement = &s,
@@ -646,6 +696,7 @@ int main(void)
          &yes},
         T(a_statement_that_fails_keeps_its_connection),
         T(a_text_made_at_run_time_is_sent_as_it_is),
+        T(results_of_another_shape_are_refused),
         T(a_limit_of_time_is_for_one_call_alone),
         {"a limit of time without prepared statements", a_limit_of_time_is_for_one_call_alone,
          setup, teardown, &yes},

@@ -42,7 +42,8 @@ struct user {
 };
 static struct user users[USERS];
 static unsigned n_told, n_good, n_refused, n_gone, n_running, n_left;
-static const struct pg_statement probe = {"probe", "select current_database()", PG_UNPREPARED};
+static const struct pg_statement probe = {"probe", "select current_database()", PG_UNPREPARED,
+                                          NULL};
 
 static void begin(struct user *u);
 
