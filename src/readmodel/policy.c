@@ -7,7 +7,7 @@
 
 enum { MINUTES_A_DAY = 24 * 60 };
 static const int64_t first_retry_us = 5 * INT64_C(1000000),
-                     last_retry_us = 300 * INT64_C(1000000);
+                     last_retry_us = POLICY_LAST_RETRY_US;
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }

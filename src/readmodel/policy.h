@@ -17,7 +17,8 @@
 
 #include "readmodel/model.h"
 
-#define POLICY_NEVER INT64_MAX // as a time that was: it was not; as one to come: it will not
+#define POLICY_LAST_RETRY_US (300 * INT64_C(1000000)) // the longest pause after failures
+#define POLICY_NEVER         INT64_MAX // as a time that was: it was not; as one to come: it will not
 
 struct policy {
     struct {

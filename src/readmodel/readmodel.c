@@ -159,9 +159,14 @@ static void read_agenda(struct readmodel *rm)
     ask(rm, &pg_stmt_platform_read_model_agenda, on_agenda);
 }
 
-static int64_t time_at(const struct pg_reply *reply, unsigned row, unsigned col)
+// A time later than it can be was written before the clock was set back: it counts as now.
+static int64_t time_at(const struct pg_reply *reply, unsigned row, unsigned col, int64_t now_us,
+                       int64_t ahead_us)
 {
-    return pg_reply_is_null(reply, row, col) ? POLICY_NEVER : pg_reply_i64(reply, row, col);
+    if (pg_reply_is_null(reply, row, col))
+        return POLICY_NEVER;
+    int64_t v = pg_reply_i64(reply, row, col);
+    return v <= now_us + ahead_us ? v : now_us;
 }
 
 struct due {
@@ -176,12 +181,12 @@ static bool read_item(struct readmodel *rm, const struct pg_reply *reply, unsign
     span mode = pg_reply_bytes(reply, row, 2);
     struct policy_item item = {
         .live = mode.ptr ? span_eq(mode, SPAN("live")) : rm->conf.live,
-        .wanted_us = time_at(reply, row, 3),
-        .first_change_us = time_at(reply, row, 4),
-        .last_change_us = time_at(reply, row, 5),
-        .visited_us = time_at(reply, row, 6),
-        .retry_us = time_at(reply, row, 8),
-        .claimed_until_us = time_at(reply, row, 9),
+        .wanted_us = time_at(reply, row, 3, now_us, 0),
+        .first_change_us = time_at(reply, row, 4, now_us, 0),
+        .last_change_us = time_at(reply, row, 5, now_us, 0),
+        .visited_us = time_at(reply, row, 6, now_us, 0),
+        .retry_us = time_at(reply, row, 8, now_us, POLICY_LAST_RETRY_US),
+        .claimed_until_us = time_at(reply, row, 9, now_us, rm->conf.lease_ms * INT64_C(1000)),
     };
     span tenant = pg_reply_bytes(reply, row, 0);
 

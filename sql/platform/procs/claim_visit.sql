@@ -19,18 +19,21 @@ begin
     taken := false;
     perform pg_advisory_xact_lock(7642, 1);
     if (select count(distinct c.tenant) from platform.read_model c
-        where c.claimed_until > clock_timestamp() and c.tenant <> p_tenant
+        where c.claimed_until > clock_timestamp() and c.claimed_until <= clock_timestamp() + p_lease_ms * interval '1 ms'
+          and c.tenant <> p_tenant
           and (c.first_change_at is not null or c.wanted_at is not null)) >= p_at_once then
         return;
     end if;
     select * into r from platform.read_model m where m.tenant = p_tenant and m.model = p_model for no key update;
-    if not found or r.claimed_until > clock_timestamp()
+    -- A claim that runs for longer than a lease was made before the clock was set back; whoever lives has renewed it since.
+    if not found or (r.claimed_until > clock_timestamp() and r.claimed_until <= clock_timestamp() + p_lease_ms * interval '1 ms')
        or (r.first_change_at is null and r.wanted_at is null) then
         return;
     end if;
     abandoned_by := r.claimed_by;
     update platform.read_model m
-    set claimed_by = p_who, claimed_at = clock_timestamp(), claimed_until = clock_timestamp() + p_lease_ms * interval '1 ms'
+    set claimed_by = p_who, claimed_at = clock_timestamp(), claimed_until = clock_timestamp() + p_lease_ms * interval '1 ms',
+        claimed_changes = m.changes, claimed_wishes = m.wishes
     where m.tenant = p_tenant and m.model = p_model;
     taken := true;
 end

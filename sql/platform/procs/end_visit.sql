@@ -15,8 +15,8 @@ begin
         visited_at = case when p_error is null then r.claimed_at else r.visited_at end,
         -- What we were told of before the visit is done; what came later is a change since.
         first_change_at = case when p_error is not null then r.first_change_at
-                               when r.last_change_at > r.claimed_at then r.claimed_at end,
-        wanted_at = case when p_error is not null or r.wanted_at > r.claimed_at then r.wanted_at end,
+                               when r.changes > r.claimed_changes then r.claimed_at end,
+        wanted_at = case when p_error is not null or r.wishes > r.claimed_wishes then r.wanted_at end,
         failures = case when p_error is null then 0 else r.failures + 1 end,
         error = p_error,
         retry_at = case when p_error is not null then clock_timestamp() + p_retry_ms * interval '1 ms' end

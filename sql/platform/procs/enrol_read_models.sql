@@ -19,7 +19,8 @@ begin
                       where e.tenant = t.name and e.model = m and not p_all
                         and e.enrolled_at >= coalesce(t.migrated_at, '-infinity'))
     order by t.name, m
-    on conflict (tenant, model) do update set wanted_at = clock_timestamp(), enrolled_at = clock_timestamp();
+    on conflict (tenant, model) do update
+       set wanted_at = clock_timestamp(), wishes = r.wishes + 1, enrolled_at = clock_timestamp();
     get diagnostics n = row_count;
     return n;
 end

@@ -14,13 +14,13 @@ begin
         from platform.read_model r
         where r.tenant = any (p_tenants)
           -- A tenant with changes all the time is not written down all the time, unless a visit needs to know.
-          and (r.first_change_at is null or r.last_change_at <= r.claimed_at
-               or r.last_change_at < clock_timestamp() - interval '2 seconds')
+          and (r.first_change_at is null or r.changes <= r.claimed_changes
+               or r.last_change_at not between clock_timestamp() - interval '2 seconds' and clock_timestamp())
         order by r.tenant, r.model
         for no key update of r
     )
     update platform.read_model r
-    set last_change_at = clock_timestamp(), first_change_at = coalesce(r.first_change_at, clock_timestamp())
+    set last_change_at = clock_timestamp(), first_change_at = coalesce(r.first_change_at, clock_timestamp()), changes = r.changes + 1
     from told
     where r.tenant = told.tenant and r.model = told.model;
     get diagnostics n = row_count;

@@ -10,7 +10,7 @@ declare
     n int;
 begin
     update platform.read_model r
-    set wanted_at = clock_timestamp(), retry_at = null,
+    set wanted_at = clock_timestamp(), wishes = r.wishes + 1, retry_at = null,
         mode = case when p_mode is null then r.mode else nullif(p_mode, 'default') end
     where r.tenant = p_tenant and (p_model is null or r.model = p_model);
     get diagnostics n = row_count;

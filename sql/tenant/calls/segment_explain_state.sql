@@ -6,7 +6,6 @@ select coalesce((select json_build_object('queue', i.queue, 'partition', i.parti
        coalesce((select json_agg(json_build_object('model', r.model, 'mode', r.mode, 'liveSince', crm.iso_ms(r.live_at),
                                                    'viewAsOf', crm.iso_ms(r.view_as_of),
                                                    'refreshedAt', crm.iso_ms(r.refreshed_at),
-                                                   'lastDataChangeAt', crm.iso_ms(case when crm.model_mark(r.model) > 0 then
-                                                       to_timestamp(crm.model_mark(r.model) / 1000000.0) end))
+                                                   'lastDataChangeAt', crm.iso_ms(crm.model_changed_at(r.model)))
                                   order by r.model)
                  from crm.read_model r), '[]')::text

@@ -1,7 +1,7 @@
 -- crm.changed_attributes(whole, customers, subscriptions, wallets, packages): of these customers data behind the read model
 -- customer_attributes changed in this transaction.
 --
--- Notes when the data last changed, and brings the live table up to date for these customers, so that what is committed
+-- Counts the change and notes its time, and brings the live table up to date for these customers, so that what is committed
 -- is what a segment sees.  Call it last: it computes from what the transaction has written.
 -- called by: crm.ingest_2, crm.changed
 -- in:  whole                     customers of whom anything may have changed, also that they went
@@ -22,6 +22,7 @@ declare
 begin
     -- Expressions, not `perform`, as in crm.ingest_2.
     done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
+    done := nextval('crm.customer_attributes_changes');
     done := setval('crm.customer_attributes_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
     select live_version is not null as live, live_in_parts as in_parts, next_live_version is not null as next
       into model from crm.read_model where read_model.model = 'customer_attributes';

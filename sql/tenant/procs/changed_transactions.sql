@@ -19,6 +19,7 @@ declare
 begin
     -- Expressions, not `perform`, as in crm.ingest_2.
     done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
+    done := nextval('crm.customer_transactions_changes');
     done := setval('crm.customer_transactions_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
     select live_version is not null as live, live_in_parts as in_parts, next_live_version is not null as next
       into model from crm.read_model where read_model.model = 'customer_transactions';

@@ -1,4 +1,7 @@
--- crm.model_mark(model): when the data behind a model last changed, in microseconds since 1970; 0: never.
+-- crm.model_mark(model): how many transactions changed the data behind a model.
+--
+-- A counter, not a time: it never goes back.  A transaction counts while it holds the lock 7642/changes, which it keeps until it
+-- commits, so whoever reads the mark and then finds nobody with that lock sees all that was counted (crm.refresh_view).
 -- called by: crm.refresh_view, crm.read_model_sources, the view crm.mv_refresh_status, calls of src/audience
 -- in: model          out: the mark          locks: none          raises: nothing
 create or replace function crm.model_mark(p_model text) returns bigint
@@ -6,8 +9,8 @@ language plpgsql stable -- every question about a segment asks for it, and plans
 as $$
 begin
     return case p_model
-               when 'customer_attributes' then (select last_value from crm.customer_attributes_changed)
-               when 'customer_transactions' then (select last_value from crm.customer_transactions_changed)
+               when 'customer_attributes' then (select last_value from crm.customer_attributes_changes)
+               when 'customer_transactions' then (select last_value from crm.customer_transactions_changes)
            end;
 end
 $$;

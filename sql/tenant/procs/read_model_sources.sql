@@ -15,7 +15,7 @@ as $$
            s.source,
            case when s.source = 'live' or crm.model_mark(r.model) <= r.view_mark then clock_timestamp() else r.view_as_of end,
            case when s.source = 'live' or crm.model_mark(r.model) <= r.view_mark then 0
-                else extract(epoch from clock_timestamp() - r.view_as_of) * 1000 end::bigint
+                else greatest(0, extract(epoch from clock_timestamp() - r.view_as_of) * 1000) end::bigint
     from crm.read_model r,
          lateral (select case when r.mode = 'live' and r.live_version is not null then 'live'
                               when r.view_version is not null then 'view' end as source) s

@@ -33,7 +33,7 @@ begin
     end if;
 
     -- First the mark, then whether changes are under way, then the data.  A change is missed by the data only if it
-    -- commits later than this line: then it holds the lock now, or its mark is yet to come.
+    -- commits later than this line: then it holds the lock now, or it is yet to be counted.
     mark := crm.model_mark(p_model);
     if crm.changes_under_way() then
         mark := mark - 1;

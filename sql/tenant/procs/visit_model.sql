@@ -17,7 +17,7 @@ begin
     select coalesce(r.live_version = version and r.next_live_version is null, false),
            r.live_version is not null or r.next_live_version is not null,
            coalesce(r.view_version = version, false),
-           extract(epoch from clock_timestamp() - r.refreshed_at) * 1000,
+           greatest(0, extract(epoch from clock_timestamp() - r.refreshed_at) * 1000),
            array_to_string(crm.unknown_columns(), ', ')
     into live_ready, live_there, view_ready, refreshed_ms_ago, unknown_columns
     from crm.read_model r

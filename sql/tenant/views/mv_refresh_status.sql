@@ -1,11 +1,11 @@
 -- crm.mv_refresh_status: each materialized view: how fresh it is, and who refreshes it now.
 -- is_refreshing is not a flag that a crash could leave behind: it is whether somebody holds the model's lock, and
 -- the lock goes with its connection.
--- needs: model_lock, model_mark, read_model_version
+-- needs: model_changed_at, model_lock, model_mark, read_model_version
 create or replace view crm.mv_refresh_status as
 select r.model || '_mv' as mv_name,
        r.refreshed_at as last_refresh_at,
-       case when m.mark > 0 then to_timestamp(m.mark / 1000000.0) end as last_data_change_at,
+       crm.model_changed_at(r.model) as last_data_change_at,
        l.pid is not null as is_refreshing,
        -- null when the refresher is another user's and we may not look
        case when s.application_name like 'refresh by %' then substr(s.application_name, 12) end as refreshing_by,
@@ -17,7 +17,7 @@ select r.model || '_mv' as mv_name,
        r.view_version is distinct from crm.read_model_version(r.model) as needs_build,
        m.mark > r.view_mark or r.view_version is null as is_stale,
        case when r.view_version is not null then
-           case when m.mark > r.view_mark then extract(epoch from clock_timestamp() - r.view_as_of) else 0 end
+           case when m.mark > r.view_mark then greatest(0, extract(epoch from clock_timestamp() - r.view_as_of)) else 0 end
        end::float8 as stale_seconds,
        r.view_as_of as data_as_of,
        r.refreshes, r.failures, r.last_error, r.last_error_at

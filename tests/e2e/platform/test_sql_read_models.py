@@ -140,6 +140,13 @@ def test_a_view_is_refreshed_only_when_data_changed(connect, db):
     assert s.rows == len(table(db, "customer_attributes_mv")) and s.refreshes == 3 and not s.is_refreshing
 
 
+def test_the_first_change_makes_a_view_stale(connect, db):
+    build(db)
+    assert not any(status(db, model).is_stale for model in MODELS)
+    writer(connect, 18, customers(5)).batch(30)
+    assert all(status(db, model).is_stale for model in MODELS)
+
+
 def test_a_change_that_commits_during_a_refresh_is_not_lost(connect, db):
     who = customers(5)
     writer(connect, 4, who).batch(10)
@@ -202,6 +209,34 @@ def test_copies_are_taken_for_stale_when_there_is_nothing_to_compare_with(connec
     assert subscribe(db, c, 1, "A") == []
     db.rows("alter table crm.customer_transactions_live drop column few_location_codes")
     assert subscribe(db, c, 2, "A") == [], "an older definition has none"
+
+
+def test_a_clock_that_is_set_back_hides_no_change(connect, db):
+    w = writer(connect, 16, customers(5))
+    w.batch(30)
+    for model in MODELS:  # it was an hour ahead when the data last changed
+        db.rows("select setval('crm.%s_changed', (extract(epoch from now() + interval '1 hour') * 1000000)::bigint)" % model)
+    build(db)
+    w.batch(30)
+    for model in MODELS:
+        assert status(db, model).is_stale
+        assert refresh(db, model).action == "refreshed"
+        assert not status(db, model).is_stale
+
+
+def test_a_change_that_commits_during_a_refresh_leaves_the_view_stale(connect, db):
+    """Whatever times the two have read: changes are counted, and the count of one that is under way is not believed."""
+    writer(connect, 17, customers(5)).batch(30)
+    build(db)
+    early, late = connect(autocommit=False), connect(autocommit=False)
+    for core in (late, early):  # counted in this order
+        core.rows("select crm.changed_attributes('{}', '{}', '{}', '{}', '{}')")
+    late.conn.commit()
+    assert refresh(db, "customer_attributes").action == "refreshed"
+    early.conn.commit()
+    assert status(db, "customer_attributes").is_stale
+    assert refresh(db, "customer_attributes").action == "refreshed"
+    assert not status(db, "customer_attributes").is_stale
 
 
 def test_sums_are_as_wide_as_events_can_make_them(db):
