@@ -14,7 +14,7 @@ declare
 begin
     select array_agg(q.id) into v_queues
       from (select id from queen.queues
-             where id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
+             where id = any (array(select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited))
              order by id for no key update skip locked) q;
     select array_agg(l.num) into v_free
       from (select num from queen.lanes

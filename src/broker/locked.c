@@ -50,6 +50,11 @@ static void probe_in(struct broker *b, uint64_t us)
 
 void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_list *queue)
 {
+    if (lane->locked && op->kind == OP_PUSH && container_of(op, struct push_op, op)->replay) {
+        // Others wait for what comes behind it in the buffer: replay.c keeps the rest.
+        push_finish(b, container_of(op, struct push_op, op), 0);
+        return;
+    }
     b->n_parked_ops++;
     if (lane->locked && b->n_parked_ops > b->conf.max_pending / 2) { // room for the others
         locked_refuse(b, op, QE_BUSY);

@@ -8,6 +8,10 @@
 // One window at a time, so nothing overtakes; its parts, one per home broker, fly together.
 // Transaction ids were fixed when the records were written: what is sent twice is stored once.
 // A window with a bad record in it is sent again record by record; the bad one is set aside.
+//
+// Records of a partition that another transaction has locked (locked.c) are kept in memory, and
+// go in front of the next window, again and again, until they are stored.  Their files stay on
+// disk until then.
 // Lives on the thread of broker 0.
 #include "broker/broker_int.h"
 
@@ -25,11 +29,21 @@ enum {
     FAILURES_TO_PAUSE = 10,
     TRIES_ALONE = 10, // of a record that the database fails on for reasons of its own
     CROWD = 10,       // a window is so much larger while so many of them wait
+    KEPT_US = 100 * 1000,
+    MAX_KEPT = 20000, // records of locked partitions; with more of them nothing more is read
+    MAX_KEPT_BYTES = 64 << 20,
 };
 enum replay_state { IDLE_, READING, PUSHING, WAITING };
 
+struct kept {
+    char *bytes; // allocated; the record points into them
+    size_t len;
+    struct spool_record record;
+};
+
 struct part {
     struct push_op op;
+    unsigned n_read; // of its items, while the answer is read
     struct replay *replay;
     struct push_item *items;
 };
@@ -40,6 +54,13 @@ struct replay {
     _Atomic bool kicked;
     enum replay_state state;
     struct spool_read window;
+    bool taken; // its records are stored, set aside or kept; the next window is to be read
+    struct kept *kept;
+    unsigned n_kept, cap_kept;
+    size_t kept_bytes;
+    // The batch: what is kept, then the window.
+    bool *left;         // of each: not stored
+    bool *window_left;  // the same of a window that was taken
     bool alone;         // record by record ...
     unsigned at;        // ... this one now
     unsigned tries;     // of it
@@ -57,11 +78,15 @@ static void on_kick(struct mailbox_item *item);
 static void go(struct replay *r);
 static void read_on(struct replay *r);
 static void on_window(struct mailbox_item *item);
-static void push_window(struct replay *r);
+static unsigned n_window(const struct replay *r);
+static bool is_kept_full(const struct replay *r);
+static void push_batch(struct replay *r);
 static void on_part(struct push_op *op, int status);
 static void landed(struct replay *r);
 static void landed_alone(struct replay *r);
+static void bury(struct replay *r, unsigned i, const char *reason);
 static void settled(struct replay *r);
+static void on_kept_due(struct due *d);
 static void wait_for(struct replay *r);
 static void on_due(struct due *d);
 
@@ -79,6 +104,11 @@ void replay_free(struct replay *r)
 {
     for (unsigned i = 0; i < r->house->n; i++)
         free(r->parts[i].items);
+    for (unsigned i = 0; i < r->n_kept; i++)
+        free(r->kept[i].bytes);
+    free(r->kept);
+    free(r->left);
+    free(r->window_left);
     free(r->parts);
     spool_release(&r->window);
     arena_deinit(&r->texts);
@@ -149,11 +179,25 @@ static void go(struct replay *r)
     r->state = IDLE_;
     if (!may_go(r) || spool_pending(r->house->spool) == 0)
         return;
-    if (r->window.n > 0 && !r->window.settled) {
-        push_window(r);
-        return;
-    }
-    read_on(r);
+    if (r->alone || n_window(r) > 0 || is_kept_full(r))
+        push_batch(r);
+    else
+        read_on(r);
+}
+
+static unsigned n_window(const struct replay *r)
+{
+    return r->window.settled || r->taken ? 0 : r->window.n;
+}
+
+static bool is_kept_full(const struct replay *r)
+{
+    return r->n_kept >= MAX_KEPT || r->kept_bytes >= MAX_KEPT_BYTES;
+}
+
+static const struct spool_record *record_at(const struct replay *r, unsigned i)
+{
+    return i < r->n_kept ? &r->kept[i].record : &r->window.records[i - r->n_kept];
 }
 
 // One window at a time means one answer of the database for each.  After an outage it is slow
@@ -166,6 +210,9 @@ static void read_on(struct replay *r)
     r->state = READING;
     r->window.max_records =
         spool_pending(r->house->spool) > (uint64_t)CROWD * few ? CROWD * few : few;
+    r->window.keep = r->n_kept > 0;
+    r->window.left = r->taken ? r->window_left : NULL;
+    r->taken = false;
     r->window.to = &me(r)->mailbox;
     r->window.mail = (struct mailbox_item){.deliver = on_window, .owner = r};
     spool_next(r->house->spool, &r->window);
@@ -181,6 +228,14 @@ static void on_window(struct mailbox_item *item)
         wait_for(r);
         return;
     }
+    r->alone = false;
+    if (r->window.n == 0 && r->n_kept > 0) {
+        if (may_go(r))
+            push_batch(r);
+        else
+            r->state = IDLE_;
+        return;
+    }
     if (r->window.n == 0) {
         if (r->n_replayed > 0)
             log_info("replay.done", "records=%llu", (unsigned long long)r->n_replayed);
@@ -189,7 +244,6 @@ static void on_window(struct mailbox_item *item)
         broker_wake(me(r));
         return;
     }
-    r->alone = false;
     go(r);
 }
 
@@ -227,14 +281,38 @@ static void fill_item(struct replay *r, struct push_item *it, const struct spool
     it->correlation = correlation_of(&r->texts, rec->meta);
 }
 
-static void push_window(struct replay *r)
+// Behind a record of its partition that is left.
+static bool is_behind_left(const struct replay *r, unsigned at)
+{
+    const struct spool_record *rec = record_at(r, at);
+
+    for (unsigned i = 0; i < at; i++)
+        if (r->left[i] && span_eq(record_at(r, i)->queue, rec->queue) &&
+            span_eq(record_at(r, i)->partition, rec->partition))
+            return true;
+    return false;
+}
+
+static void push_batch(struct replay *r)
 {
     struct house *h = r->house;
-    unsigned from = r->alone ? r->at : 0, to = r->alone ? r->at + 1 : r->window.n;
+    unsigned n = r->n_kept + n_window(r), from = 0, to = n;
 
     r->state = PUSHING;
     r->status = 0;
     r->n_flying = 0;
+    if (!r->alone || r->at == 0) {
+        free(r->left);
+        r->left = mem_new_array(bool, n);
+    }
+    while (r->alone && r->at < n && is_behind_left(r, r->at))
+        r->left[r->at++] = true;
+    if (r->alone && r->at == n) {
+        settled(r);
+        return;
+    }
+    if (r->alone)
+        from = r->at, to = r->at + 1;
     arena_deinit(&r->texts); // what was there has landed
     for (unsigned i = 0; i < h->n; i++) {
         struct part *p = &r->parts[i];
@@ -242,8 +320,9 @@ static void push_window(struct replay *r)
         *p = (struct part){.replay = r, .items = mem_new_array(struct push_item, to - from)};
     }
     for (unsigned i = from; i < to; i++) {
-        struct part *p = &r->parts[house_home(h, r->window.records[i].queue)->index];
-        fill_item(r, &p->items[p->op.n_items++], &r->window.records[i]);
+        const struct spool_record *rec = record_at(r, i);
+        struct part *p = &r->parts[house_home(h, rec->queue)->index];
+        fill_item(r, &p->items[p->op.n_items++], rec);
     }
     for (unsigned i = 0; i < h->n; i++)
         r->n_flying += r->parts[i].op.n_items > 0;
@@ -258,6 +337,19 @@ static void push_window(struct replay *r)
     }
 }
 
+// Which records of the batch were not stored, because their partitions are locked.
+static void read_left(struct replay *r)
+{
+    unsigned from = r->alone ? r->at : 0;
+    unsigned to = r->alone ? r->at + 1 : r->n_kept + n_window(r);
+
+    for (unsigned i = from; i < to; i++) {
+        struct part *p = &r->parts[house_home(r->house, record_at(r, i)->queue)->index];
+        const struct push_item *it = &p->items[p->n_read++];
+        r->left[i] = it->status == PUSH_PENDING || it->status == PUSH_LATER;
+    }
+}
+
 static void on_part(struct push_op *op, int status)
 {
     struct replay *r = container_of(op, struct part, op)->replay;
@@ -268,6 +360,8 @@ static void on_part(struct push_op *op, int status)
     }
     if (--r->n_flying > 0)
         return;
+    if (r->status == 0)
+        read_left(r);
     if (r->alone)
         landed_alone(r);
     else
@@ -282,9 +376,21 @@ static bool is_poison(int status)
     return http >= 400 && http < 500 && http != 429;
 }
 
+// A request that must be whole waits for all of its partitions, also because of one that is
+// locked.
+static bool must_scatter(const struct replay *r)
+{
+    for (unsigned i = 0; i < r->house->n; i++) {
+        const struct push_op *op = &r->parts[i].op;
+        if (op->n_items > 1 && op->op.whole && (op->n_pending > 0 || op->n_later > 0))
+            return true;
+    }
+    return false;
+}
+
 static void landed(struct replay *r)
 {
-    if (r->status == 0) {
+    if (r->status == 0 && !must_scatter(r)) {
         settled(r);
     } else if (is_outage(r->status) || r->status == QE_BUSY || r->status == QE_STOPPING) {
         wait_for(r);
@@ -305,22 +411,93 @@ static void landed_alone(struct replay *r)
         return;
     }
     if (r->status != 0)
-        spool_bury(&r->window, r->at, r->why.text[0] ? r->why.text : err_text(r->status));
+        bury(r, r->at, r->why.text[0] ? r->why.text : err_text(r->status));
     atomic_store(&r->failures, 0);
     r->tries = 0;
-    if (++r->at == r->window.n)
+    if (++r->at == r->n_kept + n_window(r))
         settled(r);
     else
         go(r);
 }
 
+static void bury(struct replay *r, unsigned i, const char *reason)
+{
+    if (i >= r->n_kept)
+        spool_bury(&r->window, i - r->n_kept, reason);
+    else
+        spool_bury_left(&r->window, (span){r->kept[i].bytes, r->kept[i].len}, reason);
+}
+
+static void keep(struct replay *r, span bytes)
+{
+    uint64_t size;
+
+    if (r->n_kept == r->cap_kept) {
+        r->cap_kept = r->cap_kept > 0 ? r->cap_kept * 2 : 64;
+        r->kept = mem_realloc(r->kept, r->cap_kept * sizeof *r->kept);
+    }
+    struct kept *k = &r->kept[r->n_kept++];
+    *k = (struct kept){.bytes = mem_strndup(bytes.ptr, bytes.len), .len = bytes.len};
+    if (spool_take_record((span){k->bytes, k->len}, &k->record, &size) != SPOOL_RECORD)
+        BUG("a record that was read cannot be read again");
+    r->kept_bytes += k->len;
+}
+
+// Of those kept before, only the ones that are left.
+static void drop_stored(struct replay *r)
+{
+    unsigned n = r->n_kept;
+
+    r->n_kept = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (r->left[i]) {
+            r->kept[r->n_kept++] = r->kept[i];
+            continue;
+        }
+        spool_stored(r->house->spool, &r->kept[i].record);
+        r->kept_bytes -= r->kept[i].len;
+        free(r->kept[i].bytes);
+    }
+}
+
 // Also when it may not go on: the spool must know what is done.
 static void settled(struct replay *r)
 {
+    unsigned n_before = r->n_kept, n = n_window(r);
+
+    for (unsigned i = 0; i < n_before + n; i++)
+        r->n_replayed += !r->left[i];
     atomic_store(&r->failures, 0);
-    r->n_replayed += r->window.n;
-    read_on(r);
+    r->alone = false;
+    drop_stored(r);
+    if (n > 0) {
+        free(r->window_left);
+        r->window_left = mem_new_array(bool, n);
+        for (unsigned i = 0; i < n; i++) {
+            r->window_left[i] = r->left[n_before + i];
+            if (r->window_left[i])
+                keep(r, spool_bytes(&r->window, i));
+        }
+        r->taken = true;
+    }
+    if (is_kept_full(r) || (n == 0 && r->n_kept > 0)) { // nothing more to read for now
+        r->state = WAITING;
+        due_set(&me(r)->due, &r->due, clock_mono_us() + KEPT_US, on_kept_due);
+    } else {
+        read_on(r);
+    }
     broker_wake(me(r)); // held pushes may go
+}
+
+// The partitions of the kept records may be free now, and the buffer may have new ones.
+static void on_kept_due(struct due *d)
+{
+    struct replay *r = container_of(d, struct replay, due);
+
+    if (is_kept_full(r) || !may_go(r))
+        go(r);
+    else
+        read_on(r);
 }
 
 static void wait_for(struct replay *r)

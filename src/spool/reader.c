@@ -15,12 +15,22 @@ static int settle(struct spool *s, struct spool_read *r);
 static int open_file(struct spool *s, struct spool_file *file);
 static int fill(struct spool *s, struct spool_read *r, struct spool_file *file);
 static int save_progress(struct spool *s, const struct spool_file *file);
+static int set_left_aside(struct spool *s, struct spool_read *r);
+static void finish_file(struct spool *s, const struct spool_read *r, struct spool_file *file);
+static void forget_kept(struct spool *s);
+static void close_file(struct spool *s, const struct spool_file *file);
 static void forget(struct spool *s, struct spool_file *file);
 
 void reader_next(struct spool *s, struct spool_read *r)
 {
     struct spool_file *file;
-    int rc = r->settled ? settle(s, r) : 0;
+    int rc = set_left_aside(s, r);
+    if (rc == 0 && r->settled)
+        rc = settle(s, r);
+    if (rc == 0 && s->keeping && !r->keep)
+        forget_kept(s);
+    if (rc == 0)
+        s->keeping = r->keep;
 
     while (rc == 0 && r->n == 0 && (file = TAILQ_FIRST(&s->files))) {
         if (file == s->current)
@@ -33,7 +43,7 @@ void reader_next(struct spool *s, struct spool_read *r)
             rc = 0;
         }
         if (rc == 0 && r->n == 0)
-            forget(s, file); // read to its end
+            finish_file(s, r, file); // read to its end
     }
     r->status = rc;
     if (mailbox_post(r->to, &r->mail) != 0)
@@ -49,9 +59,7 @@ static int settle(struct spool *s, struct spool_read *r)
     for (unsigned i = 0; i < r->n && rc == 0; i++) {
         if (!r->reasons[i])
             continue;
-        uint64_t end = i + 1 < r->n ? r->at[i + 1] : r->bytes.len;
-        rc = files_set_aside(s, (span){r->bytes.ptr + r->at[i], (size_t)(end - r->at[i])}, true,
-                             r->reasons[i]);
+        rc = files_set_aside(s, spool_bytes(r, i), true, r->reasons[i]);
         if (rc == 0) {
             free(r->reasons[i]);
             r->reasons[i] = NULL;
@@ -67,10 +75,52 @@ static int settle(struct spool *s, struct spool_read *r)
     r->max_records = keep;
     r->to = to;
     if (file->start >= file->size && file != s->current)
-        forget(s, file);
-    else
+        finish_file(s, r, file);
+    else if (!r->keep)
         rc = save_progress(s, file);
     return rc;
+}
+
+static int set_left_aside(struct spool *s, struct spool_read *r)
+{
+    struct spool_aside *a;
+    int rc = 0;
+
+    while (rc == 0 && r->aside.stqh_last && (a = STAILQ_FIRST(&r->aside))) {
+        rc = files_set_aside(s, (span){a->bytes, a->len}, true, a->reason);
+        if (rc != 0)
+            break;
+        STAILQ_REMOVE_HEAD(&r->aside, link);
+        free(a->bytes);
+        free(a->reason);
+        free(a);
+    }
+    return rc;
+}
+
+static void finish_file(struct spool *s, const struct spool_read *r, struct spool_file *file)
+{
+    if (!r->keep) {
+        forget(s, file);
+        return;
+    }
+    close_file(s, file);
+    TAILQ_REMOVE(&s->files, file, link);
+    TAILQ_INSERT_TAIL(&s->kept, file, link);
+}
+
+// All records of these files are stored now.
+static void forget_kept(struct spool *s)
+{
+    struct spool_file *file;
+
+    while ((file = TAILQ_FIRST(&s->kept))) {
+        TAILQ_REMOVE(&s->kept, file, link);
+        TAILQ_INSERT_HEAD(&s->files, file, link);
+        forget(s, file);
+    }
+    if (s->reading)
+        (void)save_progress(s, s->reading);
 }
 
 // Not synced: it saves work after a crash of ours; after one of the machine the database
@@ -173,13 +223,18 @@ static int fill(struct spool *s, struct spool_read *r, struct spool_file *file)
     return 0;
 }
 
-static void forget(struct spool *s, struct spool_file *file)
+static void close_file(struct spool *s, const struct spool_file *file)
 {
     if (s->reading == file) {
         close(s->read_fd);
         s->read_fd = -1;
         s->reading = NULL;
     }
+}
+
+static void forget(struct spool *s, struct spool_file *file)
+{
+    close_file(s, file);
     // If it stays, it is replayed at the next start and every record found a duplicate.
     if (unlinkat(s->dir_fd, file->name, 0) != 0)
         log_warn("spool.delete", "file=%s error=\"%s\"", file->name, strerror(errno));

@@ -32,6 +32,7 @@ int spool_open(struct spool **out, const struct spool_conf *conf, struct fault *
     s->healthy = true;
     STAILQ_INIT(&s->writes);
     TAILQ_INIT(&s->files);
+    TAILQ_INIT(&s->kept);
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -69,6 +70,10 @@ void spool_close(struct spool *s)
     writer_complete(s);
     while ((file = TAILQ_FIRST(&s->files)))
         files_remove(s, file);
+    while ((file = TAILQ_FIRST(&s->kept))) { // a new process reads them again
+        TAILQ_REMOVE(&s->kept, file, link);
+        free(file);
+    }
     int fds[] = {s->read_fd, s->failed_fd, s->dir_fd, s->lock_fd}; // the lock last
     for (unsigned i = 0; i < countof(fds); i++)
         if (fds[i] >= 0)
@@ -168,15 +173,40 @@ void spool_append(struct spool *s, struct spool_write *w)
 
 void spool_next(struct spool *s, struct spool_read *r)
 {
-    if (r->n > 0 && !r->settled) {
-        spool_count(s, r->records, r->n, -1);
-        atomic_fetch_add(&s->replayed, r->n);
-        r->settled = true;
-    }
+    for (unsigned i = 0; i < r->n && !r->settled; i++)
+        if (!r->left || !r->left[i])
+            spool_stored(s, &r->records[i]);
+    r->settled = r->n > 0;
+    r->left = NULL;
     pthread_mutex_lock(&s->lock);
     s->read = r;
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
+}
+
+void spool_stored(struct spool *s, const struct spool_record *record)
+{
+    spool_count(s, record, 1, -1);
+    atomic_fetch_add(&s->replayed, 1);
+}
+
+span spool_bytes(const struct spool_read *r, unsigned i)
+{
+    uint64_t end = i + 1 < r->n ? r->at[i + 1] : r->bytes.len;
+
+    return (span){r->bytes.ptr + r->at[i], (size_t)(end - r->at[i])};
+}
+
+void spool_bury_left(struct spool_read *r, span bytes, const char *reason)
+{
+    struct spool_aside *a = mem_new(struct spool_aside);
+
+    a->bytes = mem_strndup(bytes.ptr, bytes.len);
+    a->len = bytes.len;
+    a->reason = mem_strndup(reason, strlen(reason));
+    if (!r->aside.stqh_last)
+        STAILQ_INIT(&r->aside);
+    STAILQ_INSERT_TAIL(&r->aside, a, link);
 }
 
 void spool_bury(struct spool_read *r, unsigned i, const char *reason)
@@ -187,8 +217,16 @@ void spool_bury(struct spool_read *r, unsigned i, const char *reason)
 
 void spool_release(struct spool_read *r)
 {
+    struct spool_aside *a;
+
     for (unsigned i = 0; i < r->n; i++)
         free(r->reasons[i]);
+    while (r->aside.stqh_last && (a = STAILQ_FIRST(&r->aside))) {
+        STAILQ_REMOVE_HEAD(&r->aside, link);
+        free(a->bytes);
+        free(a->reason);
+        free(a);
+    }
     buf_free(&r->bytes);
     free(r->records);
     free(r->reasons);

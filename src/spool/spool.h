@@ -60,19 +60,32 @@ struct spool_write {
 // From any thread.
 void spool_append(struct spool *s, struct spool_write *w);
 
+struct spool_aside {
+    STAILQ_ENTRY(spool_aside) link;
+    char *bytes, *reason;
+    size_t len;
+};
+
 struct spool_read {
     unsigned max_records;
+    // Records that were read before are not stored yet (see left): the files stay until this is
+    // false again, so that a new process finds them.
+    bool keep;
+    // For spool_next(): these records of the window are not stored, the reader has a copy of
+    // them and tells later (spool_stored); NULL: all are.  Borrowed for the call.
+    const bool *left;
     struct mailbox *to;
     struct mailbox_item mail;
     // out
     int status;
-    unsigned n;                   // 0: nothing waits
+    unsigned n;                   // 0: nothing waits, behind the window before
     struct spool_record *records; // borrowed until the next call with this read
     // the spool's own
     struct buf bytes;
     char **reasons; // of those that are to be set aside
     unsigned cap;
     uint64_t *at, end; // offsets of the records in bytes; where the window ends in the file
+    STAILQ_HEAD(, spool_aside) aside; // of spool_bury_left()
     struct spool_file *file;
     bool settled;
 };
@@ -83,6 +96,13 @@ void spool_bury(struct spool_read *r, unsigned i, const char *reason);
 void spool_next(struct spool *s, struct spool_read *r);
 // Frees the window without having dealt with it: its records stay.
 void spool_release(struct spool_read *r);
+
+// The bytes of record i, which spool_take_record() reads.
+span spool_bytes(const struct spool_read *r, unsigned i);
+// A record that was left is stored now.
+void spool_stored(struct spool *s, const struct spool_record *record);
+// ... or never will be: its bytes go to the folder "failed" with the next spool_next().
+void spool_bury_left(struct spool_read *r, span bytes, const char *reason);
 
 // May records of this partition wait?  From any thread, without a lock; now and then yes for
 // one that has none.

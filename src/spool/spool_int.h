@@ -39,9 +39,11 @@ struct spool {
     bool stopping;              // locked
 
     TAILQ_HEAD(, spool_file) files;
-    struct spool_file *current; // being written, or NULL
-    int fd;                     // of current
-    uint64_t written;           // bytes of current, synced or not
+    TAILQ_HEAD(, spool_file) kept; // read to their ends, but some records are not stored
+    bool keeping;                  // the last read said so
+    struct spool_file *current;    // being written, or NULL
+    int fd;                        // of current
+    uint64_t written;              // bytes of current, synced or not
     struct buf out;
     uint64_t last_us;    // of the last write
     uint8_t last_id[16]; // of the newest file's name

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import TIME_FACTOR, Background, in_parallel
+from harness import TIME_FACTOR, Background, in_parallel, wait_until
 
 PROMPT = 2.5 * max(1, TIME_FACTOR)  # far below the lock timeout (10 s), far above what a batch takes
 
@@ -12,8 +12,8 @@ PROMPT = 2.5 * max(1, TIME_FACTOR)  # far below the lock timeout (10 s), far abo
 class Holder:
     """A SQL session that pushes and leaves its transaction open."""
 
-    def __init__(self, pg, *items):
-        self.conn = pg.connect(autocommit=False)
+    def __init__(self, pg, *items, database=None):
+        self.conn = pg.connect(autocommit=False, database=database)
         with self.conn.cursor() as cur:
             cur.execute("select queen.push_messages_v2(%s::jsonb)", [json.dumps([
                 {"queue": q, "partition": p, "payload": "from SQL", "transactionId": "sql-" + p} for q, p in items])])
@@ -153,6 +153,36 @@ def test_a_prepared_transaction_that_nobody_ends(quiet, pg, queue):
     for w in waiting:
         assert w.result(PROMPT)[0]["status"] == "queued"
     assert [m["data"] for m in b.take(queue, "p", batch=10)] == [0, 1]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_replay_of_the_file_buffer_passes_a_locked_partition(make_broker, pg, queue, tmp_path, killed):
+    database = pg.create_database("locked_" + queue)
+    settings = {"database": database, "FILE_BUFFER_DIR": str(tmp_path), "FILE_BUFFER_MAX_BATCH": "10",
+                "FILE_BUFFER_EVENTS_PER_FILE": "20", "NUM_WORKERS": "1"}
+    b = make_broker(**settings)
+    b.put(queue, ["before"], partition="p0")
+    b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
+    for i in range(50):
+        r = b.push([{"queue": queue, "partition": "p%d" % k, "payload": i} for k in range(4)])
+        assert {x["status"] for x in r.expect(201).json} == {"buffered"}
+
+    def pending():
+        return b.get("/api/v1/status/buffers").expect(200).json["pending"]
+    with Holder(pg, (queue, "p0"), database=database) as holder:
+        b.post("/api/v1/system/maintenance", {"enabled": False}).expect(200)
+        wait_until(lambda: pending() == 50, 20 * max(1, TIME_FACTOR), "all but those of p0 are stored")
+        for k in range(1, 4):
+            assert push(b, queue, "p%d" % k, "after")[0]["status"] == "queued"
+            assert [m["data"] for m in b.take(queue, "p%d" % k, batch=100, autoAck=True)] == list(range(50)) + ["after"]
+        if killed:
+            b.kill()
+            b = make_broker(**settings)
+        holder.commit()
+    wait_until(lambda: pending() == 0, 20 * max(1, TIME_FACTOR), "replayed")
+    assert [m["data"] for m in b.take(queue, "p0", batch=100)] == ["before", "from SQL"] + list(range(50))
+    assert b.take(queue, "p1", batch=100) == []
+    wait_until(lambda: not list(tmp_path.glob("failover_*")), 10 * max(1, TIME_FACTOR), "files are deleted")
 
 
 def test_a_transaction_over_a_held_partition_stores_nothing_until_it_stores_all(quiet, pg, queue):

@@ -9,7 +9,8 @@
 // in the order of its producer, also when it went through the file buffer; a delivery is what
 // the database leased, and nobody else gets it; the answer to an acknowledgement is true; and
 // when all is well again everything is stored and consumed within the time that polling allows.
-// While a SQL session keeps a lane locked, producers of other lanes do not wait for it.
+// While a SQL session keeps a lane locked, producers of other lanes do not wait for it, and
+// what they have in the file buffer is replayed.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -353,6 +354,9 @@ static void end_locks(void)
     for (unsigned i = 0; i < PRODUCERS; i++)
         MUST(!producers[i].busy || sim_is_locked(producers[i].lane),
              "the producer of lane %u waits for another lane", producers[i].lane);
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        if (!sim_is_locked(producers[i].lane))
+            producer_verify(&producers[i]); // also what went through the file buffer
     for (unsigned i = 1; i <= SIM_LANES; i++)
         sim_lock(i, false);
 }
