@@ -1,5 +1,6 @@
 """The faults, one class each, and the order in which a seed brings them."""
 import http.client
+import json
 import os
 import random
 import signal
@@ -285,8 +286,21 @@ class HeldXmin(Kind):
         self.conn.close()
 
 
+class OpenPush(HeldXmin):
+    """A SQL session has pushed to some partitions and does not commit; in the end it rolls back."""
+    seconds = (2.0, 6.0)
+
+    def begin(self, broker):
+        lanes = self.cluster.sql("select q.name, l.name from queen.lanes l join queen.queues q on q.id = l.queue_id order by 1, 2")
+        chosen = self.random.sample(lanes, min(len(lanes), self.random.randint(1, 3)))
+        items = [{"queue": q, "partition": p, "payload": "open"} for q, p in chosen]
+        self.conn = self.cluster.connect()
+        self.conn.autocommit = False
+        self.conn.cursor().execute("select queen.push_messages_v2(%s::jsonb)", [json.dumps(items)])
+
+
 KINDS = [KillBroker, RestartBroker, FreezeBroker, CrashPostgres, CrashBackend, TerminateBackends, FreezePostgres, FreezeBackends,
-         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, PromoteLagging, ClockJump, HeldXmin]
+         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, PromoteLagging, ClockJump, HeldXmin, OpenPush]
 
 
 class Nemesis:
