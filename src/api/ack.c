@@ -30,13 +30,15 @@ static struct ack *ack_new(struct http_req *req)
 }
 
 // Room for one more entry and its status.
-static void grow(struct ack *a, struct body *b, size_t guess)
+static bool grow(struct ack *a, struct body *b, size_t guess)
 {
     unsigned n = a->op.n_entries;
 
-    a->op.entries = api_grow(b->arena, a->op.entries, n, &a->cap, sizeof *a->op.entries, guess);
-    a->statuses =
-        api_grow(b->arena, a->statuses, n, &a->statuses_cap, sizeof *a->statuses, guess);
+    a->op.entries = body_grow(b, a->op.entries, n, &a->cap, sizeof *a->op.entries, guess);
+    if (a->op.entries)
+        a->statuses =
+            body_grow(b, a->statuses, n, &a->statuses_cap, sizeof *a->statuses, guess);
+    return a->op.entries && a->statuses;
 }
 
 static void ack_one(struct http_req *req)
@@ -45,9 +47,10 @@ static void ack_one(struct http_req *req)
     struct body b = body_open(req, "entry");
     span raw[ACK_FIELDS];
 
-    grow(a, &b, 1);
-    body_read_fields(&b, body_ack_names, ACK_FIELDS, raw);
-    body_take_ack(&b, raw, &a->op.entries[0], &a->statuses[0], &a->op.group);
+    if (grow(a, &b, 1)) {
+        body_read_fields(&b, body_ack_names, ACK_FIELDS, raw);
+        body_take_ack(&b, raw, &a->op.entries[0], &a->statuses[0], &a->op.group);
+    }
     a->op.n_entries = 1;
     if (body_finish(&b) != 0)
         http_reply_fault(req, &b.fault);
@@ -105,8 +108,8 @@ static void read_entries(struct ack *a, struct body *b)
     while (js_next_item(&b->j)) {
         unsigned n = a->op.n_entries;
         size_t used = (size_t)(b->j.pos - from), left = (size_t)(b->j.end - b->j.pos);
-        grow(a, b, n > 0 && used / n > 0 ? n + 1 + left / (used / n) : 0);
-
+        if (!grow(a, b, n > 0 && used / n > 0 ? n + 1 + left / (used / n) : 0))
+            return;
         b->at = n;
         body_read_fields(b, body_ack_names, ACK_FIELDS, raw);
         body_take_ack(b, raw, &a->op.entries[n], &a->statuses[n], &own_group);

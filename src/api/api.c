@@ -58,25 +58,6 @@ bool api_is_name(span text)
            (text.len <= API_NAME_CHARS || str_utf8_chars(text) <= API_NAME_CHARS);
 }
 
-void *api_grow(struct arena *a, void *items, unsigned n, unsigned *cap, size_t size,
-               size_t guess)
-{
-    if (n < *cap)
-        return items;
-
-    // The guess comes from the sender's bytes: believe it only up to a point per step.
-    size_t wanted = n == 0 ? 1 : guess;
-    if (wanted < 2 * (size_t)n)
-        wanted = 2 * (size_t)n;
-    if (wanted > 8 * (size_t)n + 8)
-        wanted = 8 * (size_t)n + 8;
-    *cap = (unsigned)(wanted > 0 ? wanted : 1);
-    void *more = arena_alloc(a, size * *cap);
-    if (n > 0)
-        memcpy(more, items, size * n);
-    return more;
-}
-
 char *put_u64(char *at, uint64_t v)
 {
     char digits[20];

@@ -55,6 +55,7 @@ struct api {
     unsigned index;                      // filled: number of the worker
     uint32_t default_timeout_ms;         // filled: of long polls
     uint32_t default_batch;              // filled: of pops
+    uint32_t max_items;                  // filled: of one list in a request; 0: any number
     span default_subscription_mode;      // filled: "new", "new-only" or "all"; "" is "all"
 
     struct api_route_stats *routes; // by http_route_index(); the last one: no route

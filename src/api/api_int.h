@@ -44,6 +44,7 @@ struct body {
     span meta;          // of items that bring no trace context of their own; SPAN_NONE: none
     int64_t item;       // item within it ("operation 1, item 0"); -1: none
     bool has_keys;      // some item is by_key
+    unsigned max_items; // elements of one list
     struct fault fault; // says what was wrong once body_finish() has failed
 };
 struct body body_open(struct http_req *req, const char *noun);
@@ -106,10 +107,11 @@ extern const span body_ack_names[ACK_FIELDS];
 void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry *entry,
                    span *status, span *group);
 
-// Growable array in an arena: room for one more behind the n elements at items.  `guess` is how
-// many there may be in all; it only saves copying.
-void *api_grow(struct arena *a, void *items, unsigned n, unsigned *cap, size_t size,
-               size_t guess);
+// Growable array in the arena: room for one more behind the n elements at items.  `guess` is
+// how many there may be in all; it only saves copying.  NULL: there are more than a request may
+// have, or they need more memory; the reading has ended.
+MUST_USE void *body_grow(struct body *b, void *items, unsigned n, unsigned *cap, size_t size,
+                         size_t guess);
 
 // ---- writing ----
 

@@ -1,4 +1,5 @@
 // body.c: JSON bodies into spans, and mistakes into sentences that name the place.
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -34,10 +35,12 @@ const span body_ack_names[ACK_FIELDS] = {
 
 struct body body_open(struct http_req *req, const char *noun)
 {
+    const struct api *api = http_req_app(req);
     struct body b = {.j = js_read(http_req_body(req)),
                      .arena = http_req_arena(req),
                      .noun = noun,
                      .producer = http_req_subject(req),
+                     .max_items = api->max_items > 0 ? api->max_items : UINT_MAX,
                      .at = -1,
                      .item = -1};
 
@@ -72,8 +75,57 @@ void body_bad(struct body *b, const char *fmt, ...)
     js_fail(&b->j, QE_BAD_REQUEST, NULL);
 }
 
+static void body_too_large(struct body *b)
+{
+    int rc = b->arena->rc;
+
+    if (b->j.rc != 0)
+        return;
+    if (rc == QE_NO_MEMORY)
+        fault_set(&b->fault, rc, "%s", err_text(rc));
+    else if (rc == QE_TOO_LARGE)
+        fault_set(&b->fault, rc,
+                  "the request needs more than %zu bytes of memory (QUEEN_MAX_REQUEST_MEMORY): "
+                  "send it in parts",
+                  b->arena->max);
+    else
+        rc = fault_set(&b->fault, QE_TOO_LARGE,
+                       "more than %u elements in one request (QUEEN_MAX_REQUEST_ITEMS): send "
+                       "them in parts",
+                       b->max_items);
+    js_fail(&b->j, rc, NULL);
+}
+
+void *body_grow(struct body *b, void *items, unsigned n, unsigned *cap, size_t size,
+                size_t guess)
+{
+    if (n < *cap && b->arena->rc == 0)
+        return items;
+    if (n >= b->max_items || b->arena->rc != 0) {
+        body_too_large(b);
+        return NULL;
+    }
+    // The guess comes from the sender's bytes: believe it only up to a point per step.
+    size_t wanted = n == 0 ? 1 : guess;
+    if (wanted < 2 * (size_t)n)
+        wanted = 2 * (size_t)n;
+    if (wanted > 8 * (size_t)n + 8)
+        wanted = 8 * (size_t)n + 8;
+    if (wanted > b->max_items)
+        wanted = b->max_items;
+    *cap = (unsigned)(wanted > 0 ? wanted : 1);
+    void *more = arena_try_alloc(b->arena, size * *cap);
+    if (!more)
+        body_too_large(b);
+    else if (n > 0)
+        memcpy(more, items, size * n);
+    return more;
+}
+
 int body_finish(struct body *b)
 {
+    if (b->arena->rc != 0)
+        body_too_large(b);
     int rc = js_finish(&b->j);
     if (rc != QE_BAD_JSON)
         return rc;

@@ -233,7 +233,9 @@ static void take_data(struct push *p, struct body *b, struct event *e, span type
         } else {
             js_put_text(&text, body);
         }
-        e->data = arena_copy(b->arena, buf_span(&text));
+        e->data = text.failed ? SPAN_NONE : arena_try_copy(b->arena, buf_span(&text));
+        if (text.failed)
+            b->arena->rc = QE_NO_MEMORY;
         buf_free(&text);
         b->j = js_read(SPAN("null")); // the body is no JSON
         js_skip(&b->j);
@@ -372,7 +374,11 @@ static void take(struct push *p, struct body *b, struct event *e, span queue, sp
         body_bad(b, "no queue: name it in the path, or in the attribute queue");
     if (b->j.rc == 0) {
         struct push_op *op = &p->op;
-        op->items = api_grow(b->arena, op->items, op->n_items, &p->cap, sizeof *op->items, 0);
+        op->items = body_grow(b, op->items, op->n_items, &p->cap, sizeof *op->items, 0);
+        if (!op->items) {
+            buf_free(&e->kept);
+            return;
+        }
         struct push_item *item = &op->items[op->n_items++];
         *item = (struct push_item){
             .queue = queue,

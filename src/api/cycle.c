@@ -170,8 +170,9 @@ static void take_state(struct cycle *c, struct body *b, const span *raw)
         body_bad(b, "key is longer than %d bytes", KEY_BYTES);
         return;
     }
-    op->states =
-        api_grow(b->arena, op->states, op->n_states, &c->cap_states, sizeof *op->states, 0);
+    op->states = body_grow(b, op->states, op->n_states, &c->cap_states, sizeof *op->states, 0);
+    if (!op->states)
+        return;
     op->states[op->n_states++] = (struct cycle_state){
         .key = key,
         .value = !upsert            ? SPAN_NONE
@@ -191,7 +192,9 @@ static void read_items(struct cycle *c, struct body *b, span raw)
     while (js_next_item(&inner.j)) {
         inner.at++;
         op->items =
-            api_grow(b->arena, op->items, op->n_items, &c->cap_items, sizeof *op->items, 0);
+            body_grow(&inner, op->items, op->n_items, &c->cap_items, sizeof *op->items, 0);
+        if (!op->items)
+            break;
         body_read_fields(&inner, body_item_names, ITEM_FIELDS, fields);
         body_take_item(&inner, fields, SPAN("{}"), &op->items[op->n_items]);
         if (op->items[op->n_items].when != PUSH_NOW)

@@ -90,7 +90,9 @@ static void read_items(struct push *p, struct body *b)
     while (js_next_item(&b->j)) {
         size_t used = (size_t)(b->j.pos - from), left = (size_t)(b->j.end - b->j.pos);
         size_t guess = n > 0 && used / n > 0 ? n + 1 + left / (used / n) : 0;
-        p->op.items = api_grow(b->arena, p->op.items, n, &p->cap, sizeof *p->op.items, guess);
+        p->op.items = body_grow(b, p->op.items, n, &p->cap, sizeof *p->op.items, guess);
+        if (!p->op.items)
+            return;
 
         b->at = n;
         body_read_fields(b, body_item_names, ITEM_FIELDS, raw);

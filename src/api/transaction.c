@@ -134,8 +134,9 @@ static void read_operations(struct tx *t, struct body *b)
 
 static void add_step(struct tx *t, struct body *b, uint8_t kind, unsigned index)
 {
-    t->steps = api_grow(b->arena, t->steps, t->n_steps, &t->cap_steps, sizeof *t->steps, 0);
-    t->steps[t->n_steps++] = (struct tx_step){.kind = kind, .index = index};
+    t->steps = body_grow(b, t->steps, t->n_steps, &t->cap_steps, sizeof *t->steps, 0);
+    if (t->steps)
+        t->steps[t->n_steps++] = (struct tx_step){.kind = kind, .index = index};
 }
 
 static void read_operation(struct tx *t, struct body *b)
@@ -197,7 +198,9 @@ static void take_item(struct tx *t, struct body *b, const span *raw)
 {
     struct tx_op *op = &t->op;
 
-    op->items = api_grow(b->arena, op->items, op->n_items, &t->cap_items, sizeof *op->items, 0);
+    op->items = body_grow(b, op->items, op->n_items, &t->cap_items, sizeof *op->items, 0);
+    if (!op->items)
+        return;
     body_take_item(b, raw, SPAN("{}"), &op->items[op->n_items]);
     op->n_items++;
     if (!t->refused)
@@ -220,9 +223,12 @@ static void take_ack(struct tx *t, struct body *b, const span *raw)
     };
     span status;
 
-    op->entries = api_grow(b->arena, op->entries, n, &t->cap_entries, sizeof *op->entries, 0);
-    op->entry_groups =
-        api_grow(b->arena, op->entry_groups, n, &t->cap_groups, sizeof *op->entry_groups, 0);
+    op->entries = body_grow(b, op->entries, n, &t->cap_entries, sizeof *op->entries, 0);
+    if (op->entries)
+        op->entry_groups =
+            body_grow(b, op->entry_groups, n, &t->cap_groups, sizeof *op->entry_groups, 0);
+    if (!op->entries || !op->entry_groups)
+        return;
     body_take_ack(b, fields, &op->entries[n], &status, &op->entry_groups[n]);
     if (b->j.rc != 0)
         return;
@@ -254,8 +260,10 @@ static void read_required(struct tx *t, struct body *b)
         span lease = body_text_or_none(b, js_skip(&b->j));
         if (!lease.ptr)
             continue;
-        op->required = api_grow(b->arena, op->required, op->n_required, &t->cap_required,
-                                sizeof *op->required, 0);
+        op->required = body_grow(b, op->required, op->n_required, &t->cap_required,
+                                 sizeof *op->required, 0);
+        if (!op->required)
+            return;
         op->required[op->n_required++] = lease;
     }
 }

@@ -29,6 +29,8 @@ struct arena_block {
 };
 
 static void *alloc_alone(struct arena *a, size_t size);
+static void *chain(struct arena *a, struct arena_block *b, size_t size);
+static void charge(struct arena *a, size_t size);
 static void add_block(struct arena *a, size_t at_least);
 
 void arena_init(struct arena *a) { *a = (struct arena){0}; }
@@ -67,7 +69,32 @@ void *arena_alloc(struct arena *a, size_t size)
 // Goes behind the head, whose free bytes stay in use.
 static void *alloc_alone(struct arena *a, size_t size)
 {
-    struct arena_block *b = mem_zalloc(1, sizeof *b + size);
+    return chain(a, mem_zalloc(1, sizeof(struct arena_block) + size), size);
+}
+
+void *arena_try_alloc(struct arena *a, size_t size)
+{
+    struct arena_block *b = NULL;
+
+    if (size < ALONE_FROM)
+        return arena_alloc(a, size);
+    if (size > PTRDIFF_MAX / 2 || (a->max > 0 && (a->used > a->max || size > a->max - a->used)))
+        a->rc = QE_TOO_LARGE;
+    else if (!(b = calloc(1, sizeof *b + size)))
+        a->rc = QE_NO_MEMORY;
+    return b ? chain(a, b, size) : NULL;
+}
+
+static void charge(struct arena *a, size_t size)
+{
+    a->used += size;
+    if (a->max > 0 && a->used > a->max && a->rc == 0)
+        a->rc = QE_TOO_LARGE;
+}
+
+static void *chain(struct arena *a, struct arena_block *b, size_t size)
+{
+    charge(a, size);
     b->size = FIRST_BLOCK / 2;
     if (a->head) {
         b->older = a->head->older;
@@ -87,11 +114,22 @@ static void add_block(struct arena *a, size_t at_least)
         size = LARGEST_BLOCK;
 
     struct arena_block *b = mem_realloc(NULL, sizeof *b + size);
+    charge(a, size);
     b->older = a->head;
     b->size = size;
     a->head = b;
     a->pos = b->bytes;
     a->end = b->bytes + size;
+}
+
+span arena_try_copy(struct arena *a, span s)
+{
+    char *copy = arena_try_alloc(a, s.len + 1);
+    if (!copy)
+        return SPAN_NONE;
+    if (s.len > 0)
+        memcpy(copy, s.ptr, s.len);
+    return (span){copy, s.len};
 }
 
 span arena_copy(struct arena *a, span s) { return (span){arena_cstr(a, s), s.len}; }

@@ -19,6 +19,8 @@ struct arena_block;
 struct arena {
     struct arena_block *head; // newest block
     char *pos, *end;          // free bytes of head
+    size_t used, max;         // bytes of all blocks; how many there may be, 0: any number
+    int rc;                   // QE_TOO_LARGE once max was passed, QE_NO_MEMORY: see below
 };
 
 void arena_init(struct arena *a);
@@ -29,6 +31,11 @@ void arena_deinit(struct arena *a); // may be used again after this, as if just 
 void *arena_alloc(struct arena *a, size_t size);
 #define arena_new(a, type)          ((type *)arena_alloc((a), sizeof(type)))
 #define arena_new_array(a, type, n) ((type *)arena_alloc((a), sizeof(type) * (n)))
+
+// For sizes that a client chooses: NULL or SPAN_NONE, and rc is set, when max would be passed
+// or memory is gone.  The functions above never fail, but once they have passed max rc says so.
+void *arena_try_alloc(struct arena *a, size_t size);
+span arena_try_copy(struct arena *a, span s);
 
 span arena_copy(struct arena *a, span s);        // copied
 const char *arena_cstr(struct arena *a, span s); // copied, NUL-terminated

@@ -89,7 +89,9 @@ struct conf {
     enum log_format log_format;
     int max_headers_bytes; // UWS_HTTP_MAX_HEADERS_SIZE
     size_t max_body_bytes;
-    const char *webapp_root; // "": look for it
+    int max_request_items;    // of one list in a body
+    size_t max_request_bytes; // that its reader may allocate
+    const char *webapp_root;  // "": look for it
     size_t gzip_min_bytes;
     size_t max_inflight_bytes; // bodies held by one worker
     int max_connections;

@@ -52,6 +52,10 @@ const struct conf_key conf_keys[] = {
     {.name = "QUEEN_MAX_BODY_BYTES", SIZE(1024, 1073741824), .unit = "bytes", .fallback = "104857600",
      AT(max_body_bytes), .text = "Longest body of a request; more is answered with 413. "
      "The contract promises at least 64 MB."},
+    {.name = "QUEEN_MAX_REQUEST_ITEMS", INT(1, 10000000), .fallback = "100000", AT(max_request_items),
+     .text = "Messages, acknowledgements or operations in one request; more are answered with 413."},
+    {.name = "QUEEN_MAX_REQUEST_MEMORY", SIZE(1048576, 1099511627776.0), .unit = "bytes", .fallback = "268435456",
+     AT(max_request_bytes), .text = "Memory that one request may take beside its body; more is answered with 413."},
     {.name = "WEBAPP_ROOT", TEXT, .fallback = "", AT(webapp_root),
      .text = "Folder of the dashboard's files. If empty: the first of `./webapp/dist`, `../webapp/dist` and "
      "`../../webapp/dist` that exists; without any there is no dashboard."},

@@ -105,6 +105,7 @@ struct http_req *http_server_take_req(struct http_server *s)
     }
     req->msg.head.max = 4 * s->conf.max_header_bytes + 1024;
     req->msg.body.max = s->conf.max_body_bytes;
+    req->arena.max = s->conf.max_request_bytes;
     return req;
 }
 

@@ -25,6 +25,7 @@ struct http_server_conf {
     void *app;                        // for handlers: http_req_app()
     size_t max_header_bytes;          // 431 above
     size_t max_body_bytes;            // 413 above
+    size_t max_request_bytes;         // of a request's arena, beside its body; 0: no limit
     size_t max_inflight_bytes;  // bodies held by this loop at once; 429 above; 0: no limit
     unsigned max_pipelined;     // unanswered requests per connection before reading pauses
     unsigned header_timeout_ms; // from the first byte of a request to the end of its body

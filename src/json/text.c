@@ -17,7 +17,9 @@ span js_text(span raw, struct arena *a)
         return inner;
 
     // Never longer than what was written.
-    char *text = arena_alloc(a, inner.len);
+    char *text = arena_try_alloc(a, inner.len);
+    if (!text)
+        return SPAN_NONE; // the arena says why
     const char *p = inner.ptr, *end = inner.ptr + inner.len;
     size_t len = 0;
     while (back) {

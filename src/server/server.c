@@ -219,6 +219,7 @@ static int open_workers(struct server *s, struct fault *f)
         .auth = s->auth,
         .default_timeout_ms = (uint32_t)c->default_timeout_ms,
         .default_batch = (uint32_t)c->default_batch_size,
+        .max_items = (uint32_t)c->max_request_items,
         .default_subscription_mode = span_of(c->default_subscription_mode),
         .on = server_worker_events,
         .ctx = s,

@@ -90,6 +90,7 @@ static void open_http(struct worker *w)
     w->api.index = w->conf.index;
     w->api.default_timeout_ms = w->conf.default_timeout_ms;
     w->api.default_batch = w->conf.default_batch;
+    w->api.max_items = w->conf.max_items;
     w->api.default_subscription_mode = w->conf.default_subscription_mode;
     w->conf.http.app = &w->api;
     w->conf.http.observe = api_observe;

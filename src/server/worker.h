@@ -39,6 +39,7 @@ struct worker_conf {
     struct api_shared *shared;    // borrowed
     struct auth *auth;            // borrowed; NULL: everybody may do everything
     uint32_t default_timeout_ms, default_batch;
+    uint32_t max_items; // of a request
     span default_subscription_mode;
     struct worker_events on;
     void *ctx;

@@ -1,5 +1,8 @@
 """Requests as large as a client may make them: answered in time that follows their size, in bounded memory."""
+import gzip
 import json
+import re
+import resource
 import time
 import uuid
 
@@ -79,3 +82,61 @@ def test_sizes_of_more_queues_than_are_remembered_are_known_for_one_request(brok
         assert r.json["error"].startswith("item %d: partitionKey" % n)
     finally:
         sql("delete from queen.queues where name like %s", queue + "-%")
+
+
+# ---- memory ----
+
+def peak(broker):
+    """Most memory that the process has had so far, in MB."""
+    with open("/proc/%d/status" % broker.process.pid) as f:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", f.read()).group(1)) / 1024
+
+
+@pytest.fixture(scope="module")
+def small(pg):
+    """A broker that may have 1.5 GB of address space, as a process under a memory limit."""
+    import harness
+    broker = harness.Broker({**pg.env(), "SIDECAR_POOL_SIZE": "4", "NUM_WORKERS": "1"})
+    harness.living.append(broker)
+    broker.start()
+    if "asan" not in harness.BIN:
+        resource.prlimit(broker.process.pid, resource.RLIMIT_AS, (1500 << 20, 1500 << 20))
+    yield broker
+    harness.end(broker, clean_exit=True)
+
+
+PUSH = b'{"queue":"q"}'
+HOSTILE = {
+    "push": ("/api/v1/push", b'{"items":[', PUSH, b"]}"),
+    "ack": ("/api/v1/ack/batch", b'{"acknowledgments":[', b'{"transactionId":"","partitionId":""}', b"]}"),
+    "transaction": ("/api/v1/transaction", b'{"operations":[', b'{"type":"push","queue":"q"}', b"]}"),
+    "items of a transaction": ("/api/v1/transaction", b'{"operations":[{"type":"push","items":[', PUSH, b"]}]}"),
+    "required leases": ("/api/v1/transaction", b'{"operations":[],"requiredLeases":[', b'"x"', b"]}"),
+    "cycle": ("/streams/v1/cycle", b'{"query_id":"%s","partition_id":"%s","push_items":[' % ((str(uuid.UUID(int=1)).encode(),) * 2),
+              PUSH, b"]}"),
+}
+
+
+@pytest.mark.one_broker
+@pytest.mark.parametrize("name", HOSTILE)
+def test_millions_of_elements_are_refused_in_bounded_memory(small, name):
+    """A push of 198 KB had 7.3 million items and took 3 GB; under a memory limit the process ended."""
+    path, head, element, tail = HOSTILE[name]
+    n = ((60 if name == "push" else 8) << 20) // (len(element) + 1)
+    body = gzip.compress(head + b",".join([element] * n) + tail, 1)
+    r = small.post(path, body, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"}, timeout=120)
+    assert "more than 100000 elements" in r.expect(413).json["error"]
+    assert small.alive and peak(small) < 700
+    small.get("/ready").expect(200)
+
+
+@pytest.mark.one_broker
+def test_the_limits_are_settings(make_broker, queue):
+    b = make_broker(QUEEN_MAX_REQUEST_ITEMS=10, QUEEN_MAX_REQUEST_MEMORY=1 << 20)
+    b.put(queue, list(range(10)))
+    r = b.push([{"queue": queue, "payload": i} for i in range(11)]).expect(413)
+    assert "more than 10 elements" in r.json["error"]
+    text = "\\n" * 1000000  # a text with escapes is copied
+    r = b.post("/api/v1/push", '{"items":[{"queue":"%s","payload":1,"transactionId":"%s"}]}' % (queue, text)).expect(413)
+    assert "bytes of memory" in r.json["error"]
+    assert len(b.drain(queue)) == 10
