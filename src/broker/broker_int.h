@@ -129,6 +129,7 @@ struct group {
     bool subscribed;         // the start point was recorded (or looked up) with checked_from
     bool discovering;        // all of its partitions are being looked for
     bool again;              // changed while it was being discovered: what comes may be old
+    bool scanning, rescan;   // further pages are being read; and once more from the start
     uint64_t empty_noted_us; // when the watermark was last written
     char *checked_from;      // last subscriptionFrom that the database accepted
     size_t name_len;
@@ -372,7 +373,12 @@ void group_changed(struct broker *b, struct group *g);
 void group_discover(struct broker *b, struct group *g, struct pop_op *pop);
 // The rows of discover.  false: they make no sense, and nothing was learnt.
 bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply, bool whole);
-void group_discovered(struct broker *b, struct group *g); // those who waited for it go on
+// The rows of one page; after: the page behind this partition is missing, SPAN_NONE: none is.
+// False: rows that make no sense, nothing was learnt.
+bool group_learn_page(struct broker *b, struct group *g, const struct pg_reply *reply,
+                      span *after);
+void group_scan(struct broker *b, struct group *g, span after); // scan.c: the pages after it
+void group_discovered(struct broker *b, struct group *g);       // those who waited for it go on
 bool group_must_discover(const struct group *g, const struct pop_op *pop);
 
 // ---- pop.c ----

@@ -294,6 +294,9 @@ static void number(struct broker *b, struct consumer *c)
     broker_wake(b);
 }
 
+// Consumers that one call makes at most.
+enum { NUMBERS_AT_ONCE = 2000 };
+
 struct numbers_asked {
     unsigned n;
     struct consumer *consumers[];
@@ -303,11 +306,12 @@ void groups_flush(struct broker *b)
 {
     if (b->n_unnumbered == 0 || b->numbering)
         return;
-    struct numbers_asked *asked =
-        mem_zalloc(1, sizeof *asked + b->n_unnumbered * sizeof(struct consumer *));
-    asked->n = b->n_unnumbered;
-    memcpy(asked->consumers, b->unnumbered, asked->n * sizeof(struct consumer *));
-    b->n_unnumbered = 0;
+    unsigned n = b->n_unnumbered < NUMBERS_AT_ONCE ? b->n_unnumbered : NUMBERS_AT_ONCE;
+    struct numbers_asked *asked = mem_zalloc(1, sizeof *asked + n * sizeof(struct consumer *));
+    asked->n = n;
+    memcpy(asked->consumers, b->unnumbered, n * sizeof(struct consumer *));
+    b->n_unnumbered -= n;
+    memmove(b->unnumbered, b->unnumbered + n, b->n_unnumbered * sizeof *b->unnumbered);
     b->numbering = true;
 
     struct call *call = call_new(b, &pg_stmt_ensure_consumers, asked);
@@ -405,6 +409,7 @@ void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
     pg_param_text(&call->params, pop->task.ptr ? pop->task : SPAN(""));
     pg_param_text(&call->params, pop->sub_mode.ptr ? pop->sub_mode : SPAN(""));
     pg_param_text(&call->params, pop->sub_from.ptr ? pop->sub_from : SPAN(""));
+    pg_param_null(&call->params, PG_TEXT); // the first page
     call_send(call, on_discovered);
 }
 
@@ -467,14 +472,34 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
 
 bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply, bool whole)
 {
-    for (unsigned row = 0; row < pg_reply_rows(reply); row++)
-        if (!lane_is_in_row(reply, row, discover_cols) || pg_reply_i64(reply, row, 3) <= 0)
-            return false;
+    bool was_known = g->known;
+    span after;
+
     if (whole)
         g->known = !g->again;
+    if (!group_learn_page(b, g, reply, &after)) {
+        g->known = was_known;
+        return false;
+    }
     if (whole && pg_reply_rows(reply) == 0)
-        g->empty_noted_us = clock_mono_us(); // queen.discover has written the watermark
-    for (unsigned row = 0; row < pg_reply_rows(reply); row++)
+        g->empty_noted_us = clock_mono_us(); // queen.discover_page has written the watermark
+    if (after.ptr)
+        group_scan(b, g, after);
+    return true;
+}
+
+bool group_learn_page(struct broker *b, struct group *g, const struct pg_reply *reply,
+                      span *after)
+{
+    unsigned rows = pg_reply_rows(reply);
+
+    *after = SPAN_NONE;
+    if (rows > 0 && pg_reply_i64(reply, rows - 1, discover_cols.num) == 0)
+        *after = pg_reply_bytes(reply, --rows, discover_cols.name);
+    for (unsigned row = 0; row < rows; row++)
+        if (!lane_is_in_row(reply, row, discover_cols) || pg_reply_i64(reply, row, 3) <= 0)
+            return false;
+    for (unsigned row = 0; row < rows; row++)
         learn_row(b, g, reply, row);
     return true;
 }

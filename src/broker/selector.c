@@ -242,6 +242,7 @@ static void follow(struct selector *s, span queue, unsigned rank)
     pg_param_text(&c->params, span_of(s->task ? s->task : ""));
     pg_param_text(&c->params, pop && pop->sub_mode.ptr ? pop->sub_mode : SPAN(""));
     pg_param_text(&c->params, pop && pop->sub_from.ptr ? pop->sub_from : SPAN(""));
+    pg_param_null(&c->params, PG_TEXT); // the first page
     c->group = g;
     call_send(c, on_discovered);
 }

@@ -281,6 +281,13 @@ def test_a_queue_with_more_partitions_than_one_step_takes(broker, broker2, sql, 
     assert broker2.take(queue, consumerGroup=group) == []
     assert broker.post(seek, {"timestamp": "2000-01-01T00:00:00Z"}).expect(200).json["partitionsUpdated"] == 4501
     assert broker2.take(queue, consumerGroup=group)[0]["data"] == 1
+    taken = []
+    while len(taken) < 4500:  # every page is found
+        some = broker2.take(queue, consumerGroup="all-" + group, batch=1000, partitions=1000, autoAck=True)
+        assert some, "%d partitions are not delivered" % (4500 - len(taken))
+        taken += [m["partition"] for m in some]
+    assert len(set(taken)) == 4500 and broker2.take(queue, consumerGroup="all-" + group) == []
+    assert broker.take(queue, consumerGroup="new-" + group, subscriptionMode="new") == []
     r = broker.request("DELETE", "/api/v1/consumer-groups/%s/queues/%s" % (group, queue)).expect(200).json
     assert (r["deletedPartitions"], r["queueName"]) == (4501, queue)
     r = broker.request("DELETE", "/api/v1/queues/%s/clear" % queue).expect(200).json

@@ -1,0 +1,68 @@
+// The partitions of a queue that a group has not met yet, page by page.
+//
+// The first page is read on behalf of a pop (group.c, selector.c).  The pages behind it are
+// read here, one call at a time, while pops are served from what is known.  As long as pages
+// are missing the group counts as asking, so that no pop is answered "empty" too early.
+#include "broker/broker_int.h"
+
+#include "base/log.h"
+#include "pg/sql.gen.h"
+
+static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply);
+
+static void ask_page(struct broker *b, struct group *g, span after)
+{
+    struct call *call = call_new(b, &pg_stmt_discover, g);
+
+    pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
+    pg_param_null(&call->params, PG_TEXT);
+    pg_param_text(&call->params, (span){g->name, g->name_len});
+    for (unsigned i = 0; i < 4; i++) // the first page has recorded the subscription
+        pg_param_text(&call->params, SPAN(""));
+    pg_param_text(&call->params, after);
+    call_send(call, on_page);
+}
+
+void group_scan(struct broker *b, struct group *g, span after)
+{
+    if (g->scanning) {
+        g->rescan = true;
+        return;
+    }
+    g->scanning = true;
+    g->n_asking++;
+    ask_page(b, g, after);
+}
+
+static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *call = pg->owner;
+    struct broker *b = call->broker;
+    struct group *g = call->what;
+    span after = SPAN_NONE;
+
+    if (status == 0 && !group_learn_page(b, g, reply, &after))
+        status = call_unexpected(call, "a partition without a number, id or name");
+    if (status != 0) {
+        g->known = false; // the next pop discovers again
+        log_debug("group.scan_failed", "error=%s", err_name(status));
+    }
+    if (status == 0 && !after.ptr && g->rescan) {
+        g->rescan = false;
+        after = SPAN(""); // whoever asked for it has read the first page
+    }
+    if (after.ptr) {
+        ask_page(b, g, after);
+    } else {
+        g->scanning = g->rescan = false;
+        g->n_asking--;
+        if (status != 0)
+            group_place_again(b, g, false);
+        if (g->n_asking == 0) {
+            pops_empty(b, &g->seats);
+            selectors_settle(b, g);
+        }
+    }
+    call_free(call);
+    broker_wake(b);
+}
