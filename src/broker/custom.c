@@ -29,6 +29,7 @@ void customs_flush(struct broker *b)
         custom->call = (struct pg_call){.statement = custom->statement,
                                         .params = &custom->params,
                                         .done = on_called,
+                                        .of_server = is_of_server(custom->statement),
                                         .owner = b};
         gate_left(&b->custom_gate);
         pg_pool_exec(b->pg, &custom->call);
