@@ -345,6 +345,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         c->state = IDLE;
         c->group->n_busy--;
         c->gone = false;
+        c->group->known = false; // a discovery since then may have counted on c
         consumer_gone(b, c);
         return;
     }
@@ -455,6 +456,7 @@ static void fail(struct broker *b, struct claim_flight *f, int status,
         consumer_timed(b, c, clock_mono_us(), b->conf.poll_initial_ms * 1000ull);
         if (c->gone) {
             c->gone = false;
+            c->group->known = false;
             consumer_gone(b, c);
         }
     }

@@ -348,7 +348,9 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         c->asking = false;
         group->n_asking--;
         if (c->gone || (status == 0 && c->num == 0)) {
-            consumer_gone(b, c); // the lane was deleted meanwhile
+            if (c->gone)
+                group->known = false; // a discovery since then may have counted on c
+            consumer_gone(b, c);      // the lane was deleted meanwhile
         } else {
             if (c->num != 0 && (c->state == READY || c->state == IDLE))
                 consumer_ready(b, c, false);
@@ -360,6 +362,8 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
                 pops_empty(b, &c->seats);
         }
         if (group->n_asking == 0) { // pops that waited for this have been served, or were not
+            if (!group->known && !TAILQ_EMPTY(&group->seats))
+                group_place_again(b, group, false); // to discover the group, or to wait for it
             pops_empty(b, &group->seats);
             selectors_settle(b, group);
         }
