@@ -33,6 +33,24 @@ struct lane_owner { // as whom we speak of a partition's lanes
     int64_t epoch;
 };
 
+// A partition that is ours: entered at the control database, then its lanes are looked for at
+// the broker.
+struct entry {
+    struct lanes *lanes;
+    char *partition;
+    struct lane_owner owner;
+    int64_t instead_of; // epoch in the control database that is void; 0: none is known
+    int64_t refused_by; // epoch that was noted when we were refused
+    void (*loaded)(const char *partition, int status, void *ctx);
+    void *ctx;
+    bool calling, is_loaded, left;
+    bool is_owner;   // the broker says that the epoch is ours
+    uint64_t due_ms; // to ask again
+    struct pg_call call;
+    struct pg_params params;
+    UT_hash_handle hh;
+};
+
 struct lane {
     struct lanes *lanes;
     char *key;              // "<partition>/<tenant>": the partition of the held queue
@@ -97,5 +115,13 @@ void lane_pop(struct lane *lane);
 // ---- lanes.c ----
 void lanes_remove(struct lane *lane); // frees it
 void lanes_end_one(struct lanes *l);  // n_ending
+bool lanes_has(struct lanes *l, span partition, span tenant);
+
+// ---- lanes_broker.c: what the broker knows of a partition; done is told 0 or a code ----
+typedef void (*entry_cb)(struct entry *e, int status);
+// Opens lanes that hold events and are not open.
+void entry_find_lanes(struct entry *e, entry_cb done);
+// Sets is_owner.
+void entry_check_epoch(struct entry *e, entry_cb done);
 
 #endif

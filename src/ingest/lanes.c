@@ -11,23 +11,12 @@
 
 enum { TICK_MS = 100, AGAIN_MS = 1000 };
 
-// A partition that is ours.
-struct entry {
-    struct lanes *lanes;
-    char *partition;
-    struct lane_owner owner;
-    void (*loaded)(const char *partition, int status, void *ctx);
-    void *ctx;
-    bool calling, is_loaded, left;
-    uint64_t due_ms; // to ask again
-    struct pg_call call;
-    struct pg_params params;
-    UT_hash_handle hh;
-};
-
 static void on_tick(uv_timer_t *timer);
 static void load(struct entry *e);
 static void on_loaded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_epoch_checked(struct entry *e, int status);
+static void on_lanes_found(struct entry *e, int status);
+static void finish_load(struct entry *e, int status, const char *why);
 static void free_entry(struct entry *e);
 static void leave(struct lane *lane);
 
@@ -110,6 +99,10 @@ static void load(struct entry *e)
     pg_param_text(&e->params, span_of(e->partition));
     pg_param_text(&e->params, span_of(e->owner.partition_id));
     pg_param_i64(&e->params, e->owner.epoch);
+    if (e->instead_of > 0)
+        pg_param_i64(&e->params, e->instead_of);
+    else
+        pg_param_null(&e->params, PG_INT8);
     e->call = (struct pg_call){.statement = &pg_stmt_platform_held_enter,
                                .params = &e->params,
                                .done = on_loaded,
@@ -122,21 +115,57 @@ static void on_loaded(struct pg_call *call, int status, const struct pg_reply *r
     struct entry *e = call->owner;
     struct lanes *l = e->lanes;
 
+    if (e->left || status != 0) {
+        finish_load(e, status, pg_reply_message(reply));
+        return;
+    }
+    if (pg_reply_rows(reply) > 0 && pg_reply_is_null(reply, 0, 0)) {
+        e->refused_by = pg_reply_i64(reply, 0, 2);
+        entry_check_epoch(e, on_epoch_checked);
+        return;
+    }
+    for (unsigned i = 0; i < pg_reply_rows(reply); i++) {
+        span tenant = pg_reply_bytes(reply, i, 0);
+        if (lanes_has(l, span_of(e->partition), tenant)) // of an attempt that failed later on
+            continue;
+        struct lane *lane = lane_new(l, span_of(e->partition), &e->owner, tenant);
+        lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
+        lane->due_ms = uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, 2);
+    }
+    entry_find_lanes(e, on_lanes_found);
+}
+
+// A later owner was here first, unless the broker says that there is none: then it was restored
+// from a backup, and what is noted is void.
+static void on_epoch_checked(struct entry *e, int status)
+{
+    if (status == 0 && e->is_owner) {
+        log_warn("held.epoch_reset", "partition=%s epoch=%lld noted=%lld", e->partition,
+                 (long long)e->owner.epoch, (long long)e->refused_by);
+        e->instead_of = e->refused_by;
+    }
+    finish_load(e, status == 0 ? QE_CONFLICT : status,
+                "the control database notes a later owner");
+}
+
+static void on_lanes_found(struct entry *e, int status)
+{
+    finish_load(e, status, "the broker cannot be asked for its lanes");
+}
+
+static void finish_load(struct entry *e, int status, const char *why)
+{
+    struct lanes *l = e->lanes;
+
     e->calling = false;
     if (e->left) {
         free_entry(e);
     } else if (status != 0) {
         log_warn("held.not_loaded", "partition=%s code=%s why=\"%s\"", e->partition,
-                 err_name(status), pg_reply_message(reply));
-        e->due_ms = uv_now(l->loop) + AGAIN_MS;
+                 err_name(status), why);
+        e->due_ms = uv_now(l->loop) + (e->instead_of > 0 ? 0 : AGAIN_MS);
         e->loaded(e->partition, status, e->ctx);
     } else {
-        for (unsigned i = 0; i < pg_reply_rows(reply); i++) {
-            struct lane *lane =
-                lane_new(l, span_of(e->partition), &e->owner, pg_reply_bytes(reply, i, 0));
-            lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
-            lane->due_ms = uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, 2);
-        }
         e->is_loaded = true;
         e->loaded(e->partition, 0, e->ctx);
     }
@@ -180,6 +209,11 @@ static struct lane *find_lane(struct lanes *l, span partition, span tenant)
         return NULL;
     HASH_FIND(hh, l->open, key, (size_t)n, lane);
     return lane;
+}
+
+bool lanes_has(struct lanes *l, span partition, span tenant)
+{
+    return find_lane(l, partition, tenant) != NULL;
 }
 
 struct lane *lanes_find(struct lanes *l, const char *partition, span tenant)

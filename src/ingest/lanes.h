@@ -12,10 +12,11 @@
 //
 // Which lanes exist stands in the control database (platform.held_lane), noted before anything
 // is pushed and forgotten after the lane was seen to be empty: the next owner of the partition
-// begins with it.  What an earlier owner says late (it was frozen, or the control database was
-// away) is refused there by the epoch of its ownership (platform.held_partition): else it could
-// make forget a lane that holds events again.  A lane is empty when a mark that its owner has
-// pushed comes out: then nothing is left in front of it, also not under somebody's lease.
+// begins with it, and with those that the broker knows of (lanes_broker.c).  What an earlier
+// owner says late (it was frozen, or the control database was away) is refused there by the
+// epoch of its ownership (platform.held_partition): else it could make forget a lane that holds
+// events again.  A lane is empty when a mark that its owner has pushed comes out: then nothing
+// is left in front of it, also not under somebody's lease.
 #ifndef QUEEN_INGEST_LANES_H
 #define QUEEN_INGEST_LANES_H
 

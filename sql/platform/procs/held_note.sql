@@ -10,8 +10,10 @@ set search_path = platform, pg_temp
 as $$
 begin
     perform platform.held_owner(p_queue, p_partition, p_partition_id, p_epoch);
-    update platform.held_lane h
-       set attempts = p_attempts, next_attempt_at = clock_timestamp() + p_wait_ms * interval '1 ms', last_error = p_why
-     where h.queue = p_queue and h.partition = p_partition and h.tenant = p_tenant;
+    -- A lane that is not here was found at the broker, or this database was restored from a backup.
+    insert into platform.held_lane as h (queue, partition, tenant, since, attempts, next_attempt_at, last_error)
+    values (p_queue, p_partition, p_tenant, clock_timestamp(), p_attempts, clock_timestamp() + p_wait_ms * interval '1 ms', p_why)
+        on conflict (queue, partition, tenant) do update
+       set attempts = excluded.attempts, next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error;
 end
 $$;

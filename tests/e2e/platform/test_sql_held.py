@@ -33,9 +33,11 @@ def db(connect):
     return connect()
 
 
-def enter(db, epoch, partition_id=A):
-    db.execute("select tenant from platform.held_enter('q', '3', %s, %s)", (partition_id, epoch))
-    return [r[0] for r in db.fetchall()]
+def enter(db, epoch, partition_id=A, instead_of=None):
+    """The tenants with lanes; an epoch: that one was here first."""
+    db.execute("select tenant, wait_ms from platform.held_enter('q', '3', %s, %s, %s)", (partition_id, epoch, instead_of))
+    rows = db.fetchall()
+    return rows[0][1] if rows and rows[0][0] is None else [r[0] for r in rows]
 
 
 def open_lane(db, epoch, tenant, partition_id=A):
@@ -58,10 +60,11 @@ def test_an_earlier_owner_cannot_make_forget_a_lane_nor_note_one(db):
     enter(db, 1)
     open_lane(db, 1, "t")
     enter(db, 2)
-    for late in (lambda: close_lane(db, 1, "t"), lambda: open_lane(db, 1, "u"), lambda: enter(db, 1),
+    for late in (lambda: close_lane(db, 1, "t"), lambda: open_lane(db, 1, "u"),
                  lambda: db.execute("select platform.held_note('q', '3', %s, 1, 't', 9, 200, 'why')", (A,))):
         with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="partition 3 of q has another owner"):
             late()
+    assert enter(db, 1) == 2, "refused"
     assert enter(db, 2) == ["t"], "it may ask again"
     db.execute("select attempts from platform.held_lane")
     assert db.fetchall() == [(1,)]
@@ -89,3 +92,25 @@ def test_a_new_owner_sees_what_the_last_one_was_about_to_say(connect, db):
     last.connection.commit()
     new.join(20)
     assert seen == [["t"]]
+
+
+def test_an_owner_goes_on_after_the_control_database_was_restored(db):
+    """It is of an earlier epoch then, or has never heard of the partition, and the lanes of the owner are not in it."""
+    enter(db, 7)
+    open_lane(db, 7, "t")
+    for restored in ("update platform.held_partition set epoch = 5", "delete from platform.held_partition"):
+        db.execute(restored)
+        db.execute("delete from platform.held_lane")
+        db.execute("select platform.held_note('q', '3', %s, 7, 't', 2, 200, 'why')", (A,))
+        with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState):
+            close_lane(db, 6, "t")
+        assert enter(db, 7) == ["t"]
+
+
+def test_an_owner_enters_after_the_broker_was_restored_to_lower_epochs(db):
+    enter(db, 9)
+    open_lane(db, 9, "t")
+    assert enter(db, 3) == 9
+    assert enter(db, 3, instead_of=8) == 9, "somebody else was there meanwhile"
+    assert enter(db, 3, instead_of=9) == ["t"]
+    assert enter(db, 4) == ["t"]
