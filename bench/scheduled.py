@@ -36,8 +36,7 @@ class Bench(Rig):
         self.measured("plain push", n, lambda: push_all(self.broker, items()))
         when = (datetime.now(timezone.utc) + timedelta(hours=1, minutes=30)).isoformat()
         self.measured("scheduled push", n, lambda: push_all(self.broker, items(scheduledAt=when)))
-        self.sql("select queen.make_slices(array[now() + interval '3 seconds'])")
-        self.sql("update queen.scheduled set due_at = now() + interval '3 seconds'")
+        self.sql("update queen.scheduled set due_at = now() + interval '3 seconds', slice = 0")
         self.sql("vacuum analyze queen.scheduled")
         self.broker.post("/api/v1/schedules", {"name": "wake", "queue": "none", "cron": "@yearly"})
         while self.sql("select min(due_at) > now() from queen.scheduled")[0][0]:
@@ -52,7 +51,7 @@ class Bench(Rig):
         """Up to n messages wait for times from tomorrow to two years ahead."""
         have = self.sql("select coalesce(max(num), %s) - %s from queen.scheduled where num > %s", FIRST, FIRST, FIRST)[0][0]
         self.broker.push([{"queue": "fill", "partition": str(i), "payload": i, "scheduledAt": "2034-01-01T00:00:00Z"} for i in range(100)])
-        self.sql("select queen.make_slices(array(select now() + g * interval '1 hour' from generate_series(20, 17600) g))")
+        self.sql("select * from queen.maintain_slices()")
         lanes = [r[0] for r in self.sql("select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = 'fill'")]
         while have < n:
             some = min(500000, n - have)

@@ -1,32 +1,33 @@
 -- queen.cancel_scheduled: waiting messages are not delivered.
 --
 -- called by  queen.cancel_scheduled_one, queen.cancel_scheduled_where
--- in         p_num: their numbers; p_due_at: their times, so that only their slices are looked at
+-- in         p_slice, p_due_at, p_num: where they lie; each is found in its own slice, however many there are
 -- out        how many; what is being fired at the moment is none of them
 -- locks      the rows, skipping those of others
 -- needs: cancel_retries
 -- effects    the transaction ids can be used again; a retry that is cancelled leaves its message a dead letter (queen.cancel_retries)
-create or replace function queen.cancel_scheduled(p_num bigint[], p_due_at timestamptz[])
+create or replace function queen.cancel_scheduled(p_slice int[], p_due_at timestamptz[], p_num bigint[])
 returns bigint
 language plpgsql
--- Row by row through (due_at, num): each of them lies in one slice, and the plan must find it there however many slices there are.
+-- Row by row through (due_at, num) of its slice.
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
+    v_slice int[];
     v_num  bigint[];
     v_due  timestamptz[];
     v_gone record;
 begin
     -- First the locks, waiting for nobody: who fires may hold some of them.
-    select array_agg(k.num), array_agg(k.due_at) into v_num, v_due
-      from unnest(p_num, p_due_at) u(num, due_at)
-      cross join lateral (select s.num, s.due_at from queen.scheduled s
-                           where s.due_at = u.due_at and s.num = u.num for update skip locked) k;
+    select array_agg(k.slice), array_agg(k.num), array_agg(k.due_at) into v_slice, v_num, v_due
+      from unnest(p_slice, p_num, p_due_at) u(slice, num, due_at)
+      cross join lateral (select s.slice, s.num, s.due_at from queen.scheduled s
+                           where s.slice = u.slice and s.due_at = u.due_at and s.num = u.num for update skip locked) k;
     with gone as (
-        delete from queen.scheduled s using unnest(v_num, v_due) u(num, due_at)
-         where s.due_at = u.due_at and s.num = u.num
+        delete from queen.scheduled s using unnest(v_slice, v_num, v_due) u(slice, num, due_at)
+         where s.slice = u.slice and s.due_at = u.due_at and s.num = u.num
         returning s.lane, s.key, s.num, s.kind, s.grp, s.attempt, s.message
     ), freed as (
         delete from queen.message_keys m using gone g

@@ -18,7 +18,7 @@ begin
         -- It may have been fired, or given another time, before we had the lane.
         select * into s from queen.find_scheduled(p_args ->> 'id');
     end if;
-    if s.num is null or queen.cancel_scheduled(array[s.num], array[s.due_at]) = 0 then
+    if s.num is null or queen.cancel_scheduled(array[s.slice], array[s.due_at], array[s.num]) = 0 then
         return query select 404, '{"error":"No such message waits"}'::json;
     else
         return query select 200, '{"cancelled":1}'::json;

@@ -15,6 +15,7 @@ declare
     c_step constant bigint := 20000; -- so that firing never waits for long
     v_done bigint := coalesce((p_args ->> 'done')::bigint, 0);
     v_some bigint;
+    v_slice int[];
     v_num bigint[];
     v_due timestamptz[];
 begin
@@ -23,10 +24,10 @@ begin
         raise exception 'a filter is needed, or all=true' using errcode = 'QN001';
     end if;
     -- In no order: a step reads what it cancels, not all that waits to find the first of them.
-    execute format('select array_agg(s.num), array_agg(s.due_at) from (select k.num, k.due_at from (%s) k limit %s) s',
+    execute format('select array_agg(s.slice), array_agg(s.num), array_agg(s.due_at) from (select k.slice, k.num, k.due_at from (%s) k limit %s) s',
                    queen.scheduled_query(p_args, null, null, null), c_step)
-       into v_num, v_due;
-    v_some := queen.cancel_scheduled(v_num, v_due);
+       into v_slice, v_num, v_due;
+    v_some := queen.cancel_scheduled(v_slice, v_due, v_num);
     v_done := v_done + v_some;
     if v_some > 0 and cardinality(v_num) = c_step then
         return query select 0, (p_args || jsonb_build_object('done', v_done))::json;

@@ -52,6 +52,7 @@ begin
             s.next_at := case when not coalesce((b ->> 'paused')::boolean, s.paused)
                               then queen.cron_next(coalesce(b ->> 'cron', s.cron), coalesce(b ->> 'timezone', s.timezone),
                                                    clock_timestamp()) end;
+            s.held_for := null;
         end if;
         update queen.schedules n
            set name = coalesce(b ->> 'name', n.name), queue_name = coalesce(b ->> 'queue', n.queue_name),
@@ -59,7 +60,7 @@ begin
                timezone = coalesce(b ->> 'timezone', n.timezone),
                payload = v_payload, sealed = s.sealed,
                missed = coalesce(b ->> 'missed', n.missed), paused = coalesce((b ->> 'paused')::boolean, n.paused),
-               next_at = s.next_at, updated_at = clock_timestamp()
+               next_at = s.next_at, held_for = s.held_for, updated_at = clock_timestamp()
          where n.id = s.id
         returning * into s;
     end if;

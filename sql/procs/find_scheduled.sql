@@ -1,4 +1,4 @@
--- queen.find_scheduled: a waiting message by the text of its id; no row when there is none.
+-- queen.find_scheduled: a waiting message by the text of its id, in whatever slice; no row when there is none.
 --
 -- needs: schedule_num
 -- called by  queen.get_scheduled, queen.cancel_scheduled_one, queen.reschedule

@@ -8,7 +8,6 @@
 --            segments neither, and it may be sent again
 -- locks      queues with a maxSize in id order, lanes in num order; waits 100 ms for each at most (queen.push_segments)
 --
--- A slice that is missing is made on the way: such a request is rare, and then it need not be sent again.
 create or replace function queen.push_mixed(
     p_origin int, p_lanes int,
     p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],

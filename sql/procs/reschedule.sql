@@ -1,6 +1,6 @@
 -- queen.reschedule: PATCH /api/v1/scheduled/:id.
 --
--- needs: find_scheduled, read_times, slices_missing, make_slices, scheduled_json
+-- needs: find_scheduled, read_times, slice_at, scheduled_json
 -- called by  src/api/scheduled.c
 -- in         p_args: id, body: scheduledAt or delaySeconds
 -- out        the message with its new time; 404 when it does not wait any more
@@ -34,10 +34,15 @@ begin
     end if;
     v_due := greatest(clock_timestamp(), case when t.due_us is null then clock_timestamp() + t.delay_us * interval '1 microsecond'
                                               else 'epoch'::timestamptz + t.due_us * interval '1 microsecond' end);
-    if queen.slices_missing(array[v_due]) then
-        perform queen.make_slices(array[v_due]);
+    update queen.scheduled w
+       set due_at = v_due,
+           slice = coalesce((select k.slice from queen.scheduled_slices k
+                              where k.slice = queen.slice_at(v_due) and k.slice >= queen.slice_at(clock_timestamp())), 0)
+     where w.slice = s.slice and w.due_at = s.due_at and w.num = s.num;
+    if not found then -- cancelled this moment
+        return query select 404, '{"error":"No such message waits"}'::json;
+        return;
     end if;
-    update queen.scheduled w set due_at = v_due where w.num = s.num and w.due_at = s.due_at;
     s.due_at := v_due;
     return query select 200, queen.scheduled_json(s);
 end

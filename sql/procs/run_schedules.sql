@@ -1,42 +1,89 @@
 -- queen.run_schedules: recurring messages whose time has come: one bounded step.
 --
--- needs: takes_partition, cron_next, cron_last, push_items_2, schedule_item
+-- needs: takes_partition, cron_next, cron_last, ensure_lanes, push_items_2, schedule_item
 -- called by  queen.fire_due, which delivers them
 -- in         p_limit: runs at most
--- out        how many ran
--- locks      rows of schedules, skipping those of others; then as queen.push_items_2, once for all of them
+-- out        how many ran; p_limit: call again at once
+-- locks      rows of schedules, skipping those of others; new lanes (queen.ensure_lanes), for which it waits 2 ms at most; lanes in num
+--            order, skipping those of others; then as queen.push_items_2, which finds all of that locked
 --
--- The run and the next time are one transaction: a time runs once, whatever dies.  What is less than a minute late was not missed.
--- Of times that were, policy skip runs none, once the last, all each of them.
+-- The run and the next time are one transaction: a time runs once, whatever dies.  A time that is less than a minute late was not
+-- missed.  Of missed times, policy skip runs none, once the last, all each of them.  A time whose partition another session
+-- holds, or is making, was not missed either: it waits in held_for and runs when the partition is free.  Like a held
+-- message it is tried again when it has waited a quarter longer (queen.fire_due).
 create or replace function queen.run_schedules(p_limit int)
 returns int
 language plpgsql
 as $$
 declare
-    s       queen.schedules;
-    v_now   timestamptz := clock_timestamp();
-    v_at    timestamptz;
-    v_items jsonb[] := '{}';
-    v_of    uuid[] := '{}';        -- whose they are
-    v_ran   timestamptz[] := '{}'; -- the times that they are for
+    v_now     timestamptz := clock_timestamp();
+    v_due     queen.schedules[];
+    s         queen.schedules;
+    v_lane    bigint[];            -- of each, null: it does not exist, or cannot
+    v_mine    bigint[];            -- lanes that we have
+    v_timeout text := current_setting('lock_timeout');
+    v_locked  int := 0;            -- lanes that others are making
+    v_more    boolean := false;
+    v_at      timestamptz;
+    v_items   jsonb[] := '{}';
+    v_of      uuid[] := '{}';        -- whose they are
+    v_ran     timestamptz[] := '{}'; -- the times that they are for
 begin
-    for s in
-        select n.* from queen.schedules n
-         where n.next_at <= v_now
-         order by n.next_at limit p_limit for update skip locked
-    loop
-        v_at := s.next_at;
-        if v_at <= v_now - interval '1 minute' and s.missed = 'once' then
-            v_at := queen.cron_last(s.cron, s.timezone, v_at, v_now);
-        elsif v_at <= v_now - interval '1 minute' and s.missed = 'skip' then
-            v_at := queen.cron_next(s.cron, s.timezone, v_now - interval '1 minute');
+    v_due := array(select n from queen.schedules n
+                    where n.next_at <= v_now order by n.next_at limit p_limit for update skip locked);
+    if v_due = '{}' then
+        return 0;
+    end if;
+
+    select array_agg(l.num order by u.ord) into v_lane
+      from generate_subscripts(v_due, 1) u(ord)
+      left join lateral (select l.num from queen.queues q
+                           join queen.lanes l on l.queue_id = q.id and l.name = (v_due[u.ord]).lane_name
+                          where q.name = (v_due[u.ord]).queue_name offset 0) l on true;
+    for i in 1 .. cardinality(v_due) loop
+        s := v_due[i];
+        continue when v_lane[i] is not null or not queen.takes_partition(s.queue_name, s.lane_name);
+        if v_locked >= 10 then
+            v_more := true; -- each has cost its wait: the next step goes on with these
+            exit;
         end if;
-        if not queen.takes_partition(s.queue_name, s.lane_name) then
+        begin
+            perform set_config('lock_timeout', '2ms', true);
+            v_lane[i] := (select nullif(e.lane, -1) from queen.ensure_lanes(array[s.queue_name], array[s.lane_name]) e);
+            perform set_config('lock_timeout', v_timeout, true);
+        exception when lock_not_available then
+            v_lane[i] := 0;
+            v_locked := v_locked + 1;
+        end;
+    end loop;
+    v_mine := array(select l.num from queen.lanes l where l.num = any (v_lane) order by l.num for no key update skip locked);
+
+    for i in 1 .. cardinality(v_due) loop
+        s := v_due[i];
+        v_at := coalesce(s.held_for, s.next_at);
+        if v_lane[i] is null and queen.takes_partition(s.queue_name, s.lane_name) then
+            continue; -- not looked at in this step, or its queue is being deleted: it stays due
+        elsif v_lane[i] is null then
             -- The queue was made anew with a fixed set.  One message that cannot be must not hold up the others; that it does
             -- not run is seen by its figures.
             raise warning 'schedule "%": queue "%" has a fixed set of partitions, and "%" is none of them',
                 s.name, s.queue_name, s.lane_name;
             v_at := queen.cron_next(s.cron, s.timezone, v_now);
+        elsif v_lane[i] <> all (v_mine) then
+            update queen.schedules n
+               set held_for = v_at, next_at = v_now + least(greatest((v_now - v_at) / 4, interval '10 ms'), interval '1 s')
+             where n.id = s.id;
+            continue;
+        elsif s.held_for is not null then
+            v_items := v_items || queen.schedule_item(s, v_at);
+            v_of := v_of || s.id;
+            v_ran := v_ran || v_at;
+            v_at := queen.cron_next(s.cron, s.timezone, v_at);
+        end if;
+        if v_at <= v_now - interval '1 minute' and s.missed = 'once' then
+            v_at := queen.cron_last(s.cron, s.timezone, v_at, v_now);
+        elsif v_at <= v_now - interval '1 minute' and s.missed = 'skip' then
+            v_at := queen.cron_next(s.cron, s.timezone, v_now - interval '1 minute');
         end if;
         while v_at <= v_now and cardinality(v_items) < p_limit loop
             v_items := v_items || queen.schedule_item(s, v_at);
@@ -44,18 +91,17 @@ begin
             v_ran := v_ran || v_at;
             v_at := queen.cron_next(s.cron, s.timezone, v_at);
         end loop;
-        update queen.schedules n set next_at = v_at where n.id = s.id;
+        update queen.schedules n set next_at = v_at, held_for = null where n.id = s.id;
     end loop;
-    if v_items = '{}' then
-        return 0;
+    if v_items <> '{}' then
+        update queen.schedules n
+           set last_run_at = r.at, last_message = r.message, runs = n.runs + r.n
+          from (select v_of[p.idx + 1] as id, max(v_ran[p.idx + 1]) as at, count(*) as n,
+                       (array_agg(p.message_id order by p.idx desc))[1] as message
+                  from queen.push_items_2(array_to_json(v_items)::jsonb) p
+                 group by 1) r
+         where n.id = r.id;
     end if;
-    update queen.schedules n
-       set last_run_at = r.at, last_message = r.message, runs = n.runs + r.n
-      from (select v_of[p.idx + 1] as id, max(v_ran[p.idx + 1]) as at, count(*) as n,
-                   (array_agg(p.message_id order by p.idx desc))[1] as message
-              from queen.push_items_2(array_to_json(v_items)::jsonb) p
-             group by 1) r
-     where n.id = r.id;
-    return cardinality(v_items);
+    return case when v_more then p_limit else cardinality(v_items) end;
 end
 $$;

@@ -1,14 +1,15 @@
 -- queen.schedule_json: a recurring message for people, without its payload.
 --
 -- needs: iso_ms
--- called by  what answers for /api/v1/schedules
+-- called by  the functions behind /api/v1/schedules
+-- nextRunAt of one that waits for its locked partition is the time that it waits for
 create or replace function queen.schedule_json(s queen.schedules)
 returns json
 language sql stable
 as $$
     select json_build_object(
         'id', s.id, 'name', s.name, 'queue', s.queue_name, 'partition', s.lane_name, 'cron', s.cron, 'timezone', s.timezone,
-        'missed', s.missed, 'paused', s.paused, 'nextRunAt', queen.iso_ms(s.next_at),
+        'missed', s.missed, 'paused', s.paused, 'nextRunAt', queen.iso_ms(coalesce(s.held_for, s.next_at)),
         'lastRunAt', queen.iso_ms(s.last_run_at), 'lastMessageId', s.last_message, 'runs', s.runs,
         'createdAt', queen.iso_ms(s.created_at), 'updatedAt', queen.iso_ms(s.updated_at))
 $$;

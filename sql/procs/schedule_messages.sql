@@ -1,8 +1,8 @@
 -- queen.schedule_messages: messages that are delivered later, deduplicated exactly.
 --
--- needs: schedule_rows, schedule_num, slices_missing, stored_id, segment_key_id, waiting_id
+-- needs: schedule_rows, schedule_num, stored_id, segment_key_id, waiting_id
 -- called by  src/broker/schedule.c (call "schedule"); queen.transact_2; queen.push_items
--- in         p_origin  the process; 0: a SQL session, which makes missing slices on the way
+-- in         p_origin  the process; 0: a SQL session
 --            p_bare    the caller cannot encrypt: what comes in clear may be stored in clear
 --            one element per message, in order: p_lane, p_key, p_due_us (Unix time, microseconds) or p_delay_us (from now, by
 --            PostgreSQL's clock), p_id_at and p_message as in queen.schedule_rows; p_transaction_id null: the producer gave none
@@ -11,7 +11,6 @@
 --                   1 duplicate of a message that waits or was delivered: its id, and due_at if it waits
 --                   3 the lane is gone: resolve the name again
 --                   6 the lane is sealed and the message is not: encrypt it
---                   7 a slice is missing (then all have it, and nothing was stored): call queen.make_slices
 -- locks      lanes in num order, as a push does; a broker waits 100 ms for each at most (queen.push_segments)
 --
 -- A queue's maxSize is about what it holds: waiting messages do not count, and are let in when they are due.
@@ -64,10 +63,6 @@ begin
                      order by u.ord)
       into v_due
       from unnest(p_due_us, p_delay_us) with ordinality u(due, delay, ord);
-    if p_origin <> 0 and queen.slices_missing(v_due) then
-        return query select i - 1, 7::int2, null::uuid, null::timestamptz from generate_series(1, cardinality(p_lane)) i;
-        return;
-    end if;
 
     select array_agg(k.lane) into v_near
       from (select u.lane, min(t.ms) as low, max(t.ms) as high

@@ -1,12 +1,12 @@
 -- queen.schedule_rows: write messages into queen.scheduled.
 --
--- needs: slices_missing, make_slices
+-- needs: slice_at
 -- called by  queen.schedule_messages (kind 'p'); whoever plans a retry (kind 'r'), in the transaction that settles the failure
 -- in         one element per message, in the order of arrival: p_lane, where it is appended when due; p_key, queen.transaction_key;
 --            p_due_at; p_group, p_attempt of a retry; p_message, packed as in a segment's body.  p_id_at: where in p_message (1-based)
 --            the 16 bytes of its id are to be written; null: it has an id of its own or none.  Whole arrays may be null
 -- out        one row per element, in order
--- locks      none on rows; a slice that is missing is made (queen.make_slices)
+-- locks      none: a message without a slice goes to queen.scheduled_far (queen.maintain_slices makes slices ahead of time)
 --
 -- Checks nothing: what is a duplicate, and whether the lane is there, the caller knows.
 create or replace function queen.schedule_rows(
@@ -19,16 +19,14 @@ as $$
 declare
     v_now    timestamptz := clock_timestamp();
     v_us     bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_slice  int := queen.slice_at(v_now);
     v_prefix text := lpad(to_hex(v_us / 1000), 12, '0') || '7' || lpad(to_hex(v_us % 1000 * 4), 3, '0'); -- see queen.schedule_id
 begin
-    if queen.slices_missing(p_due_at) then
-        perform queen.make_slices(p_due_at);
-    end if;
     return query
     with written as (
-        insert into queen.scheduled (num, due_at, created_at, lane, id, key, attempt, kind, grp, correlation_id,
+        insert into queen.scheduled (slice, num, due_at, created_at, lane, id, key, attempt, kind, grp, correlation_id,
                                      transaction_id, message)
-        select n.num, n.due_at, v_now, n.lane, n.id, n.key, n.attempt, p_kind, n.grp, n.correlation_id, n.transaction_id,
+        select coalesce(k.slice, 0), n.num, n.due_at, v_now, n.lane, n.id, n.key, n.attempt, p_kind, n.grp, n.correlation_id, n.transaction_id,
                case when n.id_at is null then n.message
                     else overlay(n.message placing uuid_send(n.id) from n.id_at) end
           from (select o.*, (v_prefix || to_hex((1::bigint << 63) | o.num))::uuid as id
@@ -36,6 +34,9 @@ begin
                           from unnest(p_lane, p_key, p_due_at, p_group, p_attempt, p_correlation_id, p_transaction_id, p_id_at, p_message)
                                u(lane, key, due_at, grp, attempt, correlation_id, transaction_id, id_at, message)
                         offset 0) o offset 0) n
+          -- Not one of an hour that is over: it may be dropped at any moment.
+          left join queen.scheduled_slices k on k.slice = queen.slice_at(n.due_at) and k.slice >= v_slice
+         order by n.num
         returning scheduled.num, scheduled.id)
     select (row_number() over ())::int - 1, w.num, w.id from written w; -- in the order in which they were written
 end

@@ -52,8 +52,7 @@ begin
             error := case r.status when 0 then null
                                    when 1 then 'duplicate transaction id'
                                    when 3 then 'the partition is gone'
-                                   when 6 then 'the queue is encrypted'
-                                   else 'no slice for this time' end;
+                                   else 'the queue is encrypted' end;
             seg := r.idx + 1; status := r.status; dup_id := r.id; created_at := r.due_at;
             return next;
         end loop;

@@ -432,6 +432,8 @@ void fire_start(struct broker *b);
 void fire_forget(struct house *h); // of broker 0: look at everything, now
 // Something is due in wait_us (0 or less: now), somebody says; any thread.
 void fire_expect(struct house *h, int64_t wait_us);
+// The same by the change feed, which also tells of due messages that other sessions hold.
+void fire_hear(struct house *h, int64_t wait_us);
 // For queen.next_due: nothing before this time waits any more.
 int64_t fire_from_us(const struct house *h);
 

@@ -162,7 +162,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
                 maintenance_heard(b, (unsigned)pg_reply_i32(reply, row, COL_FLAGS),
                                   b->feed_flags_version);
             if (!pg_reply_is_null(reply, row, COL_WAIT_US))
-                fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+                fire_hear(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
         } else {
             b->feed_misses = 0;
             learn(b, reply, row);

@@ -16,15 +16,13 @@
 #include "pg/sql.gen.h"
 
 enum {
-    AT_ONCE = 2000,             // messages per step
-    START_US = 100 * 1000,      // let the pool connect first
-    ALL_US = 30 * 1000 * 1000,  // a look at everything, however old
-    RETRY_US = 1000 * 1000,     // the database is away
-    PAUSED_US = 250 * 1000,     // maintenance
-    BUSY_US = 10 * 1000,        // a lane is locked; ...
-    MAX_BUSY_US = 1000 * 1000,  // ... ever more patiently
-    LAG_US = 2 * 1000 * 1000,   // who schedules for now may commit this much later
-    DROP_US = 60 * 1000 * 1000, // slices that are through
+    AT_ONCE = 2000,               // messages per step
+    START_US = 100 * 1000,        // let the pool connect first
+    ALL_US = 30 * 1000 * 1000,    // a look at everything, however old
+    RETRY_US = 1000 * 1000,       // the database is away
+    PAUSED_US = 250 * 1000,       // maintenance
+    LAG_US = 2 * 1000 * 1000,     // who schedules for now may commit this much later
+    SLICES_US = 60 * 1000 * 1000, // slices to be made and dropped
 };
 enum {
     COL_LANE,
@@ -47,12 +45,14 @@ struct fire {
     _Atomic int64_t from_us;  // see fire_from_us()
     struct mailbox_item kick; // at_us has become earlier
     _Atomic bool kicked;
+    // Monotonic: due messages are held by other sessions, and will be tried again then; 0:
+    // none.
+    _Atomic uint64_t held_until_us;
     // of broker 0
-    struct due due, drop_due;
+    struct due due, slices_due;
     bool flying;
     bool worked;        // once
     bool expected;      // somebody has said that something is due
-    uint64_t busy_us;   // how long to be patient
     uint64_t looked_us; // at everything
 };
 
@@ -61,7 +61,7 @@ static void wake_at(struct fire *f, uint64_t at_us, bool expected);
 static void on_due(struct due *d);
 static void ask(struct fire *f);
 static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void on_drop(struct due *d);
+static void on_slices_due(struct due *d);
 
 struct fire *fire_new(struct house *h)
 {
@@ -69,7 +69,6 @@ struct fire *fire_new(struct house *h)
 
     f->house = h;
     atomic_store(&f->at_us, UINT64_MAX);
-    f->busy_us = BUSY_US;
     return f;
 }
 
@@ -87,7 +86,7 @@ void fire_start(struct broker *b)
     if (b->index != 0 || b->conf.fire_probe_ms == 0)
         return;
     wake_at(f, clock_mono_us() + START_US, false);
-    due_set(&b->due, &f->drop_due, clock_mono_us() + DROP_US, on_drop);
+    due_set(&b->due, &f->slices_due, clock_mono_us() + SLICES_US, on_slices_due);
     broker_wake(b);
 }
 
@@ -120,6 +119,16 @@ void fire_expect(struct house *h, int64_t wait_us)
     f->kick = (struct mailbox_item){.deliver = on_kick, .owner = f};
     if (mailbox_post(&h->brokers[0]->mailbox, &f->kick) != 0)
         atomic_store(&f->kicked, false); // closing: others fire it, or the next start
+}
+
+void fire_hear(struct house *h, int64_t wait_us)
+{
+    uint64_t now = clock_mono_us(), until = atomic_load(&h->fire->held_until_us);
+
+    // The feed cannot know that what is due is held.
+    if (wait_us <= 0 && until > now)
+        wait_us = (int64_t)(until - now);
+    fire_expect(h, wait_us);
 }
 
 void broker_times_changed(struct broker *b) { fire_expect(b->house, 0); }
@@ -198,18 +207,14 @@ static uint64_t next_look(struct fire *f, const struct pg_reply *reply, unsigned
     // Somebody else has fired it, or is about to: who waits for it here learns from the feed.
     if (busy || (f->expected && n_lanes == 0))
         news_poll(me(f));
-    if (!busy || n_lanes > 0)
-        f->busy_us = BUSY_US;
-    if (pg_reply_bool(reply, row, COL_MORE))
-        return now;
-    if (busy) {
-        uint64_t at = now + f->busy_us;
-        f->busy_us = f->busy_us * 2 < MAX_BUSY_US ? f->busy_us * 2 : MAX_BUSY_US;
-        return at;
+    uint64_t next = UINT64_MAX;
+    if (pg_reply_bool(reply, row, COL_MORE)) {
+        next = now;
+    } else if (!pg_reply_is_null(reply, row, COL_WAIT_US)) {
+        next = now + (uint64_t)bounded(pg_reply_i64(reply, row, COL_WAIT_US));
     }
-    if (pg_reply_is_null(reply, row, COL_WAIT_US))
-        return UINT64_MAX;
-    return now + (uint64_t)bounded(pg_reply_i64(reply, row, COL_WAIT_US));
+    atomic_store(&f->held_until_us, busy ? next : 0);
+    return next;
 }
 
 static const struct lane_cols lane_cols = {COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION,
@@ -265,28 +270,30 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
     broker_wake(b);
 }
 
-// ---- slices that are through ----
+// ---- slices ----
 
-static void on_dropped(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_slices(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
 
     if (status != 0)
         log_warn("fire.slices", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
-    else if (pg_reply_rows(reply) == 1 && pg_reply_i32(reply, 0, 0) > 0)
-        log_info("fire.slices", "dropped=%d", pg_reply_i32(reply, 0, 0));
+    else if (pg_reply_rows(reply) == 1 &&
+             (pg_reply_i32(reply, 0, 0) > 0 || pg_reply_i32(reply, 0, 1) > 0))
+        log_info("fire.slices", "made=%d dropped=%d", pg_reply_i32(reply, 0, 0),
+                 pg_reply_i32(reply, 0, 1));
     call_free(c);
 }
 
-static void on_drop(struct due *d)
+static void on_slices_due(struct due *d)
 {
-    struct fire *f = container_of(d, struct fire, drop_due);
+    struct fire *f = container_of(d, struct fire, slices_due);
     struct broker *b = me(f);
 
     if (b->closing)
         return;
     if (broker_is_up(b))
-        call_send(call_new(b, &pg_stmt_drop_slices, NULL), on_dropped);
-    due_set(&b->due, &f->drop_due, clock_mono_us() + DROP_US, on_drop);
+        call_send(call_new(b, &pg_stmt_maintain_slices, NULL), on_slices);
+    due_set(&b->due, &f->slices_due, clock_mono_us() + SLICES_US, on_slices_due);
 }

@@ -3,8 +3,8 @@
 //
 //      schedule_add ──► schedule_queue ──► launch ──► on_scheduled ──► push_finish
 //                             ▲                            │
-//                             └── a slice was made, a lane ┘
-//                                 renewed, the connection lost
+//                             └── a lane was renewed, the ──┘
+//                                 connection lost
 //
 // One call is out at a time; what comes meanwhile goes with the next.  When the database is
 // away they go to the file buffer like the rest of their push (divert.c).
@@ -17,13 +17,7 @@
 #include "broker/segs.h"
 #include "pg/sql.gen.h"
 
-enum {
-    WAITS,
-    DUPLICATE,
-    LANE_GONE = 3,
-    LANE_SEALED = 6,
-    NO_SLICE = 7
-}; // schedule_messages.sql
+enum { WAITS, DUPLICATE, LANE_GONE = 3, LANE_SEALED = 6 }; // schedule_messages.sql
 enum { COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US, COL_IDX };
 static const struct schedule_cols cols = {COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US};
 enum { MAX_ITEMS = 5000, MAX_BYTES = 8 << 20, MAX_TRIES = 20 };
@@ -185,31 +179,6 @@ static void launch(struct broker *b, struct flight *f)
 
 // ---- and back ----
 
-static void on_slices(struct pg_call *pg, int status, const struct pg_reply *reply)
-{
-    struct call *c = pg->owner;
-    struct broker *b = c->broker;
-    struct flight *f = c->what;
-
-    land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
-    call_free(c);
-    broker_wake(b);
-}
-
-void slices_fill(struct push_item *const *items, unsigned n, struct pg_params *p)
-{
-    FOR_ITEMS(PG_INT8, put_us(p, it, PUSH_AT));
-    FOR_ITEMS(PG_INT8, put_us(p, it, PUSH_AFTER));
-}
-
-static void make_slices(struct broker *b, struct flight *f)
-{
-    struct call *c = call_new(b, &pg_stmt_make_slices, f);
-
-    slices_fill(f->items, f->n_items, &c->params);
-    call_send(c, on_slices);
-}
-
 bool schedule_row_is_sound(const struct pg_reply *reply, unsigned row,
                            const struct schedule_cols *at)
 {
@@ -278,7 +247,6 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
     struct call *c = pg->owner;
     struct broker *b = c->broker;
     struct flight *f = c->what;
-    bool no_slice = false;
 
     if (status == 0 && pg_reply_rows(reply) != f->n_items)
         status = call_unexpected(c, "another number of messages than was sent");
@@ -286,10 +254,8 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
         if (pg_reply_i32(reply, row, COL_IDX) != (int32_t)row ||
             !schedule_row_is_sound(reply, row, &cols))
             status = call_unexpected(c, "messages in another order, or without their ids");
-    for (unsigned row = 0; status == 0 && row < f->n_items; row++) {
-        no_slice = no_slice || pg_reply_i16(reply, row, COL_STATUS) == NO_SLICE;
+    for (unsigned row = 0; status == 0 && row < f->n_items; row++)
         schedule_read_row(b, f->items[row], reply, row, &cols);
-    }
     if (status == 0)
         schedule_expect_first(b, reply, COL_WAIT_US);
     else
@@ -297,10 +263,7 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
                   pg_reply_message(reply));
     for (unsigned i = 0; status != 0 && pg_reply_is_locked(reply) && i < f->n_items; i++)
         lane_suspect(b, f->items[i]->lane);
-    if (no_slice)
-        make_slices(b, f);
-    else
-        land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
     call_free(c);
     broker_wake(b);
 }

@@ -8,8 +8,6 @@
 // The parameters of queen.schedule_messages behind p_origin.
 void schedule_fill(struct broker *b, struct push_item *const *items, unsigned n,
                    struct pg_params *p);
-// Those of the call make_slices, for the times of these items.
-void slices_fill(struct push_item *const *items, unsigned n, struct pg_params *p);
 
 // A row of queen.schedule_messages about an item, by the columns where it stands: the item is
 // scheduled, a duplicate, or goes again.

@@ -14,7 +14,7 @@
 enum { PUSHED, ACKED, FAILED, SCHEDULED, NOT_SCHEDULED }; // kind of a row
 enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
 enum { COL_ID = COL_ACK + 10, COL_WAIT_US }; // of transact_scheduled
-enum { LANE_GONE = 3, LANE_SEALED = 6, NO_SLICE = 7, MAX_TRIES = 20 };
+enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 20 };
 
 // What a transaction needs while it is out.
 struct tx_flight {
@@ -25,7 +25,6 @@ struct tx_flight {
     struct ack_group *groups;
     struct ack_group **group_list;
     unsigned n_groups;
-    bool no_slice;
 };
 
 static void arrive(struct mailbox_item *item);
@@ -35,7 +34,6 @@ static const char *find_fault(const struct tx_flight *f, const struct pg_reply *
 static void tell_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
-static void make_slices(struct broker *b, struct tx_flight *f);
 
 void broker_transaction(struct broker *b, struct tx_op *tx)
 {
@@ -208,9 +206,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         tell_lanes(b, f); // it may have committed: whoever waits there looks
     if (again && status != 0 && pg_reply_is_locked(reply))
         items_suspect(b, tx->items, tx->n_items);
-    if (again && f->no_slice) {
-        make_slices(b, f);
-    } else if (again) {
+    if (again) {
         for (unsigned i = 0; i < tx->n_items; i++)
             lane_resolve(b, tx->items[i].lane);
         STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
@@ -224,32 +220,6 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     free_flight(f);
     call_free(c);
     broker_wake(b);
-}
-
-static void on_slices(struct pg_call *pg, int status, const struct pg_reply *reply)
-{
-    struct call *c = pg->owner;
-    struct broker *b = c->broker;
-    struct tx_op *tx = c->what;
-
-    if (status == 0) {
-        STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
-        b->n_tx_requests++;
-    } else {
-        fault_set(&tx->op.why, status, "%s: %s", err_text(status), pg_reply_message(reply));
-        transaction_finish(b, tx, status);
-    }
-    call_free(c);
-    broker_wake(b);
-}
-
-// It has a time that no slice holds: it goes again when there is one.
-static void make_slices(struct broker *b, struct tx_flight *f)
-{
-    struct call *c = call_new(b, &pg_stmt_make_slices, f->tx);
-
-    slices_fill(f->later, f->n_later, &c->params);
-    call_send(c, on_slices);
 }
 
 static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int pos)
@@ -330,9 +300,6 @@ static bool read_not_scheduled(struct broker *b, struct tx_flight *f,
         return true;
     case LANE_SEALED:
         queue_sealed(it->lane->queue);
-        return true;
-    case NO_SLICE:
-        f->no_slice = true;
         return true;
     default:
         read_failure(f, reply, row);

@@ -522,32 +522,18 @@ def test_during_an_outage_the_time_is_kept_in_the_file_buffer(make_broker, frail
 
 # --- the tables ------------------------------------------------------------------------------------------------------
 
-def test_slices_are_made_for_any_time_and_never_overlap(broker, queue, sql):
+def test_messages_for_any_time_find_their_place(broker, queue, sql):
     rng = random.Random(7)
     times = [at(rng.choice([3600, 86400, 7 * 86400, 90 * 86400, 9 * 365 * 86400]) * rng.random() + 30) for _ in range(60)]
-    broker.push([{"queue": queue, "payload": 1, "scheduledAt": t} for t in times]).expect(201)
-    slices = sql("select from_at, to_at, name from queen.scheduled_slices order by from_at")
-    assert all(a[1] <= b[0] for a, b in zip(slices, slices[1:]))
+    broker.push([{"queue": queue, "payload": 1, "scheduledAt": t} for t in times[:30]]).expect(201)
+    sql("select * from queen.maintain_slices()")
+    broker.push([{"queue": queue, "payload": 1, "scheduledAt": t} for t in times[30:]]).expect(201)
     assert len(waiting(sql, queue)) == 60
-    assert {s[2] for s in slices} == {r[0] for r in sql("select inhrelid::regclass::text from pg_inherits where inhparent = 'queen.scheduled'::regclass")
-                                      for r in [(r[0].split(".")[1],)]}
-    cancel(broker, queue=queue).expect(200)
-
-
-def test_a_slice_goes_when_its_time_is_over_and_it_is_empty(broker, queue, sql):
-    """A slice of long ago: with a message in it, it stays; then it is dropped."""
-    old = "2020-02-02 02:00+00"
-    sql("select queen.make_slices(array[%s::timestamptz])", old)
-    exists = lambda: sql("select count(*) from queen.scheduled_slices where from_at <= %s and to_at > %s", old, old)[0][0]  # noqa: E731
-    (lane,), = sql("select lane from queen.ensure_lanes(array[%s], array['p'])", queue)
-    with_row = sql("select idx from queen.schedule_rows('p', array[%s]::bigint[], array[gen_random_uuid()], array[%s::timestamptz], null, null, null, "
-                   "null, null, array[queen.pack_message_2(null, null, null, false, null, null, '7')])", lane, old)
-    assert with_row == [(0,)]
-    assert sql("select queen.drop_slices()") and exists() == 1, "there is something in it"
-    sql("select * from queen.fire_due(0, 100, 0)")
-    assert [m["data"] for m in all_of(broker, queue, 1)] == [7]
-    wait_until(lambda: sql("select queen.drop_slices()") and exists() == 0, 10, "dropped", 0.2)
-    assert sql("select to_regclass('queen.scheduled_2020020100_2020030100')") == [(None,)]
+    assert [e["scheduledAt"] for e in listed(broker, queue=queue)["scheduled"]] == sorted(e["scheduledAt"] for e in listed(broker, queue=queue)["scheduled"])
+    assert {r[0] for r in sql("select name from queen.scheduled_slices")} | {"scheduled_far"} == {
+        r[0].split(".")[1] for r in sql("select inhrelid::regclass::text from pg_inherits where inhparent = 'queen.scheduled'::regclass")}
+    broker.request("PATCH", "/api/v1/scheduled/" + listed(broker, queue=queue)["scheduled"][-1]["id"], {"delaySeconds": 60}).expect(200)
+    assert cancel(broker, queue=queue).expect(200).json["cancelled"] == 60
 
 
 # --- several who fire --------------------------------------------------------------------------------------------------

@@ -20,12 +20,18 @@ def leave_nothing(core, queue):
 @pytest.fixture
 def begin(connect):
     """begin(): one more session, in a transaction that ends with commit()."""
+    made = []
+
     def make():
         core = connect(autocommit=False)
         core.commit = core.conn.commit
         core.pid = core.conn.get_backend_pid()
+        made.append(core.conn)
         return core
-    return make
+    yield make
+    for conn in made:  # a test that failed may have left one waiting, and others waiting for it
+        conn.cancel()
+        conn.close()
 
 
 def waits(core, other):
@@ -73,7 +79,6 @@ def letters(core, lane):
 
 def fire(core):
     """Fires everything that waits as if its time had come."""
-    core.rows("select queen.make_slices(array[now()])")
     core.rows("update queen.scheduled set due_at = clock_timestamp()")
     core.rows("select * from queen.fire_due(0, 1000, 0)")
 

@@ -1,2 +1,0 @@
--- returns: drop_slices int4
-select queen.drop_slices()
