@@ -16,7 +16,9 @@ struct fold_row {
     int64_t amount;            // wallets: balance or sum of deltas
     int64_t at_us;             // of its last event
     int64_t first_us;          // of its first one here
-    int64_t topup_us;          // of the last adjustment upwards; 0: none
+    int sign;                  // of the adjustments in it; 0: none yet
+    bool has_topup;            // an adjustment upwards
+    int64_t topup_us;          // of the last one
     struct fold_row *next;
     UT_hash_handle hh; // by the event's row
 };
@@ -86,16 +88,34 @@ static void adjust(struct fold_row *row, const struct event *e)
 {
     row->amount += e->amount;
     row->at_us = e->at_us;
-    if (e->amount > 0)
+    if (e->amount != 0)
+        row->sign = e->amount > 0 ? 1 : -1;
+    if (e->amount > 0) {
+        row->has_topup = true;
         row->topup_us = e->at_us;
+    }
+}
+
+static struct fold_row *find_wallet(struct fold *f, const struct event *e)
+{
+    struct fold_row *row = find_row(f, TABLE_WALLETS, e);
+
+    return row ? row : find_row(f, TABLE_ADJUSTMENTS, e);
+}
+
+// Adjustments up and down would hide a balance in between that the table does not hold: then
+// the fate of an event would depend on which others come with it.
+static bool turns_direction(struct fold *f, const struct event *e)
+{
+    const struct fold_row *row = find_wallet(f, e);
+
+    return row && ((row->sign > 0 && e->amount < 0) || (row->sign < 0 && e->amount > 0));
 }
 
 static void add_adjustment(struct fold *f, const struct event *e)
 {
-    struct fold_row *row = find_row(f, TABLE_WALLETS, e);
+    struct fold_row *row = find_wallet(f, e);
 
-    if (!row)
-        row = find_row(f, TABLE_ADJUSTMENTS, e);
     adjust(row ? row : new_row(f, TABLE_ADJUSTMENTS, e), e);
 }
 
@@ -108,7 +128,8 @@ static void add_state(struct fold *f, const struct event *e)
     row->event = e;
     row->amount = e->amount;
     row->at_us = e->at_us;
-    row->topup_us = 0;
+    row->has_topup = false;
+    row->sign = 0;
     if (e->type->table == TABLE_WALLETS) {
         struct fold_row *before = find_row(f, TABLE_ADJUSTMENTS, e);
         if (before)
@@ -120,7 +141,8 @@ bool fold_add(struct fold *f, const struct event *e)
 {
     bool deletes = e->type->table == TABLE_NONE;
 
-    if (has_id(f->events, e->id) || (f->n_events > 0 && deletes != (f->n_deleted > 0)))
+    if (has_id(f->events, e->id) || (f->n_events > 0 && deletes != (f->n_deleted > 0)) ||
+        (e->type->table == TABLE_ADJUSTMENTS && turns_direction(f, e)))
         return false;
     add_id(f, &f->events, e->id);
     f->n_events++;
@@ -174,7 +196,7 @@ static bool is_overridden(const struct fold_row *row, const struct event_field *
     return field->kind == FIELD_MONEY
                ? row->event->type->table == TABLE_WALLETS ||
                      row->event->type->table == TABLE_ADJUSTMENTS
-               : row->topup_us != 0 && strcmp(field->name, "last_topup_at") == 0;
+               : row->has_topup && strcmp(field->name, "last_topup_at") == 0;
 }
 
 static void put_row(const struct fold *f, enum event_table table, const struct fold_row *row,
@@ -199,7 +221,7 @@ static void put_row(const struct fold *f, enum event_table table, const struct f
         put_member(out, "created_at");
         buf_put(out, value_time_text(row->first_us, f->arena));
     }
-    if (row->topup_us != 0) {
+    if (row->has_topup) {
         put_member(out, "last_topup_at");
         buf_put(out, value_time_text(row->topup_us, f->arena));
     }

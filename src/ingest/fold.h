@@ -1,6 +1,7 @@
 // fold.h: the events of one transaction, folded into rows.
 //
-// Later events about the same row win, adjustments of a wallet add up, logs are appended to.  A
+// Later events about the same row win, adjustments of a wallet add up (those in one direction
+// share a transaction), logs are appended to.  A
 // customer.deleted does not share a transaction with other kinds of events, so that what came
 // before it is deleted and what comes after is not: fold_add() refuses, and the caller begins
 // another.
@@ -28,7 +29,7 @@ void fold_init(struct fold *f, struct arena *a);
 void fold_deinit(struct fold *f);
 
 // e is borrowed as long as the fold.  false: it belongs into another transaction (the same
-// event is here already, or a deletion meets something else).
+// event is here already, a deletion meets something else, or an adjustment the opposite one).
 bool fold_add(struct fold *f, const struct event *e);
 
 bool fold_has(const struct fold *f, enum event_table table);

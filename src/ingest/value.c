@@ -10,6 +10,9 @@
 #include "ingest/money.h"
 #include "json/scan.h"
 
+#define YEAR_1900_US INT64_C(-2208988800000000)
+#define YEAR_2200_US INT64_C(7258118400000000)
+
 static span keep(struct arena *a, struct buf *b)
 {
     span s = arena_copy(a, buf_span(b));
@@ -18,11 +21,10 @@ static span keep(struct arena *a, struct buf *b)
     return s;
 }
 
+// By the moment in UTC, not by the text: a zone may take it into another year.
 bool value_time(span text, int64_t *unix_us)
 {
-    return (str_starts(text, SPAN("19")) || str_starts(text, SPAN("20")) ||
-            str_starts(text, SPAN("21"))) &&
-           moment_parse(text, unix_us);
+    return moment_parse(text, unix_us) && *unix_us >= YEAR_1900_US && *unix_us < YEAR_2200_US;
 }
 
 span value_time_text(int64_t unix_us, struct arena *a)

@@ -71,6 +71,13 @@ static void the_envelope_is_checked(void **state)
             "at: must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199");
     refused("{\"tenant\":\"a\"," ID AT "\"type\":\"visit.recorded\",\"data\":[]}",
             "data: must be an object");
+    // The year in UTC counts, whatever the zone of the text makes of it.
+    refused("{\"tenant\":\"a\"," ID "\"type\":\"visit.recorded\","
+            "\"at\":\"1900-01-01T00:30:00+01:00\"}",
+            "at: must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199");
+    refused("{\"tenant\":\"a\"," ID "\"type\":\"visit.recorded\","
+            "\"at\":\"2199-12-31T23:30:00-01:00\"}",
+            "at: must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199");
 }
 
 static void the_data_is_checked(void **state)

@@ -98,11 +98,34 @@ static void adjustments_add_up(void **state)
 {
     (void)state;
     assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":10.10")));
-    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-0.2")));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":0.2")));
     assert_false(fold_has(&fold, TABLE_WALLETS));
     rows_are(TABLE_ADJUSTMENTS, "[{\"at\":\"2026-11-16T00:00:02.000000Z\"," IDS
-                                ",\"delta\":9.90,\"last_topup_at\":"
-                                "\"2026-11-16T00:00:01.000000Z\"}]");
+                                ",\"delta\":10.30,\"last_topup_at\":"
+                                "\"2026-11-16T00:00:02.000000Z\"}]");
+}
+
+static void adjustments_up_and_down_do_not_share_a_transaction(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":9999999999.99")));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":0")));
+    assert_false(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-9999999999.99")));
+    assert_true(
+        fold_add(&fold, event("wallet.changed", ROW ",\"balance\":5,\"status\":\"active\"")));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-1")));
+    assert_false(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":1")));
+}
+
+static void a_top_up_at_the_epoch_is_one(void **state)
+{
+    (void)state;
+    struct event e = *event("wallet.adjusted", ROW ",\"delta\":1");
+    e.at_us = 0;
+    assert_true(fold_add(&fold, &e));
+    rows_are(TABLE_ADJUSTMENTS, "[{\"at\":\"1970-01-01T00:00:00.000000Z\"," IDS
+                                ",\"delta\":1.00,\"last_topup_at\":"
+                                "\"1970-01-01T00:00:00.000000Z\"}]");
 }
 
 static void a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones(void **state)
@@ -177,6 +200,8 @@ int main(void)
         TEST(a_customer_was_made_by_the_first_event),
         TEST(logs_are_appended_to),
         TEST(adjustments_add_up),
+        TEST(a_top_up_at_the_epoch_is_one),
+        TEST(adjustments_up_and_down_do_not_share_a_transaction),
         TEST(a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones),
         TEST(a_deletion_goes_alone),
         TEST(an_event_is_here_once),
