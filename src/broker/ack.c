@@ -206,6 +206,8 @@ static void land(struct broker *b, struct ack_flight *f, int status, bool too_sl
         if (rest || scatter ||
             (is_worth_retry(status) && !too_slow && op->tries++ < MAX_TRIES)) {
             op->alone = op->alone || scatter;
+            for (unsigned i = 0; i < ack->n_groups; i++)
+                ack->groups[i].counted = NULL; // unused queues may be forgotten meanwhile
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_ack_requests++;
             b->n_ack_items += ack->n_entries;

@@ -85,6 +85,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     if (conf->keys)
         b->sealer = sealer_new(conf->keys);
     TAILQ_INIT(&b->recent_lanes);
+    TAILQ_INIT(&b->recent_groups);
     TAILQ_INIT(&b->parked_lanes);
     TAILQ_INIT(&b->feed_waiting);
     TAILQ_INIT(&b->feed_flying_pops);
@@ -126,6 +127,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     if (index == 0 && h->spool)
         maintenance_start(b);
     recorder_start(b);
+    unused_start(b);
     return b;
 }
 
@@ -251,6 +253,8 @@ static void take_turn(struct broker *b)
     // Also in the check phase, which comes before the timer that the poll has just waited for:
     // else rearming would push that timer on and on.
     due_run(&b->due, clock_mono_us());
+    if (is_beyond_limits(b))
+        unused_forget(b);
     flush_all(b);
     call_finished(b);
     if (b->again) { // done callbacks have brought more

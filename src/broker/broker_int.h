@@ -132,6 +132,11 @@ struct group {
     bool scanning, rescan;   // further pages are being read; and once more from the start
     uint64_t empty_noted_us; // when the watermark was last written
     char *checked_from;      // last subscriptionFrom that the database accepted
+    // Forgotten when nobody uses it: see unused.c.
+    TAILQ_ENTRY(group) recent; // least recently used first
+    uint64_t used_us;
+    unsigned n_pops; // that have not ended
+    bool noting;     // in broker.empties
     size_t name_len;
     char name[];
 };
@@ -168,7 +173,12 @@ struct broker {
     struct queue *queues;
     struct consumer *consumers_by_num, *held;
     TAILQ_HEAD(, lane) recent_lanes;
-    unsigned n_lanes;
+    TAILQ_HEAD(, group) recent_groups;
+    unsigned n_lanes, n_groups;
+    struct {
+        unsigned lanes, groups, consumers;
+    } limits; // beyond these what nobody uses is forgotten
+    struct due unused_due;
 
     struct op_list finished; // done is called at the end of the turn
     unsigned n_pending, n_parked;
@@ -381,6 +391,13 @@ void group_scan(struct broker *b, struct group *g, span after); // scan.c: the p
 void group_discovered(struct broker *b, struct group *g);       // those who waited for it go on
 bool group_must_discover(const struct group *g, const struct pop_op *pop);
 
+// ---- unused.c ----
+void unused_start(struct broker *b);
+void group_begin_pop(struct group *g);
+void group_end_pop(struct broker *b, struct group *g);
+bool is_beyond_limits(const struct broker *b);
+void unused_forget(struct broker *b); // a bounded step; not while groups are being walked
+
 // ---- pop.c ----
 void pop_place(struct broker *b, struct pop_op *pop); // find it a seat, or serve it
 void pop_empty(struct broker *b,
@@ -472,6 +489,9 @@ void selectors_settle(struct broker *b, struct group *g);
 void selectors_place_again(struct broker *b);
 void selectors_drain(struct broker *b);
 void selectors_free(struct broker *b);
+void selector_end_pop(struct pop_op *pop);
+// Those without pops that were last used before then.
+void selectors_forget(struct broker *b, uint64_t before_us);
 
 // ---- divert.c ----
 bool pushes_are_troubled(const struct broker *b);         // some may not go to the database now

@@ -14,6 +14,7 @@ void empties_add(struct broker *b, struct group *g)
         b->empties = mem_realloc(b->empties, b->cap_empties * sizeof *b->empties);
     }
     b->empties[b->n_empties++] = g;
+    g->noting = true;
     broker_wake(b);
 }
 
@@ -36,6 +37,8 @@ void empties_flush(struct broker *b)
     for (unsigned i = 0; i < b->n_empties; i++)
         pg_put_text(&c->params, (span){b->empties[i]->name, b->empties[i]->name_len});
     pg_end_array(&c->params);
+    for (unsigned i = 0; i < b->n_empties; i++)
+        b->empties[i]->noting = false;
     b->n_empties = 0;
     b->noting = true;
     call_send(c, on_noted);

@@ -29,10 +29,11 @@ bool is_of_server(const struct pg_statement *statement)
 
 static void forget_lanes(struct broker *b)
 {
-    struct lane *lane;
+    struct lane *lane, *next;
     struct consumer *c;
 
-    TAILQ_FOREACH (lane, &b->recent_lanes, recent) {
+    for (lane = TAILQ_FIRST(&b->recent_lanes); lane; lane = next) {
+        next = TAILQ_NEXT(lane, recent); // a pop that is seated again moves it to the end
         // Those with a claim under way stay until it ends, and it must not go out with the
         // number.
         LIST_FOREACH (c, &lane->consumers, of_lane)

@@ -20,7 +20,6 @@ struct group *group_get(struct broker *b, struct queue *q, span name)
 {
     struct group *g;
 
-    (void)b;
     HASH_FIND(hh, q->groups, name.ptr, name.len, g);
     if (!g) {
         g = mem_zalloc(1, sizeof *g + name.len + 1);
@@ -31,6 +30,9 @@ struct group *group_get(struct broker *b, struct queue *q, span name)
         TAILQ_INIT(&g->seats);
         LIST_INIT(&g->selectors);
         HASH_ADD_KEYPTR(hh, q->groups, g->name, g->name_len, g);
+        TAILQ_INSERT_TAIL(&b->recent_groups, g, recent);
+        g->used_us = clock_mono_us();
+        b->n_groups++;
     }
     return g;
 }

@@ -10,7 +10,7 @@
 
 // Names are kept so that a push finds its lane without asking.  Beyond this many, lanes that
 // nobody waits for are forgotten, least recently used first; they are found again by name.
-enum { MAX_LANES = 200000, EVICT_AT_ONCE = 64 };
+enum { EVICT_AT_ONCE = 64 };
 
 enum { RETRY_KEY = 17 }; // a NUL, which no name of a partition holds, and the lane's id
 
@@ -56,7 +56,7 @@ struct lane *lane_get(struct broker *b, struct queue *q, span name)
 // more: kept behind the name.
 static struct lane *lane_make(struct broker *b, struct queue *q, span key, span more)
 {
-    if (b->n_lanes >= MAX_LANES)
+    if (b->n_lanes >= b->limits.lanes)
         evict(b);
     struct lane *lane = mem_zalloc(1, sizeof *lane + key.len + more.len + 1);
     lane->queue = q;
@@ -153,7 +153,7 @@ static bool is_evictable(const struct lane *lane)
     const struct consumer *c;
 
     if (lane->pins > 0 || lane->pushing || lane->resolving || lane->locked ||
-        (lane->num == 0 && !lane->origin) || !LIST_EMPTY(&lane->retries))
+        !LIST_EMPTY(&lane->retries))
         return false;
     LIST_FOREACH (c, &lane->consumers, of_lane)
         if (c->state != IDLE || c->asking || !TAILQ_EMPTY(&c->seats))
@@ -188,8 +188,12 @@ static void evict(struct broker *b)
 
     for (unsigned i = 0; i < EVICT_AT_ONCE && lane; i++, lane = next) {
         next = TAILQ_NEXT(lane, recent);
-        if (is_evictable(lane))
+        if (is_evictable(lane)) {
             lane_free(b, lane);
+        } else { // in use: the next one that is made looks at others
+            TAILQ_REMOVE(&b->recent_lanes, lane, recent);
+            TAILQ_INSERT_TAIL(&b->recent_lanes, lane, recent);
+        }
     }
 }
 

@@ -52,8 +52,10 @@ static void arrive(struct mailbox_item *item)
     // A push that was answered before this pop was sent may still be in our mailbox.
     mailbox_drain_now(&b->mailbox);
     due_run(&b->due, clock_mono_us()); // and a lease may have ended this moment
-    if (pop->queue.ptr)
+    if (pop->queue.ptr) {
         pop->at = group_get(b, queue_get(b, pop->queue), pop->group);
+        group_begin_pop(pop->at);
+    }
     pop_place(b, pop);
     broker_wake(b);
 }
@@ -339,6 +341,10 @@ void pop_finish(struct broker *b, struct pop_op *pop, int status)
         t->pop_requests++;
         t->pop_empty += empty;
     }
+    if (pop->at)
+        group_end_pop(b, pop->at);
+    if (pop->by)
+        selector_end_pop(pop);
     counter_add(&b->stats.items[OP_POP], pop->n_messages);
     pop->state = POP_DONE;
     op_finish(b, &pop->op, status);

@@ -35,6 +35,8 @@ struct selector {
     unsigned n_discovering;
     bool flying;
     struct due refresh;
+    unsigned n_pops; // that name it
+    uint64_t used_us;
 };
 
 static struct selector *find(struct broker *b, const struct pop_op *pop);
@@ -58,8 +60,11 @@ static struct selector *find(struct broker *b, const struct pop_op *pop)
 
     LIST_FOREACH (s, &b->selectors, link)
         if (same(s->namespace_, pop->namespace_) && same(s->task, pop->task) &&
-            same(s->group, pop->group))
+            same(s->group, pop->group)) {
+            LIST_REMOVE(s, link); // used last, found first
+            LIST_INSERT_HEAD(&b->selectors, s, link);
             return s;
+        }
     s = mem_new(struct selector);
     s->broker = b;
     s->namespace_ = keep(pop->namespace_);
@@ -69,10 +74,17 @@ static struct selector *find(struct broker *b, const struct pop_op *pop)
     TAILQ_INIT(&s->asking);
     TAILQ_INIT(&s->asked);
     LIST_INSERT_HEAD(&b->selectors, s, link);
-    // Kept for good: from now on broker 0 hears of everything, so that what it believes stays
-    // true.
+    // Never taken off again: from now on broker 0 hears of everything, so that what it believes
+    // stays true.
     atomic_fetch_add_explicit(&b->house->n_selectors, 1, memory_order_relaxed);
     return s;
+}
+
+// From here until its end the pop keeps the selector from being forgotten.
+static void selector_bind(struct pop_op *pop, struct selector *s)
+{
+    s->n_pops += pop->by == NULL;
+    pop->by = s;
 }
 
 static bool serve(struct selector *s, struct pop_op *pop)
@@ -99,7 +111,7 @@ void selector_place(struct broker *b, struct pop_op *pop)
 {
     struct selector *s = find(b, pop);
 
-    pop->by = s;
+    selector_bind(pop, s);
     if (!pop->looked) { // a queue may have come, or its priority may have changed
         pop->state = POP_DISCOVERING;
         TAILQ_INSERT_TAIL(&s->asking, pop, seat);
@@ -120,7 +132,7 @@ void selector_seat(struct broker *b, struct pop_op *pop)
 {
     struct selector *s = find(b, pop);
 
-    pop->by = s;
+    selector_bind(pop, s);
     pop->state = POP_SEATED;
     TAILQ_INSERT_HEAD(&s->seats, pop, seat);
     if (!due_is_set(&s->refresh)) // looks again by itself, also after an outage
@@ -349,19 +361,41 @@ void selectors_drain(struct broker *b)
         }
 }
 
+void selector_end_pop(struct pop_op *pop)
+{
+    pop->by->n_pops--;
+    pop->by->used_us = clock_mono_us();
+    pop->by = NULL;
+}
+
+static void selector_free(struct broker *b, struct selector *s)
+{
+    LIST_REMOVE(s, link);
+    due_cancel(&b->due, &s->refresh); // consumers will still move in the heap
+    for (unsigned i = 0; i < s->n_follows; i++) {
+        LIST_REMOVE(s->follows[i], of_group);
+        free(s->follows[i]);
+    }
+    free(s->follows);
+    free(s->namespace_);
+    free(s->task);
+    free(s->group);
+    free(s);
+}
+
+void selectors_forget(struct broker *b, uint64_t before_us)
+{
+    struct selector *s, *next;
+
+    for (s = LIST_FIRST(&b->selectors); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->n_pops == 0 && s->used_us < before_us && !s->flying && s->n_discovering == 0)
+            selector_free(b, s);
+    }
+}
+
 void selectors_free(struct broker *b)
 {
-    struct selector *s;
-
-    while ((s = LIST_FIRST(&b->selectors))) {
-        LIST_REMOVE(s, link);
-        due_cancel(&b->due, &s->refresh); // consumers will still move in the heap
-        for (unsigned i = 0; i < s->n_follows; i++)
-            free(s->follows[i]);
-        free(s->follows);
-        free(s->namespace_);
-        free(s->task);
-        free(s->group);
-        free(s);
-    }
+    while (!LIST_EMPTY(&b->selectors))
+        selector_free(b, LIST_FIRST(&b->selectors));
 }
