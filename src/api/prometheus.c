@@ -110,6 +110,9 @@ static void put_process(struct buf *out, const struct api_shared *s)
     expo_family(out, "queen_build_info", "gauge", "1, with the version as label");
     snprintf(labels, sizeof labels, "version=\"" SPAN_FMT "\"", SPAN_ARG(s->version));
     expo_u64(out, "queen_build_info", labels, 1);
+    log_tell_dropped();
+    expo_single(out, "queen_log_lines_dropped_total", "counter",
+                "log lines dropped because their reader is too slow", log_dropped());
     expo_single(out, "queen_uptime_seconds", "gauge", "seconds since the start",
                 (uint64_t)p.uptime_s);
     expo_single(out, "queen_cpu_user_microseconds_total", "counter",
@@ -406,7 +409,7 @@ static void put_buffer(struct buf *out, const struct api_shared *s)
     expo_single(out, "queen_file_buffer_db_healthy", "gauge",
                 "1 if the database is there and takes what was buffered", b.db_healthy);
     expo_single(out, "queen_file_buffer_healthy", "gauge",
-                "1 if the last write to the file buffer worked", b.healthy);
+                "1 if the file buffer can be written", b.healthy);
     expo_single(out, "queen_file_buffer_bytes", "gauge", "size of the file buffer", b.bytes);
     expo_single(out, "queen_file_buffer_limit_bytes", "gauge", "how large it may become",
                 b.max_bytes);

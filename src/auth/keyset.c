@@ -250,8 +250,11 @@ static bool verify_pkey(const struct key *key, const struct jwt *t)
     return ok;
 }
 
+// A token without kid may be of any key of its algorithm, e.g. while keys are rotated.
 int keyset_verify(const struct keyset *k, const struct jwt *t)
 {
+    int rc = QE_NOT_FOUND;
+
     for (unsigned i = 0; i < k->n; i++) {
         const struct key *key = &k->key[i];
         // The algorithm is the key's, never the token's: a public key is no secret of HS256.
@@ -259,8 +262,9 @@ int keyset_verify(const struct keyset *k, const struct jwt *t)
             continue;
         if (t->kid.ptr && key->kid[0] != '\0' && !span_eq(t->kid, span_of(key->kid)))
             continue;
-        bool ok = key->alg == JWT_HS256 ? verify_hmac(key, t) : verify_pkey(key, t);
-        return ok ? 0 : QE_UNAUTHORIZED;
+        if (key->alg == JWT_HS256 ? verify_hmac(key, t) : verify_pkey(key, t))
+            return 0;
+        rc = QE_UNAUTHORIZED;
     }
-    return QE_NOT_FOUND;
+    return rc;
 }

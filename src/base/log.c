@@ -2,10 +2,13 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,13 +57,21 @@ static const struct level {
 
 static enum { TO_FILE, TO_TERMINAL, TO_JOURNAL } place;
 static enum log_format shape = LOG_TEXT;
+// stderr, opened once more where it could block: O_NONBLOCK belongs to the open file, which we
+// may share with other processes.
+static int out = STDERR_FILENO;
+static bool out_is_socket;
+static atomic_ullong n_dropped; // lines, since the start
+static atomic_ullong n_told;    // of these, by event log.dropped
+static atomic_bool is_torn;     // the last line was written in part
 enum log_level log_threshold = LOG_INFO;
 
+static void open_again(void);
 static void put_start(struct buf *line, const struct level *level, const char *event);
 static void put_fields(struct buf *line, struct fields *w);
 static bool next_field(struct fields *w, struct field *f);
 static void put_value(struct buf *line, const struct field *f);
-static void write_all(const char *bytes, size_t n);
+static bool write_line(const char *bytes, size_t n);
 
 // The journal names its socket, so that a redirected stderr is not mistaken for it.
 static bool is_journal(void)
@@ -73,11 +84,29 @@ static bool is_journal(void)
            st.st_ino == ino;
 }
 
+static void open_again(void)
+{
+    struct stat st = {0};
+
+    if (out != STDERR_FILENO)
+        close(out);
+    out = STDERR_FILENO;
+    if (fstat(STDERR_FILENO, &st) != 0)
+        return;
+    out_is_socket = S_ISSOCK(st.st_mode);
+    if (!S_ISFIFO(st.st_mode) && place != TO_TERMINAL)
+        return;
+    int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0)
+        out = fd; // else, without /proc, it stays as it was
+}
+
 void log_setup(enum log_level level, enum log_format format)
 {
     log_threshold = level;
     shape = format;
     place = isatty(STDERR_FILENO) ? TO_TERMINAL : is_journal() ? TO_JOURNAL : TO_FILE;
+    open_again();
 }
 
 bool log_parse_level(span text, enum log_level *level)
@@ -91,27 +120,61 @@ bool log_parse_level(span text, enum log_level *level)
     return false;
 }
 
-void log_line(enum log_level level, const char *event, const char *fmt, ...)
+static bool log_write(enum log_level level, const char *event, const char *fmt, va_list args)
 {
     char text[MAX_FIELDS], bytes[MAX_LINE];
-    int saved = errno;
     struct fields w = {.fmt = fmt, .text = text};
     // On the stack and never grown: cap equals max, and one byte is kept for the line's end.
     struct buf line = {.ptr = bytes, .cap = sizeof bytes - 1, .max = sizeof bytes - 1};
 
-    va_start(w.args, fmt);
+    va_copy(w.args, args);
     int n = vsnprintf(text, sizeof text, fmt, w.args);
     va_end(w.args);
     w.len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
 
     put_start(&line, &levels[level], event);
-    va_start(w.args, fmt);
+    va_copy(w.args, args);
     put_fields(&line, &w);
     va_end(w.args);
     if (shape == LOG_JSON)
         buf_putc(&line, '}');
     bytes[line.len++] = '\n';
-    write_all(bytes, line.len);
+    return write_line(bytes, line.len);
+}
+
+static bool try_line(enum log_level level, const char *event, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    bool written = log_write(level, event, fmt, args);
+    va_end(args);
+    return written;
+}
+
+uint64_t log_dropped(void) { return atomic_load_explicit(&n_dropped, memory_order_relaxed); }
+
+void log_tell_dropped(void)
+{
+    unsigned long long told = atomic_load_explicit(&n_told, memory_order_relaxed);
+    unsigned long long dropped = atomic_load_explicit(&n_dropped, memory_order_relaxed);
+
+    // One thread tells; if the line does not get through either, the next one will.
+    if (told < dropped && atomic_compare_exchange_strong(&n_told, &told, dropped) &&
+        !try_line(LOG_WARN, "log.dropped", "lines=%llu total=%llu", dropped - told, dropped))
+        atomic_fetch_sub(&n_told, dropped - told);
+}
+
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+{
+    int saved = errno;
+    va_list args;
+
+    log_tell_dropped();
+    va_start(args, fmt);
+    if (!log_write(level, event, fmt, args))
+        atomic_fetch_add(&n_dropped, 1);
+    va_end(args);
     errno = saved;
 }
 
@@ -256,16 +319,34 @@ static void put_value(struct buf *line, const struct field *f)
         put_quoted(line, f->value);
 }
 
-// Nowhere to complain if stderr fails; a full pipe is the reader's business.
-static void write_all(const char *bytes, size_t n)
+static ssize_t write_some(const char *bytes, size_t n)
 {
+    ssize_t done;
+
+    do
+        done = out_is_socket ? send(out, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL)
+                             : write(out, bytes, n);
+    while (done < 0 && errno == EINTR);
+    return done;
+}
+
+// A line that a pipe, a socket or a terminal has no room for is dropped: nobody waits for a
+// reader.  A pipe takes it whole or not at all; after a part of one the next begins a new line.
+static bool write_line(const char *bytes, size_t n)
+{
+    ssize_t done;
+
+    if (atomic_exchange(&is_torn, false) && write_some("\n", 1) < 1) {
+        atomic_store(&is_torn, true);
+        return false;
+    }
     while (n > 0) {
-        ssize_t done = write(STDERR_FILENO, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
+        done = write_some(bytes, n);
         if (done <= 0)
-            return;
+            return false;
         bytes += done;
         n -= (size_t)done;
+        atomic_store(&is_torn, n > 0);
     }
+    return true;
 }

@@ -8,6 +8,7 @@
 #define QUEEN_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/attrs.h"
 #include "base/span.h"
@@ -17,6 +18,11 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 void log_setup(enum log_level level, enum log_format format); // before threads start
 bool log_parse_level(span text, enum log_level *level);       // the names of LOG_LEVEL
+
+// Logging never waits.  Lines for which a pipe, a socket or a terminal has no room are dropped
+// and counted; the event log.dropped tells how many, with the next line that gets through.
+uint64_t log_dropped(void);  // lines, since the start
+void log_tell_dropped(void); // at once, if there are any and there is room now
 
 extern enum log_level log_threshold; // read-only for everyone but log_setup()
 

@@ -3,6 +3,7 @@
 
 #include "api/expo.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/usage.h"
 #include "platform/platform_int.h"
 #include "json/write.h"
@@ -41,6 +42,9 @@ static void put_process(struct platform *p, struct buf *out)
 
     expo_family(out, "queen_platform_build_info", "gauge", "1, with the version as label");
     expo_u64(out, "queen_platform_build_info", "version=\"" QUEEN_VERSION "\"", 1);
+    log_tell_dropped();
+    expo_single(out, "queen_platform_log_lines_dropped_total", "counter",
+                "log lines dropped because their reader is too slow", log_dropped());
     expo_single(out, "queen_platform_uptime_seconds", "gauge", "seconds since the start",
                 (uint64_t)uptime_s(p));
     expo_single(out, "queen_platform_cpu_user_microseconds_total", "counter",

@@ -134,6 +134,7 @@ static void work(struct spool *s)
     if (read)
         reader_next(s, read);
     writer_complete_idle(s);
+    writer_probe(s);
     pthread_mutex_lock(&s->lock);
 }
 

@@ -54,6 +54,8 @@ struct spool {
     _Atomic uint64_t pending, bytes, n_files, appended, replayed, refused;
     _Atomic uint64_t failed_files, failed_bytes, failed_qos0;
     _Atomic bool healthy;
+    uint64_t logged_us, n_unlogged;     // errors are logged once a second; how many were not
+    uint64_t probed_us;                 // when the disk was last tried without a write to store
     _Atomic uint32_t held[SPOOL_SLOTS]; // records per hash of a partition
 };
 
@@ -78,6 +80,7 @@ int files_set_aside(struct spool *s, span bytes, bool with_header, const char *r
 void writer_store(struct spool *s, struct spool_writes *writes);
 void writer_complete(struct spool *s); // the current file, if there is one
 void writer_complete_idle(struct spool *s);
+void writer_probe(struct spool *s); // after a failure: does the disk work again?
 
 // ---- reader.c ----
 void reader_next(struct spool *s, struct spool_read *r);

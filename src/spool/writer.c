@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { FLUSH_BYTES = 1 << 20 };
+enum { FLUSH_BYTES = 1 << 20, LOG_US = 1000000, PROBE_US = 1000000 };
 
 static int begin(struct spool *s);
 static int put(struct spool *s, const struct spool_write *w);
@@ -45,6 +45,23 @@ static int failure(void)
     return errno == ENOSPC || errno == EDQUOT ? QE_BUFFER_FULL : QE_BUFFER_FAILED;
 }
 
+// A full disk fails many requests a second; the log gets one line a second.
+static void log_failure(struct spool *s, const char *event, const char *file, uint64_t n)
+{
+    uint64_t now = clock_mono_us();
+    int saved = errno;
+
+    if (s->logged_us != 0 && now - s->logged_us < LOG_US) {
+        s->n_unlogged++;
+        return;
+    }
+    log_error(event, "file=%s requests_refused=%llu error=\"%s\" unlogged=%llu", file,
+              (unsigned long long)n, strerror(saved), (unsigned long long)s->n_unlogged);
+    s->logged_us = now;
+    s->n_unlogged = 0;
+    errno = saved;
+}
+
 static int begin(struct spool *s)
 {
     char name[SPOOL_NAME_BYTES];
@@ -54,7 +71,7 @@ static int begin(struct spool *s)
     // The name must survive, too.
     if (s->fd < 0 || fsync(s->dir_fd) != 0) {
         int rc = failure();
-        log_error("spool.create", "file=%s error=\"%s\"", name, strerror(errno));
+        log_failure(s, "spool.create", name, 0);
         if (s->fd >= 0) {
             close(s->fd);
             unlinkat(s->dir_fd, name, 0);
@@ -73,6 +90,7 @@ static int put(struct spool *s, const struct spool_write *w)
 {
     int rc = 0;
 
+    s->current->n_records += w->n; // commit() takes them back if it fails
     for (unsigned i = 0; i < w->n && rc == 0; i++) {
         spool_put_record(&s->out, &w->records[i]);
         if (s->out.failed)
@@ -80,7 +98,6 @@ static int put(struct spool *s, const struct spool_write *w)
         if (s->out.len >= FLUSH_BYTES)
             rc = flush(s);
     }
-    s->current->n_records += w->n;
     return rc;
 }
 
@@ -119,8 +136,8 @@ static void commit(struct spool *s, struct spool_writes *open, int rc)
         s->last_us = clock_mono_us();
         atomic_fetch_add(&s->appended, n);
     } else {
-        log_error("spool.write", "file=%s requests_refused=%llu error=\"%s\"",
-                  s->current ? s->current->name : "", (unsigned long long)n, strerror(errno));
+        if (s->current) // else begin() has told
+            log_failure(s, "spool.write", s->current->name, n);
         atomic_fetch_add(&s->refused, n);
         if (s->current) {
             s->current->n_records = s->current->n_records > n ? s->current->n_records - n : 0;
@@ -174,6 +191,25 @@ void writer_complete(struct spool *s)
         log_warn("spool.complete", "file=%s error=\"%s\"", file->name, strerror(errno));
     else
         snprintf(file->name, sizeof file->name, "%s", name);
+}
+
+// Once the database is back nobody may write for days: health must not wait for that.
+void writer_probe(struct spool *s)
+{
+    static const char name[] = ".probe";
+    uint64_t now = clock_mono_us();
+
+    if (s->healthy || (s->probed_us != 0 && now - s->probed_us < PROBE_US))
+        return;
+    s->probed_us = now;
+    int fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    bool works = s->conf.disk->write(fd, name, sizeof name) == (ssize_t)sizeof name &&
+                 s->conf.disk->sync(fd) == 0;
+    close(fd);
+    unlinkat(s->dir_fd, name, 0);
+    atomic_store(&s->healthy, works);
 }
 
 void writer_complete_idle(struct spool *s)

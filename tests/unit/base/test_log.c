@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,6 +48,35 @@ static void a_file_gets_logfmt_with_the_time(void **state)
     log_info("pool.open", "conns=%d host=%s", 3, "db1");
     assert_string_equal(logged(), "ts=2026-02-03T04:05:06.123Z level=info event=pool.open "
                                   "conns=3 host=db1\n");
+}
+
+static void a_full_pipe_never_blocks_and_drops_are_counted(void **state)
+{
+    (void)state;
+    fcntl(pipe_fd[1], F_SETFL, 0); // as a service gets it: writing would block
+    log_setup(LOG_INFO, LOG_TEXT);
+    uint64_t before = log_dropped();
+    for (unsigned i = 0; i < 4000; i++)
+        log_info("much", "filler=\"%s\"", "a line that nobody reads at the moment");
+    uint64_t dropped = log_dropped() - before;
+    assert_true(dropped > 100 && dropped < 4000);
+
+    // The short line that tells may find room before a longer one: all of them together count.
+    unsigned long long told = 0, lines;
+    bool has_next = false;
+    for (unsigned step = 0; step < 2; step++) {
+        while (*logged()) { // the reader catches up
+            for (const char *at = text; (at = strstr(at, "event=log.dropped lines=")); at++)
+                told += sscanf(at, "event=log.dropped lines=%llu", &lines) == 1 ? lines : 0;
+            has_next = has_next || strstr(text, "event=next n=1\n");
+        }
+        if (step == 0)
+            log_info("next", "n=%d", 1);
+    }
+    assert_true(has_next);
+    assert_int_equal(told, dropped);
+    log_info("last", "n=%d", 2);
+    assert_null(strstr(logged(), "log.dropped"));
 }
 
 static void what_is_below_the_threshold_is_not_written(void **state)
@@ -147,6 +177,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, catch_stderr, give_back_stderr)
     const struct CMUnitTest tests[] = {
         T(a_file_gets_logfmt_with_the_time),
+        T(a_full_pipe_never_blocks_and_drops_are_counted),
         T(what_is_below_the_threshold_is_not_written),
         T(json_has_fields_with_types_and_escapes),
         T(a_value_cannot_start_a_line_of_its_own),

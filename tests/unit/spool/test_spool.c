@@ -268,7 +268,14 @@ static void test_nothing_is_answered_when_the_sync_fails(void **state)
     turn();
     assert_int_equal(g.w.status, QE_BUFFER_FAILED);
     assert_int_equal(spool_pending(spool), 2);
+    struct spool_stats stats;
+    spool_stats(spool, &stats);
+    assert_false(stats.healthy);
     sync_fails = false;
+    clock_advance_us(1100000); // the disk is tried once a second
+    turn();
+    spool_stats(spool, &stats);
+    assert_true(stats.healthy); // without a write that has to be stored
     put("p", 2, 1);
     reopen();
     expect(0, 2);
