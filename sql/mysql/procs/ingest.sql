@@ -9,7 +9,8 @@ create or replace procedure ingest(p_queue varchar(255), p_marks json, p_events 
                                    p_wallets json, p_adjustments json, p_packages json, p_transactions json, p_visits json, p_purchases json)
 begin
     declare v_today date default utc_date(); -- asked once: it may be another day at the next statement
-    declare v_slice tinyint default mod(datediff(v_today, '2000-01-01'), 4);
+    -- The slices take turns, one step on each day on which events are applied: see crm.turn_applied_day of PostgreSQL tenants.
+    declare v_slice tinyint default (select slice from applied_day order by day desc, slice desc limit 1);
     -- Names of locks are the server's: each of its databases has its own.
     declare v_lock varchar(64) default concat('queen.applied_day.', md5(database()));
     declare v_day date default (select day from applied_day where slice = v_slice);
@@ -25,7 +26,9 @@ begin
         if coalesce(get_lock(v_lock, 2), 0) = 0 then
             signal sqlstate 'HY000' set mysql_errno = 1205, message_text = 'waited too long for the turn of the day';
         end if;
+        set v_slice = (select slice from applied_day order by day desc, slice desc limit 1);
         if (select day from applied_day where slice = v_slice) < v_today then
+            set v_slice = mod(v_slice + 1, 4);
             execute immediate concat('alter table applied_event truncate partition s', v_slice);
             update applied_day set day = v_today where slice = v_slice;
         end if;

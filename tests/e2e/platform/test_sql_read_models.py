@@ -605,3 +605,48 @@ def test_dropping_or_swapping_a_live_table_does_not_wait_for_readers(connect, db
     assert [db.one("select crm.fill_live('customer_attributes', 1000)") for _ in range(3)] == ["started", "filling", "busy"]
     reader.conn.commit()
     assert db.one("select crm.fill_live('customer_attributes', 1000)") == "ready"
+
+
+# --- ids of applied events --------------------------------------------------------------------------------------------
+
+def ids_by_slice(db):
+    return dict(db.rows("select slice::int, count(*) from crm.applied_event group by 1"))
+
+
+def apply_id(db, days=0):
+    """One id, as on a day so many days from the last one; its slice."""
+    if days:
+        db.rows("update crm.applied_day set day = day - %s where day > '1970-01-01'", days)
+    slice = db.one("select crm.turn_applied_day()")
+    db.rows("insert into crm.applied_event values (%s, gen_random_uuid())", slice)
+    return slice
+
+
+@pytest.mark.parametrize("days", [1, 4, 400])
+def test_ids_of_the_last_three_days_with_events_are_known_however_long_ago_they_were(db, days):
+    """A tenant that was away for four days, or whose clock was four days ahead, forgot the ids of its last day."""
+    first = apply_id(db)
+    for n in range(1, 4):
+        assert apply_id(db, days) == (first + n) % 4
+        assert ids_by_slice(db)[first] == 1, "still known"
+    assert apply_id(db, days) == first and ids_by_slice(db)[first] == 1, "emptied, and used again"
+
+
+def test_a_clock_that_is_set_back_turns_nothing(db):
+    first = apply_id(db)
+    db.rows("update crm.applied_day set day = day + 4 where day > '1970-01-01'")
+    assert apply_id(db) == first and ids_by_slice(db) == {first: 2}
+
+
+def test_the_turn_of_the_day_waits_for_those_who_apply_events(connect, db):
+    first = apply_id(db)
+    before = connect(autocommit=False)
+    before.one("select crm.turn_applied_day()")
+    db.rows("update crm.applied_day set day = day - 1 where day > '1970-01-01'")
+    seen = []
+    after = threading.Thread(target=lambda: seen.append(connect().one("select crm.turn_applied_day()")))
+    after.start()
+    wait_until(lambda: db.one("select count(*) from pg_locks where not granted") == 1, 20, "it waits")
+    before.conn.commit()
+    after.join(20)
+    assert seen == [(first + 1) % 4]
