@@ -7,9 +7,9 @@
 -- in         p_origin: who asks, for the change feed.  One element per batch: p_consumer, its p_lane, p_lease;
 --            p_ver: a version the consumer has had (a hint, see queen.claim); p_more: something is pending behind it
 -- out        the consumers whose batch was finished, in the order given; the others need queen.settle_2: the lease
---            has ended, deliveries have failed before, part of the batch was acknowledged before, or the lane has options (messages may
---            have gone from under the lease)
--- locks      consumers in num order
+--            has ended, deliveries have failed before, part of the batch was acknowledged before, the lane has options (messages may
+--            have gone from under the lease), or another transaction has locked the consumer
+-- locks      consumers in num order, skipping those locked by others
 create or replace function queen.finish(
     p_origin int, p_consumer bigint[], p_lane bigint[], p_ver bigint[], p_lease uuid[], p_more boolean[])
 returns table (consumer bigint)
@@ -17,11 +17,14 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
+    v_locked bigint[]; -- by us
     v_now  timestamptz;
     v_slot "char";
 begin
     -- Locked first, read afterwards: see queen.claim.
-    perform c.num from queen.consumers c where c.num = any (p_consumer) order by c.num for no key update;
+    select array_agg(c.num) into v_locked
+      from (select num from queen.consumers
+             where num = any (p_consumer) order by num for no key update skip locked) c;
     v_now := clock_timestamp();
     select r.active into v_slot from queen.rotation r;
 
@@ -42,7 +45,7 @@ begin
                    b.lease, b.lease_until, b.retries
               from queen.consumer_states_b b where b.consumer = u.consumer and b.ver >= u.ver order by b.ver desc limit 1)
            order by ver desc limit 1) st
-     where not l.careful and st.lease = u.lease and st.lease_until > v_now and st.acked = 0 and st.retries = 0
+     where u.consumer = any (v_locked) and not l.careful and st.lease = u.lease and st.lease_until > v_now and st.acked = 0 and st.retries = 0
     returning consumer_states.consumer;
 
     if found and true = any (p_more) then

@@ -1,7 +1,7 @@
 -- queen.renew_leases: let leases run longer; never shorter, never from the dead.
 --
 -- needs: latest_state
--- called by  src/broker/lease.c (call "renew"); queen.renew_lease_v2
+-- called by  queen.renew_briefly, for the broker; queen.renew_lease_v2
 -- in         one element per lease: key of the lease id, seconds from now
 -- out        one row per lease, in order: why 0 ok, 1 not found, 2 already expired;
 --            expires_at: the earliest expiry among the lanes under the lease

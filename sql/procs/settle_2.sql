@@ -14,7 +14,7 @@
 --            expired lease, 3 unknown status; released: the lease is free after this entry (null: the group has no
 --            state here); more: something is pending behind the cursor; attempt, due_at: a failed delivery was that
 --            attempt, and the next one is due then (null: in order, or never)
--- locks      consumers in num order
+-- locks      consumers in num order; a broker waits 100 ms for each of them at most
 --
 -- Retry lanes (queen.retry_lane) are shown under the names of their partition.  What becomes of a failed message
 -- queen.fail_message says; one that is retried by schedule is passed as if it were completed.
@@ -67,8 +67,12 @@ declare
     v_done   bigint[]; -- those completed
     v_worker text;
     v_freed  bigint[] := '{}'; -- lanes that others may find worth a look
+    v_timeout text := current_setting('lock_timeout');
 begin
     -- Locked first, read afterwards: see queen.claim.
+    if p_origin <> 0 then
+        perform set_config('lock_timeout', '100ms', true);
+    end if;
     perform c.num
        from queen.consumers c
       where c.num = any (array(
@@ -77,6 +81,9 @@ begin
                                    join queen.consumers c2 on c2.lane = l.num and c2.grp = u.grp
                                   where l.id = u.lane_id offset 0) k))
       order by c.num for no key update;
+    if p_origin <> 0 then
+        perform set_config('lock_timeout', v_timeout, true);
+    end if;
     v_now := clock_timestamp();
     if cardinality(p_entry_group) > 0 then
         v_order := array(select u.ord from unnest(p_entry_group) with ordinality u(grp, ord) order by u.grp, u.ord);

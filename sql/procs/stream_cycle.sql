@@ -39,6 +39,7 @@ declare
     v_last    queen_streams.receipts%rowtype;
     v_created timestamptz[];
     v_failed  boolean := false;
+    v_timeout text := current_setting('lock_timeout');
     r         record;
 begin
     perform queen.stream_lock(p_query, p_partition);
@@ -94,7 +95,9 @@ begin
 
         if p_ack_key is not null and v_source.num is not null
            and (select c.num from queen.consumers c where c.lane = v_source.num and c.grp = p_group) is null then
+            perform set_config('lock_timeout', '100ms', true); -- as queen.push_segments
             perform queen.lock_for_transaction(p_lane, '{}', array[p_partition], array[p_group]); -- queen.advance makes a consumer
+            perform set_config('lock_timeout', v_timeout, true);
         end if;
         if cardinality(p_lane) > 0 then
             for r in

@@ -17,7 +17,7 @@
 --                      of an ack: grp, entry (null: the whole group), why as in queen.settle_2
 --            One row of kind 2 means that everything was rolled back; rows of the other kinds then tell what would
 --            have happened, for answers that list the operations before the failure.
--- locks      queues with a maxSize in id order, lanes in num order, consumers in num order
+-- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits 100 ms for each at most
 -- raises     nothing for a business failure
 create or replace function queen.transact_2(
     p_origin int,
@@ -38,6 +38,7 @@ as $$
 declare
     v_failed boolean := false;
     v_now    timestamptz;
+    v_timeout text := current_setting('lock_timeout');
     r        record;
 begin
     -- What is returned inside the block stays returned when the block is rolled back.
@@ -46,7 +47,13 @@ begin
         if exists (select from unnest(p_lane_id, p_group) u(lane_id, grp)
                     cross join lateral (select l.num from queen.lanes l where l.id = u.lane_id offset 0) k
                     where (select c.num from queen.consumers c where c.lane = k.num and c.grp = u.grp) is null) then
+            if p_origin <> 0 then
+                perform set_config('lock_timeout', '100ms', true);
+            end if;
             perform queen.lock_for_transaction(p_lane, '{}', p_lane_id, p_group);
+            if p_origin <> 0 then
+                perform set_config('lock_timeout', v_timeout, true);
+            end if;
         end if;
         if cardinality(p_lane) > 0 then
             for r in
@@ -65,6 +72,9 @@ begin
 
         if cardinality(p_lane_id) > 0 then
             -- Locked first, read afterwards: see queen.claim.
+            if p_origin <> 0 then
+                perform set_config('lock_timeout', '100ms', true);
+            end if;
             perform c.num
                from queen.consumers c
               where c.num = any (array(
@@ -73,6 +83,9 @@ begin
                                            join queen.consumers c2 on c2.lane = l.num and c2.grp = u.grp
                                           where l.id = u.lane_id offset 0) k))
               order by c.num for no key update;
+            if p_origin <> 0 then
+                perform set_config('lock_timeout', v_timeout, true);
+            end if;
             v_now := clock_timestamp();
 
             if cardinality(p_required) > 0 then

@@ -29,7 +29,7 @@ static struct ack_flight *load(struct broker *b);
 static void on_settled(struct pg_call *pg, int status, const struct pg_reply *reply);
 static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_reply *reply);
 static void land(struct broker *b, struct ack_flight *f, int status, bool too_slow,
-                 const char *detail);
+                 const struct pg_reply *reply);
 
 // The broker that gave out a lease put its number into it.
 static struct broker *home_of_lease(struct broker *b, span lease)
@@ -149,7 +149,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
         log_debug("ack.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
     bool too_slow = status != 0 && strcmp(pg_reply_sqlstate(reply), "57014") == 0;
-    land(b, f, status, too_slow, status == 0 ? "" : pg_reply_message(reply));
+    land(b, f, status, too_slow, reply);
     free(f->groups);
     free(f);
     call_free(c);
@@ -188,12 +188,16 @@ static bool is_in_doubt(const struct ack_op *ack)
 
 // An ack whose outcome is unknown may be sent again: nothing is counted twice, and the lease it
 // names tells whether it is still the first.  One that took longer than the database allows is
-// tried once more alone, if it had company; then its client is told.
+// tried once more alone, if it had company; then its client is told.  One whose consumer
+// another transaction has locked is tried alone, from time to time (locked.c).
 static void land(struct broker *b, struct ack_flight *f, int status, bool too_slow,
-                 const char *detail)
+                 const struct pg_reply *reply)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
-    bool scatter = (status == QE_PG_DATA || status == QE_PG_FAILED || too_slow) && f->n_ops > 1;
+    const char *detail = status == 0 ? "" : pg_reply_message(reply);
+    bool locked = status != 0 && pg_reply_is_locked(reply);
+    bool scatter =
+        (status == QE_PG_DATA || status == QE_PG_FAILED || too_slow || locked) && f->n_ops > 1;
 
     while (!STAILQ_EMPTY(&f->ops)) {
         struct op *op = STAILQ_FIRST(&f->ops);
@@ -203,6 +207,11 @@ static void land(struct broker *b, struct ack_flight *f, int status, bool too_sl
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (rest)
             ack->whole = false;
+        if (locked && !scatter && op_try_later(b, op, &b->ack_queue))
+            continue;
+        if (op->waited)
+            op_try_next(b);
+        op->waited = false;
         if (rest || scatter ||
             (is_worth_retry(status) && !too_slow && op->tries++ < MAX_TRIES)) {
             op->alone = op->alone || scatter;

@@ -87,6 +87,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     TAILQ_INIT(&b->recent_lanes);
     TAILQ_INIT(&b->recent_groups);
     TAILQ_INIT(&b->parked_lanes);
+    STAILQ_INIT(&b->later);
     TAILQ_INIT(&b->feed_waiting);
     TAILQ_INIT(&b->feed_flying_pops);
     TAILQ_INIT(&b->noting_pops);

@@ -47,6 +47,7 @@ struct op {
     uint8_t kind;
     uint8_t tries;
     bool alone;   // shares no batch: one of its neighbours was bad, or it must be whole
+    bool waited;  // for a consumer that was locked (locked.c)
     bool whole;   // all or nothing (queues with a maxSize)
     bool unknown; // an earlier try may have been stored; of a pop: or have taken messages
     int status;

@@ -216,6 +216,8 @@ struct broker {
     bool locked_probing;
     struct due locked_due;
     uint64_t locked_interval_us;
+    struct op_list later; // requests that found a consumer locked: they go alone, one at a time
+    struct due later_due;
     struct consumer **unnumbered; // consumers likewise
     unsigned n_unnumbered, cap_unnumbered;
     bool numbering;
@@ -354,6 +356,10 @@ void lanes_refuse_parked(struct broker *b); // closing
 void lane_suspect(struct broker *b, struct lane *lane);
 void items_suspect(struct broker *b, const struct push_item *items, unsigned n);
 void lane_resolved(struct broker *b, struct lane *lane); // its name is not locked any more
+// op, which is in no queue and shares no call, found something locked: it goes again from the
+// front of queue, in a while.  false: it has waited long enough.
+MUST_USE bool op_try_later(struct broker *b, struct op *op, struct op_list *queue);
+void op_try_next(struct broker *b); // one of them has got through: the next need not wait
 struct lane *lanes_find_locked(const struct push_item *items, unsigned n); // the first, or NULL
 
 // ---- group.c ----

@@ -51,11 +51,14 @@ void renewals_flush(struct broker *b)
             return;
         struct renew_flight *f = mem_new(struct renew_flight);
         STAILQ_INIT(&f->ops);
-        while ((op = STAILQ_FIRST(&b->renew_queue)) && f->n < b->conf.renew.max_requests) {
+        while ((op = STAILQ_FIRST(&b->renew_queue)) && f->n < b->conf.renew.max_requests &&
+               (f->n == 0 || !op->alone)) {
             STAILQ_REMOVE_HEAD(&b->renew_queue, link);
             STAILQ_INSERT_TAIL(&f->ops, op, link);
             f->n++;
             b->n_renew_requests--;
+            if (op->alone)
+                break;
         }
         struct call *c = call_new(b, &pg_stmt_renew, f);
         pg_begin_array(&c->params, PG_UUID);
@@ -86,6 +89,7 @@ static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *re
 
     gate_landed(&b->renew_gate, f->n, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_RENEW], now - c->left_us);
+    bool locked = status != 0 && pg_reply_is_locked(reply), scatter = locked && f->n > 1;
     if (status == 0 && pg_reply_rows(reply) != f->n)
         status = call_unexpected(c, "another number of leases than was sent");
     for (unsigned row = 0; status == 0 && row < f->n; row++)
@@ -95,7 +99,13 @@ static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *re
         struct op *op = STAILQ_FIRST(&f->ops);
         struct renew_op *renew = container_of(op, struct renew_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
-        if (is_worth_retry(status) && op->tries++ < MAX_TRIES) {
+        if (locked && !scatter && op_try_later(b, op, &b->renew_queue))
+            continue;
+        if (op->waited)
+            op_try_next(b);
+        op->waited = false;
+        op->alone = op->alone || scatter;
+        if (scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_renew_requests++;
             continue;

@@ -27,6 +27,7 @@ enum {
     PROBE_MAX_US = 160 * 1000,
     PROBE_IDLE_US = 1000 * 1000,    // ... and when no request waits for a locked lane
     MAX_WAIT_US = 60 * 1000 * 1000, // of a request, from when it was given
+    LATER_US = 150 * 1000,
 };
 
 struct locked_probe {
@@ -34,6 +35,7 @@ struct locked_probe {
     int64_t nums[];
 };
 
+static void on_later_due(struct due *d);
 static void on_probe_due(struct due *d);
 static void locked_probe_send(struct broker *b);
 static void on_locked_probed(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -74,6 +76,8 @@ static unsigned *requests_of(struct broker *b, const struct op_list *queue)
     return queue == &b->tx_queue      ? &b->n_tx_requests
            : queue == &b->cycle_queue ? &b->n_cycle_requests
            : queue == &b->push_queue  ? &b->n_push_requests
+           : queue == &b->ack_queue   ? &b->n_ack_requests
+           : queue == &b->renew_queue ? &b->n_renew_requests
                                       : NULL;
 }
 
@@ -121,6 +125,54 @@ struct lane *lanes_find_locked(const struct push_item *items, unsigned n)
         if (items[i].lane->locked)
             return items[i].lane;
     return NULL;
+}
+
+// ---- locked consumers ----
+
+// A SQL session that has popped or acknowledged and not committed holds a consumer.  Who wants
+// it is not known from the request, so it is tried again, by itself: one request at a time,
+// since each try keeps a connection busy for 100 ms.
+bool op_try_later(struct broker *b, struct op *op, struct op_list *queue)
+{
+    uint64_t now = clock_mono_us();
+
+    if (now - op->since_us >= MAX_WAIT_US || b->closing)
+        return false;
+    op->alone = op->waited = true;
+    op->parked_from = queue;
+    STAILQ_INSERT_TAIL(&b->later, op, link);
+    if (!due_is_set(&b->later_due))
+        due_set(&b->due, &b->later_due, now + LATER_US, on_later_due);
+    return true;
+}
+
+static void later_take(struct broker *b)
+{
+    struct op *op = STAILQ_FIRST(&b->later);
+    unsigned *n = requests_of(b, op->parked_from);
+
+    STAILQ_REMOVE_HEAD(&b->later, link);
+    STAILQ_INSERT_HEAD(op->parked_from, op, link);
+    ++*n;
+    if (op->kind == OP_ACK)
+        b->n_ack_items += container_of(op, struct ack_op, op)->n_entries;
+    broker_wake(b);
+}
+
+static void on_later_due(struct due *d)
+{
+    struct broker *b = container_of(d, struct broker, later_due);
+
+    if (STAILQ_EMPTY(&b->later))
+        return;
+    later_take(b);
+    due_set(&b->due, &b->later_due, clock_mono_us() + LATER_US, on_later_due);
+}
+
+void op_try_next(struct broker *b)
+{
+    if (!STAILQ_EMPTY(&b->later))
+        later_take(b);
 }
 
 // ---- locked lanes ----
@@ -293,7 +345,16 @@ static bool locked_expire(struct broker *b)
 void lanes_refuse_parked(struct broker *b)
 {
     struct lane *lane;
+    struct op *op;
 
     while ((lane = TAILQ_FIRST(&b->parked_lanes)))
         locked_refuse_until(b, lane, UINT64_MAX, QE_STOPPING);
+    while ((op = STAILQ_FIRST(&b->later))) {
+        STAILQ_REMOVE_HEAD(&b->later, link);
+        fault_set(&op->why, QE_STOPPING, "%s", err_text(QE_STOPPING));
+        if (op->kind == OP_TRANSACTION)
+            transaction_finish(b, container_of(op, struct tx_op, op), QE_STOPPING);
+        else
+            op_finish(b, op, QE_STOPPING);
+    }
 }

@@ -204,9 +204,17 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         again = tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_GONE || fault)
         tell_lanes(b, f); // it may have committed: whoever waits there looks
-    if (again && status != 0 && pg_reply_is_locked(reply))
+    bool locked = status != 0 && pg_reply_is_locked(reply);
+    if (again && locked)
         items_suspect(b, tx->items, tx->n_items);
-    if (again) {
+    else if (tx->op.waited)
+        op_try_next(b);
+    tx->op.waited = false;
+    // No lane explains it, or not any more: another transaction has locked a consumer.
+    if (again && locked && (tx->n_items == 0 || tx->op.tries > 2) &&
+        op_try_later(b, &tx->op, &b->tx_queue)) {
+        tx->op.tries = tx->op.tries > 2 ? 2 : tx->op.tries;
+    } else if (again) {
         for (unsigned i = 0; i < tx->n_items; i++)
             lane_resolve(b, tx->items[i].lane);
         STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);

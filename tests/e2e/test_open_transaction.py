@@ -218,6 +218,32 @@ def test_sql_pushes_to_new_partitions_of_a_limited_queue_do_not_deadlock(broker,
     in_parallel([session(n) for n in range(4)])
 
 
+def test_acknowledgements_elsewhere_do_not_wait_for_a_consumer_that_is_locked(quiet, pg, queue):
+    """As by a SQL session that has acknowledged and not committed."""
+    b = quiet
+    taken = {}
+    for i in range(10):
+        b.put(queue, [1, 2], partition="p%d" % i)
+        taken[i] = b.take(queue, "p%d" % i, batch=2)
+    conn = pg.connect(autocommit=False)
+    try:
+        with conn.cursor() as cur:
+            cur.execute("select from queen.consumers c join queen.lanes l on l.num = c.lane join queen.queues q on q.id = l.queue_id"
+                        " where q.name = %s and l.name = 'p0' for no key update of c", [queue])
+        waiting = [Background(lambda: b.ack(taken[0][0])), Background(lambda: b.ack_batch([b.ack_entry(m) for m in taken[0]])),
+                   Background(lambda: b.extend(taken[0][0]["leaseId"], 60))]
+        for _ in range(2):
+            prompt([lambda i=i: b.extend(taken[i][0]["leaseId"], 60) for i in range(1, 10)] +
+                   [lambda i=i: b.ack(taken[i][0]) for i in range(1, 5)])
+        prompt([lambda i=i: b.ack_batch([b.ack_entry(m) for m in taken[i]]) for i in range(5, 10)])
+        assert not any(w.done for w in waiting)
+        conn.rollback()
+        for w in waiting:
+            w.result(PROMPT)
+    finally:
+        conn.close()
+
+
 def test_a_blocked_claim_is_tried_again_ever_more_seldom(quiet, pg, queue):
     b = quiet
     push(b, queue, "p", 0)
