@@ -265,7 +265,7 @@ def test_after_the_database_went_back(went_back, scenario):
 
 def test_every_call_that_takes_numbers_is_bound_to_its_server():
     """A call that names rows by number must not reach another server than the one that gave out the number (forget.c)."""
-    harmless = {"finish": "a consumer's lease must fit, too", "make_slices": "times", "owns_partition": "an epoch",
+    harmless = {"finish": "a consumer's lease must fit, too", "owns_partition": "an epoch",
                 "record_metrics": "figures", "rotate": "bytes", "sweep": "where the last step ended"}
     with open(os.path.join(harness.REPO, "src", "broker", "forget.c")) as f:
         bound = set(re.findall(r"&pg_stmt_([a-z_0-9]+)", f.read()))
@@ -275,4 +275,4 @@ def test_every_call_that_takes_numbers_is_bound_to_its_server():
         with open(os.path.join(folder, name)) as f:
             if re.search(r"\$[0-9]+::(bigint|int8)\b", f.read()):
                 takes_numbers.add(name[:-4])
-    assert takes_numbers - bound == set(harmless)
+    assert takes_numbers - bound <= set(harmless)
