@@ -1,6 +1,6 @@
 -- queen.refresh_stats: bring the maintained figures up to date; looks only at lanes where something happened.
 --
--- needs: latest_state, skipped, next_unskipped, waiting_places
+-- needs: latest_state, skipped, next_unskipped, waiting_places, step_lanes
 -- called by  queen.stats_chore; queen.freshen_stats; queen.refresh_stats_now
 -- in         p_most       give up, changing nothing, when more lanes than this have changed (null: never)
 --            p_reconcile  look through all of the consumer states that are there, and recount the next 1,000 lanes
@@ -19,6 +19,7 @@
 --   - leases that have run out.
 -- Sums are kept by difference to what queen.lane_stats and queen.consumer_stats remember.  Deleted messages, and for a
 -- group those that it is not to be given, do not count (ADR 19); lanes that have none are not asked.
+-- A pass counts a bounded number of lanes and leaves the others to the next one (queen.stats_pending).
 create or replace function queen.refresh_stats(p_most int, p_reconcile boolean, p_wait_ms int default 0)
 returns table (lanes int, new_lanes int, queues int, groups int, gone int)
 language plpgsql
@@ -34,6 +35,8 @@ declare
     p          queen.stats_pass%rowtype;
     v_now      timestamptz;
     v_all      boolean;      -- count everything anew
+    v_old      boolean;      -- some of these lanes are counted anew
+    v_limit    int := 5 * queen.step_lanes(); -- lanes counted in one pass; the others are left to the next
     v_copied   boolean := false; -- positions may be others than those remembered
     v_from     xid8;
     v_age      int;          -- of the oldest transaction that the last look did not see
@@ -112,6 +115,8 @@ begin
                  union all
                 select s.lane, 0, 0, false from queen.consumer_stats s where s.lease_until <= v_now
                  union all
+               (select w.lane, 0, 0, true from queen.stats_pending w where p_most is null order by w.lane limit v_limit)
+                 union all
                (select l.num, 0, 0, true from queen.lanes l
                  where p_reconcile and l.num > p.reconciled_to order by l.num limit 1000)
                  union all
@@ -123,7 +128,8 @@ begin
         select t.lane, t.added,
                case when s.lane is not null and not t.recount then greatest(s.dead + t.added - t.removed, 0)
                     else (select count(*) from queen.dead_letter_queue d where d.lane = t.lane) end as dead
-          from touched t left join queen.lane_stats s on s.lane = t.lane
+          from touched t
+          left join lateral (select k.lane, k.dead from queen.lane_stats k where k.lane = t.lane offset 0) s on true
     )
     select pg_current_snapshot(), (select emptied from queen.rotation),
            coalesce(array_agg(c.lane), '{}'), array_agg(c.dead), coalesce(sum(c.added), 0)
@@ -132,6 +138,14 @@ begin
     if cardinality(v_lanes) > p_most then
         return;
     end if;
+    if cardinality(v_lanes) > v_limit then
+        insert into queen.stats_pending (lane, old) select u.lane, v_all from unnest(v_lanes[v_limit + 1:]) u(lane)
+            on conflict (lane) do nothing;
+        v_lanes := v_lanes[:v_limit];
+        v_dead := v_dead[:v_limit];
+    end if;
+    with counted as (delete from queen.stats_pending w where w.lane = any (v_lanes) returning w.old)
+    select v_all or coalesce(bool_or(c.old), false) into v_old from counted c;
 
     -- What the log says of each lane that is still there.
     select array_agg(l.num) as lane, array_agg(l.queue_id) as queue_id, array_agg(u.dead) as dead,
@@ -144,8 +158,9 @@ begin
                           then queen.skipped(l.num, '', front.first_seq - 1, tail.next_seq - 1) else 0 end) as deleted
       into v_head
       from unnest(v_lanes, v_dead) u(lane, dead)
-      join queen.lanes l on l.num = u.lane and l.origin is null -- a retry lane holds copies
-      left join queen.lane_stats o on o.lane = u.lane
+      -- Not joins: one planned while there was nothing would walk all lanes, or all figures, for each.  A retry lane holds copies.
+      cross join lateral (select k.num, k.queue_id, k.skipping from queen.lanes k where k.num = u.lane and k.origin is null offset 0) l
+      left join lateral (select k.tail_seq, k.first_seq from queen.lane_stats k where k.lane = u.lane offset 0) o on true
       left join lateral (
            select s.first_seq, s.first_seq + greatest(s.count, 1) as next_seq,
                   case when s.count > 0 then s.created_at end as created_at
@@ -177,7 +192,7 @@ begin
                wait.created_at as oldest_at
           from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq, v_head.skipping)
                h(lane, queue_id, first_seq, next_seq, skipping)
-          join queen.consumers c on c.lane = h.lane
+          cross join lateral (select k.num, k.lane, k.grp from queen.consumers k where k.lane = h.lane offset 0) c
           join lateral (
                (select a.ver, a.cursor_seq, a.total_messages, a.total_batches, a.last_at, a.lease_last, a.lease_until
                   from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
@@ -195,7 +210,8 @@ begin
                 where s.lane = c.lane and h.next_seq > n.seq and s.first_seq <= n.seq
                 order by s.first_seq desc limit 1) wait on true
     ), before as materialized (
-        select s.* from unnest(v_lanes) u(lane) join queen.consumer_stats s on s.lane = u.lane
+        select s.* from unnest(v_lanes) u(lane)
+          cross join lateral (select k.* from queen.consumer_stats k where k.lane = u.lane offset 0) s
     ), written as (
         insert into queen.consumer_stats as t
                (consumer, lane, queue_id, grp, ver, cursor_seq, lag, consumed, leased_to, lease_until, oldest_at,
@@ -277,7 +293,8 @@ begin
                 where g.lane = h.lane and g.first_seq between h.first_seq and coalesce(c.done, c.slowest)
                 order by g.first_seq desc limit 1) last on true
     ), before as materialized (
-        select s.* from unnest(v_lanes) u(lane) join queen.lane_stats s on s.lane = u.lane
+        select s.* from unnest(v_lanes) u(lane)
+          cross join lateral (select k.* from queen.lane_stats k where k.lane = u.lane offset 0) s
     ), written as (
         insert into queen.lane_stats as t
                (lane, queue_id, first_seq, next_seq, tail_seq, waiting, processing, dead, newest_at, oldest_at, deleted,
@@ -394,7 +411,7 @@ begin
                  union all
                 select 'system', 'system', v_sum.pushed, v_sum.passed) u
           join queen.stats s on s.stat_type = u.type and s.stat_key = u.key
-         where not v_all
+         where not v_old
             on conflict (stat_type, stat_key, bucket_time) do update
            set total_messages = excluded.total_messages, pending_messages = excluded.pending_messages,
                processing_messages = excluded.processing_messages, completed_messages = excluded.completed_messages,

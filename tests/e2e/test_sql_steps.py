@@ -210,3 +210,28 @@ def test_a_group_seeks_in_steps(core, queue):
     assert n > 2 and answer["partitionsUpdated"] == PARTS + 2
     assert core.one("select count(*) from queen.skips where lane = any (%s)", lanes) == 0
     assert steps(core, "seek_group", group="nobody", queue=queue, body={"toEnd": True}) [1]["partitionsUpdated"] == 0
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_figures_of_many_partitions_are_counted_in_steps(core, queue, anew):
+    while core.one("select lanes from queen.refresh_stats(null, false)") > 0:
+        pass
+    queues = [queue + "-%d" % i for i in range(3)]
+    for name in queues:
+        fill(core, name)
+    if anew:
+        core.rows("update queen.stats_pass set seen = null")
+    passes = 0
+    while core.one("select lanes from queen.refresh_stats(null, false)") > 0:
+        passes += 1
+        assert passes < 50
+    assert passes > 1
+    assert core.one("select count(*) from queen.stats_pending") == 0
+    for name in queues:
+        (row,) = core.rows("select s.total_messages, s.dead_letter_messages, s.child_count from queen.stats s"
+                           " join queen.queues q on q.id = s.queue_id where s.stat_type = 'queue' and q.name = %s", name)
+        assert (row.total_messages, row.child_count) == (PARTS * MESSAGES, PARTS)
+        assert row.dead_letter_messages == core.one("select count(*) from queen.dead_letter_queue d join queen.lanes l on l.num = d.lane"
+                                                    " join queen.queues q on q.id = l.queue_id where q.name = %s", name)
+        steps(core, "delete_queue", queue=name)
+    chore(core)
