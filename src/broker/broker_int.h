@@ -98,7 +98,8 @@ struct consumer {
     UT_hash_handle hh_num; // by num, in the broker; only while num is not 0
     struct group *group;
     struct lane *lane;
-    int64_t num;           // 0: not known yet
+    int64_t num;    // 0: not known yet
+    uint32_t fewer; // messages that a claim may take, after an answer was too long; 0: any
     int64_t ver, near_seq; // hints for the next claim: see sql/procs/claim.sql; 0: none
     enum consumer_state state;
     bool dirty;                   // something came while it was CLAIMING or LEASED

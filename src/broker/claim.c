@@ -31,6 +31,8 @@ enum {
     COL_VER
 };
 
+enum { LONG_ANSWER = 128 << 20 };
+
 struct claim_flight {
     struct op_list pops;
     unsigned n_pops, n_targets;
@@ -123,6 +125,11 @@ static struct claim_flight *load(struct broker *b)
     }                                             \
     pg_end_array(p)
 
+static int32_t batch_of(const struct consumer *c)
+{
+    return (int32_t)(c->fewer > 0 && c->fewer < c->pop->batch ? c->fewer : c->pop->batch);
+}
+
 static void fill(struct pg_params *p, struct claim_flight *f)
 {
     pg_begin_array(p, PG_INT8);
@@ -132,7 +139,7 @@ static void fill(struct pg_params *p, struct claim_flight *f)
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->near_seq));
     pg_begin_array(p, PG_INT4);
-    FOR_TARGETS(pg_put_i32(p, (int32_t)pop->batch));
+    FOR_TARGETS(pg_put_i32(p, batch_of(c)));
     pg_begin_array(p, PG_BOOL);
     FOR_TARGETS(pg_put_bool(p, pop->auto_ack));
     pg_begin_array(p, PG_UUID);
@@ -148,7 +155,7 @@ static void fill_careful(struct pg_params *p, struct claim_flight *f)
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->num));
     pg_begin_array(p, PG_INT4);
-    FOR_TARGETS(pg_put_i32(p, (int32_t)pop->batch));
+    FOR_TARGETS(pg_put_i32(p, batch_of(c)));
     pg_begin_array(p, PG_INT4);
     FOR_TARGETS(pg_put_i32(p, (int32_t)pop->partitions));
     pg_begin_array(p, PG_BOOL);
@@ -245,6 +252,16 @@ static const char *find_fault(const struct claim_flight *f, const struct pg_repl
     return last == f->n_targets ? NULL : "fewer targets than were sent";
 }
 
+// An answer that is too long for its buffer would be so again: the next claims take fewer
+// messages, and more again once they are short.
+static void note_length(struct consumer *c, const struct pop_op *pop)
+{
+    if (pop->out.failed)
+        c->fewer = pop->n_messages > 1 ? pop->n_messages / 2 : 1;
+    else if (c->fewer > 0 && pop->out.len < LONG_ANSWER)
+        c->fewer = c->fewer < pop->batch ? c->fewer * 2 : 0;
+}
+
 // The rows of one pop: renders what was claimed, then moves its consumers on.
 // Returns the first row of the next pop.
 static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
@@ -312,7 +329,11 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         held_note(b, f->targets[*target], pop->lease, claims);
     if (result.n_messages > 0 && !pop->cancelled) {
         pop->n_messages = result.n_messages;
+        if (pop->auto_ack)
+            pop->out.max = SIZE_MAX / 2; // its messages cannot be given back
         pop->render(pop, &result);
+        for (unsigned i = *target; i < until; i++)
+            note_length(f->targets[i], pop);
     } else if (result.n_messages > 0 && !pop->auto_ack) {
         give_back_add(b, pop->lease);
     }

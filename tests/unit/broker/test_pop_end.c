@@ -204,6 +204,27 @@ static void any_number_may_be_parked_without_keeping_others_out(void **state)
     assert_int_equal(a.times, 1);
 }
 
+// ---- answers that are too long ----
+
+static void after_an_answer_that_is_too_long_a_claim_takes_fewer(void **state)
+{
+    (void)state;
+    static struct pop p[5];
+    static const int64_t batches[] = {10, 1, 2, 4, 8};
+    rig_open();
+    for (unsigned i = 0; i < countof(p); i++) {
+        pop_fill(&p[i], "q", 0);
+        p[i].op.out.failed = i == 0; // as if its buffer could not grow
+        pop_give(&p[i]);
+        if (i == 0) {
+            answer_changes();
+            answer_discover(1);
+        }
+        assert_int_equal(fake_int(fake_call("claim")->params, PG_INT4, 0, 0), batches[i]);
+        claim_of_lane(1, true, 0);
+    }
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -220,6 +241,7 @@ int main(void)
         T(too_many_pops_at_once_are_refused),
         T(a_pop_parked_in_an_outage_looks_when_the_database_is_back),
         T(any_number_may_be_parked_without_keeping_others_out),
+        T(after_an_answer_that_is_too_long_a_claim_takes_fewer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
