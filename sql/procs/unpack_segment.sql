@@ -2,7 +2,7 @@
 --
 -- needs: unpack_segment_2
 -- called by  queen.stored_id, and whoever has no use for meta
--- in, out, raises  as queen.unpack_segment_2
+-- in, out   as queen.unpack_segment_2
 create or replace function queen.unpack_segment(
     p_lane bigint, p_created_at timestamptz, p_count int, p_keys bytea, p_body bytea)
 returns table (pos int, message_id uuid, transaction_id text, trace_id uuid, producer_sub text,
