@@ -1,7 +1,9 @@
 // coding.c: Content-Encoding of requests and answers.
 //
 // Small bodies are packed and unpacked where they are; large ones by libuv's threads, so that
-// nobody else's request waits for them.  A request whose body is being unpacked holds back
+// nobody else's request waits for them.  A loop has few of these jobs there at a time, so that
+// threads are left for files, names and migrations; the others wait here, in order, and those
+// whose client goes meanwhile are dropped.  A request whose body is being unpacked holds back
 // those behind it on its connection: they are handled in the order they came.
 #include <stdlib.h>
 
@@ -14,11 +16,16 @@
 enum {
     PACK_HERE = 32 * 1024,  // a third of a millisecond
     UNPACK_HERE = 4 * 1024, // may become a thousand times as much
+    MAX_JOBS = HTTP_CODING_THREADS,
 };
 
 // While a thread works for it, the request is its thread's: only `conn` may change.
-struct job {
+struct http_job {
     uv_work_t work;
+    STAILQ_ENTRY(http_job) link;
+    uv_work_cb run;
+    uv_after_work_cb done;
+    bool waits; // in server->jobs
     struct http_req *req;
     struct buf out;
     size_t max;
@@ -26,23 +33,49 @@ struct job {
     int rc;
 };
 
+static void start_waiting(struct http_server *s);
 static void unpack(uv_work_t *work);
 static void unpacked(uv_work_t *work, int status);
-static void take_body(struct job *job);
+static void take_body(struct http_job *job);
 static void pack(uv_work_t *work);
 static void take_packed(struct http_req *req, struct buf *out, int rc);
 static void packed(uv_work_t *work, int status);
 
-static bool start(struct http_req *req, struct job made, uv_work_cb run, uv_after_work_cb done)
+static struct http_job *start(struct http_req *req, struct http_job made, uv_work_cb run,
+                              uv_after_work_cb done)
 {
-    struct job *job = mem_new(struct job);
+    struct http_server *s = req->server;
+    struct http_job *job = mem_new(struct http_job);
 
     *job = made;
     job->work.data = job;
-    if (uv_queue_work(req->server->loop, &job->work, run, done) == 0)
-        return true;
+    job->run = run;
+    job->done = done;
+    job->waits = true;
+    STAILQ_INSERT_TAIL(&s->jobs, job, link);
+    start_waiting(s);
+    return job;
+}
+
+static void start_waiting(struct http_server *s)
+{
+    struct http_job *job;
+
+    while (s->n_jobs < MAX_JOBS && (job = STAILQ_FIRST(&s->jobs))) {
+        STAILQ_REMOVE_HEAD(&s->jobs, link);
+        job->waits = false;
+        s->n_jobs++;
+        int rc = uv_queue_work(s->loop, &job->work, job->run, job->done);
+        if (rc != 0) // only for a job without a function
+            BUG("uv_queue_work: %s", uv_err_name(rc));
+    }
+}
+
+static void finish(struct http_server *s, struct http_job *job)
+{
     free(job);
-    return false;
+    s->n_jobs--;
+    start_waiting(s);
 }
 
 // ---- requests ----
@@ -50,7 +83,7 @@ static bool start(struct http_req *req, struct job made, uv_work_cb run, uv_afte
 bool http_coding_unpack(struct http_req *req)
 {
     span coding = http_req_header(req, SPAN("content-encoding"));
-    struct job job = {.req = req, .max = req->server->conf.max_body_bytes};
+    struct http_job job = {.req = req, .max = req->server->conf.max_body_bytes};
 
     if (coding.len == 0 || str_eq_nocase(coding, SPAN("identity")))
         return false;
@@ -59,8 +92,9 @@ bool http_coding_unpack(struct http_req *req)
         http_reply_errf(req, QE_UNSUPPORTED, "Content-Encoding must be gzip or identity");
         return true;
     }
-    if (req->msg.body.len > UNPACK_HERE && start(req, job, unpack, unpacked)) {
+    if (req->msg.body.len > UNPACK_HERE) {
         req->conn->unpacking = true;
+        req->job = start(req, job, unpack, unpacked);
         return true;
     }
     job.work.data = &job;
@@ -69,9 +103,21 @@ bool http_coding_unpack(struct http_req *req)
     return job.rc != 0; // then it is answered
 }
 
+void http_coding_drop(struct http_req *req)
+{
+    struct http_job *job = req->job;
+
+    if (!job->waits)
+        return; // the thread has it: unpacked() comes
+    STAILQ_REMOVE(&req->server->jobs, job, http_job, link);
+    free(job);
+    req->job = NULL;
+    http_reply_empty(req, 204); // only frees it
+}
+
 static void unpack(uv_work_t *work)
 {
-    struct job *job = work->data;
+    struct http_job *job = work->data;
 
     job->out.max = job->max + 1;
     job->rc = gzip_unpack(buf_span(&job->req->msg.body), job->max, &job->out);
@@ -79,22 +125,24 @@ static void unpack(uv_work_t *work)
 
 static void unpacked(uv_work_t *work, int status)
 {
-    struct job *job = work->data;
+    struct http_job *job = work->data;
     struct http_req *req = job->req;
+    struct http_server *s = req->server;
     struct http_conn *c = req->conn;
 
     (void)status; // nobody cancels
+    req->job = NULL;
     take_body(job);
     if (job->rc == 0 && !c)
         http_reply_empty(req, 204); // only frees it
     else if (job->rc == 0)
         http_conn_dispatch(req);
-    free(job);
     if (c)
         http_conn_release(c, req);
+    finish(s, job);
 }
 
-static void take_body(struct job *job)
+static void take_body(struct http_job *job)
 {
     struct http_req *req = job->req;
     struct http_server *s = req->server;
@@ -123,13 +171,15 @@ static void take_body(struct job *job)
 
 bool http_coding_pack(struct http_req *req, int status)
 {
-    struct job job = {.req = req, .status = status};
+    struct http_job job = {.req = req, .status = status};
 
     http_reply_header(req, SPAN("Vary"), SPAN("Accept-Encoding"));
     if (!gzip_is_wanted(http_req_header(req, SPAN("accept-encoding"))))
         return false;
-    if (req->answer.len > PACK_HERE && start(req, job, pack, packed))
+    if (req->answer.len > PACK_HERE) {
+        (void)start(req, job, pack, packed);
         return true;
+    }
     job.work.data = &job;
     pack(&job.work);
     take_packed(req, &job.out, job.rc);
@@ -138,7 +188,7 @@ bool http_coding_pack(struct http_req *req, int status)
 
 static void pack(uv_work_t *work)
 {
-    struct job *job = work->data;
+    struct http_job *job = work->data;
 
     job->rc = gzip_pack(buf_span(&job->req->answer), &job->out);
 }
@@ -156,10 +206,11 @@ static void take_packed(struct http_req *req, struct buf *out, int rc)
 
 static void packed(uv_work_t *work, int status)
 {
-    struct job *job = work->data;
+    struct http_job *job = work->data;
+    struct http_server *s = job->req->server;
 
     (void)status;
     take_packed(job->req, &job->out, job->rc);
     http_reply_settle(job->req, job->status);
-    free(job);
+    finish(s, job);
 }

@@ -426,6 +426,8 @@ void http_conn_close(struct http_conn *c)
             http_server_discard(s, req);
         } else if (req->held) {
             http_reply_empty(req, 204); // only frees it
+        } else if (req->job) {
+            http_coding_drop(req);
         } else if (req->gone) {
             void (*gone)(struct http_req *, void *) = req->gone;
             req->gone = NULL;

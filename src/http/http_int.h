@@ -44,6 +44,7 @@ enum http_place {
 TAILQ_HEAD(http_conn_list, http_conn);
 STAILQ_HEAD(http_req_queue, http_req);
 STAILQ_HEAD(http_chunk_queue, http_chunk);
+STAILQ_HEAD(http_job_queue, http_job);
 
 struct http_chunk { // output that did not fit into the socket
     struct buf data;
@@ -103,13 +104,14 @@ struct http_req {
     int status;
     int refused; // code to answer with instead of calling the handler
     uint8_t state;
-    bool is_json;   // the answer
-    bool packable;  // the answer is text
-    bool held;      // behind a request whose body is being unpacked
-    uint64_t db_us; // for Server-Timing; 0: not known
-    span id;        // once somebody has asked for it
-    bool late;      // on the server's list of that name, which also frees it
-    bool close;     // nothing is served on the connection after this answer
+    bool is_json;         // the answer
+    bool packable;        // the answer is text
+    struct http_job *job; // its body waits to be unpacked, or is being unpacked
+    bool held;            // behind a request whose body is being unpacked
+    uint64_t db_us;       // for Server-Timing; 0: not known
+    span id;              // once somebody has asked for it
+    bool late;            // on the server's list of that name, which also frees it
+    bool close;           // nothing is served on the connection after this answer
 };
 
 struct http_server {
@@ -123,6 +125,9 @@ struct http_server {
     unsigned n_conns;   // until their memory is freed
     unsigned n_pending; // requests in the hands of handlers
     size_t inflight;    // bytes of bodies
+
+    struct http_job_queue jobs; // waiting for a thread, in order: coding.c
+    unsigned n_jobs;            // with a thread, or in its queue
 
     struct http_req_queue trash; // answered, nobody to send it to
     struct http_req_queue late;  // on_gone hooks set after the peer had gone
@@ -186,6 +191,7 @@ void http_reply_settle(struct http_req *req, int status); // the answer is compl
 // ---- coding.c ----
 // True: answered, or will be dispatched later.
 bool http_coding_unpack(struct http_req *req);
+void http_coding_drop(struct http_req *req); // its client has gone: it need not be unpacked
 // True: will be settled later.
 bool http_coding_pack(struct http_req *req, int status);
 

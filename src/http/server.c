@@ -54,6 +54,7 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
     for (unsigned i = 0; i < N_PLACES; i++)
         TAILQ_INIT(&s->place[i]);
     TAILQ_INIT(&s->dirty);
+    STAILQ_INIT(&s->jobs);
     STAILQ_INIT(&s->trash);
     STAILQ_INIT(&s->late);
     STAILQ_INIT(&s->spare);

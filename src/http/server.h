@@ -20,6 +20,9 @@ struct http_server_stats {
     struct counter accepted, closed, requests, bytes_in, bytes_out, refused;
 };
 
+// Threads of libuv that one loop uses for gzip at a time.
+enum { HTTP_CODING_THREADS = 2 };
+
 struct http_server_conf {
     const struct http_routes *routes; // borrowed
     void *app;                        // for handlers: http_req_app()

@@ -56,6 +56,16 @@ static void raise_file_limit(const struct conf *conf)
                  (unsigned long long)files.rlim_cur, conf->max_connections);
 }
 
+// Threads for gzip of all workers, and as many as libuv has for files, names and migrations.
+// Before the first use of the pool.
+static void size_thread_pool(const struct conf *conf)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", 4 + HTTP_CODING_THREADS * conf->num_workers);
+    (void)setenv("UV_THREADPOOL_SIZE", text, 0); // an operator's own choice stays
+}
+
 int server_run(const struct conf *conf)
 {
     struct server *s = mem_new(struct server);
@@ -66,6 +76,7 @@ int server_run(const struct conf *conf)
     map_setup(); // before there are threads
     conf_log(conf);
     raise_file_limit(conf);
+    size_thread_pool(conf);
     int rc = uv_loop_init(&s->loop);
     if (rc == 0)
         rc = mailbox_open(&s->reports, &s->loop);

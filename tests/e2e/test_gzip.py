@@ -1,4 +1,6 @@
 """Content-Encoding: gzip, on the way in and out."""
+import socket
+import os
 import gzip
 import json
 import zlib
@@ -139,3 +141,28 @@ def test_clients_that_leave_while_their_bodies_are_unpacked_do_no_harm(broker, q
 
     in_parallel([rude] * 4)
     broker.get("/health").expect(200)
+
+
+def cpu_s(b):
+    with open("/proc/%d/stat" % b.process.pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.one_broker
+def test_bodies_of_clients_that_have_gone_are_not_unpacked(make_broker):
+    """Each of them takes a thread for a moment; the live client behind them waited for all."""
+    b = make_broker(NUM_WORKERS=1)
+    body = gzip.compress(b" " * (90 << 20), 6)
+    head = ("POST /api/v1/push HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
+            "Content-Length: %d\r\n\r\n" % len(body)).encode()
+    sent = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    before = cpu_s(b)
+    b.post("/api/v1/push", body, headers=sent, timeout=60).expect(400)
+    one = max(cpu_s(b) - before, 0.05)
+    before, gone = cpu_s(b), 40
+    for _ in range(gone):
+        with socket.create_connection((b.host, b.port), timeout=10) as s:
+            s.sendall(head + body)
+    b.post("/api/v1/push", body, headers=sent, timeout=60).expect(400)
+    assert cpu_s(b) - before < one * gone / 10
