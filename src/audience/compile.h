@@ -96,6 +96,10 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
 void compile_run(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                  const uint8_t campaign[16], span key);
 
+// Can each path that may answer this filter compile it, for a run as for a count?  A filter is
+// not saved otherwise.
+bool compile_is_possible(const struct filter *f, const struct filter_facts *facts);
+
 // The parameters for PostgreSQL; out is reset first.
 void compile_bind(const struct compiled *c, struct pg_params *out);
 

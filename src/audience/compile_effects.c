@@ -24,8 +24,10 @@ static void put_path(struct compiled *c)
     put(c, "'");
 }
 
-// Two looks at once cannot tell anything twice: a row of crm.segment_member is inserted once
-// and deleted once, and only who did it goes on.
+// Two looks at once cannot report anything twice: a row of crm.segment_member is inserted once
+// and deleted once, and only the look that did it goes on.  The row of the segment is locked,
+// so that subscribing and deleting a campaign find all members and events of a look, or none; a
+// segment that is not watched any more gets no members.
 void compile_watch(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                    const uint8_t segment[16])
 {
@@ -33,6 +35,7 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
     put(c, ", watched as (select s.* from crm.segment s where s.id = ");
     sql_put_uuid(c, segment);
     put(c,
+        " and s.watch_every_s is not null for no key update"
         "), gone as (delete from crm.segment_member m using watched w where m.segment_id = w.id"
         " and not exists (select from inside i where i.customer_uuid = m.customer_uuid)"
         " returning m.customer_uuid)"
@@ -42,14 +45,15 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
         " and m.customer_uuid = i.customer_uuid) on conflict do nothing"
         " returning customer_uuid)");
     // Who was inside when the watching began did not come in.
-    put(c, ", told as (insert into crm.segment_outbox (segment_id, customer_uuid, entered)"
-           " select w.id, x.customer_uuid, x.entered from watched w,"
-           " (select customer_uuid, true from come union all select customer_uuid, false from "
-           "gone)"
-           " x (customer_uuid, entered) where w.watch_queue is not null"
-           " and (w.watched_since is not null or w.watch_initial))"
-           ", runs as (insert into crm.campaign_run (campaign_id, key, path, recipients)"
-           " select c.id, 'entering:' || c.id || ':' || gen_random_uuid(), ");
+    put(c,
+        ", told as (insert into crm.segment_outbox (segment_id, customer_uuid, entered)"
+        " select w.id, x.customer_uuid, x.entered from watched w,"
+        " (select customer_uuid, true from come union all select customer_uuid, false from "
+        "gone)"
+        " x (customer_uuid, entered) where w.watch_queue is not null"
+        " and (w.watched_since is not null or w.watch_initial))"
+        ", runs as (insert into crm.campaign_run (campaign_id, key, announced, path,"
+        " recipients) select c.id, 'entering:' || c.id || ':' || gen_random_uuid(), false, ");
     put_path(c);
     put(c, ", (select count(*) from come) from crm.campaign c join watched w on w.id = "
            "c.segment_id"
@@ -91,4 +95,24 @@ void compile_run(struct compiled *c, const struct filter *f, const struct filter
            " select r.id, row_number() over (order by i.customer_uuid), i.customer_uuid"
            " from run r, inside i) select id, recipients from run");
     c->rc = c->text.failed ? QE_TOO_LARGE : c->rc;
+}
+
+// A run has the most parameters besides those of the filter.
+static bool can_run(const struct filter *f, const struct filter_facts *facts,
+                    enum audience_path path)
+{
+    static const uint8_t any[16];
+    struct compiled c = {.dialect = SQL_PG, .path = path};
+
+    compile_run(&c, f, facts, any, SPAN("key"));
+    bool ok = c.rc == 0;
+    compile_deinit(&c);
+    return ok;
+}
+
+bool compile_is_possible(const struct filter *f, const struct filter_facts *facts)
+{
+    return can_run(f, facts, PATH_FALLBACK) &&
+           (facts->fallback_only ||
+            (can_run(f, facts, PATH_LIVE) && can_run(f, facts, PATH_VIEWS)));
 }

@@ -401,7 +401,8 @@ static void put_days(struct compiled *c, const struct filter *leaf, const char *
     if (pg) {
         put(c, now);
         put(c, last ? " - " : " + ");
-        put(c, date ? "" : "make_interval(days => ");
+        // Hours: a day of the session's time zone may have 23 or 25 of them.
+        put(c, date ? "" : "make_interval(hours => 24 * ");
         sql_put_int(c, leaf->values[0].number);
         put(c, date ? "::int)" : "::int))");
     } else {

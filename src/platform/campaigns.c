@@ -4,9 +4,8 @@
 //      checked ──► the tenant's database ──► a trigger at the broker ──► 201
 //
 // A campaign whose trigger the broker does not take is taken back.
-#include <stdio.h>
-
 #include "audience/template.h"
+#include "base/log.h"
 #include "base/moment.h"
 #include "base/str.h"
 #include "platform/members.h"
@@ -26,14 +25,16 @@ struct campaign_request {
     span at, cron, timezone; // as sent
     struct buf made;         // the campaign as the database answered
     struct tenant_task undo;
-    char why[256];
+    struct queen_error why; // the broker did not take the trigger
 };
 
 static bool read_when(struct campaign_request *c, span raw);
 static bool read_template(struct http_req *req, span *raw);
 static void on_made(struct tenant_task *t, int status, span body);
-static void on_triggered(void *ctx, const char *why);
+static void on_triggered(void *ctx, const struct queen_error *why);
 static void on_taken_back(struct tenant_task *t, int status, span body);
+static void on_trigger_ended(void *ctx, const struct queen_error *why);
+static void reply_not_triggered(struct campaign_request *c);
 
 static void put_text(struct buf *out, const char *name, span text)
 {
@@ -165,7 +166,7 @@ static void on_made(struct tenant_task *t, int status, span body)
     buf_free(&payload);
 }
 
-static void on_triggered(void *ctx, const char *why)
+static void on_triggered(void *ctx, const struct queen_error *why)
 {
     struct campaign_request *c = ctx;
     struct buf args = {0};
@@ -174,7 +175,7 @@ static void on_triggered(void *ctx, const char *why)
         http_reply_json(c->task.req, 201, &c->made);
         return;
     }
-    snprintf(c->why, sizeof c->why, "%s", why);
+    c->why = *why;
     c->undo = (struct tenant_task){.req = c->task.req,
                                    .tenant = c->task.tenant,
                                    .statement = &pg_stmt_tenant_delete_campaign,
@@ -188,13 +189,53 @@ static void on_triggered(void *ctx, const char *why)
     buf_free(&c->made);
 }
 
+// The recurring trigger that a campaign leaves behind at the broker; nothing: it has none, or
+// another one needs it.  body: the answer to its deletion.
+static void put_left_trigger(struct buf *out, struct tenant_task *t, span body)
+{
+    struct arena *a = http_req_arena(t->req);
+    span kind = member_of(body, "kind", a);
+
+    if (span_eq(kind, SPAN("cron")))
+        trigger_put_name(out, "campaign", t->tenant, member_of(body, "deleted", a));
+    else if (span_eq(kind, SPAN("entering")) &&
+             !span_eq(member_of(body, "watched", a), SPAN("true")))
+        trigger_put_name(out, "segment", t->tenant, member_of(body, "segmentId", a));
+}
+
+// If the broker could not be asked, it may have made the trigger before the answer was lost.
 static void on_taken_back(struct tenant_task *t, int status, span body)
 {
     struct campaign_request *c = t->owner;
+    struct buf name = {0};
 
-    (void)status;
-    (void)body;
-    http_reply_errf(t->req, QE_BAD_PARAM, "the broker did not take the trigger: %s", c->why);
+    if (status >= 300 && status != 404) {
+        http_reply_errf(t->req, QE_PG_AWAY,
+                        "the broker did not take the trigger (%s), and the campaign could not "
+                        "be removed; delete it",
+                        c->why.text);
+        return;
+    }
+    if (status < 300 && !trigger_is_refused(&c->why))
+        put_left_trigger(&name, t, body);
+    if (name.len > 0)
+        trigger_end(http_req_app(t->req), buf_span(&name), on_trigger_ended, c);
+    else
+        reply_not_triggered(c);
+    buf_free(&name);
+}
+
+static void on_trigger_ended(void *ctx, const struct queen_error *why)
+{
+    if (why) // a trigger without a campaign or a segment finds nothing to do
+        log_warn("trigger.not_removed", "why=\"%s\"", why->text);
+    reply_not_triggered(ctx);
+}
+
+static void reply_not_triggered(struct campaign_request *c)
+{
+    http_reply_errf(c->task.req, trigger_is_refused(&c->why) ? QE_BAD_PARAM : QE_PG_AWAY,
+                    "the broker did not take the trigger: %s", c->why.text);
 }
 
 // ---- list, get, delete ----
@@ -228,15 +269,10 @@ static void get_handle(struct http_req *req)
 
 static void on_deleted(struct tenant_task *t, int status, span body)
 {
-    struct arena *a = http_req_arena(t->req);
-    span kind = member_of(body, "kind", a);
     struct buf name = {0};
 
-    if (status < 300 && span_eq(kind, SPAN("cron")))
-        trigger_put_name(&name, "campaign", t->tenant, member_of(body, "deleted", a));
-    else if (status < 300 && span_eq(kind, SPAN("entering")) &&
-             !span_eq(member_of(body, "watched", a), SPAN("true")))
-        trigger_put_name(&name, "segment", t->tenant, member_of(body, "segmentId", a));
+    if (status < 300)
+        put_left_trigger(&name, t, body);
     if (name.len > 0)
         trigger_end(http_req_app(t->req), buf_span(&name), followed_on_broker,
                     followed_new(t, status, body));

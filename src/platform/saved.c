@@ -47,6 +47,11 @@ static void save_handle(struct http_req *req)
     if (t == NULL || !members_read(req, names, 2, raw) ||
         !members_name(req, raw[0], "name", &name) || !segment_request_filter(s, raw[1]))
         return;
+    if (!compile_is_possible(s->filter, &s->ask.facts)) {
+        http_reply_errf(req, QE_BAD_PARAM, "filter: has too many values: at most %d",
+                        COMPILE_MAX_PARAMS - 2);
+        return;
+    }
     buf_put_lit(&args, "{\"name\":");
     js_put_text(&args, name);
     buf_put_lit(&args, ",\"filter\":");

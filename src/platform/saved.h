@@ -13,7 +13,7 @@ void saved_task_start(struct tenant_task *t);
 // What a function answered, kept until the broker has answered too: for trigger_cb.
 struct followed;
 struct followed *followed_new(struct tenant_task *t, int status, span body);
-void followed_on_broker(void *followed, const char *why);
+void followed_on_broker(void *followed, const struct queen_error *why);
 
 // Has the broker tell us to look at a segment every so often.
 void segment_watch_start(struct platform *p, span tenant, span id, int64_t every_s,

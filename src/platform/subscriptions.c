@@ -29,14 +29,15 @@ struct followed *followed_new(struct tenant_task *t, int status, span body)
     return f;
 }
 
-void followed_on_broker(void *ctx, const char *why)
+void followed_on_broker(void *ctx, const struct queen_error *why)
 {
     struct followed *f = ctx;
 
     if (why) {
         buf_free(&f->body);
         http_reply_errf(f->req, QE_PG_AWAY,
-                        "it is noted, but the broker could not be told (%s); ask again", why);
+                        "it is noted, but the broker could not be told (%s); ask again",
+                        why->text);
         return;
     }
     http_reply_json(f->req, f->status, &f->body);

@@ -26,7 +26,7 @@ static struct asking *asking_new(struct platform *p, trigger_cb done, void *ctx)
     return a;
 }
 
-static void finish(struct asking *a, const char *why)
+static void finish(struct asking *a, const struct queen_error *why)
 {
     trigger_cb done = a->done;
     void *ctx = a->ctx;
@@ -35,6 +35,11 @@ static void finish(struct asking *a, const char *why)
     buf_free(&a->body);
     free(a);
     done(ctx, why);
+}
+
+bool trigger_is_refused(const struct queen_error *why)
+{
+    return why->http_status >= 400 && why->http_status < 500 && !why->retryable;
 }
 
 static void ask(struct asking *a, const char *method, const char *path, span body)
@@ -108,7 +113,7 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
         return;
     }
     bool fine = err->code == QUEEN_OK || (a->absent_is_fine && err->code == QUEEN_E_NOT_FOUND);
-    finish(a, fine ? NULL : err->text);
+    finish(a, fine ? NULL : err);
 }
 
 void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx)

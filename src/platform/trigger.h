@@ -9,12 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <queen/client.h>
+
 #include "base/buf.h"
 #include "base/span.h"
 #include "platform/platform_int.h"
 
-// Called once, later.  why: NULL, or a sentence.
-typedef void (*trigger_cb)(void *ctx, const char *why);
+// Called once, later.  why: NULL when the broker has done it.  Otherwise it has refused it
+// (trigger_is_refused()), or it could not be asked and may have done it all the same.
+typedef void (*trigger_cb)(void *ctx, const struct queen_error *why);
+bool trigger_is_refused(const struct queen_error *why);
 
 // A recurring trigger; one of the name is changed.  payload: JSON.
 void trigger_repeat(struct platform *p, span name, span cron, span zone, span tenant,

@@ -13,7 +13,8 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-enum { PAGE = 500 };
+// The broker has a limit of its own on bodies; a message with a large template is large.
+enum { PAGE = 500, PAGE_BYTES = 1 << 20 };
 
 struct campaign {
     span name, queue, template, retry_policy;
@@ -156,13 +157,13 @@ static void on_recipients(struct trigger_job *t, const struct pg_reply *reply)
         return;
     }
     buf_put_lit(&body, "{\"items\":[");
-    for (unsigned row = 0; row < n; row++) {
+    for (unsigned row = 0; row < n && (row == 0 || body.len < PAGE_BYTES); row++) {
         if (row > 0)
             buf_putc(&body, ',');
         put_message(&body, t, reply, row);
+        c->last = pg_reply_i64(reply, row, 0);
     }
     buf_put_lit(&body, "]}");
-    c->last = pg_reply_i64(reply, n - 1, 0);
     trigger_job_push(t, buf_span(&body), on_pushed);
     buf_free(&body);
 }

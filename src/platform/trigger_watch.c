@@ -9,7 +9,7 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-enum { PAGE = 500 };
+enum { PAGE = 500, RUNS = 100 /* as segment_new_runs.sql */ };
 
 struct watch {
     span name, queue; // queue: SPAN_NONE: only campaigns want to know
@@ -31,6 +31,7 @@ static void on_forgotten(struct trigger_job *t, const struct pg_reply *reply);
 static void look_for_runs(struct trigger_job *t);
 static void on_runs(struct trigger_job *t, const struct pg_reply *reply);
 static void announce(struct trigger_job *t);
+static void on_runs_noted(struct trigger_job *t, const struct pg_reply *reply);
 
 void trigger_watch(struct trigger_job *t)
 {
@@ -172,14 +173,43 @@ static void on_runs(struct trigger_job *t, const struct pg_reply *reply)
     announce(t);
 }
 
-static void on_announced(void *ctx, const char *why)
+static void on_announced(void *ctx, const struct queen_error *why)
 {
     struct trigger_job *t = ctx;
 
     if (why)
-        trigger_job_failed(t, "the broker did not take a trigger: %s", why);
+        trigger_job_failed(t, "the broker did not take a trigger: %s", why->text);
     else
         announce(t);
+}
+
+// From now on the broker retries these triggers: runs that fail again and again must not keep
+// the others from being announced.
+static void note_runs(struct trigger_job *t)
+{
+    const struct watch *w = t->state;
+
+    if (w->n_runs == 0) {
+        trigger_job_done(t);
+        return;
+    }
+    pg_begin_array(&t->params, PG_TEXT);
+    for (unsigned i = 0; i < w->n_runs; i++)
+        pg_put_text(&t->params, w->runs[i].key);
+    pg_end_array(&t->params);
+    trigger_job_exec(t, &pg_stmt_tenant_segment_announced, on_runs_noted);
+}
+
+static void on_runs_noted(struct trigger_job *t, const struct pg_reply *reply)
+{
+    struct watch *w = t->state;
+
+    (void)reply;
+    w->announced = 0;
+    if (w->n_runs == RUNS)
+        look_for_runs(t);
+    else
+        trigger_job_done(t);
 }
 
 static void announce(struct trigger_job *t)
@@ -188,7 +218,7 @@ static void announce(struct trigger_job *t)
     struct buf payload = {0};
 
     if (w->announced == w->n_runs) {
-        trigger_job_done(t);
+        note_runs(t);
         return;
     }
     const struct run_key *run = &w->runs[w->announced++];

@@ -5,14 +5,13 @@
 -- out: none: there is no such campaign.  Else first a row of nulls, then one per trigger: its key, and the run as JSON
 --      without its last brace
 -- locks: none          raises: nothing
--- needs: iso_ms
+-- needs: iso_ms, find_campaign
 create or replace function crm.campaign_runs(p_args json) returns table (key text, body text)
 language sql stable
 set search_path = crm, pg_temp
 as $$
     with campaign as (
-        select c.* from crm.campaign c
-        where c.name = p_args ->> 'campaign' or c.id::text = lower(p_args ->> 'campaign') limit 1
+        select c.* from crm.find_campaign(p_args ->> 'campaign') c
     )
     select null, null from campaign
     union all

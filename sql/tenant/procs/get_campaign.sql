@@ -2,7 +2,7 @@
 -- called by: src/platform/campaigns.c
 -- in: campaign: id or name; none: all          out: status 200; 404
 -- locks: none          raises: nothing
--- needs: campaign_json
+-- needs: campaign_json, find_campaign
 create or replace function crm.get_campaign(p_args json) returns table (status int, body text)
 language sql stable
 set search_path = crm, pg_temp
@@ -11,11 +11,9 @@ as $$
                select json_agg(crm.campaign_json(c) order by c.name) from crm.campaign c), '[]'))::text
     where p_args ->> 'campaign' is null
     union all
-    (select 200, crm.campaign_json(c)::text from crm.campaign c
-     where c.name = p_args ->> 'campaign' or c.id::text = lower(p_args ->> 'campaign') limit 1)
+    select 200, crm.campaign_json(c)::text from crm.find_campaign(p_args ->> 'campaign') c
     union all
     select 404, '{"error":"there is no such campaign"}'
     where p_args ->> 'campaign' is not null
-      and not exists (select from crm.campaign c
-                      where c.name = p_args ->> 'campaign' or c.id::text = lower(p_args ->> 'campaign'))
+      and not exists (select from crm.find_campaign(p_args ->> 'campaign'))
 $$;

@@ -1,0 +1,171 @@
+"""Campaigns and subscriptions that share a segment, fail, or are made while the broker is away."""
+import json
+import threading
+import uuid
+
+import harness
+import naive
+import psycopg2
+import pytest
+from segment_rig import Tenant, ask, rig  # noqa: F401
+from test_segments import RICH, events, make_poor, make_rich
+
+
+@pytest.fixture(scope="module")
+def tenant(rig):  # noqa: F811
+    t = Tenant(rig, "acme")
+    t.write(naive.generate(3, 60, t.sql("select now()")[0][0].astimezone(naive.UTC)))
+    return t
+
+
+def watched(tenant, name):
+    return harness.wait_until(lambda: tenant.sql("select watched_since from crm.segment where name = %s", name)[0][0], 30, "the first look")
+
+
+def schedules(rig):  # noqa: F811
+    return [s["name"] for s in rig.broker.get("/api/v1/schedules").json["schedules"]]
+
+
+def test_runs_that_cannot_be_sent_do_not_hold_back_other_campaigns(tenant, rig):  # noqa: F811
+    """More runs that fail again and again than one page of announcements has room for."""
+    tenant.expect(201, "POST", "/segments", {"name": "door", "filter": RICH})
+    bad = tenant.expect(201, "POST", "/campaigns", {"name": "bad", "segment": "door", "when": "entering", "queue": "bad"})
+    tenant.expect(201, "POST", "/campaigns", {"name": "good", "segment": "door", "when": "entering", "queue": "good"})
+    tenant.expect(200, "PUT", "/segments/door/subscription", {"queue": "door.events", "everySeconds": 1})
+    watched(tenant, "door")
+    # The broker refuses its messages.
+    tenant.sql("update crm.campaign set retry_policy = '{\"mode\": \"nonsense\"}' where id = %s", bad["id"])
+    tenant.sql("""insert into crm.campaign_run (campaign_id, key, recipients, announced)
+                  select %s, 'entering:stuck:' || i, 1, false from generate_series(1, 120) i""", bad["id"])
+    tenant.sql("""insert into crm.campaign_recipient (run_id, n, customer_uuid)
+                  select id, 1, gen_random_uuid() from crm.campaign_run where key like 'entering:stuck:%%'""")
+    who = str(uuid.uuid4())
+    make_rich(tenant, who)
+    got = []
+    harness.wait_until(lambda: got.extend(rig.broker.drain("good", consumerGroup="mailer")) or got, 40, "the good campaign")
+    assert [m["data"]["customer"] for m in got] == [who]
+    for name in ("bad", "good"):
+        tenant.expect(200, "DELETE", "/campaigns/" + name)
+    tenant.expect(200, "DELETE", "/segments/door/subscription")
+
+
+def test_a_subscription_after_a_campaign_starts_afresh(tenant, rig):  # noqa: F811
+    """Deleting the last campaign ends the watching: its members and unsent events are not those of the next subscription."""
+    tenant.expect(201, "POST", "/segments", {"name": "fresh", "filter": RICH})
+    tenant.expect(201, "POST", "/campaigns", {"name": "c", "segment": "fresh", "when": "entering", "queue": "c"})
+    watched(tenant, "fresh")
+    members = "select count(*) from crm.segment_member m join crm.segment s on s.id = m.segment_id where s.name = 'fresh'"
+    assert tenant.sql(members)[0][0] > 0
+    leaver = tenant.sql("select m.customer_uuid::text from crm.segment_member m join crm.segment s on s.id = m.segment_id where s.name = 'fresh'")[0][0]
+    tenant.expect(200, "DELETE", "/campaigns/c")
+    assert tenant.sql(members)[0][0] == 0
+    make_poor(tenant, leaver)
+    inside = tenant.count(RICH)["count"]
+    tenant.expect(200, "PUT", "/segments/fresh/subscription", {"queue": "fresh.events", "everySeconds": 1, "initial": True})
+    got = []
+    harness.wait_until(lambda: got.extend(events(rig, "fresh.events")) or len(got) >= inside, 30, "all who are inside")
+    assert {g[0] for g in got} == {"segment.entered"} and len({g[1] for g in got}) == inside and leaver not in {g[1] for g in got}
+    tenant.expect(200, "DELETE", "/segments/fresh/subscription")
+
+
+def test_initial_reports_the_members_of_a_segment_that_is_watched_already(tenant, rig):  # noqa: F811
+    tenant.expect(201, "POST", "/segments", {"name": "known", "filter": RICH})
+    tenant.expect(201, "POST", "/campaigns", {"name": "k", "segment": "known", "when": "entering", "queue": "k"})
+    watched(tenant, "known")
+    inside = tenant.count(RICH)["count"]
+    put = {"queue": "known.events", "everySeconds": 1, "initial": True}
+    tenant.expect(200, "PUT", "/segments/known/subscription", put)
+    got = []
+    harness.wait_until(lambda: got.extend(events(rig, "known.events")) or len(got) >= inside, 30, "all who are inside")
+    tenant.expect(200, "PUT", "/segments/known/subscription", put)  # asked again: nothing more
+    assert tenant.sql("select count(*) from crm.segment_outbox")[0][0] == 0
+    assert {g[0] for g in got} == {"segment.entered"} and len(got) == len({g[1] for g in got}) == inside
+    # An event that the old queue did not get is not for the next one.
+    seg = tenant.expect(200, "GET", "/segments/known")["id"]
+    tenant.sql("update crm.segment set watch_every_s = 3000 where id = %s", seg)
+    tenant.sql("insert into crm.segment_outbox (segment_id, customer_uuid, entered) values (%s, gen_random_uuid(), true)", seg)
+    tenant.expect(200, "DELETE", "/segments/known/subscription")
+    assert tenant.sql("select count(*) from crm.segment_outbox")[0][0] == 0
+    tenant.expect(200, "DELETE", "/campaigns/k")
+
+
+def test_a_look_and_a_subscription_wait_for_each_other(tenant, rig):  # noqa: F811
+    """A look that has added a member and is not committed: the new subscription reports that member too."""
+    seg = tenant.expect(201, "POST", "/segments", {"name": "race", "filter": RICH})["id"]
+    tenant.sql("update crm.segment set watch_every_s = 3000, watched_since = now() where id = %s", seg)
+    other = psycopg2.connect(tenant.connection.dsn)
+    who = str(uuid.uuid4())
+    with other.cursor() as cur:  # as compile_watch() does
+        cur.execute("select from crm.segment where id = %s and watch_every_s is not null for no key update", (seg,))
+        cur.execute("insert into crm.segment_member (segment_id, customer_uuid) values (%s, %s)", (seg, who))
+    args = json.dumps({"segment": "race", "queue": "q", "initial": True, "everySeconds": 3000})
+    begun = threading.Thread(target=lambda: tenant.sql("select status from crm.watch_segment(%s)", args))
+    begun.start()
+    harness.wait_until(lambda: waiting(other), 20, "the subscription waits for the look")
+    other.commit()
+    begun.join(20)
+    assert tenant.sql("select customer_uuid::text from crm.segment_outbox where segment_id = %s", seg) == [(who,)]
+    other.close()
+    tenant.sql("delete from crm.segment where id = %s", seg)
+
+
+def waiting(connection):
+    with connection.cursor() as cur:
+        cur.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%%crm.watch_segment%%'")
+        return cur.fetchone()[0] > 0
+
+
+def test_a_campaign_named_like_the_id_of_another_can_be_deleted(tenant):
+    tenant.expect(201, "POST", "/segments", {"name": "names", "filter": RICH})
+    when = {"when": {"at": "2030-01-01T00:00:00Z"}, "queue": "q", "segment": "names"}
+    first = tenant.expect(201, "POST", "/campaigns", {"name": "first", **when})
+    second = tenant.expect(201, "POST", "/campaigns", {"name": first["id"], **when})
+    assert tenant.expect(200, "GET", "/campaigns/" + first["id"])["id"] == second["id"], "the name comes first"
+    assert tenant.expect(200, "DELETE", "/campaigns/" + first["id"])["deleted"] == second["id"]
+    assert tenant.expect(200, "DELETE", "/campaigns/" + first["id"])["deleted"] == first["id"]
+
+
+def test_a_filter_that_no_path_can_ask_is_not_saved(tenant):
+    many = {"and": [{"attribute": "wallet_balance", "operator": "between", "value": [i, i + 50]} for i in range(21)]}
+    answer = tenant.expect(400, "POST", "/segments", {"name": "wide", "filter": many})
+    assert "too many values" in answer["error"]
+    most = {"and": many["and"][:19]}
+    tenant.expect(201, "POST", "/segments", {"name": "wide", "filter": most})
+    tenant.expect(200, "POST", "/segments/wide/count")
+
+
+def test_a_day_has_24_hours_in_every_time_zone(tenant):
+    """An interval of days follows the zone of the session, in which a day may have 23 or 25 hours."""
+    attributes = ask(tenant.rig.platform, "GET", "/api/v1/segments/attributes")[1]["attributes"]
+    name = next(a["name"] for a in attributes if "in_last_days" in a["operators"] and a["type"] != "date")
+    tenant.count({"attribute": name, "operator": "in_last_days", "value": 30})
+    asked = tenant.sql("select query from pg_stat_activity where query like '%make_interval(%' and pid <> pg_backend_pid()")
+    assert asked and not [q for q, in asked if "make_interval(days" in q]
+
+
+def test_large_messages_go_in_smaller_pages(tenant, rig):  # noqa: F811
+    """60 KB for each of the customers is more than one body; the run is complete all the same."""
+    tenant.expect(201, "POST", "/segments", {"name": "large", "filter": {}})
+    inside = tenant.count({})["count"]
+    tenant.expect(201, "POST", "/campaigns", {"name": "large", "segment": "large", "when": "now", "queue": "large",
+                                              "template": {"to": "{{customer}}", "text": "x" * 60000}})
+
+    def finished():
+        run = (tenant.expect(200, "GET", "/campaigns/large/runs")["runs"] or [{}])[0]
+        return run if run.get("finishedAt") else None
+    run = harness.wait_until(finished, 60, "the run to be finished")
+    assert run["sent"] == inside and inside > 40
+    biggest = rig.broker.drain("large", consumerGroup="m")
+    assert len({m["data"]["to"] for m in biggest}) == inside
+
+
+def test_without_the_broker_a_campaign_is_refused_with_503_and_not_kept(tenant, rig):  # noqa: F811
+    tenant.ask("POST", "/segments", {"name": "away", "filter": RICH})
+    rig.broker.kill()
+    try:
+        for n, when in enumerate(("now", {"cron": "0 9 * * *"})):
+            answer = tenant.expect(503, "POST", "/campaigns", {"name": "away%d" % n, "segment": "away", "when": when, "queue": "q"})
+            assert "the broker did not take the trigger" in answer["error"]
+            tenant.expect(404, "GET", "/campaigns/away%d" % n)
+    finally:
+        rig.broker.start()
