@@ -11,10 +11,9 @@ import pytest
 
 @pytest.mark.one_broker
 def test_a_full_log_pipe_does_not_freeze_a_worker(pg):
-    # A new database: every migration is a line, which is more than the pipe holds.
-    b = harness.Broker({**pg.env(pg.create_database("log_pipe")), "SIDECAR_POOL_SIZE": "4", "NUM_WORKERS": "1", "LOG_LEVEL": "debug"})
+    b = harness.Broker({**pg.env(), "SIDECAR_POOL_SIZE": "4", "NUM_WORKERS": "1", "LOG_LEVEL": "debug"})
     reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"x" * fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096))  # full from the start
     b.process = subprocess.Popen([harness.BIN, "serve"], env=b.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer,
                                  cwd=tempfile.gettempdir())
     os.close(writer)
