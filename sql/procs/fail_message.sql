@@ -9,7 +9,7 @@
 -- out        outcome i: the partition is to deliver it again in order (nothing was changed but the history)
 --                    r: attempt p_attempt + 1 waits until due_at, the group is done with it here
 --                    d: it is a dead letter now, and the group is done with it here
---                    null: it was settled before, nothing is to be done
+--                    null: it was settled before, or its partition was deleted this moment: nothing is to be done
 -- locks      none to wait for but a retry lane that is being made
 create or replace function queen.fail_message(
     p_message queen.stored_message, p_lane bigint, p_origin bigint, p_seq bigint, p_group text, p_policy jsonb,
@@ -24,6 +24,7 @@ declare
     v_scheduled   boolean := p_origin is not null or v_policy ->> 'mode' is not distinct from 'scheduled';
     v_correlation text := coalesce(v_meta ->> 'correlationId', p_message.transaction_id);
     v_most        int;
+    v_retries     bigint;  -- the retry lane
     v_place       record;  -- where the message itself lies
 begin
     if v_scheduled and p_passed then
@@ -49,8 +50,12 @@ begin
 
     if outcome = 'r' then
         due_at := p_now + queen.retry_delay(v_policy, attempt, random()) * interval '1 second';
-        if not queen.schedule_retry(p_message, case when p_origin is null then queen.retry_lane(p_lane, p_group) else p_lane end,
-                                    p_group, attempt + 1, due_at, v_correlation, p_now, p_error) then
+        v_retries := case when p_origin is null then queen.retry_lane(p_lane, p_group) else p_lane end;
+        if v_retries is null then -- deleting a queue does not wait for consumers
+            outcome := null; attempt := null; due_at := null;
+            return;
+        end if;
+        if not queen.schedule_retry(p_message, v_retries, p_group, attempt + 1, due_at, v_correlation, p_now, p_error) then
             outcome := 'd';
             due_at := null;
         end if;
@@ -60,6 +65,10 @@ begin
         select o.num, o.id, case when l.num = o.num then p_seq else queen.find_message(o.num, p_message.key) end as seq
           into v_place
           from queen.lanes l join queen.lanes o on o.num = coalesce(l.origin, l.num) where l.num = p_lane;
+        if v_place.num is null then -- as above
+            outcome := null; attempt := null;
+            return;
+        end if;
         if p_origin is not null and queen.stored_id(v_place.num, v_place.seq) is distinct from p_message.message_id then
             v_place.num := p_lane;
             v_place.seq := p_seq;

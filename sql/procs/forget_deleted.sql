@@ -24,9 +24,7 @@ begin
         return false;
     end if;
     select * into r from queen.forget_contents(v_lanes, v_ids, queen.step_rows());
-    if r.done then
-        delete from queen.deleted_lanes d where d.lane = any (v_lanes);
-    end if;
-    return r.done or r.removed > 0;
+    delete from queen.deleted_lanes d where d.lane = any (r.gone);
+    return r.removed > 0 or r.gone <> '{}';
 end
 $$;

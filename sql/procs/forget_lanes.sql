@@ -11,14 +11,17 @@ as $$
 declare
     v_lanes bigint[];
     v_ids   uuid[];
+    v_gone  bigint[];
 begin
     select array_agg(g.num), array_agg(g.id) into v_lanes, v_ids from gone g;
     if v_lanes is null then
         return null;
     end if;
     perform queen.tell(-1, v_lanes);
-    if not (select c.done from queen.forget_contents(v_lanes, v_ids, queen.step_rows()) c) then
-        insert into queen.deleted_lanes (lane, id) select u.lane, u.id from unnest(v_lanes, v_ids) u(lane, id);
+    select c.gone into v_gone from queen.forget_contents(v_lanes, v_ids, queen.step_rows()) c;
+    if cardinality(v_gone) < cardinality(v_lanes) then
+        insert into queen.deleted_lanes (lane, id)
+        select u.lane, u.id from unnest(v_lanes, v_ids) u(lane, id) where u.lane <> all (v_gone);
     end if;
     return null;
 end

@@ -1,5 +1,7 @@
 """Operations on queues with many partitions run in steps of bounded size (ADR 38)."""
 import json
+import threading
+import time
 import uuid
 
 import pytest
@@ -124,11 +126,80 @@ def test_a_deletion_that_nobody_continues_is_finished_by_the_chore(core, queue, 
     assert len(core.rows("select * from queen.discover(%s, null, 'g', '', '', '', '')", queue)) == PARTS
 
 
-def test_the_contents_of_a_deleted_partition_are_neither_delivered_nor_acknowledged(core, queue):
+def test_a_repeated_deletion_finishes_the_first_one(core, queue):
+    """The broker of the first one died, and the client asks again.  When it has its answer, no old partition takes messages."""
+    old = fill(core, queue)
+    core.rows("select queen.delete_queue(%s)", json.dumps({"queue": queue}))
+    new = fill(core, queue)
+    stored(core, core.push([(old[-1], ["too-early"])]))
+    core.rows("select queen.delete_queue(%s)", json.dumps({"queue": queue}))
+    n, answer = steps(core, "delete_queue", queue=queue)
+    assert n > 2 and answer == {"deleted": True, "queue": queue, "existed": False}
+    assert [r.status for r in core.push([(n, ["lost"]) for n in old + new])] == [3] * 2 * PARTS
+    chore(core)
+    nothing_is_left(core)
+
+
+def test_a_held_consumer_keeps_only_its_own_partition(core, connect, queue):
+    """One group holds on to a consumer: the contents of all other deleted partitions go."""
+    lanes = fill(core, queue)
+    consumer, = core.consumers("g", lanes[0])
+    holder = connect(autocommit=False)
+    holder.rows("select from queen.consumers where num = %s for no key update", consumer)
+    core.rows("set lock_timeout = '50ms'")
+    steps(core, "delete_queue", queue=queue)
+    chore(core)
+    for table in CONTENTS:
+        assert core.one("select count(*) from queen.%s where lane = any (%%s)" % table, lanes[1:]) == 0, table
+    assert core.one("select count(*) from queen.segments where lane = %s", lanes[0]) == MESSAGES
+    holder.conn.commit()
+    chore(core)
+    nothing_is_left(core)
+
+
+@pytest.mark.parametrize("status, policy", [(1, {"mode": "scheduled"}), (1, {"mode": "inline", "maxAttempts": 1}), (2, {})])
+def test_acknowledgements_go_on_when_a_partition_is_deleted_under_them(core, connect, queue, status, policy):
+    """One call for two partitions.  It waits at the first; the queue of the second is deleted meanwhile."""
+    names = (queue, queue + "-gone")
+    for name in names:
+        core.configure(name, retryPolicy=policy)
+    lanes = core.lanes(*[(name, "p") for name in names])
+    stored(core, core.push([(n, ["m"]) for n, _ in lanes]))
+    core.consumers("g", *[n for n, _ in lanes])
+    holder, acks = connect(autocommit=False), connect()
+    holder.rows("select queen.add_dead_letter((select id from queen.messages where partition_id = %s), %s, %s, 1, 'g', 'x', 0)",
+                lanes[0][1], lanes[0][1], lanes[0][0])
+    got, key = [], sqlcore.key("m").bytes
+
+    def settle():
+        try:
+            got.extend(acks.rows(
+                "select * from queen.settle_2(0, %s::uuid[], '{g,g}', %s::bytea[], '{f,f}', array[null, null]::uuid[], '{1,2}', %s::int2[],"
+                " array[null, null]::uuid[], '{e,e}', array[null, null]::text[], array[null, null]::text[],"
+                " array[null, null]::text[], false)", [i for _, i in lanes], [key, key], [2, status]))
+        except Exception as e:  # pylint: disable=broad-except
+            got.append(e)
+    thread = threading.Thread(target=settle)
+    thread.start()
+    until = time.time() + 30
+    while not core.one("select cardinality(pg_blocking_pids(%s)) > 0", acks.conn.info.backend_pid):
+        assert time.time() < until and thread.is_alive(), got
+        time.sleep(0.01)
+    steps(core, "delete_queue", queue=names[1])
+    holder.conn.rollback()
+    thread.join(30)
+    assert [getattr(r, "why", r) for r in got] == [0, 0]
+    assert core.one("select count(*) from queen.dead_letter_queue where lane = %s", lanes[0][0]) == 1
+    chore(core)
+    nothing_is_left(core)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_contents_of_a_deleted_partition_are_neither_delivered_nor_acknowledged(core, queue, rows):
     lanes = fill(core, queue)
     consumer, = core.consumers("g", lanes[0])
     lane_id = core.one("select id from queen.lanes where num = %s", lanes[0])
-    core.rows("set queen.step_rows = 1")
+    core.rows("set queen.step_rows = %s", rows)
     core.rows("delete from queen.lanes where num = %s", lanes[0])
     assert core.one("select count(*) from queen.segments where lane = %s", lanes[0]) > 0
     assert [r.status for r in core.claim([consumer])[0]] == [5]
