@@ -7,11 +7,12 @@ import copy
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import jsonschema
@@ -98,6 +99,16 @@ def variants(schema):
         yield {**whole, "data": {**whole["data"], "customerId": UUID}}
 
 
+def is_in_range(text):
+    """JSON Schema has no zones: a time must be from 1900 to 2199 in UTC."""
+    m = re.fullmatch(r"(.{10})[ tT](\d\d):(\d\d).*?([+-])(\d\d):?(\d\d)?", text)
+    if not m:
+        return True  # a date, or a time in UTC
+    offset = timedelta(hours=int(m[5]), minutes=int(m[6] or 0)) * (1 if m[4] == "+" else -1)
+    utc = datetime.fromisoformat("%s %s:%s" % m.group(1, 2, 3)) - offset
+    return 1900 <= utc.year <= 2199
+
+
 def in_calendar(schema, e):
     """JSON Schema has no calendar: days that do not exist are refused all the same."""
     members = schema["properties"]["data"]["properties"]
@@ -106,6 +117,8 @@ def in_calendar(schema, e):
         try:
             date.fromisoformat(value[:10])
         except ValueError:
+            return False
+        if not is_in_range(value):
             return False
     return True
 
