@@ -297,23 +297,24 @@ void http_conn_dispatch(struct http_req *req)
         http_reply_err(req, QE_NOT_FOUND);
 }
 
-static bool has_unanswered(const struct http_conn *c)
+static bool has_hook(const struct http_conn *c)
 {
     const struct http_req *req;
 
     STAILQ_FOREACH (req, &c->queue, link)
-        if (req->state == REQ_PENDING)
+        if (req->state == REQ_PENDING && req->gone)
             return true;
     return false;
 }
 
-// End of input.  With a request unanswered the client counts as gone (req.h); answers that are
-// ready still leave.
+// End of input: the peer has closed its sending half, or the whole connection.  Requests that
+// have reached their handlers are answered.  With a long poll or a compressed body among them
+// the peer counts as gone (req.h).
 static void peer_stopped(struct http_conn *c)
 {
     bool has_output = c->n_queue > 0 || !STAILQ_EMPTY(&c->unsent);
 
-    if (c->place == PLACE_LINGERING || !has_output || has_unanswered(c)) {
+    if (c->place == PLACE_LINGERING || !has_output || c->unpacking || has_hook(c)) {
         http_conn_close(c);
         return;
     }

@@ -74,7 +74,8 @@ struct http_conn {
     bool close_after;  // the last answer is on its way out
     bool linger;       // close gently: the peer may still be sending
     bool unpacking;    // the body of a request is; those behind it are held back
-    bool eof;          // the peer has stopped sending
+    bool eof;          // the peer has stopped sending; answers still leave
+    bool gone;         // a long poll came after that: closes at the end of the turn
     bool owe_continue; // 100 Continue is due once the queue is empty
     bool closed;
 };

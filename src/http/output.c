@@ -56,6 +56,10 @@ void http_conn_flush(struct http_conn *c)
     s->n_dirty--;
     c->dirty = false;
 
+    if (c->gone) {
+        http_conn_close(c);
+        return;
+    }
     if (!STAILQ_EMPTY(&c->unsent) && !send_unsent(c))
         return;
     while (STAILQ_EMPTY(&c->unsent)) {

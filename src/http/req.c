@@ -196,5 +196,8 @@ void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, v
         req->late = true;
         STAILQ_INSERT_TAIL(&req->server->late, req, link);
         http_server_wake(req->server);
+    } else if (req->conn && req->conn->eof) {
+        req->conn->gone = true;
+        http_conn_touch(req->conn);
     }
 }

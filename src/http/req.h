@@ -59,8 +59,9 @@ void http_req_note_db(struct http_req *req, uint64_t us);
 
 // Called at most once, when the peer has gone before the answer.  Not called after the answer,
 // and never from inside this function: if the peer has gone already, later in this turn.
-// A peer that closes only its sending half counts as gone, too: nobody but a hung-up client
-// does that to a long poll, and the two cannot be told apart.
+// A peer that closes only its sending half while a request with a hook is pending counts as
+// gone, because that cannot be distinguished from a peer that has closed the connection.
+// Without a hook such a peer gets its answer.
 void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx),
                       void *ctx);
 bool http_req_is_gone(const struct http_req *req);

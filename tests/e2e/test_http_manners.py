@@ -1,4 +1,5 @@
 """How the server behaves as an HTTP/1.1 server, seen from raw sockets."""
+import json
 import re
 import socket
 import threading
@@ -274,6 +275,14 @@ def test_clients_that_hang_up_halfway_do_no_harm(broker):
     with Wire(broker) as w:
         w.send(HEALTH)
         assert w.answer()[0] == 200
+
+
+def test_a_client_that_closes_only_its_sending_half_is_answered(broker):
+    body = json.dumps({"items": [{"queue": "manners-half", "payload": 1}]}).encode()
+    with Wire(broker) as w:
+        w.send(request("POST", "/api/v1/push", body))
+        w.sock.shutdown(socket.SHUT_WR)
+        assert w.answer()[0] == 201
 
 
 def test_a_client_that_hangs_up_during_a_long_poll_does_no_harm(broker):

@@ -50,6 +50,8 @@ static void park_lightly(struct http_req *req)
     http_req_on_gone(req, on_gone_answer, &n_gone);
 }
 
+static void park_without_hook(struct http_req *req) { parked[n_parked++] = req; }
+
 static void big(struct http_req *req)
 {
     struct buf body = {0};
@@ -86,13 +88,15 @@ static void nothing(struct http_req *req) { http_reply_empty(req, 204); }
     static const struct http_route r_##fn = {.verb = v, .path = p, .handle = fn}
 ROUTE(echo, HTTP_POST, "/echo");
 ROUTE(park, HTTP_GET, "/park");
+ROUTE(park_without_hook, HTTP_GET, "/park-without-hook");
 ROUTE(park_lightly, HTTP_GET, "/park-lightly");
 ROUTE(big, HTTP_GET, "/big");
 ROUTE(ask, HTTP_GET, "/ask/:name");
 ROUTE(be_away, HTTP_GET, "/fail");
 ROUTE(nothing, HTTP_GET, "/nothing");
-static const struct http_route *const table[] = {&r_echo, &r_park,    &r_park_lightly, &r_big,
-                                                 &r_ask,  &r_be_away, &r_nothing,      NULL};
+static const struct http_route *const table[] = {
+    &r_echo,    &r_park, &r_park_without_hook, &r_park_lightly, &r_big, &r_ask, &r_be_away,
+    &r_nothing, NULL};
 
 // ---- a server and one client ----
 
@@ -569,6 +573,42 @@ static void answers_ready_at_the_end_of_input_still_leave(void **state)
     assert_true(got_eof);
 }
 
+static void a_request_under_way_is_answered_after_the_end_of_input(void **state)
+{
+    (void)state;
+    open_server((struct http_server_conf){0});
+    send_text(GET("/park-without-hook") GET("/nothing"));
+    shutdown(client, SHUT_WR);
+    turns(4);
+    assert_int_equal(n_parked, 1);
+    http_reply_json_span(parked[0], 200, SPAN("{}"));
+    n_parked = 0;
+    turns(3);
+    assert_answer(200, "{}");
+    assert_answer(204, "");
+    assert_true(got_eof);
+    assert_int_equal(http_server_connections(server), 0);
+}
+
+static void a_hook_set_after_the_end_of_input_runs(void **state)
+{
+    (void)state;
+    open_server((struct http_server_conf){0});
+    send_text(GET("/park-without-hook"));
+    shutdown(client, SHUT_WR);
+    turns(4);
+    assert_int_equal(n_parked, 1);
+    http_req_on_gone(parked[0], on_gone, &n_gone);
+    assert_int_equal(n_gone, 0); // not from inside
+    turns(2);
+    assert_int_equal(n_gone, 1);
+    assert_true(http_req_is_gone(parked[0]));
+    http_reply_empty(parked[0], 204);
+    n_parked = 0;
+    turns(2);
+    assert_int_equal(http_server_connections(server), 0);
+}
+
 static void close_is_honoured(void **state)
 {
     (void)state;
@@ -849,6 +889,8 @@ int main(void)
         T(a_hook_set_after_the_peer_has_gone_still_runs),
         T(no_hook_after_the_answer),
         T(answers_ready_at_the_end_of_input_still_leave),
+        T(a_request_under_way_is_answered_after_the_end_of_input),
+        T(a_hook_set_after_the_end_of_input_runs),
         T(close_is_honoured),
         T(http_1_0_is_served),
         T(continue_is_sent_when_the_body_waits_for_it),
