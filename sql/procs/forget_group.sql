@@ -1,4 +1,4 @@
--- queen.forget_group: delete a group's state on some partitions; its next pop starts afresh there.
+-- queen.forget_group: delete a group's state and retries on some partitions; its next pop starts afresh there.
 --
 -- needs: drop_skips
 -- called by  queen.delete_group, in steps
@@ -26,7 +26,14 @@ begin
     select array_agg(k.num), array_agg(k.num) filter (where k.origin is not null) into v_lanes, v_retries
       from unnest(v_lanes) u(num)
       cross join lateral (select l.num, l.origin from queen.lanes l
-                           where l.num = u.num and (p_queue is null or coalesce(l.origin_queue, l.queue_id) = v_queue) offset 0) k;
+                           where l.num = u.num and (p_queue is null or coalesce(l.origin_queue, l.queue_id) = v_queue)
+                             and (l.origin is null or l.origin > p_after
+                                  or (select c.num from queen.consumers c where c.lane = l.origin and c.grp = p_group) is null) offset 0) k;
+    -- Its retry lanes of these partitions go in the same step.  A retry lane that is there when a later step comes to it belongs
+    -- to what the group has been given afresh, unless the group is not on the partition at all.
+    v_retries := v_retries || array(select r.num from queen.lanes r
+                                     where r.origin = any (v_lanes) and r.name = p_group and r.num <> all (coalesce(v_retries, '{}')));
+    v_lanes := v_lanes || array(select unnest(v_retries) except select unnest(v_lanes));
 
     perform l.num from queen.lanes l
       where l.num = any (v_retries || array(select distinct s.lane from queen.skips s where s.lane = any (v_lanes) and s.grp = p_group))
@@ -43,7 +50,9 @@ begin
     -- Those of its retry lanes with the others, in one order: an acknowledgement may be of both.
     v_consumers := array(select c.num from queen.consumers c where c.lane = any (v_lanes) and c.grp = p_group
                           order by c.num for update);
-    delete from queen.lanes r where r.num = any (v_retries);
+    -- Also one that was made meanwhile: only a holder of these consumers could wait for it.
+    delete from queen.lanes r
+     where r.num = any (v_retries || array(select k.num from queen.lanes k where k.origin = any (v_lanes) and k.name = p_group));
     delete from queen.consumers c where c.num = any (v_consumers);
     delete from queen.consumer_states s where s.consumer = any (v_consumers);
     forgotten := cardinality(v_consumers) - coalesce(cardinality(v_retries), 0);

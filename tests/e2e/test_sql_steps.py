@@ -85,6 +85,13 @@ def chore(core):
     return n
 
 
+def wait_until_blocked(core, session, thread):
+    until = time.time() + 30
+    while not core.one("select cardinality(pg_blocking_pids(%s)) > 0", session.conn.info.backend_pid):
+        assert time.time() < until and thread.is_alive()
+        time.sleep(0.01)
+
+
 def nothing_is_left(core):
     for table in CONTENTS:
         assert core.one("select count(*) from queen.%s t where not exists (select from queen.lanes l where l.num = t.lane)"
@@ -181,10 +188,7 @@ def test_acknowledgements_go_on_when_a_partition_is_deleted_under_them(core, con
             got.append(e)
     thread = threading.Thread(target=settle)
     thread.start()
-    until = time.time() + 30
-    while not core.one("select cardinality(pg_blocking_pids(%s)) > 0", acks.conn.info.backend_pid):
-        assert time.time() < until and thread.is_alive(), got
-        time.sleep(0.01)
+    wait_until_blocked(core, acks, thread)
     steps(core, "delete_queue", queue=names[1])
     holder.conn.rollback()
     thread.join(30)
@@ -266,6 +270,43 @@ def test_a_group_is_deleted_in_steps(core, queue, everywhere):
     assert core.one("select count(*) from queen.segments where lane = any (%s)", lanes + more) == 2 * PARTS * MESSAGES
     chore(core)
     nothing_is_left(core)
+
+
+def test_a_retry_of_a_group_that_consumes_while_it_is_deleted_stays(core, queue):
+    """The first step has forgotten the group on p0; it begins afresh there, and its delivery fails once more."""
+    group = "g-" + queue
+    fill(core, queue, (group,))
+    lane, lane_id = core.lanes((queue, "p0"))[0]
+    ((status, answer),) = core.rows("select status, answer from queen.delete_group(%s)", json.dumps({"group": group}))
+    assert status == 0
+    consumer, = core.consumers(group, lane)
+    assert core.state(consumer).cursor_seq == 0
+    assert [r.why for r in core.settle(lane_id, group, ["m0"], [1])] == [0]
+    steps(core, "delete_group", **answer)
+    assert core.state(consumer).cursor_seq == 1
+    assert core.one("select count(*) from queen.scheduled w join queen.lanes r on r.num = w.lane where r.origin = %s", lane) == 1
+    steps(core, "delete_queue", queue=queue)
+    chore(core)
+    nothing_is_left(core)
+
+
+def test_a_retry_that_was_under_way_goes_with_its_group(core, connect, queue):
+    """The acknowledgement makes the retry lane.  The deletion has looked for retry lanes before that, and waits for the consumer."""
+    group = "g-" + queue
+    core.configure(queue, retryPolicy={"mode": "scheduled"})
+    ((lane, lane_id),) = core.lanes((queue, "p"))
+    stored(core, core.push([(lane, ["m"])]))
+    core.consumers(group, lane)
+    acks, deletes = connect(autocommit=False), connect()
+    acks.settle(lane_id, group, ["m"], [1])
+    thread = threading.Thread(target=steps, args=(deletes, "delete_group"), kwargs={"group": group})
+    thread.start()
+    wait_until_blocked(core, deletes, thread)
+    acks.conn.commit()
+    thread.join(30)
+    assert core.one("select count(*) from queen.lanes where origin = %s", lane) == 0
+    assert core.one("select count(*) from queen.scheduled where grp = %s", group) == 0
+    assert core.one("select count(*) from queen.consumers where grp = %s", group) == 0
 
 
 def test_a_group_seeks_in_steps(core, queue):
