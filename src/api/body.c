@@ -232,8 +232,10 @@ static void take_fields(struct body *b, const span raw[ITEM_FIELDS], struct push
     };
 
     if (!is_missing(raw[ITEM_RETRY_POLICY])) {
+        struct fault why;
         f.policy = raw[ITEM_RETRY_POLICY];
-        retry_policy_check(b, f.policy);
+        if (retry_policy_check(f.policy, &why) != 0)
+            body_bad(b, "%s", why.text);
     }
     if (b->j.rc != 0)
         return;

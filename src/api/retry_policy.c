@@ -3,9 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "api/api_int.h"
 #include "base/str.h"
+#include "json/scan.h"
 
 enum {
     MAX_SECONDS = 315360000,
@@ -101,18 +102,15 @@ static double number_of(span raw)
     return strtod(text, NULL);
 }
 
-void retry_policy_check(struct body *b, span raw)
+int retry_policy_check(span raw, struct fault *why)
 {
     span values[FIELDS] = {{0}}, key;
 
-    if (js_type_of(raw) != JS_OBJECT) {
-        body_bad(b, "retryPolicy must be an object");
-        return;
-    }
-    if (raw.len > RETRY_POLICY_BYTES) {
-        body_bad(b, "retryPolicy is longer than %d bytes", RETRY_POLICY_BYTES);
-        return;
-    }
+    if (js_type_of(raw) != JS_OBJECT)
+        return fault_set(why, QE_BAD_PARAM, "retryPolicy must be an object");
+    if (raw.len > RETRY_POLICY_BYTES)
+        return fault_set(why, QE_BAD_PARAM, "retryPolicy is longer than %d bytes",
+                         RETRY_POLICY_BYTES);
     struct js j = js_read(raw);
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
@@ -120,17 +118,17 @@ void retry_policy_check(struct body *b, span raw)
         span value = js_skip(&j);
         while (i < FIELDS && !js_key_is(key, fields[i].name))
             i++;
-        if (i == FIELDS) {
-            body_bad(b, "retryPolicy.%.*s must be left out: there is no such field",
-                     (int)(key.len < 80 ? key.len : 80), key.ptr);
-            return;
-        }
-        if (!fields[i].is(value)) {
-            body_bad(b, "retryPolicy.%s must be %s", fields[i].name.ptr, fields[i].what);
-            return;
-        }
+        if (i == FIELDS)
+            return fault_set(why, QE_BAD_PARAM,
+                             "retryPolicy.%.*s must be left out: there is no such field",
+                             (int)(key.len < 80 ? key.len : 80), key.ptr);
+        if (!fields[i].is(value))
+            return fault_set(why, QE_BAD_PARAM, "retryPolicy.%s must be %s", fields[i].name.ptr,
+                             fields[i].what);
         values[i] = value;
     }
     if (number_of(values[FLOOR]) > number_of(values[CAP]))
-        body_bad(b, "retryPolicy.floor must be at most retryPolicy.cap");
+        return fault_set(why, QE_BAD_PARAM,
+                         "retryPolicy.floor must be at most retryPolicy.cap");
+    return 0;
 }

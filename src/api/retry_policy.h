@@ -5,13 +5,13 @@
 #ifndef QUEEN_API_RETRY_POLICY_H
 #define QUEEN_API_RETRY_POLICY_H
 
+#include "base/attrs.h"
+#include "base/err.h"
 #include "base/span.h"
-
-struct body;
 
 enum { RETRY_POLICY_BYTES = 16 * 1024 };
 
-// raw: the value of the item's retryPolicy.  A mistake ends the reading of the body.
-void retry_policy_check(struct body *b, span raw);
+// raw: the value of retryPolicy, of good grammar.  QE_BAD_PARAM: why says what is wrong.
+MUST_USE int retry_policy_check(span raw, struct fault *why);
 
 #endif

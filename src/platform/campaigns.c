@@ -4,6 +4,7 @@
 //      checked ──► the tenant's database ──► a trigger at the broker ──► 201
 //
 // A campaign whose trigger the broker does not take is taken back.
+#include "api/retry_policy.h"
 #include "audience/template.h"
 #include "base/log.h"
 #include "base/moment.h"
@@ -48,6 +49,7 @@ static void create_handle(struct http_req *req)
                                                 "queue", "template", "retryPolicy"};
     struct campaign_request *c = arena_new(http_req_arena(req), struct campaign_request);
     span raw[N_FIELDS] = {{0}}, name, segment, queue;
+    struct fault why;
     struct buf args = {0};
 
     c->task = (struct tenant_task){
@@ -59,8 +61,9 @@ static void create_handle(struct http_req *req)
         !members_name(req, raw[F_QUEUE], "queue", &queue) || !read_when(c, raw[F_WHEN]) ||
         !read_template(req, &raw[F_TEMPLATE]))
         return;
-    if (raw[F_RETRY].ptr && js_type_of(raw[F_RETRY]) != JS_OBJECT) {
-        http_reply_errf(req, QE_BAD_PARAM, "retryPolicy must be an object");
+    // As the broker checks the messages: otherwise it would refuse every one of them.
+    if (raw[F_RETRY].ptr && retry_policy_check(raw[F_RETRY], &why) != 0) {
+        http_reply_fault(req, &why);
         return;
     }
     buf_printf(&args, "{\"kind\":\"%s\",\"template\":", c->kind);

@@ -339,6 +339,10 @@ def test_a_trigger_that_fails_is_retried_and_visible(tenant, rig):  # noqa: F811
     ({"template": {"x": "{{nothing}}"}}, "there is no {{nothing}}"),
     ({"queue": ""}, "queue must be"),
     ({"retryPolicy": 3}, "retryPolicy must be an object"),
+    ({"retryPolicy": {"mode": "nonsense"}}, "retryPolicy.mode must be"),
+    ({"retryPolicy": {"maxAttempts": 0}}, "retryPolicy.maxAttempts must be"),
+    ({"retryPolicy": {"tries": 3}}, "retryPolicy.tries must be left out"),
+    ({"retryPolicy": {"floor": 9, "cap": 3}}, "retryPolicy.floor must be at most"),
 ])
 def test_a_bad_campaign_is_refused_and_not_kept(tenant, change, sentence):
     tenant.ask("POST", "/segments", {"name": "base", "filter": RICH})
