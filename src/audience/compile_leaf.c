@@ -6,6 +6,9 @@
 //      c.customer_uuid in (select r.customer_id from crm.wallet_account r
 //                          group by r.customer_id having sum(r.balance) > $1)
 #include "audience/compile_int.h"
+
+#include <stdio.h>
+
 #include "base/str.h"
 
 // The customer's day, in the same zone everywhere, whatever a session's is.
@@ -66,6 +69,18 @@ void leaf_put(struct compiled *c, const struct filter *leaf)
     else
         put_test(c, leaf, leaf->attribute->read);
     c->next_param = c->n_params;
+}
+
+// A text that is compared byte by byte.  MySQL otherwise compares as the collation of the
+// column says, which may ignore case, accents and spaces at the end.  The column may have
+// another character set than the values, which are UTF-8.
+static void put_exact(struct compiled *c, const char *text)
+{
+    bool my = c->dialect == SQL_MYSQL;
+
+    put(c, my ? "cast(convert(" : "");
+    put(c, text);
+    put(c, my ? " using utf8mb4) as binary)" : "");
 }
 
 // ---- the read models: how many in the last days ----
@@ -197,6 +212,17 @@ static void put_write(struct compiled *c, const struct filter *leaf)
     }
 }
 
+static void put_set_column(struct compiled *c, const struct attribute *a)
+{
+    char column[64];
+
+    snprintf(column, sizeof column, "r.%s", a->write);
+    if (a->type == ATTR_TEXTS)
+        put_exact(c, column);
+    else
+        put(c, column);
+}
+
 // Sets are the distinct values of a column of the customer's rows.
 static void put_set_rows(struct compiled *c, const struct filter *leaf)
 {
@@ -205,8 +231,7 @@ static void put_set_rows(struct compiled *c, const struct filter *leaf)
 
     put(c, "c.customer_uuid in (");
     put(c, put_rows(c, leaf));
-    put(c, "r.");
-    put(c, a->write);
+    put_set_column(c, a);
     if (leaf->op->test == TEST_IS_SET) {
         put(c, " is not null)");
         return;
@@ -218,8 +243,8 @@ static void put_set_rows(struct compiled *c, const struct filter *leaf)
     sql_put_param(c, list);
     put(c, ")");
     if (all) {
-        put(c, " group by r.customer_id having count(distinct r.");
-        put(c, a->write);
+        put(c, " group by r.customer_id having count(distinct ");
+        put_set_column(c, a);
         // How many different ones were asked for: the list may name one twice.
         unsigned different = 0;
         for (unsigned i = 0; i < leaf->n_values; i++) {
@@ -313,11 +338,12 @@ static void put_value(struct compiled *c, const struct filter *leaf, unsigned i)
     }
 }
 
-// MySQL compares texts without regard to case unless told otherwise.
 static void put_operand(struct compiled *c, const struct filter *leaf, const char *operand)
 {
-    put(c, c->dialect == SQL_MYSQL && leaf->attribute->type == ATTR_TEXT ? "binary " : "");
-    put(c, operand);
+    if (leaf->attribute->type == ATTR_TEXT)
+        put_exact(c, operand);
+    else
+        put(c, operand);
 }
 
 static void put_compare(struct compiled *c, const struct filter *leaf, const char *operand,
@@ -369,11 +395,12 @@ static void put_search(struct compiled *c, const struct filter *leaf, const char
     bool starts = leaf->op->test == TEST_STARTS_WITH;
 
     if (c->dialect == SQL_MYSQL) {
-        put(c, "locate(lower(");
+        put(c, "locate(cast(lower(");
         put_value(c, leaf, 0);
-        put(c, "), lower(");
+        put(c, ") as binary), cast(lower(convert(");
         put(c, operand);
-        put(c, starts ? ")) = 1" : ")) > 0");
+        put(c,
+            starts ? " using utf8mb4)) as binary)) = 1" : " using utf8mb4)) as binary)) > 0");
         return;
     }
     put(c, starts ? "starts_with(lower(" : "strpos(lower(");

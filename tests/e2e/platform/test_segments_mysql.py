@@ -66,3 +66,37 @@ def test_the_fallback_agrees_with_a_naive_evaluation(make_platform, mariadb):
     for body, status in (({"filter": leaf}, 501), ({"filter": {}, "path": "live"}, 501)):
         assert platform.post("/api/v1/tenants/my/segments/count", body).status == status
     assert platform.post("/api/v1/tenants/my/segments", {"name": "x", "filter": {}}).status == 501
+
+
+def test_texts_are_compared_exactly(make_platform, mariadb):
+    """Case, accents and spaces at the end count, as on PostgreSQL, whatever the collation of the database is."""
+    database = mariadb.create_database("exact")
+    mariadb.ask("alter database exact character set latin1 collate latin1_swedish_ci", database)
+    platform = make_platform()
+    platform.add_tenant("my", url=mariadb.url(database))
+    people = [("ROM", ["ROM"]), ("rom", ["rom"]), ("Rom ", ["Rom "]), ("R\u00d3M", ["R\u00d3M"]), ("", ["ROM", "rom"])]
+    for n, (text, places) in enumerate(people):
+        who = "00000000-0000-4000-8000-%012d" % n
+        mariadb.ask("""insert into customer (customer_uuid, city, email, tags, created_at, updated_at)
+                       values ('%s', '%s', '%s', '%s', utc_timestamp(), utc_timestamp())"""
+                    % (who, text, " " if n == 0 else "", json.dumps(places, ensure_ascii=False)), database)
+        for place in places:
+            mariadb.ask("insert into visit_log (id, customer_id, location_code, visited_at) values (uuid(), '%s', '%s', utc_timestamp())"
+                        % (who, place), database)
+
+    def count(attribute, operator, value):
+        leaf = {"attribute": attribute, "operator": operator, "value": value}
+        return platform.post("/api/v1/tenants/my/segments/count", {"filter": leaf, "maxAgeMs": 0}).expect(200).json["count"]
+
+    for attribute in ("visit_locations", "tags"):
+        assert count(attribute, "any", ["ROM"]) == 2, attribute
+        assert count(attribute, "any", ["Rom"]) == 0, attribute
+        assert count(attribute, "any", ["R\u00d3M"]) == 1, attribute
+        assert count(attribute, "all", ["ROM", "rom"]) == 1, attribute
+        assert count(attribute, "any", ["ROM", "rom", "ROM"]) == 3, attribute
+    assert count("city", "eq", "ROM") == 1
+    assert count("city", "in", ["Rom", "R\u00d3M"]) == 1
+    # searches ignore case and nothing else
+    assert count("city", "contains", "ROM") == 3
+    assert count("city", "starts_with", "r\u00f3") == 1
+    assert count("has_email", "eq", True) == 1

@@ -181,8 +181,9 @@ static void in_mysql_lists_are_more_parameters(void **state)
         SQL_MYSQL, PATH_FALLBACK);
     assert_string_equal(
         c.text.ptr,
-        "select count(*) from customer c where (binary c.city in (?, ?) and not exists (select "
-        "1 from "
+        "select count(*) from customer c where (cast(convert(c.city using utf8mb4) as binary) "
+        "in "
+        "(?, ?) and not exists (select 1 from "
         "(select r.customer_id from visit_log r where r.visited_at >= date_sub(utc_date(), "
         "interval ? day) group by r.customer_id having (count(*) < ?) is not true) x where "
         "x.customer_id = c.customer_uuid))");
