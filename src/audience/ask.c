@@ -39,6 +39,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     }
     q->ref = ref;
     q->kind = tenant_ref_kind(ref);
+    q->identity = tenant_ref_identity(ref);
     if (q->kind == TENANT_PG)
         look_at_models(q);
     else

@@ -52,6 +52,7 @@ struct audience_ask {
     // filled
     struct audience_source source;
     enum tenant_kind kind;
+    uint64_t identity;         // of the tenant that was asked, see tenant_ref_identity()
     const struct pg_reply *pg; // either of these
     const struct my_reply *my;
     uint64_t started_us, took_us; // of the statement

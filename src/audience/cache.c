@@ -47,10 +47,10 @@ void audience_cache_free(struct audience_cache *c)
     free(c);
 }
 
-// Names hold no NUL, so nothing can be taken for something else.
-void audience_cache_key(struct buf *out, span tenant, span path, span filter)
+// No part but the last holds a NUL, so nothing can be taken for something else.
+void audience_cache_key(struct buf *out, uint64_t tenant, span path, span filter)
 {
-    buf_put(out, tenant);
+    buf_printf(out, "%llu", (unsigned long long)tenant);
     buf_putc(out, '\0');
     buf_put(out, path);
     buf_putc(out, '\0');

@@ -22,8 +22,9 @@ struct audience_counted {
 struct audience_cache *audience_cache_new(unsigned max_entries);
 void audience_cache_free(struct audience_cache *c);
 
-// key: tenant, wanted path and definition, as audience_cache_key() writes it.
-void audience_cache_key(struct buf *out, span tenant, span path, span filter);
+// A key is made of the tenant's identity (tenant_identity(): a tenant that was removed or
+// changed is not found any more), the wanted path and the definition.
+void audience_cache_key(struct buf *out, uint64_t tenant, span path, span filter);
 bool audience_cache_find(struct audience_cache *c, span key, uint64_t max_age_us,
                          struct audience_counted *out);
 void audience_cache_add(struct audience_cache *c, span key, const struct audience_counted *v);

@@ -81,9 +81,19 @@ static void compose_count(struct audience_ask *q, struct compiled *c)
     compile_count(c, q->filter, &q->facts);
 }
 
-static void put_key(const struct segment_request *s, struct buf *key)
+static bool find_count(struct segment_request *s, struct audience_counted *v)
 {
-    audience_cache_key(key, s->tenant, s->path, s->filter_text);
+    struct platform *p = http_req_app(s->req);
+    uint64_t tenant = tenant_identity(p->pools, s->tenant);
+    struct buf key = {0};
+
+    if (s->max_age_ms <= 0 || tenant == 0)
+        return false;
+    audience_cache_key(&key, tenant, s->path, s->filter_text);
+    bool found = audience_cache_find(p->audience->counts, buf_span(&key),
+                                     (uint64_t)s->max_age_ms * 1000, v);
+    buf_free(&key);
+    return found;
 }
 
 static void on_counted(struct audience_ask *q, int status, const struct fault *why)
@@ -99,7 +109,7 @@ static void on_counted(struct audience_ask *q, int status, const struct fault *w
     http_req_note_db(s->req, q->took_us);
     struct audience_counted v = {
         .count = ask_i64(q, 0, 0), .source = q->source, .at_us = clock_mono_us()};
-    put_key(s, &key);
+    audience_cache_key(&key, q->identity, s->path, s->filter_text);
     audience_cache_add(p->audience->counts, buf_span(&key), &v);
     buf_free(&key);
     reply_count(s, &v, false);
@@ -110,15 +120,10 @@ static void count_handle(struct http_req *req)
     struct platform *p = http_req_app(req);
     struct segment_request *s = segment_request_read(req);
     struct audience_counted v;
-    struct buf key = {0};
 
     if (s == NULL)
         return;
-    put_key(s, &key);
-    bool cached = s->max_age_ms > 0 && audience_cache_find(p->audience->counts, buf_span(&key),
-                                                           (uint64_t)s->max_age_ms * 1000, &v);
-    buf_free(&key);
-    if (cached) {
+    if (find_count(s, &v)) {
         counter_add(&p->audience->cached, 1);
         reply_count(s, &v, true);
         return;

@@ -174,6 +174,7 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
         tenant_row_deinit(&t->row);
         tenant_row_copy(&t->row, row);
         t->known = true;
+        t->identity = ++p->last_identity;
         t->look = p->look;
     }
     while ((w = TAILQ_FIRST(&t->asking)) != NULL) {
@@ -232,6 +233,7 @@ static void act_open(void *ctx, struct slot *slot)
     r->tenant = slot->entry->owner;
     r->tenant->n_refs++;
     r->slot = slot;
+    r->identity = r->tenant->identity;
     slot->owner = r;
     r->link = link_open(p->loop, &p->link, &r->tenant->row, on_opened, r);
 }
@@ -360,8 +362,16 @@ enum tenant_kind tenant_ref_kind(const struct tenant_ref *r)
     return link_kind(r->pool->link);
 }
 span tenant_ref_name(const struct tenant_ref *r) { return span_of(r->pool->tenant->row.name); }
+uint64_t tenant_ref_identity(const struct tenant_ref *r) { return r->pool->identity; }
 struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return link_pg(r->pool->link); }
 struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return link_my(r->pool->link); }
+
+uint64_t tenant_identity(struct tenant_pools *p, span name)
+{
+    const struct tenant *t = find(p, name);
+
+    return t && t->known ? t->identity : 0;
+}
 
 // ---- changes ----
 

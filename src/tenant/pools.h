@@ -79,6 +79,11 @@ void tenant_put(struct tenant_ref *r);
 
 enum tenant_kind tenant_ref_kind(const struct tenant_ref *r);
 span tenant_ref_name(const struct tenant_ref *r);
+// A number for what the directory says of a tenant.  Another tenant of the same name, or the
+// same one at another address, gets another number, and no number is used twice by a process.
+// tenant_identity() returns 0 if the tenant is not known now.
+uint64_t tenant_identity(struct tenant_pools *p, span name);
+uint64_t tenant_ref_identity(const struct tenant_ref *r);
 // For pg_pool_exec() and my_pool_exec() while the ref is held; NULL for the other kind.
 struct pg_pool *tenant_ref_pg(const struct tenant_ref *r);
 struct my_pool *tenant_ref_my(const struct tenant_ref *r);

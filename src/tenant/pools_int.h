@@ -13,8 +13,9 @@
 struct tenant {
     struct tenant_pools *pools;
     struct tenant_row row;
-    bool known;    // row is what the directory says
-    unsigned look; // the last one that has seen the row
+    bool known;        // row is what the directory says
+    unsigned look;     // the last one that has seen the row
+    uint64_t identity; // of the row, see pools.h
     struct tenant_entry entry;
     unsigned n_refs; // pools that are not closed yet, also those that drain
     struct breaker breaker;
@@ -33,6 +34,7 @@ struct tenant_pool {
     struct tenant *tenant;
     struct slot *slot;
     struct link *link;
+    uint64_t identity; // of the row that the link was opened for
 };
 
 // A pool in the hands of one of its holders.
@@ -56,6 +58,7 @@ struct tenant_pools {
     unsigned look;     // number of the last one
     uint64_t look_us, next_look_us;
     uint64_t looked_us; // when the last one began that worked
+    uint64_t last_identity;
     unsigned n_finding, n_probes;
     struct tenant_pools_stats stats;
     bool closing;

@@ -7,6 +7,7 @@ import uuid
 import harness
 import naive
 import pytest
+from process import Platform
 from segment_rig import Tenant, ask, rig  # noqa: F401
 
 RICH = {"and": [{"attribute": "is_active_subscriber", "operator": "eq", "value": True},
@@ -66,6 +67,31 @@ def test_a_count_may_come_from_memory_and_says_so(tenant):
     assert (first["cached"], again["cached"]) == (False, True)
     assert again["count"] == first["count"] and again["asOf"] == first["asOf"] and again["staleMs"] >= again["ageMs"] >= 0
     assert not tenant.expect(200, "POST", "/segments/count", {"filter": tree, "maxAgeMs": 0})["cached"]
+
+
+def test_a_count_from_memory_is_not_one_of_an_earlier_tenant_of_the_name(rig):  # noqa: F811
+    """Also when another process has removed it and made it anew."""
+    same = {name: value for name, value in rig.platform.env.items() if name.startswith("PLATFORM_PG_") or name == "QUEEN_URL"}
+    other = Platform({**same, "PLATFORM_DIRECTORY_MS": "100"})
+    harness.living.append(other)
+    other.start()
+    try:
+        def count(of):
+            got = of.post("/api/v1/tenants/again/segments/count", {"filter": {}, "maxAgeMs": 3600000})
+            return got.json["count"] if got.status == 200 else got.status
+
+        first = Tenant(rig, "again")
+        make_rich(first, str(uuid.uuid4()))
+        first.connection.close()
+        assert (count(rig.platform), count(other)) == (1, 1)
+        rig.platform.remove_tenant("again").expect(200)
+        assert count(rig.platform) == 404
+        Tenant(rig, "again").connection.close()
+        assert count(rig.platform) == 0
+        harness.wait_until(lambda: count(other) == 0, 10, "the other process counts the new tenant")
+    finally:
+        rig.platform.remove_tenant("again")
+        harness.end(other)
 
 
 def test_an_explanation_shows_where_a_change_is_stuck(tenant):
