@@ -208,6 +208,9 @@ static void locked_free(struct broker *b, struct lane *lane)
         i++;
     b->locked[i] = b->locked[--b->n_locked];
     lane->locked = false;
+    // Nobody asks for its name again from here.  The number may have come from elsewhere, and
+    // may be lost later: then it must be possible to ask for it.
+    lane->resolving = lane->asking;
     lane_unpark(b, lane);
 }
 

@@ -192,6 +192,40 @@ static void a_name_that_others_create_is_asked_for_alone(void **state)
     assert_int_equal(a.status, 0);
 }
 
+// Learnt from a pop before the name is asked for again; then the lane is deleted.
+static void a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again(void **state)
+{
+    (void)state;
+    enum { LANE_GONE = 3 };
+    static struct push a;
+    static struct pop p;
+    a = (struct push){0}, p = (struct pop){0};
+    rig_open();
+    push_to_lanes(&a, "p1", NULL);
+    serve_names(true);
+    serve_names(true);
+    pop_first(&p, "q", 60000, 1);
+    row_status(1, EMPTY, 0);
+    answer_claim();
+    for (unsigned i = 0; i < 100 && !fake_find("push"); i++) {
+        wait_ms(10), serve_names(true);
+        if (fake_find("locked_lanes"))
+            fake_answer(fake_find("locked_lanes"), 0);
+        turn();
+    }
+    fake_row("seg:i status:i", 1, LANE_GONE);
+    fake_answer(fake_find("push"), 0);
+    turn();
+    assert_non_null(fake_find("ensure_lanes"));
+    serve_names(false);
+    serve_push(1);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.status, 0);
+    broker_pop_cancel(broker, &p.op);
+    turn();
+    fake_fail_all(QE_PG_AWAY);
+}
+
 static void thousands_that_wait_do_not_hide_those_behind_them(void **state)
 {
     (void)state;
@@ -259,6 +293,7 @@ int main(void)
         T(a_request_for_several_lanes_leaves_its_locked_part_behind),
         T(a_whole_request_waits_and_is_overtaken_in_its_other_lanes),
         T(a_name_that_others_create_is_asked_for_alone),
+        T(a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again),
         T(thousands_that_wait_do_not_hide_those_behind_them),
         T(a_request_does_not_wait_for_ever_and_not_too_many_wait),
     };
