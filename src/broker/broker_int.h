@@ -350,8 +350,8 @@ void lane_ask_alone(struct broker *b, struct lane *lane);
 // op, which is in no queue, waits for the lane; then it returns to the front of queue.
 void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_list *queue);
 void lane_unpark(struct broker *b, struct lane *lane); // what waits for it may go
-void lanes_unpark_all(struct broker *b);
-void lanes_refuse_parked(struct broker *b); // closing
+void pushes_unpark(struct broker *b);                  // all that wait at a lane
+void lanes_refuse_parked(struct broker *b);            // closing
 // A statement waited for a lock too long, perhaps that of this lane: keep its requests apart
 // until we know.
 void lane_suspect(struct broker *b, struct lane *lane);

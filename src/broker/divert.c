@@ -49,7 +49,7 @@ void pushes_divert(struct broker *b)
     b->n_held = 0;
     b->push_pass++;
     if (b->away || b->stalled_us != 0 || (atomic_load(&b->house->flags) & MAINTENANCE_PUSH))
-        lanes_unpark_all(b); // they go to the buffer
+        pushes_unpark(b); // they go to the buffer
     while ((op = STAILQ_FIRST(&b->push_queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&b->push_queue, link);

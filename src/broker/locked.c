@@ -81,21 +81,26 @@ static unsigned *requests_of(struct broker *b, const struct op_list *queue)
                                       : NULL;
 }
 
-void lane_unpark(struct broker *b, struct lane *lane)
+// only: those of this queue; NULL: all.
+static void unpark(struct broker *b, struct lane *lane, const struct op_list *only)
 {
     struct op_list *queues[] = {&b->push_queue, &b->schedule_queue, &b->tx_queue,
                                 &b->cycle_queue};
-    struct op_list front[countof(queues)];
+    struct op_list front[countof(queues)], stay = STAILQ_HEAD_INITIALIZER(stay);
     struct op *op;
+    unsigned before = b->n_parked_ops;
 
     if (STAILQ_EMPTY(&lane->waiting))
         return;
-    TAILQ_REMOVE(&b->parked_lanes, lane, parked);
     for (unsigned i = 0; i < countof(queues); i++)
         STAILQ_INIT(&front[i]);
     while ((op = STAILQ_FIRST(&lane->waiting))) {
         unsigned i = 0;
         STAILQ_REMOVE_HEAD(&lane->waiting, link);
+        if (only && op->parked_from != only) {
+            STAILQ_INSERT_TAIL(&stay, op, link);
+            continue;
+        }
         while (queues[i] != op->parked_from)
             i++;
         STAILQ_INSERT_TAIL(&front[i], op, link);
@@ -106,17 +111,27 @@ void lane_unpark(struct broker *b, struct lane *lane)
             b->n_push_items += container_of(op, struct push_op, op)->n_pending;
         b->n_parked_ops--;
     }
+    STAILQ_CONCAT(&lane->waiting, &stay);
+    if (STAILQ_EMPTY(&lane->waiting))
+        TAILQ_REMOVE(&b->parked_lanes, lane, parked);
     for (unsigned i = 0; i < countof(queues); i++) {
         STAILQ_CONCAT(&front[i], queues[i]);
         STAILQ_CONCAT(queues[i], &front[i]);
     }
-    broker_wake(b);
+    if (b->n_parked_ops < before)
+        broker_wake(b);
 }
 
-void lanes_unpark_all(struct broker *b)
+void lane_unpark(struct broker *b, struct lane *lane) { unpark(b, lane, NULL); }
+
+void pushes_unpark(struct broker *b)
 {
-    while (!TAILQ_EMPTY(&b->parked_lanes))
-        lane_unpark(b, TAILQ_FIRST(&b->parked_lanes));
+    struct lane *lane, *next;
+
+    for (lane = TAILQ_FIRST(&b->parked_lanes); lane; lane = next) {
+        next = TAILQ_NEXT(lane, parked);
+        unpark(b, lane, &b->push_queue);
+    }
 }
 
 struct lane *lanes_find_locked(const struct push_item *items, unsigned n)

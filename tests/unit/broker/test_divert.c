@@ -92,11 +92,51 @@ static void a_delay_that_is_buffered_does_not_follow_a_jump_of_our_clock(void **
     settle_disk();
 }
 
+// What cannot go to the buffer waits on for its partition, and costs nothing meanwhile.
+static void a_request_at_a_locked_lane_does_not_keep_the_loop_busy_in_an_outage(void **state)
+{
+    (void)state;
+    static struct push p;
+    p = (struct push){0};
+    rig_open();
+    turn();
+    answer_flags();
+    push_item(&p, "q", "p1", "later");
+    p.items[0].when = PUSH_AFTER;
+    p.items[0].when_us = 10 * 1000 * 1000;
+    push_start(&p);
+    turn();
+    answer_lanes();
+    fake_answer_locked(fake_call("schedule"));
+    turn();
+    fake_set_up(false);
+    turn();
+    assert_int_equal(broker->n_parked_ops, 1);
+    assert_false(broker->again); // after its turn
+    assert_int_equal(p.times, 0);
+    fake_set_up(true);
+    turn();
+    while (!fake_find("schedule") && fake_nth(0)) {
+        if (fake_nth(0) == fake_find("maintenance"))
+            fake_row("queen.maintenance_flags():i", 0);
+        fake_answer(fake_nth(0), 0); // no lane is locked any more
+        wait_ms(1);
+    }
+    fake_row("status:i id:u due_at:T", 0, uuid(7), (int64_t)(WALL_S + 10) * 1000000);
+    fake_answer(fake_find("schedule"), 0);
+    turn();
+    assert_int_equal(p.times, 1);
+    assert_int_equal(p.items[0].status, PUSH_SCHEDULED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             a_delay_that_is_buffered_does_not_follow_a_jump_of_our_clock, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_request_at_a_locked_lane_does_not_keep_the_loop_busy_in_an_outage, setup,
+            teardown),
     };
 
     log_setup(LOG_OFF, LOG_TEXT);
