@@ -50,6 +50,25 @@ static void probe_in(struct broker *b, uint64_t us)
     due_set(&b->due, &b->locked_due, clock_mono_us() + us, on_probe_due);
 }
 
+// At the end.  But one that has been out and left this part of it behind goes in front of those
+// that came after it.
+static void insert(struct op_list *waiting, struct op *op)
+{
+    struct op *before = NULL, *o;
+
+    if (op->tries > 0 && !STAILQ_EMPTY(waiting) &&
+        container_of(waiting->stqh_last, struct op, link.stqe_next)->since_us > op->since_us) {
+        for (o = STAILQ_FIRST(waiting); o->since_us <= op->since_us; o = STAILQ_NEXT(o, link))
+            before = o;
+        if (before)
+            STAILQ_INSERT_AFTER(waiting, before, op, link);
+        else
+            STAILQ_INSERT_HEAD(waiting, op, link);
+        return;
+    }
+    STAILQ_INSERT_TAIL(waiting, op, link);
+}
+
 void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_list *queue)
 {
     if (lane->locked && op->kind == OP_PUSH && container_of(op, struct push_op, op)->replay) {
@@ -67,7 +86,7 @@ void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_lis
         if (lane->locked && b->locked_due.at_us > clock_mono_us() + PROBE_MAX_US)
             probe_in(b, 0);
     }
-    STAILQ_INSERT_TAIL(&lane->waiting, op, link);
+    insert(&lane->waiting, op);
     op->parked_from = queue;
 }
 

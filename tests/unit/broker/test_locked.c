@@ -108,6 +108,30 @@ static void a_request_for_several_lanes_leaves_its_locked_part_behind(void **sta
     assert_int_equal(b.items[1].status, PUSH_QUEUED);
 }
 
+static void the_part_left_behind_keeps_its_place(void **state)
+{
+    (void)state;
+    static struct push a, b, c;
+    a = b = c = (struct push){0};
+    lock_first_lane(&a);
+    wait_ms(1);
+    push_to_lanes(&b, "p1", "p2");
+    wait_ms(1);
+    push_to_lanes(&c, "p1", NULL); // while the rest of b is out
+    row_stored(2);
+    fake_answer(fake_find("push"), 0);
+    turn();
+    wait_ms(50);
+    answer_probe(0);
+    span keys = fake_bytes(fake_find("push")->params, PG_BYTEA, 0, 0);
+    assert_int_equal(keys.len, 48);
+    assert_memory_equal(keys.ptr, a.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 16, b.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 32, c.items[0].key, 16);
+    answer_stored();
+    assert_int_equal(a.times + b.times + c.times, 3);
+}
+
 static void a_whole_request_waits_and_is_overtaken_in_its_other_lanes(void **state)
 {
     (void)state;
@@ -291,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(neighbours_in_the_batch_go_on_and_the_locked_lane_keeps_its_order),
         T(a_request_for_several_lanes_leaves_its_locked_part_behind),
+        T(the_part_left_behind_keeps_its_place),
         T(a_whole_request_waits_and_is_overtaken_in_its_other_lanes),
         T(a_name_that_others_create_is_asked_for_alone),
         T(a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again),
