@@ -25,7 +25,8 @@ begin
         return null; -- somebody was faster
     end if;
     delete from queen.consumer_states s where s.consumer = v_num;
-    delete from queen.lanes r where r.num = any (v_retries);
+    -- Also one that was made meanwhile: only a holder of the consumer could wait for it.
+    delete from queen.lanes r where r.origin = v_lane.num and r.name = old.consumer_group;
     perform queen.tell_group(v_lane.name, old.consumer_group);
     return old;
 end

@@ -290,7 +290,9 @@ def test_a_retry_of_a_group_that_consumes_while_it_is_deleted_stays(core, queue)
     nothing_is_left(core)
 
 
-def test_a_retry_that_was_under_way_goes_with_its_group(core, connect, queue):
+@pytest.mark.parametrize("how", ["select queen.delete_group(jsonb_build_object('group', %s))",
+                                 "delete from queen.partition_consumers where consumer_group = %s"])
+def test_a_retry_that_was_under_way_goes_with_its_group(core, connect, queue, how):
     """The acknowledgement makes the retry lane.  The deletion has looked for retry lanes before that, and waits for the consumer."""
     group = "g-" + queue
     core.configure(queue, retryPolicy={"mode": "scheduled"})
@@ -299,7 +301,7 @@ def test_a_retry_that_was_under_way_goes_with_its_group(core, connect, queue):
     core.consumers(group, lane)
     acks, deletes = connect(autocommit=False), connect()
     acks.settle(lane_id, group, ["m"], [1])
-    thread = threading.Thread(target=steps, args=(deletes, "delete_group"), kwargs={"group": group})
+    thread = threading.Thread(target=deletes.rows, args=(how, group))
     thread.start()
     wait_until_blocked(core, deletes, thread)
     acks.conn.commit()
