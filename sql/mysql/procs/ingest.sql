@@ -3,7 +3,8 @@
 -- called by: src/ingest/write_my.c
 -- in:  queue; marks: [{"name": partition, "position": microseconds}]; events, deleted: lists of ids; rows for each table, null: none
 -- out: ids of events that were applied before, and then nothing was done; none: all of it is done
--- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of the tables
+-- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of applied_day and the ids in
+--        applied_event, shared; rows of the tables
 delimiter //
 create or replace procedure ingest(p_queue varchar(255), p_marks json, p_events json, p_deleted json, p_customers json, p_subscriptions json,
                                    p_wallets json, p_adjustments json, p_packages json, p_transactions json, p_visits json, p_purchases json)
@@ -41,11 +42,16 @@ begin
       from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', position bigint path '$.position')) m
      order by m.name
         on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = values(at);
-    if exists (select 1 from applied_event a
-                 join json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e on e.id = a.id) then
+    -- Each id is looked up in each slice.  Locked: of two transactions that apply the same event, also in different slices, one waits for the other
+    -- or is ended by a deadlock and tried again.
+    if exists (select 1 from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e
+                 straight_join applied_day d
+                 straight_join applied_event a on a.slice = d.slice and a.id = e.id
+                 lock in share mode) then
         rollback;
-        select distinct a.id from applied_event a
-          join json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e on e.id = a.id;
+        select distinct a.id from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e
+          straight_join applied_day d
+          straight_join applied_event a on a.slice = d.slice and a.id = e.id;
     else
         insert into applied_event (slice, id)
         select v_slice, e.id from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e;

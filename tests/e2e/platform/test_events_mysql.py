@@ -102,6 +102,59 @@ def test_who_waits_too_long_for_the_turn_of_the_day_does_not_go_on_without_it(pl
     assert mariadb.ask("select count(*) from applied_event", database) == [["1"]]
 
 
+def test_an_event_in_two_partitions_at_the_turn_of_the_day_is_applied_once(platform, mariadb):
+    """One transaction begins on the old day and goes on after another has turned the day and has not committed yet."""
+    database = mariadb.create_database("two_" + uuid.uuid4().hex[:8])
+    platform.add_tenant("twotenant", url=mariadb.url(database))
+    event, customer = str(uuid.uuid4()), str(uuid.uuid4())
+
+    def ingest(partition, event, deleted=(), before=""):
+        marks = json.dumps([{"name": partition, "position": 1}])
+        return mariadb.ask("%scall ingest('q', '%s', '%s', '%s', %s)" % (before, marks, json.dumps([event]), json.dumps(list(deleted)),
+                                                                        ", ".join(["null"] * 8)), database)
+
+    def hold(sql, seconds):
+        """A session that has executed `sql` and does not commit: a function that ends it."""
+        session = harness.Background(lambda: mariadb.ask("begin; %s; do sleep(%d)" % (sql, seconds), database, check=False))
+        look = "select id from information_schema.processlist where db = '%s' and info = 'do sleep(%d)'" % (database, seconds)
+        ((number,),) = wait_until(lambda: mariadb.ask(look), 10 * harness.TIME_FACTOR, "the lock is held", 0.05)
+
+        def release():
+            mariadb.ask("kill %s" % number)
+            session.result()
+        return release
+
+    def waiting(n):
+        look = "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"
+        wait_until(lambda: mariadb.ask(look) == [[str(n)]], 10 * harness.TIME_FACTOR, "%d transactions wait" % n, 0.1)
+
+    for partition in ("a", "b"):
+        ingest(partition, str(uuid.uuid4()))  # today has its slice
+    mariadb.ask("insert into customer (customer_uuid, created_at, updated_at) values ('%s', utc_timestamp(), utc_timestamp())" % customer, database)
+    release_partition = hold("update ingest_checkpoint set position = 2 where queue = 'q' and `partition` = 'a'", 41)
+    release_customer = hold("update customer set city = 'x' where customer_uuid = '%s'" % customer, 42)
+    today = harness.Background(lambda: ingest("a", event))
+    waiting(1)
+    tomorrow = harness.Background(lambda: ingest("b", event, [customer], "set timestamp = unix_timestamp() + 86400; "))
+    waiting(2)
+    release_partition()
+    waiting(2)  # one for the id that the other has written
+    release_customer()
+    assert sorted([today.result(), tomorrow.result()]) == [[], [[event]]]
+    assert mariadb.ask("select count(*) from applied_event where id = '%s'" % event, database) == [["1"]]
+
+
+def test_looking_for_known_ids_does_not_read_all_of_them(platform, mariadb):
+    database = mariadb.create_database("many_" + uuid.uuid4().hex[:8])
+    platform.add_tenant("manytenant", url=mariadb.url(database))
+    mariadb.ask("insert into applied_event (slice, id) select seq % 4, uuid() from seq_1_to_4000; analyze table applied_event", database)
+    mark, event = json.dumps([{"name": "p", "position": 1}]), str(uuid.uuid4())
+    for answer in ([], [[event]]):
+        *told, read = mariadb.ask("call ingest('q', '%s', '%s', '[]', %s); select sum(variable_value) from information_schema.session_status "
+                                  "where variable_name like 'handler_read%%'" % (mark, json.dumps([event]), ", ".join(["null"] * 8)), database)
+        assert told == answer and float(read[0]) < 1000, read
+
+
 def test_a_slow_write_ends_at_the_server_and_costs_no_connection(pg, broker, mariadb):
     """It was cut off by us: the server went on with it, others piled up behind it, and the breaker of a healthy database opened."""
     database = mariadb.create_database("slow_" + uuid.uuid4().hex[:8])
