@@ -86,6 +86,8 @@ static void on_set_aside(struct custom_op *op, int status, const struct pg_reply
     if (status != 0)
         log_error("pop.set_aside_failed", "error=%s detail=\"%s\"", err_name(status),
                   op->op.why.text);
+    if (status == 0 && p->op.n_messages == 0)
+        p->has_lease = false; // it has ended: there is nothing to give back
     void (*done)(struct pop *) = a->done;
     pg_params_free(&op->params);
     pop_aside_free(p);

@@ -147,7 +147,8 @@ struct pop_op {
     // Called on the home's thread, with messages, before done: write the answer into out.  Must
     // touch nothing but *op; result is borrowed until the return.
     void (*render)(struct pop_op *op, const struct pop_result *result);
-    // out: n_messages is 0 when there was nothing (status 0 too).
+    // out: n_messages is 0 when there was nothing, or nothing that render could read (status 0
+    // too).
     void (*done)(struct pop_op *op, int status);
     struct buf out;
     unsigned n_messages;
@@ -162,8 +163,9 @@ struct pop_op {
     struct due deadline;
     uint8_t lease[16];
     uint8_t state;
-    bool looked; // the feed was asked after it came
-    bool parked; // has waited
+    bool looked;   // the feed was asked after it came
+    bool parked;   // has waited
+    bool rendered; // once, even if nothing could be read: then it ends
     bool cancelled, cancel_sent, cancel_back, finished;
     struct mailbox_item cancel_mail;
 };

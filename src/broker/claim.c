@@ -331,6 +331,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         pop->n_messages = result.n_messages;
         if (pop->auto_ack)
             pop->out.max = SIZE_MAX / 2; // its messages cannot be given back
+        pop->rendered = true;
         pop->render(pop, &result);
         for (unsigned i = *target; i < until; i++)
             note_length(f->targets[i], pop);
@@ -445,7 +446,7 @@ static void end_pop(struct broker *b, struct pop_op *pop)
     pop->targets = NULL;
     pop->n_targets = 0;
     pop->state = 0;
-    if (pop->n_messages > 0 || pop->cancelled) {
+    if (pop->rendered || pop->cancelled) {
         pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
         feed_active(b);
     } else if (only && only->state != READY && only->state != CLAIMING) {

@@ -30,7 +30,7 @@ void broker_pop(struct broker *b, struct pop_op *pop)
     pop->home = pop->queue.ptr ? house_home(b->house, pop->queue) : b->house->brokers[0];
     pop->state = 0;
     pop->looked = pop->parked = pop->cancelled = pop->cancel_sent = pop->cancel_back = false;
-    pop->finished = false;
+    pop->finished = pop->rendered = false;
     pop->at = NULL;
     pop->only = NULL;
     pop->by = NULL;

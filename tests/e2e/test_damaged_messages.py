@@ -82,6 +82,28 @@ def test_the_damaged_ones_alone_are_answered_with_204_and_do_not_come_again(brok
     assert len(letters(broker, queue)) == 3
 
 
+@pytest.mark.parametrize("accept", [None, "application/cloudevents-batch+json"])
+@pytest.mark.parametrize("auto", [True, False])
+def test_a_partition_of_damaged_ones_alone_does_not_spoil_the_next_partition(broker, sql, queue, auto, accept):
+    """A pop that gets only damaged messages of one partition must not add another partition to the same answer."""
+    broker.configure(queue)
+    broker.put(queue, ["lost"], partition="first")
+    cut_meta(sql, queue, 1)
+    broker.put(queue, ["kept"], partition="second")
+    seen = []
+    for _ in range(3):
+        r = broker.get("/api/v1/pop/queue/%s?batch=10&autoAck=%s" % (queue, str(auto).lower()),
+                       headers={"Accept": accept} if accept else None)
+        if r.status != 204:
+            seen += [m["data"] for m in (r.expect(200).json if accept else r.expect(200).json["messages"])]
+    assert seen == ["kept"]
+    assert len(letters(broker, queue)) == 1
+    leases = sql("""select l.name, st.lease is not null from queen.consumers c join queen.lanes l on l.num = c.lane
+                      join queen.queues q on q.id = l.queue_id cross join lateral queen.latest_state(c.num) st
+                     where q.name = %s and c.grp = %s and l.name in ('first', 'second') order by l.name""", queue, QUEUE_MODE)
+    assert leases == [("first", False), ("second", not auto)], "no lease is left on what cannot be read"
+
+
 def test_an_unacknowledged_neighbour_in_front_is_delivered_again(broker, sql, queue):
     fill(broker, queue)
     cut_meta(sql, queue, 2)
