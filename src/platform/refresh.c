@@ -119,6 +119,8 @@ static void on_shown(struct pg_call *call, int status, const struct pg_reply *re
     struct model_op *op = call->owner;
 
     pg_params_free(&op->params);
+    if (status == 0 && pg_reply_rows(reply) != 1)
+        status = QE_PG_SHAPE;
     if (status != 0) {
         tenant_ref_failed(op->ref, status);
         http_reply_errf(op->req, status, "tenant " SPAN_FMT ": %s", SPAN_ARG(op->tenant),

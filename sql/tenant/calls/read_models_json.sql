@@ -1,1 +1,2 @@
+-- returns: body text
 select crm.read_models_json()

@@ -171,7 +171,7 @@ def test_a_tenant_cannot_abort_the_platform(platform, pg):
     wait_until(lambda: platform.numbers()["applied"] > before, SOON, "the answer is read somehow")
     platform.post("/api/v1/tenants/eta/read-models/refresh")
     assert platform.get("/api/v1/tenants/eta/segments").status == 500
-    platform.get("/api/v1/tenants/eta/read-models")
+    assert platform.get("/api/v1/tenants/eta/read-models").status == 500
     wait_until(lambda: "pg.unexpected_result" in platform.log_text(), SOON, "it is logged")
     assert platform.process.poll() is None
     cursor.connection.close()
