@@ -8,25 +8,36 @@ FUZZ    ?= all
 TIME    ?= 60
 MINUTES ?= 5
 SEED    ?=
-# A machine takes warnings as errors, also in a build directory that is there already.
+# CI treats warnings as errors, also in an existing build directory.
 STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
-# What is asked of two brokers on one database, in turn.
-TWO_BROKERS = $(addprefix tests/e2e/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
-C_FILES  = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.c' 'examples/*.c' 'include/*.h')
+# `make run` may have configured the directory when only the packages of the broker were installed.
+WHOLE    = @grep -qs '@@queen-platform@exe' $(1)/meson-info/intro-targets.json && \
+	grep -qs '@@client_worker@exe' $(1)/meson-info/intro-targets.json || \
+	$(MESON) setup --reconfigure $(1) -Dplatform=enabled -Dtests=enabled
+# Tests that also run against two brokers on one database.
+TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
+C_FILES  = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all release debug asan tsan deps run demo test unit e2e e2e-one e2e-platform e2e-pairs torture check lint bench format format-check \
+.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-platform e2e-pairs torture check lint bench format format-check \
 	layers frozen tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
-all: release         ## hardened release build; the program is build/queen
+all: release         ## hardened release build of everything; the programs are build/queen and build/queen-platform
 release: $(B)/release/build.ninja
 	$(call STRICT,$(B)/release)
+	$(call WHOLE,$(B)/release)
 	ninja -C $(B)/release
-	@install -m 755 $(B)/release/src/cli/queen $(B)/queen
+	@install -m 755 $(B)/release/cli/queen $(B)/release/platform/src/program/queen-platform $(B)
+
+broker: $(B)/release/build.ninja  ## only build/queen: the broker and the command line
+	ninja -C $(B)/release cli/queen
+	@install -m 755 $(B)/release/cli/queen $(B)
 
 debug asan tsan: %: $(B)/%/build.ninja  ## the same without optimisation, or with sanitizers, in build/<name>
 	$(call STRICT,$(B)/$*)
+	$(call WHOLE,$(B)/$*)
 	ninja -C $(B)/$*
+	@install -m 755 $(B)/$*/cli/queen $(B)/$*/platform/src/program/queen-platform $(B)/$*
 
 $(B)/release/build.ninja: ; $(MESON) setup $(B)/release --buildtype=debugoptimized -Dhardened=true -Db_pie=true --prefix=$(PREFIX)
 $(B)/debug/build.ninja:   ; $(MESON) setup $(B)/debug
@@ -37,10 +48,11 @@ deps:                ## install missing Debian packages for building
 	tools/deps.sh build
 
 run: deps            ## build and start the broker; settings come from the environment
-	$(MAKE) release
+	$(MAKE) broker
 	$(B)/queen serve
 
-demo: deps           ## broker, platform and five tenants with live events, until Ctrl-C
+demo:                ## broker, platform and five tenants with live events, until Ctrl-C
+	tools/deps.sh platform
 	$(MAKE) release
 	$(PYTHON) tools/demo.py
 
@@ -56,7 +68,7 @@ e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part
 	$(MAKE) -j3 e2e-one e2e-platform e2e-pairs   # they wait more than they work
 
 e2e-one:
-	$(PYTHON) -m pytest -q $(ONLY) tests/e2e --ignore tests/e2e/platform
+	$(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker
 
 e2e-platform:
 	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
@@ -96,19 +108,19 @@ layers:
 	tools/check_layers.py
 frozen:
 	tools/check_frozen.sh
-tidy: debug          ## clang-tidy over all of src/
+tidy: debug          ## clang-tidy over all C sources
 	tools/tidy.sh $(B)/debug all
 fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60
 	tools/fuzz.sh $(FUZZ) $(TIME)
 
-docs: release        ## write docs/configuration.md and docs/man/queen-commands.1.scd from their tables
-	$(B)/queen serve --print-markdown > docs/configuration.md
-	$(B)/queen platform --print-markdown > docs/configuration-platform.md
-	$(B)/queen manual > docs/man/queen-commands.1.scd
+docs: release        ## write docs/reference/configuration.md and docs/reference/man/queen-commands.1.scd from their tables
+	$(B)/queen serve --print-markdown > docs/reference/configuration.md
+	$(B)/queen-platform --print-markdown > platform/docs/configuration.md
+	$(B)/queen manual > docs/reference/man/queen-commands.1.scd
 docs-check:
-	$(B)/queen platform --print-markdown | diff -u docs/configuration-platform.md -
-	$(B)/queen serve --print-markdown | diff -u docs/configuration.md -
-	$(B)/queen manual | diff -u docs/man/queen-commands.1.scd -
+	$(B)/queen-platform --print-markdown | diff -u platform/docs/configuration.md -
+	$(B)/queen serve --print-markdown | diff -u docs/reference/configuration.md -
+	$(B)/queen manual | diff -u docs/reference/man/queen-commands.1.scd -
 
 install: release     ## into $(DESTDIR)$(PREFIX)
 	$(MESON) configure $(B)/release --prefix=$(PREFIX)
@@ -116,7 +128,7 @@ install: release     ## into $(DESTDIR)$(PREFIX)
 	DESTDIR=$(DESTDIR) $(MESON) install -C $(B)/release --no-rebuild
 
 clean:               ## forget all builds
-	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/queen
+	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/queen $(B)/queen-platform
 
 help:
 	@sed -n 's/^\([a-z0-9 -]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

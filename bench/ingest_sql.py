@@ -14,7 +14,7 @@ import time
 
 from rig import harness
 
-sys.path.insert(0, harness.REPO + "/tests/e2e/platform")
+sys.path[:0] = [harness.REPO + "/tests/e2e/platform", harness.REPO + "/tools"]
 import readmodels  # noqa: E402
 from event_model import PACKAGE, SUBSCRIPTION, WALLET, Maker  # noqa: E402
 
@@ -28,8 +28,8 @@ class Tenant:
     def __init__(self, pg, mode, customers=200):
         self.cursor = pg.connect(database=pg.create_database("tenant_x")).cursor()
         readmodels.load(self.cursor.connection)
-        with open(os.path.join(harness.REPO, "sql/tenant/calls/ingest.sql")) as f:
-            self.cursor.execute("prepare ingest as " + f.read())
+        statements = dict(embed_sql.load_statements(os.path.join(harness.REPO, "platform/sql/tenant"), []))
+        self.cursor.execute("prepare ingest as " + statements["ingest"])
         self.maker = Maker("x", 1, customers)
         for c in self.maker.customers:
             self.cursor.execute("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", (c,))
@@ -52,7 +52,7 @@ class Tenant:
         return self.event() if e["type"] == "customer.deleted" else e
 
     def parameters(self, n):
-        """As src/ingest/fold.c and write_pg.c make them."""
+        """As platform/src/ingest/fold.c and write_pg.c make them."""
         rows = {t: {} for t in TABLES}
         events = [self.event() for _ in range(n)]
         for e in events:

@@ -15,7 +15,7 @@ import threading
 import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(REPO, "tests", "e2e"), os.path.join(REPO, "tests", "e2e", "platform")]
+sys.path[:0] = [os.path.join(REPO, "tests", "support"), os.path.join(REPO, "tests", "e2e", "platform")]
 import harness  # noqa: E402
 from process import Platform  # noqa: E402
 

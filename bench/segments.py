@@ -22,7 +22,7 @@ import urllib.parse
 import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e"))
+sys.path.insert(0, os.path.join(HERE, "..", "tests", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e", "platform"))
 sys.path.insert(0, HERE)
 import rig as bench_rig  # noqa: E402
@@ -43,7 +43,7 @@ QUESTIONS = [
     ("five filters", 300, {"and": [SUBSCRIBER, CREDIT, BUSY, leaf("location_codes", "any", ["LOC_1", "LOC_5"]),
                                    leaf("email_opt_in", "eq", True)]}),
 ]
-# All of them have an index; a filter without one reads the model's table (see docs/platform-segments.md).
+# All of them have an index; a filter without one reads the model's table (see platform/docs/segments.md).
 MIXED = [q for _, _, q in QUESTIONS] + [
     {"and": [leaf("package_ids", "any", [3, 7]), leaf("location_codes", "any", ["LOC_2"])]},
     {"and": [leaf("location_codes", "all", ["LOC_4"]), SUBSCRIBER, leaf("sms_opt_in", "eq", True)]},

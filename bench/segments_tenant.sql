@@ -1,5 +1,5 @@
 -- A tenant of size, for bench/segments.py:   psql -v customers=1000000 -v transactions=10000000 -f segments_tenant.sql
--- Writes straight into the write model of an empty tenant (sql/tenant/schema); the read models are built afterwards.
+-- Writes straight into the write model of an empty tenant (platform/sql/tenant/schema); the read models are built afterwards.
 -- The same numbers give the same data, but for the times, which are counted back from now.
 \set ON_ERROR_STOP on
 select setseed(0.7);

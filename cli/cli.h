@@ -11,7 +11,7 @@
 
 struct queen_client;
 
-// What a script can rely on; docs/cli.md has the table for people.
+// What a script can rely on; docs/reference/cli.md has the table for people.
 enum cli_exit {
     CLI_OK = 0,
     CLI_USAGE = 1,       // the command line is wrong; nothing was asked of anybody

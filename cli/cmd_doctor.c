@@ -143,7 +143,8 @@ static void check_buffer(struct doctor *d)
     int64_t pending = pick_int(body, "pending"), failed = pick_int(body, "failed");
     enum verdict v = failed > 0 ? DOCTOR_BAD : pending > 0 ? DOCTOR_WARN : DOCTOR_FINE;
     doctor_say(d, v, "file buffer",
-               failed > 0    ? "see docs/file-buffer.md for files that cannot be replayed"
+               failed > 0
+                   ? "see docs/operations/file-buffer.md for files that cannot be replayed"
                : pending > 0 ? "they are stored when PostgreSQL is back; see the log"
                              : NULL,
                "%lld messages wait, %lld failed", (long long)pending, (long long)failed);

@@ -1,4 +1,5 @@
-// `queen manual`: the commands as scdoc, for docs/man/queen-commands.1.scd (make docs).
+// `queen manual`: the commands as scdoc, for docs/reference/man/queen-commands.1.scd (make
+// docs).
 #include <stdio.h>
 
 #include "base/attrs.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/show_conf.h"
 #include "conf/conf.h"
+#include "conf/show_conf.h"
 #include "server/server.h"
 
 static int serve(int argc, char **argv);

@@ -1,66 +1,117 @@
 #!/usr/bin/python3
-"""Checks that includes go one way: down.  See the layer table in CONTRIBUTING.md."""
+"""Checks that includes go down only.  See the layer table in CONTRIBUTING.md."""
 import pathlib
 import re
 import sys
 
+# Product -> folder -> level.  A product includes its own lower levels and the products it uses.
 LEVEL = {
-    "base": 0,
-    "json": 1, "conf": 1, "net": 1, "segment": 1, "crypt": 1,
-    "http": 2, "pg": 2,
-    "batch": 3, "auth": 3, "peer": 3, "spool": 3,
-    "broker": 4, "tenant": 4,
-    "ingest": 5, "readmodel": 5, "audience": 5,
-    "api": 6, "settings": 6,
-    "server": 7, "platform": 7,
-    "cli": 8,
-    "client": 3,
+    "lib": {
+        "base": 0,
+        "json": 1, "conf": 1, "net": 1, "crypt": 1,
+        "http": 2, "pg": 2,
+        "auth": 3,
+        "settings": 4,
+    },
+    "broker/src": {
+        "segment": 1,
+        "db": 3, "batch": 3, "peer": 3, "spool": 3,
+        "transfer": 4, "broker": 4,
+        "api": 5,
+        "server": 6,
+    },
+    "platform/src": {
+        "conf": 2,
+        "tenant": 3,
+        "ingest": 4, "readmodel": 4, "audience": 4,
+        "platform": 6,
+        "program": 7,
+    },
+    "client/src": {"": 3},
+    "bench/load": {"": 7},
+    "cli": {"": 8},
 }
-# Settings reach a module as its own small struct; the interface does not touch sockets.
-ONLY_FOR = {"conf": {"settings", "server", "platform", "cli"}}
-NOT_FOR = {"api": {"net", "conf"}}
-# The client library goes into other people's programs: of the server it knows only the tools.
-ONLY_NEEDS = {"client": {"base", "json", "net", "http"}}
+USES = {
+    "lib": [],
+    "broker/src": ["lib"],
+    "platform/src": ["lib"],
+    "client/src": ["lib"],
+    "bench/load": ["lib", "cli"],
+    "cli": ["lib", "broker/src", "bench/load"],
+}
+# Settings reach a module as its own small struct.  The API does not use sockets.
+ONLY_FOR = {"conf": {"settings", "server", "platform", "program", "cli", "conf"}}
+NOT_FOR = {"api": {"net"}}
+# The client library becomes part of other programs and needs only these.
+ONLY_NEEDS = {"client/src": {"base", "json", "net", "http"}}
+# The command line starts the broker and includes nothing else of it.
+ENTRY = {("cli", "broker/src"): {"server/server.h"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
-def complaint(source, header):
-    """What is wrong with folder `source` including `header`, or None."""
-    if "/" not in header:
-        return "is not written from src/"
-    target, name = header.split("/", 1)
-    if target not in LEVEL:
-        return None if header.startswith("queen/") else "is in no known layer"
-    if target == source:
+def find(product, header):
+    """(product, folder, level) of a header that a file of the product includes, or None."""
+    for name in [product, *USES[product]]:
+        prefix = "" if name == "client/src" else name + "/"
+        if "" in LEVEL[name]:
+            if header.startswith(prefix) and "/" not in header[len(prefix):]:
+                return name, "", LEVEL[name][""]
+        else:
+            folder = header.split("/", 1)[0]
+            if folder in LEVEL[name] and (ROOT / name / header).exists() or header.endswith(".gen.h") and folder in LEVEL[name]:
+                return name, folder, LEVEL[name][folder]
+    return None
+
+
+def complaint(product, folder, level, header):
+    """Why a file in `folder` of `product` must not include `header`, or None."""
+    if product == "client/src" and header.startswith("queen/"):
+        return None  # its public headers
+    found = find(product, header)
+    if not found:
+        return "is not a header of %s or of a product that it uses" % product
+    target_product, target, target_level = found
+    if (target_product, target) == (product, folder):
         return None
-    if target not in ONLY_NEEDS.get(source, {target}):
-        return "is more than %s may know" % source
-    if name.endswith("_int.h"):
+    if target_product in ("cli", "bench/load") and product in ("cli", "bench/load"):
+        return None
+    private = header.endswith("_int.h")
+    if private and target != folder:
         return "is private to %s" % target
-    if source in ONLY_FOR.get(target, {source}) and target not in NOT_FOR.get(source, ()):
-        if LEVEL[target] < LEVEL[source]:
-            return None
-        return "goes from level %d to level %d" % (LEVEL[source], LEVEL[target])
-    return "is not for %s" % source
+    entry = ENTRY.get((product, target_product))
+    if entry is not None and header not in entry:
+        return "is not an entry point of %s" % target_product
+    if product in ONLY_NEEDS and target not in ONLY_NEEDS[product]:
+        return "is not for %s" % product
+    if (folder or product) not in ONLY_FOR.get(target, {folder or product}) or target in NOT_FOR.get(folder, ()):
+        return "is not for %s" % (folder or product)
+    if target_level >= level and not (private and target == folder):
+        return "goes from level %d to level %d" % (level, target_level)
+    return None
+
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent / "src"
     wrong = seen = 0
-    for path in sorted([*root.rglob("*.c"), *root.rglob("*.h")]):
-        source = path.relative_to(root).parts[0]
-        if source not in LEVEL:
-            print("%s: folder is in no known layer" % path)
-            wrong += 1
-            continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            match = INCLUDE.match(line)
-            if match:
-                seen += 1
-                why = complaint(source, match.group(1))
-                if why:
-                    print("src/%s:%d: \"%s\" %s" % (path.relative_to(root), number, match.group(1), why))
-                    wrong += 1
+    for product, folders in LEVEL.items():
+        top = ROOT / product
+        for path in sorted([*top.rglob("*.c"), *top.rglob("*.h")]):
+            parts = path.relative_to(top).parts
+            folder = parts[0] if len(parts) > 1 else ""
+            if folder not in folders:
+                print("%s: folder is in no layer" % path.relative_to(ROOT))
+                wrong += 1
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                match = INCLUDE.match(line)
+                if match:
+                    seen += 1
+                    why = complaint(product, folder, folders[folder], match.group(1))
+                    if why:
+                        print('%s:%d: "%s" %s' % (path.relative_to(ROOT), number, match.group(1), why))
+                        wrong += 1
     if wrong:
         sys.exit("check_layers: %d of %d includes are wrong" % (wrong, seen))
 

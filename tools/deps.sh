@@ -1,14 +1,15 @@
 #!/bin/bash
-# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|test|check
+# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|check
 #
 # When nothing is missing it does nothing: no network, no root.  A word with bars is a
 # choice: any of its packages will do, and the first one that the archive has is installed.
 set -euo pipefail
 
 build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev zlib1g-dev
-       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev libmariadb-dev python3 python3-yaml"
+       libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3 python3-yaml"
 # The broker starts its own PostgreSQL unless told of another, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
+platform="libmariadb-dev"
 # Of MariaDB only the programs: the package with the service would start a server that nobody asked for.
 test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
       zsh fish tmux
@@ -18,10 +19,11 @@ check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libj
 
 case "${1:-}" in
 build) wanted="$build $run" ;;
-test) wanted="$build $run $test" ;;
-check) wanted="$build $run $test $check" ;;
+platform) wanted="$build $run $platform" ;;
+test) wanted="$build $run $platform $test" ;;
+check) wanted="$build $run $platform $test $check" ;;
 *)
-    echo "usage: tools/deps.sh build|test|check" >&2
+    echo "usage: tools/deps.sh build|platform|test|check" >&2
     exit 2
     ;;
 esac

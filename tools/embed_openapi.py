@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Merges docs/openapi/*.yaml into one document and writes it as C, or as JSON.
+"""Merges docs/reference/openapi/*.yaml into one document and writes it as C, or as JSON.
 
     embed_openapi.py --c OUT.c --h OUT.h --version 1.2.3 FILE...
     embed_openapi.py FILE...            the JSON on standard output

@@ -3,11 +3,12 @@
 
     --root KIND NAME HOME FOLDER      as often as there are databases of another kind
 
-    calls/NAME.sql          -> const struct pg_statement pg_stmt_[ROOT_]NAME (comments stripped; "-- returns:"
-                               declares the columns of its result, which every answer is checked against)
     schema/NNNN_NAME.sql    -> an ordered table of migrations  } const struct pg_schema
-    views/NAME.sql,                                            } pg_schema_ROOT
-    procs/NAME.sql          -> a table of objects, each after those it needs
+    TOPIC/NAME.sql          -> a table of functions and views, } pg_schema_ROOT
+                               each after those it needs
+    TOPIC/statements.sql    -> const struct pg_statement pg_stmt_[ROOT_]NAME for each
+                               "-- statement: NAME" in it (comments stripped).  "-- returns:"
+                               declares the columns of its result, which every answer is checked against
 
 KIND is pg or my (then the symbols begin with my_).  HOME is the SQL schema where the migrations
 keep their books.  Statements are numbered from 0 in each root, so a pool of connections takes
@@ -15,7 +16,7 @@ those of one root only.  Those of the root `queen`, the broker's, have no ROOT_ 
 
 Files are found here and not listed in meson.build: the depfile names the directories too,
 so adding, removing or editing a file rebuilds what must be rebuilt.  The rules that the files
-follow are in sql/README.md; what breaks one stops the build with the file's name.
+follow are in broker/sql/README.md; what breaks one stops the build with the file's name.
 """
 import argparse
 import hashlib
@@ -25,6 +26,8 @@ import sys
 
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 MIGRATION = re.compile(r"([0-9]{4})_([a-z][a-z0-9_]*)\.sql\Z")
+STATEMENTS = "statements.sql"
+STATEMENT = re.compile(r"^--[ \t]*statement:[ \t]*(\S*)[ \t]*$", re.M)
 NEEDS = re.compile(r"^--\s*needs:\s*(.*)$", re.M)
 # A function up to its body; comments are for the reader, here too.
 FUNCTION = re.compile(r"^create or replace function (.*?)\bas (?=\$)", re.M | re.S | re.I)
@@ -32,7 +35,7 @@ LANGUAGE = re.compile(r"\blanguage (plpgsql|sql)\b", re.I)
 INLINED = re.compile(r"\b(stable|immutable)\b", re.I)
 PINNED = re.compile(r"\bset search_path\b", re.I)
 RETURNS = re.compile(r"^--\s*returns:\s*(.*)$", re.M)
-# A column of a call's result as one letter, upper case if it may be null: see src/pg/reply_shape.c.
+# A column of a statement's result as one letter, upper case if it may be null: see lib/pg/reply_shape.c.
 COLUMN = re.compile(r"[a-z_0-9]+ (?P<type>[a-z0-9]+)(?P<null>\?)?\Z")
 LETTERS = {"int2": "h", "int4": "i", "int8": "l", "bool": "b", "float8": "f", "text": "t", "bytea": "y", "uuid": "u",
            "timestamptz": "z", "void": "v"}
@@ -62,14 +65,17 @@ def read(path):
     return text
 
 
-def sql_files(root, folder, depends):
-    path = os.path.join(root, folder)
-    if not os.path.isdir(path):
-        return []
-    depends.append(path)
-    found = [os.path.join(path, f) for f in sorted(os.listdir(path)) if f.endswith(".sql")]
+def sql_files(folder, depends):
+    depends.append(folder)
+    found = [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".sql")]
     depends.extend(found)
     return found
+
+
+def topics(root):
+    """The folders of functions, views and statements: all but the migrations."""
+    found = (os.path.join(root, f) for f in sorted(os.listdir(root)) if f != "schema")
+    return [f for f in found if os.path.isdir(f)]
 
 
 def stem(path):
@@ -150,23 +156,36 @@ def read_returns(path, text):
     return letters
 
 
-def load_calls(root, depends, must_declare):
-    calls = []
-    for path in sql_files(root, "calls", depends):
-        raw = read(path)
-        text = strip_comments(raw)
-        if not text:
-            fail(path, "holds no statement")
-        returns = read_returns(path, raw)
-        if must_declare and returns is None:
-            fail(path, "needs a line such as \"-- returns: lane int8, name text?\" (? may be null; or: nothing)")
-        calls.append((stem(path), text, returns))
-    return calls
+def load_statements(root, depends, must_declare):
+    """Sorted by name: the number of a statement does not depend on the folder it is in."""
+    found = {}
+    for folder in topics(root):
+        path = os.path.join(folder, STATEMENTS)
+        if not os.path.exists(path):
+            continue
+        head, *parts = STATEMENT.split(read(path))
+        if strip_comments(head):
+            fail(path, "begins without a line \"-- statement: NAME\"")
+        for name, raw in zip(parts[::2], parts[1::2]):
+            where = f"{path}: statement {name}"
+            text = strip_comments(raw)
+            if not NAME.match(name):
+                fail(where, "the name must be lower-case letters, digits and _, starting with a letter")
+            if name in found:
+                fail(where, f"another statement is called {name} too: {found[name][0]}")
+            if not text:
+                fail(where, "is empty")
+            returns = read_returns(where, raw)
+            if must_declare and returns is None:
+                fail(where, "needs a line such as \"-- returns: lane int8, name text?\" (? may be null; or: nothing)")
+            found[name] = (path, text, returns)
+    return [(name, *found[name][1:]) for name in sorted(found)]
 
 
 def load_migrations(root, depends):
     migrations = []
-    for path in sql_files(root, "schema", depends):
+    folder = os.path.join(root, "schema")
+    for path in sql_files(folder, depends) if os.path.isdir(folder) else []:
         m = MIGRATION.match(os.path.basename(path))
         if not m:
             fail(path, "a migration is named NNNN_name.sql")
@@ -180,8 +199,10 @@ def load_migrations(root, depends):
 def load_objects(root, depends, home=None):
     """home: the schema of functions that get a search_path here; None: they have it in their files."""
     files = {}
-    for folder in ("views", "procs"):
-        for path in sql_files(root, folder, depends):
+    for folder in topics(root):
+        for path in sql_files(folder, depends):
+            if os.path.basename(path) == STATEMENTS:
+                continue
             name = stem(path)
             if name in files:
                 fail(path, f"another object is called {name} too: {files[name][0]}")
@@ -200,7 +221,7 @@ def load_objects(root, depends, home=None):
         state[name] = "open"
         for need in needs:
             if need not in files:
-                fail(path, f"needs {need}, which is in neither procs/ nor views/")
+                fail(path, f"needs {need}, which is not here")
             visit(need, way + [name])
         state[name] = "done"
         order.append((name, text))
@@ -211,7 +232,7 @@ def load_objects(root, depends, home=None):
 
 
 class Root:
-    """One folder like sql/: what a database of one kind is asked, and how it is made."""
+    """One folder like broker/sql: the statements and the schema of one kind of database."""
 
     def __init__(self, kind, name, home, folder, depends):
         if kind not in ("pg", "my") or not NAME.match(name) or not NAME.match(home):
@@ -220,7 +241,7 @@ class Root:
         self.prefix = "" if name == "queen" else name + "_"
         # The folder itself stands for "a new sub-folder appeared".
         depends.append(folder)
-        self.calls = load_calls(folder, depends, name == "queen")
+        self.statements = load_statements(folder, depends, name == "queen")
         self.migrations = load_migrations(folder, depends)
         self.objects = load_objects(folder, depends, home if kind == "pg" else None)
 
@@ -228,15 +249,15 @@ class Root:
         return f"{self.kind.upper()}_STMT_{self.prefix.upper()}COUNT"
 
     def header(self):
-        out = [f"enum {{ {self.count()} = {len(self.calls)} }};", "",
+        out = [f"enum {{ {self.count()} = {len(self.statements)} }};", "",
                f"extern const struct pg_schema {self.kind}_schema_{self.name};", ""]
         out += [f"extern const struct {self.kind}_statement {self.kind}_stmt_{self.prefix}{name};"
-                for name, _, _ in self.calls]
+                for name, _, _ in self.statements]
         return out + [""]
 
     def source(self):
         out, table = [], f"{self.kind}_{self.name}"
-        for i, (name, text, returns) in enumerate(self.calls):
+        for i, (name, text, returns) in enumerate(self.statements):
             shape = "" if self.kind == "my" else ", 0" if returns is None else f', "{returns}"'
             out.append(f'const struct {self.kind}_statement {self.kind}_stmt_{self.prefix}{name} = '
                        f'{{"{self.prefix}{name}",\n{c_string(text)},\n    {i}{shape}}};')

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-all}
 seconds=${2:-60}
-flags="-std=gnu11 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined"
+flags="-std=gnu11 -D_GNU_SOURCE -Ilib -Ibroker/src -Iplatform/src -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined"
 
 ran=0
 for source in tests/fuzz/fuzz_*.c; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Derive the order in which every procedure of sql/procs takes row locks, and compare it with docs/locking.md.
+"""Derive the order in which every procedure of broker/sql takes row locks, and compare it with docs/internals/locking.md.
 
-docs/locking.md gives the order of the tables (its numbered list), the exceptions (procedure, its callers, table and reason) and, for
+docs/internals/locking.md gives the order of the tables (its numbered list), the exceptions (procedure, its callers, table and reason) and, for
 each procedure that is called from outside, the list of what it takes.  This program reads the procedures, follows their calls,
 their triggers and the foreign key of queen.owners, and reports
 
@@ -17,7 +17,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOC = os.path.join(ROOT, "docs", "locking.md")
+DOC = os.path.join(ROOT, "docs", "internals", "locking.md")
+SQL = os.path.join(ROOT, "broker", "sql")
 BEGIN, END = "<!-- derived by tools/lock_order.py --write -->", "<!-- end of what is derived -->"
 
 
@@ -187,17 +188,18 @@ class Checker:
                            for caller in re.findall(r"\w+|-", callers)}
         self.procs, self.triggers, self.problems = {}, {}, []
         called = set()
-        for path in sorted(glob.glob(os.path.join(ROOT, "sql", "procs", "*.sql"))):
+        for path in sorted(p for p in glob.glob(os.path.join(SQL, "*", "*.sql"))
+                           if os.path.basename(os.path.dirname(p)) != "schema" and "create or replace function" in open(p).read()):
             text = open(path).read()
             reader = Reader(os.path.basename(path)[:-4], text)
             self.procs[reader.name] = reader
             called |= {t[6:] for t in reader.tokens if t.startswith("queen.")} - {reader.name}
             if reader.dynamic:
                 self.problems.append("%s: dynamic SQL names an ordered table: %s" % (reader.name, reader.dynamic[0]))
-        for path in glob.glob(os.path.join(ROOT, "sql", "*", "*.sql")):
+        for path in glob.glob(os.path.join(SQL, "*", "*.sql")):
             for m in re.finditer(r"trigger \w+ (?:after|instead of) (\w+) on queen\.(\w+).*?function queen\.(\w+)", open(path).read(), re.S):
                 self.triggers.setdefault((m[1], m[2]), []).append(m[3])
-        calls = "".join(open(p).read() for p in glob.glob(os.path.join(ROOT, "sql", "calls", "*.sql")))
+        calls = "".join(open(p).read() for p in glob.glob(os.path.join(SQL, "*", "statements.sql")))
         fired = {f for fs in self.triggers.values() for f in fs}
         self.entries = sorted(n for n in self.procs
                               if n in fired or n not in called or re.search(r"queen\.%s\b" % n, calls))
@@ -288,9 +290,9 @@ class Checker:
                 lines.append("| `%s` | %s |" % (name, ", ".join(taken)))
         for key, used in self.exceptions.items():
             if not used:
-                self.problem("docs/locking.md: the exception for %s, called by %s, and queen.%s is not needed" % key)
+                self.problem("docs/internals/locking.md: the exception for %s, called by %s, and queen.%s is not needed" % key)
         if BEGIN not in self.doc:
-            raise SystemExit("docs/locking.md has no line %s" % BEGIN)
+            raise SystemExit("docs/internals/locking.md has no line %s" % BEGIN)
         start, stop = self.doc.index(BEGIN) + len(BEGIN), self.doc.index(END)
         want = "\n" + "\n".join(lines) + "\n"
         have = self.doc[start:stop]
@@ -299,7 +301,7 @@ class Checker:
                 f.write(self.doc[:start] + want + self.doc[stop:])
         elif have != want:
             for line in sorted(set(lines) ^ set(have.strip().split("\n"))):
-                self.problem("docs/locking.md %s: %s" % ("lacks" if line in lines else "has", line))
+                self.problem("docs/internals/locking.md %s: %s" % ("lacks" if line in lines else "has", line))
             self.problem("run tools/lock_order.py --write after checking what has changed")
         return self.problems
 

@@ -1,5 +1,5 @@
 // Answers: what went well, what the ledger must know, what to acknowledge.
-#include "cli/bench_worker.h"
+#include "bench/load/worker.h"
 
 #include "base/clock.h"
 #include "base/err.h"

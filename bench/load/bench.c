@@ -1,5 +1,5 @@
 // `queen bench`: the stages of a run, from the options to the report.
-#include "cli/bench.h"
+#include "bench/load/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/bench_conf.h"
-#include "cli/bench_load.h"
-#include "cli/bench_report.h"
+#include "bench/load/conf.h"
+#include "bench/load/load.h"
+#include "bench/load/report.h"
 
 enum {
     LOOK_US = 2000,        // how often the main thread looks at the load

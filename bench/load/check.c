@@ -1,11 +1,11 @@
 // The ledger: one cursor per group and stream, plus two sets for the exceptions.
-#include "cli/bench_check.h"
+#include "bench/load/check.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cli/bench_set.h"
+#include "bench/load/set.h"
 
 enum { N_STRIPES = 64 };
 

@@ -1,5 +1,5 @@
 // Options of `queen bench`: one table for parsing and for --help.
-#include "cli/bench_conf.h"
+#include "bench/load/conf.h"
 
 #include <getopt.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // HTTP client connection: write the request, read the head, read the body.
-#include "cli/bench_conn.h"
+#include "bench/load/conn.h"
 
 #include <errno.h>
 #include <fcntl.h>

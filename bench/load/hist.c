@@ -1,5 +1,5 @@
 // Latency histogram: 128 equal steps in every power of two.
-#include "cli/bench_hist.h"
+#include "bench/load/hist.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
 // A load: deals the plan's connections to threads, and looks at them from outside.
-#include "cli/bench_load.h"
+#include "bench/load/load.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/bench_worker.h"
+#include "bench/load/worker.h"
 
 // Every worker gets its share of both roles.
 static void worker_setup(struct worker *w, unsigned index)

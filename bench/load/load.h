@@ -17,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/bench_check.h"
-#include "cli/bench_conn.h"
-#include "cli/bench_msg.h"
-#include "cli/bench_stats.h"
+#include "bench/load/check.h"
+#include "bench/load/conn.h"
+#include "bench/load/msg.h"
+#include "bench/load/stats.h"
 
 enum bench_phase { BENCH_WARM, BENCH_MEASURE, BENCH_DRAIN, BENCH_END };
 

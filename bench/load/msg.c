@@ -1,5 +1,5 @@
 // Requests out, answers in.
-#include "cli/bench_msg.h"
+#include "bench/load/msg.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/mem.h"
-#include "cli/bench_check.h"
+#include "bench/load/check.h"
 #include "json/write.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include "base/attrs.h"
 #include "base/buf.h"
 #include "base/span.h"
-#include "cli/bench_conf.h"
+#include "bench/load/conf.h"
 #include "json/scan.h"
 
 struct ledger;

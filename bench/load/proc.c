@@ -1,5 +1,5 @@
 // Reading the process table.
-#include "cli/bench_proc.h"
+#include "bench/load/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // The report: a page for people, a line of JSON for programs.
-#include "cli/bench_report.h"
+#include "bench/load/report.h"
 
 #include <errno.h>
 #include <inttypes.h>

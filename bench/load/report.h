@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #include "base/attrs.h"
-#include "cli/bench_check.h"
-#include "cli/bench_conf.h"
-#include "cli/bench_proc.h"
-#include "cli/bench_stats.h"
+#include "bench/load/check.h"
+#include "bench/load/conf.h"
+#include "bench/load/proc.h"
+#include "bench/load/stats.h"
 
 struct bench_result {
     const struct bench_conf *conf;

@@ -1,5 +1,5 @@
 // Set of numbers: open addressing, linear probing, no tombstones.
-#include "cli/bench_set.h"
+#include "bench/load/set.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // Counters of a generator thread: merging and the first error.
-#include "cli/bench_stats.h"
+#include "bench/load/stats.h"
 
 #include <stdarg.h>
 #include <stdio.h>

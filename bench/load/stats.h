@@ -7,7 +7,7 @@
 
 #include "base/attrs.h"
 #include "base/metric.h"
-#include "cli/bench_hist.h"
+#include "bench/load/hist.h"
 
 enum bench_op { BENCH_OP_PUSH, BENCH_OP_POP, BENCH_OP_ACK, BENCH_OP_CONFIGURE, BENCH_N_OPS };
 

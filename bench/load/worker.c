@@ -1,5 +1,5 @@
 // Generator thread: an epoll loop over the connections of producers and consumers.
-#include "cli/bench_worker.h"
+#include "bench/load/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include "cli/bench_load.h"
+#include "bench/load/load.h"
 
 // A connection is in exactly one place: busy, idle (producers that wait for their due
 // time), resting, or, when its part is over, nowhere.

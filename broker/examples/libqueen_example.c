@@ -15,8 +15,8 @@
 #include "base/id.h"
 #include "base/span.h"
 #include "broker/broker.h"
+#include "db/sql.gen.h"
 #include "pg/migrate.h"
-#include "pg/sql.gen.h"
 #include "segment/codec.h"
 
 enum { N_MESSAGES = 10, LEASE_TEXT = 36, UUID_TEXT = 36 };

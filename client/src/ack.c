@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/codec.h"
-#include "client/fail.h"
+#include "codec.h"
+#include "fail.h"
 
 struct owned_results {
     struct queen_ack_results pub;

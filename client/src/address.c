@@ -1,12 +1,12 @@
 // address.c: the few forms of a URL that name a server.
-#include "client/address.h"
+#include "address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "client/fail.h"
+#include "fail.h"
 
 static int bad(struct queen_error *err, span url, const char *why)
 {

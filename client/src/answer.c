@@ -1,5 +1,5 @@
 // answer.c: llhttp in the role of a client.
-#include "client/answer.h"
+#include "answer.h"
 
 #include <stdlib.h>
 

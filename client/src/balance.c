@@ -1,5 +1,5 @@
 // balance.c: counting.
-#include "client/balance.h"
+#include "balance.h"
 
 #include <stdlib.h>
 #include <string.h>

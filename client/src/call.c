@@ -1,14 +1,14 @@
 // call.c: attempts, one after the other.
-#include "client/call.h"
+#include "call.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "client/backoff.h"
-#include "client/call_int.h"
-#include "client/fail.h"
+#include "call_int.h"
+#include "fail.h"
 #include "http/gzip.h"
 
 enum {

@@ -3,7 +3,7 @@
 #define QUEEN_CLIENT_CALL_INT_H
 
 #include "base/buf.h"
-#include "client/client_int.h"
+#include "client_int.h"
 
 struct call_header {
     char *name, *value;

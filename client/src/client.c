@@ -1,5 +1,5 @@
 // client.c: the handle: options, the thread, requests, closing.
-#include "client/client_int.h"
+#include "client_int.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/mem.h"
-#include "client/call_int.h"
-#include "client/fail.h"
-#include "client/tls.h"
+#include "call_int.h"
+#include "fail.h"
+#include "tls.h"
 
 enum {
     DEFAULT_REQUEST_TIMEOUT_MS = 30000,

@@ -6,12 +6,12 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#include "client/call.h"
-#include "client/pool.h"
-#include "client/servers.h"
-#include "client/token.h"
+#include "call.h"
 #include "net/mailbox.h"
+#include "pool.h"
 #include "queen/client.h"
+#include "servers.h"
+#include "token.h"
 
 struct client_conf {
     unsigned request_timeout_ms;

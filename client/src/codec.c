@@ -1,12 +1,12 @@
 // codec.c: fields out, fields in.
-#include "client/codec.h"
+#include "codec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "client/fail.h"
+#include "fail.h"
 #include "json/write.h"
 
 void put_field(struct buf *out, const char *name, const char *value)

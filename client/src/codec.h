@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "client/call.h"
+#include "call.h"
 #include "queen/message.h"
 #include "json/scan.h"
 

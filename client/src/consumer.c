@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "client/client_int.h"
-#include "client/crew.h"
-#include "client/fail.h"
-#include "client/job.h"
-#include "client/pop.h"
+#include "client_int.h"
+#include "crew.h"
+#include "fail.h"
+#include "job.h"
+#include "pop.h"
 
 enum { PAUSE_AFTER_ERROR_MS = 1000, PAUSE_WHEN_EMPTY_MS = 100, DEFAULT_RENEW_S = 60 };
 

@@ -1,5 +1,5 @@
 // crew.c: a list of jobs and threads that wait for it.
-#include "client/crew.h"
+#include "crew.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/queue.h>
 
 #include "base/mem.h"
-#include "client/fail.h"
+#include "fail.h"
 
 struct crew {
     queen_handler handler;

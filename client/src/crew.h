@@ -3,7 +3,7 @@
 #define QUEEN_CLIENT_CREW_H
 
 #include "base/attrs.h"
-#include "client/job.h"
+#include "job.h"
 
 struct crew;
 

@@ -1,5 +1,5 @@
 // dedup.c: a ring of ids in order of time, and chains by hash through it.
-#include "client/dedup.h"
+#include "dedup.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // event_plan.c: the table of outcomes.
-#include "client/event_plan.h"
+#include "event_plan.h"
 
 struct event_plan event_plan(enum queen_outcome outcome, unsigned tried,
                              const struct queen_event_retry *retry)

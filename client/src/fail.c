@@ -1,5 +1,5 @@
 // fail.c: codes, their names, and the error that an HTTP status is.
-#include "client/fail.h"
+#include "fail.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // heal.c: the three layers as one state.
-#include "client/heal.h"
+#include "heal.h"
 
 static const unsigned pauses_ms[] = {5000, 10000, 15000};
 

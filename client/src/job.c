@@ -1,11 +1,11 @@
 // job.c: what a handler says about its messages.
-#include "client/job.h"
+#include "job.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "client/client_int.h"
+#include "client_int.h"
 
 static void on_posted(struct mailbox_item *item)
 {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/codec.h"
-#include "client/fail.h"
+#include "codec.h"
+#include "fail.h"
 
 enum { DEFAULT_SECONDS = 60 };
 

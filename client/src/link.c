@@ -1,6 +1,6 @@
 // link.c: a socket on uv_poll.  libuv's own streams write without MSG_NOSIGNAL, so a program
 // that leaves SIGPIPE alone would die with its server.
-#include "client/link.h"
+#include "link.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "base/mem.h"
-#include "client/answer.h"
-#include "client/fail.h"
-#include "client/tls.h"
+#include "fail.h"
+#include "tls.h"
 
 enum { READ_BYTES = 64 << 10, READS_PER_TURN = 16 };
 

@@ -14,9 +14,9 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "address.h"
 #include "base/attrs.h"
 #include "base/buf.h"
-#include "client/address.h"
 #include "queen/client.h"
 
 struct link;

@@ -1,11 +1,11 @@
 // owners.c: JSON of the requests about owners, out and in.
-#include "client/owners.h"
+#include "owners.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/codec.h"
-#include "client/fail.h"
+#include "codec.h"
+#include "fail.h"
 #include "json/write.h"
 
 // What the elements of all these answers are made of; each kind has some of it.

@@ -1,4 +1,4 @@
-// owners.h: the requests about owners of partitions (docs/processor.md).
+// owners.h: the requests about owners of partitions (docs/guide/processor.md).
 #ifndef QUEEN_CLIENT_OWNERS_H
 #define QUEEN_CLIENT_OWNERS_H
 

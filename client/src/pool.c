@@ -1,5 +1,5 @@
 // pool.c: idle links, busy links, and a line.
-#include "client/pool.h"
+#include "pool.h"
 
 #include <assert.h>
 

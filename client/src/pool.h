@@ -5,7 +5,7 @@
 #ifndef QUEEN_CLIENT_POOL_H
 #define QUEEN_CLIENT_POOL_H
 
-#include "client/link.h"
+#include "link.h"
 
 struct pool_wait {
     // The link is the waiter's until pool_give_back().

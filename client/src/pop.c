@@ -1,12 +1,12 @@
 // pop.c: the address of a pop, and the messages out of its answer.
-#include "client/pop.h"
+#include "pop.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/codec.h"
-#include "client/fail.h"
+#include "codec.h"
+#include "fail.h"
 
 enum { DEFAULT_WAIT_MS = 30000, WAIT_MARGIN_MS = 5000 };
 

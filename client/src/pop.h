@@ -2,7 +2,7 @@
 #ifndef QUEEN_CLIENT_POP_H
 #define QUEEN_CLIENT_POP_H
 
-#include "client/call.h"
+#include "call.h"
 #include "queen/message.h"
 
 // On the loop's thread.  done is called once, later; until then call_cancel() ends it.

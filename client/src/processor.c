@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance.h"
 #include "base/id.h"
 #include "base/mem.h"
-#include "client/balance.h"
-#include "client/processor_int.h"
+#include "processor_int.h"
 
 enum { SLACK_MS = 100 }; // of a look: it may come late
 

@@ -9,13 +9,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "client/client_int.h"
-#include "client/crew.h"
-#include "client/dedup.h"
-#include "client/event_plan.h"
-#include "client/heal.h"
-#include "client/job.h"
-#include "client/owners.h"
+#include "client_int.h"
+#include "crew.h"
+#include "dedup.h"
+#include "event_plan.h"
+#include "heal.h"
+#include "job.h"
+#include "owners.h"
 #include "queen/processor.h"
 
 //      CLOSED ─claimed─► POPPING ─► (MARKING) ─► HANDLING ◄─► PAUSING

@@ -6,8 +6,8 @@
 
 #include "base/id.h"
 #include "base/mem.h"
-#include "client/fail.h"
-#include "client/processor_int.h"
+#include "fail.h"
+#include "processor_int.h"
 
 enum { TICK_MS = 50 };
 

@@ -1,14 +1,14 @@
 // producer.c: a bounded buffer in front of pushes.
-#include "client/producer_int.h"
+#include "producer_int.h"
 
 #include <stdlib.h>
 #include <time.h>
 
+#include "backoff.h"
 #include "base/mem.h"
-#include "client/backoff.h"
-#include "client/codec.h"
-#include "client/fail.h"
-#include "client/push.h"
+#include "codec.h"
+#include "fail.h"
+#include "push.h"
 
 // The way of a message, in order.
 static void on_wake(struct mailbox_item *item);

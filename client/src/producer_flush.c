@@ -1,12 +1,12 @@
 // producer_flush.c: waiting until all that was accepted is settled.
-#include "client/producer_int.h"
+#include "producer_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/mem.h"
-#include "client/fail.h"
+#include "fail.h"
 
 // With the lock: the number of the oldest message that is not settled, or beyond all.
 static uint64_t oldest(const struct queen_producer *p)

@@ -6,7 +6,7 @@
 #define QUEEN_CLIENT_PRODUCER_INT_H
 
 #include "base/buf.h"
-#include "client/client_int.h"
+#include "client_int.h"
 #include "queen/producer.h"
 
 struct item {

@@ -1,11 +1,11 @@
 // push.c: messages into one request, one result for each out of the answer.
-#include "client/push.h"
+#include "push.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/codec.h"
-#include "client/fail.h"
+#include "codec.h"
+#include "fail.h"
 
 struct owned_results {
     struct queen_push_results pub;

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/call_int.h"
+#include "call_int.h"
 
 // Text that cannot end its line.
 bool request_is_line(const char *text)

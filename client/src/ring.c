@@ -1,5 +1,5 @@
 // ring.c: a sorted array of points.
-#include "client/ring.h"
+#include "ring.h"
 
 #include <assert.h>
 #include <stdlib.h>

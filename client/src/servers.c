@@ -1,11 +1,11 @@
 // servers.c: the list, health, and the two strategies.
-#include "client/servers.h"
+#include "servers.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "client/fail.h"
+#include "fail.h"
 
 enum { MAX_SERVERS = 64 };
 

@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
-#include "client/address.h"
-#include "client/ring.h"
+#include "address.h"
 #include "queen/client.h"
+#include "ring.h"
 
 struct server {
     struct address address;

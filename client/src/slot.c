@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "client/dedup.h"
-#include "client/fail.h"
-#include "client/pop.h"
-#include "client/processor_int.h"
+#include "dedup.h"
+#include "fail.h"
+#include "pop.h"
+#include "processor_int.h"
 
 enum { PAUSE_AFTER_ERROR_MS = 1000, WAIT_MS = 30000 };
 

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "client/processor_int.h"
+#include "processor_int.h"
 
 void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
                        const char *error)

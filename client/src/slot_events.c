@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "client/processor_int.h"
+#include "processor_int.h"
 
 struct answer {
     bool given, moved;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/fail.h"
-#include "client/processor_int.h"
+#include "fail.h"
+#include "processor_int.h"
 
 static void commit_moves(struct slot *s);
 static void on_moved(const struct queen_error *err, void *ctx);

@@ -1,5 +1,5 @@
 // tls.c: two memory BIOs and an SSL between them.
-#include "client/tls.h"
+#include "tls.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/mem.h"
-#include "client/fail.h"
+#include "fail.h"
 
 struct tls {
     SSL *ssl;

@@ -1,12 +1,12 @@
 // token.c: a small file, read again when it has changed.
-#include "client/token.h"
+#include "token.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "client/fail.h"
+#include "fail.h"
 
 enum { MAX_TOKEN = 64 << 10 };
 

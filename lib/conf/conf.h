@@ -210,6 +210,6 @@ int conf_pool_per_worker(const struct conf *c);
 
 void conf_print(const struct conf *c, struct buf *out); // --print-config: values and origins
 void conf_help(struct buf *out);                        // --help
-void conf_markdown(struct buf *out);                    // docs/configuration.md
+void conf_markdown(struct buf *out);                    // docs/reference/configuration.md
 
 #endif

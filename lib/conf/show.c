@@ -203,7 +203,7 @@ void conf_markdown(struct buf *out)
 {
     buf_put_lit(out,
                 "# Settings\n\n"
-                "Generated from `src/conf/keys.c` by `make docs`; do not edit.\n\n"
+                "Generated from `lib/conf/keys.c` by `make docs`; do not edit.\n\n"
                 "Each setting is an environment variable and an option of `queen serve`. The "
                 "option beats\n"
                 "the variable, the variable beats the default; unset and empty mean the "

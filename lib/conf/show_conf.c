@@ -1,5 +1,5 @@
 // show_conf.c: settings on standard output.
-#include "cli/show_conf.h"
+#include "conf/show_conf.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // show_conf.h: `queen serve` and `queen platform` about their settings: --help, --print-config
 // and the like.
-#ifndef QUEEN_CLI_SHOW_CONF_H
-#define QUEEN_CLI_SHOW_CONF_H
+#ifndef QUEEN_CONF_SHOW_CONF_H
+#define QUEEN_CONF_SHOW_CONF_H
 
 #include "base/buf.h"
 #include "conf/conf.h"

@@ -1,5 +1,5 @@
-// expo.c: samples, families and histograms as text.
-#include "api/expo.h"
+// prom_text.c: samples, families and histograms as text.
+#include "http/prom_text.h"
 
 #include "base/attrs.h"
 
@@ -20,7 +20,7 @@ static const struct bound counts[] = {
     {"2000", 2000}, {"5000", 5000}, {"10000", 10000},
 };
 
-void expo_family(struct buf *out, const char *name, const char *type, const char *help)
+void prom_family(struct buf *out, const char *name, const char *type, const char *help)
 {
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -30,27 +30,27 @@ static void put_name(struct buf *out, const char *name, const char *labels)
     buf_printf(out, labels ? "%s{%s} " : "%s%s ", name, labels ? labels : "");
 }
 
-void expo_u64(struct buf *out, const char *name, const char *labels, uint64_t v)
+void prom_u64(struct buf *out, const char *name, const char *labels, uint64_t v)
 {
     put_name(out, name, labels);
     buf_put_u64(out, v);
     buf_putc(out, '\n');
 }
 
-void expo_seconds(struct buf *out, const char *name, const char *labels, double v)
+void prom_seconds(struct buf *out, const char *name, const char *labels, double v)
 {
     put_name(out, name, labels);
     buf_printf(out, "%.6f\n", v);
 }
 
-void expo_single(struct buf *out, const char *name, const char *type, const char *help,
+void prom_single(struct buf *out, const char *name, const char *type, const char *help,
                  uint64_t v)
 {
-    expo_family(out, name, type, help);
-    expo_u64(out, name, NULL, v);
+    prom_family(out, name, type, help);
+    prom_u64(out, name, NULL, v);
 }
 
-void expo_histogram(struct buf *out, const char *name, const char *labels,
+void prom_histogram(struct buf *out, const char *name, const char *labels,
                     const struct histogram *h, double unit)
 {
     bool timed = unit < 1;

@@ -1,6 +1,6 @@
-// expo.h: Prometheus' text format, version 0.0.4.
-#ifndef QUEEN_API_EXPO_H
-#define QUEEN_API_EXPO_H
+// prom_text.h: Prometheus' text format, version 0.0.4.
+#ifndef QUEEN_HTTP_PROM_TEXT_H
+#define QUEEN_HTTP_PROM_TEXT_H
 
 #include <stdint.h>
 
@@ -8,18 +8,18 @@
 #include "base/metric.h"
 
 // Heads a family; type is "counter", "gauge" or "histogram".
-void expo_family(struct buf *out, const char *name, const char *type, const char *help);
+void prom_family(struct buf *out, const char *name, const char *type, const char *help);
 // One sample; labels without braces ("op=\"push\"") or NULL.
-void expo_u64(struct buf *out, const char *name, const char *labels, uint64_t v);
-void expo_seconds(struct buf *out, const char *name, const char *labels, double v);
+void prom_u64(struct buf *out, const char *name, const char *labels, uint64_t v);
+void prom_seconds(struct buf *out, const char *name, const char *labels, double v);
 // Family and its one sample.
-void expo_single(struct buf *out, const char *name, const char *type, const char *help,
+void prom_single(struct buf *out, const char *name, const char *type, const char *help,
                  uint64_t v);
 
 // The samples of one histogram; labels or NULL.  unit 1e-6: observations are microseconds and
 // shown as seconds; 1: they are counts.  A bucket holds what is certainly not above its bound
 // (the steps of struct histogram are up to 6 % wide).
-void expo_histogram(struct buf *out, const char *name, const char *labels,
+void prom_histogram(struct buf *out, const char *name, const char *labels,
                     const struct histogram *h, double unit);
 
 #endif

@@ -2,9 +2,9 @@
 //
 //      lock ──► bookkeeping tables ──► missing migrations ──► changed objects ──► unlock
 //
-// Migrations (sql/schema) are numbered, run once, each in its own transaction, and are frozen
-// by checksum once released.  Objects (procedures and views) are replaced together, in one
-// transaction, when the checksum of any has changed.  Everything happens under one advisory
+// Migrations (broker/sql/schema) are numbered, run once, each in its own transaction, and are
+// frozen by checksum once released.  Objects (procedures and views) are replaced together, in
+// one transaction, when the checksum of any has changed.  Everything happens under one advisory
 // lock, so any number of brokers may start at once: the first does the work, the others find it
 // done.
 //

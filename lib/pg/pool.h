@@ -30,7 +30,7 @@
 struct pg_pool;
 struct pg_call;
 
-// One SQL call: the text lives in sql/calls/NAME.sql and is embedded at build time
+// One SQL call: the text lives in broker/sql/calls/NAME.sql and is embedded at build time
 // (tools/embed_sql.py writes pg/sql.gen.h and .c: `extern const struct pg_statement
 // pg_stmt_NAME;`).  A text that is made at run time is a statement, too: with the index
 // PG_UNPREPARED it is sent unnamed each time, and like params it is borrowed until done.

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import contract  # noqa: E402
 import harness  # noqa: E402
 import sqlcore  # noqa: E402
@@ -23,7 +23,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_sessionfinish(session, exitstatus):
-    """All answers of the session against docs/openapi."""
+    """All answers of the session against docs/reference/openapi."""
     wrong = contract.verdict()
     if wrong:
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")

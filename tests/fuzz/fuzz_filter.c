@@ -1,11 +1,12 @@
 // fuzz_filter.c: any bytes as a segment's definition: no crash, and what is accepted becomes
 // SQL whose text is the same whatever the values are: nothing of a request is in it.
 //
-// build: src/audience/attribute.c src/audience/catalogue.c src/audience/compile.c
-// build: src/audience/compile_leaf.c src/audience/filter.c src/audience/value.c
-// build: src/json/scan.c src/json/text.c src/pg/params.c src/base/arena.c src/base/buf.c
-// build: src/base/clock.c src/base/err.c src/base/id.c src/base/mem.c src/base/moment.c
-// build: src/base/str.c -luv -lpthread
+// build: platform/src/audience/attribute.c platform/src/audience/catalogue.c
+// platform/src/audience/compile.c build: platform/src/audience/compile_leaf.c
+// platform/src/audience/filter.c platform/src/audience/value.c build: lib/json/scan.c
+// lib/json/text.c lib/pg/params.c lib/base/arena.c lib/base/buf.c build: lib/base/clock.c
+// lib/base/err.c lib/base/id.c lib/base/mem.c lib/base/moment.c build: lib/base/str.c -luv
+// -lpthread
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 // at the end, or when the client has gone, by path.
 //
 // build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp
-// build: src/http/*.c src/base/*.c src/json/*.c
+// build: lib/http/*.c lib/base/*.c lib/json/*.c
 // build: /usr/share/llhttp/*.c -luv -lz -lpthread -lm
 #include <errno.h>
 #include <stdlib.h>

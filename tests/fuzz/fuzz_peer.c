@@ -1,5 +1,5 @@
 // Datagrams from anybody: decoding stays inside, and what is accepted can be written again.
-// build: src/peer/datagram.c -lcrypto
+// build: broker/src/peer/datagram.c -lcrypto
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
 // Whatever the scanner accepts is also walked with the cursor, unescaped, written again and
 // scanned again; that must agree with what jansson read.
 //
-// build: src/json/scan.c src/json/text.c src/json/write.c src/base/arena.c src/base/buf.c
-// build: src/base/clock.c src/base/err.c src/base/id.c src/base/mem.c src/base/str.c
+// build: lib/json/scan.c lib/json/text.c lib/json/write.c lib/base/arena.c lib/base/buf.c
+// build: lib/base/clock.c lib/base/err.c lib/base/id.c lib/base/mem.c lib/base/str.c
 // build: -ljansson
 #include <jansson.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 //
 // The first byte says how many messages segment_skip() jumps over; the rest is the body.
 //
-// build: src/segment/codec.c src/base/buf.c src/base/clock.c src/base/err.c src/base/id.c
-// build: src/base/mem.c -luv -lpthread
+// build: broker/src/segment/codec.c lib/base/buf.c lib/base/clock.c lib/base/err.c
+// lib/base/id.c build: lib/base/mem.c -luv -lpthread
 #include <stdlib.h>
 #include <string.h>
 

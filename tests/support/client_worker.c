@@ -1,5 +1,5 @@
 // client_worker.c: a processor whose handler does what the event says; for
-// tests/e2e/test_processor.py.
+// tests/e2e/broker/test_processor.py.
 //
 // Events are {"n": 1, "do": "fail" | "wait" | ...}; every step is a line on standard output.
 // An event that is to wait does so until there is a byte on standard input, or its end.

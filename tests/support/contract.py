@@ -1,4 +1,4 @@
-"""Every answer that the tests see, against docs/openapi.
+"""Every answer that the tests see, against docs/reference/openapi.
 
 The harness hands over each answer; the first few per route and status are kept, and checked when the session ends. Objects may
 have only the members that the document names, unless it says `additionalProperties: true`.
@@ -34,21 +34,21 @@ def is_time(text):
 
 _lock = threading.Lock()
 _samples = {}  # (method, template, status, book) -> [(path, content type, body)]
-_books = {}  # folder of docs/ -> (document, templates): the broker's, and the platform's
+_books = {}  # folder -> (document, templates): the broker's, and the platform's
 
 
 def book(name):
     if name not in _books:
-        doc = document(glob.glob(os.path.join(REPO, "docs", name, "*.yaml")))
+        doc = document(glob.glob(os.path.join(REPO, name, "*.yaml")))
         close(doc)
-        # Literal segments win over parameters, as in src/http/route.c.
+        # Literal segments win over parameters, as in lib/http/route.c.
         templates = sorted(((re.compile("^" + re.sub(r"\\{\w+\\}", "[^/]+", re.escape(t)) + "$"), t) for t in doc["paths"]),
                            key=lambda x: [s.startswith("{") for s in x[1].split("/")])
         _books[name] = doc, templates
     return _books[name]
 
 
-def load(name="openapi"):
+def load(name="docs/reference/openapi"):
     return book(name)[0]
 
 
@@ -64,14 +64,14 @@ def close(node):
             close(value)
 
 
-def template_of(path, name="openapi"):
+def template_of(path, name="docs/reference/openapi"):
     for pattern, template in book(name)[1]:
         if pattern.match(path):
             return template
     return None
 
 
-def record(method, target, status, headers, body, name="openapi"):
+def record(method, target, status, headers, body, name="docs/reference/openapi"):
     template = template_of(urlsplit(target).path, name)
     verb = "get" if method == "HEAD" else method.lower()
     if template is None or verb not in load(name)["paths"][template]:
@@ -83,7 +83,7 @@ def record(method, target, status, headers, body, name="openapi"):
             kept.append((target, headers.get("content-type", ""), headers.get("content-encoding"), body if method != "HEAD" else None))
 
 
-def resolve(node, name="openapi"):
+def resolve(node, name="docs/reference/openapi"):
     while "$ref" in node:
         target = load(name)
         for part in node["$ref"][2:].split("/"):
@@ -94,7 +94,7 @@ def resolve(node, name="openapi"):
 
 def check(key, sample):
     """None, or what is wrong."""
-    verb, template, status, name = (*key, "openapi")[:4]
+    verb, template, status, name = (*key, "docs/reference/openapi")[:4]
     target, content_type, coding, body = sample
     responses = load(name)["paths"][template][verb]["responses"]
     response = responses.get(str(status)) or (responses.get("default") if status >= 400 else None)
@@ -117,7 +117,7 @@ def check(key, sample):
     return misfit(content[kind].get("schema", {}), value, name)
 
 
-def misfit(schema, value, name="openapi"):
+def misfit(schema, value, name="docs/reference/openapi"):
     """None, or where and how the value is not as the schema says."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": load(name)["components"], **schema}
     validator = jsonschema.Draft202012Validator(schema, format_checker=formats)

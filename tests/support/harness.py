@@ -166,7 +166,7 @@ class Response:
 class Client:
     """HTTP/1.1 with one kept-alive connection per thread. Never retries: a dropped connection is a failure."""
 
-    book = "openapi"  # folder of docs/ that describes the answers
+    book = "docs/reference/openapi"  # the folder that describes the answers
 
     def __init__(self, host, port):
         self.host, self.port = host, port

@@ -30,7 +30,7 @@ WITHOUT_EXAMPLE = re.compile("migration|maintenance")
 def names_in_sources():
     """Headers that some part of the server looks up."""
     found = set()
-    for path in glob.glob(os.path.join(REPO, "src", "**", "*.c"), recursive=True):
+    for path in [p for top in ("lib", "broker/src", "platform/src") for p in glob.glob(os.path.join(REPO, top, "**", "*.c"), recursive=True)]:
         with open(path) as f:
             text = f.read()
         found |= {n.lower() for n in re.findall(r'http_req_header\([^;{}]*?SPAN\("([\w-]+)"\)', text)}
@@ -51,7 +51,7 @@ def example_of(operation, book):
     return {}
 
 
-def routes(book="openapi", **params):
+def routes(book="docs/reference/openapi", **params):
     """(method, path, body) of every operation; params fill the path, everything else is called x."""
     for template, operations in sorted(contract.load(book)["paths"].items()):
         for method, operation in sorted(operations.items()):
@@ -103,7 +103,7 @@ def talk(server, data):
             said += piece
 
 
-def run(server, book="openapi", **params):
+def run(server, book="docs/reference/openapi", **params):
     """Sends all of it; a sentence about every answer that is missing or a server error."""
     last = b"GET /live HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
     wrong, sent = [], 0

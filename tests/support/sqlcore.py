@@ -1,4 +1,4 @@
-"""The SQL of Queen without a broker: loads sql/ into a database and calls its functions as the broker does."""
+"""The SQL of Queen without a broker: loads broker/sql into a database and calls its functions as the broker does."""
 import glob
 import hashlib
 import json
@@ -16,12 +16,22 @@ sys.path.insert(0, os.path.join(REPO, "tools"))
 import embed_sql  # noqa: E402
 
 psycopg2.extras.register_uuid()
-SQL = os.path.join(REPO, "sql")
+SQL = os.path.join(REPO, "broker", "sql")
 QUEUE_MODE = "__QUEUE_MODE__"
 
 
+def statements(root=SQL):
+    """The statements that the broker sends, by name, with their comments."""
+    found = {}
+    for path in glob.glob(os.path.join(root, "*", "statements.sql")):
+        with open(path) as f:
+            parts = embed_sql.STATEMENT.split(f.read())
+        found.update(zip(parts[1::2], parts[2::2]))
+    return found
+
+
 def load(conn, root=SQL, schema="queen"):
-    """Everything of sql/ (or of a folder in it), in the order and form in which the program does it."""
+    """Everything of broker/sql (or of a folder like it), in the order and form in which the program does it."""
     def run(path, change=lambda path, text, schema: text):
         with open(path) as f, conn.cursor() as cur:
             cur.execute(change(path, f.read(), schema))
@@ -30,7 +40,8 @@ def load(conn, root=SQL, schema="queen"):
         cur.execute("create schema " + schema)
     for path in sorted(glob.glob(os.path.join(root, "schema", "*.sql"))):
         run(path)
-    files = {os.path.basename(f)[:-4]: f for d in ("procs", "views") for f in glob.glob(os.path.join(root, d, "*.sql"))}
+    files = {os.path.basename(f)[:-4]: f for f in glob.glob(os.path.join(root, "*", "*.sql"))
+             if os.path.basename(os.path.dirname(f)) != "schema" and os.path.basename(f) != "statements.sql"}
     done = set()
 
     def visit(name):

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import Broker, Client, Postgres, uuid7, wait_until  # noqa: E402,F401  others take them from here
 
 # Phases of a round.  In each, some actors end by themselves: producers when their last push is known, consumers when nothing is left.

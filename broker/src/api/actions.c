@@ -1,7 +1,7 @@
-// Actions on messages: delete one, retry or bury one, clear a queue.  See sql/procs.
+// Actions on messages: delete one, retry or bury one, clear a queue.  See broker/sql/procs.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 const struct report api_delete_message = {
     .route = {.verb = HTTP_DELETE,

@@ -1,7 +1,8 @@
-// /api/v1/status and /api/v1/analytics/...: metrics over time.  See docs/api-analytics.md.
+// /api/v1/status and /api/v1/analytics/...: metrics over time.  See
+// docs/reference/api-analytics.md.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const by_labels[] = {"from", "to", "queue", "namespace", "task", NULL};
 static const char *const by_queue[] = {"from", "to", "queue", NULL};

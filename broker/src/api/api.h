@@ -3,8 +3,8 @@
 //      http_req ──► endpoint ──► broker op ──► done ──► http_reply_*
 //
 // One struct api per worker: http_server_conf.app of that worker's server.  It is written by
-// its worker alone (counters) and, before the loops run, by src/server, which fills in the
-// fields marked "filled".  Reading the counters of other workers' structs is fine from any
+// its worker alone (counters) and, before the loops run, by broker/src/server, which fills in
+// the fields marked "filled".  Reading the counters of other workers' structs is fine from any
 // thread.
 #ifndef QUEEN_API_API_H
 #define QUEEN_API_API_H

@@ -5,11 +5,11 @@
 
 #include "api/api_int.h"
 #include "api/message_fields.h"
-#include "api/retry_policy.h"
 #include "api/trace_context.h"
 #include "base/id.h"
 #include "base/str.h"
 #include "segment/keys.h"
+#include "json/retry_policy.h"
 
 const span body_item_names[ITEM_FIELDS] = {
     [ITEM_QUEUE] = {"queue", 5},

@@ -5,10 +5,10 @@
 //      POST /api/v1/push                                     queue: attribute queue
 //
 // The data becomes the payload as it was sent; the attributes are kept beside it (cloudEvent of
-// the message, docs/segment-format.md) and come back with every pop.  source and id together
-// are the transaction id, so that an event that is sent twice is stored once.  When it is to be
-// delivered (scheduledat, delayseconds) is said to us and no part of the event: it is not kept,
-// or who passes the event on would delay it again.
+// the message, docs/internals/segment-format.md) and come back with every pop.  source and id
+// together are the transaction id, so that an event that is sent twice is stored once.  When it
+// is to be delivered (scheduledat, delayseconds) is said to us and no part of the event: it is
+// not kept, or who passes the event on would delay it again.
 #include "api/api_int.h"
 #include "api/message_fields.h"
 #include "api/push_int.h"

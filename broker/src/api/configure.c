@@ -1,13 +1,14 @@
 // POST /api/v1/configure: {"queue": ..., "namespace": ..., "task": ..., "options": {...}}
 //
-// Replaces the whole configuration.  The options are judged by sql/procs/configure_queue.sql,
-// which names the one it refuses.  Before the answer, recurring messages of a queue that wants
-// encryption are sealed: from then on nothing for it is in clear.
+// Replaces the whole configuration.  The options are judged by
+// broker/sql/admin/configure_queue.sql, which names the one it refuses.  Before the answer,
+// recurring messages of a queue that wants encryption are sealed: from then on nothing for it
+// is in clear.
 #include "api/api_int.h"
 #include "api/report.h"
+#include "db/sql.gen.h"
 #include "pg/params.h"
 #include "pg/reply.h"
-#include "pg/sql.gen.h"
 #include "json/write.h"
 
 // In the request's arena.

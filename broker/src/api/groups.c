@@ -1,7 +1,7 @@
-// Actions on consumer groups: delete, seek, change the subscription.  See sql/procs.
+// Actions on consumer groups: delete, seek, change the subscription.  See broker/sql/procs.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const delete_params[] = {"deleteMetadata", NULL};
 

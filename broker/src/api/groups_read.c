@@ -1,7 +1,7 @@
-// Reading about consumer groups.  See sql/procs for what each answers.
+// Reading about consumer groups.  See broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const lagging_params[] = {"minLagSeconds", NULL};
 

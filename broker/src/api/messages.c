@@ -1,7 +1,7 @@
-// Reading messages and dead letters.  See sql/procs for what each answers.
+// Reading messages and dead letters.  See broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const list_params[] = {"queue", "partition", "ns",   "namespace",
                                           "task",  "status",    "from", "to",

@@ -1,4 +1,4 @@
-// /api/v1/migration/...: copy everything into another PostgreSQL (pg/transfer.h).
+// /api/v1/migration/...: copy everything into another PostgreSQL (transfer/transfer.h).
 //
 // Connecting to the target blocks, so it is done by libuv's threads.
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "pg/conninfo.h"
-#include "pg/transfer.h"
+#include "transfer/transfer.h"
 #include "json/write.h"
 
 enum { F_HOST, F_PORT, F_DATABASE, F_USER, F_PASSWORD, F_SSL, F_SCHEMA, F_EXCLUDE, FIELDS };

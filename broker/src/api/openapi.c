@@ -1,5 +1,5 @@
-// GET /openapi.json: this interface, described (docs/openapi, merged when the program is
-// built).
+// GET /openapi.json: this interface, described (docs/reference/openapi, merged when the program
+// is built).
 #include "api/api_int.h"
 #include "api/openapi.gen.h"
 

@@ -1,8 +1,9 @@
 // /api/v1/consumer-groups/:group/queues/:queue/owners...: who processes which partition.  See
-// sql/procs for what each of them answers, docs/processor.md for how they are used.
+// broker/sql/procs for what each of them answers, docs/guide/processor.md for how they are
+// used.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 #define OWNERS "/api/v1/consumer-groups/:group/queues/:queue/owners"
 

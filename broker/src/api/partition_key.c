@@ -8,9 +8,9 @@
 #include "base/fnv.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "db/sql.gen.h"
 #include "pg/params.h"
 #include "pg/reply.h"
-#include "pg/sql.gen.h"
 
 enum { REMEMBER_US = 10 * 1000 * 1000, MAX_REMEMBERED = 10000, NAME_ROOM = 10 };
 

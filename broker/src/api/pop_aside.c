@@ -10,9 +10,9 @@
 #include "api/pop_int.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "db/sql.gen.h"
 #include "pg/params.h"
 #include "pg/reply.h"
-#include "pg/sql.gen.h"
 
 #include <stdlib.h>
 

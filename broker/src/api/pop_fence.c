@@ -2,13 +2,13 @@
 //
 // A processor's pop names its owner and epoch.  When messages have been leased for it, the
 // record is looked at: if the partition has changed hands the lease is given back and the
-// answer is 409.  If it changes hands after the look, the lease ends with it (sql/procs/
+// answer is 409.  If it changes hands after the look, the lease ends with it (broker/sql/procs/
 // change_hands.sql) and acknowledgements are refused.  Other pops pay nothing for this.
 #include "api/api_int.h"
 #include "api/pop_int.h"
+#include "db/sql.gen.h"
 #include "pg/params.h"
 #include "pg/reply.h"
-#include "pg/sql.gen.h"
 
 static void on_looked(struct custom_op *op, int status, const struct pg_reply *reply);
 

@@ -1,16 +1,17 @@
-// GET /metrics/prometheus: everything this process counts.  Families: docs/metrics.md.
+// GET /metrics/prometheus: everything this process counts.  Families:
+// docs/reference/metrics.md.
 //
 // Numbers of this process are summed over the workers when asked for.  What only the database
 // knows comes behind them (snapshot.h), and is missing when it cannot be asked.
 #include <stdio.h>
 
 #include "api/api_int.h"
-#include "api/expo.h"
 #include "api/totals.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/sql.gen.h"
+#include "http/prom_text.h"
 #include "pg/reply.h"
-#include "pg/sql.gen.h"
 
 static void prometheus_handle(struct http_req *req);
 static void put_process(struct buf *out, const struct api_shared *s);
@@ -107,25 +108,25 @@ static void put_process(struct buf *out, const struct api_shared *s)
     struct api_process p = api_process(s);
     char labels[128];
 
-    expo_family(out, "queen_build_info", "gauge", "1, with the version as label");
+    prom_family(out, "queen_build_info", "gauge", "1, with the version as label");
     snprintf(labels, sizeof labels, "version=\"" SPAN_FMT "\"", SPAN_ARG(s->version));
-    expo_u64(out, "queen_build_info", labels, 1);
+    prom_u64(out, "queen_build_info", labels, 1);
     log_tell_dropped();
-    expo_single(out, "queen_log_lines_dropped_total", "counter",
+    prom_single(out, "queen_log_lines_dropped_total", "counter",
                 "log lines dropped because their reader is too slow", log_dropped());
-    expo_single(out, "queen_uptime_seconds", "gauge", "seconds since the start",
+    prom_single(out, "queen_uptime_seconds", "gauge", "seconds since the start",
                 (uint64_t)p.uptime_s);
-    expo_single(out, "queen_cpu_user_microseconds_total", "counter",
+    prom_single(out, "queen_cpu_user_microseconds_total", "counter",
                 "processor time spent in the program", p.used.user_us);
-    expo_single(out, "queen_cpu_system_microseconds_total", "counter",
+    prom_single(out, "queen_cpu_system_microseconds_total", "counter",
                 "processor time spent in the kernel", p.used.system_us);
     if (p.used.virtual_bytes > 0) {
-        expo_single(out, "queen_process_resident_memory_bytes", "gauge", "memory in RAM",
+        prom_single(out, "queen_process_resident_memory_bytes", "gauge", "memory in RAM",
                     p.used.resident_bytes);
-        expo_single(out, "queen_process_virtual_memory_bytes", "gauge", "address space",
+        prom_single(out, "queen_process_virtual_memory_bytes", "gauge", "address space",
                     p.used.virtual_bytes);
     }
-    expo_single(out, "queen_workers", "gauge", "event loops", s->n_workers);
+    prom_single(out, "queen_workers", "gauge", "event loops", s->n_workers);
 }
 
 // ---- the database ----
@@ -147,21 +148,21 @@ static void put_database(struct buf *out, const struct api_shared *s)
 {
     uint64_t open = api_sum(s, api_db_open, 0), busy = api_sum(s, api_db_busy, 0);
 
-    expo_single(out, "queen_database_up", "gauge", "1 if the database answers all workers",
+    prom_single(out, "queen_database_up", "gauge", "1 if the database answers all workers",
                 api_sum(s, db_up, 0) == s->n_workers);
-    expo_single(out, "queen_db_pool_size", "gauge", "open connections", open);
-    expo_single(out, "queen_db_pool_idle", "gauge", "open connections without a call",
+    prom_single(out, "queen_db_pool_size", "gauge", "open connections", open);
+    prom_single(out, "queen_db_pool_idle", "gauge", "open connections without a call",
                 open > busy ? open - busy : 0);
-    expo_single(out, "queen_db_pool_active", "gauge", "connections with a call under way",
+    prom_single(out, "queen_db_pool_active", "gauge", "connections with a call under way",
                 busy);
-    expo_single(out, "queen_db_queued_calls", "gauge", "calls that wait for a connection",
+    prom_single(out, "queen_db_queued_calls", "gauge", "calls that wait for a connection",
                 api_sum(s, api_db_queued, 0));
-    expo_single(out, "queen_db_connections_opened_total", "counter", "connections made",
+    prom_single(out, "queen_db_connections_opened_total", "counter", "connections made",
                 api_sum(s, db_opened, 0));
-    expo_single(out, "queen_db_connections_broken_total", "counter", "connections lost",
+    prom_single(out, "queen_db_connections_broken_total", "counter", "connections lost",
                 api_sum(s, db_opened, 1));
-    expo_single(out, "queen_db_calls_total", "counter", "calls sent", api_sum(s, db_opened, 2));
-    expo_single(out, "queen_db_calls_failed_total", "counter", "calls that failed",
+    prom_single(out, "queen_db_calls_total", "counter", "calls sent", api_sum(s, db_opened, 2));
+    prom_single(out, "queen_db_calls_failed_total", "counter", "calls that failed",
                 api_sum(s, db_opened, 3));
 }
 
@@ -188,18 +189,18 @@ static void put_http(struct buf *out, const struct api_shared *s)
     uint64_t accepted = api_sum(s, http_counter, 0), closed = api_sum(s, http_counter, 1);
     char labels[96];
 
-    expo_single(out, "queen_http_connections", "gauge", "open client connections",
+    prom_single(out, "queen_http_connections", "gauge", "open client connections",
                 accepted > closed ? accepted - closed : 0);
-    expo_single(out, "queen_http_connections_accepted_total", "counter", "connections taken",
+    prom_single(out, "queen_http_connections_accepted_total", "counter", "connections taken",
                 accepted);
-    expo_single(out, "queen_http_received_bytes_total", "counter", "bytes from clients",
+    prom_single(out, "queen_http_received_bytes_total", "counter", "bytes from clients",
                 api_sum(s, http_counter, 3));
-    expo_single(out, "queen_http_sent_bytes_total", "counter", "bytes to clients",
+    prom_single(out, "queen_http_sent_bytes_total", "counter", "bytes to clients",
                 api_sum(s, http_counter, 4));
-    expo_single(out, "queen_http_refused_total", "counter",
+    prom_single(out, "queen_http_refused_total", "counter",
                 "requests refused before an endpoint saw them", api_sum(s, http_counter, 5));
 
-    expo_family(out, "queen_http_requests_total", "counter",
+    prom_family(out, "queen_http_requests_total", "counter",
                 "answers by endpoint and first digit of the status");
     for (unsigned i = 0; i < n_routes; i++) {
         for (unsigned c = 1; c < 6; c++) {
@@ -207,17 +208,17 @@ static void put_http(struct buf *out, const struct api_shared *s)
             if (n == 0)
                 continue;
             snprintf(labels, sizeof labels, "op=\"%s\",code=\"%uxx\"", route_op(i), c);
-            expo_u64(out, "queen_http_requests_total", labels, n);
+            prom_u64(out, "queen_http_requests_total", labels, n);
         }
     }
-    expo_family(out, "queen_http_request_duration_seconds", "histogram",
+    prom_family(out, "queen_http_request_duration_seconds", "histogram",
                 "from the head of a request to its answer; waiting pops included");
     for (unsigned i = 0; i < n_routes; i++) {
         struct histogram sum = {0};
         for (unsigned w = 0; w < s->n_workers; w++)
             histogram_sum(&sum, &s->workers[w]->routes[i].us);
         snprintf(labels, sizeof labels, "op=\"%s\"", route_op(i));
-        expo_histogram(out, "queen_http_request_duration_seconds", labels, &sum, 1e-6);
+        prom_histogram(out, "queen_http_request_duration_seconds", labels, &sum, 1e-6);
     }
 }
 
@@ -249,10 +250,10 @@ static void put_by_op(struct buf *out, const struct api_shared *s, const char *n
 {
     char labels[48];
 
-    expo_family(out, name, type, help);
+    prom_family(out, name, type, help);
     for (unsigned k = 0; k < OP_KINDS; k++) {
         snprintf(labels, sizeof labels, "op=\"%s\"", op_names[k]);
-        expo_u64(out, name, labels, api_sum(s, engine_counter, what * OP_KINDS + k));
+        prom_u64(out, name, labels, api_sum(s, engine_counter, what * OP_KINDS + k));
     }
 }
 
@@ -271,13 +272,13 @@ static void put_engine(struct buf *out, const struct api_shared *s)
               ENGINE_REQUESTS);
     put_by_op(out, s, "queen_sidecar_op_items", "gauge", "messages in these operations",
               ENGINE_ITEMS);
-    expo_family(out, "queen_sidecar_op_latency_microseconds", "gauge",
+    prom_family(out, "queen_sidecar_op_latency_microseconds", "gauge",
                 "mean time of an operation since the start");
     for (unsigned k = 0; k < OP_KINDS; k++) {
         uint64_t n = api_sum(s, engine_counter, ENGINE_LATENCY_N * OP_KINDS + k);
         uint64_t sum = api_sum(s, engine_counter, ENGINE_LATENCY_SUM * OP_KINDS + k);
         snprintf(labels, sizeof labels, "op=\"%s\"", op_names[k]);
-        expo_u64(out, "queen_sidecar_op_latency_microseconds", labels, n > 0 ? sum / n : 0);
+        prom_u64(out, "queen_sidecar_op_latency_microseconds", labels, n > 0 ? sum / n : 0);
     }
 }
 
@@ -301,7 +302,7 @@ static void put_engine_histograms(struct buf *out, const struct api_shared *s)
     char labels[48];
 
     for (unsigned f = 0; f < countof(families); f++) {
-        expo_family(out, families[f].name, "histogram", families[f].help);
+        prom_family(out, families[f].name, "histogram", families[f].help);
         for (unsigned k = 0; k < OP_KINDS; k++) {
             struct histogram sum = {0};
             for (unsigned w = 0; w < s->n_workers; w++) {
@@ -310,7 +311,7 @@ static void put_engine_histograms(struct buf *out, const struct api_shared *s)
                 histogram_sum(&sum, &of_kind[k]);
             }
             snprintf(labels, sizeof labels, "op=\"%s\"", op_names[k]);
-            expo_histogram(out, families[f].name, labels, &sum, families[f].unit);
+            prom_histogram(out, families[f].name, labels, &sum, families[f].unit);
         }
     }
 }
@@ -343,11 +344,11 @@ static void put_messages(struct buf *out, const struct api_shared *s)
     };
 
     for (unsigned f = 0; f < countof(families); f++)
-        expo_single(out, families[f].name, "counter", families[f].help,
+        prom_single(out, families[f].name, "counter", families[f].help,
                     api_sum(s, message_counter, families[f].i));
-    expo_family(out, "queen_acks_total", "counter", "acknowledgements by result");
-    expo_u64(out, "queen_acks_total", "result=\"success\"", api_sum(s, message_counter, 2));
-    expo_u64(out, "queen_acks_total", "result=\"failed\"", api_sum(s, message_counter, 3));
+    prom_family(out, "queen_acks_total", "counter", "acknowledgements by result");
+    prom_u64(out, "queen_acks_total", "result=\"success\"", api_sum(s, message_counter, 2));
+    prom_u64(out, "queen_acks_total", "result=\"failed\"", api_sum(s, message_counter, 3));
 }
 
 static void put_late(struct buf *out, const struct api_shared *s)
@@ -356,9 +357,9 @@ static void put_late(struct buf *out, const struct api_shared *s)
 
     for (unsigned w = 0; w < s->n_workers; w++)
         histogram_sum(&late, &broker_stats(s->workers[w]->broker)->late_us);
-    expo_family(out, "queen_fired_late_seconds", "histogram",
+    prom_family(out, "queen_fired_late_seconds", "histogram",
                 "from the time of a message to when it was put into its partition");
-    expo_histogram(out, "queen_fired_late_seconds", "scope=\"server\"", &late, 1e-6);
+    prom_histogram(out, "queen_fired_late_seconds", "scope=\"server\"", &late, 1e-6);
 }
 
 static uint64_t state_gauge(const struct api *a, unsigned i)
@@ -373,25 +374,25 @@ static void put_state(struct buf *out, const struct api_shared *s)
 {
     char labels[48];
 
-    expo_single(out, "queen_parked_consumers", "gauge", "pops that wait for a message",
+    prom_single(out, "queen_parked_consumers", "gauge", "pops that wait for a message",
                 api_sum(s, state_gauge, 0));
-    expo_single(out, "queen_pending_operations", "gauge",
+    prom_single(out, "queen_pending_operations", "gauge",
                 "operations under way, parked ones not", api_sum(s, state_gauge, 1));
-    expo_single(out, "queen_known_queues", "gauge", "queues that the engine keeps in memory",
+    prom_single(out, "queen_known_queues", "gauge", "queues that the engine keeps in memory",
                 api_sum(s, state_gauge, 2));
-    expo_single(out, "queen_known_partitions", "gauge",
+    prom_single(out, "queen_known_partitions", "gauge",
                 "partitions that the engine keeps in memory", api_sum(s, state_gauge, 3));
-    expo_single(out, "queen_known_consumers", "gauge",
+    prom_single(out, "queen_known_consumers", "gauge",
                 "pairs of partition and group that the engine keeps in memory",
                 api_sum(s, state_gauge, 4));
-    expo_single(out, "queen_stuck_rows", "gauge",
+    prom_single(out, "queen_stuck_rows", "gauge",
                 "removed rows that vacuum cannot free; removal waits unless it is 0",
                 api_sum(s, state_gauge, 5));
-    expo_family(out, "queen_response_registry_size", "gauge",
+    prom_family(out, "queen_response_registry_size", "gauge",
                 "operations whose answer is outstanding, parked ones included");
     for (unsigned w = 0; w < s->n_workers; w++) {
         snprintf(labels, sizeof labels, "worker_id=\"%u\"", w);
-        expo_u64(out, "queen_response_registry_size", labels,
+        prom_u64(out, "queen_response_registry_size", labels,
                  state_gauge(s->workers[w], 0) + state_gauge(s->workers[w], 1));
     }
 }
@@ -402,30 +403,30 @@ static void put_buffer(struct buf *out, const struct api_shared *s)
     struct buffer_stats b;
 
     house_buffer_stats(s->house, &b);
-    expo_single(out, "queen_file_buffer_pending", "gauge",
+    prom_single(out, "queen_file_buffer_pending", "gauge",
                 "messages in the file buffer that wait for the database", b.pending);
-    expo_single(out, "queen_file_buffer_failed", "gauge",
+    prom_single(out, "queen_file_buffer_failed", "gauge",
                 "files that the database would not take, set aside", b.failed_files);
-    expo_single(out, "queen_file_buffer_db_healthy", "gauge",
+    prom_single(out, "queen_file_buffer_db_healthy", "gauge",
                 "1 if the database is there and takes what was buffered", b.db_healthy);
-    expo_single(out, "queen_file_buffer_healthy", "gauge",
+    prom_single(out, "queen_file_buffer_healthy", "gauge",
                 "1 if the file buffer can be written", b.healthy);
-    expo_single(out, "queen_file_buffer_bytes", "gauge", "size of the file buffer", b.bytes);
-    expo_single(out, "queen_file_buffer_limit_bytes", "gauge", "how large it may become",
+    prom_single(out, "queen_file_buffer_bytes", "gauge", "size of the file buffer", b.bytes);
+    prom_single(out, "queen_file_buffer_limit_bytes", "gauge", "how large it may become",
                 b.max_bytes);
-    expo_family(out, "queen_file_buffer_messages_total", "counter",
+    prom_family(out, "queen_file_buffer_messages_total", "counter",
                 "messages taken by the file buffer, stored from it, refused by it");
-    expo_u64(out, "queen_file_buffer_messages_total", "event=\"buffered\"", b.buffered);
-    expo_u64(out, "queen_file_buffer_messages_total", "event=\"replayed\"", b.replayed);
-    expo_u64(out, "queen_file_buffer_messages_total", "event=\"refused\"", b.refused);
-    expo_single(out, "queen_maintenance_mode_enabled", "gauge",
+    prom_u64(out, "queen_file_buffer_messages_total", "event=\"buffered\"", b.buffered);
+    prom_u64(out, "queen_file_buffer_messages_total", "event=\"replayed\"", b.replayed);
+    prom_u64(out, "queen_file_buffer_messages_total", "event=\"refused\"", b.refused);
+    prom_single(out, "queen_maintenance_mode_enabled", "gauge",
                 "1 if pushes go to the file buffer", (flags & MAINTENANCE_PUSH) != 0);
-    expo_single(out, "queen_pop_maintenance_mode_enabled", "gauge", "1 if pops deliver nothing",
+    prom_single(out, "queen_pop_maintenance_mode_enabled", "gauge", "1 if pops deliver nothing",
                 (flags & MAINTENANCE_POP) != 0);
 }
 
-// Names that dashboards know, for things that are made differently here: docs/metrics.md says
-// what their numbers are.
+// Names that dashboards know, for things that are made differently here:
+// docs/reference/metrics.md says what their numbers are.
 static void put_absent(struct buf *out, const struct api_shared *s)
 {
     static const char *const zeroes[][2] = {
@@ -435,16 +436,16 @@ static void put_absent(struct buf *out, const struct api_shared *s)
          "always 0: waiting consumers are woken"},
     };
 
-    expo_family(out, "queen_threadpool_size", "gauge",
+    prom_family(out, "queen_threadpool_size", "gauge",
                 "db: open connections; system: event loops");
-    expo_u64(out, "queen_threadpool_size", "pool=\"db\"", api_sum(s, api_db_open, 0));
-    expo_u64(out, "queen_threadpool_size", "pool=\"system\"", s->n_workers);
-    expo_family(out, "queen_threadpool_queue_size", "gauge",
+    prom_u64(out, "queen_threadpool_size", "pool=\"db\"", api_sum(s, api_db_open, 0));
+    prom_u64(out, "queen_threadpool_size", "pool=\"system\"", s->n_workers);
+    prom_family(out, "queen_threadpool_queue_size", "gauge",
                 "db: calls that wait for a connection; system: operations under way");
-    expo_u64(out, "queen_threadpool_queue_size", "pool=\"db\"", api_sum(s, api_db_queued, 0));
-    expo_u64(out, "queen_threadpool_queue_size", "pool=\"system\"", api_sum(s, state_gauge, 1));
+    prom_u64(out, "queen_threadpool_queue_size", "pool=\"db\"", api_sum(s, api_db_queued, 0));
+    prom_u64(out, "queen_threadpool_queue_size", "pool=\"system\"", api_sum(s, state_gauge, 1));
     for (unsigned i = 0; i < countof(zeroes); i++)
-        expo_single(out, zeroes[i][0], "gauge", zeroes[i][1], 0);
+        prom_single(out, zeroes[i][0], "gauge", zeroes[i][1], 0);
 }
 
 const struct http_route api_prometheus = {

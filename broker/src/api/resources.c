@@ -1,7 +1,7 @@
-// /api/v1/resources/...: what there is.  See sql/procs for what each of them answers.
+// /api/v1/resources/...: what there is.  See broker/sql/procs for what each of them answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const list_params[] = {"namespace", "task", "limit", "offset", NULL};
 static const char *const partition_params[] = {"queue", NULL};

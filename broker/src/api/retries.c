@@ -1,8 +1,8 @@
 // What became of messages that failed: their timeline, and dead letters sent on their way
-// again. See sql/procs for what each answers.
+// again. See broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const timeline_params[] = {
     "correlationId", "transactionId", "messageId", "queue", "partition", "consumerGroup", NULL};

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "api/api_int.h"
-#include "api/expo.h"
 #include "api/totals.h"
+#include "http/prom_text.h"
 
 static uint64_t retries_after(const struct api *a, unsigned i)
 {
@@ -20,16 +20,16 @@ void retries_expose(const struct api_shared *s, struct buf *out)
 {
     char labels[32];
 
-    expo_family(out, "queen_retries_scheduled_total", "counter",
+    prom_family(out, "queen_retries_scheduled_total", "counter",
                 "failed deliveries that are retried by schedule, by the attempt that failed");
     for (unsigned i = 0; i < RETRY_ATTEMPTS; i++) {
         uint64_t n = api_sum(s, retries_after, i);
         snprintf(labels, sizeof labels, "attempt=\"%u%s\"", i + 1,
                  i + 1 == RETRY_ATTEMPTS ? "+" : "");
         if (n > 0 || i == 0)
-            expo_u64(out, "queen_retries_scheduled_total", labels, n);
+            prom_u64(out, "queen_retries_scheduled_total", labels, n);
     }
-    expo_single(out, "queen_retries_exhausted_total", "counter",
+    prom_single(out, "queen_retries_exhausted_total", "counter",
                 "failed deliveries after which there was no other attempt",
                 api_sum(s, exhausted, 0));
 }

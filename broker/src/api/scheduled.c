@@ -1,7 +1,8 @@
-// /api/v1/scheduled: messages that wait for their time.  See sql/procs for what each answers.
+// /api/v1/scheduled: messages that wait for their time.  See broker/sql/procs for what each
+// answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 #define FILTERS \
     "queue", "partition", "from", "to", "correlationId", "transactionIdPrefix", "kind"

@@ -1,7 +1,7 @@
-// /api/v1/schedules: recurring messages.  See sql/procs for what each answers.
+// /api/v1/schedules: recurring messages.  See broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const list_params[] = {"queue", "limit", "offset", NULL};
 

@@ -4,7 +4,7 @@
 //      POST /internal/api/notify      parked pops of a queue look again, here and at the other
 //      servers
 #include "api/api_int.h"
-#include "api/expo.h"
+#include "http/prom_text.h"
 #include "peer/mesh.h"
 #include "json/write.h"
 
@@ -147,26 +147,26 @@ void shared_state_expose(const struct api_shared *shared, struct buf *out)
 {
     struct mesh_view *v = mem_new(struct mesh_view);
 
-    expo_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other",
+    prom_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other",
                 shared->mesh != NULL);
     if (shared->mesh) {
         struct cache_figures cache = cache_figures(shared);
         mesh_view(shared->mesh, v);
-        expo_single(out, "queen_qc_cache_size", "gauge", "queues known by name", cache.size);
-        expo_single(out, "queen_qc_cache_hits_total", "counter",
+        prom_single(out, "queen_qc_cache_size", "gauge", "queues known by name", cache.size);
+        prom_single(out, "queen_qc_cache_hits_total", "counter",
                     "messages whose partition was known", cache.hits);
-        expo_single(out, "queen_qc_cache_misses_total", "counter",
+        prom_single(out, "queen_qc_cache_misses_total", "counter",
                     "partitions that had to be asked for", cache.misses);
-        expo_single(out, "queen_peers_alive", "gauge", "other servers heard of lately",
+        prom_single(out, "queen_peers_alive", "gauge", "other servers heard of lately",
                     v->n_alive);
-        expo_single(out, "queen_peers_restarts_total", "counter",
+        prom_single(out, "queen_peers_restarts_total", "counter",
                     "restarts of other servers that were noticed", v->restarts);
     }
-    expo_family(out, "queen_transport_messages_total", "counter",
+    prom_family(out, "queen_transport_messages_total", "counter",
                 "messages between servers, by direction");
-    expo_u64(out, "queen_transport_messages_total", "dir=\"sent\"", v->sent);
-    expo_u64(out, "queen_transport_messages_total", "dir=\"received\"", v->received);
-    expo_u64(out, "queen_transport_messages_total", "dir=\"dropped\"",
+    prom_u64(out, "queen_transport_messages_total", "dir=\"sent\"", v->sent);
+    prom_u64(out, "queen_transport_messages_total", "dir=\"received\"", v->received);
+    prom_u64(out, "queen_transport_messages_total", "dir=\"dropped\"",
              v->dropped + v->bad_signatures + v->bad_sequences);
     free(v);
 }

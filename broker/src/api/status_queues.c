@@ -1,8 +1,8 @@
-// /api/v1/status/queues..., /status/analytics and /stats/refresh: figures.  See sql/procs for
-// what each answers.
+// /api/v1/status/queues..., /status/analytics and /stats/refresh: figures.  See
+// broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const queues_params[] = {"limit", "offset", "namespace", "task", NULL};
 static const char *const messages_params[] = {"limit", "offset", NULL};

@@ -2,7 +2,7 @@
 // Their third endpoint, which changes things, is cycle.c.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 const struct report api_stream_register = {
     .route = {.verb = HTTP_POST,

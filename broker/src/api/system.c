@@ -5,9 +5,9 @@
 //      GET /api/v1/status/buffers                 this server's file buffer, without the
 //      database
 #include "api/api_int.h"
+#include "db/sql.gen.h"
 #include "pg/params.h"
 #include "pg/reply.h"
-#include "pg/sql.gen.h"
 #include "json/write.h"
 
 // In the request's arena.

@@ -1,7 +1,7 @@
-// Traces: events that clients attach to messages.  See sql/procs for what each answers.
+// Traces: events that clients attach to messages.  See broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/report.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static const char *const page_params[] = {"limit", "offset", NULL};
 

@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 #include "segment/keys.h"
 
 enum { MAX_TRIES = 5 };

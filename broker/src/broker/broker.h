@@ -365,14 +365,14 @@ struct broker_conf {
     unsigned poll_initial_ms, poll_threshold, poll_max_ms;
     double poll_multiplier;
     // Sweeps of over-age messages: ttl and maxWaitTimeSeconds; retention.  See
-    // sql/procs/sweep.sql.
+    // broker/sql/retention/sweep.sql.
     struct sweep_conf {
         unsigned interval_ms;
         unsigned max_segments; // that one transaction removes
     } evict, retain;
     unsigned fire_probe_ms; // scheduled messages: looks without being told; 0: others fire them
-    unsigned idle_partition_days, history_days; // see sql/procs/tidy.sql
-    unsigned attempts_days;                     // see sql/procs/trim_attempts.sql
+    unsigned idle_partition_days, history_days; // see broker/sql/retention/tidy.sql
+    unsigned attempts_days;                     // see broker/sql/retry/trim_attempts.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
     const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
     unsigned refresh_ms;        // what is known of a queue's options is forgotten after this

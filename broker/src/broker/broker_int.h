@@ -51,7 +51,7 @@ struct lane {
     int64_t last_seq; // start of the last segment we know of: where the database starts to look
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
-    // Retry lanes (sql/procs/retry_lane.sql): messages of one partition for one group.
+    // Retry lanes (broker/sql/retry/retry_lane.sql): messages of one partition for one group.
     struct lane *origin;      // that partition; NULL: this is one itself
     struct lane_list retries; // the retry lanes of a partition that we know of
     LIST_ENTRY(lane) of_origin;
@@ -100,7 +100,7 @@ struct consumer {
     struct lane *lane;
     int64_t num;    // 0: not known yet
     uint32_t fewer; // messages that a claim may take, after an answer was too long; 0: any
-    int64_t ver, near_seq; // hints for the next claim: see sql/procs/claim.sql; 0: none
+    int64_t ver, near_seq; // hints for the next claim: see broker/sql/pop/claim.sql; 0: none
     enum consumer_state state;
     bool dirty;                   // something came while it was CLAIMING or LEASED
     bool gone;                    // deleted in the database while in flight

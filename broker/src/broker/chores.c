@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 // The slot of consumer versions is changed when it has grown this large, and the old one
 // emptied no sooner than this long after.

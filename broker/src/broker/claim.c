@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
-// Status, as in sql/procs/claim_careful.sql and claim.sql.
+// Status, as in broker/sql/pop/claim_careful.sql and claim.sql.
 enum { CLAIMED, BUSY, TAKEN, EMPTY, NOT_YET, GONE, NOT_NEEDED, WANTS_CARE };
 enum { MAX_BUSY = 8 }; // 256 ms between two tries at most
 enum {

@@ -7,7 +7,7 @@
 //
 // A cycle that gives its lease back is protected by it: the same request again finds the lease
 // gone.  Any other leaves a receipt in the database, by which a repetition is recognised
-// and answered as the first time (sql/procs/stream_cycle.sql).
+// and answered as the first time (broker/sql/streams/stream_cycle.sql).
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "broker/segs.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 #include "segment/codec.h"
 
 enum { STORED, ACKED, FAILED, DUPLICATE, REPEATED, SOURCE }; // kind of a row

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static void on_noted(struct pg_call *pg, int status, const struct pg_reply *reply);
 

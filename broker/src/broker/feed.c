@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum {
     COL_SNAPSHOT,

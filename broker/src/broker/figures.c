@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static void on_due(struct due *d);
 static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply);

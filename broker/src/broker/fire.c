@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum {
     AT_ONCE = 2000,               // messages per step

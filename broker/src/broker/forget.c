@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 // Calls that are wrong on another server than the one they were made for.  Others carry names,
 // ids or leases, which are never given out twice.

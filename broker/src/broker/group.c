@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static void on_due(struct due *d);
 static void number(struct broker *b, struct consumer *c);

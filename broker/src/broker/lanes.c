@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 // Names are kept so that a push finds its lane without asking.  Beyond this many, lanes that
 // nobody waits for are forgotten, least recently used first; they are found again by name.

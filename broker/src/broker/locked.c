@@ -2,11 +2,12 @@
 //
 // A lane is locked while a transaction that is not ours holds its row, or the name that it is
 // to get: a SQL session that has pushed to it and not committed, or one that deletes its queue.
-// Statements of ours wait for such a lock for 100 ms at most (sql/procs/push_segments.sql).
-// Then all lanes of the batch are suspected, and one small call finds out which of them are
-// locked (sql/procs/locked_lanes.sql).  Requests for these wait here; all others go on.  The
-// same call is repeated until the lane is free.  No connection and no place in a batch is taken
-// up by waiting, so that only requests for a locked lane wait (docs/adr/0037).
+// Statements of ours wait for such a lock for 100 ms at most
+// (broker/sql/push/push_segments.sql). Then all lanes of the batch are suspected, and one small
+// call finds out which of them are locked (broker/sql/push/locked_lanes.sql).  Requests for
+// these wait here; all others go on.  The same call is repeated until the lane is free.  No
+// connection and no place in a batch is taken up by waiting, so that only requests for a locked
+// lane wait (docs/internals/adr/0037).
 //
 // Requests of a lane that is in flight wait here as well: in the queue they would be looked at
 // again and again, in front of those that may go.
@@ -20,7 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum {
     PROBE_MIN_US = 5 * 1000, // doubled until ...

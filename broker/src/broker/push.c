@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum {
     MAX_BATCH_BYTES = 8 << 20,

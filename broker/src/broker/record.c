@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/sample.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum {
     FIRST_MS = 3000, // the schema may not be there yet
@@ -327,7 +327,7 @@ static int64_t since(uint64_t *mark, uint64_t now)
     return (int64_t)delta;
 }
 
-// In the order that sql/procs/record_metrics.sql reads them.
+// In the order that broker/sql/stats/record_metrics.sql reads them.
 static void put_worker(struct recorder *r, struct pg_params *p, const struct tally *sum)
 {
     struct broker *b = r->broker;

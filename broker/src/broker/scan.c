@@ -6,7 +6,7 @@
 #include "broker/broker_int.h"
 
 #include "base/log.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply);
 

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/segs.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum { WAITS, DUPLICATE, LANE_GONE = 3, LANE_SEALED = 6 }; // schedule_messages.sql
 enum { COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US, COL_IDX };

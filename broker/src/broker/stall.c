@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum {
     SILENCE_US = 1500 * 1000,

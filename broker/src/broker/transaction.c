@@ -9,7 +9,7 @@
 #include "broker/ack_int.h"
 #include "broker/schedule_int.h"
 #include "broker/segs.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum { PUSHED, ACKED, FAILED, SCHEDULED, NOT_SCHEDULED }; // kind of a row
 enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };

@@ -1,4 +1,5 @@
-// codec.h: pack messages into a segment body, walk one.  Format: docs/segment-format.md.
+// codec.h: pack messages into a segment body, walk one.  Format:
+// docs/internals/segment-format.md.
 //
 // A payload is copied as the producer sent it: bytes in, same bytes out.
 #ifndef QUEEN_SEGMENT_CODEC_H
@@ -49,7 +50,7 @@ bool segment_next(struct segment_walk *w, struct segment_message *m); // false: 
 bool segment_skip(struct segment_walk *w, unsigned n); // false: fewer than n left
 
 // The id of message `pos` of the segment created at created_us (microseconds since 1970) in
-// lane `lane`: see sql/procs/message_id.sql.
+// lane `lane`: see broker/sql/helpers/message_id.sql.
 void segment_message_id(int64_t created_us, unsigned pos, int64_t lane, uint8_t id[16]);
 
 #endif

@@ -2,7 +2,7 @@
 //
 // The key of a canonical lower-case UUID is the UUID itself, unless it is of version 8; any
 // other transaction id gets 16 bytes of its SHA-256, marked as version 8.  So the two kinds
-// never meet, and both sides (here and sql/procs/transaction_key.sql) agree.
+// never meet, and both sides (here and broker/sql/push/transaction_key.sql) agree.
 #ifndef QUEEN_SEGMENT_KEYS_H
 #define QUEEN_SEGMENT_KEYS_H
 

@@ -13,13 +13,13 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "http/route.h"
-#include "pg/transfer.h"
 #include "server/greet.h"
 #include "server/peers.h"
 #include "server/server_int.h"
 #include "server/settings.h"
 #include "settings/auth.h"
 #include "spool/spool.h"
+#include "transfer/transfer.h"
 
 enum {
     // An embedded server is up within that time unless it has to recover; brokers that try to

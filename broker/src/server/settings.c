@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "db/sql.gen.h"
 #include "pg/conninfo.h"
-#include "pg/sql.gen.h"
 
 enum {
     EMBEDDED_CONNECTIONS = 230, // of its max_connections, the rest is for people and chores

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "pg/transfer.h"
 #include "spool/spool.h"
+#include "transfer/transfer.h"
 
 enum {
     // Requests that are unanswered when the grace is over depend on the database; this

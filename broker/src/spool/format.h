@@ -1,4 +1,5 @@
-// format.h: the bytes of a buffer file.  Pure: no files, no clock.  See docs/file-buffer.md.
+// format.h: the bytes of a buffer file.  Pure: no files, no clock.  See
+// docs/operations/file-buffer.md.
 //
 //      header | record | record | ...
 //

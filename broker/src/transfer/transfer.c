@@ -5,7 +5,7 @@
 // well; else psql is killed and the target stays as it was.
 //
 // Passwords reach the children in their environment, never as arguments.
-#include "pg/transfer.h"
+#include "transfer/transfer.h"
 
 #include <libpq-fe.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 
 enum { MAX_TABLES = 64, MAX_ENV = 512 };
 static const char missing[] =

@@ -13,7 +13,7 @@
 //
 // A processor that was asleep past its expiry (SIGSTOP, a paused machine) finds that out by its
 // own clock before it handles another event, and the server refuses what it does about the old
-// ones: see docs/processor.md, "Fencing".
+// ones: see docs/guide/processor.md, "Fencing".
 #ifndef QUEEN_PROCESSOR_H
 #define QUEEN_PROCESSOR_H
 

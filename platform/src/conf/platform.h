@@ -103,6 +103,6 @@ void platform_conf_deinit(struct platform_conf *c);
 
 void platform_conf_print(const struct platform_conf *c, struct buf *out);
 void platform_conf_help(struct buf *out);
-void platform_conf_markdown(struct buf *out); // docs/configuration-platform.md
+void platform_conf_markdown(struct buf *out); // platform/docs/configuration.md
 
 #endif

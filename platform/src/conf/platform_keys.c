@@ -204,11 +204,12 @@ void platform_conf_help(struct buf *out)
 void platform_conf_markdown(struct buf *out)
 {
     buf_put_lit(
-        out, "# Settings of the platform\n\n"
-             "Generated from `src/conf/platform_keys.c` by `make docs`; do not edit.\n\n"
-             "Each setting is an environment variable and an option of `queen platform`, with "
-             "the rules of\n"
-             "[configuration.md](configuration.md). `queen platform --print-config` shows "
-             "every value and where it\ncame from.\n");
+        out,
+        "# Settings of the platform\n\n"
+        "Generated from `platform/src/conf/platform_keys.c` by `make docs`; do not edit.\n\n"
+        "Each setting is an environment variable and an option of `queen platform`, with "
+        "the rules of\n"
+        "[configuration.md](configuration.md). `queen platform --print-config` shows "
+        "every value and where it\ncame from.\n");
     conf_put_tables(&table, out);
 }

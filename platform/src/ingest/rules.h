@@ -1,7 +1,7 @@
 // rules.h: which events there are, and what each may carry.
 //
-// The one place where this is said in C; docs/events/*.json say the same for producers, and are
-// written from here (tests/unit/ingest/print_schemas.c).
+// The one place where this is said in C; platform/docs/events/*.json say the same for
+// producers, and are written from here (tests/unit/platform/ingest/print_schemas.c).
 #ifndef QUEEN_INGEST_RULES_H
 #define QUEEN_INGEST_RULES_H
 

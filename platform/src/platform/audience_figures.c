@@ -1,7 +1,7 @@
 // audience_figures.c: what was asked of segments, and what became of triggers.
 #include <stdio.h>
 
-#include "api/expo.h"
+#include "http/prom_text.h"
 #include "platform/audience.h"
 #include "platform/platform_int.h"
 
@@ -13,19 +13,19 @@ void audience_expose(struct platform *p, struct buf *out)
 
     if (!a)
         return;
-    expo_family(out, "queen_platform_segment_query_seconds", "histogram",
+    prom_family(out, "queen_platform_segment_query_seconds", "histogram",
                 "statements that answered a question about a segment, by what they read");
     for (unsigned i = PATH_LIVE; i <= PATH_FALLBACK; i++) {
         snprintf(labels, sizeof labels, "path=\"%s\"", audience_path_name(i));
-        expo_histogram(out, "queen_platform_segment_query_seconds", labels, &a->asked.us[i],
+        prom_histogram(out, "queen_platform_segment_query_seconds", labels, &a->asked.us[i],
                        1e-6);
     }
-    expo_single(out, "queen_platform_segment_query_failures_total", "counter",
+    prom_single(out, "queen_platform_segment_query_failures_total", "counter",
                 "questions about segments that were not answered",
                 counter_get(&a->asked.failed));
-    expo_single(out, "queen_platform_segment_cached_total", "counter",
+    prom_single(out, "queen_platform_segment_cached_total", "counter",
                 "counts that were answered from memory", counter_get(&a->cached));
-    expo_family(out, "queen_platform_triggers_total", "counter",
+    prom_family(out, "queen_platform_triggers_total", "counter",
                 "triggers that ended: done, failed (tried again later), hopeless");
     for (unsigned i = 0; i < countof(kinds); i++) {
         const struct {
@@ -36,7 +36,7 @@ void audience_expose(struct platform *p, struct buf *out)
         for (unsigned e = 0; e < countof(ends); e++) {
             snprintf(labels, sizeof labels, "kind=\"%s\",outcome=\"%s\"", kinds[i],
                      ends[e].outcome);
-            expo_u64(out, "queen_platform_triggers_total", labels, counter_get(ends[e].n));
+            prom_u64(out, "queen_platform_triggers_total", labels, counter_get(ends[e].n));
         }
     }
 }

@@ -4,7 +4,6 @@
 //      checked ──► the tenant's database ──► a trigger at the broker ──► 201
 //
 // A campaign whose trigger the broker does not take is taken back.
-#include "api/retry_policy.h"
 #include "audience/template.h"
 #include "base/log.h"
 #include "base/moment.h"
@@ -13,6 +12,7 @@
 #include "platform/saved.h"
 #include "platform/segment_request.h"
 #include "tenant/sql.gen.h"
+#include "json/retry_policy.h"
 #include "json/scan.h"
 #include "json/write.h"
 

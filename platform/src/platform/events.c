@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/expo.h"
+#include "http/prom_text.h"
 #include "ingest/ingest.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
@@ -60,7 +60,7 @@ static void expose_events(const struct ingest_stats *s, struct buf *out)
 {
     char labels[100];
 
-    expo_family(out, "queen_platform_events_total", "counter",
+    prom_family(out, "queen_platform_events_total", "counter",
                 "events by type and what became of them");
     for (unsigned t = 0; t <= n_event_types; t++)
         for (unsigned o = 0; o < N_OUTCOMES; o++) {
@@ -68,14 +68,14 @@ static void expose_events(const struct ingest_stats *s, struct buf *out)
             snprintf(labels, sizeof labels, "type=\"%s\",outcome=\"%s\"", type_name(t),
                      outcomes[o]);
             if (v > 0)
-                expo_u64(out, "queen_platform_events_total", labels, v);
+                prom_u64(out, "queen_platform_events_total", labels, v);
         }
-    expo_family(out, "queen_platform_event_visible_seconds", "histogram",
+    prom_family(out, "queen_platform_event_visible_seconds", "histogram",
                 "from the push of an event to the commit in the tenant's database");
-    expo_histogram(out, "queen_platform_event_visible_seconds", NULL, &s->visible_us, 1e-6);
-    expo_family(out, "queen_platform_event_batch", "histogram",
+    prom_histogram(out, "queen_platform_event_visible_seconds", NULL, &s->visible_us, 1e-6);
+    prom_family(out, "queen_platform_event_batch", "histogram",
                 "events that came from a partition at once");
-    expo_histogram(out, "queen_platform_event_batch", NULL, &s->batch, 1);
+    prom_histogram(out, "queen_platform_event_batch", NULL, &s->batch, 1);
 }
 
 static void expose(struct platform *p, struct buf *out)
@@ -88,23 +88,23 @@ static void expose(struct platform *p, struct buf *out)
 
     ingest_processor_stats(p->ingest, &processor);
     expose_events(ingest_stats(p->ingest), out);
-    expo_family(out, "queen_platform_write_events", "histogram", "events of one transaction");
-    expo_histogram(out, "queen_platform_write_events", NULL, &w->events, 1);
-    expo_family(out, "queen_platform_write_seconds", "histogram", "time of a transaction");
-    expo_histogram(out, "queen_platform_write_seconds", NULL, &w->us, 1e-6);
-    expo_single(out, "queen_platform_write_retries_total", "counter",
+    prom_family(out, "queen_platform_write_events", "histogram", "events of one transaction");
+    prom_histogram(out, "queen_platform_write_events", NULL, &w->events, 1);
+    prom_family(out, "queen_platform_write_seconds", "histogram", "time of a transaction");
+    prom_histogram(out, "queen_platform_write_seconds", NULL, &w->us, 1e-6);
+    prom_single(out, "queen_platform_write_retries_total", "counter",
                 "transactions that were tried again at once", counter_get(&w->retries));
-    expo_single(out, "queen_platform_write_failures_total", "counter",
+    prom_single(out, "queen_platform_write_failures_total", "counter",
                 "transactions that failed: their events are held", counter_get(&w->failures));
-    expo_single(out, "queen_platform_owned_partitions", "gauge",
+    prom_single(out, "queen_platform_owned_partitions", "gauge",
                 "partitions of the queue that this process owns", processor.owned);
-    expo_single(out, "queen_platform_held_lanes", "gauge",
+    prom_single(out, "queen_platform_held_lanes", "gauge",
                 "partition and tenant whose events are held, of those partitions", l->n_open);
-    expo_single(out, "queen_platform_held_events_total", "counter", "events that were held",
+    prom_single(out, "queen_platform_held_events_total", "counter", "events that were held",
                 counter_get(&l->held));
-    expo_single(out, "queen_platform_held_drained_total", "counter",
+    prom_single(out, "queen_platform_held_drained_total", "counter",
                 "held events that were applied", counter_get(&l->drained));
-    expo_single(out, "queen_platform_held_attempts_total", "counter",
+    prom_single(out, "queen_platform_held_attempts_total", "counter",
                 "attempts at held events that failed", counter_get(&l->attempts));
 }
 

@@ -1,10 +1,10 @@
 // GET /metrics: a handful of numbers as JSON.  GET /metrics/prometheus: everything counted.
 #include <stdio.h>
 
-#include "api/expo.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/usage.h"
+#include "http/prom_text.h"
 #include "platform/platform_int.h"
 #include "json/write.h"
 
@@ -40,26 +40,26 @@ static void put_process(struct platform *p, struct buf *out)
     struct usage used = usage_read();
     const struct http_server_stats *http = http_server_stats(p->http);
 
-    expo_family(out, "queen_platform_build_info", "gauge", "1, with the version as label");
-    expo_u64(out, "queen_platform_build_info", "version=\"" QUEEN_VERSION "\"", 1);
+    prom_family(out, "queen_platform_build_info", "gauge", "1, with the version as label");
+    prom_u64(out, "queen_platform_build_info", "version=\"" QUEEN_VERSION "\"", 1);
     log_tell_dropped();
-    expo_single(out, "queen_platform_log_lines_dropped_total", "counter",
+    prom_single(out, "queen_platform_log_lines_dropped_total", "counter",
                 "log lines dropped because their reader is too slow", log_dropped());
-    expo_single(out, "queen_platform_uptime_seconds", "gauge", "seconds since the start",
+    prom_single(out, "queen_platform_uptime_seconds", "gauge", "seconds since the start",
                 (uint64_t)uptime_s(p));
-    expo_single(out, "queen_platform_cpu_user_microseconds_total", "counter",
+    prom_single(out, "queen_platform_cpu_user_microseconds_total", "counter",
                 "processor time spent in the program", used.user_us);
-    expo_single(out, "queen_platform_cpu_system_microseconds_total", "counter",
+    prom_single(out, "queen_platform_cpu_system_microseconds_total", "counter",
                 "processor time spent in the kernel", used.system_us);
-    expo_single(out, "queen_platform_resident_memory_bytes", "gauge", "memory in RAM",
+    prom_single(out, "queen_platform_resident_memory_bytes", "gauge", "memory in RAM",
                 used.resident_bytes);
-    expo_single(out, "queen_platform_control_database_up", "gauge",
+    prom_single(out, "queen_platform_control_database_up", "gauge",
                 "1 if the control database answers", platform_is_up(p));
-    expo_single(out, "queen_platform_http_connections", "gauge", "open client connections",
+    prom_single(out, "queen_platform_http_connections", "gauge", "open client connections",
                 counter_get(&http->accepted) - counter_get(&http->closed));
-    expo_single(out, "queen_platform_http_received_bytes_total", "counter",
+    prom_single(out, "queen_platform_http_received_bytes_total", "counter",
                 "bytes from clients", counter_get(&http->bytes_in));
-    expo_single(out, "queen_platform_http_sent_bytes_total", "counter", "bytes to clients",
+    prom_single(out, "queen_platform_http_sent_bytes_total", "counter", "bytes to clients",
                 counter_get(&http->bytes_out));
 }
 

@@ -1,7 +1,7 @@
 // observe.c: how long answers took, by endpoint.
 #include <stdio.h>
 
-#include "api/expo.h"
+#include "http/prom_text.h"
 #include "platform/platform_int.h"
 
 void platform_observe(void *app, const struct http_route *route, int status, uint64_t us)
@@ -23,21 +23,21 @@ void observe_expose(struct platform *p, struct buf *out)
     size_t n = http_routes_count(p->routes) + 1;
     char labels[96];
 
-    expo_family(out, "queen_platform_http_requests_total", "counter",
+    prom_family(out, "queen_platform_http_requests_total", "counter",
                 "answers by endpoint and first digit of the status");
     for (size_t i = 0; i < n; i++)
         for (unsigned class = 1; class < 6; class ++) {
             uint64_t v = counter_get(&p->stats[i].class_[class]);
             snprintf(labels, sizeof labels, "op=\"%s\",status=\"%uxx\"", route_op(i), class);
             if (v > 0)
-                expo_u64(out, "queen_platform_http_requests_total", labels, v);
+                prom_u64(out, "queen_platform_http_requests_total", labels, v);
         }
-    expo_family(out, "queen_platform_http_request_duration_seconds", "histogram",
+    prom_family(out, "queen_platform_http_request_duration_seconds", "histogram",
                 "from the head of a request to the head of its answer");
     for (size_t i = 0; i < n; i++) {
         snprintf(labels, sizeof labels, "op=\"%s\"", route_op(i));
         if (histogram_count_le(&p->stats[i].us, UINT64_MAX) > 0)
-            expo_histogram(out, "queen_platform_http_request_duration_seconds", labels,
+            prom_histogram(out, "queen_platform_http_request_duration_seconds", labels,
                            &p->stats[i].us, 1e-6);
     }
 }

@@ -1,4 +1,4 @@
-// GET /openapi.json: this interface, described (docs/openapi/platform, merged when the program
+// GET /openapi.json: this interface, described (platform/docs/openapi, merged when the program
 // is built).
 #include "platform/openapi.gen.h"
 #include "platform/platform_int.h"

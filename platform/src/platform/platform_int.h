@@ -58,11 +58,12 @@ struct platform {
     struct auth *auth;   // NULL: no tokens are asked for
     struct guard *guard; // NULL: the same
     struct http_server *http;
-    struct route_stats *stats;   // by http_route_index(); the last one: no route
-    struct database *database;   // the control database, and where tenants are made
-    struct pg_pool *control;     // connections to it: statements of sql/platform; NULL: not yet
-    struct tenant_pools *pools;  // NULL: not yet
-    struct queen_client *broker; // on this loop
+    struct route_stats *stats; // by http_route_index(); the last one: no route
+    struct database *database; // the control database, and where tenants are made
+    struct pg_pool
+        *control; // connections to it: statements of platform/sql/control; NULL: not yet
+    struct tenant_pools *pools;      // NULL: not yet
+    struct queen_client *broker;     // on this loop
     struct audience_state *audience; // segments and campaigns: audience.h
     struct readmodel *readmodel;     // NULL: not yet, or not any more
     struct ingest *ingest;           // events.c; NULL: not yet

@@ -1,7 +1,7 @@
 // GET /api/v1/pools: connections to tenants, in numbers and one by one; the same for
 // Prometheus.
 #include "tenant/pools.h"
-#include "api/expo.h"
+#include "http/prom_text.h"
 #include "platform/platform_int.h"
 #include "json/write.h"
 
@@ -89,8 +89,8 @@ static void expose(struct platform *p, struct buf *out)
     if (!p->pools)
         return;
     const struct tenant_pools_stats *s = tenant_pools_stats(p->pools);
-#define GAUGE(name, help, v)   expo_single(out, "queen_platform_pool" name, "gauge", help, v)
-#define COUNTER(name, help, v) expo_single(out, "queen_platform_pool" name, "counter", help, v)
+#define GAUGE(name, help, v)   prom_single(out, "queen_platform_pool" name, "gauge", help, v)
+#define COUNTER(name, help, v) prom_single(out, "queen_platform_pool" name, "counter", help, v)
     GAUGE("s_max", "tenants that may have a pool", (uint64_t)p->conf->pools_max);
     GAUGE("s_open", "pools, closing ones too", s->n_pools);
     GAUGE("s_active", "pools that somebody uses", s->n_held);
@@ -111,9 +111,9 @@ static void expose(struct platform *p, struct buf *out)
             s->breakers_opened);
 #undef GAUGE
 #undef COUNTER
-    expo_family(out, duration, "histogram", "from asking for a pool to having it");
-    expo_histogram(out, duration, "result=\"hit\"", &s->hit_us, 1e-6);
-    expo_histogram(out, duration, "result=\"miss\"", &s->miss_us, 1e-6);
+    prom_family(out, duration, "histogram", "from asking for a pool to having it");
+    prom_histogram(out, duration, "result=\"hit\"", &s->hit_us, 1e-6);
+    prom_histogram(out, duration, "result=\"miss\"", &s->miss_us, 1e-6);
 }
 
 const struct platform_part platform_pools_part = {

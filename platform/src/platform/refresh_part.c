@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/expo.h"
 #include "base/id.h"
+#include "http/prom_text.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "readmodel/readmodel.h"
@@ -52,27 +52,27 @@ static void expose_each(const struct figures *f, struct buf *out)
     struct buf scratch = {0};
     const struct figure *each;
 
-    expo_family(out, "queen_platform_read_model_stale_seconds", "gauge",
+    prom_family(out, "queen_platform_read_model_stale_seconds", "gauge",
                 "age of the oldest change that is not in the view; 0 for live models");
     for (each = f->each; each; each = each->hh.next)
-        expo_seconds(out, "queen_platform_read_model_stale_seconds", labels_of(each, &scratch),
+        prom_seconds(out, "queen_platform_read_model_stale_seconds", labels_of(each, &scratch),
                      (double)each->stale_us / 1e6);
-    expo_family(out, "queen_platform_read_model_refresh_seconds", "gauge",
+    prom_family(out, "queen_platform_read_model_refresh_seconds", "gauge",
                 "how long the last refresh took, by this process");
     for (each = f->each; each; each = each->hh.next)
         if (each->refresh_ms >= 0)
-            expo_seconds(out, "queen_platform_read_model_refresh_seconds",
+            prom_seconds(out, "queen_platform_read_model_refresh_seconds",
                          labels_of(each, &scratch), (double)each->refresh_ms / 1e3);
-    expo_family(out, "queen_platform_read_model_rows", "gauge", "rows after the last refresh");
+    prom_family(out, "queen_platform_read_model_rows", "gauge", "rows after the last refresh");
     for (each = f->each; each; each = each->hh.next)
         if (each->rows >= 0)
-            expo_u64(out, "queen_platform_read_model_rows", labels_of(each, &scratch),
+            prom_u64(out, "queen_platform_read_model_rows", labels_of(each, &scratch),
                      (uint64_t)each->rows);
-    expo_family(out, "queen_platform_read_model_unknown_columns", "gauge",
+    prom_family(out, "queen_platform_read_model_unknown_columns", "gauge",
                 "columns of the write model that no read model knows");
     for (each = f->each; each; each = each->hh.next)
         if (each->unknown_columns > 0)
-            expo_u64(out, "queen_platform_read_model_unknown_columns",
+            prom_u64(out, "queen_platform_read_model_unknown_columns",
                      labels_of(each, &scratch), each->unknown_columns);
     buf_free(&scratch);
 }
@@ -85,7 +85,7 @@ static void expose(struct platform *p, struct buf *out)
         return;
     const struct figures *f = readmodel_figures(p->readmodel);
 #define COUNTER(name, help, v) \
-    expo_single(out, "queen_platform_" name "_total", "counter", help, counter_get(&f->v))
+    prom_single(out, "queen_platform_" name "_total", "counter", help, counter_get(&f->v))
     COUNTER("read_model_visits", "read models looked after", visits);
     COUNTER("read_model_visits_failed", "visits that failed", failed);
     COUNTER("refreshes", "views refreshed", refreshed);
@@ -98,12 +98,12 @@ static void expose(struct platform *p, struct buf *out)
     COUNTER("live_rows_differing", "rows that differed, and were repaired", differing);
     COUNTER("refreshes_abandoned", "visits whose process was not heard of any more", abandoned);
 #undef COUNTER
-    expo_single(out, "queen_platform_read_model_visiting", "gauge", "visits under way",
+    prom_single(out, "queen_platform_read_model_visiting", "gauge", "visits under way",
                 f->n_visiting);
-    expo_family(out, duration, "histogram", "how long refreshes take");
-    expo_histogram(out, duration, "model=\"customer_attributes\"",
+    prom_family(out, duration, "histogram", "how long refreshes take");
+    prom_histogram(out, duration, "model=\"customer_attributes\"",
                    &f->refresh_us[MODEL_ATTRIBUTES], 1e-6);
-    expo_histogram(out, duration, "model=\"customer_transactions\"",
+    prom_histogram(out, duration, "model=\"customer_transactions\"",
                    &f->refresh_us[MODEL_TRANSACTIONS], 1e-6);
     expose_each(f, out);
 }

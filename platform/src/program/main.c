@@ -1,22 +1,12 @@
-// `queen platform`: settings in, platform on.
-#include "cli/cli.h"
-
+// The program queen-platform: reads the settings and runs the platform.
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/show_conf.h"
 #include "conf/platform.h"
+#include "conf/show_conf.h"
 #include "platform/platform.h"
 
-static int run(int argc, char **argv);
 static void print(const void *conf, struct buf *out);
-
-const struct cli_command cli_platform = {
-    .name = "platform",
-    .args = "[--option VALUE]...",
-    .summary = "run the event platform: tenants, their data and segments, on top of a broker",
-    .run_raw = run,
-};
 
 static const struct conf_texts texts = {
     .command = "queen platform",
@@ -25,7 +15,7 @@ static const struct conf_texts texts = {
     .markdown = platform_conf_markdown,
 };
 
-static int run(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct platform_conf c;
     struct fault f;
@@ -39,7 +29,7 @@ static int run(int argc, char **argv)
         log_setup(c.log_level, c.log_format);
         code = platform_run(&c);
     } else {
-        code = show_conf(&texts, c.action, &c) ? CLI_OK : PLATFORM_CANNOT_START;
+        code = show_conf(&texts, c.action, &c) ? 0 : PLATFORM_CANNOT_START;
     }
     platform_conf_deinit(&c);
     return code;

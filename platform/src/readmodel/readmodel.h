@@ -5,7 +5,7 @@
 //                                            ▼
 //                        claim ─► the tenant's database: a visit (visit.c) ─► done
 //
-// What a tenant has is in its own database (sql/tenant: crm.read_model); the control
+// What a tenant has is in its own database (platform/sql/tenant: crm.read_model); the control
 // database only says where to look, so that tenants without changes cost nothing.  Several
 // processes share the work by claims; a lock in the tenant's database makes sure that
 // a view is never refreshed twice at once, and goes with its connection when a process dies.

@@ -13,8 +13,8 @@ struct directory_find {
 };
 void directory_find(struct pg_pool *control, struct directory_find *d, span name);
 
-// Row i of a statement whose first columns are those of sql/platform/calls/tenant_find.sql.
-// Given: tenant_row_deinit().
+// Row i of a statement whose first columns are those of
+// platform/sql/control/calls/tenant_find.sql. Given: tenant_row_deinit().
 struct tenant_row directory_row(const struct pg_reply *reply, unsigned i);
 
 // What has changed in the last seconds (0: everything there is), row by row; then done.  gone:

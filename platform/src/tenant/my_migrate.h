@@ -1,4 +1,5 @@
-// my_migrate.h: brings a MySQL database to the schema that this program carries (sql/mysql).
+// my_migrate.h: brings a MySQL database to the schema that this program carries
+// (platform/sql/mysql).
 //
 // The books are two tables of the database itself, schema_version and schema_objects, and rules
 // and results are those of pg/migrate.h, with one difference: MySQL commits around each

@@ -4,7 +4,7 @@
 //
 // Statements are prepared by the server and their parameters travel apart from the text, so
 // nothing from outside is ever part of SQL.  All work is non-blocking (the connector's
-// _start/_cont functions on uv_poll).  Statements live in sql/mysql/calls
+// _start/_cont functions on uv_poll).  Statements live in platform/sql/mysql/calls
 // (my_stmt_tenant_NAME), or are made at run time: then the text is borrowed until done, like
 // params.
 #ifndef QUEEN_TENANT_MY_POOL_H

@@ -122,7 +122,7 @@ def knock(broker, t, path="/api/v1/pop/queue/none", method="GET"):
 # --- levels ---------------------------------------------------------------------------------------------------------
 
 def routes():
-    """(method, path, access) of every endpoint: as in docs/openapi, which the unit test api/openapi holds to the compiled table."""
+    """(method, path, access) of every endpoint: as in docs/reference/openapi, which the unit test api/openapi holds to the compiled table."""
     return [(verb.upper(), re.sub(r"{(\w+)}", r":\1", path), operation["x-access"].upper().replace("-", "_"))
             for path, item in contract.load()["paths"].items() for verb, operation in item.items()]
 

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 QUEEN = os.environ.get("QUEEN_BIN", os.path.join(ROOT, "build", "queen"))
 FAKE = os.path.join(ROOT, "tests", "support", "fake_broker.py")
 

@@ -92,7 +92,7 @@ def ago(**kw):
     ("/metrics", {"database": {"poolSize": 10, "idleConnections": 0, "waitingRequests": 7}}, "pool", "warn",
      "10 connections, 0 idle, 7 calls wait", "SIDECAR_POOL_SIZE"),
     ("/api/v1/status/buffers", {"pending": 5}, "file buffer", "warn", "5 messages wait", "PostgreSQL is back"),
-    ("/api/v1/status/buffers", {"failed": 2}, "file buffer", "bad", "2 failed", "docs/file-buffer.md"),
+    ("/api/v1/status/buffers", {"failed": 2}, "file buffer", "bad", "2 failed", "docs/operations/file-buffer.md"),
     ("/api/v1/system/maintenance", {"maintenanceMode": True}, "maintenance", "warn", "go to the file buffer", "enabled"),
     ("/api/v1/system/maintenance/pop", {"popMaintenanceMode": True}, "maintenance", "warn", "get nothing", "enabled"),
     ("/api/v1/analytics/postgres-stats", {"timestamp": ago(seconds=30)}, "clock", "warn", "s behind", "NTP"),

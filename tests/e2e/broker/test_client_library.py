@@ -14,7 +14,7 @@ import harness
 from harness import REPO, free_port, wait_until
 
 FOLDER = next((f for f in [os.environ.get("QUEEN_EXAMPLES", "")] + [
-    os.path.join(REPO, "build", b, "examples") for b in ("release", "debug", "asan")]
+    os.path.join(REPO, "build", b, "client", "examples") for b in ("release", "debug", "asan")]
     if f and os.path.exists(os.path.join(f, "example_producer"))), None)
 
 

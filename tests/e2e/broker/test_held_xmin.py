@@ -1,4 +1,4 @@
-"""A transaction that is left open: retention does not pile up rows that vacuum cannot free (docs/retention.md, decision 33)."""
+"""A transaction that is left open: retention does not pile up rows that vacuum cannot free (docs/operations/retention.md, decision 33)."""
 import contextlib
 import time
 

@@ -8,7 +8,7 @@ import pytest
 from harness import REPO
 
 CANDIDATES = [os.environ.get("QUEEN_EXAMPLE", "")] + [
-    os.path.join(REPO, "build", b, "examples", "libqueen_example") for b in ("release", "debug", "asan", "server")]
+    os.path.join(REPO, "build", b, "broker", "examples", "libqueen_example") for b in ("release", "debug", "asan", "server")]
 PROGRAM = next((p for p in CANDIDATES if p and os.path.exists(p)), None)
 
 

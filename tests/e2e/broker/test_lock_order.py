@@ -1,4 +1,4 @@
-"""Locks are taken in the order of docs/locking.md: derived from the SQL, and forced between two sessions."""
+"""Locks are taken in the order of docs/internals/locking.md: derived from the SQL, and forced between two sessions."""
 import json
 import os
 import shutil
@@ -80,7 +80,7 @@ def claim(core, queue, group, *names, epoch=0):
 
 
 def test_the_sql_follows_the_documented_order():
-    """tools/lock_order.py prints each violation, and the procedures whose list in docs/locking.md is out of date."""
+    """tools/lock_order.py prints each violation, and the procedures whose list in docs/internals/locking.md is out of date."""
     r = subprocess.run([sys.executable, os.path.join(REPO, "tools", "lock_order.py")], capture_output=True, text=True)
     assert r.returncode == 0, r.stdout + r.stderr
 
@@ -102,22 +102,23 @@ MISTAKES = {
     "rows without an order": ("move_cursors", "order by c.num for no key update", "for no key update",
                               "move_cursors locks several rows of queen.consumers without an order"),
     "a lock that the page does not have": ("set_maintenance", "begin", "    perform o.lane from queen.owners o where o.lane = 1 for update;",
-                                           "docs/locking.md lacks: | `set_maintenance` |"),
+                                           "docs/internals/locking.md lacks: | `set_maintenance` |"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_found(tmp_path, mistake):
     proc, place, text, problem = MISTAKES[mistake]
-    for folder in ("tools", "docs"):
-        (tmp_path / folder).mkdir()
-    for name in ("tools/lock_order.py", "docs/locking.md"):
+    for folder in ("tools", "docs/internals"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("tools/lock_order.py", "docs/internals/locking.md"):
         shutil.copy(os.path.join(REPO, name), tmp_path / name)
-    shutil.copytree(os.path.join(REPO, "sql"), tmp_path / "sql")
-    path = tmp_path / "sql" / "procs" / (proc + ".sql")
+    sql = tmp_path / "broker" / "sql"
+    shutil.copytree(os.path.join(REPO, "broker", "sql"), sql)
+    path = next(sql.glob("*/%s.sql" % proc), sql / "settle" / (proc + ".sql"))
     if place is None:
         path.write_text(text)
-        path = tmp_path / "sql" / "procs" / "finish.sql"
+        path = sql / "settle" / "finish.sql"
         place, text = "    v_now := clock_timestamp();", "    perform queen.latest_state_of(1);"
     before = path.read_text()
     assert place in before

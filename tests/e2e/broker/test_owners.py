@@ -7,7 +7,7 @@ PATH = "/api/v1/consumer-groups/%s/queues/%s/owners"
 
 
 def fnv_partition(key, n):
-    """As docs/protocol.md says it."""
+    """As docs/reference/protocol.md says it."""
     h = 2166136261
     for byte in key.encode():
         h = (h ^ byte) * 16777619 % 2**32

@@ -1,4 +1,4 @@
-"""Retention, eviction, ttl, unused partitions and what is left of them: semantics 16, docs/retention.md.
+"""Retention, eviction, ttl, unused partitions and what is left of them: semantics 16, docs/operations/retention.md.
 
 Time passes by moving the stored times back; the sweeping broker comes every 300 ms.
 """
@@ -320,7 +320,7 @@ def test_history_ends_after_its_days(lab, sql):
 # --- disk space -----------------------------------------------------------------------------------------------------
 
 def test_space_is_used_again_also_after_a_transaction_held_it(lab, pg, sql):
-    """The short form of docs/retention.md: rounds of pushes that expire do not make the table grow."""
+    """The short form of docs/operations/retention.md: rounds of pushes that expire do not make the table grow."""
     lab.broker.configure(lab.queue, retentionSeconds=60)
 
     def round_trip():

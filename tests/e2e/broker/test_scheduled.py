@@ -1,4 +1,4 @@
-"""Scheduled delivery: pushes that wait for their time (docs/scheduled-delivery.md)."""
+"""Scheduled delivery: pushes that wait for their time (docs/guide/scheduled-delivery.md)."""
 import json
 import random
 import time

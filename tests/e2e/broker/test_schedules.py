@@ -1,4 +1,4 @@
-"""Recurring messages: cron expressions, time zones, missed runs (docs/scheduled-delivery.md)."""
+"""Recurring messages: cron expressions, time zones, missed runs (docs/guide/scheduled-delivery.md)."""
 import json
 import random
 import time

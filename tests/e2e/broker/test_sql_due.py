@@ -1,4 +1,4 @@
-"""Two sessions at once: messages that are due, those who hold them, and the slices they lie in (docs/locking.md)."""
+"""Two sessions at once: messages that are due, those who hold them, and the slices they lie in (docs/internals/locking.md)."""
 import json
 
 from harness import Background, wait_until

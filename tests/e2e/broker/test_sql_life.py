@@ -1,4 +1,4 @@
-"""The functions of sql/procs without a broker: what is deleted, expires or is turned over."""
+"""The functions of broker/sql/procs without a broker: what is deleted, expires or is turned over."""
 import time
 
 import psycopg2

@@ -1,12 +1,11 @@
-"""What the statements of the broker return, as the files in sql/calls declare it."""
-import os
+"""What the statements of the broker return, as broker/sql/*/statements.sql declares it."""
 import re
 
 import pytest
 
-from sqlcore import SQL
+from sqlcore import statements
 
-CALLS = os.path.join(SQL, "calls")
+STATEMENTS = statements()
 DECLARED = re.compile(r"^-- returns:\s*(.*)$", re.M)
 
 
@@ -17,11 +16,10 @@ def types_of(declared):
     return [None if c.strip() == "..." else c.split()[1].rstrip("?") for c in declared.split(",")]
 
 
-@pytest.mark.parametrize("name", sorted(f for f in os.listdir(CALLS) if f != "drop_schemas.sql"))
-def test_every_call_returns_the_columns_that_it_declares(core, name):
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - {"drop_schemas"}))
+def test_every_statement_returns_the_columns_that_it_declares(core, name):
     """The broker checks each result against the declaration, so a wrong one would refuse good answers."""
-    with open(os.path.join(CALLS, name)) as f:
-        text = f.read()
+    text = STATEMENTS[name]
     declared = types_of(" ".join(DECLARED.findall(text)))
     statement = re.sub(r"\$\d+", "null", re.sub(r"--[^\n]*", "", text)).strip().rstrip(";")
     with core.conn.cursor() as cur:

@@ -1,4 +1,4 @@
-"""Two sessions at once: retries, skipped places, age limits and clean-up (docs/locking.md)."""
+"""Two sessions at once: retries, skipped places, age limits and clean-up (docs/internals/locking.md)."""
 import json
 import uuid
 

@@ -15,6 +15,7 @@ import uuid
 import pytest
 
 import harness
+import sqlcore
 from harness import START_TIMEOUT, TIME_FACTOR, Background, wait_until
 
 pytestmark = pytest.mark.one_broker
@@ -267,12 +268,7 @@ def test_every_call_that_takes_numbers_is_bound_to_its_server():
     """A call that names rows by number must not reach another server than the one that gave out the number (forget.c)."""
     harmless = {"finish": "a consumer's lease must fit, too", "owns_partition": "an epoch",
                 "record_metrics": "figures", "rotate": "bytes", "sweep": "where the last step ended"}
-    with open(os.path.join(harness.REPO, "src", "broker", "forget.c")) as f:
+    with open(os.path.join(harness.REPO, "broker", "src", "broker", "forget.c")) as f:
         bound = set(re.findall(r"&pg_stmt_([a-z_0-9]+)", f.read()))
-    folder = os.path.join(harness.REPO, "sql", "calls")
-    takes_numbers = set()
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name)) as f:
-            if re.search(r"\$[0-9]+::(bigint|int8)\b", f.read()):
-                takes_numbers.add(name[:-4])
+    takes_numbers = {name for name, text in sqlcore.statements().items() if re.search(r"\$[0-9]+::(bigint|int8)\b", text)}
     assert takes_numbers - bound <= set(harmless)

@@ -1,7 +1,7 @@
 """Segments as a person would work them out with paper: customers and their rows as Python lists, one filter at a time.
 
 The oracle of test_segment_paths.py.  It knows nothing of SQL, read models or the compiler; what it says about an
-attribute is said by its name in docs/platform-segments.md.
+attribute is said by its name in platform/docs/segments.md.
 """
 import collections
 import datetime

@@ -12,7 +12,7 @@ import harness
 class Platform(harness.Broker):
     """A `queen platform` process of ours; .get, .post, .patch, .delete ask it."""
 
-    book = "openapi/platform"
+    book = "platform/docs/openapi"
     command = "platform"
 
     def __init__(self, env, args=(), port=None):

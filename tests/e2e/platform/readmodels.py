@@ -8,7 +8,7 @@ from collections import Counter
 
 import sqlcore
 
-TENANT_SQL = os.path.join(sqlcore.SQL, "tenant")
+TENANT_SQL = os.path.join(sqlcore.REPO, "platform", "sql", "tenant")
 MODELS = ("customer_attributes", "customer_transactions")
 CENT = decimal.Decimal("0.01")
 UTC = datetime.timezone.utc

@@ -1,4 +1,4 @@
-"""Databases that were restored from a backup, or failed over to a standby that lags: docs/platform-operations.md."""
+"""Databases that were restored from a backup, or failed over to a standby that lags: platform/docs/operations.md."""
 import time
 import uuid
 

@@ -1,4 +1,4 @@
-"""What owners of partitions say about their lanes (sql/platform/procs/held_*.sql): a late word of an earlier one does not count."""
+"""What owners of partitions say about their lanes (platform/sql/control/procs/held_*.sql): a late word of an earlier one does not count."""
 import os
 import threading
 import uuid
@@ -9,7 +9,7 @@ import pytest
 import sqlcore
 from harness import wait_until
 
-SQL = os.path.join(sqlcore.SQL, "platform")
+SQL = os.path.join(sqlcore.REPO, "platform", "sql", "control")
 A, B = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
 
 

@@ -1,4 +1,4 @@
-"""The read models of a tenant (sql/tenant) without a platform: definitions, refresh, swap, live tables, drift."""
+"""The read models of a tenant (platform/sql/tenant) without a platform: definitions, refresh, swap, live tables, drift."""
 import datetime
 import threading
 import uuid

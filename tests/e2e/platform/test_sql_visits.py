@@ -1,4 +1,4 @@
-"""Who visits a tenant's read models when (sql/platform/procs): claims, and what came during a visit, whatever the clock says."""
+"""Who visits a tenant's read models when (platform/sql/control/procs): claims, and what came during a visit, whatever the clock says."""
 import os
 import uuid
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/bench_check.h"
+#include "bench/load/check.h"
 
 static struct ledger *ledger;
 

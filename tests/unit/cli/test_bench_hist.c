@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/bench_hist.h"
+#include "bench/load/hist.h"
 
 static struct bench_hist h, other;
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/bench_set.h"
+#include "bench/load/set.h"
 
 static void an_empty_set_has_nothing(void **state)
 {

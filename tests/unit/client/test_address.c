@@ -1,5 +1,5 @@
 // Tests of addresses of servers.
-#include "client/address.h"
+#include "address.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // Tests of answers: whole, in single bytes, chunked, packed, endless and broken ones.
-#include "client/answer.h"
+#include "answer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

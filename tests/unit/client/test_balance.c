@@ -1,5 +1,5 @@
 // Tests of who claims and asks for what: alone, in turns, and until nothing moves.
-#include "client/balance.h"
+#include "balance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // Tests of what requests are made of.
-#include "client/codec.h"
+#include "codec.h"
 
 #include <locale.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "client/fail.h"
+#include "fail.h"
 
 static void expect_item(const struct queen_message *m, const char *json)
 {

@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "client/dedup.h"
-#include "client/event_plan.h"
+#include "dedup.h"
+#include "event_plan.h"
 
 static const unsigned pauses_ms[] = {1000, 5000, 15000};
 static const struct queen_event_retry here = {.pauses_ms = pauses_ms, .n_pauses = 3};

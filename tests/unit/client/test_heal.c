@@ -1,5 +1,5 @@
 // Tests of self-healing on a virtual clock: no test here takes time.
-#include "client/heal.h"
+#include "heal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

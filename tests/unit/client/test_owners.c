@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "client/owners.h"
+#include "owners.h"
 
 static struct queen_error err;
 static struct arena arena;

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "client/processor_int.h"
 #include "fake_server.h"
+#include "processor_int.h"
 
 enum { N = 4, BATCH = 2, GIVE_UP_MS = 10000 };
 

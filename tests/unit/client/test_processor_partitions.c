@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "client/processor_int.h"
 #include "fake_server.h"
+#include "processor_int.h"
 #include "until.h"
 
 enum { MAX = 20, GIVE_UP_MS = 20000, EXPIRY_S = 60 };

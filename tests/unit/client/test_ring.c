@@ -1,5 +1,5 @@
 // Tests of the hash ring.
-#include "client/ring.h"
+#include "ring.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

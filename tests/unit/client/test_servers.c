@@ -1,12 +1,12 @@
 // Tests of the choice of a server: affinity, turns, health; and of the pauses between attempts.
-#include "client/servers.h"
+#include "servers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "client/backoff.h"
+#include "backoff.h"
 
 enum { SECOND = 1000000 };
 

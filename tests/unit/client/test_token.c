@@ -1,5 +1,5 @@
 // Tests of the bearer token.
-#include "client/token.h"
+#include "token.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

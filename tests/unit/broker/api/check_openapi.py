@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/openapi against the compiled table of routes (dump_routes.c): neither has what the other lacks.
+"""docs/reference/openapi against the compiled table of routes (dump_routes.c): neither has what the other lacks.
 
     check_openapi.py DUMP_PROGRAM FILE...
 """
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "..", "tools"))
 from embed_openapi import document  # noqa: E402
 
 ACCESS = ["public", "read-only", "read-write", "admin"]

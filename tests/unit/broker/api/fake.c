@@ -370,7 +370,7 @@ int32_t pg_reply_i32(const struct pg_reply *r, unsigned row, unsigned col)
     return r->status;
 }
 
-// system.c is linked, not tested here: tests/e2e/test_maintenance.py does.
+// system.c is linked, not tested here: tests/e2e/broker/test_maintenance.py does.
 void broker_notify(struct broker *b, span queue) { (void)b, (void)queue; }
 void broker_maintenance_changed(struct broker *b, unsigned flags) { (void)b, (void)flags; }
 unsigned house_maintenance(const struct house *h) { return (void)h, 0; }

@@ -1,7 +1,7 @@
 // Endpoints that are SQL functions: what goes in, and how rows become the answer.
 #include "api/report.h"
+#include "db/sql.gen.h"
 #include "fake.h"
-#include "pg/sql.gen.h"
 
 static const char *const query[] = {"limit", "queue", NULL};
 static const struct report plain = {

@@ -1,5 +1,5 @@
 // fake_pg.h: a pool that remembers calls and answers when told; the linker's seam for
-// src/broker.
+// broker/src/broker.
 //
 // Parameters are real (pg/params.c) and are read back from their wire form; results are rows
 // that the test writes by column name, laid out as the statement selects them.  A cell read as

@@ -9,7 +9,7 @@
 
 #include "base/id.h"
 #include "broker/ack_int.h"
-#include "pg/sql.gen.h"
+#include "db/sql.gen.h"
 #include "rig.h"
 #include "segment/keys.h"
 

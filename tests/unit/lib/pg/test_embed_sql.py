@@ -73,23 +73,35 @@ class Embed(unittest.TestCase):
         self.assertIn("PG_STMT_COUNT = 0", header)
         self.assertIn("0, 0,", source)
 
-    def test_calls_are_numbered_by_name(self):
-        self.put("calls/b.sql", "-- returns: n int4\nselect 2")
-        self.put("calls/a.sql", "-- returns: nothing\nselect \"x\\y?\" -- é\n, 'é'")
+    def test_statements_are_numbered_by_name(self):
+        self.put("push/statements.sql", "-- About pushes.\n-- statement: b\n-- returns: n int4\nselect 2;\n")
+        self.put("pop/statements.sql", "-- statement: a\n-- returns: nothing\n-- Why.\nselect \"x\\y?\" -- é\n, 'é';\n\n-- statement: c\n-- returns: n int4\nselect 3;\n")
         (source, header, _), _ = self.run_tool()
-        self.assertIn("PG_STMT_COUNT = 2", header)
+        self.assertIn("PG_STMT_COUNT = 3", header)
         self.assertLess(source.index("pg_stmt_a"), source.index("pg_stmt_b"))
+        self.assertLess(source.index("pg_stmt_b"), source.index("pg_stmt_c"))
         self.assertIn(r'"select \"x\\y\?\" , ' + r"'\303\251'" + '"', source)
 
-    def test_calls_declare_what_they_return(self):
-        self.put("calls/a.sql", "-- Why.\n-- returns: lane int8, name text?,\n-- returns: at timestamptz, ...\nselect 1")
-        self.put("calls/b.sql", "-- returns: nothing\nselect 1")
+    def test_statements_declare_what_they_return(self):
+        self.put("push/statements.sql", "-- statement: a\n-- Why.\n-- returns: lane int8, name text?,\n-- returns: at timestamptz, ...\nselect 1")
+        self.put("pop/statements.sql", "-- statement: b\n-- returns: nothing\nselect 1")
         (source, _, _), _ = self.run_tool()
         self.assertIn('0, "lTz."}', source)
         self.assertIn('1, ""}', source)
         for wrong in ("", "-- returns: lane bigint", "-- returns: lane", "-- returns: ..., lane int8"):
-            self.put("calls/a.sql", wrong + "\nselect 1")
+            self.put("push/statements.sql", "-- statement: a\n" + wrong + "\nselect 1")
             self.refused("returns")
+
+    def test_bad_statements_are_refused(self):
+        self.put("push/statements.sql", "select 1;\n")
+        self.refused("begins without")
+        self.put("push/statements.sql", "-- statement: a\n-- nothing\n")
+        self.refused("statement a: is empty")
+        self.put("push/statements.sql", "-- statement: A\nselect 1;\n")
+        self.refused("lower-case")
+        self.put("push/statements.sql", "-- statement: a\n-- returns: nothing\nselect 1;\n")
+        self.put("pop/statements.sql", "-- statement: a\n-- returns: nothing\nselect 2;\n")
+        self.refused("another statement is called a")
 
     def test_needs_decide_the_order(self):
         self.put("procs/a.sql", "-- needs: c, b\nselect 'A'")
@@ -122,12 +134,12 @@ class Embed(unittest.TestCase):
         self.assertIn(digest, source)
 
     def test_several_roots_keep_apart(self):
-        self.put("calls/a.sql", "-- returns: n int4\nselect 1")
-        self.put("guest/calls/a.sql", "select 2")
+        self.put("main/t/statements.sql", "-- statement: a\n-- returns: n int4\nselect 1")
+        self.put("guest/t/statements.sql", "-- statement: a\nselect 2")
         self.put("guest/schema/0001_a.sql", "select 3")
-        self.put("other/calls/b.sql", "select ?")
-        guest, other = os.path.join(self.sql, "guest"), os.path.join(self.sql, "other")
-        (source, header, _), _ = self.run_tool(("pg", "queen", "queen", self.sql),
+        self.put("other/t/statements.sql", "-- statement: b\nselect ?")
+        main, guest, other = (os.path.join(self.sql, n) for n in ("main", "guest", "other"))
+        (source, header, _), _ = self.run_tool(("pg", "queen", "queen", main),
                                                ("pg", "guest", "visit", guest),
                                                ("my", "guest", "visit", other))
         self.assertIn("struct pg_statement pg_stmt_a;", header)
@@ -138,9 +150,10 @@ class Embed(unittest.TestCase):
         self.assertIn("pg_guest_migrations, 1,\n    0, 0,\n    \"visit\",", source)
 
     def test_the_depfile_names_files_and_folders(self):
-        self.put("calls/a.sql", "-- returns: n int4\nselect 1")
+        self.put("push/statements.sql", "-- statement: a\n-- returns: n int4\nselect 1")
+        self.put("push/f.sql", "select 1")
         (_, _, deps), _ = self.run_tool()
-        for name in ("sql ", "sql/calls ", "sql/calls/a.sql"):
+        for name in ("sql ", "sql/push ", "sql/push/statements.sql", "sql/push/f.sql"):
             self.assertIn(os.path.join(self.tmp.name, name), deps + " ")
 
 

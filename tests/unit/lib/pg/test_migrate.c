@@ -11,8 +11,8 @@
 #include <uv.h>
 
 #include "base/log.h"
+#include "db/sql.gen.h"
 #include "pg/conninfo.h"
-#include "pg/sql.gen.h"
 #include "support/pg_cluster.h"
 
 static struct pg_cluster cluster;

@@ -1,4 +1,4 @@
-// print_schemas.c: docs/events/<type>.json, from the rules.
+// print_schemas.c: platform/docs/events/<type>.json, from the rules.
 //
 //      build/release/tests/unit/ingest/print_schemas FOLDER
 #include <inttypes.h>

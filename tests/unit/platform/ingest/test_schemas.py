@@ -1,7 +1,7 @@
-"""docs/events/*.json and the rules in C say the same: the files are what the rules print, and of many events, good, broken and odd, both give
+"""platform/docs/events/*.json and the rules in C say the same: the files are what the rules print, and of many events, good, broken and odd, both give
 the same verdict.
 
-    test_schemas.py PRINT_SCHEMAS CHECK_EVENTS docs/events
+    test_schemas.py PRINT_SCHEMAS CHECK_EVENTS platform/docs/events
 """
 import copy
 import json
@@ -130,7 +130,7 @@ class Schemas(unittest.TestCase):
             self.assertEqual(sorted(os.listdir(folder)), sorted(f for f in os.listdir(DOCS) if f.endswith(".json")))
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name)) as a, open(os.path.join(DOCS, name)) as b:
-                    self.assertEqual(a.read(), b.read(), "%s is stale: run print_schemas docs/events" % name)
+                    self.assertEqual(a.read(), b.read(), "%s is stale: run print_schemas platform/docs/events" % name)
 
     def test_both_give_the_same_verdict(self):
         seen = {True: 0, False: 0}

@@ -1,5 +1,5 @@
-// dump_routes.c: the compiled table of the platform, for tests/unit/api/check_openapi.py: verb,
-// path, access, with tabs between.
+// dump_routes.c: the compiled table of the platform, for
+// tests/unit/broker/api/check_openapi.py: verb, path, access, with tabs between.
 #include <stdio.h>
 
 #include "http/route.h"

@@ -1,0 +1,102 @@
+-- queen.configure_queue: create a queue or replace its whole configuration.
+--
+-- needs: option_int, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy
+-- called by  broker/src/broker/configure.c (call "configure"); queen.configure_queue_v1
+-- in         p_options: JSON object; what it does not carry (or carries as null) gets its default; unknown
+--            names are ignored
+-- out        ids of the queue and of its partition Default (made if missing), or 0 of a fixed set; all 15 options as they are
+--            now; retryPolicy where there is one, with its defaults; partitions where there is a fixed set of them (which stays:
+--            see queen.fix_partitions)
+-- effects    tells every broker, through queen.changes, to look at the queue's lanes again
+-- locks      the queue; a new partition (queen.ensure_lanes); then its lanes in num order when maxSize begins or ceases to act
+-- raises     QN001 for an option of the wrong type, naming it
+create or replace function queen.configure_queue(
+    p_name text, p_namespace text, p_task text, p_options jsonb)
+returns table (queue_id uuid, default_lane_id uuid, options jsonb)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    o         jsonb := coalesce(nullif(p_options, 'null'), '{}');
+    n         queen.queues%rowtype; -- the queue as it shall be
+    v_lane_id uuid;
+    v_lanes   bigint[];
+begin
+    if jsonb_typeof(o) <> 'object' then
+        raise exception 'options should be an object' using errcode = 'QN001';
+    end if;
+    n.lease_time := queen.option_int(o, 'leaseTime', 300, 0);
+    n.retry_limit := queen.option_int(o, 'retryLimit', 3, 0);
+    n.retry_delay := queen.option_int(o, 'retryDelay', 1000, 0);
+    n.max_queue_size := queen.option_int(o, 'maxSize', 0, 0);
+    n.ttl := queen.option_int(o, 'ttl', 3600, 0);
+    n.dead_letter_queue := queen.option_bool(o, 'deadLetterQueue', false);
+    n.dlq_after_max_retries := queen.option_bool(o, 'dlqAfterMaxRetries', false);
+    n.priority := queen.option_int(o, 'priority', 0, -2147483648);
+    n.delayed_processing := queen.option_int(o, 'delayedProcessing', 0, 0);
+    n.window_buffer := queen.option_int(o, 'windowBuffer', 0, 0);
+    n.retention_seconds := queen.option_int(o, 'retentionSeconds', 0, 0);
+    n.completed_retention_seconds := queen.option_int(o, 'completedRetentionSeconds', 0, 0);
+    -- Some clients have no field for the flag: a positive time alone means it.
+    n.retention_enabled := queen.option_bool(o, 'retentionEnabled',
+        n.retention_seconds > 0 or n.completed_retention_seconds > 0);
+    n.encryption_enabled := queen.option_bool(o, 'encryptionEnabled', false);
+    n.max_wait_time_seconds := queen.option_int(o, 'maxWaitTimeSeconds', 0, 0);
+    -- The defaults of these two are only reported; they act when the request carried them.
+    n.ttl_acts := coalesce(o -> 'ttl', 'null') <> 'null' and n.ttl > 0;
+    n.retry_delay_acts := coalesce(o -> 'retryDelay', 'null') <> 'null' and n.retry_delay > 0;
+    n.retry_policy := nullif(o -> 'retryPolicy', 'null');
+    if n.retry_policy is not null then
+        perform queen.check_retry_policy(n.retry_policy, 'retryPolicy', false);
+    end if;
+
+    insert into queen.queues as q (
+           name, namespace, task, priority, lease_time, retry_limit, retry_delay, ttl,
+           dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
+           retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
+           max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy)
+    values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
+            n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
+            n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
+            n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
+            n.ttl_acts, n.retry_delay_acts, n.retry_policy)
+        on conflict (name) do update set
+           namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
+           lease_time = excluded.lease_time, retry_limit = excluded.retry_limit,
+           retry_delay = excluded.retry_delay, ttl = excluded.ttl,
+           dead_letter_queue = excluded.dead_letter_queue,
+           dlq_after_max_retries = excluded.dlq_after_max_retries,
+           delayed_processing = excluded.delayed_processing, window_buffer = excluded.window_buffer,
+           retention_seconds = excluded.retention_seconds,
+           completed_retention_seconds = excluded.completed_retention_seconds,
+           retention_enabled = excluded.retention_enabled,
+           encryption_enabled = excluded.encryption_enabled,
+           max_wait_time_seconds = excluded.max_wait_time_seconds,
+           max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
+           retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy
+    returning q.id into n.id;
+
+    n.partitions := queen.fix_partitions(n.id, p_name, queen.option_int(o, 'partitions', 0, 0));
+    if n.partitions = 0 then
+        perform queen.ensure_lanes(array[p_name], array['Default']);
+    end if;
+    select array_agg(l.num), (array_agg(l.id) filter (where l.name = case when n.partitions > 0 then '0' else 'Default' end))[1]
+      into v_lanes, v_lane_id
+      from queen.lanes l where l.queue_id = n.id;
+    perform queen.tell(0, v_lanes);
+
+    return query
+    select n.id, v_lane_id, jsonb_build_object(
+        'leaseTime', n.lease_time, 'retryLimit', n.retry_limit, 'retryDelay', n.retry_delay,
+        'maxSize', n.max_queue_size, 'ttl', n.ttl, 'deadLetterQueue', n.dead_letter_queue,
+        'dlqAfterMaxRetries', n.dlq_after_max_retries, 'priority', n.priority,
+        'delayedProcessing', n.delayed_processing, 'windowBuffer', n.window_buffer,
+        'retentionSeconds', n.retention_seconds,
+        'completedRetentionSeconds', n.completed_retention_seconds,
+        'retentionEnabled', n.retention_enabled, 'encryptionEnabled', n.encryption_enabled,
+        'maxWaitTimeSeconds', n.max_wait_time_seconds)
+        || case when n.retry_policy is null then '{}'::jsonb
+                else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end
+        || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end;
+end
+$$;

@@ -1,0 +1,13 @@
+-- queen.maintenance_flags: which maintenance modes are on, for all brokers of this database.
+--
+-- called by  broker/src/broker/maintenance.c, broker/src/broker/feed.c (with every look), broker/src/api/system.c
+-- out        1 pushes are buffered + 2 pops deliver nothing
+create or replace function queen.maintenance_flags()
+returns int
+language sql stable
+set search_path = queen, pg_temp
+as $$
+    select coalesce(sum(case key when 'maintenance_mode' then 1 when 'pop_maintenance_mode' then 2 else 0 end), 0)::int
+      from queen.system_state
+     where key in ('maintenance_mode', 'pop_maintenance_mode') and value -> 'enabled' = 'true'::jsonb
+$$;

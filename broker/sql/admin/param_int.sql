@@ -1,0 +1,12 @@
+-- queen.param_int: an integer among the parameters of an administrative call.
+--
+-- called by  the functions behind broker/src/api/report.c
+-- in         p_args: what report.c sends; parameters of path and query are strings there
+-- out        the leading decimal integer; the fallback when it is missing or there is none
+create or replace function queen.param_int(p_args jsonb, p_name text, p_fallback bigint)
+returns bigint
+language sql immutable parallel safe
+as $$
+    -- 18 digits always fit.
+    select coalesce(substring(p_args ->> p_name from '^\s*([+-]?[0-9]{1,18})')::bigint, p_fallback)
+$$;

@@ -1,0 +1,12 @@
+-- queen.select_queues: the queues of a namespace and/or task, most urgent first.
+--
+-- called by  broker/src/broker/selector.c (call "select_queues"); queen.pop_unified_batch
+-- in         null: any
+create or replace function queen.select_queues(p_namespace text, p_task text)
+returns table (name text)
+language sql stable
+as $$
+    select q.name::text from queen.queues q
+     where (p_namespace is null or q.namespace = p_namespace) and (p_task is null or q.task = p_task)
+     order by q.priority desc, q.name
+$$;

@@ -1,0 +1,86 @@
+-- statement: clear_queue
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select status, answer::text, null::bytea, false from queen.clear_queue($1::text::jsonb);
+
+-- statement: configure
+-- The options travel as text: jsonb has no binary form that a client could write.
+-- returns: queue_id uuid, default_lane_id uuid, options text, sealed bool?
+select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean
+  from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb);
+
+-- statement: delete_group
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select status, answer::text, null::bytea, false from queen.delete_group($1::text::jsonb);
+
+-- statement: delete_queue
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select status, answer::text, null::bytea, false from queen.delete_queue($1::text::jsonb);
+
+-- statement: drop_schemas
+-- In the target of a migration, before the copy, in its transaction.
+-- returns: nothing
+drop schema if exists queen, queen_streams cascade;
+
+-- statement: forget_deleted
+-- returns: more bool?
+select queen.forget_deleted();
+
+-- statement: get_group
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.get_group($1::text::jsonb);
+
+-- statement: get_overview
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select 200, queen.get_overview($1::text::jsonb)::text, null::bytea, false;
+
+-- statement: get_queue
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.get_queue($1::text::jsonb);
+
+-- statement: list_groups
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.list_groups($1::text::jsonb);
+
+-- statement: list_namespaces
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.list_labels($1::text::jsonb, 'namespace');
+
+-- statement: list_partitions
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.list_partitions($1::text::jsonb);
+
+-- statement: list_queues
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.list_queues($1::text::jsonb, false);
+
+-- statement: list_tasks
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+select * from queen.list_labels($1::text::jsonb, 'task');
+
+-- statement: maintenance
+-- returns: maintenance_flags int4
+select queen.maintenance_flags();
+
+-- statement: queue_partitions
+-- returns: partitions int4
+select partitions from queen.queue_partitions($1::text[]);
+
+-- statement: seek_group
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select status, answer::text, null::bytea, false from queen.seek_group($1::text::jsonb);
+
+-- statement: seek_partition
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select status, answer::text, null::bytea, false from queen.seek_partition($1::text::jsonb);
+
+-- statement: select_queues
+-- returns: name text
+select name from queen.select_queues($1::text, $2::text);
+
+-- statement: set_maintenance
+-- returns: set_maintenance int4
+select queen.set_maintenance($1::text, $2::boolean);
+
+-- statement: update_subscription
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select 200, queen.update_subscription($1::text::jsonb)::text, null::bytea, false;

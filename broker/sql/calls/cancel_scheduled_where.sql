@@ -1,2 +1,0 @@
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
-select status, answer::text, null::bytea, false from queen.cancel_scheduled_where($1::text::jsonb)

@@ -1,2 +1,0 @@
--- returns: more bool?
-select queen.forget_deleted()

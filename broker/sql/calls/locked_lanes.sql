@@ -1,2 +1,0 @@
--- returns: lane int8?
-select lane from queen.locked_lanes($1::bigint[]) lane

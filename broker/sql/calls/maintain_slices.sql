@@ -1,2 +1,0 @@
--- returns: made int4, dropped int4
-select made, dropped from queen.maintain_slices()

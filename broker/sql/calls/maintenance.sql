@@ -1,2 +1,0 @@
--- returns: maintenance_flags int4
-select queen.maintenance_flags()

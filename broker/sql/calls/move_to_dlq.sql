@@ -1,2 +1,0 @@
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
-select status, answer::text, null::bytea, false from queen.move_to_dlq($1::text::jsonb)

@@ -1,2 +1,0 @@
--- returns: prometheus_text text?
-select queen.prometheus_text()

@@ -1,2 +1,0 @@
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
-select status, answer, null::bytea, false from queen.redrive($1::text::jsonb)

@@ -1,2 +1,0 @@
--- returns: rotate text?
-select queen.rotate($1::int, $2::bigint) where queen.try_chores()

@@ -1,2 +1,0 @@
--- returns: name text
-select name from queen.select_queues($1::text, $2::text)

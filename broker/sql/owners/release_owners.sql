@@ -1,0 +1,35 @@
+-- queen.release_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/release.
+--
+-- needs: read_owned, lock_owned, change_hands, tell_group
+-- called by  broker/src/api/owners.c
+-- in         body.owner; body.partitions: [{"partition", "epoch"}]
+-- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone.  Who had asked for one
+--            stays in its record until it is claimed: it was given up for him, and the others leave it to him for a while
+-- locks      as queen.lock_owned
+create or replace function queen.release_owners(p_args jsonb)
+returns json
+language plpgsql
+as $$
+declare
+    v_group    text := p_args ->> 'group';
+    v_owner    text := p_args -> 'body' ->> 'owner';
+    v_released int := 0;
+    v_ended    boolean := false;
+    w          record;
+begin
+    perform queen.lock_owned(array(select r.lane from queen.read_owned(p_args) r where r.lane is not null), v_group, false);
+    for w in select * from queen.read_owned(p_args) order by lane, idx loop
+        update queen.owners o
+           set owner = null, epoch = o.epoch + 1, since = clock_timestamp(), expires_at = clock_timestamp()
+         where o.lane = w.lane and o.grp = v_group and o.owner = v_owner and o.epoch = w.epoch;
+        if found then
+            v_released := v_released + 1;
+            v_ended := queen.change_hands(w.lane, v_group, null) or v_ended;
+        end if;
+    end loop;
+    if v_ended then
+        perform queen.tell_group(p_args ->> 'queue', v_group);
+    end if;
+    return json_build_object('released', v_released);
+end
+$$;

@@ -1,0 +1,192 @@
+-- queen.claim_careful: lease lanes for pops and hand out their messages, whatever the queue asks for.
+--
+-- needs: next_unskipped
+-- called by  broker/src/broker/claim.c (call "claim_careful"), for what queen.claim leaves to it; queen.pop_unified_batch, queen.pop_specific_batch
+-- in         one element per target, a consumer that a pop would like to have, in order of
+--            preference:  p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
+--            p_auto: acknowledge on delivery; p_lease: the pop's lease (p_lease_text when it is no UUID);
+--            p_seconds: lease time, 0: the queue's
+-- out        one row per target that was not claimed (segment columns null), and one row per segment
+--            of every claimed one, in order:
+--              status 0 claimed; wait_us: how long the lease runs
+--                     1 busy: somebody else is at this consumer right now
+--                     2 leased: until wait_us from now
+--                     3 empty
+--                     4 not yet: delay, window buffer or retry delay; until wait_us from now
+--                     5 gone: no such consumer (queue or group deleted)
+--                     6 not needed: the pop had enough before its turn came
+--            more: something is left behind the claimed messages
+-- locks      consumers in num order, skipping those locked by others
+create or replace function queen.claim_careful(
+    p_pop int[], p_consumer bigint[], p_batch int[], p_parts int[], p_auto boolean[],
+    p_lease uuid[], p_lease_text text[], p_seconds int[])
+returns table (target int, status int2, wait_us bigint, lane bigint, lane_id uuid, lane_name text,
+               queue_name text, retries int, start_seq bigint, take int, more boolean,
+               first_seq bigint, count int, created_at timestamptz, keys bytea, body bytea)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_locked bigint[];
+    v_now    timestamptz;
+    v_slot   "char";
+begin
+    select array_agg(c.num) into v_locked
+      from (select num from queen.consumers
+             where num = any (p_consumer) order by num for no key update skip locked) c;
+    -- The state is read by a new statement, hence a new snapshot: nobody who held the
+    -- lock before us can have written a version that we do not see.
+    v_now := clock_timestamp();
+    select active into v_slot from queen.rotation;
+
+    return query
+    with looked as materialized (
+        select t.ord::int as target, t.pop, t.batch, t.parts, t.auto, t.lease, t.lease_text, t.consumer,
+               c.lane, l.id as lane_id, coalesce(o.name, l.name) as lane_name, coalesce(q.name, oq.name) as queue_name,
+               coalesce(nullif(t.seconds, 0), nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
+               st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
+               g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
+               case when l.num is null then 5
+                    when c.num = any (v_locked) is not true then 1
+                    when st.lease_until > v_now then 2
+                    when head.next_seq is null or head.next_seq <= st.cursor_seq + 1 then 3
+                    when st.retry_at > v_now then 4
+                    when q.window_buffer > 0
+                     and head.created_at > v_now - q.window_buffer * interval '1 second' then 4
+                    when g.start_seq is null then 3
+                    when q.delayed_processing > 0
+                     and g.created_at > v_now - q.delayed_processing * interval '1 second' then 4
+                    else 0 end::int2 as status,
+               case when st.lease_until > v_now then st.lease_until
+                    when st.retry_at > v_now then st.retry_at
+                    when q.window_buffer > 0
+                     and head.created_at > v_now - q.window_buffer * interval '1 second'
+                    then head.created_at + q.window_buffer * interval '1 second'
+                    when q.delayed_processing > 0
+                    then g.created_at + q.delayed_processing * interval '1 second' end as until,
+               f.start_seq is not null and g.start_seq is null as passed,
+               case when q.delayed_processing > 0
+                    then v_now - q.delayed_processing * interval '1 second' end as visible
+          from unnest(p_pop, p_consumer, p_batch, p_parts, p_auto, p_lease, p_lease_text, p_seconds)
+               with ordinality t(pop, consumer, batch, parts, auto, lease, lease_text, seconds, ord)
+          left join queen.consumers c on c.num = t.consumer
+          left join queen.lanes l on l.num = c.lane
+          left join queen.queues q on q.id = l.queue_id
+          -- A retry lane has the names and lease time of its partition, and no option that holds back what is due.
+          left join queen.lanes o on o.num = l.origin
+          left join queen.queues oq on oq.id = l.origin_queue
+          left join lateral (
+               (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.last_at,
+                       a.lease_until, a.retry_at
+                  from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
+               union all
+               (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.last_at,
+                       b.lease_until, b.retry_at
+                  from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
+               order by ver desc limit 1) st on true
+          left join lateral (
+               select s.first_seq + s.count as next_seq, s.created_at from queen.segments s
+                where s.lane = c.lane order by s.first_seq desc limit 1) head on true
+          -- Over-age messages are not delivered, whether or not a sweep has removed them yet.
+          left join lateral (
+               select v_now - least(case when q.ttl_acts then q.ttl end,
+                                    case when q.retention_enabled then nullif(q.retention_seconds, 0) end,
+                                    nullif(q.max_wait_time_seconds, 0)) * interval '1 second' as at) cutoff on true
+          -- The segment that holds cursor + 1, or the first usable one behind it.
+          left join lateral (
+               select s.first_seq, s.count, s.created_at from queen.segments s
+                where s.lane = c.lane and s.first_seq <= st.cursor_seq + 1
+                order by s.first_seq desc limit 1) here on true
+          left join lateral (
+               select st.cursor_seq + 1 as start_seq, here.created_at, here.first_seq as seg_first
+                where here.first_seq + here.count > st.cursor_seq + 1
+                  and (cutoff.at is null or here.created_at >= cutoff.at)
+                union all
+               (select s.first_seq, s.created_at, s.first_seq from queen.segments s
+                 where s.lane = c.lane and s.first_seq > st.cursor_seq + 1 and s.count > 0
+                   and (here.first_seq + here.count > st.cursor_seq + 1
+                        and (cutoff.at is null or here.created_at >= cutoff.at)) is not true
+                   and (cutoff.at is null or s.created_at >= cutoff.at)
+                 order by s.first_seq limit 1)
+                limit 1) f on true
+          -- And from there the first one that this group does not pass over.
+          left join lateral (
+               select f.start_seq, f.created_at, f.seg_first where not l.skipping
+                union all
+               (select n.seq, s.created_at, s.first_seq
+                  from (select queen.next_unskipped(c.lane, c.grp, f.start_seq) as seq) n
+                  join queen.segments s on s.lane = c.lane and s.first_seq <= n.seq
+                 where l.skipping and n.seq < head.next_seq
+                 order by s.first_seq desc limit 1)) g on true
+    ), offered as materialized (
+        select k.*, case when k.status <> 0 then 0
+                         when k.visible is null then least(k.batch, k.next_seq - k.start_seq)
+                         else least(k.batch, (select max(s.first_seq + s.count) from queen.segments s
+                                               where s.lane = k.lane and s.first_seq < k.start_seq + k.batch
+                                                 and s.first_seq > k.start_seq - 1024
+                                                 and s.created_at <= k.visible) - k.start_seq) end as seen
+          from looked k
+    ), unskipped as (
+        -- A batch ends before a message that is passed over: no lease ever has one in its middle.
+        select e.*, case when e.skipping and e.seen > 0
+                         then least(e.seen, (select min(n.seq) from unnest(array['', e.grp]) g(name)
+                                              cross join lateral (
+                                                   select p.first_seq as seq from queen.skips p
+                                                    where p.lane = e.lane and p.grp = g.name and p.first_seq > e.start_seq
+                                                    order by p.first_seq limit 1) n) - e.start_seq)
+                         else e.seen end as avail
+          from offered e
+    ), shared as (
+        select o.*,
+               sum(o.avail) over before_me as taken_before,
+               count(*) filter (where o.avail > 0) over before_me as parts_before
+          from unskipped o
+        window before_me as (partition by o.pop order by o.target
+                             rows between unbounded preceding and 1 preceding)
+    ), settled as (
+        select h.*,
+               case when h.avail > 0 and coalesce(h.parts_before, 0) < h.parts
+                    then least(h.avail, greatest(h.batch - coalesce(h.taken_before, 0), 0))::int else 0 end as take
+          from shared h
+    ), written as (
+        insert into queen.consumer_states
+               (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
+                last_at, lease_at, lease_until, batch_size, retries, slot, lease, lease_text)
+        select d.consumer, d.ver + 1,
+               case when d.auto then d.start_seq + d.take - 1 else d.start_seq - 1 end,
+               case when not d.auto then d.start_seq end,
+               case when not d.auto then d.start_seq + d.take - 1 end,
+               d.total_messages + case when d.auto then d.take else 0 end,
+               d.total_batches + case when d.auto then 1 else 0 end,
+               v_now,
+               case when not d.auto then v_now end,
+               case when not d.auto then v_now + d.seconds * interval '1 second' end,
+               case when d.auto then 0 else d.take end,
+               case when d.auto then 0 else d.retries end,
+               v_slot,
+               case when not d.auto then d.lease end,
+               case when not d.auto then d.lease_text end
+          from settled d
+         where d.take > 0
+         union all
+        -- Nothing but messages to pass over up to the end: done with them.
+        select d.consumer, d.ver + 1, d.next_seq - 1, null, null, d.total_messages, d.total_batches, d.last_at,
+               null, null, 0, 0, v_slot, null, null
+          from settled d
+         where d.status = 3 and d.passed
+    )
+    select d.target, case when d.status = 0 and d.take = 0 then 6::int2 else d.status end,
+           case when d.take = 0 then (extract(epoch from d.until - v_now) * 1000000)::bigint
+                when not d.auto then d.seconds * 1000000::bigint end,
+           d.lane, d.lane_id, d.lane_name::text, d.queue_name::text, d.retries, d.start_seq, d.take,
+           d.next_seq > d.start_seq + d.take,
+           s.first_seq, s.count, s.created_at, s.keys, s.body
+      from settled d
+      left join lateral (
+           select * from queen.segments s
+            where d.take > 0 and s.lane = d.lane
+              and s.first_seq >= d.seg_first and s.first_seq < d.start_seq + d.take
+            order by s.first_seq) s on true
+     order by d.target, s.first_seq;
+end
+$$;

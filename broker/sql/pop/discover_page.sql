@@ -1,0 +1,53 @@
+-- queen.discover_page: what a group can find on some partitions of a queue.
+--
+-- needs: ensure_consumers, subscribe, lane_page, pending_lanes, step_lanes
+-- called by  broker/src/broker/group.c, broker/src/broker/selector.c (call "discover") at first contact of a group with a queue, and again when
+--            something may have changed behind the broker's back; broker/src/broker/scan.c for the pages after the first
+-- in         as queen.discover; p_after: the page behind the partition of this name, null: the first page
+-- out        as queen.discover.  A last row with lane 0: there may be more, behind the partition lane_name
+-- effects    as queen.discover, for the partitions of this page.  An empty scan is noted only if the first page has all partitions; else the
+--            broker does that (queen.note_empty)
+-- locks      as queen.ensure_consumers
+create or replace function queen.discover_page(
+    p_queue text, p_partition text, p_group text, p_namespace text, p_task text, p_mode text, p_from text, p_after text)
+returns table (lane bigint, lane_id uuid, lane_name text, consumer bigint, pending boolean, lease_us bigint)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    v_queue_id uuid;
+    v_page     record;
+begin
+    if p_partition is not null then
+        return query select * from queen.discover(p_queue, p_partition, p_group, p_namespace, p_task, p_mode, p_from);
+        return;
+    end if;
+    if p_after is null then
+        perform queen.subscribe(p_group, case when p_namespace = '' and p_task = '' then p_queue else '' end, '',
+                                p_namespace, p_task, p_mode, p_from);
+    end if;
+    select id into v_queue_id from queen.queues where name = p_queue;
+    if not found then
+        return;
+    end if;
+    select * into v_page from queen.lane_page(v_queue_id, p_after, queen.step_lanes());
+    perform queen.ensure_consumers(v_page.lanes, array_fill(p_group, array[cardinality(v_page.lanes)]));
+    return query select * from queen.pending_lanes(p_group, v_page.lanes, false);
+
+    if not found and p_after is null and not v_page.more then
+        insert into queen.consumer_watermarks as w (queue_name, consumer_group)
+        values (p_queue, p_group)
+            on conflict (queue_name, consumer_group)
+            do update set last_empty_scan_at = now(), updated_at = now()
+         where w.updated_at < now() - interval '30 seconds';
+    end if;
+    if v_page.more then
+        lane := 0;
+        lane_id := '00000000-0000-0000-0000-000000000000';
+        lane_name := v_page.names[cardinality(v_page.names)];
+        consumer := 0;
+        pending := false;
+        return next;
+    end if;
+end
+$$;

@@ -1,0 +1,41 @@
+-- queen.ensure_consumers: the consumers of lanes for a group, created on first contact.
+--
+-- needs: start_cursor
+-- called by  broker/src/broker/group.c (call "ensure_consumers"); queen.discover; the JSON surface
+-- in         pairs of lane and group
+-- out        one row per pair whose lane exists, in order; a retry lane exists for its own group only
+-- locks      lanes that get a consumer, against deletion, in num order; new rows of consumers by (lane, group)
+create or replace function queen.ensure_consumers(p_lane bigint[], p_group text[])
+returns table (idx int, lane bigint, consumer bigint)
+language plpgsql
+as $$
+#variable_conflict use_column
+begin
+    if exists (select from unnest(p_lane, p_group) u(lane, grp)
+                where (select c.num from queen.consumers c where c.lane = u.lane and c.grp = u.grp) is null) then
+        with made as (
+            insert into queen.consumers (lane, grp)
+            select l.num, u.grp
+              from (select d.lane, d.grp from (select distinct lane, grp from unnest(p_lane, p_group) u(lane, grp)) d
+                     -- Not an anti-join: one planned while there was nobody would walk all groups of the lane.
+                     where (select c.num from queen.consumers c
+                             where c.lane = d.lane and c.grp = d.grp) is null
+                     order by d.lane, d.grp offset 0) u
+              -- Not a join: one planned while there was a single lane would walk all lanes for each.
+              cross join lateral (select l.num from queen.lanes l
+                                   where l.num = u.lane and (l.origin is null or l.name = u.grp)
+                                     for key share) l
+                on conflict (lane, grp) do nothing
+            returning num, lane, grp)
+        insert into queen.consumer_states (consumer, ver, cursor_seq, slot)
+        select made.num, 1, queen.start_cursor(made.lane, made.grp), r.active
+          from made cross join queen.rotation r;
+    end if;
+    return query
+    select u.ord::int - 1, u.lane, c.num
+      from unnest(p_lane, p_group) with ordinality u(lane, grp, ord)
+      cross join lateral (select c.num from queen.consumers c
+                           where c.lane = u.lane and c.grp = u.grp offset 0) c
+     order by u.ord;
+end
+$$;

@@ -1,0 +1,56 @@
+-- statement: changes
+-- A retry lane comes with the name of its partition and its group, others with null.
+-- returns: snapshot text?, lane int8?, lane_id uuid?, lane_name text?, queue_name text?, emptied int8?,
+-- returns: flags int4?, wait_us int8?, partition_name text?, only_group text?
+select snapshot, lane, lane_id, lane_name, queue_name, emptied, flags, wait_us, partition_name, only_group
+  from (select c.*, case when c.lane is null then queen.maintenance_flags() end as flags,
+               case when c.lane is null then queen.next_due($3::bigint) end as wait_us,
+               o.name::text as partition_name, r.name::text as only_group
+          from queen.changes_since($1::text, $2::int) c
+          left join queen.lanes r on r.num = c.lane and r.origin is not null
+          left join queen.lanes o on o.num = r.origin) c;
+
+-- statement: claim
+-- returns: target int4, status int2, wait_us int8?, lane_id uuid?, retries int4?, start_seq int8?, take int4?,
+-- returns: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?,
+-- returns: ver int8?
+select target, status, wait_us, lane_id, retries, start_seq, take, more,
+       first_seq, count, created_at, keys, body, ver
+  from queen.claim($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::boolean[], $6::uuid[]);
+
+-- statement: claim_careful
+-- returns: target int4, status int2, wait_us int8?, lane_id uuid?, retries int4?, start_seq int8?, take int4?,
+-- returns: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?,
+-- returns: ver int8?
+select target, status, wait_us, lane_id, retries, start_seq, take, more,
+       first_seq, count, created_at, keys, body, 0::bigint as ver
+  from queen.claim_careful($1::int[], $2::bigint[], $3::int[], $4::int[], $5::boolean[], $6::uuid[],
+                           $7::text[], $8::int[]);
+
+-- statement: discover
+-- A last row with lane 0 asks for the next page.  A retry lane comes with the name of its partition and its group, others with null.
+-- returns: lane int8, lane_id uuid, lane_name text, consumer int8, pending bool, lease_us int8?,
+-- returns: partition_name text?, only_group text?
+select lane, lane_id, lane_name, consumer, pending, lease_us, partition_name, only_group
+  from (select d.*, o.name::text as partition_name, r.name::text as only_group
+          from queen.discover_page($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text)
+               with ordinality d(lane, lane_id, lane_name, consumer, pending, lease_us, ord)
+          left join queen.lanes r on r.num = d.lane and r.origin is not null
+          left join queen.lanes o on o.num = r.origin) d
+ order by ord;
+
+-- statement: ensure_consumers
+-- returns: idx int4, lane int8?, consumer int8
+select idx, lane, consumer from queen.ensure_consumers($1::bigint[], $2::text[]);
+
+-- statement: note_empty
+-- returns: note_empty void
+select queen.note_empty($1::text[], $2::text[]);
+
+-- statement: release
+-- returns: consumer int8, lane int8?, queue_name text
+select consumer, lane, queue_name from queen.release_leases($1::uuid[]);
+
+-- statement: renew
+-- returns: idx int4, why int2, expires_at timestamptz?
+select idx, why, expires_at from queen.renew_briefly($1::uuid[], $2::int[]);

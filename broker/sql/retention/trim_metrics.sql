@@ -1,0 +1,33 @@
+-- queen.trim_metrics: remove rows of metrics that have become too old.
+--
+-- needs: try_chores, rows_stuck
+-- called by  broker/src/broker/record.c (call "trim_metrics"), every ten minutes; by one broker at a time (queen.try_chores)
+-- in         p_days: rows older than this go; p_limit: at most so many of each table in one call
+-- out        the most rows that went from one table: p_limit means that there is more
+create or replace function queen.trim_metrics(p_days int, p_limit int)
+returns bigint
+language plpgsql
+as $$
+declare
+    v_before timestamptz := clock_timestamp() - p_days * interval '1 day';
+    v_gone   bigint;
+    v_most   bigint := 0;
+    t        record;
+begin
+    if not queen.try_chores() then
+        return 0;
+    end if;
+    for t in
+        select * from (values ('worker_metrics', 'at'), ('queue_lag_metrics', 'at'), ('queue_parked_replica', 'at'),
+                              ('partition_changes', 'at'), ('system_metrics', 'timestamp')) v(name, col)
+    loop
+        continue when queen.rows_stuck(('queen.' || t.name)::regclass) > 0;
+        execute format('delete from queen.%1$I where ctid = any (array(select ctid from queen.%1$I where %2$I < $1
+                                                                        order by %2$I limit $2))', t.name, t.col)
+          using v_before, p_limit;
+        get diagnostics v_gone = row_count;
+        v_most := greatest(v_most, v_gone);
+    end loop;
+    return v_most;
+end
+$$;

@@ -1,0 +1,24 @@
+-- queen.trim_attempts: remove history of failed deliveries that is too old: one bounded step.
+--
+-- needs: rows_stuck
+-- called by  broker/src/broker/chores.c (call "tidy"); brokers may do so at the same time
+-- in         p_days: how long it is kept; p_limit: rows at most
+-- out        true: call again
+create or replace function queen.trim_attempts(p_days int, p_limit int)
+returns boolean
+language plpgsql
+as $$
+declare
+    v_n int;
+begin
+    if queen.rows_stuck('queen.attempts') > 0 then
+        return false;
+    end if;
+    delete from queen.attempts a
+     where a.ctid = any (array(select k.ctid from queen.attempts k
+                                where k.at < clock_timestamp() - p_days * interval '1 day'
+                                order by k.at limit p_limit for update skip locked));
+    get diagnostics v_n = row_count;
+    return v_n >= p_limit;
+end
+$$;

@@ -1,0 +1,40 @@
+-- queen.create_schedule: POST /api/v1/schedules.
+--
+-- needs: check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
+-- called by  broker/src/api/schedules.c
+-- in         p_args: body: see queen.check_schedule; partition Default, timezone UTC, payload null, missed skip, paused false;
+--            sealed: its payload sealed, for a queue that has encryptionEnabled (null: there is no key)
+-- out        201 and the schedule; 409 when the name is taken; status 0: the payload is to be sealed (broker/src/api/report.h)
+-- locks      the queue, shared
+-- raises     QN001 for a field that cannot be
+create or replace function queen.create_schedule(p_args jsonb)
+returns table (status int, piece text, payload bytea, sealed boolean)
+language plpgsql
+as $$
+declare
+    b jsonb := p_args -> 'body';
+    s queen.schedules;
+begin
+    perform queen.check_schedule(b, true);
+    if not queen.takes_partition(b ->> 'queue', coalesce(b ->> 'partition', 'Default')) then
+        raise exception 'partition: the queue has a fixed set of partitions, name one of them' using errcode = 'QN001';
+    end if;
+    if queen.queue_seals(b ->> 'queue') and not p_args ? 'sealed' then
+        return query select 0, p_args::text, convert_to(coalesce(b -> 'payload', 'null')::text, 'UTF8'), false;
+        return;
+    end if;
+    insert into queen.schedules (name, queue_name, lane_name, cron, timezone, payload, sealed, missed, paused, next_at)
+    select b ->> 'name', b ->> 'queue', coalesce(b ->> 'partition', 'Default'), b ->> 'cron', v.zone,
+           coalesce(v.sealed, b -> 'payload', 'null'), v.sealed is not null, coalesce(b ->> 'missed', 'skip'), v.paused,
+           case when not v.paused then queen.cron_next(b ->> 'cron', v.zone, clock_timestamp()) end
+      from (select coalesce(b ->> 'timezone', 'UTC') as zone, coalesce((b ->> 'paused')::boolean, false) as paused,
+                   nullif(p_args -> 'sealed', 'null') as sealed) v
+        on conflict (name) do nothing
+    returning * into s;
+    if s.id is null then
+        return query select 409, json_build_object('error', format('there is a schedule "%s" already', b ->> 'name'))::text, null::bytea, false;
+    else
+        return query select * from queen.schedule_answer(201, s);
+    end if;
+end
+$$;

@@ -1,0 +1,9 @@
+-- queen.round2: a number as reports show it: two decimals at most; 0 for null.
+--
+-- called by  the functions behind broker/src/api/analytics.c
+create or replace function queen.round2(p_value float8)
+returns float8
+language sql immutable parallel safe
+as $$
+    select coalesce(round(p_value::numeric, 2), 0)::float8
+$$;

@@ -1,0 +1,40 @@
+-- queen.stats_chore: the statistics pass in the background.
+--
+-- needs: refresh_stats, rows_stuck, write_anew, pace_vacuum
+-- called by  broker/src/broker/figures.c (call "stats_chore") of every process; whoever comes when it is due does it
+-- in         p_interval_ms, p_reconcile_ms: periods; p_keep_days: age limit of the history
+-- out        lanes counted; null when it was not due or somebody else is at it
+--
+-- Along with it, what follows from vacuum that can free nothing: tables that are mostly dead rows are written anew, one at a time
+-- (queen.write_anew), and it is told to take its time (queen.pace_vacuum).
+create or replace function queen.stats_chore(p_interval_ms int, p_reconcile_ms int, p_keep_days int)
+returns int
+language plpgsql
+as $$
+declare
+    p           queen.stats_pass%rowtype;
+    v_lanes     int;
+    v_reconcile boolean;
+begin
+    select * into p from queen.stats_pass;
+    v_reconcile := coalesce(p.reconciled_at < clock_timestamp() - p_reconcile_ms * interval '1 millisecond', true);
+    if not v_reconcile and p.passed_at > clock_timestamp() - p_interval_ms * interval '0.8 milliseconds' then
+        return null;
+    end if;
+    select r.lanes into v_lanes from queen.refresh_stats(null, v_reconcile) r;
+    if v_lanes is null then
+        return null;
+    end if;
+    if v_reconcile then
+        if queen.rows_stuck('queen.stats_history') = 0 then
+            delete from queen.stats_history h
+             where h.ctid = any (array(select o.ctid from queen.stats_history o
+                                        where o.bucket_time < clock_timestamp() - p_keep_days * interval '1 day'
+                                        order by o.bucket_time limit 20000));
+        end if;
+        perform queen.write_anew();
+        perform queen.pace_vacuum();
+    end if;
+    return v_lanes;
+end
+$$;

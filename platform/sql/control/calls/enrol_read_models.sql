@@ -1,1 +1,0 @@
-select platform.enrol_read_models($1::bool)

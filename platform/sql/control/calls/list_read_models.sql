@@ -1,1 +1,0 @@
-select platform.list_read_models($1::text)

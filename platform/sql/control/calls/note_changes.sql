@@ -1,1 +1,0 @@
-select platform.note_changes($1::text[])

@@ -1,0 +1,33 @@
+-- platform.held_enter(queue, partition, partition_id, epoch, instead_of): a partition has a new owner; the lanes it begins with.
+--
+-- The epoch that is noted may be a later one than the broker's after the broker's database was restored from a backup.  An owner that is refused
+-- asks the broker whether its epoch is the present one, and enters again instead of the epoch that refused it.
+-- called by: platform/src/ingest/lanes.c
+-- in:  partition_id, epoch: of the ownership, as the broker gave it; instead_of: null, or a noted epoch that is known to be void
+-- out: the lanes, with wait_ms until they are tried next.  Refused, because a later owner was here first: one row without a tenant, whose
+--      wait_ms is the epoch of that one
+-- locks: the row of the partition: behind it no earlier owner can say anything about its lanes
+-- raises: nothing
+create or replace function platform.held_enter(p_queue text, p_partition text, p_partition_id text, p_epoch bigint, p_instead_of bigint)
+returns table (tenant text, attempts int, wait_ms bigint)
+language plpgsql
+set search_path = platform, pg_temp
+as $$
+begin
+    insert into platform.held_partition as h (queue, partition, partition_id, epoch)
+    values (p_queue, p_partition, p_partition_id, p_epoch)
+        on conflict on constraint held_partition_pkey do update
+       set partition_id = excluded.partition_id, epoch = excluded.epoch
+     where h.partition_id <> excluded.partition_id or h.epoch <= excluded.epoch or h.epoch = p_instead_of;
+    if not found then
+        return query
+        select null::text, 0, h.epoch from platform.held_partition h where h.queue = p_queue and h.partition = p_partition;
+        return;
+    end if;
+    -- A statement of its own: its snapshot is younger than the lock.
+    return query
+    select l.tenant, l.attempts, greatest(0, extract(epoch from l.next_attempt_at - clock_timestamp()) * 1000)::bigint
+      from platform.held_lane l
+     where l.queue = p_queue and l.partition = p_partition;
+end
+$$;

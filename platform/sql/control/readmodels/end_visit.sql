@@ -1,0 +1,26 @@
+-- platform.end_visit(tenant, model, who, error, retry_ms, refreshed): what became of a visit.
+-- called by: platform/src/readmodel/visit.c
+-- in:  error: null when all that was to be done is done; retry_ms: after a failure, how long to wait;
+--      refreshed: the view was refreshed
+-- out: true: it was still ours        locks: the row        raises: nothing
+create or replace function platform.end_visit(p_tenant text, p_model text, p_who text, p_error text, p_retry_ms int,
+                                              p_refreshed boolean) returns boolean
+language plpgsql
+set search_path = platform, pg_temp
+as $$
+begin
+    update platform.read_model r
+    set claimed_by = null, claimed_at = null, claimed_until = null,
+        refreshed_at = case when p_refreshed then clock_timestamp() else r.refreshed_at end,
+        visited_at = case when p_error is null then r.claimed_at else r.visited_at end,
+        -- What we were told of before the visit is done; what came later is a change since.
+        first_change_at = case when p_error is not null then r.first_change_at
+                               when r.changes > r.claimed_changes then r.claimed_at end,
+        wanted_at = case when p_error is not null or r.wishes > r.claimed_wishes then r.wanted_at end,
+        failures = case when p_error is null then 0 else r.failures + 1 end,
+        error = p_error,
+        retry_at = case when p_error is not null then clock_timestamp() + p_retry_ms * interval '1 ms' end
+    where r.tenant = p_tenant and r.model = p_model and r.claimed_by = p_who;
+    return found;
+end
+$$;

@@ -1,0 +1,19 @@
+-- platform.want_visit(tenant, model, mode): asks for a visit as soon as a process has time; sets the mode with it.
+-- called by: platform/src/platform/refresh.c
+-- in:  model: null for both; mode: live, views; default: as the process is set; null: leave it
+-- out: how many models; 0: no such tenant, or it has no read models        locks: its rows        raises: nothing
+create or replace function platform.want_visit(p_tenant text, p_model text, p_mode text) returns int
+language plpgsql
+set search_path = platform, pg_temp
+as $$
+declare
+    n int;
+begin
+    update platform.read_model r
+    set wanted_at = clock_timestamp(), wishes = r.wishes + 1, retry_at = null,
+        mode = case when p_mode is null then r.mode else nullif(p_mode, 'default') end
+    where r.tenant = p_tenant and (p_model is null or r.model = p_model);
+    get diagnostics n = row_count;
+    return n;
+end
+$$;

@@ -1,0 +1,21 @@
+-- Takes a name for a new tenant.
+--
+-- called by: platform/src/platform/tenants.c
+-- in:        name; kind, url (null: made on the platform's server), database, credential
+-- out:       true: the name is ours; false: somebody has it
+-- locks:     the row of platform.tenant
+--
+-- A row that is gone is taken over, and so is one whose database was never finished: the process that began it has ended, or
+-- has told its client that it failed.
+create or replace function platform.tenant_add(p_name text, p_kind text, p_url text, p_database text, p_credential text)
+returns boolean language plpgsql set search_path = platform, pg_temp as $$
+begin
+    insert into tenant as t (name, kind, url, database, credential, made)
+         values (p_name, p_kind, p_url, p_database, p_credential, p_url is null)
+    on conflict (name) do update
+            set kind = excluded.kind, url = excluded.url, database = excluded.database, credential = excluded.credential,
+                made = excluded.made, schema_version = 0, state = 'new', error = null, revision = t.revision + 1,
+                created_at = now(), migrated_at = null, changed_at = clock_timestamp()
+          where t.state = 'gone' or (t.state = 'new' and t.changed_at < clock_timestamp() - interval '2 min');
+    return found;
+end $$;

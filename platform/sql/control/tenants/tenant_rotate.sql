@@ -1,0 +1,30 @@
+-- Another address or credential for a tenant whose database is not the platform's own.
+--
+-- called by: platform/src/platform/tenants.c
+-- in:        name; url and database (null: as they are); whether there is a credential, and it; the kind of the url
+-- out:       outcome: changed, unknown, made (the platform's own), kind (the url is of another kind); the tenant as JSON
+-- locks:     the row of platform.tenant
+create or replace function platform.tenant_rotate(p_name text, p_url text, p_has_credential boolean, p_credential text,
+                                                  p_database text, p_kind text, out outcome text, out body text)
+language plpgsql set search_path = platform, pg_temp as $$
+declare
+    v tenant;
+begin
+    select * into v from tenant t where t.name = p_name and t.state <> 'gone' for update;
+    if not found then
+        outcome := 'unknown';
+    elsif v.made then
+        outcome := 'made';
+    elsif p_url is not null and v.kind <> p_kind then
+        outcome := 'kind';
+    else
+        outcome := 'changed';
+        update tenant t
+           set url = coalesce(p_url, t.url), database = coalesce(p_database, t.database),
+               credential = case when p_has_credential then p_credential else t.credential end,
+               revision = t.revision + 1, changed_at = clock_timestamp()
+         where t.name = p_name
+        returning t.* into v;
+        body := tenant_json(v)::text;
+    end if;
+end $$;

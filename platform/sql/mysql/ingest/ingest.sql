@@ -1,0 +1,64 @@
+-- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest_2 of PostgreSQL tenants.
+--
+-- called by: platform/src/ingest/write_my.c
+-- in:  queue; marks: [{"name": partition, "position": microseconds}]; events, deleted: lists of ids; rows for each table, null: none
+-- out: ids of events that were applied before, and then nothing was done; none: all of it is done
+-- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of applied_day and the ids in
+--        applied_event, shared; rows of the tables
+delimiter //
+create or replace procedure ingest(p_queue varchar(255), p_marks json, p_events json, p_deleted json, p_customers json, p_subscriptions json,
+                                   p_wallets json, p_adjustments json, p_packages json, p_transactions json, p_visits json, p_purchases json)
+begin
+    declare v_today date default utc_date(); -- asked once: it may be another day at the next statement
+    -- The slices take turns, one step on each day on which events are applied: see crm.turn_applied_day of PostgreSQL tenants.
+    declare v_slice tinyint default (select slice from applied_day order by day desc, slice desc limit 1);
+    -- Names of locks are the server's: each of its databases has its own.
+    declare v_lock varchar(64) default concat('queen.applied_day.', md5(database()));
+    declare v_day date default (select day from applied_day where slice = v_slice);
+    declare exit handler for sqlexception
+    begin
+        rollback;
+        do release_lock(v_lock); -- if it is ours: the session lives on
+        resignal;
+    end;
+
+    -- Outside of the transaction, which it would commit; once a day, by one of those who see it.
+    if v_day < v_today then
+        if coalesce(get_lock(v_lock, 2), 0) = 0 then
+            signal sqlstate 'HY000' set mysql_errno = 1205, message_text = 'waited too long for the turn of the day';
+        end if;
+        set v_slice = (select slice from applied_day order by day desc, slice desc limit 1);
+        if (select day from applied_day where slice = v_slice) < v_today then
+            set v_slice = mod(v_slice + 1, 4);
+            execute immediate concat('alter table applied_event truncate partition s', v_slice);
+            update applied_day set day = v_today where slice = v_slice;
+        end if;
+        do release_lock(v_lock);
+    end if;
+
+    start transaction;
+    insert into ingest_checkpoint (queue, `partition`, position, at)
+    select p_queue, m.name, m.position, utc_timestamp(6)
+      from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', position bigint path '$.position')) m
+     order by m.name
+        on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = values(at);
+    -- Each id is looked up in each slice.  Locked: of two transactions that apply the same event, also in different slices, one waits for the other
+    -- or is ended by a deadlock and tried again.
+    if exists (select 1 from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e
+                 straight_join applied_day d
+                 straight_join applied_event a on a.slice = d.slice and a.id = e.id
+                 lock in share mode) then
+        rollback;
+        select distinct a.id from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e
+          straight_join applied_day d
+          straight_join applied_event a on a.slice = d.slice and a.id = e.id;
+    else
+        insert into applied_event (slice, id)
+        select v_slice, e.id from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e;
+        call delete_customers(p_deleted);
+        call write_accounts(p_customers, p_subscriptions, p_wallets, p_adjustments, p_packages);
+        call write_logs(p_transactions, p_visits, p_purchases);
+        commit;
+    end if;
+end
+//

@@ -1,1 +1,0 @@
-select key, body from crm.campaign_runs($1::json)

@@ -1,1 +1,0 @@
-select crm.drop_live($1::text)

@@ -1,2 +1,0 @@
--- returns: status int4, body text?
-select status, body from crm.get_segment($1::json)

@@ -1,2 +1,0 @@
--- Is the database there?  By src/tenant/link.c.
-select 1

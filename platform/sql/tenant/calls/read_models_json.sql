@@ -1,2 +1,0 @@
--- returns: body text
-select crm.read_models_json()

@@ -1,1 +1,0 @@
-select crm.swap_view($1::text)

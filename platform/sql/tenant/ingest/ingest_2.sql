@@ -1,0 +1,104 @@
+-- crm.ingest_2: applies the events of one batch: each once, all or none, together with the checkpoints.
+--
+-- An event that was applied before makes the whole call return without a change, naming it: rows have been folded together by the
+-- caller (platform/src/ingest/fold.c), who then leaves the event out and asks again.  That is rare: events come again only after a crash or
+-- when a producer sends them twice.
+--
+-- The settings hold for what it calls, too.  Plans are made once for a connection, from indexes: made anew for
+-- each call they cost more than the work, and made while a tenant is new they would read whole tables for as long as nobody analyses them.
+-- called by: platform/src/ingest/write_pg.c
+-- in:  queue, partitions, positions    where the events came from and how far they go
+--      events                          their ids, each once
+--      deleted                         customers whose rows go, before anything is written; may be empty
+--      customers ... purchases         rows for each table, null: none; see the functions of their names
+--      of_customers ... of_purchases   whose these rows are; empty: none
+-- out: ids of events that were applied before; none: all of it is done
+-- locks: applied_day once a day; advisory locks of the partitions, in order, so that a late writer of the same events is waited for;
+--        rows of the tables; what crm.changed_attributes takes, then what crm.changed_transactions takes
+-- raises: 22xxx, 23xxx for data that the tables do not take
+create or replace function crm.ingest_2(p_queue text, p_partitions text[], p_positions bigint[], p_events uuid[], p_deleted uuid[],
+                                        p_customers jsonb, p_subscriptions jsonb, p_wallets jsonb, p_adjustments jsonb, p_packages jsonb,
+                                        p_transactions jsonb, p_visits jsonb, p_purchases jsonb,
+                                        p_of_customers uuid[], p_of_subscriptions uuid[], p_of_wallets uuid[], p_of_adjustments uuid[],
+                                        p_of_packages uuid[], p_of_transactions uuid[], p_of_visits uuid[], p_of_purchases uuid[])
+returns table (duplicate uuid)
+language plpgsql
+set search_path = crm, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    today smallint := crm.turn_applied_day();
+    come_or_gone uuid[] := p_deleted; -- and more: whose row in the model of transactions is computed whole
+    done text; -- of calls, which are made as expressions: `perform` would set up a query for each
+begin
+    if cardinality(p_partitions) = 1 then
+        done := pg_advisory_xact_lock(hashtextextended(p_queue || '/' || p_partitions[1], 7643));
+    else
+        perform pg_advisory_xact_lock(l.key)
+           from (select hashtextextended(p_queue || '/' || name, 7643) as key from unnest(p_partitions) name order by 1) l;
+    end if;
+    -- One by one: asked of the table as a whole, the index, which begins with the slice, is no help.
+    return query select e.id from crm.applied_event_0 e where e.slice = 0 and e.id = any (p_events)
+       union all select e.id from crm.applied_event_1 e where e.slice = 1 and e.id = any (p_events)
+       union all select e.id from crm.applied_event_2 e where e.slice = 2 and e.id = any (p_events)
+       union all select e.id from crm.applied_event_3 e where e.slice = 3 and e.id = any (p_events);
+    if found then
+        return;
+    end if;
+    -- Into the slice itself: finding it from the whole costs more than the row.
+    if today = 0 then
+        insert into crm.applied_event_0 (slice, id) select 0, id from unnest(p_events) id;
+    elsif today = 1 then
+        insert into crm.applied_event_1 (slice, id) select 1, id from unnest(p_events) id;
+    elsif today = 2 then
+        insert into crm.applied_event_2 (slice, id) select 2, id from unnest(p_events) id;
+    else
+        insert into crm.applied_event_3 (slice, id) select 3, id from unnest(p_events) id;
+    end if;
+    insert into crm.ingest_checkpoint as c (queue, partition, position, at)
+    select p_queue, s.name, s.position, clock_timestamp() from unnest(p_partitions, p_positions) s(name, position)
+        on conflict (queue, partition) do update
+       set position = greatest(c.position, excluded.position), at = excluded.at;
+
+    if cardinality(p_deleted) > 0 then
+        done := crm.delete_customers(p_deleted);
+    end if;
+    if p_customers is not null then
+        come_or_gone := come_or_gone || crm.write_customers_2(p_customers);
+    end if;
+    if p_subscriptions is not null then
+        done := crm.write_subscriptions(p_subscriptions);
+    end if;
+    if p_wallets is not null then
+        done := crm.write_wallets(p_wallets);
+    end if;
+    if p_adjustments is not null then
+        done := crm.adjust_wallets(p_adjustments);
+    end if;
+    if p_packages is not null then
+        done := crm.write_packages(p_packages);
+    end if;
+    if p_transactions is not null then
+        done := crm.write_transactions(p_transactions);
+    end if;
+    if p_visits is not null then
+        done := crm.write_visits(p_visits);
+    end if;
+    if p_purchases is not null then
+        done := crm.write_purchases(p_purchases);
+    end if;
+
+    if cardinality(p_deleted) > 0 or p_customers is not null or p_subscriptions is not null or p_wallets is not null
+       or p_adjustments is not null or p_packages is not null then
+        done := crm.changed_attributes(p_deleted, p_of_customers, p_of_subscriptions, p_of_wallets || p_of_adjustments, p_of_packages);
+    end if;
+    if p_subscriptions is not null then
+        come_or_gone := come_or_gone || crm.stale_copies(p_of_subscriptions);
+    end if;
+    if cardinality(come_or_gone) > 0 or p_transactions is not null or p_visits is not null or p_purchases is not null then
+        done := crm.changed_transactions(come_or_gone, p_of_transactions, p_of_visits, p_of_purchases);
+    end if;
+end
+$$;

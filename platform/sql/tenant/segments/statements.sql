@@ -1,0 +1,115 @@
+-- statement: campaign_recipients
+-- The next recipients of a run, with what templates may say of them.  $1: run; $2: behind this number; $3: how many
+select r.n, r.customer_uuid::text, c.first_name, c.last_name, c.email, c.phone, c.language, c.city, c.country
+from crm.campaign_recipient r left join crm.customer c on c.customer_uuid = r.customer_uuid
+where r.run_id = $1 and r.n > $2 order by r.n limit $3;
+
+-- statement: campaign_runs
+select key, body from crm.campaign_runs($1::json);
+
+-- statement: campaign_sent
+-- The broker has the recipients of a run up to this number.  $1: run; $2: number.  Returns whether that is all.
+update crm.campaign_run
+set sent = greatest(sent, $2), finished_at = case when greatest(sent, $2) >= recipients then coalesce(finished_at, now()) end
+where id = $1
+returning sent >= recipients;
+
+-- statement: campaign_to_run
+-- A campaign, with its segment's filter, and the run of this trigger if it has begun.  $1: campaign; $2: key of the trigger
+select c.name, c.queue, c.template::text, coalesce(c.retry_policy::text, ''), s.filter::text, c.kind,
+       r.id, coalesce(r.recipients, 0), coalesce(r.sent, 0), r.finished_at is not null
+from crm.campaign c
+join crm.segment s on s.id = c.segment_id
+left join crm.campaign_run r on r.key = $2
+where c.id = $1;
+
+-- statement: create_campaign
+-- returns: status int4, body text?
+select status, body from crm.create_campaign($1::json);
+
+-- statement: delete_campaign
+-- returns: status int4, body text?
+select status, body from crm.delete_campaign($1::json);
+
+-- statement: delete_segment
+-- returns: status int4, body text?
+select status, body from crm.delete_segment($1::json);
+
+-- statement: get_campaign
+-- returns: status int4, body text?
+select status, body from crm.get_campaign($1::json);
+
+-- statement: get_segment
+-- returns: status int4, body text?
+select status, body from crm.get_segment($1::json);
+
+-- statement: list_segments
+-- returns: status int4, body text?
+select status, body from crm.list_segments($1::json);
+
+-- statement: note_count
+-- A count of a saved segment into its history.
+insert into crm.segment_history (segment_id, count, path) values ($1, $2, $3)
+on conflict do nothing;
+
+-- statement: save_segment
+-- returns: status int4, body text?
+select status, body from crm.save_segment($1::json);
+
+-- statement: segment_announced
+-- The broker has the triggers of these runs.  $1: keys
+update crm.campaign_run set announced = true where key = any ($1) and not announced;
+
+-- statement: segment_counts
+-- returns: status int4, body text?
+select status, body from crm.segment_counts($1::json);
+
+-- statement: segment_explain_state
+-- How far ingestion and read models are, for "why is this customer (not) in the segment": two JSON texts.
+-- $1: queue of the events
+select coalesce((select json_build_object('queue', i.queue, 'partition', i.partition, 'position', i.position,
+                                          'at', crm.iso_ms(i.at))
+                 from crm.ingest_checkpoint i where i.queue = $1 order by i.at desc limit 1), 'null')::text,
+       coalesce((select json_agg(json_build_object('model', r.model, 'mode', r.mode, 'liveSince', crm.iso_ms(r.live_at),
+                                                   'viewAsOf', crm.iso_ms(r.view_as_of),
+                                                   'refreshedAt', crm.iso_ms(r.refreshed_at),
+                                                   'lastDataChangeAt', crm.iso_ms(crm.model_changed_at(r.model)))
+                                  order by r.model)
+                 from crm.read_model r), '[]')::text;
+
+-- statement: segment_models
+-- Which read models a segment may be asked of, and how old the views are.  One row per model, attributes first.
+select r.model, r.mode, r.live_version is not null, r.view_version is not null, r.view_as_of,
+       case when crm.model_mark(r.model) <= r.view_mark then 0
+            else greatest(0, extract(epoch from clock_timestamp() - r.view_as_of) * 1000) end::bigint,
+       clock_timestamp()
+from crm.read_model r
+order by r.model;
+
+-- statement: segment_new_runs
+-- Runs of campaigns on entering that were made by a look and are not announced yet, oldest first.  $1: segment
+select r.campaign_id::text, r.key
+from crm.campaign c join crm.campaign_run r on r.campaign_id = c.id
+where c.segment_id = $1 and c.kind = 'entering' and not r.announced
+order by r.created_at, r.key limit 100;
+
+-- statement: segment_outbox
+-- The oldest comings and goings of a segment that the broker has not got.  $1: segment; $2: how many
+select o.id, o.customer_uuid::text, o.entered, crm.iso_ms(o.at)
+from crm.segment_outbox o where o.segment_id = $1 order by o.id limit $2;
+
+-- statement: segment_to_watch
+-- A watched segment.  $1: id.  Nothing: it is gone, or nobody watches it any more.
+-- The last column: a look that waited behind another is not worth a second one.
+select s.filter::text, s.name, s.watch_queue,
+       coalesce(s.evaluated_at < clock_timestamp() - make_interval(secs => s.watch_every_s * 0.5), true)
+from crm.segment s
+where s.id = $1 and s.watch_every_s is not null;
+
+-- statement: segment_told
+-- The broker has these.  $1: ids of crm.segment_outbox
+delete from crm.segment_outbox where id = any ($1);
+
+-- statement: watch_segment
+-- returns: status int4, body text?
+select status, body from crm.watch_segment($1::json);
