@@ -36,6 +36,7 @@ def load(conn, root=SQL, schema="queen"):
         with open(path) as f, conn.cursor() as cur:
             cur.execute(change(path, f.read(), schema))
 
+    assert os.path.isdir(os.path.join(root, "schema")), root
     with conn.cursor() as cur:
         cur.execute("create schema " + schema)
     for path in sorted(glob.glob(os.path.join(root, "schema", "*.sql"))):

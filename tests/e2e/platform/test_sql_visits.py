@@ -6,7 +6,7 @@ import pytest
 
 import sqlcore
 
-SQL = os.path.join(sqlcore.SQL, "platform")
+SQL = os.path.join(sqlcore.REPO, "platform", "sql", "control")
 
 
 @pytest.fixture
