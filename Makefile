@@ -18,7 +18,7 @@ WHOLE    = @grep -qs '@@queen-platform@exe' $(1)/meson-info/intro-targets.json &
 TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-platform e2e-pairs torture check lint bench format format-check \
+.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-platform e2e-pairs torture check lint bench format format-check \
 	layers frozen walks tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
@@ -65,10 +65,13 @@ unit:                ## unit tests of the release build
 	$(MESON) test -C $(B)/release --suite unit --print-errorlogs
 
 e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part of them again with two brokers
-	$(MAKE) -j3 e2e-one e2e-platform e2e-pairs   # they wait more than they work
+	$(MAKE) -j4 e2e-one e2e-more e2e-platform e2e-pairs   # they wait more than they work
 
 e2e-one:
-	$(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker
+	$(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[a-l]*.py
+
+e2e-more:
+	QUEEN_TEST_PORTS=21900-22099 $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[m-z]*.py
 
 e2e-platform:
 	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
@@ -91,7 +94,7 @@ check:               ## everything that must hold before a push
 	TSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/tsan --suite unit --print-errorlogs -t 3
 	tools/fuzz.sh all 10
 	QUEEN_BIN=$(CURDIR)/$(B)/asan/src/cli/queen QUEEN_TIME_FACTOR=5 QUEEN_START_TIMEOUT=90 \
-	    $(MAKE) -j2 e2e-one e2e-platform ONLY="-m 'not slow'"
+	    $(MAKE) -j2 e2e-one e2e-more e2e-platform ONLY="-m 'not slow'"
 	$(PYTHON) -m pytest -q tests/torture
 	$(MAKE) torture MINUTES=1.2
 
