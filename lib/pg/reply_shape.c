@@ -1,7 +1,7 @@
 // reply_shape.c: does a result have the columns that its statement declares?
 //
-// Every result passes here before a reader sees it, so that the database's content, another
-// version of a procedure or a proxy cannot make a reader abort or read what is not there.
+// Every result is checked here before a reader sees it. Database content, another version of a
+// procedure or a proxy therefore cannot make a reader abort or read out of bounds.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -87,7 +87,9 @@ static bool is_sound_column(const PGresult *r, int col, char letter, bool may_be
         bool is_null = PQgetisnull(r, row, col);
         if (is_null && !may_be_null)
             return false;
-        if (!is_null && width > declared && !fits(read_int(r, row, col, width), declared))
+        if (!is_null && width > declared &&
+            (PQgetlength(r, row, col) != width ||
+             !fits(read_int(r, row, col, width), declared)))
             return false;
     }
     return true;

@@ -1,7 +1,8 @@
-// Forgetting: what this broker knows comes from a server that may have had commits which the
-// present one lacks (pg/pool.h).  Numbers of lanes and consumers may belong to others now,
-// cursors and leases may be older, and the feed may be behind the position that we remember.
-// Names stay: everything is found again by name, when it is next used.
+// Drops everything that was cached from another server (pg/pool.h).
+//
+// The current server may lack commits of the previous one. Numbers of lanes and consumers may
+// have been reused, cursors and leases may be older, and the change feed may be behind the
+// cached position. Names stay: every object is resolved by name at its next use.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 #include "base/log.h"
 #include "db/sql.gen.h"
 
-// Calls that are wrong on another server than the one they were made for.  Others carry names,
-// ids or leases, which are never given out twice.
+// Calls with numbers or positions, which are valid on one server only. Other calls carry names,
+// ids or leases, which are never reused.
 static const struct pg_statement *const of_server[] = {
     &pg_stmt_push,         &pg_stmt_push_correlated, &pg_stmt_push_mixed,
     &pg_stmt_schedule,     &pg_stmt_transact,        &pg_stmt_transact_scheduled,
@@ -60,7 +61,8 @@ void broker_forget(void *ctx)
 {
     struct broker *b = ctx;
 
-    log_warn("pg.new_server", "worker=%u lanes=%u what=\"forgetting what the last one said\"",
+    log_warn("pg.new_server",
+             "worker=%u lanes=%u note=\"cached positions of the previous server are dropped\"",
              b->index, b->n_lanes);
     // First: pops that lose their place look into the feed before anything else.
     feed_forget(b);

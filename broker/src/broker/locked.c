@@ -1,16 +1,14 @@
-// Lanes that a request cannot use now, and the requests that wait for them.
+// Requests that wait for a lane that is locked or in flight.
 //
-// A lane is locked while a transaction that is not ours holds its row, or the name that it is
-// to get: a SQL session that has pushed to it and not committed, or one that deletes its queue.
-// Statements of ours wait for such a lock for 100 ms at most
-// (broker/sql/push/push_segments.sql). Then all lanes of the batch are suspected, and one small
-// call finds out which of them are locked (broker/sql/push/locked_lanes.sql).  Requests for
-// these wait here; all others go on.  The same call is repeated until the lane is free.  No
-// connection and no place in a batch is taken up by waiting, so that only requests for a locked
-// lane wait (docs/internals/adr/0037).
+// A lane is locked while another transaction holds its row or is creating its name, for example
+// a SQL session that has pushed and not committed. Our statements wait at most 100 ms for such
+// a lock (broker/sql/push/push_segments.sql). After that all lanes of the batch are suspects,
+// and one small call returns the locked ones (broker/sql/push/locked_lanes.sql). Requests for
+// locked lanes wait here, and all others continue. The call is repeated until the lane is free.
+// A waiting request uses neither a connection nor a place in a batch (docs/internals/adr/0037).
 //
-// Requests of a lane that is in flight wait here as well: in the queue they would be looked at
-// again and again, in front of those that may go.
+// Requests for a lane in flight wait here as well. In the queue every batch would examine them
+// again before the requests that can leave.
 //
 //      lane_park ──► lane->waiting ──► lane_unpark ──► the front of their queue
 #include "broker/broker_int.h"

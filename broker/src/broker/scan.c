@@ -1,8 +1,8 @@
-// The partitions of a queue that a group has not met yet, page by page.
+// Reads the partitions of a queue for a new group, page by page.
 //
-// The first page is read on behalf of a pop (group.c, selector.c).  The pages behind it are
-// read here, one call at a time, while pops are served from what is known.  As long as pages
-// are missing the group counts as asking, so that no pop is answered "empty" too early.
+// A pop reads the first page (group.c, selector.c). This file reads the other pages, one call
+// at a time, while pops are served from the partitions found so far. Until the last page the
+// group counts as asking, so that no pop is answered "empty" too early.
 #include "broker/broker_int.h"
 
 #include "base/log.h"

@@ -1,10 +1,10 @@
-// Names that nobody uses any more: queues, groups with their consumers, and selectors.
+// Evicts unused queues, groups with their consumers, and selectors.
 //
-// Clients choose these names, so what is kept for them has a bound.  A group is forgotten when
-// no pop of it has ended for a while, or earlier, least recently used first, beyond the limits.
-// One that is in use stays: it has pops, leases or calls under way, or a selector follows it. A
-// group that comes back is discovered again, at the cost of one call.  Until then its new
-// partitions cost nothing, neither here nor as rows of queen.consumers.
+// Clients choose these names, so the memory for them must be bounded. A group is evicted after
+// ten minutes without a pop, or earlier, least recently used first, when a limit is exceeded. A
+// group with pops, leases, calls in flight or a selector stays. An evicted group is discovered
+// again by its next pop, at the cost of one call. Until then new partitions cost it neither
+// memory nor rows of queen.consumers.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
