@@ -11,7 +11,7 @@ build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
 platform="libmariadb-dev"
 # Of MariaDB only the programs: the package with the service would start a server that nobody asked for.
-test="openssl libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
+test="openssl locales libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
       zsh fish tmux
       mariadb-server-core|mariadb-server-core-10.5 mariadb-client|mariadb-client-10.5"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev

@@ -81,8 +81,7 @@ static void numbers_do_not_follow_the_locale(void **state)
     unsetenv("LOCPATH");
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
-    if (!made)
-        skip(); // no locales here
+    assert_true(made); // tools/deps.sh test installs the package locales
 }
 
 static void an_error_text_is_cut_between_characters(void **state)
