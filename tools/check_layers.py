@@ -31,6 +31,17 @@ LEVEL = {
     "bench/load": {"": 7},
     "cli": {"": 8},
 }
+# Topics inside one folder share its private headers, and their own headers go down only as well.
+TOPICS = {
+    ("broker/src", "broker"): {
+        "": 0,
+        "queue": 1, "segments": 1, "wake": 1, "stats": 1,
+        "schedule": 2,
+        "push": 3,
+        "settle": 4, "outage": 4,
+        "pop": 5,
+    },
+}
 USES = {
     "lib": [],
     "broker/src": ["lib"],
@@ -90,6 +101,21 @@ def complaint(product, folder, level, header):
     return None
 
 
+def topic_complaint(product, parts, header):
+    """Why a file of one topic must not include the header of another topic of its folder, or None."""
+    topics = TOPICS.get((product, parts[0]))
+    names = header.split("/")
+    if not topics or names[0] != parts[0]:
+        return None
+    topic, target = (p[1] if len(p) > 2 else "" for p in (parts, names))
+    for name in (topic, target):
+        if name not in topics:
+            return "belongs to no known topic of %s" % parts[0] if name == target else "is in topic %s, which has no level" % name
+    if target != topic and topics[target] >= topics[topic]:
+        return "goes from topic %s to topic %s" % (topic or parts[0], target)
+    return None
+
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -108,7 +134,8 @@ def main():
                 match = INCLUDE.match(line)
                 if match:
                     seen += 1
-                    why = complaint(product, folder, folders[folder], match.group(1))
+                    why = complaint(product, folder, folders[folder], match.group(1)) \
+                        or topic_complaint(product, parts, match.group(1))
                     if why:
                         print('%s:%d: "%s" %s' % (path.relative_to(ROOT), number, match.group(1), why))
                         wrong += 1

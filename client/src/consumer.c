@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "client_int.h"
-#include "crew.h"
 #include "fail.h"
 #include "job.h"
 #include "pop.h"
+#include "threads.h"
 
 enum { PAUSE_AFTER_ERROR_MS = 1000, PAUSE_WHEN_EMPTY_MS = 100, DEFAULT_RENEW_S = 60 };
 

@@ -10,13 +10,13 @@
 #include <stdatomic.h>
 
 #include "client_int.h"
-#include "crew.h"
 #include "dedup.h"
 #include "event_plan.h"
-#include "heal.h"
 #include "job.h"
 #include "owners.h"
 #include "queen/processor.h"
+#include "reconnect.h"
+#include "threads.h"
 
 //      CLOSED ─claimed─► POPPING ─► (MARKING) ─► HANDLING ◄─► PAUSING
 //         ▲                ▲  │                      │

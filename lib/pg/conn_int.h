@@ -83,13 +83,13 @@ void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb);
 void conn_unwatch(struct pg_conn *c);                      // before the socket is closed
 void conn_dial_failed(struct pg_conn *c, const char *why); // ends in `broken`; why is borrowed
 
-// greet.c --------------------------------------------------------------------------------
+// identify.c --------------------------------------------------------------------------------
 
 void conn_greet(struct pg_conn *c); // from dial.c: connected; ends in conn_ready() or broken
 
 // conn.c ---------------------------------------------------------------------------------
 
-void conn_ready(struct pg_conn *c); // from greet.c: take over the socket
+void conn_ready(struct pg_conn *c); // from identify.c: take over the socket
 // 0: the call is under way.  Otherwise nothing was sent, c is doomed and the caller tells the
 // call.
 MUST_USE int conn_send(struct pg_conn *c, struct pg_call *call);

@@ -2,7 +2,7 @@
 --
 -- needs: freshen_stats, latest_state
 -- called by  broker/src/api/groups_read.c
--- out        an object keyed by queue; {} for a group that nobody knows; rows as broker/src/api/report.h wants them
+-- out        an object keyed by queue; {} for a group that nobody knows; rows as broker/src/api/sql_endpoint.h wants them
 create or replace function queen.get_group(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                partition varchar, worker text, last_at timestamptz, consumed bigint, lag bigint, lag_seconds bigint,

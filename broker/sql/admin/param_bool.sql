@@ -1,6 +1,6 @@
 -- queen.param_bool: a boolean among the parameters of an administrative call.
 --
--- called by  the functions behind broker/src/api/report.c
+-- called by  the functions behind broker/src/api/sql_endpoint.c
 -- out        true for exactly "true" or "1"; the fallback when it is missing; else false
 create or replace function queen.param_bool(p_args jsonb, p_name text, p_fallback boolean)
 returns boolean

@@ -1,7 +1,7 @@
 -- queen.param_int: an integer among the parameters of an administrative call.
 --
--- called by  the functions behind broker/src/api/report.c
--- in         p_args: what report.c sends; parameters of path and query are strings there
+-- called by  the functions behind broker/src/api/sql_endpoint.c
+-- in         p_args: what sql_endpoint.c sends; parameters of path and query are strings there
 -- out        the leading decimal integer; the fallback when it is missing or there is none
 create or replace function queen.param_int(p_args jsonb, p_name text, p_fallback bigint)
 returns bigint

@@ -1,7 +1,7 @@
 -- queen.param_time: a timestamp among the parameters of an administrative call.
 --
--- called by  the functions behind broker/src/api/report.c
--- in         p_args: an object with the parameter as a string: what report.c sends, or its "body"
+-- called by  the functions behind broker/src/api/sql_endpoint.c
+-- in         p_args: an object with the parameter as a string: what sql_endpoint.c sends, or its "body"
 -- out        the time as PostgreSQL reads it (RFC 3339, a date, "now", ...); the fallback when it is missing
 -- raises     QN001 when it cannot be read as a time
 create or replace function queen.param_time(p_args jsonb, p_name text, p_fallback timestamptz)

@@ -1,7 +1,7 @@
 -- queen.changes_since: lanes that others have pushed to or set free since the caller last looked.
 --
 -- needs: unseen_changes
--- called by  broker/src/broker/feed.c (call "changes")
+-- called by  broker/src/broker/wake/feed.c (call "changes")
 -- in         p_seen   the snapshot that the last call returned, or null at first
 --            p_origin the caller's own number: it knows of its own doings.  Origins -1 to -3 are for queen.refresh_stats
 -- out        a row with lane null: the snapshot to pass next time, and how often a slot was emptied (if that has

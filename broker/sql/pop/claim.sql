@@ -4,7 +4,7 @@
 -- knows the sequence to be gapless, so that cursor and batch name the segments, and needs neither the
 -- end of the lane nor its queue.  What it cannot decide it leaves to queen.claim_careful.
 --
--- called by  broker/src/broker/claim.c (call "claim")
+-- called by  broker/src/broker/pop/claim.c (call "claim")
 -- in         one element per pop: p_consumer, p_batch; p_auto: acknowledge on delivery; p_lease: its lease.
 --            Hints, 0 when not known: p_ver, a version the consumer has had; p_near, the start of a segment it
 --            has been given.  A backward probe without a lower bound reads a whole index page first (7 us

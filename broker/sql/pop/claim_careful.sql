@@ -1,7 +1,7 @@
 -- queen.claim_careful: lease lanes for pops and hand out their messages, whatever the queue asks for.
 --
 -- needs: next_unskipped
--- called by  broker/src/broker/claim.c (call "claim_careful"), for what queen.claim leaves to it; queen.pop_unified_batch, queen.pop_specific_batch
+-- called by  broker/src/broker/pop/claim.c (call "claim_careful"), for what queen.claim leaves to it; queen.pop_unified_batch, queen.pop_specific_batch
 -- in         one element per target, a consumer that a pop would like to have, in order of
 --            preference:  p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
 --            p_auto: acknowledge on delivery; p_lease: the pop's lease (p_lease_text when it is no UUID);

@@ -1,8 +1,8 @@
 -- queen.discover_page: what a group can find on some partitions of a queue.
 --
 -- needs: ensure_consumers, subscribe, lane_page, pending_lanes, step_lanes
--- called by  broker/src/broker/group.c, broker/src/broker/selector.c (call "discover") at first contact of a group with a queue, and again when
---            something may have changed behind the broker's back; broker/src/broker/scan.c for the pages after the first
+-- called by  broker/src/broker/pop/group.c, broker/src/broker/pop/selector.c (call "discover") at first contact of a group with a queue, and again when
+--            something may have changed behind the broker's back; broker/src/broker/pop/scan.c for the pages after the first
 -- in         as queen.discover; p_after: the page behind the partition of this name, null: the first page
 -- out        as queen.discover.  A last row with lane 0: there may be more, behind the partition lane_name
 -- effects    as queen.discover, for the partitions of this page.  An empty scan is noted only if the first page has all partitions; else the

@@ -1,7 +1,7 @@
 -- queen.ensure_consumers: the consumers of lanes for a group, created on first contact.
 --
 -- needs: start_cursor
--- called by  broker/src/broker/group.c (call "ensure_consumers"); queen.discover; the JSON surface
+-- called by  broker/src/broker/pop/group.c (call "ensure_consumers"); queen.discover; the JSON surface
 -- in         pairs of lane and group
 -- out        one row per pair whose lane exists, in order; a retry lane exists for its own group only
 -- locks      lanes that get a consumer, against deletion, in num order; new rows of consumers by (lane, group)

@@ -1,6 +1,6 @@
 -- queen.note_empty: wildcard pops of these groups found nothing at all on these queues.
 --
--- called by  broker/src/broker/empties.c (call "note_empty"), at most every 30 s per queue and group
+-- called by  broker/src/broker/pop/watermark.c (call "note_empty"), at most every 30 s per queue and group
 -- locks      consumer_watermarks by (queue, group)
 create or replace function queen.note_empty(p_queue text[], p_group text[])
 returns void

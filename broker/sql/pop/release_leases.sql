@@ -1,7 +1,7 @@
 -- queen.release_leases: give back what was leased for a client that has gone.
 --
 -- needs: latest_state, tell
--- called by  broker/src/broker/lease.c (call "release")
+-- called by  broker/src/broker/settle/lease.c (call "release")
 -- in         leases
 -- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.  A lease of
 --            which something was acknowledged already is left to its holder.

@@ -1,6 +1,6 @@
 -- queen.locked_lanes: which of these lanes another transaction has locked, so that a push would wait.
 --
--- called by  broker/src/broker/locked.c (call "locked_lanes"), while pushes wait for these lanes
+-- called by  broker/src/broker/queue/locked.c (call "locked_lanes"), while pushes wait for these lanes
 -- in         p_lane
 -- out        those that are locked, or whose queue has a maxSize and is locked; not those that are gone
 -- locks      what a push of these lanes locks, skipping what others have locked: it waits for nothing

@@ -1,7 +1,7 @@
 -- queen.push_correlated: push segments some of whose messages carry a correlation id, and make them found by it.
 --
 -- needs: push_segments
--- called by  broker/src/broker/push.c (call "push_correlated"), for batches that have such messages; all others go without
+-- called by  broker/src/broker/push/push.c (call "push_correlated"), for batches that have such messages; all others go without
 -- in         as queen.push_segments; then per message with a correlation id: its segment (1-based), its position there, and
 --            queen.transaction_key of the id
 -- out, locks as queen.push_segments

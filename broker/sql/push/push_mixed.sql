@@ -1,7 +1,7 @@
 -- queen.push_mixed: one request with messages for now and for later: all of it or nothing.
 --
 -- needs: push_correlated, schedule_messages
--- called by  broker/src/broker/push.c (call "push_mixed"), for such requests alone
+-- called by  broker/src/broker/push/push.c (call "push_mixed"), for such requests alone
 -- in         p_origin to p_correlation as queen.push_correlated; then p_bare to p_id_at as queen.schedule_messages
 -- out        the rows of queen.push_correlated.  If all segments were stored, also a row for each later message (later: 0-based): status as
 --            in queen.schedule_messages, dup_id its id, created_at when it is due, wait_us until then.  Status 3 or 6 there: nothing was stored, of the

@@ -1,7 +1,7 @@
 -- queen.push_segments: append packed segments to their lanes, deduplicated exactly.
 --
 -- needs: message_id, key_position, queue_pending, scheduled_duplicates
--- called by  broker/src/broker/push.c (call "push"); queen.push_messages_v2; queen.push_whole
+-- called by  broker/src/broker/push/push.c (call "push"); queen.push_messages_v2; queen.push_whole
 -- in         p_origin    the process that pushes, for queen.changes
 --            p_whole     true: one request; store all of it or nothing
 --            p_lanes     how many different lanes there are

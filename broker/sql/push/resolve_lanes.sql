@@ -1,7 +1,7 @@
 -- queen.resolve_lanes: queen.ensure_lanes for the broker, which does not wait long for names that others are creating.
 --
 -- needs: ensure_lanes
--- called by  broker/src/broker/lanes.c (call "ensure_lanes"), in a transaction of its own
+-- called by  broker/src/broker/queue/lanes.c (call "ensure_lanes"), in a transaction of its own
 -- in         pairs of queue and partition name
 --            p_each  false: all together; a name that another transaction is creating, or whose queue it has locked, fails the
 --                    call with 55P03 after 100 ms.  true: one after the other, 10 ms for each

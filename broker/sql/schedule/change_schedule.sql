@@ -5,7 +5,7 @@
 -- in         p_args: id: id or name; body: fields to change; p_how: get, change, pause, resume, delete;
 --            sealed, of: its payload sealed, for a queue that has encryptionEnabled (null: there is no key), and what it was the payload of
 -- out        the schedule as it is now; 404 when there is none; 409 when its new name is taken;
---            status 0: the payload is to be sealed (broker/src/api/report.h)
+--            status 0: the payload is to be sealed (broker/src/api/sql_endpoint.h)
 -- locks      its row; then the queue, shared
 -- raises     QN001 for a field that cannot be
 --

@@ -4,7 +4,7 @@
 -- called by  broker/src/api/schedules.c
 -- in         p_args: body: see queen.check_schedule; partition Default, timezone UTC, payload null, missed skip, paused false;
 --            sealed: its payload sealed, for a queue that has encryptionEnabled (null: there is no key)
--- out        201 and the schedule; 409 when the name is taken; status 0: the payload is to be sealed (broker/src/api/report.h)
+-- out        201 and the schedule; 409 when the name is taken; status 0: the payload is to be sealed (broker/src/api/sql_endpoint.h)
 -- locks      the queue, shared
 -- raises     QN001 for a field that cannot be
 create or replace function queen.create_schedule(p_args jsonb)

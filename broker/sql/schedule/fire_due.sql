@@ -1,7 +1,7 @@
 -- queen.fire_due: append messages whose time has come, recurring ones too, to their lanes: one bounded step.
 --
 -- needs: run_schedules, take_due, next_due, slice_at, tell, transaction_key
--- called by  broker/src/broker/fire.c (call "fire_due"); brokers may do so at the same time
+-- called by  broker/src/broker/schedule/timer.c (call "fire_due"); brokers may do so at the same time
 -- in         p_origin: the process; p_limit: messages, about; p_from_us: nothing before this time waits any more as far as the
 --            caller knows (a hint that spares it the places of messages that have gone; 0: look at all)
 -- out        per lane that got something, those of a queue together: lane, its names and how many; and a row with lane null:

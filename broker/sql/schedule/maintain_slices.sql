@@ -1,7 +1,7 @@
 -- queen.maintain_slices: make slices of queen.scheduled for the next 26 hours, and drop those that are over and empty.
 --
 -- needs: slice_at
--- called by  broker/src/broker/fire.c (call "maintain_slices"), in a transaction of its own, once a minute
+-- called by  broker/src/broker/schedule/timer.c (call "maintain_slices"), in a transaction of its own, once a minute
 -- out        made, dropped: how many
 -- locks      advisory 737020, without waiting: another session that holds it does the work.  To attach a slice SHARE UPDATE
 --            EXCLUSIVE on queen.scheduled, which stops neither readers nor writers.  To drop one SHARE on the slice, then ACCESS

@@ -1,7 +1,7 @@
 -- queen.next_due: how long until the next message is due, in microseconds; null: none within ten minutes.
 --
 -- needs: slice_at
--- called by  queen.fire_due; broker/src/broker/feed.c (call "changes")
+-- called by  queen.fire_due; broker/src/broker/wake/feed.c (call "changes")
 -- in         p_from_us: what was due before this time is not looked at: it was seen, and has gone or is held (see queen.fire_due)
 -- out        0 or less: something is due
 create or replace function queen.next_due(p_from_us bigint)

@@ -2,7 +2,7 @@
 --
 -- called by  broker/src/api/configure.c (call "seal_schedules"), before it answers
 -- in         p_args: queue; then what the step before asked for: id, of, and sealed: the payload of that one (null: there is no key)
--- out        status 0: the payload of one, to be sealed (broker/src/api/report.h); 200: there is none in clear
+-- out        status 0: the payload of one, to be sealed (broker/src/api/sql_endpoint.h); 200: there is none in clear
 -- locks      first step: the advisory lock of sealing the queue's schedules, alone, which waits for those who store one and have not
 --            seen the option (queen.queue_seals); and nothing else, so they may hold what they like.  Then the row of the schedule
 create or replace function queen.seal_schedules(p_args jsonb)

@@ -3,7 +3,7 @@
 -- The broker that gave out a lease remembers a fingerprint of what was under it.  When an acknowledgement names exactly those
 -- messages as completed, nobody has to look at them again: the state alone says whether the lease still holds.
 --
--- called by  broker/src/broker/ack.c (call "finish")
+-- called by  broker/src/broker/settle/ack.c (call "finish")
 -- in         p_origin: who asks, for the change feed.  One element per batch: p_consumer, its p_lane, p_lease;
 --            p_ver: a version the consumer has had (a hint, see queen.claim); p_more: something is pending behind it
 -- out        the consumers whose batch was finished, in the order given; the others need queen.settle_2: the lease

@@ -1,7 +1,7 @@
 -- queen.settle_2: acknowledge deliveries.
 --
 -- needs: find_message, leased_keys, messages_at, fail_message, note_completed, trim_retry_lane, tell
--- called by  broker/src/broker/ack.c (call "settle"); queen.ack_messages_v2; queen.transact; queen.settle for brokers of before
+-- called by  broker/src/broker/settle/ack.c (call "settle"); queen.ack_messages_v2; queen.transact; queen.settle for brokers of before
 -- in         p_origin: who asks, for the change feed.  One element per group, the entries of one request for one (partition, consumer group):
 --            p_lane_id, p_group; p_keys: packed 16-byte keys of the entries in request order;
 --            p_uniform: all are "completed" under p_lease, and no p_entry_* elements describe them.

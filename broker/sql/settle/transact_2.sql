@@ -1,7 +1,7 @@
 -- queen.transact_2: pushes and acknowledgements that happen together or not at all.
 --
 -- needs: lock_for_transaction, push_whole, ensure_consumers, settle_2
--- called by  broker/src/broker/transaction.c (call "transact"), one call per transaction; queen.transact_scheduled
+-- called by  broker/src/broker/settle/transaction.c (call "transact"), one call per transaction; queen.transact_scheduled
 -- in         p_origin; then the segments of the pushes, as for queen.push_segments with p_whole (no key may come
 --            twice in one lane: the caller reports that itself); then the acknowledgements, as for
 --            queen.settle_2 with p_final (p_ack_keys is its p_keys), at most one group per (partition, consumer

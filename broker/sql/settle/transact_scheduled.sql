@@ -1,7 +1,7 @@
 -- queen.transact_scheduled: queen.transact_2 with messages that are delivered later.
 --
 -- needs: lock_for_transaction, schedule_messages, transact_2
--- called by  broker/src/broker/transaction.c (call "transact_scheduled"), when a transaction has such messages; queen.execute_transaction_v2
+-- called by  broker/src/broker/settle/transaction.c (call "transact_scheduled"), when a transaction has such messages; queen.execute_transaction_v2
 -- in         p_origin to p_required as queen.transact_2; then p_bare to p_id_at as queen.schedule_messages
 -- out        as queen.transact_2, and
 --            kind 3  a message that waits: seg is its number (1-based), dup_id its id, created_at when it is due

@@ -4,7 +4,7 @@
 -- called by  broker/src/api/groups_read.c
 -- in         p_args: minLagSeconds (3600)
 -- out        an array: partitions where a group is further behind than that, worst first; worker_id is whose lease is
---            active; rows as broker/src/api/report.h wants them
+--            active; rows as broker/src/api/sql_endpoint.h wants them
 create or replace function queen.list_lagging(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                grp text, queue varchar, partition varchar, partition_id uuid, worker text, lag bigint,

@@ -1,6 +1,6 @@
 -- queen.record_metrics: what one broker has counted in one period.
 --
--- called by  broker/src/broker/record.c (call "record_metrics"), once per broker and METRICS_AGGREGATE_INTERVAL_S
+-- called by  broker/src/broker/stats/record.c (call "record_metrics"), once per broker and METRICS_AGGREGATE_INTERVAL_S
 -- in         p_id: of this batch; p_worker: the counters of the worker, in the order of put_worker() in record.c;
 --            p_system: gauges of the process as JSON, from one of its brokers only, else null; then per queue
 --            that something happened to its counters; then queues whose number of parked consumers is told

@@ -3,7 +3,7 @@
 -- needs: time_range, throughput, worker_figures, queue_figures, round2, iso_s, latest_state
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue, namespace, task
--- out        rows as broker/src/api/report.h wants them; see docs/reference/api-analytics.md; errors and dead letters of the range, pending and leases of now
+-- out        rows as broker/src/api/sql_endpoint.h wants them; see docs/reference/api-analytics.md; errors and dead letters of the range, pending and leases of now
 -- raises     QN001 for a bad time
 create or replace function queen.report_status(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,

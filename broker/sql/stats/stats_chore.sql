@@ -1,7 +1,7 @@
 -- queen.stats_chore: the statistics pass in the background.
 --
 -- needs: refresh_stats, rows_stuck, write_anew, pace_vacuum
--- called by  broker/src/broker/figures.c (call "stats_chore") of every process; whoever comes when it is due does it
+-- called by  broker/src/broker/stats/stats.c (call "stats_chore") of every process; whoever comes when it is due does it
 -- in         p_interval_ms, p_reconcile_ms: periods; p_keep_days: age limit of the history
 -- out        lanes counted; null when it was not due or somebody else is at it
 --

@@ -3,7 +3,7 @@
 -- needs: lane_figures, queue_figures, freshen_stats, iso_ms
 -- called by  broker/src/api/status_queues.c
 -- out        200 with the queue, its options, its partitions by name and their sums; 404 when there is none of that name;
---            rows as broker/src/api/report.h wants them
+--            rows as broker/src/api/sql_endpoint.h wants them
 create or replace function queen.status_queue(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name text, created_at timestamptz, total bigint, pending bigint, processing bigint,

@@ -1,7 +1,7 @@
 -- queen.stream_cycle: state, sink pushes and source acknowledgement of a stream, together or not at all.
 --
 -- needs: stream_lock, last_receipt, push_whole, advance
--- called by  broker/src/broker/cycle.c (call "stream_cycle"), one call per cycle
+-- called by  broker/src/broker/settle/cycle.c (call "stream_cycle"), one call per cycle
 -- in         p_query, p_partition (of the source), p_group
 --            p_hash      of the request, when no lease keeps it from being applied twice; else null
 --            p_items     what the caller wants back when this very request comes again

@@ -1,6 +1,6 @@
 // Actions on messages: delete one, retry or bury one, clear a queue.  See broker/sql/procs.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 const struct report api_delete_message = {

@@ -1,7 +1,7 @@
 // /api/v1/status and /api/v1/analytics/...: metrics over time.  See
 // docs/reference/api-analytics.md.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const by_labels[] = {"from", "to", "queue", "namespace", "task", NULL};

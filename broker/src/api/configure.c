@@ -5,7 +5,7 @@
 // recurring messages of a queue that wants encryption are sealed: from then on nothing for it
 // is in clear.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 #include "pg/params.h"
 #include "pg/reply.h"

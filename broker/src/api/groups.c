@@ -1,6 +1,6 @@
 // Actions on consumer groups: delete, seek, change the subscription.  See broker/sql/procs.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const delete_params[] = {"deleteMetadata", NULL};

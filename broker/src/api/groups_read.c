@@ -1,6 +1,6 @@
 // Reading about consumer groups.  See broker/sql/procs for what each answers.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const lagging_params[] = {"minLagSeconds", NULL};

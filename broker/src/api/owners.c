@@ -2,7 +2,7 @@
 // broker/sql/procs for what each of them answers, docs/guide/processor.md for how they are
 // used.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 #define OWNERS "/api/v1/consumer-groups/:group/queues/:queue/owners"

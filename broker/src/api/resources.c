@@ -1,6 +1,6 @@
 // /api/v1/resources/...: what there is.  See broker/sql/procs for what each of them answers.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const list_params[] = {"namespace", "task", "limit", "offset", NULL};

@@ -1,6 +1,6 @@
 // GET /api/v1/analytics/retention: what was removed because of its age.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const range[] = {"from", "to", NULL};

@@ -1,7 +1,7 @@
 // What became of messages that failed: their timeline, and dead letters sent on their way
 // again. See broker/sql/procs for what each answers.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const timeline_params[] = {

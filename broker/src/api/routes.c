@@ -1,6 +1,6 @@
 // routes.c: the table of all endpoints.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 
 const struct http_route *const api_routes[] = {
     &api_push,

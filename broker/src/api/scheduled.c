@@ -1,7 +1,7 @@
 // /api/v1/scheduled: messages that wait for their time.  See broker/sql/procs for what each
 // answers.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 #define FILTERS \

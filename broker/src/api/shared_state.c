@@ -5,7 +5,7 @@
 //      servers
 #include "api/api_int.h"
 #include "http/prom_text.h"
-#include "peer/mesh.h"
+#include "peer/peers.h"
 #include "json/write.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // /api/v1/status/queues..., /status/analytics and /stats/refresh: figures.  See
 // broker/sql/procs for what each answers.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const queues_params[] = {"limit", "offset", "namespace", "task", NULL};

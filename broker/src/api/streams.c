@@ -1,7 +1,7 @@
 // POST /streams/v1/queries and /streams/v1/state/get: what streams register and read back.
 // Their third endpoint, which changes things, is cycle.c.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 const struct report api_stream_register = {

@@ -1,6 +1,6 @@
 // Traces: events that clients attach to messages.  See broker/sql/procs for what each answers.
 #include "api/api_int.h"
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
 static const char *const page_params[] = {"limit", "offset", NULL};

@@ -373,7 +373,7 @@ struct broker_conf {
     unsigned fire_probe_ms; // scheduled messages: looks without being told; 0: others fire them
     unsigned idle_partition_days, history_days; // see broker/sql/retention/tidy.sql
     unsigned attempts_days;                     // see broker/sql/retry/trim_attempts.sql
-    unsigned stats_ms, stats_reconcile_ms, stats_history_days; // figures.c; 0: never
+    unsigned stats_ms, stats_reconcile_ms, stats_history_days; // stats.c; 0: never
     const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
     unsigned refresh_ms;        // what is known of a queue's options is forgotten after this
     struct record_conf record;

@@ -83,7 +83,7 @@ struct queue {
     char name[];
 };
 
-// What a consumer has out under a lease of ours: see held.c.
+// What a consumer has out under a lease of ours: see outstanding.c.
 struct held {
     UT_hash_handle hh; // by lease, in the broker; only while n is not 0
     uint8_t lease[16];
@@ -276,7 +276,7 @@ struct house {
 
     struct fire *fire;
 
-    // maintenance.c, divert.c, replay.c; spool NULL: none of it
+    // maintenance.c, buffer.c, replay.c; spool NULL: none of it
     struct spool *spool;
     struct replay_conf replay_conf;
     struct replay *replay;
@@ -306,7 +306,7 @@ struct call {
 };
 struct call *call_new(struct broker *b, const struct pg_statement *statement, void *what);
 void call_send(struct call *c, pg_done_cb done);
-void stall_watch(struct broker *b); // stall.c: while calls are out
+void stall_watch(struct broker *b); // pg_watchdog.c: while calls are out
 void call_free(struct call *c);
 // The rows do not answer what was asked: logs it, at most once a second.  Gives QE_PG_SHAPE.
 int call_unexpected(const struct call *c, const char *detail);
@@ -449,7 +449,7 @@ void schedule_add(struct broker *b, struct push_op *push); // its items that are
 void schedules_flush(struct broker *b);
 void schedules_fail_unresolved(struct broker *b, int status);
 
-// ---- fire.c ----
+// ---- timer.c ----
 struct fire *fire_new(struct house *h);
 void fire_free(struct fire *f);
 void fire_start(struct broker *b);
@@ -471,7 +471,7 @@ void feed_prompt(struct broker *b, span queue); // another server has something 
 void feed_forget(struct broker *b);             // where it was does not count any more
 void feed_deinit(struct broker *b);
 
-// ---- news.c ----
+// ---- notify.c ----
 void news_lane(struct broker *b,
                struct lane *lane);             // tell the lane's home, and whoever selects
 void news_queue(struct broker *b, span queue); // it was changed: tell all brokers
@@ -500,7 +500,7 @@ void selector_end_pop(struct pop_op *pop);
 // Those without pops that were last used before then.
 void selectors_forget(struct broker *b, uint64_t before_us);
 
-// ---- divert.c ----
+// ---- buffer.c ----
 bool pushes_are_troubled(const struct broker *b);         // some may not go to the database now
 void pushes_divert(struct broker *b);                     // those in the queue
 void push_divert(struct broker *b, struct push_op *push); // taken out of the queue already
@@ -524,7 +524,7 @@ void queue_sealed(struct queue *q);    // the database has told us so
 // ---- chores.c ----
 void chores_start(struct broker *b);
 
-// ---- figures.c ----
+// ---- stats.c ----
 void figures_start(struct broker *b);
 // ---- record.c ----
 void recorder_start(struct broker *b);

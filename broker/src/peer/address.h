@@ -7,7 +7,7 @@
 
 #include "base/attrs.h"
 #include "base/err.h"
-#include "peer/mesh.h"
+#include "peer/peers.h"
 
 struct peer_name {
     char host[MESH_HOST];

@@ -18,7 +18,7 @@
 #include "net/listener.h"
 #include "net/mailbox.h"
 #include "net/signals.h"
-#include "peer/mesh.h"
+#include "peer/peers.h"
 #include "pg/database.h"
 #include "server/worker.h"
 

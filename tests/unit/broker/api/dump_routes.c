@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "api/report.h"
+#include "api/sql_endpoint.h"
 
 int main(void)
 {

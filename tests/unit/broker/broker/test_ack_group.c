@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/id.h"
-#include "broker/ack_int.h"
+#include "broker/settle/ack_int.h"
 #include "db/sql.gen.h"
 #include "rig.h"
 #include "segment/keys.h"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "broker/sample.h"
+#include "broker/stats/sample.h"
 
 static void assert_put(const struct gauge *g, const char *const *names, unsigned n,
                        const char *expected)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/id.h"
-#include "broker/segs.h"
+#include "broker/segments/segs.h"
 #include "fake_pg.h"
 #include "segment/codec.h"
 

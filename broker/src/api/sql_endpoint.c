@@ -1,0 +1,212 @@
+// sql_endpoint.c: a request as one JSON object into SQL, rows out as the answer.
+#include "api/sql_endpoint.h"
+
+#include "api/api_int.h"
+#include "api/json_rows.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "pg/params.h"
+#include "pg/reply.h"
+#include "json/write.h"
+
+enum { COL_STATUS, COL_PIECE, COL_PAYLOAD, COL_SEALED, COL_SHAPE, COL_VALUES };
+
+// In the request's arena.
+struct report_call {
+    struct http_req *req;
+    const struct report *report;
+    struct custom_op op;
+    span queue; // parameter "queue"; SPAN_NONE: it has none
+};
+
+static int put_query(struct report_call *c, struct buf *out);
+static int put_path(struct report_call *c, struct buf *out);
+static int put_body(struct report_call *c, struct body *b, struct buf *out);
+static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply);
+static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out);
+
+void report_handle(struct http_req *req)
+{
+    struct api *api = http_req_app(req);
+    struct report_call *c = arena_new(http_req_arena(req), struct report_call);
+    struct body b = body_open(req, "");
+    struct buf args = {0};
+
+    c->req = req;
+    c->report = container_of_const(http_req_route(req), struct report, route);
+    c->op.statement = c->report->statement;
+    c->op.done = on_reported;
+
+    buf_putc(&args, '{');
+    if (put_query(c, &args) == 0 && put_path(c, &args) == 0) {
+        if (put_body(c, &b, &args) == 0) {
+            buf_put_lit(&args, "\"\":\"\"}"); // takes the last comma; nobody reads it
+            pg_param_text(&c->op.params, buf_span(&args));
+            broker_custom(api->broker, &c->op);
+        } else {
+            http_reply_fault(req, &b.fault);
+        }
+    }
+    buf_free(&args);
+}
+
+static int put_field(struct report_call *c, struct buf *out, span name, span value)
+{
+    if (memchr(value.ptr, '\0', value.len) || !str_is_utf8(value)) {
+        http_reply_errf(c->req, QE_BAD_PARAM, "%.*s must be UTF-8 text without NUL",
+                        (int)name.len, name.ptr);
+        return QE_BAD_PARAM;
+    }
+    js_put_text(out, name);
+    buf_putc(out, ':');
+    js_put_text(out, value);
+    buf_putc(out, ',');
+    return 0;
+}
+
+static int put_query(struct report_call *c, struct buf *out)
+{
+    for (const char *const *name = c->report->query; name && *name; name++) {
+        span value = http_req_query(c->req, span_of(*name));
+        if (value.len > 0 && put_field(c, out, span_of(*name), value) != 0)
+            return QE_BAD_PARAM;
+    }
+    return 0;
+}
+
+// Behind the query: in an object the last one of a name counts.
+static int put_path(struct report_call *c, struct buf *out)
+{
+    span rest = span_of(c->report->route.path), segment;
+
+    for (unsigned i = 0; str_split(&rest, '/', &segment);) {
+        if (segment.len == 0 || segment.ptr[0] != ':')
+            continue;
+        span name = {segment.ptr + 1, segment.len - 1}, value;
+        if (!http_req_param(c->req, i++, &value)) {
+            http_reply_errf(c->req, QE_BAD_PARAM, "%.*s in the path is malformed",
+                            (int)name.len, name.ptr);
+            return QE_BAD_PARAM;
+        }
+        if (span_eq(name, SPAN("queue")))
+            c->queue = value;
+        if (put_field(c, out, name, value) != 0)
+            return QE_BAD_PARAM;
+    }
+    return 0;
+}
+
+// Where a body may be missing, clients send nothing, {}, [] or null.
+static bool is_no_body(enum js_type type, span raw)
+{
+    return type == JS_NONE || type == JS_NULL ||
+           (type == JS_ARRAY && str_trim((span){raw.ptr + 1, raw.len - 2}).len == 0);
+}
+
+static int put_body(struct report_call *c, struct body *b, struct buf *out)
+{
+    if (c->report->body == REPORT_NO_BODY)
+        return 0;
+
+    enum js_type type = js_peek(&b->j);
+    bool empty = type == JS_NONE && b->j.pos == b->j.end;
+    span raw = empty && c->report->body == REPORT_MAY_BODY ? SPAN("{}") : js_skip(&b->j);
+    if (b->j.rc == 0 && c->report->body == REPORT_MAY_BODY && is_no_body(type, raw))
+        raw = SPAN("{}");
+    else if (type != JS_OBJECT)
+        body_bad(b, "the body must be a JSON object");
+    buf_put_lit(out, "\"body\":");
+    buf_put(out, raw);
+    buf_putc(out, ',');
+    return empty && b->j.rc == 0 ? 0 : body_finish(b);
+}
+
+bool report_next_step(struct broker *b, const struct pg_reply *reply, struct pg_params *params)
+{
+    struct buf args = {0};
+
+    if (pg_reply_rows(reply) == 0 || pg_reply_i32(reply, 0, COL_STATUS) != 0)
+        return false;
+    buf_put(&args, pg_reply_bytes(reply, 0, COL_PIECE));
+    if (!pg_reply_is_null(reply, 0, COL_PAYLOAD) && args.len > 0) {
+        args.len--; // its brace
+        buf_put_lit(&args, ",\"sealed\":");
+        if (!broker_seal(b, &args, pg_reply_bytes(reply, 0, COL_PAYLOAD)))
+            buf_put_lit(&args, "null");
+        buf_putc(&args, '}');
+    }
+    pg_params_reset(params);
+    pg_param_text(params, buf_span(&args));
+    buf_free(&args);
+    return true;
+}
+
+static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct report_call *c = container_of(op, struct report_call, op);
+    struct api *api = http_req_app(c->req);
+    struct buf out = {0};
+
+    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+        broker_custom(api->broker, op);
+        return;
+    }
+    pg_params_free(&op->params);
+    http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
+    if (status == 0)
+        status = put_answer(api, reply, &out);
+    int http_status = status == 0 ? pg_reply_i32(reply, 0, COL_STATUS) : 0;
+    if (status == 0 && (http_status < 200 || http_status > 599))
+        status = QE_PG_SHAPE;
+    if (status != 0) {
+        buf_free(&out);
+        api_reply_failed(c->req, status, &op->op.why);
+        return;
+    }
+    if (c->report->changes_queue && http_status < 300)
+        broker_queue_changed(api->broker, c->queue);
+    if (c->report->changes_times && http_status < 300)
+        broker_times_changed(api->broker);
+    if (http_status == 429)
+        http_reply_header(c->req, SPAN("Retry-After"), SPAN("1"));
+    http_reply_json(c->req, http_status, &out);
+}
+
+static void put_piece(struct api *api, const struct pg_reply *reply, unsigned row,
+                      struct buf *out)
+{
+    buf_put(out, pg_reply_bytes(reply, row, COL_PIECE));
+    if (pg_reply_is_null(reply, row, COL_PAYLOAD))
+        return;
+    span payload = pg_reply_bytes(reply, row, COL_PAYLOAD);
+    if (pg_reply_bool(reply, row, COL_SEALED))
+        broker_unseal(api->broker, out, payload);
+    else
+        buf_put(out, payload);
+}
+
+static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out)
+{
+    unsigned cols = pg_reply_cols(reply);
+    struct shape shape = {0};
+    bool listing = false; // the row before was put by the shape
+
+    if (pg_reply_rows(reply) == 0 || (cols != COL_SEALED + 1 && cols <= COL_VALUES))
+        return QE_PG_SHAPE;
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        put_piece(api, reply, row, out);
+        if (cols <= COL_VALUES)
+            continue;
+        if (!pg_reply_is_null(reply, row, COL_SHAPE) &&
+            shape_read(&shape, pg_reply_bytes(reply, row, COL_SHAPE), reply, COL_VALUES) != 0)
+            return QE_PG_SHAPE;
+        bool is_value = !pg_reply_is_null(reply, row, COL_VALUES);
+        if (is_value) {
+            if (listing && pg_reply_is_null(reply, row, COL_PIECE))
+                buf_putc(out, ',');
+            shape_put(&shape, reply, row, out);
+        }
+        listing = is_value;
+    }
+    return 0;
+}

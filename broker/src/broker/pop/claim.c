@@ -1,0 +1,519 @@
+// Claims: the pops that have chosen their lanes go to the database together.
+//
+// There are two calls: a hot one, for pops of one lane each of queues without special options,
+// and a careful one for the rest.  Which lanes want care is learnt from the hot one's refusal.
+#include "broker/settle/outstanding_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "db/sql.gen.h"
+
+// Status, as in broker/sql/pop/claim_careful.sql and claim.sql.
+enum { CLAIMED, BUSY, TAKEN, EMPTY, NOT_YET, GONE, NOT_NEEDED, WANTS_CARE };
+enum { MAX_BUSY = 8 }; // 256 ms between two tries at most
+enum {
+    COL_TARGET,
+    COL_STATUS,
+    COL_WAIT,
+    COL_LANE_ID,
+    COL_RETRIES,
+    COL_START,
+    COL_TAKE,
+    COL_MORE,
+    COL_FIRST,
+    COL_COUNT,
+    COL_CREATED,
+    COL_KEYS,
+    COL_BODY,
+    COL_VER
+};
+
+enum { LONG_ANSWER = 128 << 20 };
+
+struct claim_flight {
+    struct op_list pops;
+    unsigned n_pops, n_targets;
+    bool careful;
+    bool refused; // it was made for another server, and never left
+    uint64_t left_us;
+    struct consumer *targets[];
+};
+
+static struct claim_flight *load(struct broker *b);
+static void fill(struct pg_params *p, struct claim_flight *f);
+static void fill_careful(struct pg_params *p, struct claim_flight *f);
+static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply);
+static const char *find_fault(const struct claim_flight *f, const struct pg_reply *reply);
+static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
+                         const struct pg_reply *reply, unsigned row, unsigned *target);
+static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
+                            unsigned row, uint64_t left_us);
+static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
+                            const struct pop_slice *slice, int64_t now_us);
+static void end_pop(struct broker *b, struct pop_op *pop);
+static void fail(struct broker *b, struct claim_flight *f, int status,
+                 const struct pg_reply *reply);
+
+void claims_flush(struct broker *b)
+{
+    for (;;) {
+        struct op *oldest = STAILQ_FIRST(&b->pop_queue);
+        struct gate_queue q = {b->n_pop_requests, b->n_pop_requests,
+                               oldest ? oldest->since_us : 0};
+        if (!oldest || !gate_is_open(&b->pop_gate, q, clock_mono_us()))
+            return;
+        struct claim_flight *f = load(b);
+        struct call *c = call_new(b, f->careful ? &pg_stmt_claim_careful : &pg_stmt_claim, f);
+        if (f->careful)
+            fill_careful(&c->params, f);
+        else
+            fill(&c->params, f);
+        gate_left(&b->pop_gate);
+        histogram_add(&b->stats.batch_requests[OP_POP], f->n_pops);
+        call_send(c, on_claimed);
+    }
+}
+
+static bool wants_care(const struct pop_op *pop)
+{
+    return pop->n_targets > 1 || pop->targets->lane->careful;
+}
+
+// As many as fit, all of the first one's kind; the others wait for the next flight.
+static struct claim_flight *load(struct broker *b)
+{
+    struct op_list stay = STAILQ_HEAD_INITIALIZER(stay), pops = STAILQ_HEAD_INITIALIZER(pops);
+    bool careful = wants_care(pop_of(STAILQ_FIRST(&b->pop_queue)));
+    unsigned n_targets = 0, n_pops = 0;
+    struct op *op;
+
+    while ((op = STAILQ_FIRST(&b->pop_queue)) && n_pops < b->conf.pop.max_requests) {
+        struct pop_op *pop = pop_of(op);
+        STAILQ_REMOVE_HEAD(&b->pop_queue, link);
+        if (wants_care(pop) != careful) {
+            STAILQ_INSERT_TAIL(&stay, op, link);
+            continue;
+        }
+        STAILQ_INSERT_TAIL(&pops, op, link);
+        n_targets += pop->n_targets;
+        n_pops++;
+    }
+    STAILQ_CONCAT(&stay, &b->pop_queue);
+    STAILQ_CONCAT(&b->pop_queue, &stay);
+    b->n_pop_requests -= n_pops;
+
+    struct claim_flight *f = mem_zalloc(1, sizeof *f + n_targets * sizeof(struct consumer *));
+    STAILQ_INIT(&f->pops);
+    STAILQ_CONCAT(&f->pops, &pops);
+    f->careful = careful;
+    f->n_pops = n_pops;
+    STAILQ_FOREACH (op, &f->pops, link)
+        for (struct consumer *c = pop_of(op)->targets; c; c = c->next_target)
+            f->targets[f->n_targets++] = c;
+    return f;
+}
+
+#define FOR_TARGETS(put)                          \
+    for (unsigned i = 0; i < f->n_targets; i++) { \
+        struct consumer *c = f->targets[i];       \
+        struct pop_op *pop = c->pop;              \
+        (void)pop;                                \
+        put;                                      \
+    }                                             \
+    pg_end_array(p)
+
+static int32_t batch_of(const struct consumer *c)
+{
+    return (int32_t)(c->fewer > 0 && c->fewer < c->pop->batch ? c->fewer : c->pop->batch);
+}
+
+static void fill(struct pg_params *p, struct claim_flight *f)
+{
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->num));
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->ver));
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->near_seq));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, batch_of(c)));
+    pg_begin_array(p, PG_BOOL);
+    FOR_TARGETS(pg_put_bool(p, pop->auto_ack));
+    pg_begin_array(p, PG_UUID);
+    FOR_TARGETS(pg_put_uuid(p, pop->lease));
+}
+
+static void fill_careful(struct pg_params *p, struct claim_flight *f)
+{
+    int32_t number = 0;
+
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(number += i > 0 && f->targets[i - 1]->pop != pop; pg_put_i32(p, number));
+    pg_begin_array(p, PG_INT8);
+    FOR_TARGETS(pg_put_i64(p, c->num));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, batch_of(c)));
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, (int32_t)pop->partitions));
+    pg_begin_array(p, PG_BOOL);
+    FOR_TARGETS(pg_put_bool(p, pop->auto_ack));
+    pg_begin_array(p, PG_UUID);
+    FOR_TARGETS(pg_put_uuid(p, pop->lease));
+    pg_begin_array(p, PG_TEXT);
+    FOR_TARGETS(pg_put_null(p)); // the lease is a UUID, and as long as the queue says
+    pg_begin_array(p, PG_INT4);
+    FOR_TARGETS(pg_put_i32(p, 0));
+}
+
+static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct claim_flight *f = c->what;
+    uint64_t now = clock_mono_us();
+
+    f->left_us = c->left_us;
+    f->refused = status == QE_PG_RETRY && !pg->sent;
+
+    gate_landed(&b->pop_gate, f->n_pops, now - c->left_us, now);
+    histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
+    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    if (fault)
+        status = call_unexpected(c, fault);
+    if (status != 0) {
+        fail(b, f, status, reply);
+    } else {
+        unsigned row = 0, target = 0, n_messages = 0;
+        while (!STAILQ_EMPTY(&f->pops)) {
+            struct pop_op *pop = pop_of(STAILQ_FIRST(&f->pops));
+            STAILQ_REMOVE_HEAD(&f->pops, link);
+            row = read_pop(b, f, pop, reply, row, &target);
+            n_messages += pop->n_messages;
+            end_pop(b, pop);
+        }
+        histogram_add(&b->stats.batch_items[OP_POP], n_messages);
+    }
+    free(f);
+    call_free(c);
+}
+
+// A segment of a claimed target behind the place that `from` names.
+static bool is_segment(const struct pg_reply *reply, unsigned row, int64_t from)
+{
+    int64_t first = pg_reply_i64(reply, row, COL_FIRST);
+
+    return first >= from && first < INT64_MAX / 2 && pg_reply_i32(reply, row, COL_COUNT) >= 0 &&
+           pg_reply_unix_us(reply, row, COL_CREATED) > 0 &&
+           pg_reply_bytes(reply, row, COL_KEYS).ptr && pg_reply_bytes(reply, row, COL_BODY).ptr;
+}
+
+static bool is_claim(const struct pg_reply *reply, unsigned row, const struct pop_op *pop)
+{
+    int64_t start = pg_reply_i64(reply, row, COL_START);
+    int32_t take = pg_reply_i32(reply, row, COL_TAKE);
+
+    return pg_reply_uuid(reply, row, COL_LANE_ID) && start > 0 && start < INT64_MAX / 2 &&
+           take > 0 && (uint32_t)take <= pop->batch;
+}
+
+// Each target has rows, in the order sent, and the segments of a claimed one follow each other.
+// Returns what is wrong, or NULL.
+static const char *find_fault(const struct claim_flight *f, const struct pg_reply *reply)
+{
+    unsigned last = 0;
+    bool claimed = false;
+    int64_t next = 0;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        int32_t target = pg_reply_i32(reply, row, COL_TARGET);
+        int16_t status = pg_reply_i16(reply, row, COL_STATUS);
+        if (target < 1 || (unsigned)target > f->n_targets)
+            return "a target that was not sent";
+        if ((unsigned)target != last) {
+            if ((unsigned)target != last + 1)
+                return "targets in another order";
+            if (status < CLAIMED || status > WANTS_CARE)
+                return "an unknown status";
+            last = (unsigned)target;
+            claimed = status == CLAIMED;
+            next = 0;
+            if (claimed && !is_claim(reply, row, f->targets[last - 1]->pop))
+                return "a claim without its messages";
+        }
+        if (!claimed || pg_reply_is_null(reply, row, COL_FIRST))
+            continue;
+        if (!is_segment(reply, row, next))
+            return "a segment out of place";
+        next = pg_reply_i64(reply, row, COL_FIRST) + pg_reply_i32(reply, row, COL_COUNT);
+    }
+    return last == f->n_targets ? NULL : "fewer targets than were sent";
+}
+
+// An answer that is too long for its buffer would be so again: the next claims take fewer
+// messages, and more again once they are short.
+static void note_length(struct consumer *c, const struct pop_op *pop)
+{
+    if (pop->out.failed)
+        c->fewer = pop->n_messages > 1 ? pop->n_messages / 2 : 1;
+    else if (c->fewer > 0 && pop->out.len < LONG_ANSWER)
+        c->fewer = c->fewer < pop->batch ? c->fewer * 2 : 0;
+}
+
+// The rows of one pop: renders what was claimed, then moves its consumers on.
+// Returns the first row of the next pop.
+static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
+                         const struct pg_reply *reply, unsigned row, unsigned *target)
+{
+    unsigned end = row, n_rows = pg_reply_rows(reply), until = *target + pop->n_targets;
+    while (end < n_rows && (unsigned)pg_reply_i32(reply, end, COL_TARGET) <= until)
+        end++;
+
+    struct pop_slice *slices = mem_new_array(struct pop_slice, end - row + 1);
+    struct pop_claim *claims = mem_new_array(struct pop_claim, pop->n_targets + 1);
+    struct pop_result result = {
+        .claims = claims, .lease = pop->auto_ack ? NULL : pop->lease, .home = b};
+    unsigned n_slices = 0;
+    int last_target = -1;
+    bool claimed = false;
+    int64_t now_us = broker_pg_us(b);
+    for (unsigned r = row; r < end; r++) {
+        int t = pg_reply_i32(reply, r, COL_TARGET);
+        if (t != last_target) // the first row of a target decides
+            claimed = pg_reply_i16(reply, r, COL_STATUS) == CLAIMED;
+        if (!claimed) {
+            last_target = t;
+            continue;
+        }
+        int64_t start = pg_reply_i64(reply, r, COL_START);
+        int64_t stop = start + pg_reply_i32(reply, r, COL_TAKE); // one behind
+        if (t != last_target) {
+            const struct lane *lane = f->targets[t - 1]->lane;
+            last_target = t;
+            claims[result.n_claims++] = (struct pop_claim){
+                .queue = {lane->queue->name, lane->queue->name_len},
+                .partition = lane_shown(lane),
+                .partition_id = pg_reply_uuid(reply, r, COL_LANE_ID),
+                .lane = lane->num,
+                .retries = pg_reply_i32(reply, r, COL_RETRIES),
+                .slices = slices + n_slices,
+            };
+        }
+        if (pg_reply_is_null(reply, r, COL_FIRST))
+            continue;
+        struct pop_claim *claim = &claims[result.n_claims - 1];
+        int64_t first = pg_reply_i64(reply, r, COL_FIRST);
+        int64_t next = first + pg_reply_i32(reply, r, COL_COUNT);
+        f->targets[t - 1]->near_seq = first;
+        int64_t from = start > first ? start : first, to = stop < next ? stop : next;
+        if (to <= from)
+            continue;
+        slices[n_slices++] = (struct pop_slice){
+            .keys = pg_reply_bytes(reply, r, COL_KEYS),
+            .body = pg_reply_bytes(reply, r, COL_BODY),
+            .first_seq = first,
+            .created_us = pg_reply_unix_us(reply, r, COL_CREATED),
+            .from = (unsigned)(from - first),
+            .n = (unsigned)(to - from),
+        };
+        if (!pop->cancelled)
+            count_delivered(b, pop, f->targets[t - 1]->lane->queue, &slices[n_slices - 1],
+                            now_us);
+        claim->n_slices++;
+        claim->n_messages += (unsigned)(to - from);
+        result.n_messages += (unsigned)(to - from);
+    }
+    if (result.n_claims == 1 && result.n_messages > 0 && !pop->auto_ack && !f->careful)
+        held_note(b, f->targets[*target], pop->lease, claims);
+    if (result.n_messages > 0 && !pop->cancelled) {
+        pop->n_messages = result.n_messages;
+        if (pop->auto_ack)
+            pop->out.max = SIZE_MAX / 2; // its messages cannot be given back
+        pop->rendered = true;
+        pop->render(pop, &result);
+        for (unsigned i = *target; i < until; i++)
+            note_length(f->targets[i], pop);
+    } else if (result.n_messages > 0 && !pop->auto_ack) {
+        give_back_add(b, pop->lease);
+    }
+    free(slices);
+    free(claims);
+
+    // One row per target decides about its consumer; further segments repeat it.
+    unsigned r = row;
+    for (; *target < until; ++*target) {
+        struct consumer *c = f->targets[*target];
+        while ((unsigned)pg_reply_i32(reply, r, COL_TARGET) < *target + 1)
+            r++;
+        c->pop = NULL;
+        if (c->gone || pg_reply_i16(reply, r, COL_STATUS) == GONE) {
+            pop->only = NULL; // c is about to be freed
+            pop->looked = false;
+        }
+        settle_consumer(b, c, reply, r, f->left_us);
+    }
+    return end;
+}
+
+static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
+                            unsigned row, uint64_t left_us)
+{
+    int64_t wait = pg_reply_i64(reply, row, COL_WAIT);
+    uint64_t wait_us = wait > 0 ? (uint64_t)wait : 0;
+
+    if (c->gone) {
+        c->state = IDLE;
+        c->group->n_busy--;
+        c->gone = false;
+        c->group->known = false; // a discovery since then may have counted on c
+        consumer_gone(b, c);
+        return;
+    }
+    if (!pg_reply_is_null(reply, row, COL_VER) && pg_reply_i64(reply, row, COL_VER) > 0)
+        c->ver = pg_reply_i64(reply, row, COL_VER); // not always more than before: see forget.c
+    if (pg_reply_i16(reply, row, COL_STATUS) != BUSY)
+        c->busy = 0;
+    switch (pg_reply_i16(reply, row, COL_STATUS)) {
+    case CLAIMED: {
+        bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;
+        c->misses = 0;
+        if (wait_us > 0) {
+            consumer_leased(b, c, left_us, wait_us, true);
+            c->dirty = more;
+        } else if (more) {
+            consumer_ready(b, c, false);
+        } else {
+            consumer_idle(b, c);
+        }
+        break;
+    }
+    case BUSY:
+        // Another claim of this moment, or a SQL session that has not committed.
+        if (c->busy < MAX_BUSY)
+            c->busy++;
+        consumer_timed(b, c, clock_mono_us(), 1000u << c->busy);
+        break;
+    case TAKEN:
+        consumer_leased(b, c, left_us, wait_us, false);
+        c->dirty = true; // what it was claimed for is still there when the lease ends
+        break;
+    case EMPTY:
+        consumer_idle(b, c);
+        break;
+    case NOT_YET:
+        consumer_timed(b, c, left_us, wait_us + 1000);
+        break;
+    case GONE:
+        c->state = IDLE;
+        c->group->n_busy--;
+        // If only the group was deleted, it finds out by looking for its lanes again.
+        c->group->known = c->group->subscribed = false;
+        lane_forget_num(b, c->lane); // frees c, and its like of other groups
+        return;
+    case NOT_NEEDED:
+        consumer_ready(b, c, true);
+        break;
+    default: // WANTS_CARE: find_fault() lets no other pass
+        c->lane->careful = true;
+        consumer_ready(b, c, true);
+        break;
+    }
+    if (c->state != CLAIMING) // pops that came while the claim was out have not been told yet
+        pops_empty(b, &c->seats);
+}
+
+// Messages of one segment have waited for the same time.
+static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
+                            const struct pop_slice *slice, int64_t now_us)
+{
+    struct tally *t = queue_tally(b, q, true);
+    uint64_t lag_us = now_us > slice->created_us ? (uint64_t)(now_us - slice->created_us) : 0;
+
+    t->pop_messages += slice->n;
+    t->auto_acked += pop->auto_ack ? slice->n : 0;
+    t->lag_us += lag_us * slice->n;
+    if (lag_us > t->lag_max_us)
+        t->lag_max_us = lag_us;
+}
+
+static void end_pop(struct broker *b, struct pop_op *pop)
+{
+    const struct consumer *only = pop->only;
+
+    pop->only = NULL;
+    pop->targets = NULL;
+    pop->n_targets = 0;
+    pop->state = 0;
+    if (pop->rendered || pop->cancelled) {
+        pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
+        feed_active(b);
+    } else if (only && only->state != READY && only->state != CLAIMING) {
+        pop->looked = true;
+        pop_empty(b, pop);
+    } else {
+        pop_place(b, pop); // the lanes it was given had nothing: try others
+    }
+}
+
+// The outcome of a lost claim is unknown, and one whose answer makes no sense has committed:
+// leases may have been taken that nobody will ever use, so they are given back when the
+// database returns.  What was acknowledged on delivery cannot be taken back, others may have
+// got what follows: the client must hear that.
+static void fail(struct broker *b, struct claim_flight *f, int status,
+                 const struct pg_reply *reply)
+{
+    bool taken = status == QE_PG_GONE || status == QE_PG_SHAPE;
+
+    log_debug("claim.failed", "status=%s detail=\"%s\"", err_name(status),
+              pg_reply_message(reply));
+    for (unsigned i = 0; i < f->n_targets; i++) {
+        struct consumer *c = f->targets[i];
+        struct pop_op *pop = c->pop;
+        c->pop = NULL;
+        pop->looked = !c->gone;
+        if (c->gone)
+            pop->only = NULL;
+        consumer_timed(b, c, clock_mono_us(), b->conf.poll_initial_ms * 1000ull);
+        if (c->gone) {
+            c->gone = false;
+            c->group->known = false;
+            consumer_gone(b, c);
+        }
+    }
+    while (!STAILQ_EMPTY(&f->pops)) {
+        struct pop_op *pop = pop_of(STAILQ_FIRST(&f->pops));
+        STAILQ_REMOVE_HEAD(&f->pops, link);
+        if (taken && !pop->auto_ack)
+            give_back_add(b, pop->lease);
+        pop->op.unknown = taken && pop->auto_ack;
+        bool asked =
+            !pop->partition.ptr || pop->only; // its own partition, not the retries of it
+        pop->only = NULL;
+        pop->targets = NULL;
+        pop->n_targets = 0;
+        pop->state = 0;
+        if (pop->cancelled) {
+            pop_finish(b, pop, UV_ECANCELED);
+        } else if (pop->op.unknown) {
+            fault_set(&pop->op.why, status,
+                      "%s: what this autoAck pop took, if anything, is lost",
+                      status == QE_PG_GONE ? "the connection to the database was lost"
+                                           : "unexpected result from the database");
+            pop_finish(b, pop, status);
+        } else if (f->refused) {
+            pop->looked = false;
+            pop_place(b, pop);
+        } else if (pop->wait && status != QE_PG_SHAPE) {
+            b->feed_missed = true;
+            if (asked)
+                pop_empty(b, pop);
+            else
+                pop_place(b, pop);
+        } else {
+            fault_set(&pop->op.why, status, "%s", err_text(status));
+            pop_finish(b, pop, status);
+        }
+    }
+}

@@ -1,0 +1,420 @@
+// Transactions: pushes and acks, each transaction one call, all or nothing.
+#include "broker/broker_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "broker/schedule/schedule_int.h"
+#include "broker/segments/segs.h"
+#include "broker/settle/ack_int.h"
+#include "db/sql.gen.h"
+
+enum { PUSHED, ACKED, FAILED, SCHEDULED, NOT_SCHEDULED }; // kind of a row
+enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
+enum { COL_ID = COL_ACK + 10, COL_WAIT_US }; // of transact_scheduled
+enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 20 };
+
+// What a transaction needs while it is out.
+struct tx_flight {
+    struct tx_op *tx;
+    struct segs segs;
+    struct push_item **later; // those that are delivered later
+    unsigned n_later;
+    struct ack_group *groups;
+    struct ack_group **group_list;
+    unsigned n_groups;
+};
+
+static void arrive(struct mailbox_item *item);
+static void launch(struct broker *b, struct tx_op *tx);
+static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
+static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply);
+static void tell_lanes(struct broker *b, struct tx_flight *f);
+static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
+static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
+
+void broker_transaction(struct broker *b, struct tx_op *tx)
+{
+    op_begin(b, &tx->op, OP_TRANSACTION);
+    tx->committed = false;
+    tx->failed_item = tx->failed_entry = -1;
+    tx->error = SPAN_NONE;
+    op_go(b, tx->n_items > 0 ? house_home(b->house, tx->items[0].queue) : b, &tx->op, arrive);
+}
+
+static void arrive(struct mailbox_item *item)
+{
+    struct tx_op *tx = container_of(item, struct tx_op, op.mail);
+    struct broker *b = item->owner;
+
+    if (!op_admit(b, &tx->op))
+        return;
+    for (unsigned i = 0; i < tx->n_items; i++) {
+        struct push_item *it = &tx->items[i];
+        it->lane = lane_get(b, queue_get(b, it->queue), it->partition);
+        it->lane->pins++;
+        it->status = PUSH_PENDING;
+        it->op = NULL;
+        lane_resolve(b, it->lane);
+    }
+    STAILQ_INSERT_TAIL(&b->tx_queue, &tx->op, link);
+    b->n_tx_requests++;
+    broker_wake(b);
+}
+
+// See lane_is_missing().
+static bool is_resolved(const struct tx_op *tx, int status)
+{
+    for (unsigned i = 0; i < tx->n_items; i++)
+        if (lane_is_missing(tx->items[i].lane, status))
+            return false;
+    return true;
+}
+
+void transactions_flush(struct broker *b)
+{
+    struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
+    struct op *op;
+
+    while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
+        struct tx_op *tx = container_of(op, struct tx_op, op);
+        STAILQ_REMOVE_HEAD(&b->tx_queue, link);
+        struct lane *locked = lanes_find_locked(tx->items, tx->n_items);
+        if (locked) {
+            b->n_tx_requests--;
+            lane_park(b, locked, op, &b->tx_queue);
+        } else if (lanes_are_known(b, tx->items, tx->n_items)) {
+            b->n_tx_requests--;
+            launch(b, tx);
+        } else {
+            STAILQ_INSERT_TAIL(&stay, op, link);
+        }
+    }
+    STAILQ_CONCAT(&stay, &b->tx_queue);
+    STAILQ_CONCAT(&b->tx_queue, &stay);
+}
+
+void transactions_fail_unresolved(struct broker *b, int status)
+{
+    struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
+    struct op *op;
+
+    while ((op = STAILQ_FIRST(&b->tx_queue))) {
+        struct tx_op *tx = container_of(op, struct tx_op, op);
+        STAILQ_REMOVE_HEAD(&b->tx_queue, link);
+        if (is_resolved(tx, status)) {
+            STAILQ_INSERT_TAIL(&keep, op, link);
+            continue;
+        }
+        b->n_tx_requests--;
+        fault_set(&op->why, status, "%s", err_text(status));
+        transaction_finish(b, tx, status);
+    }
+    STAILQ_CONCAT(&b->tx_queue, &keep);
+}
+
+// ---- there ----
+
+static void free_flight(struct tx_flight *f)
+{
+    segs_free(&f->segs);
+    free(f->group_list);
+    free(f->later);
+    free(f);
+}
+
+static void launch(struct broker *b, struct tx_op *tx)
+{
+    struct tx_flight *f = mem_new(struct tx_flight);
+
+    f->tx = tx;
+    f->later = mem_new_array(struct push_item *, tx->n_items > 0 ? tx->n_items : 1);
+    for (unsigned i = 0; i < tx->n_items; i++) {
+        tx->items[i].same = NULL;
+        if (tx->items[i].when == PUSH_NOW)
+            segs_add(&f->segs, &tx->items[i]);
+        else
+            f->later[f->n_later++] = &tx->items[i];
+    }
+    segs_cut(&f->segs, tx->n_items > 0 ? tx->n_items : 1);
+    for (unsigned i = 0; i < tx->n_items; i++)
+        if (tx->items[i].same) { // twice in one transaction: no need to ask
+            tx->failed_item = (int)i;
+            tx->error = SPAN("duplicate transaction id");
+            free_flight(f);
+            transaction_finish(b, tx, 0);
+            return;
+        }
+    f->groups = ack_groups_make(tx->arena, tx->entries, tx->n_entries, tx->entry_groups, true,
+                                &f->n_groups);
+    for (unsigned i = 0; i < tx->n_entries; i++)
+        if (tx->entries[i].bad_partition) {
+            tx->failed_entry = (int)i;
+            tx->error = SPAN("Message not found");
+            free_flight(f);
+            transaction_finish(b, tx, 0);
+            return;
+        }
+    f->group_list = mem_new_array(struct ack_group *, f->n_groups > 0 ? f->n_groups : 1);
+    for (unsigned i = 0; i < f->n_groups; i++)
+        f->group_list[i] = &f->groups[i];
+
+    struct call *c =
+        call_new(b, f->n_later > 0 ? &pg_stmt_transact_scheduled : &pg_stmt_transact, f);
+    pg_param_i32(&c->params, b->house->origin);
+    segs_fill(&f->segs, &c->params);
+    ack_groups_fill(&c->params, f->group_list, f->n_groups);
+    ack_groups_fill_more(&c->params, f->group_list, f->n_groups);
+    pg_begin_array(&c->params, PG_UUID);
+    for (unsigned i = 0; i < tx->n_required; i++) {
+        uint8_t key[16];
+        (void)key_of_text(tx->required[i], key);
+        pg_put_uuid(&c->params, key);
+    }
+    pg_end_array(&c->params);
+    if (f->n_later > 0)
+        schedule_fill(b, f->later, f->n_later, &c->params);
+    gate_left(&b->tx_gate);
+    histogram_add(&b->stats.batch_requests[OP_TRANSACTION], 1);
+    histogram_add(&b->stats.batch_items[OP_TRANSACTION], tx->n_items + tx->n_entries);
+    call_send(c, on_done);
+}
+
+// ---- and back ----
+
+static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+    struct tx_flight *f = c->what;
+    struct tx_op *tx = f->tx;
+    uint64_t now = clock_mono_us();
+    bool again = false;
+
+    gate_landed(&b->tx_gate, 1, now - c->left_us, now);
+    histogram_add(&b->stats.batch_us[OP_TRANSACTION], now - c->left_us);
+    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    if (fault)
+        status = call_unexpected(c, fault);
+    if (status == 0)
+        again = read_reply(b, f, reply) && tx->op.tries++ < MAX_TRIES;
+    else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
+        again = tx->op.tries++ < MAX_TRIES;
+    else if (status == QE_PG_GONE || fault)
+        tell_lanes(b, f); // it may have committed: whoever waits there looks
+    bool locked = status != 0 && pg_reply_is_locked(reply);
+    if (again && locked)
+        items_suspect(b, tx->items, tx->n_items);
+    else if (tx->op.waited)
+        op_try_next(b);
+    tx->op.waited = false;
+    // No lane explains it, or not any more: another transaction has locked a consumer.
+    if (again && locked && (tx->n_items == 0 || tx->op.tries > 2) &&
+        op_try_later(b, &tx->op, &b->tx_queue)) {
+        tx->op.tries = tx->op.tries > 2 ? 2 : tx->op.tries;
+    } else if (again) {
+        for (unsigned i = 0; i < tx->n_items; i++)
+            lane_resolve(b, tx->items[i].lane);
+        STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
+        b->n_tx_requests++;
+    } else {
+        if (status != 0)
+            fault_set(&tx->op.why, status, "%s%s%s", err_text(status),
+                      *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
+        transaction_finish(b, tx, status);
+    }
+    free_flight(f);
+    call_free(c);
+    broker_wake(b);
+}
+
+static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int pos)
+{
+    const struct ack_entry *e = g->first;
+
+    while (pos-- > 0 && e)
+        e = e->next;
+    return e ? (int)(e - tx->entries) : 0;
+}
+
+// find_fault() has seen that there is one.
+static struct push_item *later_of(const struct tx_flight *f, const struct pg_reply *reply,
+                                  unsigned row)
+{
+    return f->later[(unsigned)pg_reply_i32(reply, row, COL_SEG) - 1];
+}
+
+static bool is_sound(const struct tx_flight *f, const struct pg_reply *reply, unsigned row)
+{
+    unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+    unsigned group = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+
+    switch (pg_reply_i16(reply, row, COL_KIND)) {
+    case PUSHED:
+        return !pg_reply_is_null(reply, row, COL_CREATED);
+    case ACKED:
+        return group < f->n_groups && ack_row_is_sound(&f->groups[group], reply, row, COL_ACK);
+    case FAILED:
+        return true;
+    case SCHEDULED:
+        return seg < f->n_later && pg_reply_uuid(reply, row, COL_ID) &&
+               !pg_reply_is_null(reply, row, COL_CREATED);
+    case NOT_SCHEDULED:
+        return seg < f->n_later;
+    default:
+        return false;
+    }
+}
+
+// Returns what is wrong with the rows, or NULL.  If nothing failed, each segment was stored.
+static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply)
+{
+    unsigned n_pushed = 0;
+    bool failed = false;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        int16_t kind = pg_reply_i16(reply, row, COL_KIND);
+        if (!is_sound(f, reply, row))
+            return "a row about something that was not sent";
+        if (kind == PUSHED && (n_pushed == f->segs.n ||
+                               pg_reply_i64(reply, row, COL_LANE) != f->segs.at[n_pushed].num))
+            return "segments in another order";
+        n_pushed += kind == PUSHED;
+        failed = failed || kind == FAILED || kind == NOT_SCHEDULED;
+    }
+    return failed || n_pushed == f->segs.n ? NULL : "fewer segments than were sent";
+}
+
+static void read_scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
+                           unsigned row)
+{
+    it->status = PUSH_SCHEDULED;
+    it->due_us = pg_reply_unix_us(reply, row, COL_CREATED);
+    memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
+    fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+}
+
+// A row of kind NOT_SCHEDULED; true: the same again will do.
+static bool read_not_scheduled(struct broker *b, struct tx_flight *f,
+                               const struct pg_reply *reply, unsigned row)
+{
+    struct push_item *it = later_of(f, reply, row);
+
+    switch (pg_reply_i16(reply, row, COL_STATUS)) {
+    case LANE_GONE:
+        lane_forget_num(b, it->lane);
+        return true;
+    case LANE_SEALED:
+        queue_sealed(it->lane->queue);
+        return true;
+    default:
+        read_failure(f, reply, row);
+        return false;
+    }
+}
+
+static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row)
+{
+    struct tx_op *tx = f->tx;
+    int item = -1, entry = -1;
+
+    if (tx->error.ptr) // the first failure is the one that is told
+        return;
+    if (pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED) {
+        item = (int)(later_of(f, reply, row) - tx->items);
+    } else if (!pg_reply_is_null(reply, row, COL_SEG)) {
+        unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+        unsigned pos = pg_reply_is_null(reply, row, COL_POS)
+                           ? 0
+                           : (unsigned)pg_reply_i32(reply, row, COL_POS);
+        if (seg < f->segs.n && pos < f->segs.at[seg].count)
+            item = (int)(seg_item(&f->segs.at[seg], pos) - tx->items);
+    } else if (!pg_reply_is_null(reply, row, COL_ACK)) {
+        unsigned g = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+        if (g < f->n_groups)
+            entry = index_of_entry(tx, &f->groups[g],
+                                   pg_reply_is_null(reply, row, COL_ACK + 1)
+                                       ? 0
+                                       : pg_reply_i32(reply, row, COL_ACK + 1));
+    }
+    tx->failed_item = item;
+    tx->failed_entry = entry;
+    tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));
+}
+
+static void tell_lanes(struct broker *b, struct tx_flight *f)
+{
+    for (unsigned i = 0; i < f->segs.n; i++)
+        news_lane(b, f->segs.at[i].lane);
+}
+
+// true: the same again will do, after a lane was found gone or sealed.
+static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply)
+{
+    struct tx_op *tx = f->tx;
+    unsigned seg = 0;
+    bool failed = false, again = false;
+
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++)
+        failed = failed || pg_reply_i16(reply, row, COL_KIND) == FAILED ||
+                 pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED;
+    for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+        switch (pg_reply_i16(reply, row, COL_KIND)) {
+        case PUSHED:
+            seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+            break;
+        case ACKED:
+            if (!failed)
+                ack_group_read(b, &f->groups[pg_reply_i32(reply, row, COL_ACK) - 1], reply, row,
+                               COL_ACK);
+            break;
+        case SCHEDULED:
+            if (!failed)
+                read_scheduled(b, later_of(f, reply, row), reply, row);
+            break;
+        case NOT_SCHEDULED:
+            again = read_not_scheduled(b, f, reply, row) || again;
+            break;
+        default: {
+            int why = pg_reply_is_null(reply, row, COL_SEG)
+                          ? 0
+                          : pg_reply_i16(reply, row, COL_STATUS);
+            if (why == LANE_GONE || why == LANE_SEALED) {
+                unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+                if (i < f->segs.n && why == LANE_GONE)
+                    seg_lane_gone(b, &f->segs.at[i]);
+                else if (i < f->segs.n)
+                    queue_sealed(f->segs.at[i].lane->queue);
+                again = true;
+            } else {
+                read_failure(f, reply, row);
+            }
+        }
+        }
+    }
+    tx->committed = !failed;
+    if (failed)
+        return again && !tx->error.ptr;
+    for (unsigned i = 0; i < f->segs.n; i++)
+        queue_tally(b, f->segs.at[i].lane->queue, true)->push_messages += f->segs.at[i].count;
+    tell_lanes(b, f);
+    struct queue *q = f->segs.n > 0     ? f->segs.at[0].lane->queue
+                      : f->n_groups > 0 ? f->groups[0].counted
+                                        : NULL;
+    if (q)
+        queue_tally(b, q, true)->transactions++;
+    counter_add(&b->stats.scheduled, f->n_later);
+    feed_active(b);
+    return false;
+}
+
+void transaction_finish(struct broker *b, struct tx_op *tx, int status)
+{
+    for (unsigned i = 0; i < tx->n_items; i++)
+        tx->items[i].lane->pins--;
+    if (status == 0 && tx->committed)
+        counter_add(&b->stats.items[OP_TRANSACTION], tx->n_items + tx->n_entries);
+    op_finish(b, &tx->op, status);
+}

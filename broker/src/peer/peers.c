@@ -1,0 +1,387 @@
+// The mesh: one socket, names looked up again and again, heartbeats.
+#include "peer/peers.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "peer/address.h"
+
+enum { RESOLVE_MS = 30000, RETRY_RESOLVE_MS = 2000, READ_AT_ONCE = 256 };
+
+struct peer {
+    struct mesh *mesh;
+    struct peer_name name;
+    uv_getaddrinfo_t lookup;
+    bool looking_up, resolved, is_self;
+    struct sockaddr_storage address;
+    char learned[PEER_SENDER + 1];
+};
+
+// Where to send, never changed once it is published: who tells needs no lock.  Old ones stay
+// until the end; a new one comes only when an address has changed.
+struct targets {
+    struct targets *older;
+    unsigned n;
+    struct sockaddr_storage at[];
+};
+
+struct mesh {
+    struct mesh_conf conf;
+    span secret;
+    int fd, family;
+    uv_poll_t poll;
+    uv_timer_t beat, resolve;
+    _Atomic(struct targets *) targets;
+    char server_id[PEER_SENDER + 1], session[PEER_SESSION + 1];
+    _Atomic uint64_t sequence, sent, unsent;
+
+    uv_mutex_t lock; // of what follows: written on the loop, read by mesh_view()
+    struct peer peer[MESH_MAX_PEERS];
+    unsigned n_peers;
+    struct hearing hearing;
+    uint64_t received, malformed, bad_signatures, bad_sequences, heartbeats;
+};
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+static void on_beat(uv_timer_t *timer);
+static void on_resolve(uv_timer_t *timer);
+static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found);
+
+// ---- opening ----
+
+static int bind_socket(int family, unsigned port, int *fd)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int off = 0;
+
+    *fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return -errno;
+    if (family == AF_INET6)
+        setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); // IPv4 comes in mapped
+    if (bind(*fd, family == AF_INET6 ? (struct sockaddr *)&six : (struct sockaddr *)&four,
+             family == AF_INET6 ? sizeof six : sizeof four) != 0) {
+        int rc = -errno;
+        close(*fd);
+        return rc;
+    }
+    return 0;
+}
+
+static int open_socket(struct mesh *m, struct fault *f)
+{
+    int bytes = (int)m->conf.receive_mb << 20;
+
+    m->family = AF_INET6;
+    int rc = bind_socket(AF_INET6, m->conf.port, &m->fd);
+    if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) { // a machine without IPv6
+        m->family = AF_INET;
+        rc = bind_socket(AF_INET, m->conf.port, &m->fd);
+    }
+    if (rc != 0)
+        return fault_set(f, QE_CONF, "QUEEN_UDP_NOTIFY_PORT: cannot use UDP port %u: %s",
+                         m->conf.port, strerror(-rc));
+    setsockopt(m->fd, SOL_SOCKET, SO_RCVBUF, &bytes,
+               sizeof bytes); // as much as the system allows
+    return 0;
+}
+
+// "host:port"; of a long name its end would say too little, so its beginning is kept.
+static void name_ourselves(struct mesh *m)
+{
+    char host[256] = "localhost", port[8];
+    uint8_t random[8];
+
+    gethostname(host, sizeof host - 1);
+    snprintf(port, sizeof port, ":%u", m->conf.port);
+    snprintf(m->server_id, sizeof m->server_id, "%.*s%s", (int)(PEER_SENDER - strlen(port)),
+             host, port);
+    id_random(random, sizeof random);
+    for (unsigned i = 0; i < PEER_SESSION - 1; i++)
+        m->session[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 ? 0 : 4) & 15];
+}
+
+int mesh_open(struct mesh **out, uv_loop_t *loop, const struct mesh_conf *conf, struct fault *f)
+{
+    struct peer_name names[MESH_MAX_PEERS];
+    struct mesh *m = mem_new(struct mesh);
+
+    *out = NULL;
+    m->conf = *conf;
+    m->secret = span_of(conf->secret);
+    int rc = peer_names_parse(conf->peers, conf->port, names, &m->n_peers, f);
+    if (rc == 0)
+        rc = open_socket(m, f);
+    if (rc != 0) {
+        free(m);
+        return rc;
+    }
+    for (unsigned i = 0; i < m->n_peers; i++) {
+        m->peer[i].mesh = m;
+        m->peer[i].name = names[i];
+        m->peer[i].lookup.data = &m->peer[i];
+    }
+    name_ourselves(m);
+    uv_mutex_init(&m->lock);
+    if (uv_poll_init(loop, &m->poll, m->fd) != 0)
+        BUG("a fresh socket cannot be watched");
+    uv_timer_init(loop, &m->beat);
+    uv_timer_init(loop, &m->resolve);
+    m->poll.data = m->beat.data = m->resolve.data = m;
+    uv_poll_start(&m->poll, UV_READABLE, on_readable);
+    uv_timer_start(&m->beat, on_beat, 0, conf->heartbeat_ms);
+    uv_timer_start(&m->resolve, on_resolve, 0, 0);
+    log_info("peers.open", "port=%u peers=%u signed=%s", conf->port, m->n_peers,
+             m->secret.len > 0 ? "true" : "false");
+    *out = m;
+    return 0;
+}
+
+// ---- names ----
+
+static void publish(struct mesh *m)
+{
+    struct targets *t = mem_zalloc(1, sizeof *t + m->n_peers * sizeof t->at[0]);
+
+    for (unsigned i = 0; i < m->n_peers; i++)
+        if (m->peer[i].resolved && !m->peer[i].is_self)
+            t->at[t->n++] = m->peer[i].address;
+    t->older = atomic_load(&m->targets);
+    atomic_store(&m->targets, t);
+}
+
+static void on_resolve(uv_timer_t *timer)
+{
+    struct mesh *m = timer->data;
+    struct addrinfo hints = {.ai_family = m->family, .ai_socktype = SOCK_DGRAM};
+    bool all = true;
+
+    if (m->family == AF_INET6)
+        hints.ai_flags = AI_V4MAPPED | AI_ALL;
+    for (unsigned i = 0; i < m->n_peers; i++) {
+        struct peer *p = &m->peer[i];
+        all = all && p->resolved;
+        if (!p->looking_up)
+            p->looking_up = uv_getaddrinfo(timer->loop, &p->lookup, on_looked_up, p->name.host,
+                                           NULL, &hints) == 0;
+    }
+    uv_timer_start(timer, on_resolve, all ? RESOLVE_MS : RETRY_RESOLVE_MS, 0);
+}
+
+// IPv4 first where a name has both: that is what UDP between containers usually reaches.
+static const struct addrinfo *choose(const struct addrinfo *found)
+{
+    for (const struct addrinfo *a = found; a; a = a->ai_next)
+        if (a->ai_family == AF_INET ||
+            IN6_IS_ADDR_V4MAPPED(
+                &((const struct sockaddr_in6 *)(const void *)a->ai_addr)->sin6_addr))
+            return a;
+    return found;
+}
+
+static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
+{
+    struct peer *p = lookup->data;
+    struct mesh *m = p->mesh;
+    struct sockaddr_storage address = {0};
+
+    p->looking_up = false;
+    if (status == UV_ECANCELED || uv_is_closing((uv_handle_t *)&m->resolve)) {
+        uv_freeaddrinfo(found);
+        return;
+    }
+    if (status != 0 || !found) { // the address of before holds until there is a better one
+        log_debug("peers.resolve", "host=%s error=\"%s\"", p->name.host, uv_strerror(status));
+        return;
+    }
+    const struct addrinfo *a = choose(found);
+    memcpy(&address, a->ai_addr, a->ai_addrlen);
+    uv_freeaddrinfo(found);
+    if (address.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&address)->sin6_port = htons((uint16_t)p->name.port);
+    else
+        ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)p->name.port);
+    if (p->resolved && address_eq(&address, &p->address))
+        return;
+    uv_mutex_lock(&m->lock);
+    p->address = address;
+    p->resolved = true;
+    p->is_self = false;
+    p->learned[0] = '\0';
+    uv_mutex_unlock(&m->lock);
+    publish(m);
+}
+
+// ---- telling ----
+
+void mesh_tell(struct mesh *m, enum peer_kind kind, span queue, span partition, bool enabled)
+{
+    const struct targets *t = atomic_load_explicit(&m->targets, memory_order_acquire);
+    struct peer_note note = {.kind = (uint8_t)kind,
+                             .at_ms = clock_wall_us() / 1000,
+                             .queue = queue,
+                             .partition = partition,
+                             .enabled = enabled};
+    uint8_t datagram[PEER_MAX];
+
+    if (!t || t->n == 0)
+        return;
+    memcpy(note.sender, m->server_id, sizeof note.sender);
+    memcpy(note.session, m->session, sizeof note.session);
+    note.sequence = atomic_fetch_add_explicit(&m->sequence, 1, memory_order_relaxed) + 1;
+    size_t n = peer_encode(&note, m->secret, datagram);
+    for (unsigned i = 0; i < t->n; i++) {
+        bool ok = n > 0 && sendto(m->fd, datagram, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+                                  (const struct sockaddr *)&t->at[i],
+                                  address_len(&t->at[i])) == (ssize_t)n;
+        atomic_fetch_add_explicit(ok ? &m->sent : &m->unsent, 1, memory_order_relaxed);
+    }
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+    mesh_tell(timer->data, PEER_HEARTBEAT, SPAN_NONE, SPAN_NONE, false);
+}
+
+// ---- hearing ----
+
+static struct peer *peer_at(struct mesh *m, const struct sockaddr_storage *from)
+{
+    for (unsigned i = 0; i < m->n_peers; i++)
+        if (m->peer[i].resolved && address_eq(&m->peer[i].address, from))
+            return &m->peer[i];
+    return NULL;
+}
+
+// Our own address may be in the list, so that all servers can be given the same one.
+static void heard_ourselves(struct mesh *m, struct peer *p)
+{
+    if (!p || p->is_self)
+        return;
+    p->is_self = true;
+    publish(m);
+}
+
+// Whether the note is news; under the lock.
+static bool admit(struct mesh *m, span datagram, const struct sockaddr_storage *from,
+                  struct peer_note *note)
+{
+    struct peer *p = peer_at(m, from);
+
+    m->received++;
+    switch (peer_decode(datagram, m->secret, note)) {
+    case PEER_OK:
+        break;
+    case PEER_MALFORMED:
+        m->malformed++;
+        return false;
+    case PEER_BAD_SIGNATURE:
+        m->bad_signatures++;
+        return false;
+    }
+    if (strcmp(note->session, m->session) == 0) {
+        heard_ourselves(m, p);
+        return false;
+    }
+    if (!hearing_admit(&m->hearing, note, clock_mono_us(), m->conf.dead_ms * 1000ull)) {
+        m->bad_sequences++;
+        return false;
+    }
+    if (p)
+        memcpy(p->learned, note->sender, sizeof p->learned);
+    m->heartbeats += note->kind == PEER_HEARTBEAT;
+    return note->kind != PEER_HEARTBEAT;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct mesh *m = poll->data;
+    char datagram[PEER_MAX + 1]; // one more, so that a longer one shows
+
+    (void)status, (void)events;
+    for (unsigned i = 0; i < READ_AT_ONCE; i++) {
+        struct sockaddr_storage from = {0};
+        socklen_t len = sizeof from;
+        struct peer_note note;
+        ssize_t n = recvfrom(m->fd, datagram, sizeof datagram, MSG_DONTWAIT,
+                             (struct sockaddr *)&from, &len);
+        if (n < 0)
+            return;
+        uv_mutex_lock(&m->lock);
+        bool news = admit(m, (span){datagram, (size_t)n}, &from, &note);
+        uv_mutex_unlock(&m->lock);
+        if (news)
+            m->conf.heard(m->conf.ctx, &note);
+    }
+}
+
+// ---- the end ----
+
+void mesh_close(struct mesh *m)
+{
+    for (unsigned i = 0; i < m->n_peers; i++)
+        if (m->peer[i].looking_up)
+            uv_cancel((uv_req_t *)&m->peer[i].lookup);
+    uv_close((uv_handle_t *)&m->poll, NULL);
+    uv_close((uv_handle_t *)&m->beat, NULL);
+    uv_close((uv_handle_t *)&m->resolve, NULL);
+}
+
+void mesh_free(struct mesh *m)
+{
+    if (!m)
+        return;
+    struct targets *t = atomic_load(&m->targets);
+    while (t) {
+        struct targets *older = t->older;
+        free(t);
+        t = older;
+    }
+    close(m->fd);
+    uv_mutex_destroy(&m->lock);
+    free(m);
+}
+
+// ---- looking ----
+
+void mesh_view(struct mesh *m, struct mesh_view *v)
+{
+    uint64_t now = clock_mono_us();
+
+    *v = (struct mesh_view){.port = m->conf.port, .n_peers = m->n_peers};
+    memcpy(v->server_id, m->server_id, sizeof v->server_id);
+    memcpy(v->session, m->session, sizeof v->session);
+    v->sent = atomic_load_explicit(&m->sent, memory_order_relaxed);
+    uv_mutex_lock(&m->lock);
+    v->received = m->received;
+    v->dropped = m->malformed + atomic_load_explicit(&m->unsent, memory_order_relaxed);
+    v->bad_signatures = m->bad_signatures;
+    v->bad_sequences = m->bad_sequences;
+    v->heartbeats = m->heartbeats;
+    v->restarts = m->hearing.n_restarts;
+    v->n_tracked = m->hearing.n;
+    v->n_alive = hearing_alive(&m->hearing, now, m->conf.dead_ms * 1000ull);
+    for (unsigned i = 0; i < m->n_peers; i++) {
+        const struct peer *p = &m->peer[i];
+        struct mesh_peer_view *pv = &v->peer[i];
+        memcpy(pv->host, p->name.host, sizeof pv->host);
+        pv->port = p->name.port;
+        pv->resolved = p->resolved;
+        pv->is_self = p->is_self;
+        if (p->resolved)
+            address_format(&p->address, pv->address);
+        memcpy(pv->learned, p->learned, sizeof pv->learned);
+    }
+    uv_mutex_unlock(&m->lock);
+}
