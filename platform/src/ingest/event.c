@@ -1,4 +1,4 @@
-// event.c: the envelope of an event, then its data, member by member.
+// event.c: reads the envelope of an event, then its data, member by member.
 #include "ingest/event.h"
 
 #include "base/id.h"
@@ -32,7 +32,7 @@ int event_read(struct event *e, span text, span tenant, struct arena *a, struct 
     return rc;
 }
 
-// Members that are none of ours are for others: trace ids and the like.
+// Ignores unknown members of the envelope, such as trace ids.
 static int read_members(span text, span *members, struct fault *f)
 {
     static const span names[] = {[M_TENANT] = {"tenant", 6},
@@ -44,7 +44,7 @@ static int read_members(span text, span *members, struct fault *f)
     span key;
 
     if (js_peek(&j) != JS_OBJECT)
-        return fault_set(f, QE_BAD_PARAM, "an event is a JSON object");
+        return fault_set(f, QE_BAD_PARAM, "an event must be a JSON object");
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
         span raw = js_skip(&j);
@@ -70,9 +70,9 @@ static int read_tenant(struct event *e, span raw, span expected, struct arena *a
 {
     e->tenant = raw.ptr ? text_of(raw, a) : expected;
     if (!tenant_is_name(e->tenant))
-        return wrong(f, "tenant", "the name of a tenant is needed");
+        return wrong(f, "tenant", "must be the name of a tenant");
     if (expected.ptr && !span_eq(e->tenant, expected))
-        return wrong(f, "tenant", "is not the one of the address");
+        return wrong(f, "tenant", "must be the tenant of the path");
     return 0;
 }
 
@@ -87,7 +87,7 @@ static int read_envelope(struct event *e, const span *members, span tenant, stru
     span type = text_of(members[M_TYPE], a);
     e->type = event_type_find(type);
     if (!e->type)
-        return fault_set(f, QE_BAD_PARAM, "type: there is no \"%.*s\"",
+        return fault_set(f, QE_BAD_PARAM, "type: unknown event type \"%.*s\"",
                          (int)(type.len < 80 ? type.len : 80), type.ptr ? type.ptr : "");
     if (!value_time(text_of(members[M_AT], a), &e->at_us))
         return wrong(f, "at", VALUE_TIME_WANTED);
@@ -112,9 +112,9 @@ static int read_data(struct event *e, span data, struct arena *a, struct fault *
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
         int i = find_field(e->type, key);
-        // A misspelt member would silently empty a column.
+        // A misspelt member would silently clear a column.
         if (i < 0)
-            return fault_set(f, QE_BAD_PARAM, "data.%.*s: %s has no such member",
+            return fault_set(f, QE_BAD_PARAM, "data.%.*s: unknown member of %s",
                              (int)(key.len < 80 ? key.len : 80), key.ptr, e->type->name);
         span raw = js_skip(&j);
         const struct event_field *field = &e->type->fields[i];
@@ -132,14 +132,14 @@ static int check_required(const struct event *e, struct fault *f)
 {
     for (unsigned i = 0; i < e->type->n_fields; i++)
         if (e->type->fields[i].required && !e->values[i].ptr)
-            return fault_set(f, QE_BAD_PARAM, "data.%s: is needed", e->type->fields[i].name);
+            return fault_set(f, QE_BAD_PARAM, "data.%s: is required", e->type->fields[i].name);
     return 0;
 }
 
 static void take_id(span json, uint8_t id[16])
 {
     if (!id_parse_uuid((span){json.ptr + 1, json.len - 2}, id))
-        BUG("a UUID that was written here cannot be read");
+        BUG("cannot parse a UUID in normal form");
 }
 
 static void take_ids(struct event *e)

@@ -1,4 +1,5 @@
-// feed.c: a batch from the broker: read, split by tenant, write, hold what must wait, answer.
+// feed.c: processes a batch from the broker: read, split by tenant, write, move events of
+// unavailable tenants to lanes, acknowledge.
 #include "ingest/feed.h"
 
 #include <stdlib.h>
@@ -9,13 +10,13 @@
 #include "base/moment.h"
 #include "ingest/group.h"
 
-enum { AGAIN_MS = 1000 };
+enum { RETRY_MS = 1000 };
 
 struct partition {
     struct feed *feed;
     char *name;
-    bool ready;                // its lanes are known
-    struct queen_events *next; // waits for that
+    bool ready;                // its lanes are loaded
+    struct queen_events *next; // a batch that waits for that
     UT_hash_handle hh;
 };
 
@@ -32,15 +33,15 @@ struct feed {
 struct share {
     struct group group;
     struct batch *batch;
-    bool lane_missing; // some failed, and their lane could not be noted
+    bool lane_missing; // some events failed, and their lane could not be recorded
     UT_hash_handle hh; // by tenant
 };
 
-// What a message of the batch is.
+// One message of the batch.
 struct part {
     struct event event;
-    struct share *share; // NULL: it was settled when it was read
-    struct item *item;   // NULL: it follows others into a lane
+    struct share *share; // NULL: already answered, because it is invalid
+    struct item *item;   // NULL: goes to a lane behind earlier events
 };
 
 struct batch {
@@ -49,22 +50,22 @@ struct batch {
     struct arena arena;
     struct part *parts;
     struct share *shares;
-    unsigned n_open; // shares that are being written, or noted as held
+    unsigned n_open; // shares that are being written or whose lane is being recorded
     uint64_t began_ms;
-    uv_timer_t timer; // tries again, then rests
+    uv_timer_t timer; // retries, then delays the acknowledgement
 };
 
-static void begin(struct feed *f, struct queen_events *events);
+static void batch_begin(struct feed *f, struct queen_events *events);
 static void read_parts(struct batch *b);
 static void make_groups(struct batch *b);
 static void on_group_done(struct group *g);
-static void hold(struct share *s);
-static void on_held(int status, void *ctx);
-static void one_less(struct batch *b);
-static void on_again(uv_timer_t *timer);
-static void answer(struct batch *b);
-static void rest(struct batch *b);
-static void on_rested(uv_timer_t *timer);
+static void share_open_lane(struct share *s);
+static void on_lane_ready(int status, void *ctx);
+static void share_finished(struct batch *b);
+static void on_retry_due(uv_timer_t *timer);
+static void batch_answer(struct batch *b);
+static void delay_acknowledgement(struct batch *b);
+static void on_delay_over(uv_timer_t *timer);
 static void on_timer_closed(uv_handle_t *handle);
 
 struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lanes,
@@ -79,7 +80,7 @@ struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lane
 
 void feed_free(struct feed *f) { free(f); }
 
-// ---- partitions come and go ----
+// ---- opening and closing partitions ----
 
 static struct partition *find_partition(struct feed *f, const char *name)
 {
@@ -100,9 +101,9 @@ static void on_lanes_loaded(const char *name, int status, void *ctx)
         return;
     p->next = NULL;
     if (p->ready)
-        begin(f, events);
+        batch_begin(f, events);
     else
-        queen_events_done(events); // not begun: it goes back
+        queen_events_done(events); // not started: another owner receives it
 }
 
 void feed_opened(const struct queen_opened *o, void *ctx)
@@ -128,8 +129,8 @@ void feed_closed(const char *name, enum queen_closed why, void *ctx)
     free(p);
 }
 
-// What is not known to be over may still put events into a lane, which must not be taken for
-// empty before the next batch of the partition says that it is.
+// A batch with an unknown outcome may still add events to a lane.  The lane must not count as
+// empty until the outcome of a later batch of the partition is known.
 void feed_settled(const char *name, bool known, void *ctx)
 {
     struct feed *f = ctx;
@@ -144,14 +145,14 @@ void feed_events(struct queen_events *events, void *ctx)
     struct partition *p = find_partition(f, events->partition);
 
     if (p->ready)
-        begin(f, events);
+        batch_begin(f, events);
     else
         p->next = events;
 }
 
 // ---- a batch ----
 
-static void begin(struct feed *f, struct queen_events *events)
+static void batch_begin(struct feed *f, struct queen_events *events)
 {
     struct batch *b = mem_new(struct batch);
 
@@ -165,7 +166,7 @@ static void begin(struct feed *f, struct queen_events *events)
     histogram_add(&f->stats->batch, events->n);
     read_parts(b);
     make_groups(b);
-    b->n_open++; // ours, so that none of the others is the last while they begin
+    b->n_open++; // keeps the batch open until all groups are started
     for (struct share *s = b->shares, *next; s; s = next) {
         next = s->hh.next;
         if (s->group.n == 0)
@@ -173,7 +174,7 @@ static void begin(struct feed *f, struct queen_events *events)
         b->n_open++;
         writer_add(f->writer, &s->group);
     }
-    one_less(b);
+    share_finished(b);
 }
 
 static struct share *share_of(struct batch *b, span tenant)
@@ -209,7 +210,7 @@ static void read_parts(struct batch *b)
     }
 }
 
-// A tenant whose lane is not empty gets none: its events follow the others.
+// Events of a tenant with an open lane join no group: they follow the others into the lane.
 static void make_groups(struct batch *b)
 {
     size_t n = b->events->n;
@@ -220,7 +221,7 @@ static void make_groups(struct batch *b)
             continue;
         struct lane *lane = lanes_find(b->feed->lanes, b->events->partition, s->group.tenant);
         if (lane) {
-            lane_divert(lane); // from now on it may not be taken for empty
+            lane_divert(lane); // from now on the lane must not count as empty
             continue;
         }
         if (!s->group.items)
@@ -239,42 +240,42 @@ static void on_group_done(struct group *g)
 
     for (unsigned i = 0; i < g->n; i++)
         if (g->items[i].outcome == ITEM_FAILED) {
-            hold(s);
+            share_open_lane(s);
             return;
         }
-    one_less(s->batch);
+    share_finished(s->batch);
 }
 
-static void hold(struct share *s)
+static void share_open_lane(struct share *s)
 {
     struct group *g = &s->group;
 
     lanes_need(s->batch->feed->lanes, s->batch->events->partition, g->tenant,
-               g->items[g->n - 1].why, on_held, s);
+               g->items[g->n - 1].why, on_lane_ready, s);
 }
 
-static void on_held(int status, void *ctx)
+static void on_lane_ready(int status, void *ctx)
 {
     struct share *s = ctx;
 
     s->lane_missing = status != 0;
-    one_less(s->batch);
+    share_finished(s->batch);
 }
 
-static void one_less(struct batch *b)
+static void share_finished(struct batch *b)
 {
     if (--b->n_open > 0)
         return;
     for (struct share *s = b->shares; s; s = s->hh.next)
         if (s->lane_missing && !queen_events_is_over(b->events)) {
-            // Neither the tenant nor the control database takes them: try both again.
-            uv_timer_start(&b->timer, on_again, AGAIN_MS, 0);
+            // Neither the tenant nor the control database is available: retry both.
+            uv_timer_start(&b->timer, on_retry_due, RETRY_MS, 0);
             return;
         }
-    answer(b);
+    batch_answer(b);
 }
 
-// The items that failed are the last ones: the writer fails everything behind the first.
+// The failed items are the last ones, because the writer fails everything behind the first.
 static void skip_written(struct group *g)
 {
     while (g->items[0].outcome != ITEM_FAILED) {
@@ -283,7 +284,7 @@ static void skip_written(struct group *g)
     }
 }
 
-static void on_again(uv_timer_t *timer)
+static void on_retry_due(uv_timer_t *timer)
 {
     struct batch *b = timer->data;
 
@@ -295,12 +296,13 @@ static void on_again(uv_timer_t *timer)
             skip_written(&s->group);
             writer_add(b->feed->writer, &s->group);
         }
-    one_less(b);
+    share_finished(b);
 }
 
 // ---- answers ----
 
-// Without a lane it is left unanswered, and comes again to whoever has the partition then.
+// Without a lane the event stays unacknowledged, and the next owner of the partition receives
+// it again.
 static void answer_held(struct batch *b, size_t i, bool is_new)
 {
     const struct part *part = &b->parts[i];
@@ -329,28 +331,28 @@ static void answer_one(struct batch *b, size_t i)
         queen_events_answer(b->events, i, QUEEN_HANDLED, NULL);
 }
 
-static void answer(struct batch *b)
+static void batch_answer(struct batch *b)
 {
     for (size_t i = 0; i < b->events->n; i++)
         if (b->parts[i].share)
             answer_one(b, i);
     HASH_CLEAR(hh, b->shares);
-    rest(b);
+    delay_acknowledgement(b);
 }
 
-// Everything is written; only the acknowledgement waits, and with it the next batch.  Who dies
-// meanwhile leaves events that are known when they come again.
-static void rest(struct batch *b)
+// Everything is written; only the acknowledgement, and with it the next batch, is delayed.  If
+// the process dies now, the events are delivered again and recognized as duplicates.
+static void delay_acknowledgement(struct batch *b)
 {
     uint64_t now = uv_now(b->feed->loop), until = b->began_ms + b->feed->pause_ms;
 
     if (until > now && !queen_events_is_over(b->events))
-        uv_timer_start(&b->timer, on_rested, until - now, 0);
+        uv_timer_start(&b->timer, on_delay_over, until - now, 0);
     else
-        on_rested(&b->timer);
+        on_delay_over(&b->timer);
 }
 
-static void on_rested(uv_timer_t *timer)
+static void on_delay_over(uv_timer_t *timer)
 {
     struct batch *b = timer->data;
 

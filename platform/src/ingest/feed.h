@@ -1,4 +1,4 @@
-// feed.h: batches of the event processor, split by tenant and answered.
+// feed.h: takes batches from the event processor, splits them by tenant and acknowledges them.
 #ifndef QUEEN_INGEST_FEED_H
 #define QUEEN_INGEST_FEED_H
 
@@ -10,12 +10,13 @@
 
 struct feed;
 
-// pause_ms: a batch is answered no sooner after it began; nothing else asks for the next one.
+// pause_ms: minimum time between the start of a batch and its acknowledgement.  The next batch
+// of the partition arrives only after that.
 struct feed *feed_new(uv_loop_t *loop, struct writer *writer, struct lanes *lanes,
                       struct ingest_stats *stats, unsigned pause_ms);
-void feed_free(struct feed *f); // no batch is under way
+void feed_free(struct feed *f); // no batch may be in progress
 
-// For struct queen_processor_options; ctx is the feed.
+// Callbacks for struct queen_processor_options; ctx is the feed.
 void feed_opened(const struct queen_opened *o, void *ctx);
 void feed_closed(const char *partition, enum queen_closed why, void *ctx);
 void feed_events(struct queen_events *b, void *ctx);

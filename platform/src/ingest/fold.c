@@ -1,4 +1,4 @@
-// fold.c: events -> rows.
+// fold.c: merges events into rows.
 #include "ingest/fold.h"
 
 #include "base/map.h"
@@ -12,15 +12,15 @@ struct fold_id {
 };
 
 struct fold_row {
-    const struct event *event; // whose values it has; NULL: it was overtaken
+    const struct event *event; // source of the values; NULL: replaced by a later row
     int64_t amount;            // wallets: balance or sum of deltas
-    int64_t at_us;             // of its last event
-    int64_t first_us;          // of its first one here
-    int sign;                  // of the adjustments in it; 0: none yet
-    bool has_topup;            // an adjustment upwards
-    int64_t topup_us;          // of the last one
+    int64_t at_us;             // time of its last event
+    int64_t first_us;          // time of its first event in this fold
+    int sign;                  // direction of its adjustments; 0: none yet
+    bool has_topup;            // contains a positive adjustment
+    int64_t topup_us;          // time of the last positive adjustment
     struct fold_row *next;
-    UT_hash_handle hh; // by the event's row
+    UT_hash_handle hh; // by row id of the event
 };
 
 void fold_init(struct fold *f, struct arena *a)
@@ -103,8 +103,8 @@ static struct fold_row *find_wallet(struct fold *f, const struct event *e)
     return row ? row : find_row(f, TABLE_ADJUSTMENTS, e);
 }
 
-// Adjustments up and down would hide a balance in between that the table does not hold: then
-// the fate of an event would depend on which others come with it.
+// Adjustments of both directions in one sum would hide an intermediate balance that exceeds the
+// column.  Then the outcome of an event would depend on the other events of the transaction.
 static bool turns_direction(struct fold *f, const struct event *e)
 {
     const struct fold_row *row = find_wallet(f, e);
@@ -157,7 +157,7 @@ bool fold_add(struct fold *f, const struct event *e)
     return true;
 }
 
-// ---- out ----
+// ---- output ----
 
 bool fold_has(const struct fold *f, enum event_table table)
 {
@@ -190,7 +190,7 @@ static void put_member(struct buf *out, const char *name)
     buf_putc(out, ':');
 }
 
-// What adjustments have changed since the event of the row.
+// True for fields that later adjustments have replaced.
 static bool is_overridden(const struct fold_row *row, const struct event_field *field)
 {
     return field->kind == FIELD_MONEY

@@ -1,7 +1,7 @@
-// group.h: events of one tenant that came together, in order, and what became of each.
+// group.h: events of one tenant that arrived together, in order, and the outcome of each.
 //
-// Who reads events (feed.c, lane.c) makes groups and gives them to the writer; groups of
-// several partitions may end up in one transaction.
+// feed.c and lane_drain.c create groups and pass them to the writer.  Groups of several
+// partitions may share a transaction.
 #ifndef QUEEN_INGEST_GROUP_H
 #define QUEEN_INGEST_GROUP_H
 
@@ -13,29 +13,29 @@
 
 enum item_outcome {
     ITEM_OPEN,
-    ITEM_APPLIED,   // now
-    ITEM_DUPLICATE, // before
-    ITEM_BAD,       // never: the data, or an unknown tenant
-    ITEM_FAILED,    // not now: the tenant's database is away, or too slow
+    ITEM_APPLIED,   // applied now
+    ITEM_DUPLICATE, // applied earlier
+    ITEM_BAD,       // never applicable: invalid data or unknown tenant
+    ITEM_FAILED,    // not applied: the tenant's database is unavailable or too slow
 };
 
 struct item {
     struct event event;
-    span partition;      // of the queue of events
-    int64_t position_us; // when the broker took it
+    span partition;      // of the event queue
+    int64_t position_us; // when the broker stored it
     enum item_outcome outcome;
-    span why; // of ITEM_BAD and ITEM_FAILED; lives as long as the group
+    span why; // for ITEM_BAD and ITEM_FAILED; lives as long as the group
     struct group *group;
-    STAILQ_ENTRY(item) link; // the writer's
+    STAILQ_ENTRY(item) link; // used by the writer
 };
 STAILQ_HEAD(item_list, item);
 
 struct group {
     span tenant;
-    struct arena *arena; // of its items
+    struct arena *arena; // arena of the items
     struct item *items;
     unsigned n, n_open;
-    // All items have an outcome.  Never from inside writer_add().
+    // Called when all items have an outcome, never from inside writer_add().
     void (*done)(struct group *g);
     void *owner;
 };

@@ -1,4 +1,4 @@
-// ingest.c: putting the parts together, and making the queues.
+// ingest.c: creates the queues, then opens the feed, the lanes and the writer.
 #include "ingest/ingest.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "ingest/feed.h"
 #include "json/write.h"
 
-// While a batch is under way the processor extends its lease, every third of the expiry; that
-// of a held lane ends by itself when its process dies.
-enum { AGAIN_MS = 2000, LEASE_S = 30 };
+// The processor extends the lease of a batch in progress every third of the expiry.  The lease
+// of a held lane expires when its process dies.
+enum { RETRY_MS = 2000, LEASE_S = 30 };
 
 struct ingest {
     uv_loop_t *loop;
@@ -22,9 +22,9 @@ struct ingest {
     struct writer *writer;
     struct lanes *lanes;
     struct feed *feed;
-    struct queen_processor *processor; // NULL: the queues are not there yet
+    struct queen_processor *processor; // NULL until the queues exist
     uv_timer_t timer;
-    unsigned n_made; // queues
+    unsigned n_made; // queues created so far
     bool calling, closing;
     struct ingest_stats stats;
     void (*closed)(void *ctx);
@@ -33,21 +33,21 @@ struct ingest {
 
 static void make_next_queue(struct ingest *i);
 static void on_queue_made(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void on_again(uv_timer_t *timer);
-static void start(struct ingest *i);
+static void on_retry_due(uv_timer_t *timer);
+static void start_processor(struct ingest *i);
 static void close_processor(struct ingest *i);
 static void close_lanes(void *ctx);
 static void close_writer(void *ctx);
 static void close_timer(void *ctx);
 static void on_timer_closed(uv_handle_t *handle);
 
-static char *copy(const char *text) { return mem_strndup(text, strlen(text)); }
+static char *copy_text(const char *text) { return mem_strndup(text, strlen(text)); }
 
 static void on_written(span tenant, void *ctx)
 {
     struct ingest *i = ctx;
 
-    lanes_tenant_works(i->lanes, tenant);
+    lanes_tenant_available(i->lanes, tenant);
     if (i->conf.on_changed)
         i->conf.on_changed(tenant, i->conf.ctx);
 }
@@ -61,9 +61,9 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
     i->loop = loop;
     i->broker = broker;
     i->conf = *conf;
-    i->queue = copy(conf->queue);
-    i->group = copy(conf->group);
-    i->owner = copy(conf->owner);
+    i->queue = copy_text(conf->queue);
+    i->group = copy_text(conf->group);
+    i->owner = copy_text(conf->owner);
     i->writer = writer_open(loop, tenants,
                             &(struct writer_conf){.queue = conf->queue,
                                                   .max_events = conf->max_events,
@@ -104,7 +104,7 @@ void ingest_processor_stats(const struct ingest *i, struct queen_processor_stats
         queen_processor_stats(i->processor, out);
 }
 
-// ---- the queues: that of events, then that of the lanes ----
+// ---- the queue of events, then the queue of the lanes ----
 
 static void make_next_queue(struct ingest *i)
 {
@@ -133,30 +133,31 @@ static void on_queue_made(struct queen_response *r, const struct queen_error *er
     struct ingest *i = ctx;
 
     i->calling = false;
-    // 400: it is there, with another number of partitions, which is as good.
+    // 400: the queue exists with another number of partitions, which is fine.
     bool ok = r && (r->status < 300 || r->status == 400);
     if (!ok || r->status == 400)
-        log_warn("ingest.queue", "queue=%s why=\"%s\"", i->queue, err->text);
+        log_warn("ingest.configure_failed", "queue=%s why=\"%s\"", i->queue, err->text);
     queen_response_free(r);
     if (i->closing)
         close_processor(i);
     else if (!ok)
-        uv_timer_start(&i->timer, on_again, AGAIN_MS, 0);
+        uv_timer_start(&i->timer, on_retry_due, RETRY_MS, 0);
     else if (++i->n_made < 2)
         make_next_queue(i);
     else
-        start(i);
+        start_processor(i);
 }
 
-static void on_again(uv_timer_t *timer) { make_next_queue(timer->data); }
+static void on_retry_due(uv_timer_t *timer) { make_next_queue(timer->data); }
 
 static void on_error(const struct queen_error *err, void *ctx)
 {
     (void)ctx;
-    log_warn("ingest.broker", "code=%s why=\"%s\"", queen_code_name(err->code), err->text);
+    log_warn("ingest.broker_error", "code=%s why=\"%s\"", queen_code_name(err->code),
+             err->text);
 }
 
-static void start(struct ingest *i)
+static void start_processor(struct ingest *i)
 {
     struct queen_error err;
 
@@ -175,12 +176,12 @@ static void start(struct ingest *i)
                                                               .ctx = i->feed},
                             &err);
     if (i->processor)
-        log_info("ingest.start", "queue=%s group=%s owner=%s", i->queue, i->group, i->owner);
+        log_info("ingest.started", "queue=%s group=%s owner=%s", i->queue, i->group, i->owner);
     else
-        BUG("a processor on this loop cannot be made: %s", err.text);
+        BUG("cannot create a processor on this loop: %s", err.text);
 }
 
-// ---- the end: hand the partitions over, finish the lanes, then close what they stood on ----
+// ---- close: hand the partitions over, finish the lanes, then close what they use ----
 
 void ingest_close(struct ingest *i, void (*closed)(void *ctx), void *ctx)
 {

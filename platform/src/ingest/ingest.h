@@ -1,11 +1,11 @@
-// ingest.h: events of the queue -> tables of the tenants.
+// ingest.h: applies the events of the queue to the tables of the tenants.
 //
-//      broker ──► feed (batches of a partition, by tenant) ──► writer ──► tenants' databases
-//                  ▲     │ cannot be applied now                 ▲
-//                  │     ▼                                       │
-//                  └── lanes (held events, tried again) ─────────┘
+//       broker ──► feed (batches of a partition, by tenant) ──► writer ──► tenants' databases
+//                   ▲     │ tenant unavailable                    ▲
+//                   │     ▼                                       │
+//                   └── lanes (held events, retried) ─────────────┘
 //
-// Each process of the platform runs one; they share the partitions of the queue (see
+// Each platform process runs one.  The processes share the partitions of the queue (see
 // queen/processor.h).
 #ifndef QUEEN_INGEST_INGEST_H
 #define QUEEN_INGEST_INGEST_H
@@ -22,21 +22,21 @@ struct ingest;
 
 struct ingest_conf { // texts are copied
     const char *queue, *group;
-    const char *owner;   // this process
-    unsigned partitions; // of a queue that is not there yet
-    unsigned batch;      // events of one pop
-    unsigned max_events; // of one transaction
-    unsigned pause_ms;   // from a batch of a partition to the next, at least
-    unsigned limit_ms;   // of one transaction
-    unsigned parallel;   // transactions at a time
+    const char *owner;   // name of this process
+    unsigned partitions; // number of partitions if the queue must be created
+    unsigned batch;      // events per pop
+    unsigned max_events; // events per transaction
+    unsigned pause_ms;   // minimum time between two batches of a partition
+    unsigned limit_ms;   // time limit of a transaction
+    unsigned parallel;   // concurrent transactions
     unsigned held_base_ms, held_cap_ms;
-    unsigned expiry_s; // of ownership
-    // May be NULL: a tenant's data changed, as committed.
+    unsigned expiry_s; // of partition ownership
+    // Called after a commit that changed the tenant's data.  May be NULL.
     void (*on_changed)(span tenant, void *ctx);
     void *ctx;
 };
 
-// Starts at once; makes the queues if they are not there, for as long as that takes.
+// Starts immediately.  Creates missing queues and retries until that succeeds.
 struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
                            struct pg_pool *control, struct tenant_pools *tenants,
                            const struct ingest_conf *conf);
@@ -45,7 +45,7 @@ const struct writer_stats *ingest_writer_stats(const struct ingest *i);
 const struct lanes_stats *ingest_lanes_stats(const struct ingest *i);
 void ingest_processor_stats(const struct ingest *i, struct queen_processor_stats *out);
 const char *ingest_held_queue(const struct ingest *i);
-// Batches under way come to their end, partitions are handed over, then closed is called.
+// Finishes batches in progress, hands the partitions over, then calls closed.
 void ingest_close(struct ingest *i, void (*closed)(void *ctx), void *ctx);
 
 #endif

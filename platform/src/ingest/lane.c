@@ -1,4 +1,4 @@
-// lane.c: a lane from being noted to being forgotten.
+// lane.c: records a lane in the control database, pauses it, and deletes it when it is empty.
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -7,10 +7,10 @@
 #include "ingest/lane_int.h"
 #include "tenant/sql.gen.h"
 
-enum { AGAIN_MS = 1000 };
+enum { RETRY_MS = 1000 };
 
-static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply);
-static void on_forgotten(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_lane_recorded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_lane_deleted(struct pg_call *call, int status, const struct pg_reply *reply);
 
 struct lane *lane_new(struct lanes *l, span partition, const struct lane_owner *owner,
                       span tenant)
@@ -32,7 +32,7 @@ struct lane *lane_new(struct lanes *l, span partition, const struct lane_owner *
     return lane;
 }
 
-static void put_name(struct lane *lane)
+static void put_lane_params(struct lane *lane)
 {
     pg_params_reset(&lane->params);
     pg_param_text(&lane->params, span_of(lane->lanes->queue));
@@ -42,14 +42,15 @@ static void put_name(struct lane *lane)
     pg_param_text(&lane->params, lane->tenant);
 }
 
-static void call(struct lane *lane, const struct pg_statement *statement, pg_done_cb done)
+static void control_call(struct lane *lane, const struct pg_statement *statement,
+                         pg_done_cb done)
 {
     lane->call = (struct pg_call){
         .statement = statement, .params = &lane->params, .done = done, .owner = lane};
     pg_pool_exec(lane->lanes->control, &lane->call);
 }
 
-void lane_keep_why(struct lane *lane, span why)
+void lane_set_reason(struct lane *lane, span why)
 {
     str_clean_utf8(lane->why, sizeof lane->why, why);
 }
@@ -62,19 +63,19 @@ void lane_pause(struct lane *lane, uint64_t ms)
         lanes_remove(lane);
 }
 
-// ---- coming ----
+// ---- record ----
 
-void lane_note(struct lane *lane, span why)
+void lane_record(struct lane *lane, span why)
 {
     struct lanes *l = lane->lanes;
 
-    lane_keep_why(lane, why);
-    lane->state = LANE_NOTING;
+    lane_set_reason(lane, why);
+    lane->state = LANE_RECORDING;
     lane->attempts = 1;
-    put_name(lane);
+    put_lane_params(lane);
     pg_param_i64(&lane->params, l->conf.base_ms);
     pg_param_text(&lane->params, span_of(lane->why));
-    call(lane, &pg_stmt_platform_held_open, on_noted);
+    control_call(lane, &pg_stmt_platform_held_open, on_lane_recorded);
 }
 
 static struct lane_wait *take_waits(struct lane *lane)
@@ -85,7 +86,7 @@ static struct lane_wait *take_waits(struct lane *lane)
     return waits;
 }
 
-static void tell(struct lane_wait *waits, int status)
+static void call_waiters(struct lane_wait *waits, int status)
 {
     for (struct lane_wait *w = waits, *next; w; w = next) {
         next = w->next;
@@ -94,24 +95,24 @@ static void tell(struct lane_wait *waits, int status)
     }
 }
 
-// Whoever is told of a failure must not find it any more: what goes into a lane that was not
-// noted is found by nobody.
-static void give_up(struct lane *lane, int status)
+// Frees the lane before the callbacks run, so that they cannot find it: a lane that is not
+// recorded would never be drained.
+static void lane_abandon(struct lane *lane, int status)
 {
     struct lane_wait *waits = take_waits(lane);
 
     lanes_remove(lane);
-    tell(waits, status);
+    call_waiters(waits, status);
 }
 
-static void on_noted(struct pg_call *c, int status, const struct pg_reply *reply)
+static void on_lane_recorded(struct pg_call *c, int status, const struct pg_reply *reply)
 {
     struct lane *lane = c->owner;
 
     if (status != 0) {
-        log_warn("held.not_noted", "lane=%s code=%s why=\"%s\"", lane->key, err_name(status),
-                 pg_reply_message(reply));
-        give_up(lane, status);
+        log_warn("held.record_failed", "lane=%s code=%s why=\"%s\"", lane->key,
+                 err_name(status), pg_reply_message(reply));
+        lane_abandon(lane, status);
         return;
     }
     log_warn("held.open", "lane=%s why=\"%s\"", lane->key, lane->why);
@@ -120,64 +121,64 @@ static void on_noted(struct pg_call *c, int status, const struct pg_reply *reply
     lane->state = LANE_PAUSING;
     lane->due_ms = uv_now(l->loop) + l->conf.base_ms;
     if (lane->left)
-        give_up(lane, QE_STOPPING);
+        lane_abandon(lane, QE_STOPPING);
     else
-        tell(take_waits(lane), 0);
+        call_waiters(take_waits(lane), 0);
 }
 
-// ---- going ----
+// ---- delete ----
 
-void lane_forget(struct lane *lane)
+void lane_delete(struct lane *lane)
 {
-    lane->state = LANE_FORGETTING;
-    put_name(lane);
-    call(lane, &pg_stmt_platform_held_close, on_forgotten);
+    lane->state = LANE_DELETING;
+    put_lane_params(lane);
+    control_call(lane, &pg_stmt_platform_held_close, on_lane_deleted);
 }
 
-static void on_forgotten(struct pg_call *c, int status, const struct pg_reply *reply)
+static void on_lane_deleted(struct pg_call *c, int status, const struct pg_reply *reply)
 {
     struct lane *lane = c->owner;
 
     if (status != 0)
-        log_warn("held.not_forgotten", "lane=%s code=%s why=\"%s\"", lane->key,
+        log_warn("held.delete_failed", "lane=%s code=%s why=\"%s\"", lane->key,
                  err_name(status), pg_reply_message(reply));
     else
         log_info("held.closed", "lane=%s", lane->key);
     if (lane->needed && !lane->left) {
         lane->needed = false;
-        lane_note(lane, span_of(lane->why));
+        lane_record(lane, span_of(lane->why));
     } else if (status != 0 && !lane->left) {
-        lane_pause(lane, AGAIN_MS); // it is still noted, so somebody must see to it
+        lane_pause(lane, RETRY_MS); // it is still recorded, so it must be emptied again
     } else {
         counter_add(&lane->lanes->stats.closed, 1);
-        give_up(lane, QE_STOPPING);
+        lane_abandon(lane, QE_STOPPING);
     }
 }
 
-// ---- another attempt has failed ----
+// ---- record a failed attempt ----
 
-static void on_attempt_noted(struct pg_call *c, int status, const struct pg_reply *reply)
+static void on_failure_recorded(struct pg_call *c, int status, const struct pg_reply *reply)
 {
     struct lane *lane = c->owner;
 
-    if (status != 0) // the pause counts all the same
-        log_warn("held.not_noted", "lane=%s code=%s why=\"%s\"", lane->key, err_name(status),
-                 pg_reply_message(reply));
+    if (status != 0) // the pause applies anyway
+        log_warn("held.record_failed", "lane=%s code=%s why=\"%s\"", lane->key,
+                 err_name(status), pg_reply_message(reply));
     lane_pause(lane, lanes_pause_ms(lane->attempts, lane->lanes->conf.base_ms,
                                     lane->lanes->conf.cap_ms));
 }
 
-void lane_note_attempt(struct lane *lane, span why)
+void lane_record_failure(struct lane *lane, span why)
 {
     struct lanes *l = lane->lanes;
 
-    lane_keep_why(lane, why);
+    lane_set_reason(lane, why);
     lane->attempts++;
     counter_add(&l->stats.attempts, 1);
-    put_name(lane);
+    put_lane_params(lane);
     pg_param_i32(&lane->params, (int32_t)lane->attempts);
     pg_param_i64(&lane->params,
                  lanes_pause_ms(lane->attempts, l->conf.base_ms, l->conf.cap_ms));
     pg_param_text(&lane->params, span_of(lane->why));
-    call(lane, &pg_stmt_platform_held_note, on_attempt_noted);
+    control_call(lane, &pg_stmt_platform_held_note, on_failure_recorded);
 }

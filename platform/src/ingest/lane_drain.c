@@ -1,4 +1,4 @@
-// lane_drain.c: taking a lane's events out, in order.
+// lane_drain.c: takes the events out of a lane, in order.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,12 +8,12 @@
 #include "ingest/lane_int.h"
 #include "json/scan.h"
 
-enum { AGAIN_MS = 500, AFTER_ERROR_MS = 1000 };
+enum { RETRY_MS = 500, AFTER_ERROR_MS = 1000 };
 
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
-static void begin(struct lane *lane);
+static void write_batch(struct lane *lane);
 static void on_written(struct group *g);
-static void ack(struct lane *lane);
+static void ack_batch(struct lane *lane);
 static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
 static void push_mark(struct lane *lane);
 static void on_marked(struct queen_push_results *r, const struct queen_error *err, void *ctx);
@@ -41,14 +41,14 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         lane_pause(lane, AFTER_ERROR_MS);
     } else if (batch->n == 0) {
         queen_batch_free(batch);
-        // Somebody else's lease, or nothing: the mark will tell.
+        // Either the lane is empty or another consumer holds a lease.  The mark decides.
         if (lane->left || lane->diverting || lane->mark[0] != '\0')
-            lane_pause(lane, AGAIN_MS);
+            lane_pause(lane, RETRY_MS);
         else
             push_mark(lane);
     } else {
         lane->batch = batch;
-        begin(lane);
+        write_batch(lane);
     }
 }
 
@@ -78,14 +78,15 @@ static void on_marked(struct queen_push_results *r, const struct queen_error *er
         log_warn("held.mark_failed", "lane=%s why=\"%s\"", lane->key, err->text);
     queen_push_results_free(r);
     if (!ok)
-        lane->mark[0] = '\0'; // it may be there all the same: one of these is no event
+        lane->mark[0] =
+            '\0'; // it may have been stored anyway; then it is ignored when it is delivered
     if (ok && !lane->left)
         lane_pop(lane);
     else
         lane_pause(lane, AFTER_ERROR_MS);
 }
 
-// The id of a mark, or SPAN_NONE.
+// Returns the id of a mark, or SPAN_NONE.
 static span mark_of(const struct queen_delivery *d, struct arena *a)
 {
     struct js j = js_read((span){d->data, d->data_len});
@@ -104,7 +105,7 @@ static span mark_of(const struct queen_delivery *d, struct arena *a)
 
 // ---- events ----
 
-static void begin(struct lane *lane)
+static void write_batch(struct lane *lane)
 {
     size_t n = lane->batch->n;
     struct group *g = &lane->group;
@@ -117,7 +118,7 @@ static void begin(struct lane *lane)
                         .done = on_written,
                         .owner = lane};
     lane->at = arena_new_array(&lane->arena, size_t, n);
-    lane->junk = arena_new_array(&lane->arena, bool, n);
+    lane->invalid = arena_new_array(&lane->arena, bool, n);
     lane->failed = lane->emptied = false;
     for (size_t i = 0; i < n; i++) {
         const struct queen_delivery *d = &lane->batch->items[i];
@@ -128,10 +129,10 @@ static void begin(struct lane *lane)
             lane->emptied = span_eq(mark, span_of(lane->mark));
             continue;
         }
-        // They were checked before they came here: somebody else has pushed this.
-        lane->junk[i] = event_read(&item->event, (span){d->data, d->data_len}, lane->tenant,
-                                   &lane->arena, &f) != 0;
-        if (lane->junk[i])
+        // The feed moves only valid events here, so another producer pushed this one.
+        lane->invalid[i] = event_read(&item->event, (span){d->data, d->data_len}, lane->tenant,
+                                      &lane->arena, &f) != 0;
+        if (lane->invalid[i])
             continue;
         item->partition = lane->partition;
         (void)!moment_parse(span_of(d->created_at), &item->position_us);
@@ -143,7 +144,7 @@ static void begin(struct lane *lane)
     if (g->n > 0 && !lane->left)
         writer_add(lane->lanes->writer, g);
     else
-        ack(lane);
+        ack_batch(lane);
 }
 
 static void on_written(struct group *g)
@@ -152,11 +153,11 @@ static void on_written(struct group *g)
 
     for (unsigned i = 0; i < g->n; i++)
         lane->failed = lane->failed || g->items[i].outcome == ITEM_FAILED;
-    ack(lane);
+    ack_batch(lane);
 }
 
-// From the first that failed on everything stays, in its order.
-static void ack(struct lane *lane)
+// Acknowledges up to the first failed event.  The rest stays in order.
+static void ack_batch(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
     const struct group *g = &lane->group;
@@ -167,10 +168,11 @@ static void ack(struct lane *lane)
         for (unsigned i = g->n; i-- > 0 && g->items[i].outcome == ITEM_FAILED;)
             first_failed = lane->at[i];
     for (size_t i = 0; i < lane->batch->n; i++) {
-        acks[i] = queen_ack_of(&lane->batch->items[i], i >= first_failed ? QUEEN_ACK_RETRY
-                                                       : lane->junk[i]   ? QUEEN_ACK_DLQ
-                                                                         : QUEEN_ACK_COMPLETED);
-        acks[i].error = acks[i].status == QUEEN_ACK_DLQ ? "this is no event" : NULL;
+        acks[i] =
+            queen_ack_of(&lane->batch->items[i], i >= first_failed  ? QUEEN_ACK_RETRY
+                                                 : lane->invalid[i] ? QUEEN_ACK_DLQ
+                                                                    : QUEEN_ACK_COMPLETED);
+        acks[i].error = acks[i].status == QUEEN_ACK_DLQ ? "not an event" : NULL;
     }
     for (unsigned i = 0; i < g->n && lane->at[i] < first_failed; i++) {
         struct queen_ack *a = &acks[lane->at[i]];
@@ -214,9 +216,9 @@ static void on_acked(struct queen_ack_results *r, const struct queen_error *err,
         lane_pause(lane, AFTER_ERROR_MS);
     } else if (lane->failed) {
         span why = lane->group.n > 0 ? lane->group.items[lane->group.n - 1].why : SPAN_NONE;
-        lane_note_attempt(lane, why);
+        lane_record_failure(lane, why);
     } else if (lane->emptied && quiet) {
-        lane_forget(lane);
+        lane_delete(lane);
     } else {
         lane->attempts = 0;
         lane_pop(lane);

@@ -1,4 +1,5 @@
-// lane_int.h: one lane; for lanes.c, lane.c and lane_drain.c.
+// lane_int.h: struct lane and the functions that lanes.c, lane.c, lane_drain.c and
+// lanes_broker.c share.
 #ifndef QUEEN_INGEST_LANE_INT_H
 #define QUEEN_INGEST_LANE_INT_H
 
@@ -7,45 +8,45 @@
 #include "base/map.h"
 #include "ingest/lanes.h"
 
-//      NOTING ──► PAUSING ──► POPPING ──► WRITING ──► ACKING ──► POPPING ...
-//                    ▲           │ empty                 │ failed: PAUSING
-//                    │           ▼                       │ the mark came out
-//                    └──────── MARKING                   ▼
-//      gone, or NOTING again  ◄────────────────────  FORGETTING
+//       RECORDING ──► PAUSING ──► POPPING ──► WRITING ──► ACKING ──► POPPING ...
+//                        ▲           │ empty                 │ failed: PAUSING
+//                        │           ▼                       │ the mark was delivered
+//                        └──────── MARKING                   ▼
+//       freed, or RECORDING again  ◄──────────────────  DELETING
 enum lane_state {
-    LANE_NOTING,
+    LANE_RECORDING,
     LANE_PAUSING, // until due_ms
     LANE_POPPING,
     LANE_WRITING,
     LANE_ACKING,
     LANE_MARKING,
-    LANE_FORGETTING, // empty: events do not need it any more
+    LANE_DELETING, // the lane is empty; new events bypass it
 };
 
-struct lane_wait { // for NOTING
+struct lane_wait { // a caller that waits for RECORDING
     void (*ready)(int status, void *ctx);
     void *ctx;
     struct lane_wait *next;
 };
 
-struct lane_owner { // as whom we speak of a partition's lanes
+struct lane_owner { // identifies this owner of a partition in the control database
     char partition_id[37];
     int64_t epoch;
 };
 
-// A partition that is ours: entered at the control database, then its lanes are looked for at
-// the broker.
+// A partition that this process owns.  It is entered in the control database; then the broker
+// is queried for lanes that the control database lacks.
 struct entry {
     struct lanes *lanes;
     char *partition;
     struct lane_owner owner;
-    int64_t instead_of; // epoch in the control database that is void; 0: none is known
-    int64_t refused_by; // epoch that was noted when we were refused
+    int64_t instead_of; // invalid epoch in the control database to replace; 0: none
+    int64_t refused_by; // later epoch with which the control database refused this owner
     void (*loaded)(const char *partition, int status, void *ctx);
     void *ctx;
     bool calling, is_loaded, left;
-    bool is_owner;   // the broker says that the epoch is ours
-    uint64_t due_ms; // to ask again
+    bool is_owner;   // the broker confirms that the epoch is current
+    uint64_t due_ms; // time of the next attempt
     struct pg_call call;
     struct pg_params params;
     UT_hash_handle hh;
@@ -53,13 +54,13 @@ struct entry {
 
 struct lane {
     struct lanes *lanes;
-    char *key;              // "<partition>/<tenant>": the partition of the held queue
-    span partition, tenant; // in key
+    char *key;              // "<partition>/<tenant>": the partition of the queue of held events
+    span partition, tenant; // parts of key
     struct lane_owner owner;
     enum lane_state state;
-    bool left;      // the partition is not ours any more: ends as soon as it can
-    bool diverting; // an event may be on its way with the batch of the partition
-    bool needed;    // while FORGETTING: note it again
+    bool left;      // the partition has another owner: the lane ends as soon as possible
+    bool diverting; // the current batch of the partition may still add an event
+    bool needed;    // an event arrived while DELETING: record the lane again
     struct lane_wait *waits;
     char why[240];
 
@@ -67,14 +68,14 @@ struct lane {
     uint64_t due_ms;
     uint64_t n_diverted;
 
-    char mark[37];          // pushed and not seen yet; "": none
-    uint64_t mark_diverted; // n_diverted when it was pushed
+    char mark[37];          // id of the mark that was pushed and not yet delivered; "": none
+    uint64_t mark_diverted; // n_diverted when the mark was pushed
 
     struct queen_batch *batch;
     struct arena arena;
     struct group group;
-    size_t *at; // of each item in the batch
-    bool *junk; // of each message of the batch: no event, and no mark either
+    size_t *at;    // index in the batch, per item
+    bool *invalid; // per message of the batch: neither an event nor a mark
     bool failed, emptied;
 
     struct pg_call call;
@@ -91,8 +92,8 @@ struct lanes {
     struct lanes_conf conf;
     char *queue, *held, *group;
     struct lane *open;     // by key
-    struct entry *entries; // partitions
-    unsigned n_ending;     // lanes that were left, and calls
+    struct entry *entries; // by partition
+    unsigned n_ending;     // abandoned lanes and calls in progress
     uv_timer_t timer;
     struct lanes_stats stats;
     bool closing;
@@ -103,23 +104,23 @@ struct lanes {
 // ---- lane.c ----
 struct lane *lane_new(struct lanes *l, span partition, const struct lane_owner *owner,
                       span tenant);
-void lane_note(struct lane *lane, span why); // in the control database, then PAUSING
+void lane_record(struct lane *lane, span why); // in the control database, then PAUSING
 void lane_pause(struct lane *lane, uint64_t ms);
-void lane_keep_why(struct lane *lane, span why);
-void lane_note_attempt(struct lane *lane, span why); // it failed: PAUSING, for longer
-void lane_forget(struct lane *lane);
+void lane_set_reason(struct lane *lane, span why);
+void lane_record_failure(struct lane *lane, span why); // then PAUSING, for longer
+void lane_delete(struct lane *lane);
 
 // ---- lane_drain.c ----
 void lane_pop(struct lane *lane);
 
 // ---- lanes.c ----
-void lanes_remove(struct lane *lane); // frees it
-void lanes_end_one(struct lanes *l);  // n_ending
+void lanes_remove(struct lane *lane); // frees the lane
+void lanes_end_one(struct lanes *l);  // decrements n_ending
 bool lanes_has(struct lanes *l, span partition, span tenant);
 
-// ---- lanes_broker.c: what the broker knows of a partition; done is told 0 or a code ----
+// ---- lanes_broker.c: queries the broker about a partition; done receives 0 or a code ----
 typedef void (*entry_cb)(struct entry *e, int status);
-// Opens lanes that hold events and are not open.
+// Opens the lanes that contain events and are not open yet.
 void entry_find_lanes(struct entry *e, entry_cb done);
 // Sets is_owner.
 void entry_check_epoch(struct entry *e, entry_cb done);

@@ -1,4 +1,4 @@
-// lanes.c: the lanes of the partitions that are ours.
+// lanes.c: the lanes of the partitions that this process owns.
 #include "ingest/lanes.h"
 
 #include <stdio.h>
@@ -9,16 +9,16 @@
 #include "ingest/lane_int.h"
 #include "tenant/sql.gen.h"
 
-enum { TICK_MS = 100, AGAIN_MS = 1000 };
+enum { TICK_MS = 100, RETRY_MS = 1000 };
 
 static void on_tick(uv_timer_t *timer);
-static void load(struct entry *e);
-static void on_loaded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void load_lanes(struct entry *e);
+static void on_lanes_loaded(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_epoch_checked(struct entry *e, int status);
 static void on_lanes_found(struct entry *e, int status);
 static void finish_load(struct entry *e, int status, const char *why);
 static void free_entry(struct entry *e);
-static void leave(struct lane *lane);
+static void leave_lane(struct lane *lane);
 
 struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
                          struct writer *writer, struct ingest_stats *events,
@@ -60,7 +60,7 @@ static void on_tick(uv_timer_t *timer)
     }
     HASH_ITER (hh, l->entries, e, after) {
         if (!e->is_loaded && !e->calling && now >= e->due_ms)
-            load(e);
+            load_lanes(e);
     }
 }
 
@@ -87,10 +87,10 @@ void lanes_enter(struct lanes *l, const struct queen_opened *o,
     e->loaded = loaded;
     e->ctx = ctx;
     HASH_ADD_KEYPTR(hh, l->entries, e->partition, strlen(e->partition), e);
-    load(e);
+    load_lanes(e);
 }
 
-static void load(struct entry *e)
+static void load_lanes(struct entry *e)
 {
     e->calling = true;
     e->lanes->n_ending++;
@@ -105,12 +105,12 @@ static void load(struct entry *e)
         pg_param_null(&e->params, PG_INT8);
     e->call = (struct pg_call){.statement = &pg_stmt_platform_held_enter,
                                .params = &e->params,
-                               .done = on_loaded,
+                               .done = on_lanes_loaded,
                                .owner = e};
     pg_pool_exec(e->lanes->control, &e->call);
 }
 
-static void on_loaded(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_lanes_loaded(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct entry *e = call->owner;
     struct lanes *l = e->lanes;
@@ -126,7 +126,8 @@ static void on_loaded(struct pg_call *call, int status, const struct pg_reply *r
     }
     for (unsigned i = 0; i < pg_reply_rows(reply); i++) {
         span tenant = pg_reply_bytes(reply, i, 0);
-        if (lanes_has(l, span_of(e->partition), tenant)) // of an attempt that failed later on
+        if (lanes_has(l, span_of(e->partition),
+                      tenant)) // opened by an earlier, incomplete attempt
             continue;
         struct lane *lane = lane_new(l, span_of(e->partition), &e->owner, tenant);
         lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
@@ -135,22 +136,22 @@ static void on_loaded(struct pg_call *call, int status, const struct pg_reply *r
     entry_find_lanes(e, on_lanes_found);
 }
 
-// A later owner was here first, unless the broker says that there is none: then it was restored
-// from a backup, and what is noted is void.
+// The control database has a later epoch.  If the broker confirms ours, the broker was restored
+// from a backup and the recorded epoch is invalid.  Otherwise the partition has a later owner.
 static void on_epoch_checked(struct entry *e, int status)
 {
     if (status == 0 && e->is_owner) {
-        log_warn("held.epoch_reset", "partition=%s epoch=%lld noted=%lld", e->partition,
+        log_warn("held.epoch_reset", "partition=%s epoch=%lld recorded=%lld", e->partition,
                  (long long)e->owner.epoch, (long long)e->refused_by);
         e->instead_of = e->refused_by;
     }
     finish_load(e, status == 0 ? QE_CONFLICT : status,
-                "the control database notes a later owner");
+                "the control database has a later owner");
 }
 
 static void on_lanes_found(struct entry *e, int status)
 {
-    finish_load(e, status, "the broker cannot be asked for its lanes");
+    finish_load(e, status, "the broker did not return the lanes");
 }
 
 static void finish_load(struct entry *e, int status, const char *why)
@@ -161,9 +162,9 @@ static void finish_load(struct entry *e, int status, const char *why)
     if (e->left) {
         free_entry(e);
     } else if (status != 0) {
-        log_warn("held.not_loaded", "partition=%s code=%s why=\"%s\"", e->partition,
+        log_warn("held.load_failed", "partition=%s code=%s why=\"%s\"", e->partition,
                  err_name(status), why);
-        e->due_ms = uv_now(l->loop) + (e->instead_of > 0 ? 0 : AGAIN_MS);
+        e->due_ms = uv_now(l->loop) + (e->instead_of > 0 ? 0 : RETRY_MS);
         e->loaded(e->partition, status, e->ctx);
     } else {
         e->is_loaded = true;
@@ -188,7 +189,7 @@ void lanes_leave(struct lanes *l, const char *partition)
         return;
     HASH_ITER (hh, l->open, lane, next) {
         if (span_eq(lane->partition, span_of(partition)))
-            leave(lane);
+            leave_lane(lane);
     }
     HASH_DEL(l->entries, e);
     e->left = true;
@@ -220,7 +221,7 @@ struct lane *lanes_find(struct lanes *l, const char *partition, span tenant)
 {
     struct lane *lane = l->open ? find_lane(l, span_of(partition), tenant) : NULL;
 
-    return lane && lane->state != LANE_FORGETTING && lane->state != LANE_NOTING ? lane : NULL;
+    return lane && lane->state != LANE_DELETING && lane->state != LANE_RECORDING ? lane : NULL;
 }
 
 const char *lane_partition(const struct lane *lane) { return lane->key; }
@@ -235,14 +236,14 @@ void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
     *w = (struct lane_wait){.ready = ready, .ctx = ctx};
     if (!lane)
         lane = lane_new(l, span_of(partition), &e->owner, tenant);
-    else if (lane->state == LANE_FORGETTING)
+    else if (lane->state == LANE_DELETING)
         lane->needed = true;
     w->next = lane->waits;
     lane->waits = w;
-    if (lane->state != LANE_FORGETTING && lane->state != LANE_NOTING)
-        lane_note(lane, why);
+    if (lane->state != LANE_DELETING && lane->state != LANE_RECORDING)
+        lane_record(lane, why);
     else
-        lane_keep_why(lane, why);
+        lane_set_reason(lane, why);
 }
 
 void lane_divert(struct lane *lane)
@@ -262,7 +263,7 @@ void lanes_settled(struct lanes *l, const char *partition)
     }
 }
 
-void lanes_tenant_works(struct lanes *l, span tenant)
+void lanes_tenant_available(struct lanes *l, span tenant)
 {
     struct lane *lane, *next;
 
@@ -275,11 +276,11 @@ void lanes_tenant_works(struct lanes *l, span tenant)
     }
 }
 
-static void leave(struct lane *lane)
+static void leave_lane(struct lane *lane)
 {
     lane->left = true;
     lane->lanes->n_ending++;
-    HASH_DEL(lane->lanes->open, lane); // its next owner may be us
+    HASH_DEL(lane->lanes->open, lane); // this process may become its next owner
     if (lane->state == LANE_PAUSING)
         lanes_remove(lane);
 }
@@ -300,7 +301,7 @@ void lanes_remove(struct lane *lane)
         lanes_end_one(l);
 }
 
-// ---- the end ----
+// ---- close ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {

@@ -1,22 +1,21 @@
-// lanes.h: where the events of a tenant wait whose database is away.
+// lanes.h: holds the events of tenants whose database is unavailable.
 //
-//      partition 7: a b A c B     tenant A is down:  A, B ──► lane "7/A" of <queue>.held
-//                                                    a, b, c go on
+//       partition 7: a b A c B     tenant A is down:  A, B ──► lane "7/A" of <queue>.held
+//                                                     a, b, c continue
 //
-// An event that cannot be applied now leaves its partition for the lane of partition and
-// tenant, acknowledged and pushed in one transaction of the broker; later events of that tenant
-// follow it for as long as the lane is not empty, so their order is kept.  The owner of the
-// partition is the only one who writes and reads its lanes.  The head of a lane is tried again
-// after pauses that grow like Fibonacci's numbers; when it can be applied the lane is drained
-// in order.
+// An event that cannot be applied now moves from its partition to the lane of (partition,
+// tenant): acknowledged and pushed in one transaction of the broker.  Later events of that
+// tenant follow until the lane is empty, so their order is kept.  Only the owner of the
+// partition writes and reads its lanes.  It retries the head of a lane after pauses that grow
+// like the Fibonacci numbers.  When the head can be applied, the lane is drained in order.
 //
-// Which lanes exist stands in the control database (platform.held_lane), noted before anything
-// is pushed and forgotten after the lane was seen to be empty: the next owner of the partition
-// begins with it, and with those that the broker knows of (lanes_broker.c).  What an earlier
-// owner says late (it was frozen, or the control database was away) is refused there by the
-// epoch of its ownership (platform.held_partition): else it could make forget a lane that holds
-// events again.  A lane is empty when a mark that its owner has pushed comes out: then nothing
-// is left in front of it, also not under somebody's lease.
+// The control database lists the lanes (platform.held_lane).  A lane is recorded before the
+// first event is pushed and deleted after it was found empty.  The next owner of the partition
+// starts with these lanes and with those that it finds at the broker (lanes_broker.c).  The
+// control database compares epochs (platform.held_partition) and refuses a late call of an
+// earlier owner, which could otherwise delete a lane that contains events again.  A lane is
+// empty when a mark that its owner pushed is delivered: then no event is in front of it, not
+// even a leased one.
 #ifndef QUEEN_INGEST_LANES_H
 #define QUEEN_INGEST_LANES_H
 
@@ -36,11 +35,11 @@ struct lane;
 struct lanes;
 
 struct lanes_conf {
-    const char *queue; // of events; copied.  The lanes are in "<queue>.held"
+    const char *queue; // queue of events; copied.  The lanes are in "<queue>.held"
     const char *group; // copied
     unsigned base_ms;  // first pause
-    unsigned cap_ms;   // longest
-    unsigned batch;    // events of one pop
+    unsigned cap_ms;   // longest pause
+    unsigned batch;    // events per pop
 };
 
 struct lanes_stats {
@@ -54,29 +53,30 @@ struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg
 const char *lanes_queue(const struct lanes *l);
 const struct lanes_stats *lanes_stats(const struct lanes *l);
 
-// The partition is ours now: its lanes are read from the control database.  loaded is called
-// with 0 when they are known, and with a code each time that this has failed and will be tried
-// again; never once the partition is left.
+// This process now owns the partition: read its lanes from the control database.  loaded is
+// called with 0 when they are known, and with a code after each failed attempt, which is
+// repeated.  It is not called after lanes_leave().
 void lanes_enter(struct lanes *l, const struct queen_opened *o,
                  void (*loaded)(const char *partition, int status, void *ctx), void *ctx);
 void lanes_leave(struct lanes *l, const char *partition);
 
-// The lane that events of this tenant must take, or NULL: they need none.
+// The lane that events of this tenant must go to, or NULL if they need none.
 struct lane *lanes_find(struct lanes *l, const char *partition, span tenant);
-// They need one: it is noted in the control database, then ready is told (never from inside
-// this call): 0, or that it could not be noted.
+// Records a lane in the control database.  Then calls ready with 0 or the error, never from
+// inside this call.
 void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
                 void (*ready)(int status, void *ctx), void *ctx);
 const char *lane_partition(const struct lane *lane); // in lanes_queue()
-// An event is going there with the batch of its partition; lanes_settled() when it is known
-// that that has happened, or will not.
+// An event goes to the lane with the current batch of its partition.  Call lanes_settled() when
+// the outcome of that batch is known.
 void lane_divert(struct lane *lane);
 void lanes_settled(struct lanes *l, const char *partition);
 
-void lanes_tenant_works(struct lanes *l, span tenant); // its lanes are tried now
-unsigned lanes_pause_ms(unsigned attempt, unsigned base_ms, unsigned cap_ms); // attempt from 1
+void lanes_tenant_available(struct lanes *l, span tenant); // retries its lanes now
+unsigned lanes_pause_ms(unsigned attempt, unsigned base_ms,
+                        unsigned cap_ms); // attempt counts from 1
 
-// All partitions were left.  closed is called when nothing is under way any more.
+// All partitions must have been left.  closed is called when nothing is in progress.
 void lanes_close(struct lanes *l, void (*closed)(void *ctx), void *ctx);
 
 #endif

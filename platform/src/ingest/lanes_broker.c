@@ -1,7 +1,8 @@
-// lanes_broker.c: what the broker knows of a partition: which lanes hold events, and its epoch.
+// lanes_broker.c: queries the broker about a partition: which lanes contain events, and the
+// epoch of its owner.
 //
-// The control database may have been restored from a backup and lack a lane: without it newer
-// events of the tenant would overtake those that wait there.
+// If the control database was restored from a backup it may lack a lane.  Then newer events of
+// the tenant would overtake those in the lane.
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -11,15 +12,15 @@
 #include "tenant/row.h"
 #include "json/scan.h"
 
-struct question {
+struct broker_query {
     struct entry *entry;
     entry_cb done;
-    const char *list; // member of the answer that is an array of objects
+    const char *list; // member of the reply that is an array of objects
     int (*read)(struct entry *e, span object, struct arena *a);
 };
 
-static void ask(struct entry *e, struct buf *path, const struct question *q);
-static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void send_query(struct entry *e, struct buf *path, const struct broker_query *q);
+static void on_query_reply(struct queen_response *r, const struct queen_error *err, void *ctx);
 
 // ---- lanes ----
 
@@ -64,7 +65,7 @@ void entry_find_lanes(struct entry *e, entry_cb done)
 
     buf_printf(&path, "/api/v1/resources/partitions?queue=%s", queue);
     free(queue);
-    ask(e, &path, &(struct question){e, done, "partitions", read_lane});
+    send_query(e, &path, &(struct broker_query){e, done, "partitions", read_lane});
 }
 
 // ---- epochs ----
@@ -100,23 +101,23 @@ void entry_check_epoch(struct entry *e, entry_cb done)
     buf_printf(&path, "/api/v1/consumer-groups/%s/queues/%s/owners", group, queue);
     free(queue);
     free(group);
-    ask(e, &path, &(struct question){e, done, "owners", read_owner});
+    send_query(e, &path, &(struct broker_query){e, done, "owners", read_owner});
 }
 
-// ---- asking ----
+// ---- requests ----
 
-static void ask(struct entry *e, struct buf *path, const struct question *q)
+static void send_query(struct entry *e, struct buf *path, const struct broker_query *q)
 {
-    struct question *copy = mem_new(struct question);
+    struct broker_query *copy = mem_new(struct broker_query);
 
     *copy = *q;
     buf_putc(path, '\0');
-    queen_request_start(e->lanes->broker, &(struct queen_request){.path = path->ptr}, on_answer,
-                        copy);
+    queen_request_start(e->lanes->broker, &(struct queen_request){.path = path->ptr},
+                        on_query_reply, copy);
     buf_free(path);
 }
 
-static int read_list(const struct question *q, struct js *j, struct arena *a)
+static int read_list(const struct broker_query *q, struct js *j, struct arena *a)
 {
     int rc = 0;
 
@@ -130,11 +131,11 @@ static int read_list(const struct question *q, struct js *j, struct arena *a)
     return rc;
 }
 
-static int read_answer(const struct question *q, span body)
+static int read_query_reply(const struct broker_query *q, span body)
 {
     struct arena arena;
     struct js j = js_read(body);
-    int rc = QE_BROKER_AWAY; // unless the list is there
+    int rc = QE_BROKER_AWAY; // unless the list is present
     span key;
 
     if (js_peek(&j) != JS_OBJECT)
@@ -151,13 +152,13 @@ static int read_answer(const struct question *q, span body)
     return js_finish(&j) == 0 ? rc : QE_BROKER_AWAY;
 }
 
-static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_query_reply(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
-    struct question q = *(struct question *)ctx;
+    struct broker_query q = *(struct broker_query *)ctx;
     bool ok = r && err->code == 0;
 
     free(ctx);
-    int rc = ok ? read_answer(&q, (span){r->body, r->body_len}) : QE_BROKER_AWAY;
+    int rc = ok ? read_query_reply(&q, (span){r->body, r->body_len}) : QE_BROKER_AWAY;
     queen_response_free(r);
     q.done(q.entry, rc);
 }

@@ -1,9 +1,9 @@
-// money.c: decimal text to hundredths and back.
+// money.c: converts decimal text to hundredths and back.
 #include "ingest/money.h"
 
 #include <inttypes.h>
 
-#define MOST (INT64_MAX / 100) // of the digits: more is more than any table holds
+#define MOST (INT64_MAX / 100) // limit of the digits; no column is that wide
 
 // The value is digits * 10^exponent.
 struct decimal {
@@ -19,7 +19,7 @@ static bool push(struct decimal *d, int64_t digit)
     return true;
 }
 
-// Zeros are pushed only when another digit follows: 10.00000000000000000000 is ten.
+// Appends zeros only when another digit follows, so that 10.00000000000000000000 is ten.
 static bool read_digits(struct decimal *d, span *rest)
 {
     int64_t zeros = 0;

@@ -8,7 +8,8 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-// A JSON number, exponents included; false unless it is a whole number of hundredths that fits.
+// Parses a JSON number, with or without exponent.  Returns false unless it is a whole number of
+// hundredths in range.
 bool money_parse(span number, int64_t *hundredths);
 void money_put(struct buf *b, int64_t hundredths); // "-12.05"
 

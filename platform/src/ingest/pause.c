@@ -1,4 +1,4 @@
-// pause.c: Fibonacci's numbers, as pauses.
+// pause.c: pauses that grow like the Fibonacci numbers.
 #include "ingest/lanes.h"
 
 unsigned lanes_pause_ms(unsigned attempt, unsigned base_ms, unsigned cap_ms)

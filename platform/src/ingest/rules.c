@@ -36,7 +36,7 @@
         .name = n, .kind = FIELD_CHOICE, .required = true, .choices = words, .numbered = true \
     }
 
-// In hundredths: what numeric(12,2) and numeric(14,2) hold.
+// In hundredths: the ranges of numeric(12,2) and numeric(14,2).
 #define PRICE  INT64_C(999999999999)
 #define WEALTH INT64_C(99999999999999)
 
@@ -147,27 +147,27 @@ static const struct event_field purchase[] = {
 
 const struct event_type event_types[] = {
     {.name = "customer.upserted",
-     .about = "A customer came or changed; the whole record.",
+     .about = "A customer was created or changed. Contains the whole record.",
      .table = TABLE_CUSTOMERS,
      FIELDS(customer)},
     {.name = "customer.deleted",
-     .about = "A customer goes, with everything of theirs.",
+     .about = "A customer and all of its data are deleted.",
      .table = TABLE_NONE,
      FIELDS(deleted)},
     {.name = "subscription.changed",
-     .about = "A subscription began or changed; the whole record.",
+     .about = "A subscription was created or changed. Contains the whole record.",
      .table = TABLE_SUBSCRIPTIONS,
      FIELDS(subscription)},
     {.name = "wallet.changed",
-     .about = "A wallet was opened or changed; the whole record.",
+     .about = "A wallet was created or changed. Contains the whole record.",
      .table = TABLE_WALLETS,
      FIELDS(wallet)},
     {.name = "wallet.adjusted",
-     .about = "Something was added to a wallet's balance, or taken from it.",
+     .about = "An amount was added to or subtracted from the balance of a wallet.",
      .table = TABLE_ADJUSTMENTS,
      FIELDS(adjustment)},
     {.name = "package.changed",
-     .about = "A package was bought, used or changed; the whole record.",
+     .about = "A package was bought, used or changed. Contains the whole record.",
      .table = TABLE_PACKAGES,
      FIELDS(package)},
     {.name = "transaction.recorded",
@@ -176,7 +176,7 @@ const struct event_type event_types[] = {
      .appends = true,
      FIELDS(transaction)},
     {.name = "visit.recorded",
-     .about = "A customer was there.",
+     .about = "A customer visited a location.",
      .table = TABLE_VISITS,
      .appends = true,
      FIELDS(visit)},

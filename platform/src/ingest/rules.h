@@ -1,7 +1,7 @@
-// rules.h: which events there are, and what each may carry.
+// rules.h: the event types and the fields of each.
 //
-// The one place where this is said in C; platform/docs/events/*.json say the same for
-// producers, and are written from here (tests/unit/platform/ingest/print_schemas.c).
+// The only definition in C.  platform/docs/events/*.json, the schemas for producers, are
+// generated from it (tests/unit/platform/ingest/print_schemas.c).
 #ifndef QUEEN_INGEST_RULES_H
 #define QUEEN_INGEST_RULES_H
 
@@ -16,10 +16,10 @@ enum field_kind {
     FIELD_INT,   // min to max
     FIELD_MONEY, // at most two decimals; min to max, in hundredths
     FIELD_BOOL,
-    FIELD_DATE, // years 1900 to 2199, as in all times
+    FIELD_DATE, // years 1900 to 2199, as for all times
     FIELD_TIME,
     FIELD_TAGS,   // up to 64 texts of up to max characters
-    FIELD_CHOICE, // one of a few words
+    FIELD_CHOICE, // one of choices
 };
 
 enum { EVENT_MAX_FIELDS = 20, EVENT_MAX_TAGS = 64 };
@@ -27,13 +27,13 @@ enum { EVENT_MAX_FIELDS = 20, EVENT_MAX_TAGS = 64 };
 struct event_field {
     const char *name;
     enum field_kind kind;
-    bool required; // others may be left out, or null
+    bool required; // other fields may be absent or null
     int64_t min, max;
-    const char *const *choices; // NULL at the end
-    bool numbered;              // the table holds the place among the choices, from 1
+    const char *const *choices; // ends with NULL
+    bool numbered;              // the table stores the position among the choices, from 1
 };
 
-// Where the rows of a type go: the parameters of crm.ingest_2, in their order.
+// The tables that events are written to, in the order of the parameters of crm.ingest_2.
 enum event_table {
     TABLE_CUSTOMERS,
     TABLE_SUBSCRIPTIONS,
@@ -47,12 +47,13 @@ enum event_table {
     TABLE_NONE = N_TABLES, // customer.deleted
 };
 
-// The first field of each is the customer's uuid; of those with an id, the second.
+// The first field of each type is the customer's uuid.  The second is the id of the row, for
+// types that have one.
 struct event_type {
     const char *name;
-    const char *about; // one sentence
+    const char *about; // one sentence for the documentation
     enum event_table table;
-    bool appends; // else there is one row for each id, and the last event wins
+    bool appends; // every event is a row; otherwise one row per id, and the last event wins
     const struct event_field *fields;
     unsigned n_fields;
 };
@@ -60,6 +61,6 @@ struct event_type {
 extern const struct event_type event_types[];
 extern const unsigned n_event_types;
 
-const struct event_type *event_type_find(span name); // or NULL
+const struct event_type *event_type_find(span name); // NULL if unknown
 
 #endif

@@ -1,4 +1,4 @@
-// stats.c: counting events.
+// stats.c: counts events.
 #include "ingest/stats.h"
 
 #include <time.h>

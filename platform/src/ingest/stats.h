@@ -1,4 +1,4 @@
-// stats.h: what became of events, in numbers.
+// stats.h: counts events by type and outcome.
 #ifndef QUEEN_INGEST_STATS_H
 #define QUEEN_INGEST_STATS_H
 
@@ -16,16 +16,16 @@ enum ingest_outcome {
 enum { INGEST_MAX_TYPES = 16 };
 
 struct ingest_stats {
-    // by type (in the order of event_types; the one behind the last: not known) and outcome
+    // by type (index in event_types; the entry after the last is for unknown types) and outcome
     struct counter events[INGEST_MAX_TYPES][N_OUTCOMES];
-    struct histogram visible_us; // from the broker's time of the push to the commit
-    struct histogram batch;      // events of a batch of a partition
+    struct histogram visible_us; // from the push, by the broker's clock, to the commit
+    struct histogram batch;      // events per batch of a partition
 };
 
-// type NULL: not known
+// type NULL: unknown
 void ingest_count(struct ingest_stats *s, const struct event_type *type,
                   enum ingest_outcome outcome);
-// An item whose outcome is final; not for ITEM_FAILED.
+// Counts an item with a final outcome; not for ITEM_FAILED.
 void ingest_count_item(struct ingest_stats *s, const struct item *item);
 
 #endif

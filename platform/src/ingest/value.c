@@ -1,4 +1,4 @@
-// value.c: checks of values, and the one form in which they go to the database.
+// value.c: checks values and converts them to the normal form for the database.
 #include "ingest/value.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static span keep(struct arena *a, struct buf *b)
     return s;
 }
 
-// By the moment in UTC, not by the text: a zone may take it into another year.
+// Checks the year in UTC, because a time zone may move the time into another year.
 bool value_time(span text, int64_t *unix_us)
 {
     return moment_parse(text, unix_us) && *unix_us >= YEAR_1900_US && *unix_us < YEAR_2200_US;
@@ -52,7 +52,7 @@ static const char *read_uuid(span raw, struct arena *a, span *out)
 static const char *read_text(span raw, int64_t max, struct arena *a, span *out)
 {
     if (js_type_of(raw) != JS_STRING)
-        return "must be a text";
+        return "must be a string";
     if (str_utf8_chars(js_text(raw, a)) > (size_t)max)
         return "is too long";
     *out = raw;
@@ -65,7 +65,7 @@ static const char *read_int(const struct event_field *field, span raw, struct ar
     struct buf b = {0};
     int64_t v;
 
-    // 3.0 is the integer 3 in JSON; as hundredths both are 300.
+    // 3.0 is the integer 3 in JSON; both are 300 hundredths.
     if (js_type_of(raw) != JS_NUMBER || !money_parse(raw, &v) || v % 100 != 0)
         return "must be a whole number";
     v /= 100;
@@ -102,7 +102,7 @@ static const char *read_date(span raw, struct arena *a, span *out)
     int n = snprintf(moment, sizeof moment, SPAN_FMT "T00:00Z", text.len == 10 ? 10 : 0,
                      text.ptr ? text.ptr : "");
     if (text.len != 10 || !value_time((span){moment, (size_t)n}, &us))
-        return "must be a day, as 2026-11-16, from 1900 to 2199";
+        return "must be a date such as 2026-11-16, from 1900 to 2199";
     *out = raw;
     return NULL;
 }
@@ -125,14 +125,14 @@ static const char *read_tags(const struct event_field *field, span raw, struct a
     span unused;
 
     if (js_type_of(raw) != JS_ARRAY)
-        return "must be a list of texts";
+        return "must be an array of strings";
     js_enter_array(&j);
     while (js_next_item(&j)) {
         if (++n > EVENT_MAX_TAGS)
             return "has too many entries";
         const char *why = read_text(js_skip(&j), field->max, a, &unused);
         if (why)
-            return "must be a list of texts that are not too long";
+            return "must be an array of strings within the length limit";
     }
     *out = raw;
     return NULL;
@@ -154,7 +154,7 @@ static const char *read_choice(const struct event_field *field, span raw, struct
         }
         return NULL;
     }
-    return "is none of the words that it may be";
+    return "is not one of the allowed values";
 }
 
 const char *value_read(const struct event_field *field, span raw, struct arena *a, span *out,
@@ -181,5 +181,5 @@ const char *value_read(const struct event_field *field, span raw, struct arena *
     case FIELD_CHOICE:
         return read_choice(field, raw, a, out);
     }
-    return "is of no known kind";
+    return "has an unknown field kind";
 }

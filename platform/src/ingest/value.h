@@ -1,4 +1,4 @@
-// value.h: one member of an event's data, by its rule.
+// value.h: checks one member of an event's data against its rule.
 #ifndef QUEEN_INGEST_VALUE_H
 #define QUEEN_INGEST_VALUE_H
 
@@ -9,11 +9,12 @@
 #include "base/span.h"
 #include "ingest/rules.h"
 
-#define VALUE_TIME_WANTED "must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199"
+#define VALUE_TIME_WANTED \
+    "must be a time with zone such as 2026-11-16T04:05:06Z, from 1900 to 2199"
 
-// raw is valid JSON and not null.  out: JSON as it goes to the database, every value in one
-// form. money: the hundredths of a FIELD_MONEY that is `balance` or `delta`.  NULL, or why it
-// is wrong.
+// raw is valid JSON and not null.  out receives the value as JSON for the database, in normal
+// form. money receives the hundredths of a required FIELD_MONEY.  Returns NULL, or why the
+// value is invalid.
 const char *value_read(const struct event_field *field, span raw, struct arena *a, span *out,
                        int64_t *money);
 

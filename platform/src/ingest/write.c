@@ -1,9 +1,9 @@
-// write.c: what the transactions of both kinds of databases have in common.
+// write.c: the code that transactions in PostgreSQL and MySQL share.
 #include "ingest/write.h"
 
 #include "base/str.h"
 
-enum { WHY_MAX = 1000 }; // of the text that a dead letter has
+enum { WHY_MAX = 1000 }; // length of a dead letter's error text
 
 void write_begin(struct write *w)
 {

@@ -9,7 +9,7 @@
 #include "tenant/my_pool.h"
 
 struct write {
-    const char *queue; // of events: checkpoints are kept by it
+    const char *queue; // event queue; the key of the checkpoints
     struct item **items;
     unsigned n;
     struct fold fold;
@@ -20,29 +20,29 @@ struct write {
         struct pg_call pg;
         struct my_call my;
     } call;
-    // status 0: either all was applied (n_duplicates is 0), or nothing, because the items
-    // marked ITEM_DUPLICATE were applied before.  QE_PG_DATA: the data is to blame;
-    // QE_PG_RETRY: the same may work at once; anything else: the database.  why is borrowed for
-    // the call.
+    // With status 0, either everything was applied (n_duplicates is 0), or nothing was, because
+    // the items now marked ITEM_DUPLICATE had been applied earlier.  QE_PG_DATA: the data
+    // caused the error. QE_PG_RETRY: the same transaction may succeed immediately.  Any other
+    // status: the database failed.  why is borrowed for the call.
     void (*done)(struct write *w, int status, unsigned n_duplicates, span why);
     void *owner;
 };
 
-void write_begin(struct write *w); // then fold_add(); the params keep their memory
+void write_begin(struct write *w); // followed by fold_add(); the params keep their memory
 void write_pg(struct write *w, struct pg_pool *p, unsigned limit_ms);
 void write_my(struct write *w, struct my_pool *p, unsigned limit_ms);
-void write_end(struct write *w); // frees what the transaction took
+void write_end(struct write *w); // frees the memory of the transaction
 void write_free(struct write *w);
 
-// For write_pg.c and write_my.c: the partitions of the items and how far each goes.
+// For write_pg.c and write_my.c: the partitions of the items with the last position of each.
 struct write_mark {
     span partition;
     int64_t position_us;
 };
 unsigned write_marks(struct write *w, struct write_mark **marks); // in w->arena
-// Calls w->done.  message is the database's, "" for none: any bytes of any length.
+// Calls w->done.  message is the text of the database, "" for none: any bytes of any length.
 void write_done(struct write *w, int status, unsigned n_duplicates, const char *message);
-// Marks those items; the number of them.
+// Marks the items with this id and returns their number.
 unsigned write_mark_duplicate(struct write *w, const uint8_t id[16]);
 
 #endif

@@ -6,10 +6,10 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-// The server gives up first, so that a slow write costs no connection.
+// The server times out first, so that a slow write does not cost the connection.
 enum { DEADLINE_AFTER_MS = 2000 };
 
-enum { // numbers of errors
+enum { // error numbers
     DUPLICATE_KEY = 1062,
     TOO_BIG_ROW = 1118,
     DEADLOCK = 1213,
@@ -20,7 +20,7 @@ enum { // numbers of errors
 
 static void on_written(struct my_call *call, int status, const struct my_reply *reply);
 
-// All lists are JSON: JSON_TABLE makes rows of them.
+// All lists are JSON, for JSON_TABLE.
 static void put_ids(struct my_params *p, const struct fold_id *ids)
 {
     struct buf b = {0};
@@ -90,8 +90,8 @@ void write_my(struct write *w, struct my_pool *pool, unsigned limit_ms)
     my_pool_exec(pool, &w->call.my);
 }
 
-// Errors of values whose SQLSTATE does not say so (HY000, 42000), and what triggers signal with
-// a state of their own.
+// Errors caused by values but with a general SQLSTATE (HY000, 42000), and errors that triggers
+// signal.
 static bool is_error_of_event(unsigned number)
 {
     return number == TOO_BIG_ROW || number == VALUE_TRUNCATED || number == WRONG_VALUE ||

@@ -3,7 +3,7 @@
 #include "ingest/write.h"
 #include "tenant/sql.gen.h"
 
-// The server gives up first, so that a slow write costs no connection.
+// The server times out first, so that a slow write does not cost the connection.
 enum { DEADLINE_AFTER_MS = 2000 };
 
 static void on_written(struct pg_call *call, int status, const struct pg_reply *reply);
@@ -80,9 +80,9 @@ void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
     pg_pool_exec(pool, &w->call.pg);
 }
 
-// The event caused the error, unless the error is about the connection, the state of the
-// transaction, privileges, the schema, resources, an operator or the server itself: then every
-// event fails.  Triggers of the tenant may raise any state of their own.
+// An error is caused by the event unless its class is about the connection, the state of the
+// transaction, privileges, the schema, resources, an operator or the server itself: those
+// affect every event.  A tenant's triggers may raise any other state.
 static bool is_error_of_event(const char *state)
 {
     static const char *const others[] = {"08", "0A", "0L", "0P", "0Z", "25", "26", "28", "2D",
@@ -105,8 +105,9 @@ static void on_written(struct pg_call *call, int status, const struct pg_reply *
         const uint8_t *id = pg_reply_uuid(reply, i, 0);
         n_duplicates += id ? write_mark_duplicate(w, id) : 0;
     }
-    // Of what "try again" may mean only a conflict is over at once.  A conflict of two that
-    // apply the same event at the same time is one, too: then it is a duplicate.
+    // Of the errors that allow a retry, only a conflict is worth retrying immediately.  A
+    // unique violation is also a conflict: two transactions applied the same event, and the
+    // retry finds a duplicate.
     if (status == QE_PG_RETRY && !pg_reply_is_conflict(reply))
         status = QE_TIMEOUT;
     else if (strcmp(state, "23505") == 0)

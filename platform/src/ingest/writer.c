@@ -1,4 +1,4 @@
-// writer.c: the queue of each tenant.
+// writer.c: one queue per tenant, and the slots for transactions.
 #include "ingest/writer.h"
 
 #include <assert.h>
@@ -11,8 +11,9 @@
 #include "ingest/write.h"
 
 enum {
-    MAX_RETRIES = 3, // at once, of one transaction
-    SLOT_MS = 100,   // who takes longer waits for something: its slot goes to others
+    MAX_RETRIES = 3, // immediate retries of a transaction
+    SLOT_MS =
+        100, // a slower transaction waits for something else: its slot is freed for others
 };
 
 struct queue { // of a tenant
@@ -20,17 +21,17 @@ struct queue { // of a tenant
     char *name_text;
     span name;
     struct item_list waiting;
-    bool added; // something, just now: it begins with the next turn of the loop
-    bool ready; // it waits for a slot
-    bool busy;  // from then to the outcome
+    bool added; // items were added; they start in the next turn of the loop
+    bool ready; // waiting for a slot
+    bool busy;  // has or had a slot, until the outcome
     bool has_slot;
-    uv_timer_t timer; // until that, then of the slot
+    uv_timer_t timer; // for added, then for the slot
     STAILQ_ENTRY(queue) ready_link;
     struct tenant_want want;
     struct tenant_ref *ref;
     struct write write;
-    unsigned limit;   // events of the next transaction: fewer after data was refused
-    unsigned retries; // of this one
+    unsigned limit;   // events of the next transaction; lowered after an error
+    unsigned retries; // of the current transaction
     uint64_t began_us;
     UT_hash_handle hh;
 };
@@ -42,7 +43,7 @@ struct writer {
     char *queue_name;
     struct queue *queues; // by tenant
     STAILQ_HEAD(, queue) ready;
-    unsigned n_slots; // taken
+    unsigned n_slots; // in use
     bool starting;
     struct writer_stats stats;
     unsigned n_closing; // timers
@@ -51,17 +52,17 @@ struct writer {
     void *closed_ctx;
 };
 
-static void on_added(uv_timer_t *timer);
-static void next(struct queue *q);
+static void on_items_added(uv_timer_t *timer);
+static void queue_schedule(struct queue *q);
 static void start_ready(struct writer *w);
 static void on_slot_over(uv_timer_t *timer);
-static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
-                   const struct fault *why);
+static void on_tenant_ready(struct tenant_want *want, int status, struct tenant_ref *ref,
+                            const struct fault *why);
 static void send_write(struct queue *q);
 static void on_written(struct write *w, int status, unsigned n_duplicates, span why);
-static void settle(struct queue *q, enum item_outcome outcome, span why);
+static void finish_transaction(struct queue *q, enum item_outcome outcome, span why);
 static void fail_all(struct queue *q, enum item_outcome outcome, span why);
-static void drop(struct queue *q);
+static void queue_drop(struct queue *q);
 
 struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
                            const struct writer_conf *conf)
@@ -95,7 +96,7 @@ static struct queue *queue_of(struct writer *w, span tenant)
     q->write.items = mem_new_array(struct item *, w->conf.max_events);
     q->write.done = on_written;
     q->write.owner = q;
-    q->want.got = on_got;
+    q->want.got = on_tenant_ready;
     q->want.owner = q;
     uv_timer_init(w->loop, &q->timer);
     q->timer.data = q;
@@ -115,26 +116,27 @@ void writer_add(struct writer *w, struct group *g)
     }
     if (q->busy || q->ready || q->added)
         return;
-    q->added = true; // groups are never told from inside this call
-    uv_timer_start(&q->timer, on_added, 0, 0);
+    q->added = true; // group->done is never called from inside this call
+    uv_timer_start(&q->timer, on_items_added, 0, 0);
 }
 
-static void on_added(uv_timer_t *timer)
+static void on_items_added(uv_timer_t *timer)
 {
     struct queue *q = timer->data;
 
     q->added = false;
-    next(q);
+    queue_schedule(q);
 }
 
 // ---- slots ----
 
-// More transactions at a time than the machine can work on would only be smaller.
+// The limit exists because more transactions than the machine can work on would only be
+// smaller.
 
-static void next(struct queue *q)
+static void queue_schedule(struct queue *q)
 {
     if (!q->busy && !q->ready && !STAILQ_EMPTY(&q->waiting)) {
-        q->added = false; // what came just now goes with what is here
+        q->added = false; // the new items join those already waiting
         q->ready = true;
         STAILQ_INSERT_TAIL(&q->writer->ready, q, ready_link);
     }
@@ -145,7 +147,7 @@ static void start_ready(struct writer *w)
 {
     struct queue *q;
 
-    if (w->starting) // one that fails at once: the loop below goes on
+    if (w->starting) // called for one that failed immediately: the loop below continues
         return;
     w->starting = true;
     while (w->n_slots < w->conf.parallel && (q = STAILQ_FIRST(&w->ready))) {
@@ -179,8 +181,8 @@ static void on_slot_over(uv_timer_t *timer)
 
 // ---- one transaction ----
 
-static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
-                   const struct fault *why)
+static void on_tenant_ready(struct tenant_want *want, int status, struct tenant_ref *ref,
+                            const struct fault *why)
 {
     struct queue *q = want->owner;
 
@@ -193,7 +195,7 @@ static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
     send_write(q);
 }
 
-// As many as fit, from the head; they stay in the list until it is known what became of them.
+// Takes as many items as fit from the head.  They stay in the list until the outcome is known.
 static void send_write(struct queue *q)
 {
     struct write *w = &q->write;
@@ -207,9 +209,9 @@ static void send_write(struct queue *q)
             break;
         w->items[w->n++] = item;
     }
-    if (w->n == 0) { // nothing but duplicates
+    if (w->n == 0) { // only duplicates
         write_end(w);
-        settle(q, ITEM_APPLIED, SPAN_NONE);
+        finish_transaction(q, ITEM_APPLIED, SPAN_NONE);
         return;
     }
     q->began_us = clock_mono_us();
@@ -219,7 +221,7 @@ static void send_write(struct queue *q)
         write_my(w, tenant_ref_my(q->ref), q->writer->conf.limit_ms);
 }
 
-static void release(struct queue *q)
+static void release_tenant(struct queue *q)
 {
     if (q->ref)
         tenant_put(q->ref);
@@ -228,14 +230,14 @@ static void release(struct queue *q)
 
 static void end_transaction(struct queue *q)
 {
-    release(q);
+    release_tenant(q);
     leave_slot(q);
     q->busy = false;
 }
 
 static bool is_worth_a_retry(struct queue *q, int status)
 {
-    // A broken connection may have been an old one: another will tell.
+    // A broken connection may have been stale: retry once on another.
     return (status == QE_PG_RETRY && q->retries < MAX_RETRIES) ||
            (status == QE_PG_GONE && q->retries == 0);
 }
@@ -248,29 +250,29 @@ static void on_written(struct write *w, int status, unsigned n_duplicates, span 
 
     write_end(w);
     if (status == 0 && n_duplicates > 0) {
-        send_write(q); // the others
+        send_write(q); // the items that are not duplicates
     } else if (status == 0) {
         counter_add(&s->transactions, 1);
         histogram_add(&s->events, n);
         histogram_add(&s->us, clock_mono_us() - q->began_us);
         q->limit = q->limit * 2 < q->writer->conf.max_events ? q->limit * 2
                                                              : q->writer->conf.max_events;
-        settle(q, ITEM_APPLIED, SPAN_NONE);
+        finish_transaction(q, ITEM_APPLIED, SPAN_NONE);
     } else if (status == QE_PG_DATA && n > 1) {
-        q->limit = n / 2; // until the one that is to blame is alone
+        q->limit = n / 2; // until the invalid event is alone
         send_write(q);
     } else if (status == QE_PG_DATA) {
-        settle(q, ITEM_BAD, why);
+        finish_transaction(q, ITEM_BAD, why);
     } else if (is_worth_a_retry(q, status)) {
         counter_add(&s->retries, 1);
         q->retries++;
         tenant_ref_failed(q->ref, status);
-        release(q);
+        release_tenant(q);
         tenant_get(q->writer->pools, q->name, &q->want);
     } else {
         counter_add(&s->failures, 1);
         if (status == QE_TIMEOUT && n > 1)
-            q->limit = n / 2; // it may have been too much at once
+            q->limit = n / 2; // it may have been too large
         log_warn("ingest.failed", "tenant=" SPAN_FMT " events=%u code=%s why=\"" SPAN_FMT "\"",
                  SPAN_ARG(q->name), n, err_name(status), SPAN_ARG(why));
         tenant_ref_failed(q->ref, status);
@@ -280,8 +282,8 @@ static void on_written(struct write *w, int status, unsigned n_duplicates, span 
 
 // ---- outcomes ----
 
-// Callbacks may add to the queue: first the list, then they.
-static void tell(struct item_list *items, enum item_outcome outcome, span why)
+// Callbacks may add to the queue, so items are removed from the list first.
+static void finish_items(struct item_list *items, enum item_outcome outcome, span why)
 {
     struct item *item;
 
@@ -297,8 +299,8 @@ static void tell(struct item_list *items, enum item_outcome outcome, span why)
     }
 }
 
-// The transaction's items, and the duplicates in front of and among them.
-static void settle(struct queue *q, enum item_outcome outcome, span why)
+// Finishes the items of the transaction and the duplicates before and among them.
+static void finish_transaction(struct queue *q, enum item_outcome outcome, span why)
 {
     struct item_list items = STAILQ_HEAD_INITIALIZER(items);
     unsigned n = q->write.n;
@@ -310,13 +312,13 @@ static void settle(struct queue *q, enum item_outcome outcome, span why)
         n -= item->outcome == ITEM_OPEN;
     }
     end_transaction(q);
-    tell(&items, outcome, why);
+    finish_items(&items, outcome, why);
     if (outcome == ITEM_APPLIED && q->writer->conf.on_written)
         q->writer->conf.on_written(q->name, q->writer->conf.ctx);
-    next(q);
+    queue_schedule(q);
 }
 
-// Also those behind: they must not overtake.
+// Also fails the items behind the transaction: they must not overtake it.
 static void fail_all(struct queue *q, enum item_outcome outcome, span why)
 {
     struct writer *w = q->writer;
@@ -324,16 +326,16 @@ static void fail_all(struct queue *q, enum item_outcome outcome, span why)
 
     STAILQ_CONCAT(&items, &q->waiting);
     end_transaction(q);
-    tell(&items, outcome, why);
+    finish_items(&items, outcome, why);
     if (outcome == ITEM_BAD && STAILQ_EMPTY(&q->waiting)) {
-        drop(q); // there is no such tenant, and names that anybody makes up must not pile up
+        queue_drop(q); // unknown tenant: made-up names must not accumulate
         start_ready(w);
     } else {
-        next(q);
+        queue_schedule(q);
     }
 }
 
-// ---- the end ----
+// ---- close ----
 
 static void finish_if_closed(struct writer *w)
 {
@@ -358,7 +360,7 @@ static void on_timer_closed(uv_handle_t *handle)
     finish_if_closed(w);
 }
 
-static void drop(struct queue *q)
+static void queue_drop(struct queue *q)
 {
     struct writer *w = q->writer;
 
@@ -376,6 +378,6 @@ void writer_close(struct writer *w, void (*closed)(void *ctx), void *ctx)
     w->closed_ctx = ctx;
     w->closing = true;
     HASH_ITER (hh, w->queues, q, after)
-        drop(q);
+        queue_drop(q);
     finish_if_closed(w);
 }

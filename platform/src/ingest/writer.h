@@ -1,12 +1,12 @@
-// writer.h: groups of events -> transactions, one at a time for each tenant.
+// writer.h: writes groups of events in transactions, one at a time per tenant.
 //
-//      writer_add ──► (wait for more) ──► slot ──► tenant_get ──► write ──► outcomes ──►
-//                          ▲                              │                    group->done
-//                          └────── what came meanwhile ◄──┘
+//       writer_add ──► (wait for more) ──► slot ──► tenant_get ──► write ──► outcomes ──►
+//                           ▲                              │                    group->done
+//                           └────── later arrivals ◄───────┘
 //
-// While a tenant waits for a slot or its transaction is under way, what comes for it gathers
-// and goes together in the next: the busier a tenant or the machine, the larger the
-// transactions; idle ones have short waits.
+// While a tenant waits for a slot or for its transaction, further events for it collect and
+// share the next transaction.  So transactions grow with the load of the tenant or the machine,
+// and an idle tenant has a short wait.
 #ifndef QUEEN_INGEST_WRITER_H
 #define QUEEN_INGEST_WRITER_H
 
@@ -20,25 +20,25 @@ struct writer;
 
 struct writer_conf {
     const char *queue;   // copied
-    unsigned max_events; // of one transaction
+    unsigned max_events; // per transaction
     unsigned limit_ms;   // a transaction that takes longer has failed
-    unsigned parallel;   // transactions at a time; those that take long are not counted
-    // A tenant's transaction was committed.
+    unsigned parallel;   // concurrent transactions, slow ones not counted (SLOT_MS)
+    // Called after a commit for the tenant.
     void (*on_written)(span tenant, void *ctx);
     void *ctx;
 };
 
 struct writer_stats {
     struct counter transactions, retries, failures;
-    struct histogram events, us; // of a transaction
+    struct histogram events, us; // per transaction
 };
 
 struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
                            const struct writer_conf *conf);
-// g is borrowed until its done.
+// g is borrowed until its done is called.
 void writer_add(struct writer *w, struct group *g);
 const struct writer_stats *writer_stats(const struct writer *w);
-// Nothing may be under way.
+// No group may be in progress.
 void writer_close(struct writer *w, void (*closed)(void *ctx), void *ctx);
 
 #endif

@@ -154,12 +154,12 @@ def test_events_that_are_wrong_are_refused_one_by_one(platform):
     assert status == 202 and answer["accepted"] == 1 and answer["refused"] == 4
     assert [e["status"] for e in answer["events"]] == ["accepted"] + ["refused"] * 4
     assert [e.get("error") for e in answer["events"]] == [None, "id: must be a UUID", "data.customer_id: must be a UUID",
-                                                          'type: there is no "nothing"', "an event is a JSON object"]
+                                                          'type: unknown event type "nothing"', "an event must be a JSON object"]
     status, answer = platform.ask("POST", "/api/v1/tenants/alpha/events", visit("nobody"))
     assert status == 400 and answer["refused"] == 1
     assert platform.ask("POST", "/api/v1/tenants/nobody/events", good) == (404, {"error": 'there is no tenant "nobody"'})
     assert platform.ask("POST", "/api/v1/tenants/alpha/events", {**good, "tenant": "beta"})[1]["events"][0]["error"] == \
-        "tenant: is not the one of the address"
+        "tenant: must be the tenant of the path"
     assert platform.ask("POST", "/api/v1/tenants/alpha/events", [])[1] == {"events": [], "accepted": 0, "refused": 0}
     assert platform.ask("POST", "/api/v1/tenants/alpha/events", [good] * 10001)[0] == 400
 
@@ -172,7 +172,7 @@ def test_bad_events_in_the_queue_are_dead_letters_with_the_reason(platform, brok
     broker.push([{"queue": platform.env["PLATFORM_QUEUE"], "partitionKey": "beta/" + customer, "payload": p} for p in payloads])
     wait_until(lambda: count(cursor, "visit_log") == 1 and len(dead(broker, platform)) == 4, 15, "one good, four bad")
     assert {m["errorMessage"] for m in dead(broker, platform)} == {
-        "tenant: the name of a tenant is needed", "tenant nobody: there is no such tenant", "data.rating: is out of range", "an event is a JSON object"}
+        "tenant: must be the name of a tenant", "tenant nobody: there is no such tenant", "data.rating: is out of range", "an event must be a JSON object"}
 
 
 def test_data_that_only_the_database_refuses_costs_that_event_alone(platform, broker, tables):

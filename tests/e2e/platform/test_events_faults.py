@@ -82,7 +82,7 @@ def test_events_that_cannot_be_held_are_written_again(platform, pg, tables):
     try:
         raise_on_visits(delta, "not now", "55006")
         platform.send("delta", visit())
-        wait_until(lambda: "held.not_noted" in platform.log_tail(), SOON, "the lane cannot be noted")
+        wait_until(lambda: "held.record_failed" in platform.log_tail(), SOON, "the lane cannot be recorded")
         delta.execute("drop trigger fault on crm.visit_log")
         wait_until(lambda: count(delta) == before + 1, SOON, "the event is written again")
     finally:

@@ -206,7 +206,7 @@ def test_partitions_that_are_given_up_while_neither_tenants_nor_lanes_can_be_rea
     for t in TENANTS:
         maker = Maker(t, SEED)
         world.push(t, client, [maker.event() for _ in range(20)])
-    wait_until(lambda: first.log_text().count("held.not_noted") >= 8, 30 * harness.TIME_FACTOR, "all partitions wait for the control database")
+    wait_until(lambda: first.log_text().count("held.record_failed") >= 8, 30 * harness.TIME_FACTOR, "all partitions wait for the control database")
     assert first.terminate() == 0
     world.tenant_pg.launch()
     first.start()

@@ -63,32 +63,32 @@ static void a_good_event_is_taken_apart(void **state)
 static void the_envelope_is_checked(void **state)
 {
     (void)state;
-    refused("[]", "an event is a JSON object");
-    refused("{\"tenant\":\"\"," ID AT "\"data\":{}}", "tenant: the name of a tenant is needed");
+    refused("[]", "an event must be a JSON object");
+    refused("{\"tenant\":\"\"," ID AT "\"data\":{}}", "tenant: must be the name of a tenant");
     refused("{\"tenant\":\"a\",\"id\":7}", "id: must be a UUID");
-    refused("{\"tenant\":\"a\"," ID "\"type\":\"x.y\"}", "type: there is no \"x.y\"");
+    refused("{\"tenant\":\"a\"," ID "\"type\":\"x.y\"}", "type: unknown event type \"x.y\"");
     refused("{\"tenant\":\"a\"," ID "\"type\":\"visit.recorded\",\"at\":\"today\"}",
-            "at: must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199");
+            "at: must be a time with zone such as 2026-11-16T04:05:06Z, from 1900 to 2199");
     refused("{\"tenant\":\"a\"," ID AT "\"type\":\"visit.recorded\",\"data\":[]}",
             "data: must be an object");
     // The year in UTC counts, whatever the zone of the text makes of it.
     refused("{\"tenant\":\"a\"," ID "\"type\":\"visit.recorded\","
             "\"at\":\"1900-01-01T00:30:00+01:00\"}",
-            "at: must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199");
+            "at: must be a time with zone such as 2026-11-16T04:05:06Z, from 1900 to 2199");
     refused("{\"tenant\":\"a\"," ID "\"type\":\"visit.recorded\","
             "\"at\":\"2199-12-31T23:30:00-01:00\"}",
-            "at: must be a time with zone, as 2026-11-16T04:05:06Z, from 1900 to 2199");
+            "at: must be a time with zone such as 2026-11-16T04:05:06Z, from 1900 to 2199");
 }
 
 static void the_data_is_checked(void **state)
 {
     (void)state;
-    refused(VISIT(CUSTOMER), "data.id: is needed");
+    refused(VISIT(CUSTOMER), "data.id: is required");
     refused(VISIT(CUSTOMER "," ROW ",\"ratting\":5"),
-            "data.ratting: visit.recorded has no such member");
+            "data.ratting: unknown member of visit.recorded");
     refused(VISIT(CUSTOMER "," ROW ",\"rating\":6"), "data.rating: is out of range");
     refused(VISIT(CUSTOMER "," ROW ",\"rating\":4.5"), "data.rating: must be a whole number");
-    refused(VISIT("\"customer_id\":null," ROW), "data.customer_id: is needed");
+    refused(VISIT("\"customer_id\":null," ROW), "data.customer_id: is required");
 }
 
 static void the_tenant_of_the_address_counts(void **state)
@@ -99,7 +99,7 @@ static void the_tenant_of_the_address_counts(void **state)
     (void)state;
     assert_int_not_equal(
         event_read(&e, span_of(VISIT(CUSTOMER "," ROW)), SPAN("other"), &arena, &f), 0);
-    assert_string_equal(f.text, "tenant: is not the one of the address");
+    assert_string_equal(f.text, "tenant: must be the tenant of the path");
     assert_int_equal(
         event_read(&e,
                    span_of("{" ID AT "\"type\":\"customer.deleted\",\"data\":{" CUSTOMER "}}"),
