@@ -19,7 +19,7 @@ TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transacti
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-platform e2e-pairs torture check lint bench format format-check \
-	layers frozen walks tidy fuzz docs docs-check install clean help
+	layers frozen walks doc-links tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
 all: release         ## hardened release build of everything; the programs are build/queen and build/queen-platform
@@ -98,7 +98,7 @@ check:               ## everything that must hold before a push
 	$(PYTHON) -m pytest -q tests/torture
 	$(MAKE) torture MINUTES=1.2
 
-lint: format-check layers frozen walks  ## checks without a build: format, layers, frozen schema, names in the walks
+lint: format-check layers frozen walks doc-links  ## checks without a build: format, layers, frozen schema, names in the walks, links
 
 bench: release       ## the benchmarks; see bench/
 	bench/run.sh
@@ -113,6 +113,8 @@ frozen:
 	tools/check_frozen.sh
 walks:
 	tools/check_walks.py
+doc-links:
+	tools/check_docs.py
 tidy: debug          ## clang-tidy over all C sources
 	tools/tidy.sh $(B)/debug all
 fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60

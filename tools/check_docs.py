@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+"""Checks the links of all Markdown files.
+
+- The target of every relative link exists, and so does its heading (`page.md#heading`).
+- Every page can be reached by links from README.md.
+- A page is linked, not only named: `retries.md` in back ticks is an error unless the same page links to it.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.S | re.M)
+CODE = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+NAMED = re.compile(r"`([\w./-]+\.md)`")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*$", re.M)
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    made = set()
+    for title in HEADING.findall(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "")
+        anchor = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        number, name = 0, anchor
+        while name in made:
+            number += 1
+            name = "%s-%d" % (anchor, number)
+        made.add(name)
+    return made
+
+
+def main():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"],
+                            capture_output=True, text=True, check=True).stdout.split()
+    pages = {p: FENCE.sub("", open(os.path.join(ROOT, p), encoding="utf-8").read())
+             for p in listed if os.path.exists(os.path.join(ROOT, p))}
+    wrong, links = [], {}
+    for page, text in pages.items():
+        links[page] = set()
+        for target in LINK.findall(CODE.sub("", text)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, heading = target.partition("#")
+            there = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            if not os.path.exists(os.path.join(ROOT, there)):
+                wrong.append("%s: the link to %s is dead" % (page, target))
+            elif heading and there in pages and heading not in anchors(pages[there]):
+                wrong.append("%s: %s has no heading #%s" % (page, there, heading))
+            links[page].add(there)
+        linked = {os.path.basename(t) for t in links[page]}
+        for name in NAMED.findall(text):
+            if os.path.basename(name) not in linked and "*" not in name:
+                wrong.append("%s: %s is named but not linked" % (page, name))
+
+    reached, todo = set(), ["README.md"]
+    while todo:
+        page = todo.pop()
+        if page not in reached:
+            reached.add(page)
+            for there in links.get(page, ()):
+                # A link to a folder leads to its README or, where it has none, to a listing of its files.
+                inside = [p for p in pages if os.path.dirname(p) == there]
+                readme = os.path.join(there, "README.md")
+                todo += [readme] if readme in pages else inside if inside else [there]
+    wrong += ["%s: no link leads to this page" % p for p in sorted(pages) if p not in reached]
+    for line in sorted(wrong):
+        print(line)
+    if wrong:
+        sys.exit("check_docs: %d problems in %d pages" % (len(wrong), len(pages)))
+
+
+main()
