@@ -447,6 +447,44 @@ def tell(core, text, customer):
         cur.execute(text, {"who": [customer]})
 
 
+def in_thread(core, work):
+    """Runs work(core) and commits; a thread that has begun."""
+    t = threading.Thread(target=lambda: (work(core), core.conn.commit()))
+    t.start()
+    return t
+
+
+def wait_for_lock(db, core):
+    wait_until(lambda: db.one("select count(*) from pg_locks where not granted and pid = %s", core.conn.get_backend_pid()) == 1, 10, "it waits for a lock")
+
+
+@pytest.mark.parametrize("how", ["whole", "parts"])
+def test_a_row_that_is_deleted_while_a_writer_waits_for_it_loses_nothing(connect, db, how):
+    """The writer waited for the row, found it deleted and held no lock: the next one who made the customer again did not wait for it."""
+    c = str(uuid.UUID(int=5))
+    new_customer = "insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())"
+    db.rows(new_customer, c)
+    for model in MODELS:
+        fill(db, model)
+    deleter, buyer, maker = (connect(autocommit=False) for _ in range(3))
+    deleter.rows("delete from crm.customer where customer_uuid = %s", c)
+    tell(deleter, "select crm.changed(%(who)s::uuid[], true, true)", c)
+    buyer.rows("insert into crm.transaction_log (id, customer_id, kind, amount, created_at) values (gen_random_uuid(), %s, 'sale', 1, now())", c)
+    buying = threading.Thread(target=tell, args=(buyer, BOUGHT[how], c))
+    buying.start()
+    wait_for_lock(db, buyer)
+    deleter.conn.commit()
+    buying.join()
+    maker.rows(new_customer, c)
+    making = in_thread(maker, lambda core: tell(core, CAME[how], c))
+    wait_until(lambda: not making.is_alive()
+               or db.one("select count(*) from pg_locks where not granted and pid = %s", maker.conn.get_backend_pid()) == 1, 10, "it is done, or waits")
+    buyer.conn.commit()
+    making.join()
+    for model in MODELS:
+        assert check(db, model) == (1, 0), model
+
+
 @pytest.mark.parametrize("how", ["whole", "parts"])
 def test_two_transactions_with_the_same_new_customer_lose_nothing(connect, db, how):
     for model in MODELS:
@@ -461,8 +499,7 @@ def test_two_transactions_with_the_same_new_customer_lose_nothing(connect, db, h
     tell(first, BOUGHT[how], c)
     waiting = threading.Thread(target=lambda: (tell(second, BOUGHT[how], c), second.conn.commit()))
     waiting.start()
-    wait_until(lambda: db.one("select count(*) from pg_locks where not granted and pid = %s", second.conn.get_backend_pid()) == 1,
-               10, "the second one waits")
+    wait_for_lock(db, second)
     first.conn.commit()
     waiting.join()
     assert db.one("select transaction_count from crm.customer_transactions_live where customer_uuid = %s", c) == 2

@@ -2,7 +2,7 @@
 -- table up to date for some customers.
 --
 -- The function is made, not written, because its select is the model's definition at the time when the table was built.
--- Its order matters: a row for each customer, then the locks, then, in a statement of its own so that it
+-- Its order matters: locks for customers without a row, then the rows' locks, until each customer has one of them; then, in a statement of its own so that it
 -- sees what committed while it waited, the computation.  So of two transactions with the same customer, the
 -- second computes with the data of the first.  Ingestion keeps a customer's events in order anyway; repairs, backfills
 -- and people with a prompt do not.
@@ -27,13 +27,21 @@ begin
         language plpgsql
         set search_path = crm, pg_temp
         as $body$
+        declare
+            absent uuid[];
+            locked uuid[];
         begin
-            -- Customers without a row yet: there is none to lock, so they share a few locks by number.
-            perform pg_advisory_xact_lock(%5$s, bucket)
-            from (select distinct hashtext(u::text) & 1023 as bucket
-                  from unnest(p_customers) u
-                  where not exists (select from crm.%2$I l where l.customer_uuid = u)
-                  order by 1) absent;
+            loop
+                -- Customers without a row yet: there is none to lock, so they share a few locks by number.
+                absent := array(select u from unnest(p_customers) u
+                                where not exists (select from crm.%2$I l where l.customer_uuid = u));
+                perform pg_advisory_xact_lock(%5$s, bucket)
+                from (select distinct hashtext(u::text) & 1023 as bucket from unnest(absent) u order by 1) buckets;
+                locked := array(select l.customer_uuid from crm.%2$I l
+                                where l.customer_uuid = any (p_customers) order by l.id for no key update);
+                -- A row that another transaction deleted while we waited for it is not locked.
+                exit when not exists (select unnest(p_customers) except select unnest(absent || locked));
+            end loop;
 
             delete from crm.%2$I l
             where l.customer_uuid = any (p_customers)

@@ -52,20 +52,27 @@ begin
         declare
             customers uuid[] := array(select distinct u from unnest(p_whole || %3$s) u);
             whole uuid[] := p_whole;
+            absent uuid[];
+            locked uuid[];
         begin
             -- Who has no row is asked only if somebody has none: the plan for that may read the whole index.
-            if (select count(*) from crm.%5$I l where l.customer_uuid = any (customers)) < cardinality(customers) then
+            if (select count(*) from crm.%5$I l where l.customer_uuid = any (customers)) = cardinality(customers) then
+                locked := array(select l.customer_uuid from crm.%5$I l where l.customer_uuid = any (customers) order by l.id for no key update);
+            end if;
+            -- A row that another transaction deleted while we waited for it is not locked.
+            while cardinality(locked) is distinct from cardinality(customers) loop
+                absent := array(select u from unnest(customers) u where not exists (select from crm.%5$I l where l.customer_uuid = u));
                 perform pg_advisory_xact_lock(%4$s, bucket)
-                from (select distinct hashtext(u::text) & 1023 as bucket
-                      from unnest(customers) u
-                      where not exists (select from crm.%5$I l where l.customer_uuid = u)
-                      order by 1) absent;
+                from (select distinct hashtext(u::text) & 1023 as bucket from unnest(absent) u order by 1) buckets;
+                locked := array(select l.customer_uuid from crm.%5$I l where l.customer_uuid = any (customers) order by l.id for no key update);
+                exit when not exists (select unnest(customers) except select unnest(absent || locked));
+            end loop;
+            if cardinality(absent) > 0 then
                 whole := whole || array(select c.customer_uuid
                                         from crm.customer c
                                         where c.customer_uuid = any (customers)
                                           and not exists (select from crm.%5$I l where l.customer_uuid = c.customer_uuid));
             end if;
-            perform from crm.%5$I l where l.customer_uuid = any (customers) order by l.id for no key update;
 
             if cardinality(whole) > 0 then
                 perform crm.%6$I(whole);
