@@ -7,12 +7,13 @@
 -- out        ids of the queue and of its partition Default (made if missing), or 0 of a fixed set; all 15 options as they are
 --            now; retryPolicy where there is one, with its defaults; partitions where there is a fixed set of them (which stays:
 --            see queen.fix_partitions)
--- effects    tells every broker, through queen.changes, to look at the queue's lanes again
--- locks      the queue; a new partition (queen.ensure_lanes); then its lanes in num order when maxSize begins or ceases to act
+--            unfinished: not all partitions have the options yet.  The caller calls queen.spread_queue until it is done
+-- effects    changed options are copied to the partitions (queen.spread_options)
+-- locks      the queue; lanes as queen.spread_options, without waiting; a new partition (queen.ensure_lanes)
 -- raises     QN001 for an option of the wrong type, naming it
 create or replace function queen.configure_queue(
     p_name text, p_namespace text, p_task text, p_options jsonb)
-returns table (queue_id uuid, default_lane_id uuid, options jsonb)
+returns table (queue_id uuid, default_lane_id uuid, options jsonb, unfinished boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -20,7 +21,6 @@ declare
     o         jsonb := coalesce(nullif(p_options, 'null'), '{}');
     n         queen.queues%rowtype; -- the queue as it shall be
     v_lane_id uuid;
-    v_lanes   bigint[];
 begin
     if jsonb_typeof(o) <> 'object' then
         raise exception 'options should be an object' using errcode = 'QN001';
@@ -80,10 +80,8 @@ begin
     if n.partitions = 0 then
         perform queen.ensure_lanes(array[p_name], array['Default']);
     end if;
-    select array_agg(l.num), (array_agg(l.id) filter (where l.name = case when n.partitions > 0 then '0' else 'Default' end))[1]
-      into v_lanes, v_lane_id
-      from queen.lanes l where l.queue_id = n.id;
-    perform queen.tell(0, v_lanes);
+    select l.id into v_lane_id
+      from queen.lanes l where l.queue_id = n.id and l.name = case when n.partitions > 0 then '0' else 'Default' end;
 
     return query
     select n.id, v_lane_id, jsonb_build_object(
@@ -97,6 +95,7 @@ begin
         'maxWaitTimeSeconds', n.max_wait_time_seconds)
         || case when n.retry_policy is null then '{}'::jsonb
                 else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end
-        || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end;
+        || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end,
+        exists (select from queen.configuring c where c.queue_id = n.id);
 end
 $$;

@@ -1,34 +1,38 @@
--- queen.spread_options: copy the options of a queue that its lanes keep to the lanes.
+-- queen.spread_options: note that the options of queues have changed, and begin to copy them to the partitions.
 --
+-- needs: spread_step, step_lanes
 -- called by  a statement trigger on queen.queues (below), also for an UPDATE by hand
--- locks      lanes that differ, and lanes with skipped places, in num order
---
--- A lane with skipped places is careful whatever the queue says.  It is locked even if it looks right: the session that removes
--- its last skipped place (queen.mind_skips) may be copying the old options at this moment.
+-- effects    does the work for queen.step_lanes() partitions.  POST /api/v1/configure does the rest before it answers
+--            (queen.spread_queue); after an UPDATE by hand, or if that broker dies, the brokers' chore does (queen.spread_more)
+-- locks      rows of configuring by queue; then as queen.spread_step, without waiting
 create or replace function queen.spread_options()
 returns trigger
 language plpgsql
 as $$
 declare
-    v_lanes bigint[];
+    v_left  int := queen.step_lanes();
+    v_queue uuid;
 begin
-    select array_agg(l.num) into v_lanes
-      from (select l.num from queen.lanes l join changed q on q.id = l.queue_id
-             where l.skipping
-                or (l.lease_seconds, l.limited, l.careful, l.sealed)
-                   is distinct from (q.lease_seconds, q.limited, q.careful, q.encryption_enabled)
-             order by l.num for no key update of l) l;
-    if v_lanes is not null then
-        update queen.lanes l
-           set lease_seconds = q.lease_seconds, limited = q.limited, careful = q.careful or l.skipping,
-               sealed = q.encryption_enabled
-          from queen.queues q
-         where l.num = any (v_lanes) and q.id = l.queue_id;
-    end if;
+    for v_queue in
+        insert into queen.configuring as s (queue_id, ages)
+        select n.id, n.ages and (n.ttl_acts, n.ttl, n.max_wait_time_seconds, n.retention_enabled, n.retention_seconds,
+                                 n.completed_retention_seconds)
+                                is distinct from
+                                (o.ttl_acts, o.ttl, o.max_wait_time_seconds, o.retention_enabled, o.retention_seconds,
+                                 o.completed_retention_seconds)
+          from changed n join was o on o.id = n.id
+         where n is distinct from o
+         order by n.id
+            on conflict (queue_id) do update set after = null, looked = false, held = '{}', ages = s.ages or excluded.ages
+        returning s.queue_id
+    loop
+        exit when v_left <= 0;
+        v_left := v_left - (select t.looked_at from queen.spread_step(v_queue, v_left, false) t);
+    end loop;
     return null;
 end
 $$;
 
 create or replace trigger spread_options after update on queen.queues
-    referencing new table as changed
+    referencing old table as was new table as changed
     for each statement execute function queen.spread_options();

@@ -4,8 +4,8 @@ select status, answer::text, null::bytea, false from queen.clear_queue($1::text:
 
 -- statement: configure
 -- The options travel as text: jsonb has no binary form that a client could write.
--- returns: queue_id uuid, default_lane_id uuid, options text, sealed bool?
-select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean
+-- returns: queue_id uuid, default_lane_id uuid, options text, sealed bool?, unfinished bool
+select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean, unfinished
   from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb);
 
 -- statement: delete_group
@@ -23,7 +23,7 @@ drop schema if exists queen, queen_streams cascade;
 
 -- statement: forget_deleted
 -- returns: more bool?
-select queen.forget_deleted();
+select queen.forget_deleted() or queen.spread_more() as more;
 
 -- statement: get_group
 -- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
@@ -80,6 +80,10 @@ select name from queen.select_queues($1::text, $2::text);
 -- statement: set_maintenance
 -- returns: set_maintenance int4
 select queen.set_maintenance($1::text, $2::boolean);
+
+-- statement: spread_queue
+-- returns: status int4?, piece text?, payload bytea?, sealed bool?
+select status, answer::text, null::bytea, false from queen.spread_queue($1::text::jsonb);
 
 -- statement: update_subscription
 -- returns: status int4?, piece text?, payload bytea?, sealed bool?

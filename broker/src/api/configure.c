@@ -1,9 +1,9 @@
 // POST /api/v1/configure: {"queue": ..., "namespace": ..., "task": ..., "options": {...}}
 //
 // Replaces the whole configuration.  The options are judged by
-// broker/sql/admin/configure_queue.sql, which names the one it refuses.  Before the answer,
-// recurring messages of a queue that wants encryption are sealed: from then on nothing for it
-// is in clear.
+// broker/sql/admin/configure_queue.sql, which names the one it refuses.  Before the answer, all
+// partitions get the options, in steps, and recurring messages of a queue that wants encryption
+// are sealed: from then on nothing for it is in clear.
 #include "api/api_int.h"
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
@@ -17,6 +17,7 @@ struct configure {
     struct custom_op op;
     span queue, namespace_, task, options;
     struct buf answer;
+    bool sealed;
 };
 
 static void configure_handle(struct http_req *req);
@@ -24,6 +25,9 @@ static int read_body(struct configure *c, struct body *b);
 static void on_configured(struct custom_op *op, int status, const struct pg_reply *reply);
 static void write_answer(const struct configure *c, const struct pg_reply *reply,
                          struct buf *out);
+static void spread(struct configure *c, const uint8_t queue_id[16]);
+static void on_spread(struct custom_op *op, int status, const struct pg_reply *reply);
+static void on_in_effect(struct configure *c);
 static void seal_schedules(struct configure *c);
 static void on_sealed(struct custom_op *op, int status, const struct pg_reply *reply);
 
@@ -83,7 +87,6 @@ static int read_body(struct configure *c, struct body *b)
 static void on_configured(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct configure *c = container_of(op, struct configure, op);
-    struct api *api = http_req_app(c->req);
 
     pg_params_reset(&op->params);
     api_note_db(c->req, &op->op);
@@ -99,12 +102,60 @@ static void on_configured(struct custom_op *op, int status, const struct pg_repl
         api_reply_failed(c->req, status, &op->op.why);
         return;
     }
-    broker_queue_changed(api->broker, c->queue);
     write_answer(c, reply, &c->answer);
-    if (pg_reply_bool(reply, 0, 3)) {
+    c->sealed = pg_reply_bool(reply, 0, 3);
+    if (pg_reply_bool(reply, 0, 4))
+        spread(c, pg_reply_uuid(reply, 0, 0));
+    else
+        on_in_effect(c);
+}
+
+// Some partitions still have the old options.
+static void spread(struct configure *c, const uint8_t queue_id[16])
+{
+    struct api *api = http_req_app(c->req);
+    struct buf args = {0};
+
+    buf_put_lit(&args, "{\"queueId\":\"");
+    buf_put_uuid(&args, queue_id);
+    buf_put_lit(&args, "\"}");
+    pg_param_text(&c->op.params, buf_span(&args));
+    buf_free(&args);
+    c->op.statement = &pg_stmt_spread_queue;
+    c->op.done = on_spread;
+    broker_custom(api->broker, &c->op);
+}
+
+static void on_spread(struct custom_op *op, int status, const struct pg_reply *reply)
+{
+    struct configure *c = container_of(op, struct configure, op);
+    struct api *api = http_req_app(c->req);
+
+    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+        broker_custom(api->broker, op);
+        return;
+    }
+    pg_params_reset(&op->params);
+    if (status == 0) {
+        on_in_effect(c);
+        return;
+    }
+    // The queue is configured.  The chores of the brokers finish the partitions.
+    pg_params_free(&op->params);
+    buf_free(&c->answer);
+    broker_queue_changed(api->broker, c->queue);
+    api_reply_failed(c->req, status, &op->op.why);
+}
+
+static void on_in_effect(struct configure *c)
+{
+    struct api *api = http_req_app(c->req);
+
+    broker_queue_changed(api->broker, c->queue);
+    if (c->sealed) {
         seal_schedules(c);
     } else {
-        pg_params_free(&op->params);
+        pg_params_free(&c->op.params);
         http_reply_json(c->req, 200, &c->answer);
     }
 }

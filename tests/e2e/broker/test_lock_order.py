@@ -98,7 +98,7 @@ MISTAKES = {
                                    "save_checkpoints, called by -: lock of queen.owners"),
     "by a trigger": ("set_maintenance", "begin",
                      "    perform c.num from queen.consumers c where c.num = 1 for update;\n    update queen.queues q set task = null;",
-                     "spread_options, called by set_maintenance: lock of queen.lanes"),
+                     "spread_step, called by spread_options: lock of queen.lanes"),
     "rows without an order": ("move_cursors", "order by c.num for no key update", "for no key update",
                               "move_cursors locks several rows of queen.consumers without an order"),
     "a lock that the page does not have": ("set_maintenance", "begin", "    perform o.lane from queen.owners o where o.lane = 1 for update;",
