@@ -24,7 +24,8 @@ enum { FIRST_BLOCK = 512, LARGEST_BLOCK = 64 * 1024, ALONE_FROM = LARGEST_BLOCK 
 
 struct arena_block {
     struct arena_block *older;
-    size_t size; // for the doubling rule only; FIRST_BLOCK / 2 for an object's own block
+    size_t size; // for the doubling rule only; an object with its own block counts as
+                 // FIRST_BLOCK / 2
     alignas(max_align_t) char bytes[];
 };
 
@@ -66,7 +67,7 @@ void *arena_alloc(struct arena *a, size_t size)
     return memset(p, 0, want);
 }
 
-// Goes behind the head, whose free bytes stay in use.
+// The block goes behind the head, so that the free bytes of the head stay in use.
 static void *alloc_alone(struct arena *a, size_t size)
 {
     return chain(a, mem_zalloc(1, sizeof(struct arena_block) + size), size);

@@ -1,13 +1,13 @@
-// arena.h: memory that dies together.
+// arena.h: memory that is freed all at once.
 //
-// A request has one arena; everything its handler allocates lives until the
-// answer has been written.  Objects are zeroed.  Under ASan every object is an
-// allocation of its own, so that an overrun is seen.
+// A request has one arena; everything its handler allocates lives until the answer has been
+// written. Objects are zeroed. Under ASan every object is an allocation of its own, so that
+// ASan detects an overrun.
 //
-//      struct arena a;
-//      arena_init(&a);            // allocates nothing yet
-//      struct x *x = arena_new(&a, struct x);
-//      arena_deinit(&a);          // frees all
+//     struct arena a;
+//     arena_init(&a);            // allocates nothing yet
+//     struct x *x = arena_new(&a, struct x);
+//     arena_deinit(&a);          // frees all
 #ifndef QUEEN_BASE_ARENA_H
 #define QUEEN_BASE_ARENA_H
 
@@ -19,21 +19,22 @@ struct arena_block;
 struct arena {
     struct arena_block *head; // newest block
     char *pos, *end;          // free bytes of head
-    size_t used, max;         // bytes of all blocks; how many there may be, 0: any number
-    int rc;                   // QE_TOO_LARGE once max was passed, QE_NO_MEMORY: see below
+    size_t used, max;         // bytes of all blocks, and their limit; 0: no limit
+    int rc;                   // QE_TOO_LARGE once max was exceeded, QE_NO_MEMORY: see below
 };
 
 void arena_init(struct arena *a);
-void arena_deinit(struct arena *a); // may be used again after this, as if just initialised
+void arena_deinit(struct arena *a); // leaves a as if just initialised
 
-// Zeroed, aligned for any type; aborts on OOM.  First block is 512 bytes, later ones
-// double up to 64 KB; larger objects get a block of their own.
+// Zeroed, aligned for any type; aborts on OOM. The first block is 512 bytes, later ones double
+// up to 64 KB; larger objects get a block of their own.
 void *arena_alloc(struct arena *a, size_t size);
 #define arena_new(a, type)          ((type *)arena_alloc((a), sizeof(type)))
 #define arena_new_array(a, type, n) ((type *)arena_alloc((a), sizeof(type) * (n)))
 
-// For sizes that a client chooses: NULL or SPAN_NONE, and rc is set, when max would be passed
-// or memory is gone.  The functions above never fail, but once they have passed max rc says so.
+// For sizes that a client chooses: returns NULL or SPAN_NONE and sets rc if max would be
+// exceeded or memory is exhausted. The functions above never fail, but they set rc to
+// QE_TOO_LARGE once they have exceeded max.
 void *arena_try_alloc(struct arena *a, size_t size);
 span arena_try_copy(struct arena *a, span s);
 

@@ -1,4 +1,4 @@
-// attrs.h: the few compiler words we use everywhere.
+// attrs.h: compiler attributes used throughout the tree.
 #ifndef QUEEN_BASE_ATTRS_H
 #define QUEEN_BASE_ATTRS_H
 

@@ -1,4 +1,4 @@
-// base64.c: three bytes are four characters.
+// base64.c: encodes and decodes groups of three bytes and four characters.
 #include "base/base64.h"
 
 static const char letters[] =
@@ -6,8 +6,8 @@ static const char letters[] =
 
 void base64_encode(const uint8_t *bytes, size_t n, char *out)
 {
-    // Each group is read before it is written, and writing never overtakes reading: see the
-    // header.
+    // Each group is read before it is written, and writing never overtakes reading (see
+    // base64.h).
     for (; n >= 3; n -= 3, bytes += 3) {
         uint32_t v = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
         *out++ = letters[v >> 18];
@@ -24,7 +24,7 @@ void base64_encode(const uint8_t *bytes, size_t n, char *out)
     }
 }
 
-// Value of a character, 64: none of the alphabet.
+// Value of a character; 64 if it is not in the alphabet.
 static unsigned value_of(char c, char c62, char c63)
 {
     if (c >= 'A' && c <= 'Z')
@@ -36,7 +36,7 @@ static unsigned value_of(char c, char c62, char c63)
     return c == c62 ? 62 : c == c63 ? 63 : 64;
 }
 
-// text without padding.
+// text has no padding.
 static bool decode(span text, char c62, char c63, uint8_t *out, size_t *n)
 {
     uint8_t *at = out;

@@ -1,4 +1,4 @@
-// buf.c: growing, and the puts that are too long to be inline.
+// buf.c: growth, and the puts that are too long to be inline.
 #include "base/buf.h"
 
 #include <endian.h>
@@ -37,8 +37,8 @@ bool buf_grow(struct buf *b, size_t more)
     return true;
 
 fail:
-    // Forget the spare room, or a smaller put could still fit in and leave a gap where the
-    // failed one should have been.
+    // Drop the spare room. Otherwise a smaller put could still succeed and leave a gap where
+    // the failed one belongs.
     b->cap = b->len;
     b->failed = true;
     return false;

@@ -1,4 +1,4 @@
-// clock.c: the two clocks, and the frozen ones of tests.
+// clock.c: the wall clock, the monotonic clock, and frozen clocks for tests.
 #include "base/clock.h"
 
 #include <stdatomic.h>

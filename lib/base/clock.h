@@ -1,7 +1,7 @@
 // clock.h: time, settable in tests.
 //
-// Nothing that decides about leases or delivery may use these clocks: that time
-// comes from PostgreSQL.  They serve timers, metrics, logs and made-up ids.
+// Decisions about leases and delivery must not use these clocks: they use PostgreSQL's time.
+// These clocks serve timers, metrics, logs and generated ids.
 #ifndef QUEEN_BASE_CLOCK_H
 #define QUEEN_BASE_CLOCK_H
 

@@ -1,4 +1,4 @@
-// err.c: the code map as names, sentences and statuses; faults; our own mistakes.
+// err.c: names, texts and HTTP statuses of error codes; faults; bug reports.
 #include "base/err.h"
 
 #include <stdarg.h>
@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uv.h> // for its list of codes; nothing of it is linked
+#include <uv.h> // for its list of codes; the library is not linked
 
 #include "base/str.h"
 
-// uv_err_name() leaks a string for codes it does not know; a switch over the same list does
-// not, and keeps this layer free of the library.
+// uv_err_name() leaks a string for unknown codes. A switch over the same list does not, and
+// keeps this layer independent of libuv.
 const char *err_name(int code)
 {
     switch (code) {

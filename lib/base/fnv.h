@@ -1,4 +1,4 @@
-// fnv.h: FNV-1a of 32 bits: the hash that clients and servers in every language can compute.
+// fnv.h: 32-bit FNV-1a, a hash that clients and servers can compute in any language.
 #ifndef QUEEN_BASE_FNV_H
 #define QUEEN_BASE_FNV_H
 
@@ -15,8 +15,8 @@ static inline uint32_t fnv1a(span text)
     return h;
 }
 
-// Which of n partitions a key belongs to.  The upper half is folded in: in the lower bits alone
-// upper and lower case letters are the same.
+// The partition, out of n, of a key. The upper half is folded in, because the lower bits alone
+// do not distinguish upper and lower case letters.
 static inline uint32_t fnv_partition(span key, uint32_t n)
 {
     uint32_t h = fnv1a(key);

@@ -23,7 +23,7 @@ static void read_kernel(void *bytes, size_t n)
     }
 }
 
-// Bytes are wiped once handed out: what was a secret must not lie around in our pool.
+// Bytes are wiped from the pool once they are handed out, because they may become secrets.
 void id_random(void *bytes, size_t n)
 {
     static _Thread_local struct {
@@ -44,7 +44,7 @@ void id_random(void *bytes, size_t n)
     memset(pool.bytes + pool.left, 0, n);
 }
 
-// Weyl sequence through two xor-multiply rounds: passes for jitter and sampling.
+// Weyl sequence through two xor-multiply rounds: good enough for jitter and sampling.
 uint64_t id_random_u64(void)
 {
     static _Thread_local uint64_t state;
@@ -58,8 +58,9 @@ uint64_t id_random_u64(void)
     return x ^ (x >> 31);
 }
 
-// Milliseconds in the upper 48 bits and 4096ths of one below, which are the 12 bits after
-// the version: never less than the clock, never the same twice, whoever asks.
+// Milliseconds in the upper 48 bits. The 12 bits after the version are 4096ths of a
+// millisecond. The result is never less than the clock and never the same twice, in any
+// thread.
 static uint64_t next_stamp(void)
 {
     static _Atomic uint64_t last;

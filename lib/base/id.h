@@ -1,4 +1,4 @@
-// id.h: identifiers and random numbers.
+// id.h: UUIDs and random numbers.
 #ifndef QUEEN_BASE_ID_H
 #define QUEEN_BASE_ID_H
 
@@ -11,15 +11,15 @@
 void id_random(void *bytes, size_t n); // from the kernel, buffered per thread
 uint64_t id_random_u64(void);          // fast, per thread; not for secrets
 
-// UUIDv7, strictly increasing within the process (any thread), also when the wall
-// clock steps back: the 12 bits after the version are 4096ths of a millisecond, and
-// count on when the clock does not.  The other 62 bits are random.
+// UUIDv7, strictly increasing within the process (any thread), also when the wall clock steps
+// back: the 12 bits after the version are 4096ths of a millisecond and keep counting while the
+// clock does not advance. The other 62 bits are random.
 void id_uuid7(uint8_t out[16]);
 void id_uuid4(uint8_t out[16]);
 
-// "0190..." (36 characters, either case) into bytes; false if it is not a UUID.
+// Parses "0190..." (36 characters, either case); false if it is not a UUID.
 bool id_parse_uuid(span text, uint8_t out[16]);
-// The same, but only the canonical lower-case form, so that text -> bytes -> text is
+// The same, but accepts only the canonical lower-case form, so that text -> bytes -> text is
 // the identity.
 bool id_parse_uuid_canonical(span text, uint8_t out[16]);
 void id_format_uuid(const uint8_t id[16], char out[36]); // no NUL

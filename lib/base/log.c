@@ -1,4 +1,4 @@
-// log.c: formats a fact and writes it whole, parseable whatever its values contain.
+// log.c: formats one event and writes it in one piece, parseable whatever its values contain.
 #include "base/log.h"
 
 #include <errno.h>
@@ -18,21 +18,21 @@
 
 enum {
     MAX_FIELDS = 3000, // bytes of all fields before escaping
-    MAX_LINE = 4096,   // a line of this length is one atomic pipe write
+    MAX_LINE = 4096,   // PIPE_BUF: a pipe takes a line of this length in one atomic write
     MAX_FMT = 1024,
-    LINE_RESERVE = 12, // room for a character, its escape and what ends the line
-    KEY_RESERVE = 24,  // the same with a value of some use
+    LINE_RESERVE = 12, // room for a character, its escape and the end of the line
+    KEY_RESERVE = 24,  // the same, plus room for a value of a useful length
 };
 
-// One "key=value" of a format, and the value's bytes in the formatted text.
+// One "key=value" of a format, and the position of its value in the formatted text.
 struct field {
     span key;
     span value;
     bool quoted;
 };
 
-// A walk over the fields.  Where a value begins and ends is told by the format alone, never by
-// what the values contain: they come from databases and clients.
+// Iterates over the fields. The format alone determines where a value begins and ends, never
+// the contents of the values, because those come from databases and clients.
 struct fields {
     const char *fmt;
     va_list args;
@@ -44,7 +44,7 @@ struct fields {
 static const struct level {
     const char *name;
     const char *colour;
-    int priority; // syslog's
+    int priority; // syslog priority
 } levels[] = {
     [LOG_TRACE] = {"trace", "\033[2m", 7},
     [LOG_DEBUG] = {"debug", "\033[2m", 7},
@@ -57,13 +57,13 @@ static const struct level {
 
 static enum { TO_FILE, TO_TERMINAL, TO_JOURNAL } place;
 static enum log_format shape = LOG_TEXT;
-// stderr, opened once more where it could block: O_NONBLOCK belongs to the open file, which we
-// may share with other processes.
+// stderr. If it could block, it is a second open file description of the same file: O_NONBLOCK
+// is a property of the description, which we may share with other processes.
 static int out = STDERR_FILENO;
 static bool out_is_socket;
-static atomic_ullong n_dropped; // lines, since the start
-static atomic_ullong n_told;    // of these, by event log.dropped
-static atomic_bool is_torn;     // the last line was written in part
+static atomic_ullong n_dropped;  // lines, since the start
+static atomic_ullong n_reported; // lines already reported by the event log.dropped
+static atomic_bool is_torn;      // only a part of the last line was written
 enum log_level log_threshold = LOG_INFO;
 
 static void open_again(void);
@@ -73,7 +73,8 @@ static bool next_field(struct fields *w, struct field *f);
 static void put_value(struct buf *line, const struct field *f);
 static bool write_line(const char *bytes, size_t n);
 
-// The journal names its socket, so that a redirected stderr is not mistaken for it.
+// systemd puts the device and inode of its socket into JOURNAL_STREAM, so that a redirected
+// stderr is not mistaken for the journal.
 static bool is_journal(void)
 {
     span name = span_of(getenv("JOURNAL_STREAM")), dev_text;
@@ -98,7 +99,7 @@ static void open_again(void)
         return;
     int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd >= 0)
-        out = fd; // else, without /proc, it stays as it was
+        out = fd; // without /proc, out stays as it was
 }
 
 void log_setup(enum log_level level, enum log_format format)
@@ -124,7 +125,7 @@ static bool log_write(enum log_level level, const char *event, const char *fmt, 
 {
     char text[MAX_FIELDS], bytes[MAX_LINE];
     struct fields w = {.fmt = fmt, .text = text};
-    // On the stack and never grown: cap equals max, and one byte is kept for the line's end.
+    // On the stack and never grown: cap equals max, and one byte is reserved for the line feed.
     struct buf line = {.ptr = bytes, .cap = sizeof bytes - 1, .max = sizeof bytes - 1};
 
     va_copy(w.args, args);
@@ -154,15 +155,16 @@ static bool try_line(enum log_level level, const char *event, const char *fmt, .
 
 uint64_t log_dropped(void) { return atomic_load_explicit(&n_dropped, memory_order_relaxed); }
 
-void log_tell_dropped(void)
+void log_report_dropped(void)
 {
-    unsigned long long told = atomic_load_explicit(&n_told, memory_order_relaxed);
+    unsigned long long reported = atomic_load_explicit(&n_reported, memory_order_relaxed);
     unsigned long long dropped = atomic_load_explicit(&n_dropped, memory_order_relaxed);
 
-    // One thread tells; if the line does not get through either, the next one will.
-    if (told < dropped && atomic_compare_exchange_strong(&n_told, &told, dropped) &&
-        !try_line(LOG_WARN, "log.dropped", "lines=%llu total=%llu", dropped - told, dropped))
-        atomic_fetch_sub(&n_told, dropped - told);
+    // Only one thread reports. If its line is dropped as well, the next line reports again.
+    if (reported < dropped && atomic_compare_exchange_strong(&n_reported, &reported, dropped) &&
+        !try_line(LOG_WARN, "log.dropped", "lines=%llu total=%llu", dropped - reported,
+                  dropped))
+        atomic_fetch_sub(&n_reported, dropped - reported);
 }
 
 void log_line(enum log_level level, const char *event, const char *fmt, ...)
@@ -170,7 +172,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
     int saved = errno;
     va_list args;
 
-    log_tell_dropped();
+    log_report_dropped();
     va_start(args, fmt);
     if (!log_write(level, event, fmt, args))
         atomic_fetch_add(&n_dropped, 1);
@@ -178,7 +180,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
     errno = saved;
 }
 
-// Time, level and event, as each reader wants them.
+// Time, level and event, in the form of each destination.
 static void put_start(struct buf *line, const struct level *level, const char *event)
 {
     char ts[STR_TS_MS];
@@ -191,7 +193,7 @@ static void put_start(struct buf *line, const struct level *level, const char *e
     else if (place == TO_TERMINAL)
         buf_printf(line, "\033[2m%.12s\033[0m %s%-5s\033[0m \033[1m%s\033[0m", ts + 11,
                    level->colour, level->name, event);
-    else if (place == TO_JOURNAL) // which keeps its own time
+    else if (place == TO_JOURNAL) // the journal adds its own time
         buf_printf(line, "<%d>level=%s event=%s", level->priority, level->name, event);
     else
         buf_printf(line, "ts=%.*s level=%s event=%s", n, ts, level->name, event);
@@ -203,7 +205,7 @@ static void put_fields(struct buf *line, struct fields *w)
 
     while (next_field(w, &f)) {
         if (line->len + f.key.len + KEY_RESERVE > line->cap)
-            break; // left out whole
+            break; // the field is left out as a whole
         if (shape == LOG_JSON)
             buf_printf(line, ",\"" SPAN_FMT "\":", SPAN_ARG(f.key));
         else
@@ -212,7 +214,7 @@ static void put_fields(struct buf *line, struct fields *w)
     }
 }
 
-// Length of what the first n bytes of the format print.
+// Length of the output of the first n bytes of the format.
 static size_t length_until(struct fields *w, size_t n)
 {
     char head[MAX_FMT];
@@ -221,13 +223,14 @@ static size_t length_until(struct fields *w, size_t n)
 
     va_list args;
     va_copy(args, w->args);
-    // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): the beginning of one that is
+    // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): a prefix of a literal format
     int len = vsnprintf(NULL, 0, head, args);
     va_end(args);
     return len < 0 ? 0 : (size_t)len < w->len ? (size_t)len : w->len;
 }
 
-// key=..., key="..." of the format; from a word without '=' on all is the field "message".
+// Fields are key=... and key="..." in the format. From the first word without '=' on, the rest
+// is the field "message".
 static bool next_field(struct fields *w, struct field *f)
 {
     const char *fmt = w->fmt;
@@ -255,10 +258,10 @@ static bool next_field(struct fields *w, struct field *f)
 
     size_t begin = length_until(w, from), end = length_until(w, to);
     f->value = (span){w->text + begin, end - begin};
-    return begin < w->len || from == to; // what vsnprintf had to cut is left out
+    return begin < w->len || from == to; // leave out a field that vsnprintf had to cut off
 }
 
-// Escapes of logfmt that are escapes of JSON as well.
+// Uses only escapes that are valid both in logfmt and in JSON.
 static void put_quoted(struct buf *line, span text)
 {
     bool is_utf8 = str_is_utf8(text);
@@ -266,7 +269,7 @@ static void put_quoted(struct buf *line, span text)
     buf_putc(line, '"');
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
-        bool within = is_utf8 && (c & 0xc0) == 0x80; // a character is never cut
+        bool within = is_utf8 && (c & 0xc0) == 0x80; // never cut within a character
         if (!within && line->len + LINE_RESERVE > line->cap)
             break;
         if (c == '"' || c == '\\')
@@ -281,7 +284,7 @@ static void put_quoted(struct buf *line, span text)
     buf_putc(line, '"');
 }
 
-// May stand in logfmt without quotes.
+// The text needs no quotes in logfmt.
 static bool is_plain(span s)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -290,7 +293,7 @@ static bool is_plain(span s)
     return true;
 }
 
-// A number of logfmt that is a number of JSON as well: no leading zero, no lone dot.
+// A number in logfmt that is a number in JSON as well: no leading zero, no lone dot.
 static bool is_number(span s)
 {
     size_t i = s.len > 0 && s.ptr[0] == '-', dots = 0;
@@ -330,8 +333,9 @@ static ssize_t write_some(const char *bytes, size_t n)
     return done;
 }
 
-// A line that a pipe, a socket or a terminal has no room for is dropped: nobody waits for a
-// reader.  A pipe takes it whole or not at all; after a part of one the next begins a new line.
+// Drops a line for which a pipe, a socket or a terminal has no room: logging never waits for a
+// reader. A pipe takes a line as a whole or not at all. After a partial write the next line
+// starts with a line feed.
 static bool write_line(const char *bytes, size_t n)
 {
     ssize_t done;

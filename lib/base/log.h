@@ -1,9 +1,9 @@
-// log.h: one line per fact, on stderr.
+// log.h: one line per event, on stderr.
 //
-//      log_info("pool.open", "conns=%u host=%s", n, host);
+//     log_info("pool.open", "conns=%u host=%s", n, host);
 //
-// Event name first, logfmt fields after it.  Text on a terminal, logfmt with a
-// timestamp otherwise, JSON with a switch.  No payloads, no tokens, ever.
+// The event name comes first, logfmt fields follow. Plain text on a terminal, logfmt with a
+// timestamp otherwise, JSON if configured. Never log payloads or tokens.
 #ifndef QUEEN_BASE_LOG_H
 #define QUEEN_BASE_LOG_H
 
@@ -17,19 +17,21 @@ enum log_level { LOG_TRACE, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_CRITIC
 enum log_format { LOG_TEXT, LOG_JSON };
 
 void log_setup(enum log_level level, enum log_format format); // before threads start
-bool log_parse_level(span text, enum log_level *level);       // the names of LOG_LEVEL
+bool log_parse_level(span text, enum log_level *level);       // accepts the values of LOG_LEVEL
 
-// Logging never waits.  Lines for which a pipe, a socket or a terminal has no room are dropped
-// and counted; the event log.dropped tells how many, with the next line that gets through.
-uint64_t log_dropped(void);  // lines, since the start
-void log_tell_dropped(void); // at once, if there are any and there is room now
+// Logging never waits. Lines for which a pipe, a socket or a terminal has no room are dropped
+// and counted. The event log.dropped reports the count, together with the next line that is
+// written.
+uint64_t log_dropped(void); // lines, since the start
+// Writes log.dropped now, if lines were dropped and there is room.
+void log_report_dropped(void);
 
-extern enum log_level log_threshold; // read-only for everyone but log_setup()
+extern enum log_level log_threshold; // written only by log_setup()
 
-// Whole line in one write().  fmt is a list of key=%d, key=%s, key=\"%s\" with single spaces
-// between; words without '=' become the field "message".  The fields are found in fmt, so
-// values may contain anything: they are quoted, escaped (\" \\ \n) and cut as needed.  In JSON
-// a number or a boolean without quotes in fmt is one.
+// Writes the whole line in one write(). fmt is a list of key=%d, key=%s, key=\"%s\" separated
+// by single spaces; words without '=' become the field "message". The fields are found in fmt,
+// so values may contain anything: they are quoted, escaped (\" \\ \n) and cut as needed. In
+// JSON, an unquoted number or boolean in fmt stays a number or boolean.
 void log_line(enum log_level level, const char *event, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 #define log_at(level, event, ...)                    \

@@ -1,4 +1,4 @@
-// map.c: the seed of all hash tables.
+// map.c: the random seed of all hash tables.
 #include "base/map.h"
 
 #include "base/id.h"

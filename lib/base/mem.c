@@ -1,4 +1,4 @@
-// mem.c: allocation that aborts, and the one kind that does not.
+// mem.c: allocation that aborts on failure, and mem_try_realloc(), which does not.
 #include "base/mem.h"
 
 #include <stdint.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Nothing that allocates may run here, so no stdio.
+// Called when memory is exhausted, so it must not allocate: no stdio.
 static NORETURN void out_of_memory(void)
 {
     static const char text[] = "level=critical event=memory.gone\n";

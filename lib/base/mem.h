@@ -1,9 +1,8 @@
 // mem.h: allocation.
 //
-// Small control structures abort the process when memory is gone: there is no
-// sensible way on, and every caller would have to pretend there is (ADR 6).
-// Sizes that a client chooses (bodies, replies) go through mem_try_*, whose
-// failure is answered with 503.
+// An allocation of a small control structure aborts the process on failure, because no caller
+// could handle it sensibly (ADR 6). Sizes that a client chooses (bodies, replies) go through
+// mem_try_*; their failure is answered with 503.
 #ifndef QUEEN_BASE_MEM_H
 #define QUEEN_BASE_MEM_H
 
@@ -18,6 +17,6 @@
 void *mem_zalloc(size_t n, size_t size);
 void *mem_realloc(void *old, size_t size);              // never NULL for size > 0
 char *mem_strndup(const char *text, size_t len);        // NUL-terminated copy
-MUST_USE void *mem_try_realloc(void *old, size_t size); // NULL: old is untouched
+MUST_USE void *mem_try_realloc(void *old, size_t size); // NULL: old is unchanged
 
 #endif

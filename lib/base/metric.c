@@ -1,7 +1,7 @@
 // metric.c: log-linear histograms.
 //
-// Values below 16 have a step each; from there every power of two is cut into 16, so that
-// the step of a value is its top five bits and where they stand.
+// Each value below 16 has its own step. Above that every power of two is divided into 16
+// steps, so a value's step follows from its top five bits and their position.
 #include "base/metric.h"
 
 #include <stddef.h>
@@ -28,7 +28,7 @@ static size_t step_of(uint64_t value)
     return step < N_STEPS ? step : N_STEPS - 1;
 }
 
-// The largest value of a step; the last one takes everything above it, too.
+// The largest value of a step; the last step also counts everything above it.
 static uint64_t step_top(size_t step)
 {
     if (step < HISTOGRAM_STEPS)
@@ -53,7 +53,7 @@ void histogram_sum(struct histogram *into, const struct histogram *from)
     add(&into->n, load(&from->n));
 }
 
-// Counts the steps instead of trusting n: the owner may be between its stores.
+// Sums the steps instead of using n: the owner may be between its two stores.
 uint64_t histogram_quantile(const struct histogram *h, double q)
 {
     uint64_t total = 0, seen = 0;

@@ -1,9 +1,8 @@
 // metric.h: counters and histograms.
 //
-// Each worker owns its own set and is the only one that writes it, without locks or
-// locked instructions (relaxed loads and stores); readers in other threads sum the sets of
-// all workers when somebody asks.  A histogram is log-linear: 16 steps per power of
-// two, so any quantile is within 6 %.
+// Each worker owns its own set and is its only writer, without locks or locked instructions
+// (relaxed loads and stores). Readers in other threads sum the sets of all workers on demand.
+// A histogram is log-linear: 16 steps per power of two, so any quantile is within 6 %.
 #ifndef QUEEN_BASE_METRIC_H
 #define QUEEN_BASE_METRIC_H
 
@@ -33,7 +32,7 @@ struct histogram {
 void histogram_add(struct histogram *h, uint64_t value);                  // owner only
 void histogram_sum(struct histogram *into, const struct histogram *from); // into: caller's own
 uint64_t histogram_quantile(const struct histogram *h, double q);         // 0 <= q <= 1
-// How many observations were <= bound (for Prometheus' cumulative buckets).
+// Number of observations <= bound (for Prometheus' cumulative buckets).
 uint64_t histogram_count_le(const struct histogram *h, uint64_t bound);
 
 #endif

@@ -3,8 +3,8 @@
 
 enum { DAY_S = 86400 };
 
-// Days since 1970-01-01 of a day in the Gregorian calendar; years begin in March, so that the
-// odd day is their last.
+// Days since 1970-01-01 of a day in the Gregorian calendar. Years begin in March, so that the
+// leap day is the last day of a year.
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
     int64_t y = year - (month <= 2), m = month + (month > 2 ? -3 : 9);

@@ -1,7 +1,7 @@
-// span.h: borrowed bytes.  Inside the server text is a span, never a C string.
+// span.h: borrowed bytes. Inside the server text is a span, never a C string.
 //
-// A span does not own what it points to; the header that hands one out says
-// how long it may be kept.  ptr may be NULL only when len is 0.
+// A span does not own its bytes; the header of the function that returns it documents its
+// lifetime. ptr may be NULL only when len is 0.
 #ifndef QUEEN_BASE_SPAN_H
 #define QUEEN_BASE_SPAN_H
 

@@ -1,4 +1,4 @@
-// str.c: numbers, pieces, UTF-8, escapes and dates in spans.
+// str.c: parsing and formatting of numbers and dates, splitting, UTF-8 and escapes.
 #include "base/str.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ bool str_parse_i64(span s, int64_t *v)
     return true;
 }
 
-// strtod() would take spaces, hexadecimal, "inf" and "nan", too.
+// strtod() would also accept spaces, hexadecimal, "inf" and "nan".
 bool str_parse_double(span s, double *v)
 {
     char copy[64];
@@ -131,7 +131,7 @@ size_t str_utf8_chars(span s)
     return n;
 }
 
-// Whether the n bytes at p, of which p[0] >= 0x80, are the start of a character and no more.
+// True if the n bytes at p (p[0] >= 0x80) are an incomplete character.
 static bool is_cut_off(const char *p, size_t n)
 {
     unsigned char first = (unsigned char)p[0];
@@ -228,7 +228,7 @@ static void put_digits(char *out, int n, uint64_t v)
     }
 }
 
-// gmtime_r() takes a lock for the time zone's sake; this runs once per delivered message.
+// Not gmtime_r(): it takes a lock for the time zone, and this runs once per delivered message.
 // Years are counted from March, so that the leap day is the last one.
 static void put_seconds(int64_t unix_s, char out[19])
 {

@@ -1,4 +1,4 @@
-// str.h: small things done with spans.
+// str.h: parsing and formatting of spans.
 #ifndef QUEEN_BASE_STR_H
 #define QUEEN_BASE_STR_H
 
@@ -8,30 +8,30 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-// The results are always set: 0 or SPAN_NONE when the function returns false.
+// If a function returns false, its result is set to 0 or SPAN_NONE.
 bool str_parse_u64(span s, uint64_t *v);  // the whole span, decimal, no sign
 bool str_parse_i64(span s, int64_t *v);   // the whole span, optional '-'
 bool str_parse_double(span s, double *v); // the whole span
-// The query-parameter rule of the contract: the leading decimal integer is used.
-bool str_leading_i64(span s, int64_t *v); // false: no digits in front
+// The rule of the contract for numbers in query parameters: use the leading decimal integer.
+bool str_leading_i64(span s, int64_t *v); // false: it does not start with a digit
 bool str_eq_nocase(span a, span b);       // ASCII
 bool str_starts(span s, span prefix);
 span str_trim(span s); // spaces and tabs
-// Next part of rest; false when it was used up, which is when rest->ptr is NULL: "a," has
-// two parts, "" has one (empty), SPAN_NONE has none.  *part is SPAN_NONE then.
+// Takes the next part off rest. Returns false, with *part set to SPAN_NONE, when nothing is
+// left (rest->ptr is NULL). "a," has two parts, "" has one (empty), SPAN_NONE has none.
 bool str_split(span *rest, char sep, span *part);
 bool str_is_utf8(span s);
 size_t str_utf8_chars(span s); // characters of valid UTF-8
-// Copies text into out, which has room for size bytes, as UTF-8 with a NUL at the end.  Bytes
-// that are not UTF-8 become '?'.  The text is cut between two characters if it does not fit,
-// and loses a character that was cut off at its own end.  text may be in out.
+// Copies text into out, which has room for size bytes, as valid UTF-8 with a NUL at the end.
+// Bytes that are not UTF-8 become '?'. Text that does not fit is cut between two characters;
+// an incomplete character at the end of text is dropped. text may overlap out.
 void str_clean_utf8(char *out, size_t size, span text);
 
-// %XX decoding; '+' becomes a space only if plus_is_space.  Appends to out;
-// false on a malformed escape (out is then undefined).
+// Decodes %XX; '+' becomes a space only if plus_is_space. Appends to out; false on a malformed
+// escape (out is then undefined).
 bool str_percent_decode(span s, bool plus_is_space, struct buf *out);
 
-// Edit distance, for "did you mean"; a and b of at most 64 characters, else 64.
+// Edit distance, for "did you mean"; 64 if a or b is longer than 64 characters.
 unsigned str_distance(span a, span b);
 
 // 2026-02-03T04:05:06.123456Z and ...06.123Z from microseconds since 1970.

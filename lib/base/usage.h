@@ -1,4 +1,4 @@
-// usage.h: what the kernel says about this process.
+// usage.h: processor time and memory of this process, from the kernel.
 #ifndef QUEEN_BASE_USAGE_H
 #define QUEEN_BASE_USAGE_H
 
@@ -6,7 +6,7 @@
 
 struct usage {
     uint64_t user_us, system_us;            // processor time
-    uint64_t resident_bytes, virtual_bytes; // 0: /proc did not say
+    uint64_t resident_bytes, virtual_bytes; // 0: not available from /proc
 };
 struct usage usage_read(void);
 

@@ -1,11 +1,11 @@
-// utf8.h: the one place that knows what well-formed UTF-8 is.
+// utf8.h: the only check for well-formed UTF-8 in the tree.
 #ifndef QUEEN_BASE_UTF8_H
 #define QUEEN_BASE_UTF8_H
 
 #include <stddef.h>
 
-// Length of the sequence at p (2 to 4), of which p[0] >= 0x80; 0 if it is malformed: cut
-// short by n, overlong, a surrogate, or beyond U+10FFFF.
+// Length (2 to 4) of the sequence at p, where p[0] >= 0x80. 0 if it is malformed: cut short by
+// n, overlong, a surrogate, or beyond U+10FFFF.
 static inline size_t utf8_sequence(const char *p, size_t n)
 {
     const unsigned char *u = (const unsigned char *)p;

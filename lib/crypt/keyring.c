@@ -1,4 +1,4 @@
-// keyring.c: a list of keys from a setting.
+// keyring.c: parses the list of keys from a setting.
 #include "crypt/keyring.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ static bool read_hex(span text, uint8_t bytes[KEYRING_KEY_BYTES])
     return true;
 }
 
-// It stands in every stored payload, between quotes.
+// The id is stored in every encrypted payload, between quotes.
 static int read_id(struct keyring_key *key, span id, unsigned nth, struct fault *f)
 {
     bool fits = id.len > 0 && id.len <= KEYRING_ID_CHARS;
@@ -99,7 +99,7 @@ static int read_id(struct keyring_key *key, span id, unsigned nth, struct fault 
     return 0;
 }
 
-// A hash says which key it was and nothing about it.
+// A hash identifies the key and reveals nothing about it.
 static void derive_id(struct keyring_key *key)
 {
     static const char label[] = "queen key id";

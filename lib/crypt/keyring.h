@@ -1,12 +1,12 @@
 // keyring.h: the keys of encryption at rest, by id.
 //
-// The first key encrypts, all of them decrypt: a new key is put in front, and an old one may
-// go when nothing is stored under it any more.  Written as
+// The first key encrypts, all of them decrypt. To rotate, put the new key in front; remove an
+// old key once nothing is stored under it. Written as
 //
-//      64 hex digits                       one key; its id is worked out from it
-//      id:64 hex digits,id:64 hex digits   several, the newest first; an id may be left out
+//     64 hex digits                       one key; its id is derived from it
+//     id:64 hex digits,id:64 hex digits   several, the newest first; an id may be omitted
 //
-// Read-only once made, so any thread may use it.
+// Read-only once created, so any thread may use it.
 #ifndef QUEEN_CRYPT_KEYRING_H
 #define QUEEN_CRYPT_KEYRING_H
 
@@ -28,9 +28,9 @@ struct keyring {
     struct keyring_key key[KEYRING_MAX_KEYS]; // newest first; ids differ
 };
 
-// Given (keyring_free).  f says in one line what is wrong, without showing a key.
+// Given (keyring_free). f names the mistake without showing a key.
 MUST_USE int keyring_parse(span text, struct keyring **k, struct fault *f);
-void keyring_free(struct keyring *k); // NULL is fine; wipes the keys
-const struct keyring_key *keyring_find(const struct keyring *k, span id); // NULL: none
+void keyring_free(struct keyring *k); // k may be NULL; wipes the keys
+const struct keyring_key *keyring_find(const struct keyring *k, span id); // NULL: unknown id
 
 #endif

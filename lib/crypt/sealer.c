@@ -1,4 +1,4 @@
-// sealer.c: AES-256-GCM around base64 around JSON.
+// sealer.c: AES-256-GCM, base64 and the JSON envelope.
 #include "crypt/sealer.h"
 
 #include <stdlib.h>
@@ -22,12 +22,12 @@ struct sealer {
     const struct keyring *keys;
     size_t id_len; // of the newest key
     EVP_CIPHER_CTX *seal;
-    EVP_CIPHER_CTX *open[KEYRING_MAX_KEYS]; // as in keys
+    EVP_CIPHER_CTX *open[KEYRING_MAX_KEYS]; // same order as keys
 };
 
-// A sealed payload in pieces.
+// The parts of a sealed payload.
 struct pieces {
-    span text, iv, tag, id; // id SPAN_NONE: none
+    span text, iv, tag, id; // id is SPAN_NONE if absent
 };
 
 static EVP_CIPHER_CTX *cipher(const struct keyring_key *key, bool encrypts)
@@ -87,7 +87,7 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
     if (!buf_reserve(out, size))
         return;
     char *at = PUT(out->ptr + out->len, HEAD);
-    // The ciphertext goes to the end of the place where its text will stand.
+    // Encrypt into the end of the room for the text, then encode to base64 in place.
     uint8_t *raw = (uint8_t *)at + room - plain.len;
     id_random(iv, sizeof iv);
     if (EVP_EncryptInit_ex(s->seal, NULL, NULL, NULL, iv) != 1 ||
@@ -108,7 +108,7 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
 
 // ---- opening ----
 
-// A member in the order we write; nothing of it can hold an escape.
+// Takes one member in the order we write them. None of the values can contain an escape.
 static bool take(span *rest, span before, span *value)
 {
     if (rest->len < before.len || memcmp(rest->ptr, before.ptr, before.len) != 0)
@@ -122,8 +122,8 @@ static bool take(span *rest, span before, span *value)
     return true;
 }
 
-// Our own layout, without the keyId too.  What SQL has taken through jsonb has another order
-// and spaces: see take_any().
+// The layout that sealer_seal() writes, with or without keyId. A payload that went through
+// jsonb has another order and spaces: see take_any().
 static bool take_ours(span sealed, struct pieces *p)
 {
     span rest = sealed;
@@ -143,7 +143,7 @@ static span skip_space(span s)
     return s;
 }
 
-// An object of strings without escapes, in any order.
+// Parses an object of strings without escapes, in any order.
 static bool take_any(span sealed, struct pieces *p)
 {
     span rest = skip_space(sealed), key, value;
@@ -176,7 +176,7 @@ static bool take_any(span sealed, struct pieces *p)
     return p->text.ptr && p->iv.ptr && p->tag.ptr;
 }
 
-// raw: n bytes of ciphertext, which become plaintext in place.  A wrong key spoils them.
+// raw: n bytes of ciphertext, decrypted in place. A wrong key destroys them.
 static bool try_key(EVP_CIPHER_CTX *c, const uint8_t *iv, uint8_t *tag, uint8_t *raw, size_t n)
 {
     int done = 0, rest = 0;
@@ -217,7 +217,7 @@ bool sealer_open(struct sealer *s, struct buf *out, span sealed)
             out->len += n;
             return true;
         }
-        OPENSSL_cleanse(raw, n); // nobody is to see what was not authentic
+        OPENSSL_cleanse(raw, n); // do not leave unauthenticated plaintext in memory
     }
     return false;
 }

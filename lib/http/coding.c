@@ -1,10 +1,11 @@
 // coding.c: Content-Encoding of requests and answers.
 //
-// Small bodies are packed and unpacked where they are; large ones by libuv's threads, so that
-// nobody else's request waits for them.  A loop has few of these jobs there at a time, so that
-// threads are left for files, names and migrations; the others wait here, in order, and those
-// whose client goes meanwhile are dropped.  A request whose body is being unpacked holds back
-// those behind it on its connection: they are handled in the order they came.
+// Small bodies are compressed and decompressed on the loop, large ones in libuv's thread pool,
+// so that other requests do not wait for them. A loop submits only a few such jobs at a time,
+// so that threads are left for files, name lookups and migrations. The other jobs wait here in
+// order; a job is dropped when its client disconnects. While the body of a request is being
+// decompressed, the requests behind it on its connection are held back, because requests are
+// handled in order.
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -14,22 +15,23 @@
 #include "http/http_int.h"
 
 enum {
-    PACK_HERE = 32 * 1024,  // a third of a millisecond
-    UNPACK_HERE = 4 * 1024, // may become a thousand times as much
+    PACK_HERE = 32 * 1024,  // takes about a third of a millisecond
+    UNPACK_HERE = 4 * 1024, // may expand a thousandfold
     MAX_JOBS = HTTP_CODING_THREADS,
 };
 
-// While a thread works for it, the request is its thread's: only `conn` may change.
+// While a thread works on the job, the request belongs to that thread: the loop may change only
+// `conn`.
 struct http_job {
     uv_work_t work;
     STAILQ_ENTRY(http_job) link;
     uv_work_cb run;
     uv_after_work_cb done;
-    bool waits; // in server->jobs
+    bool waits; // is in server->jobs
     struct http_req *req;
     struct buf out;
     size_t max;
-    int status; // of the answer to pack
+    int status; // of the answer to compress
     int rc;
 };
 
@@ -66,7 +68,7 @@ static void start_waiting(struct http_server *s)
         job->waits = false;
         s->n_jobs++;
         int rc = uv_queue_work(s->loop, &job->work, job->run, job->done);
-        if (rc != 0) // only for a job without a function
+        if (rc != 0) // fails only for a job without a function
             BUG("uv_queue_work: %s", uv_err_name(rc));
     }
 }
@@ -100,7 +102,7 @@ bool http_coding_unpack(struct http_req *req)
     job.work.data = &job;
     unpack(&job.work);
     take_body(&job);
-    return job.rc != 0; // then it is answered
+    return job.rc != 0; // then the request has been answered
 }
 
 void http_coding_drop(struct http_req *req)
@@ -108,7 +110,7 @@ void http_coding_drop(struct http_req *req)
     struct http_job *job = req->job;
 
     if (!job->waits)
-        return; // the thread has it: unpacked() comes
+        return; // a thread has it: unpacked() will be called
     STAILQ_REMOVE(&req->server->jobs, job, http_job, link);
     free(job);
     req->job = NULL;
@@ -130,7 +132,7 @@ static void unpacked(uv_work_t *work, int status)
     struct http_server *s = req->server;
     struct http_conn *c = req->conn;
 
-    (void)status; // nobody cancels
+    (void)status; // jobs are never cancelled
     req->job = NULL;
     take_body(job);
     if (job->rc == 0 && !c)
@@ -195,7 +197,7 @@ static void pack(uv_work_t *work)
 
 static void take_packed(struct http_req *req, struct buf *out, int rc)
 {
-    if (rc != 0) { // as it is, then
+    if (rc != 0) { // send it uncompressed
         buf_free(out);
         return;
     }

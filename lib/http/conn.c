@@ -1,8 +1,8 @@
-// conn.c: a connection: bytes in, requests to handlers, places and timeouts.
+// conn.c: a connection: reads bytes, passes requests to handlers, applies timeouts.
 //
-// Reading goes through the loop's one buffer, except large bodies of known length, which are
-// read straight into their final place.  What one read brought is parsed to its end, so nothing
-// unparsed is ever kept; pausing means not to read.
+// Input is read into one buffer per loop, except large bodies of known length, which are read
+// directly into their final place. Each read is parsed to its end, so no unparsed input is
+// ever kept; to pause, a connection stops reading.
 #include "http/http_int.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-// The way of a request, in order.
+// Steps of a request, in order.
 static void on_ready(uv_poll_t *poll, int status, int events);
 static void read_some(struct http_conn *c);
 static void request_begin(struct http_conn *c);
@@ -61,14 +61,14 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         return;
     }
     if (events & UV_WRITABLE)
-        http_conn_touch(c); // written with everything else at the end of the turn
+        http_conn_touch(c); // written with the other answers at the end of the turn
     if (events & UV_READABLE)
         read_some(c);
     else if (events & UV_DISCONNECT)
         peer_stopped(c);
 }
 
-// A large body of known length is read into its place, never past its end.
+// A large body of known length is read directly into its buffer, never past its end.
 static span direct_room(struct http_conn *c)
 {
     struct http_req *req = c->in;
@@ -137,7 +137,7 @@ void http_conn_input(struct http_conn *c, const char *data, size_t len)
         else
             request_refuse(c, c->in->msg.bad_status, c->in->msg.bad_text);
     }
-    // The head has one deadline for all of it, a body only needs to move on.
+    // The whole head has one deadline; a body only needs to make progress.
     if (!c->closed)
         http_conn_settle(c, in_body);
 }
@@ -162,7 +162,7 @@ static void head_arrived(struct http_conn *c)
         request_refuse(c, 413, err_text(QE_TOO_LARGE));
         return;
     }
-    // A body larger than the whole allowance may come when it is alone.
+    // A body larger than the whole limit is accepted if no other body is in flight.
     if (s->conf.max_inflight_bytes > 0 && msg->content_length > 0 && s->inflight > 0 &&
         s->inflight + msg->content_length > s->conf.max_inflight_bytes) {
         if (msg->expects) {
@@ -186,7 +186,7 @@ static void head_arrived(struct http_conn *c)
     }
 }
 
-// A chunked body says its length as it comes.
+// The length of a chunked body is only known as it arrives.
 static void charge_chunks(struct http_conn *c)
 {
     struct http_server *s = c->server;
@@ -206,7 +206,7 @@ static void charge_chunks(struct http_conn *c)
     }
 }
 
-// Moves the request from arriving to the end of the queue.
+// Moves the request that was being received to the end of the queue.
 static struct http_req *queue_request(struct http_conn *c)
 {
     struct http_req *req = c->in;
@@ -237,7 +237,7 @@ static void request_ready(struct http_conn *c)
         receive(req);
 }
 
-// The connection is of no use after this: we may have lost track of where requests begin.
+// The connection cannot be used after this: the next request's start may be unknown.
 static void request_refuse(struct http_conn *c, int status, const char *text)
 {
     struct http_req *req = queue_request(c);
@@ -307,9 +307,9 @@ static bool has_hook(const struct http_conn *c)
     return false;
 }
 
-// End of input: the peer has closed its sending half, or the whole connection.  Requests that
-// have reached their handlers are answered.  With a long poll or a compressed body among them
-// the peer counts as gone (req.h).
+// End of input: the peer has closed its sending half, or the whole connection. Requests that
+// have reached their handlers are answered. If a long poll or a compressed body is among them,
+// the peer counts as disconnected (req.h).
 static void peer_stopped(struct http_conn *c)
 {
     bool has_output = c->n_queue > 0 || !STAILQ_EMPTY(&c->unsent);
@@ -367,7 +367,7 @@ void http_conn_settle(struct http_conn *c, bool progress)
         c->stamp_ms = uv_now(s->loop);
         TAILQ_INSERT_TAIL(&s->place[place], c, place_link);
     }
-    // While not reading, hanging up is still noticed.
+    // Detect a disconnect even while not reading.
     int events = c->eof ? 0 : may_read(c) ? UV_READABLE : UV_DISCONNECT;
     if (!STAILQ_EMPTY(&c->unsent))
         events |= UV_WRITABLE;
@@ -380,7 +380,7 @@ void http_conn_settle(struct http_conn *c, bool progress)
         BUG("uv_poll_start: %s", uv_err_name(rc));
 }
 
-// Its time in its place is over.
+// The connection's time in its current place has run out.
 void http_conn_expire(struct http_conn *c)
 {
     if (c->place == PLACE_RECEIVING) {
@@ -432,7 +432,7 @@ void http_conn_close(struct http_conn *c)
         } else if (req->gone) {
             void (*gone)(struct http_req *, void *) = req->gone;
             req->gone = NULL;
-            gone(req, req->gone_ctx); // may answer, which frees
+            gone(req, req->gone_ctx); // may answer, which frees the request
         }
     }
 }

@@ -1,21 +1,21 @@
-// gzip.c: zlib behind three functions.
+// gzip.c: gzip through zlib.
 #include "http/gzip.h"
 
 #include <limits.h>
-#define ZLIB_CONST // what is read is const
+#define ZLIB_CONST // makes zlib's input pointer const
 #include <zlib.h>
 
 #include "base/err.h"
 #include "base/str.h"
 
 enum {
-    LEVEL = 1, // three times the speed of the default for a tenth more bytes
+    LEVEL = 1, // three times as fast as the default, for a tenth more bytes
     GZIP_WINDOW = 15 + 16,
     MEM_LEVEL = 8,
     MIN_STEP = 4096,
 };
 
-// "0", "0.0", "0.000": not at all.  Anything else, malformed included, is some.
+// "0", "0.0", "0.000" refuse the coding. Anything else, malformed included, allows it.
 static bool is_zero(span q)
 {
     for (size_t i = 0; i < q.len; i++)
@@ -67,7 +67,7 @@ int gzip_pack(span in, struct buf *out)
     return rc == Z_STREAM_END ? 0 : QE_TOO_LARGE;
 }
 
-// Room for the next piece: as much again, never past one byte beyond max.
+// Doubles the room, but never past one byte beyond max.
 static int make_room(struct buf *out, size_t from, size_t max)
 {
     size_t have = out->len - from;
@@ -91,7 +91,8 @@ int gzip_unpack(span in, size_t max, struct buf *out)
     while (rc == 0) {
         if (got == Z_STREAM_END && z.avail_in == 0)
             break;
-        if (got == Z_STREAM_END && inflateReset(&z) != Z_OK) // members may follow one another
+        // a gzip stream may have several members
+        if (got == Z_STREAM_END && inflateReset(&z) != Z_OK)
             rc = QE_BAD_REQUEST;
         if (rc == 0)
             rc = make_room(out, from, max);
@@ -106,7 +107,7 @@ int gzip_unpack(span in, size_t max, struct buf *out)
         if (got == Z_MEM_ERROR)
             rc = QE_NO_MEMORY;
         else if (got != Z_OK && got != Z_STREAM_END)
-            rc = QE_BAD_REQUEST; // cut off (no progress is possible) or no gzip at all
+            rc = QE_BAD_REQUEST; // truncated (no progress is possible) or not gzip
         else if (out->len - from > max)
             rc = QE_TOO_LARGE;
     }

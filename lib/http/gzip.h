@@ -1,4 +1,4 @@
-// gzip.h: bytes into gzip and back.  No I/O; may run on any thread.
+// gzip.h: compresses and decompresses gzip. No I/O; may run on any thread.
 #ifndef QUEEN_HTTP_GZIP_H
 #define QUEEN_HTTP_GZIP_H
 
@@ -9,14 +9,14 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-// Does a client that sent this Accept-Encoding want gzip rather than the plain answer?
+// Whether a client that sent this Accept-Encoding prefers gzip to the plain answer.
 bool gzip_is_wanted(span accept_encoding);
 
-// Appends in, packed, to *out.  QE_TOO_LARGE: it does not get smaller; QE_NO_MEMORY.
+// Appends the compressed input to *out. QE_TOO_LARGE: it does not get smaller; QE_NO_MEMORY.
 MUST_USE int gzip_pack(span in, struct buf *out);
 
-// Appends what in holds to *out.  QE_TOO_LARGE: more than max bytes; QE_BAD_REQUEST: in is not
-// gzip, or cut off; QE_NO_MEMORY.
+// Appends the decompressed input to *out. QE_TOO_LARGE: more than max bytes; QE_BAD_REQUEST:
+// not gzip, or truncated; QE_NO_MEMORY.
 MUST_USE int gzip_unpack(span in, size_t max, struct buf *out);
 
 #endif

@@ -1,11 +1,12 @@
-// http_int.h: what the files of this folder share.
+// http_int.h: declarations shared by the files of this folder.
 //
-//      socket ──► conn.c ──► parser.c ──► req ──► handler ──► reply.c
+//     socket ──► conn.c ──► parser.c ──► req ──► handler ──► reply.c
 //                                                               │
-//      socket ◄── output.c ◄── queue of the connection ◄────────┘
+//     socket ◄── output.c ◄── queue of the connection ◄────────┘
 //
-// A connection owns three things only while it needs them: a parser and a request while one is
-// coming in, and chunks of output while the peer is slow.  An idle one is this struct.
+// A connection owns three things only while it needs them: a parser and a request while a
+// request is being received, and chunks of output while the peer is slow. An idle connection
+// consists of this struct only.
 #ifndef QUEEN_HTTP_HTTP_INT_H
 #define QUEEN_HTTP_HTTP_INT_H
 
@@ -22,21 +23,22 @@
 enum {
     HTTP_READ_BYTES = 128 * 1024,   // one read, shared by all connections of the loop
     HTTP_SCRATCH_BYTES = 64 * 1024, // heads and small bodies of one write
-    HTTP_SMALL_BODY = 8 * 1024,     // copied behind its head instead of an iovec of its own
-    HTTP_BACKLOG_BYTES = 4 << 20,   // unsent answers of a connection before reading pauses
-    HTTP_DIRECT_BYTES = 1 << 20,    // one read straight into a large body
-    HTTP_HEAD_RESERVE = 512,        // an answer's head without extra lines fits
-    HTTP_EXTRA_BYTES = 16 * 1024,   // extra header lines of one answer
-    HTTP_LINGER_MS = 2000,          // a refused client may still be sending
+    HTTP_SMALL_BODY = 8 * 1024,   // a body up to this size is copied behind its head instead of
+                                  // getting its own iovec
+    HTTP_BACKLOG_BYTES = 4 << 20, // unsent answers of a connection before reading pauses
+    HTTP_DIRECT_BYTES = 1 << 20,  // one read straight into a large body
+    HTTP_HEAD_RESERVE = 512,      // enough for an answer's head without extra headers
+    HTTP_EXTRA_BYTES = 16 * 1024, // extra header lines of one answer
+    HTTP_LINGER_MS = 2000,        // a refused client may still be sending
 };
 
-// Where a connection stands decides which timeout it has.  Each place is a list ordered by
-// stamp, so the sweep looks only at those that are late.
+// A connection is in one place at a time, which determines its timeout. Each place is a list
+// ordered by stamp, so the sweep only visits connections that are overdue.
 enum http_place {
     PLACE_IDLE,
-    PLACE_RECEIVING, // a request is coming in, none is unanswered
+    PLACE_RECEIVING, // a request is being received, none is unanswered
     PLACE_WRITING,   // the peer does not read as fast as we write
-    PLACE_LINGERING, // last answer sent; swallowing what the peer still sends
+    PLACE_LINGERING, // last answer sent; discarding further input
     PLACE_PARKED,    // a request is unanswered: no timeout
     N_PLACES,
 };
@@ -61,26 +63,26 @@ struct http_conn {
 
     struct http_req_queue queue; // complete requests, in order; answers leave from the front
     struct http_chunk_queue unsent;
-    size_t out_bytes; // unsent, and bodies of answers still in queue
+    size_t out_bytes; // bytes not yet sent, and bodies of answers still in queue
     struct http_req *in;
     struct http_parser *parser; // while in is not NULL
 
     unsigned n_queue;
     int fd;
     uint8_t place;
-    uint8_t watching;  // events asked of the loop
-    bool dirty;        // on the server's list: has something to write
-    bool deaf;         // no request after the ones in queue will be read
+    uint8_t watching;  // events currently polled for
+    bool dirty;        // on the server's list of connections with something to write
+    bool deaf;         // no request after those in queue will be read
     bool close_after;  // the last answer is on its way out
-    bool linger;       // close gently: the peer may still be sending
-    bool unpacking;    // the body of a request is; those behind it are held back
-    bool eof;          // the peer has stopped sending; answers still leave
-    bool gone;         // a long poll came after that: closes at the end of the turn
-    bool owe_continue; // 100 Continue is due once the queue is empty
+    bool linger;       // close gracefully: the peer may still be sending
+    bool unpacking;    // decompressing the body of a request; those behind it are held back
+    bool eof;          // the peer has stopped sending; answers are still sent
+    bool gone;         // a long poll arrived after eof: close at the end of the turn
+    bool owe_continue; // send 100 Continue once the queue is empty
     bool closed;
 };
 
-// Thousands of clients wait at once: what an idle one costs must not grow unnoticed.
+// Thousands of idle clients may be connected, so growth of this struct must not go unnoticed.
 _Static_assert(sizeof(struct http_conn) <= 512, "an idle connection is too large");
 
 enum http_req_state { REQ_ARRIVING, REQ_PENDING, REQ_ANSWERED };
@@ -88,11 +90,11 @@ enum http_req_state { REQ_ARRIVING, REQ_PENDING, REQ_ANSWERED };
 struct http_req {
     struct http_msg msg;
     struct http_server *server;
-    struct http_conn *conn; // NULL: gone
+    struct http_conn *conn; // NULL: the peer has disconnected
     STAILQ_ENTRY(http_req) link;
     const struct http_route *route;
     span path, query; // of msg's target
-    span subject;     // who sends it
+    span subject;     // the sender, from its token
     span params[HTTP_MAX_PARAMS];
     struct arena arena;
     uint64_t started_us;
@@ -103,16 +105,16 @@ struct http_req {
     struct buf answer;
     struct buf extra; // header lines
     int status;
-    int refused; // code to answer with instead of calling the handler
+    int refused; // answer with this code instead of calling the handler
     uint8_t state;
     bool is_json;         // the answer
-    bool packable;        // the answer is text
-    struct http_job *job; // its body waits to be unpacked, or is being unpacked
-    bool held;            // behind a request whose body is being unpacked
-    uint64_t db_us;       // for Server-Timing; 0: not known
-    span id;              // once somebody has asked for it
-    bool late;            // on the server's list of that name, which also frees it
-    bool close;           // nothing is served on the connection after this answer
+    bool packable;        // the answer is text and may be compressed
+    struct http_job *job; // its body waits for decompression, or is being decompressed
+    bool held;            // behind a request whose body is being decompressed
+    uint64_t db_us;       // for Server-Timing; 0: unknown
+    span id;              // set on first use
+    bool late;            // on the server's list `late`, which also frees it
+    bool close;           // close the connection after this answer
 };
 
 struct http_server {
@@ -124,29 +126,30 @@ struct http_server {
     struct http_conn_list dirty;
     unsigned n_dirty;
     unsigned n_conns;   // until their memory is freed
-    unsigned n_pending; // requests in the hands of handlers
+    unsigned n_pending; // requests being handled
     size_t inflight;    // bytes of bodies
 
-    struct http_job_queue jobs; // waiting for a thread, in order: coding.c
-    unsigned n_jobs;            // with a thread, or in its queue
+    struct http_job_queue jobs; // waiting for a thread, in order; see coding.c
+    unsigned n_jobs;            // submitted to the thread pool
 
-    struct http_req_queue trash; // answered, nobody to send it to
-    struct http_req_queue late;  // on_gone hooks set after the peer had gone
+    struct http_req_queue trash; // answered, but the peer has disconnected
+    struct http_req_queue late;  // on_gone hooks set after the peer had disconnected
     struct http_req_queue spare;
     unsigned n_spare;
     struct http_parser *parsers[32];
     unsigned n_parsers;
 
-    uv_prepare_t turn; // just before the loop sleeps
-    uv_idle_t busy;    // active while something waits for the turn: the loop must not sleep
+    uv_prepare_t turn; // runs just before the loop sleeps
+    uv_idle_t
+        busy; // active while work is left for the end of the turn: the loop must not sleep
     uv_timer_t sweep;
     unsigned n_handles;
     bool draining, closing, handles_closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
 
-    uint64_t failed_s; // second of the last line about a failed request ...
-    unsigned n_failed; // ... and how many went without since
+    uint64_t failed_s; // second of the last http.failed line ...
+    unsigned n_failed; // ... and the number of failures not logged since
     uint64_t date_s;
     char date[40]; // "Date: ...\r\n"
     unsigned date_len;
@@ -159,21 +162,21 @@ struct http_req *http_server_take_req(struct http_server *s);
 void http_server_recycle(struct http_server *s, struct http_req *req);
 struct http_parser *http_server_take_parser(struct http_server *s);
 void http_server_return_parser(struct http_server *s, struct http_parser *p);
-void http_server_wake(struct http_server *s); // there is work for the end of this turn
-void http_server_discard(struct http_server *s, struct http_req *req); // into the trash
+void http_server_wake(struct http_server *s); // schedules work for the end of this turn
+void http_server_discard(struct http_server *s, struct http_req *req); // moves req to the trash
 void http_server_finish(struct http_server *s); // if closing and nothing is left
 
 // ---- conn.c ----
 void http_conn_open(struct http_server *s, int fd);
-// Bytes from the peer; also the way in for the fuzzer.
+// Processes bytes from the peer; also the entry point of the fuzzer.
 void http_conn_input(struct http_conn *c, const char *data, size_t len);
 void http_conn_close(struct http_conn *c); // freed in the closing phase
 void http_conn_expire(struct http_conn *c);
 void http_conn_touch(struct http_conn *c);     // an answer is ready
-void http_conn_dispatch(struct http_req *req); // to its handler
-// The body of req is unpacked: handles those that were held back behind it.
+void http_conn_dispatch(struct http_req *req); // calls the handler
+// The body of req is decompressed: handles the requests that were held back behind it.
 void http_conn_release(struct http_conn *c, struct http_req *req);
-// Files the connection under its place and asks the loop for the right events.
+// Moves the connection to its place and polls for the right events.
 void http_conn_settle(struct http_conn *c, bool progress);
 
 // ---- output.c ----
@@ -189,10 +192,10 @@ void http_reply_allow(struct http_req *req, unsigned verbs);
 
 void http_reply_settle(struct http_req *req, int status); // the answer is complete
 
-// ---- coding.c ----
-// True: answered, or will be dispatched later.
+// ---- coding.c ---- True: answered, or will be dispatched later.
 bool http_coding_unpack(struct http_req *req);
-void http_coding_drop(struct http_req *req); // its client has gone: it need not be unpacked
+// the client has disconnected: skip the decompression
+void http_coding_drop(struct http_req *req);
 // True: will be settled later.
 bool http_coding_pack(struct http_req *req, int status);
 

@@ -1,7 +1,8 @@
-// output.c: the answers of a turn, in order, in one write per connection.
+// output.c: sends the answers of a turn, in order, with one write per connection.
 //
-// Heads and small bodies are laid one behind the other in the loop's scratch, large bodies go
-// out from where they are.  Only what the socket does not take is kept in chunks.
+// Heads and small bodies are copied one after another into the loop's scratch buffer; large
+// bodies are sent from where they are. Only bytes that the socket does not take are kept in
+// chunks.
 #include "http/http_int.h"
 
 #include <errno.h>
@@ -14,17 +15,17 @@
 enum { MAX_IOV = 64 };
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
-// One gathered write under construction.
+// One gathered write (writev) under construction.
 struct gather {
     struct iovec iov[MAX_IOV];
-    struct http_req *body_of[MAX_IOV]; // NULL: the piece lies in the scratch
+    struct http_req *body_of[MAX_IOV]; // NULL: the bytes are in the scratch buffer
     unsigned n_iov;
     size_t scratch_len;
     size_t total;
     struct http_req_queue sent;
 };
 
-// The way of an answer, in order.
+// Steps of an answer, in order.
 static bool send_unsent(struct http_conn *c);
 static void gather_answers(struct http_conn *c, struct gather *g);
 static bool put_answer(struct http_conn *c, struct gather *g, struct http_req *req);
@@ -32,7 +33,7 @@ static bool send_gathered(struct http_conn *c, struct gather *g);
 static void keep_rest(struct http_conn *c, struct gather *g, size_t sent);
 static void after_output(struct http_conn *c);
 
-// Bytes written; 0 when the socket is full; -1 when the peer is gone.
+// Bytes written; 0 if the socket is full; -1 if the peer has disconnected.
 static ssize_t write_iov(struct http_conn *c, struct iovec *iov, unsigned n)
 {
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = n};
@@ -125,11 +126,11 @@ static void put_scratch(struct http_conn *c, struct gather *g, const char *bytes
     char *at = c->server->scratch + g->scratch_len;
 
     if (bytes)
-        memcpy(at, bytes, len); // else it was written there already
+        memcpy(at, bytes, len); // otherwise already in place
     g->scratch_len += len;
     g->total += len;
     if (g->n_iov > 0 && !g->body_of[g->n_iov - 1]) {
-        g->iov[g->n_iov - 1].iov_len += len; // scratch pieces that touch are one
+        g->iov[g->n_iov - 1].iov_len += len; // merge adjacent pieces of the scratch buffer
         return;
     }
     g->body_of[g->n_iov] = NULL;
@@ -184,7 +185,7 @@ static bool send_gathered(struct http_conn *c, struct gather *g)
     return sent >= 0;
 }
 
-// Large bodies change hands, pieces of the scratch are copied.
+// Large bodies change owner; pieces of the scratch buffer are copied.
 static void keep_rest(struct http_conn *c, struct gather *g, size_t sent)
 {
     c->out_bytes += g->total - sent;
@@ -208,7 +209,7 @@ static void keep_rest(struct http_conn *c, struct gather *g, size_t sent)
     }
 }
 
-// Everything ready has left or is kept for later.
+// All finished answers have been sent or are kept in chunks.
 static void after_output(struct http_conn *c)
 {
     bool is_empty = STAILQ_EMPTY(&c->unsent) && c->n_queue == 0;
@@ -217,8 +218,9 @@ static void after_output(struct http_conn *c)
         struct iovec iov = {.iov_base = c->server->scratch, .iov_len = sizeof CONTINUE - 1};
         memcpy(c->server->scratch, CONTINUE, sizeof CONTINUE - 1);
         c->owe_continue = false;
-        // Short or full: the client sends its body after a while all the same, but half a
-        // line would spoil the answer that follows.
+        // If the socket is full, skip the line: the client sends its body after a while
+        // anyway. A partial line, however, would corrupt the next answer, so the connection is
+        // closed.
         ssize_t sent = write_iov(c, &iov, 1);
         if (sent < 0 || (sent > 0 && (size_t)sent < sizeof CONTINUE - 1)) {
             http_conn_close(c);
@@ -230,7 +232,7 @@ static void after_output(struct http_conn *c)
         return;
     }
     // Closing with unread input would reset the connection, and the peer might lose the
-    // answer: stop sending, swallow the rest for a moment.
+    // answer. Stop sending, and discard input for a moment.
     if (!c->linger || shutdown(c->fd, SHUT_WR) != 0) {
         http_conn_close(c);
         return;

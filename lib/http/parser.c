@@ -1,4 +1,4 @@
-// parser.c: llhttp glue: limits, Host, obs-fold and transfer-coding checks.
+// parser.c: uses llhttp and adds limits and the checks of Host, obs-fold and transfer coding.
 #include "http/parser.h"
 
 #include <assert.h>
@@ -13,20 +13,20 @@ struct http_parser {
     struct http_parser_limits limits;
     struct http_msg *msg;
 
-    size_t head_bytes;    // of this request, so far
+    size_t head_bytes;    // of this request so far
     size_t trailer_bytes; // of its chunked body's trailer
     size_t entry;         // offset of the newest header entry in msg->head
     bool in_body;         // the head is complete
     bool name_done;       // the next piece of a name starts a new entry
-    char last;            // last byte of the head so far: a fold may straddle two reads
+    char last;            // last byte of the head so far: a folded line may span two reads
 };
 
-// In front of every header in msg->head.
+// Precedes every header in msg->head.
 struct entry {
     uint32_t name_len, value_len;
 };
 
-// The way of a request, in order.
+// Steps of a request, in order.
 static int on_target(llhttp_t *g, const char *at, size_t len);
 static int on_header_name(llhttp_t *g, const char *at, size_t len);
 static int on_header_name_done(llhttp_t *g);
@@ -85,7 +85,7 @@ static enum http_feed bad_grammar(struct http_parser *p, llhttp_errno_t err)
 {
     switch (err) {
     case HPE_USER:
-        return HTTP_FEED_BAD; // a callback has said why
+        return HTTP_FEED_BAD; // a callback has set the reason
     case HPE_INVALID_VERSION:
     case HPE_PAUSED_H2_UPGRADE:
         return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
@@ -94,8 +94,8 @@ static enum http_feed bad_grammar(struct http_parser *p, llhttp_errno_t err)
     }
 }
 
-// A line that starts with white space continues the one before (obs-fold).  llhttp joins
-// such lines, proxies in front of us may not: the seam where smuggling begins.
+// A line that starts with white space continues the previous one (obs-fold). llhttp joins such
+// lines, but proxies in front of us may not; the difference would allow request smuggling.
 static bool has_fold(struct http_parser *p, const char *data, size_t len)
 {
     const char *end = data + len;
@@ -153,7 +153,7 @@ static int on_target(llhttp_t *g, const char *at, size_t len)
     return head->failed ? too_much(p, 503, "not enough memory for this request") : 0;
 }
 
-// Trailer fields come through the same callbacks; they are counted and forgotten.
+// Trailer fields arrive through the same callbacks. They are counted and discarded.
 static int skip_trailer(struct http_parser *p, size_t len)
 {
     p->trailer_bytes += len;
@@ -165,9 +165,10 @@ static int put_header(struct http_parser *p, const char *at, size_t len)
 {
     struct buf *head = &p->msg->head;
 
-    // Entries cost eight bytes more than the colon and line end they replace; the exact
-    // limit is checked on the raw bytes in http_parser_feed().  A piece may be as long as a
-    // read: it is refused before the buffer, whose failure can then only mean lack of memory.
+    // An entry takes eight bytes more than the colon and line end it replaces. The exact limit
+    // is checked on the raw bytes in http_parser_feed(). A piece may be as long as a read, so
+    // it is refused before it reaches the buffer; a failure of the buffer then always means
+    // lack of memory.
     if (head->len + len > 3 * p->limits.max_head)
         return too_much(p, 431, "the header block is too large");
     buf_put_bytes(head, at, len);
@@ -227,7 +228,7 @@ static int on_header_value(llhttp_t *g, const char *at, size_t len)
     return 0;
 }
 
-// Stops llhttp so that http_parser_feed() learns where the head ends.
+// Pauses llhttp so that http_parser_feed() can find the end of the head.
 static int on_head(llhttp_t *g)
 {
     (void)g;
@@ -283,7 +284,7 @@ static unsigned rare_of(span name, span value)
     }
 }
 
-// NULL, or what is wrong with the headers.
+// Returns NULL, or the reason why the headers are invalid.
 static const char *check_headers(struct http_parser *p)
 {
     struct http_msg *msg = p->msg;
@@ -295,7 +296,7 @@ static const char *check_headers(struct http_parser *p)
         if (name.len > 3 && name.ptr[2] == '-' &&
             str_eq_nocase((span){name.ptr, 2}, SPAN("ce")))
             msg->rare |= RARE_EVENT_IN;
-        switch (name.len) { // most headers are none of these: compare few
+        switch (name.len) { // compare only names of the right length
         case 4:
             n_hosts += str_eq_nocase(name, SPAN("host"));
             break;
@@ -337,7 +338,7 @@ static enum http_feed head_done(struct http_parser *p)
     msg->keep_alive = llhttp_should_keep_alive(g) != 0;
     msg->chunked = (g->flags & F_CHUNKED) != 0;
     msg->content_length = msg->chunked ? 0 : g->content_length;
-    // An offer to upgrade (h2c) may be ignored; llhttp would stop reading HTTP otherwise.
+    // Ignore an offer to upgrade (h2c); otherwise llhttp would stop parsing HTTP.
     g->upgrade = 0;
 
     const char *wrong = check_headers(p);
@@ -353,7 +354,7 @@ static int on_body(llhttp_t *g, const char *at, size_t len)
         return 0;
     if (len > p->limits.max_body - body->len) // body->len never exceeds the limit
         return too_much(p, 413, "the body is larger than this server accepts");
-    if (body->cap > 0 && at == body->ptr + body->len) { // read straight into place
+    if (body->cap > 0 && at == body->ptr + body->len) { // already read into place
         body->len += len;
         return 0;
     }

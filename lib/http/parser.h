@@ -1,12 +1,13 @@
-// parser.h: bytes -> one HTTP request at a time.
+// parser.h: parses one HTTP request at a time.
 //
-//      http_parser_start ──► feed ──► HEAD ──► feed ... ──► DONE
-//                              └──► BAD (msg->bad_status, bad_text)
+//     http_parser_start ──► feed ──► HEAD ──► feed ... ──► DONE
+//                             └──► BAD (msg->bad_status, bad_text)
 //
-// The grammar is llhttp's, compiled strict; this file adds the limits and refuses what llhttp
-// lets through: folded header lines, a missing or double Host, transfer codings other than
-// "chunked".  A parser is needed only while a request is coming in, so idle connections
-// own none.  llhttp.h stays inside parser.c: its HTTP_GET is not the HTTP_GET of route.h.
+// The grammar is that of llhttp, compiled strict. This file adds the limits and refuses
+// requests that llhttp accepts: folded header lines, a missing or repeated Host, transfer
+// codings other than "chunked". A parser is only needed while a request is being received, so
+// idle connections own none. llhttp.h is included only by parser.c: its HTTP_GET is not the
+// HTTP_GET of route.h.
 #ifndef QUEEN_HTTP_PARSER_H
 #define QUEEN_HTTP_PARSER_H
 
@@ -20,7 +21,7 @@
 
 struct http_parser;
 
-// Same order as enum http_verb; anything else is OTHER.
+// Same order as enum http_verb; any other method is OTHER.
 enum http_msg_verb {
     MSG_GET,
     MSG_POST,
@@ -32,7 +33,7 @@ enum http_msg_verb {
     MSG_OTHER
 };
 
-// What the parser fills.  The caller owns it and both buffers.
+// Filled by the parser. The caller owns the struct and both buffers.
 struct http_msg {
     struct buf head; // target, then the header entries; read with the functions below
     struct buf body;
@@ -44,7 +45,7 @@ struct http_msg {
     bool http10;
     bool keep_alive;
     bool expects;   // Expect: 100-continue
-    bool drop_body; // set by the caller after HEAD: read the body, keep none of it
+    bool drop_body; // set by the caller after HEAD: discard the body
 
     int bad_status; // after BAD: the HTTP status to answer with
     const char *bad_text;
@@ -57,24 +58,24 @@ struct http_parser_limits {
 
 enum http_feed {
     HTTP_FEED_MORE, // all bytes used, the request is not complete
-    HTTP_FEED_HEAD, // the head is complete; feed again, even with no bytes left
-    HTTP_FEED_DONE, // the request is complete; bytes behind it belong to the next
-    HTTP_FEED_BAD,  // not a request we serve; the connection is of no more use
+    HTTP_FEED_HEAD, // the head is complete; call feed again, even with no bytes left
+    HTTP_FEED_DONE, // the request is complete; the following bytes belong to the next one
+    HTTP_FEED_BAD,  // invalid or unsupported request; the connection must be closed
 };
 
 struct http_parser *http_parser_new(struct http_parser_limits limits);
 void http_parser_free(struct http_parser *p);
 
-// Begins a request.  msg is borrowed until DONE, BAD or the next start; its buffers must be
+// Begins a request. msg is borrowed until DONE, BAD or the next start; its buffers must be
 // empty.
 void http_parser_start(struct http_parser *p, struct http_msg *msg);
 
-// Bytes may lie in place already, at the end of msg->body: they are then not copied.
+// The bytes may already be in place at the end of msg->body; they are then not copied.
 enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t len,
                                 size_t *used);
 
 span http_msg_target(const struct http_msg *msg);
-// Walks the headers: *at starts at 0; false after the last.
+// Iterates over the headers: *at starts at 0; false after the last.
 bool http_msg_next_header(const struct http_msg *msg, size_t *at, span *name, span *value);
 
 #endif

@@ -1,9 +1,9 @@
-// prom_text.c: samples, families and histograms as text.
+// prom_text.c: writes metrics in the Prometheus text format.
 #include "http/prom_text.h"
 
 #include "base/attrs.h"
 
-// The bounds as Prometheus shows them and as the histogram counts them.
+// A bucket bound: its label for Prometheus, and its value for the histogram.
 struct bound {
     const char *le;
     uint64_t value;

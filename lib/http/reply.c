@@ -1,4 +1,4 @@
-// reply.c: answers: heads from prebuilt pieces, bodies by reference.
+// reply.c: builds answers: heads from prebuilt pieces, bodies by reference.
 #include "http/req.h"
 
 #include <assert.h>
@@ -107,7 +107,7 @@ size_t http_reply_head(struct http_req *req, bool close, char *out)
 
 void http_reply_json(struct http_req *req, int status, struct buf *body)
 {
-    if (body->failed) { // half a document is worse than none
+    if (body->failed) { // never send half a document
         buf_free(body);
         http_reply_err(req, QE_NO_MEMORY);
         return;
@@ -127,7 +127,7 @@ void http_reply_json_span(struct http_req *req, int status, span body)
     http_reply_json(req, status, &copy);
 }
 
-// What is worth packing: pictures and fonts are packed already.
+// Text is worth compressing; pictures and fonts are compressed already.
 static bool is_text(span type)
 {
     static const char *const parts[] = {"text/", "json", "javascript", "xml"};
@@ -189,7 +189,7 @@ void http_reply_status(struct http_req *req, int status, const char *text)
     buf_put_lit(&body, "{\"error\":");
     js_put_text(&body, span_of(text));
     buf_putc(&body, '}');
-    if (body.failed) // not even these few bytes
+    if (body.failed) // not even room for these few bytes
         buf_free(&body);
     http_reply_json(req, status, &body);
 }
@@ -236,15 +236,15 @@ void http_reply_header(struct http_req *req, span name, span value)
     buf_put_lit(&req->extra, ": ");
     put_clean(&req->extra, value);
     buf_put_lit(&req->extra, "\r\n");
-    if (req->extra.failed) { // whole lines or none
+    if (req->extra.failed) { // add the whole line or nothing
         log_error("http.reply_header", "name=" SPAN_FMT " error=\"too large\"", SPAN_ARG(name));
         req->extra.len = len;
         req->extra.failed = false;
     }
 }
 
-// Few are interested, and on a busy server every header counts: those who sent an id, and
-// whoever reads the log because something failed.
+// Sent only with failures and to clients that sent an id: every header costs time on a busy
+// server.
 static void put_trail(struct http_req *req, int status)
 {
     if (status >= 400 || req->msg.rare & RARE_REQUEST_ID)
@@ -260,7 +260,8 @@ static void put_trail(struct http_req *req, int status)
     http_reply_header(req, SPAN("Server-Timing"), (span){text, (size_t)n});
 }
 
-// One line a second and worker at most.  Probes that are told "not ready" are no failures.
+// At most one line per second and worker. A readiness probe answered with "not ready" is not a
+// failure.
 static void log_failure(struct http_req *req, int status)
 {
     struct http_server *s = req->server;
@@ -280,7 +281,7 @@ static void log_failure(struct http_req *req, int status)
     s->n_failed = 0;
 }
 
-// Every answer comes through here.  The request lives on until the end of the turn at least.
+// Every answer goes through here. The request lives at least until the end of the turn.
 static void finish(struct http_req *req, int status)
 {
     const struct http_server *s = req->server;

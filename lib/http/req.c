@@ -1,4 +1,4 @@
-// req.c: what a handler may ask of its request.
+// req.c: accessors of a request for its handler.
 #include "http/req.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ bool http_req_has_hung_up(const struct http_req *req)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-// "/path?query", or the absolute form that proxies send; "*" stays what it is.
+// "/path?query", or the absolute form that proxies send; "*" is kept.
 void http_req_split_target(struct http_req *req)
 {
     span target = http_msg_target(&req->msg);
@@ -125,7 +125,7 @@ span http_req_id(struct http_req *req)
 
 void http_req_note_db(struct http_req *req, uint64_t us) { req->db_us = us; }
 
-// Decoded text into the arena; false and SPAN_NONE on a malformed escape.
+// Decodes into the arena; false and SPAN_NONE on a malformed escape.
 static bool decode(struct http_req *req, span raw, bool plus_is_space, span *value)
 {
     struct buf text = {0};

@@ -1,12 +1,12 @@
 // req.h: one request, from its last byte in to its last byte out.
 //
-//      parsed ──► handle() ──► ... ──► http_reply_*() ──► written ──► freed
+//     parsed ──► handle() ──► ... ──► http_reply_*() ──► written ──► freed
 //
-// A handler answers exactly once, at once or later, always from the loop's own
-// thread.  Until then the request, its arena and its body stay put.  Requests of one connection
-// are handled as they come (pipelining), answers leave in order.  When the client hangs up
-// before the answer, the on_gone hook is called (once) so that the work can be dropped;
-// the handler must still "answer", which then only frees the request.
+// A handler answers exactly once, at once or later, always on the loop's thread. Until then
+// the request, its arena and its body stay valid. Requests of one connection are handled as
+// they arrive (pipelining), and answers are sent in order. If the client disconnects before
+// the answer, the on_gone hook is called once, so that the work can be dropped. The handler
+// must still answer; that then only frees the request.
 #ifndef QUEEN_HTTP_REQ_H
 #define QUEEN_HTTP_REQ_H
 
@@ -25,20 +25,21 @@ struct http_req;
 
 struct arena *http_req_arena(struct http_req *req);
 uv_loop_t *http_req_loop(struct http_req *req);
-void *http_req_app(struct http_req *req); // what http_server_conf.app was
+void *http_req_app(struct http_req *req); // http_server_conf.app
 enum http_verb http_req_verb(const struct http_req *req);
 const struct http_route *http_req_route(const struct http_req *req);
 span http_req_path(const struct http_req *req); // raw, without the query
 span http_req_body(const struct http_req *req); // whole body, contiguous
 bool http_req_has(const struct http_req *req, enum http_rare header);
-span http_req_header(const struct http_req *req, span name); // any case; SPAN_NONE: absent
-// Walks the headers: *at starts at 0; false after the last.
+// case-insensitive; SPAN_NONE: absent
+span http_req_header(const struct http_req *req, span name);
+// Iterates over the headers: *at starts at 0; false after the last.
 bool http_req_next_header(const struct http_req *req, size_t *at, span *name, span *value);
 uint64_t http_req_started_us(const struct http_req *req); // monotonic, when the head was read
 
-// Who sends it, as the guard found out; SPAN_NONE: nobody in particular.
+// The sender as identified by the guard; SPAN_NONE: anonymous.
 span http_req_subject(const struct http_req *req);
-// For guards: the subject is copied; the handler is called.
+// For guards: copies the subject and calls the handler.
 void http_req_set_subject(struct http_req *req, span subject);
 void http_req_admit(struct http_req *req);
 
@@ -52,41 +53,40 @@ span http_req_query(struct http_req *req, span name);
 int64_t http_req_query_int(struct http_req *req, span name, int64_t fallback);
 bool http_req_query_bool(struct http_req *req, span name, bool fallback);
 
-// What logs and answers call this request: the client's X-Request-Id, or one made for it.
+// The request's id in logs and answers: the client's X-Request-Id, or a generated one.
 span http_req_id(struct http_req *req);
-// The share of the database, for Server-Timing.
+// Adds time spent in the database, for Server-Timing.
 void http_req_note_db(struct http_req *req, uint64_t us);
 
-// Called at most once, when the peer has gone before the answer.  Not called after the answer,
-// and never from inside this function: if the peer has gone already, later in this turn.
-// A peer that closes only its sending half while a request with a hook is pending counts as
-// gone, because that cannot be distinguished from a peer that has closed the connection.
-// Without a hook such a peer gets its answer.
+// The hook is called at most once, when the peer disconnects before the answer. It is not
+// called after the answer, and never from inside this function: if the peer has already
+// disconnected, the hook runs later in this turn. A peer that closes only its sending half
+// while a request with a hook is pending counts as disconnected, because the two cases cannot
+// be distinguished. Without a hook such a peer gets its answer.
 void http_req_on_gone(struct http_req *req, void (*gone)(struct http_req *req, void *ctx),
                       void *ctx);
 bool http_req_is_gone(const struct http_req *req);
-// The same, but asks the socket: a peer may have closed without the loop having told us yet.
-// One system call; for answers that must not be written into the void (messages under a lease).
+// The same, but checks the socket: the peer may have closed it before the loop has noticed.
+// One system call; for answers that must not be lost (messages under a lease).
 bool http_req_has_hung_up(const struct http_req *req);
 
-// ---- answers ----
-// Headers set by all of these: Content-Type, Content-Length, Date, CORS; X-Request-Id for
-// errors and for clients that sent one, who also get Server-Timing.  Large ones are packed for
-// clients that take gzip.  body is taken over by the buf variant (no copy; *body is empty
-// afterwards), copied by the span variant. HEAD requests are answered like GET without the
-// body.
+// ---- answers ---- Headers set by all of these: Content-Type, Content-Length, Date, CORS;
+// X-Request-Id for errors and for clients that sent one, which also get Server-Timing. Large
+// answers are compressed for clients that accept gzip. The buf variant takes body over (no
+// copy; *body is empty afterwards), the span variant copies it. HEAD requests are answered
+// like GET, without the body.
 
 void http_reply_json(struct http_req *req, int status, struct buf *body);
 void http_reply_json_span(struct http_req *req, int status, span body);
 void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body);
 void http_reply_empty(struct http_req *req, int status); // 204: no body, no Content-Type
-// {"error": text}; status, name and default text from the code.  Adds "Retry-After: 1" for 429
-// and 503.
+// {"error": text}; status, name and default text follow from the code. Adds "Retry-After: 1"
+// for 429 and 503.
 void http_reply_err(struct http_req *req, int code);
 void http_reply_fault(struct http_req *req, const struct fault *f);
 void http_reply_errf(struct http_req *req, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-// Extra header line for the answer to come; name and value are copied, control characters in
-// them become spaces.
+// Adds a header to the answer. name and value are copied; control characters in them become
+// spaces.
 void http_reply_header(struct http_req *req, span name, span value);
 
 #endif

@@ -1,7 +1,7 @@
 // route.c: the compiled table of endpoints.
 //
-// Paths without parameters sit in a hash; patterns are grouped by their number of segments
-// and, within a group, sorted so that the first that fits is the most literal one.
+// Paths without parameters are in a hash table. Patterns are grouped by their number of
+// segments and, within a group, sorted so that the first match is the most literal one.
 #include "http/route.h"
 
 #include <assert.h>
@@ -41,7 +41,7 @@ struct http_routes {
     size_t first[MAX_SEGMENTS + 2]; // patterns of n segments: first[n] .. first[n + 1]
 };
 
-// Building, in order.
+// Steps of building, in order.
 static void add_literal(struct http_routes *r, const struct http_route *route);
 static void add_pattern(struct http_routes *r, const struct http_route *route);
 static int compare_patterns(const void *a, const void *b);
@@ -181,7 +181,7 @@ void http_routes_free(struct http_routes *r)
 
 size_t http_routes_count(const struct http_routes *r) { return r->n_routes; }
 
-// An empty segment is no parameter: "/queues/" is another path than "/queues/:name".
+// An empty segment does not match a parameter: "/queues/" differs from "/queues/:name".
 static bool fits(const struct pattern *p, const span *segment, span params[HTTP_MAX_PARAMS])
 {
     unsigned n = 0;

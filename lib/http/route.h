@@ -1,10 +1,10 @@
-// route.h: method + path -> endpoint.
+// route.h: finds the endpoint for a method and path.
 //
-// An endpoint is a file that ends in its descriptor.  Patterns are literal segments and
-// parameters: "/api/v1/pop/queue/:queue/partition/:partition".  Matching is done on the raw
-// path, segment by segment, case-sensitive; a literal segment wins over a parameter; a trailing
-// slash makes another path.  Parameters are percent-decoded after matching, so that %2F
-// does not split a segment.
+// The file of an endpoint ends with its descriptor. Patterns consist of literal segments and
+// parameters: "/api/v1/pop/queue/:queue/partition/:partition". The raw path is matched segment
+// by segment, case-sensitive. A literal segment wins over a parameter; a trailing slash makes
+// a different path. Parameters are percent-decoded after matching, so that %2F does not split
+// a segment.
 #ifndef QUEEN_HTTP_ROUTE_H
 #define QUEEN_HTTP_ROUTE_H
 
@@ -15,7 +15,7 @@
 
 struct http_req;
 
-// HTTP_OTHER: a method no route has (TRACE, ...); handlers never see it.
+// HTTP_OTHER: a method that no route has (TRACE, ...); handlers never see it.
 enum http_verb {
     HTTP_GET,
     HTTP_POST,
@@ -28,14 +28,14 @@ enum http_verb {
 };
 enum { HTTP_MAX_PARAMS = 4 };
 
-// Who may call it, from weakest to strongest (enforced by http_server_conf.guard).
+// Required access, from weakest to strongest (enforced by http_server_conf.guard).
 enum http_access { ACCESS_PUBLIC, ACCESS_READ_ONLY, ACCESS_READ_WRITE, ACCESS_ADMIN };
 
 struct http_route {
     enum http_verb verb;
     const char *path;
     enum http_access access;
-    const char *op; // name in metrics: "push", "pop", ...; static, of this route alone
+    const char *op; // name in metrics: "push", "pop", ...; static, unique to this route
     void (*handle)(struct http_req *req);
 };
 
@@ -46,12 +46,12 @@ struct http_routes *http_routes_new(const struct http_route *const *table);
 void http_routes_free(struct http_routes *r);
 size_t http_routes_count(const struct http_routes *r);
 
-// Finds the endpoint; HEAD is served by GET's.  params get the raw (undecoded) spans of path.
-// NULL: no such path (*other_verb false), or the path exists for another verb (true).
+// Finds the endpoint; GET routes also serve HEAD. params gets the raw (undecoded) spans of
+// path. NULL: no such path (*other_verb false), or the path exists for another verb (true).
 const struct http_route *http_routes_find(const struct http_routes *r, enum http_verb verb,
                                           span path, span params[HTTP_MAX_PARAMS],
                                           bool *other_verb);
-// Which verbs the path has: bit 1 << verb each; 0: no such path.
+// The verbs of the path as bits 1 << verb; 0: no such path.
 unsigned http_routes_verbs(const struct http_routes *r, span path);
 // Index of the route in the table, for per-route metrics.
 size_t http_route_index(const struct http_routes *r, const struct http_route *route);

@@ -1,4 +1,4 @@
-// server.c: the connections of one loop: pools, the turn's end, the sweep, stopping.
+// server.c: the connections of one loop: object pools, end of turn, timeouts, shutdown.
 #include "http/server.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "http/http_int.h"
 
-// With ASan every request is an allocation of its own, so that a handler that touches
-// a request after its answer is caught.
+// With ASan every request is an allocation of its own, so that ASan detects a handler that uses
+// a request after its answer.
 #if defined(__SANITIZE_ADDRESS__)
 enum { KEEPS_SPARES = 0 };
 #elif defined(__has_feature)
@@ -26,7 +26,7 @@ enum { KEEPS_SPARES = 1 };
 #endif
 enum { MAX_SPARE = 1024, SPARE_BODY = 4096, SPARE_HEAD = 2048 };
 
-// The life of a server, in order.
+// Life of a server, in order.
 static void on_turn(uv_prepare_t *turn);
 static void on_busy(uv_idle_t *busy);
 static void on_sweep(uv_timer_t *sweep);
@@ -78,7 +78,7 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
 void http_server_adopt(struct http_server *s, int fd)
 {
     if (s->closing)
-        close(fd); // it was on its way to us when we were told to stop
+        close(fd); // it was in flight when the server was closed
     else
         http_conn_open(s, fd);
 }
@@ -110,7 +110,7 @@ struct http_req *http_server_take_req(struct http_server *s)
     return req;
 }
 
-// Small buffers are kept for the next request: the usual one allocates nothing.
+// Keeps small buffers for the next request, so that a typical request allocates nothing.
 static struct buf keep_small(struct buf *b, size_t limit)
 {
     if (b->cap > limit)
@@ -156,9 +156,9 @@ void http_server_return_parser(struct http_server *s, struct http_parser *p)
 
 // ---- the end of a turn ----
 
-// Whatever was answered since the last poll leaves just before the next one, whichever phase of
-// the loop it was answered in.  The idle handle makes the loop come round, also when nothing
-// else would; it is stopped again before the loop computes how long to sleep.
+// Answers are written just before the loop polls again, whichever phase of the loop produced
+// them. The idle handle keeps the loop from sleeping until then; it is stopped before the loop
+// computes its timeout.
 void http_server_wake(struct http_server *s)
 {
     if (!s->handles_closing)
@@ -223,7 +223,8 @@ static void on_turn(uv_prepare_t *turn)
     run_late_hooks(s);
     if (s->n_dirty > 0) {
         refresh_date(s);
-        // A flush may find a peer gone, whose hooks answer others: those go next turn.
+        // A flush may detect a disconnected peer, whose hooks answer other requests: those are
+        // written in the next turn.
         for (unsigned present = s->n_dirty; present > 0 && s->n_dirty > 0; present--)
             http_conn_flush(TAILQ_FIRST(&s->dirty));
     }
@@ -242,7 +243,7 @@ static void on_sweep(uv_timer_t *sweep)
         struct http_conn *c;
         while (s->timeout_ms[i] > 0 && (c = TAILQ_FIRST(&s->place[i])) &&
                now - c->stamp_ms >= s->timeout_ms[i])
-            http_conn_expire(c); // leaves this place
+            http_conn_expire(c); // removes it from this place
     }
 }
 
@@ -268,7 +269,7 @@ void http_server_close(struct http_server *s, void (*closed)(void *ctx), void *c
     for (unsigned i = 0; i < N_PLACES; i++)
         while ((c = TAILQ_FIRST(&s->place[i])))
             http_conn_close(c);
-    // The turn's end finishes; now a caller further up may still hold a request.
+    // Finish at the end of the turn, because a caller further up may still use a request.
     uv_ref((uv_handle_t *)&s->turn);
     http_server_wake(s);
 }

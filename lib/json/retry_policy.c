@@ -23,7 +23,7 @@ static bool is_number(span raw, double least, double most)
         return false;
     memcpy(text, raw.ptr, raw.len);
     text[raw.len] = '\0';
-    double v = strtod(text, NULL); // grammar is known to be fine
+    double v = strtod(text, NULL); // the scanner has already checked the grammar
     return v >= least && v <= most;
 }
 
@@ -96,7 +96,7 @@ static double number_of(span raw)
     char text[64];
 
     if (!raw.ptr || raw.len >= sizeof text)
-        return NAN; // neither smaller nor greater than anything
+        return NAN; // compares false with everything
     memcpy(text, raw.ptr, raw.len);
     text[raw.len] = '\0';
     return strtod(text, NULL);

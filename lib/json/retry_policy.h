@@ -1,7 +1,7 @@
-// retry_policy.h: a message's own retry policy, as sent with it.
+// retry_policy.h: validates the retry policy that a client sends with a message.
 //
-// Judged as broker/sql/retry/check_retry_policy.sql judges the same object, so that no message
-// is stored whose failure nobody could decide about.
+// The rules are those of broker/sql/retry/check_retry_policy.sql, so that no message is stored
+// with a policy that the database cannot apply.
 #ifndef QUEEN_JSON_RETRY_POLICY_H
 #define QUEEN_JSON_RETRY_POLICY_H
 
@@ -11,7 +11,7 @@
 
 enum { RETRY_POLICY_BYTES = 16 * 1024 };
 
-// raw: the value of retryPolicy, of good grammar.  QE_BAD_PARAM: why says what is wrong.
+// raw: the value of retryPolicy, valid JSON. QE_BAD_PARAM: why names the invalid field.
 MUST_USE int retry_policy_check(span raw, struct fault *why);
 
 #endif

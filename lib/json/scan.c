@@ -1,7 +1,8 @@
-// scan.c: the cursor and the grammar behind it.
+// scan.c: the cursor and the JSON grammar.
 //
-// One pass, no allocation.  The accept set is jsonb's of PostgreSQL 15: what passes here must
-// never be refused there, because it would fail a call that others share.
+// One pass, no allocation. The grammar is that of jsonb in PostgreSQL 15: PostgreSQL must
+// never reject a value that passes here, because the error would fail a call that other
+// requests share.
 #include "json/scan.h"
 
 #ifdef __SSE2__
@@ -118,7 +119,7 @@ bool js_next_key(struct js *j, span *key)
 
 bool js_next_item(struct js *j) { return next_element(j, ']'); }
 
-// Past the comma to the next element, or past the bracket and out.
+// Moves past the comma to the next element, or past the closing bracket.
 static bool next_element(struct js *j, char bracket)
 {
     if (j->rc != 0)
@@ -169,8 +170,8 @@ span js_skip(struct js *j)
     return (span){from, (size_t)(j->pos - from)};
 }
 
-// Not recursive: the depth is the sender's choice.  One bit per level tells objects from
-// arrays.
+// Not recursive, because the sender chooses the depth. One bit per level distinguishes objects
+// from arrays.
 static void skip_value(struct js *j)
 {
     uint64_t is_object[(JS_MAX_DEPTH + 64) / 64] = {0};
@@ -186,7 +187,7 @@ static void skip_value(struct js *j)
             skip_scalar(j);
         }
 
-        // Leave what ends here, until something has a next element.
+        // Close the levels that end here, until one has a next element.
         for (;;) {
             if (j->rc != 0 || j->depth == outer)
                 return;
@@ -259,7 +260,7 @@ static void skip_string(struct js *j)
     }
 }
 
-// To the first byte that is a quote, a backslash, a control character or not ASCII.
+// Finds the first byte that is a quote, a backslash, a control character or not ASCII.
 static const char *skip_plain(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -267,7 +268,7 @@ static const char *skip_plain(const char *p, const char *end)
                   space = _mm_set1_epi8(' ');
     for (; end - p >= 16; p += 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        // Signed: bytes from 0x80 up are less than a space, too.
+        // Signed comparison: bytes from 0x80 up are also less than a space.
         __m128i stop =
             _mm_or_si128(_mm_cmplt_epi8(v, space),
                          _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back)));
@@ -276,8 +277,9 @@ static const char *skip_plain(const char *p, const char *end)
             return p + __builtin_ctz((unsigned)mask);
     }
 #else
-    // A byte of x is below n exactly where x - n borrows; the high bits of x itself are the
-    // bytes beyond ASCII.  A hit may smear upwards, so the bytes are looked at one by one.
+    // A byte of x is below n exactly where x - n borrows. The high bits of x itself mark the
+    // bytes beyond ASCII. A borrow may carry into higher bytes, so on a hit the bytes are
+    // checked one by one.
     const uint64_t ones = 0x0101010101010101u, highs = ones << 7;
     for (; end - p >= 8; p += 8) {
         uint64_t v;
@@ -347,9 +349,9 @@ static const char *skip_digits(const char *p, const char *end)
     return p;
 }
 
-// The grammar is JSON's; the range that of numeric, for which only the place of the first
-// digit that counts and the number of digits after the point matter.  (PostgreSQL takes
-// 0e131072, after having made room for it; a zero gets no more than other numbers here.)
+// The grammar is JSON's, the range that of numeric. For the range only the position of the
+// first significant digit and the number of digits after the point matter. (PostgreSQL accepts
+// 0e131072, after reserving the space for it; here zero has the same limits as other numbers.)
 static void skip_number(struct js *j)
 {
     const char *end = j->end, *p = j->pos + (*j->pos == '-');

@@ -1,10 +1,10 @@
-// text.c: raw value spans as text, integers and booleans.
+// text.c: converts raw value spans to text, integers and booleans.
 //
-// All spans here have been validated by the cursor; what it refused never comes here.
+// The cursor has validated all spans here.
 #include "base/str.h"
 #include "json/scan.h"
 
-// One character after the backslash; returns the bytes of input used.
+// Decodes one escape; returns the number of input bytes used.
 static size_t unescape(const char *p, char out[4], size_t *n_out);
 
 span js_text(span raw, struct arena *a)
@@ -16,10 +16,10 @@ span js_text(span raw, struct arena *a)
     if (!back)
         return inner;
 
-    // Never longer than what was written.
+    // The decoded text is never longer than the escaped one.
     char *text = arena_try_alloc(a, inner.len);
     if (!text)
-        return SPAN_NONE; // the arena says why
+        return SPAN_NONE; // the arena's rc holds the reason
     const char *p = inner.ptr, *end = inner.ptr + inner.len;
     size_t len = 0;
     while (back) {
@@ -100,7 +100,7 @@ bool js_int(span raw, int64_t *v)
     *v = 0;
     if (js_type_of(raw) == JS_STRING && raw.len >= 2)
         return str_parse_i64((span){raw.ptr + 1, raw.len - 2}, v);
-    // 30.0 is what languages without integers send for 30.
+    // Languages without integers send 30.0 for 30.
     const char *dot = raw.len > 0 ? memchr(raw.ptr, '.', raw.len) : NULL;
     if (dot) {
         for (const char *p = dot + 1; p < raw.ptr + raw.len; p++)

@@ -60,10 +60,10 @@ void js_put_bool(struct buf *b, bool v)
         buf_put_lit(b, "false");
 }
 
-// The shortest of the two usual precisions that reads back as the same number.
+// Prints the shorter of the two usual precisions that reads back as the same number.
 void js_put_number(struct buf *b, double v)
 {
-    if (!isfinite(v)) { // JSON has none: NaN and the like from a tenant's table
+    if (!isfinite(v)) { // JSON has no NaN or infinity, but a tenant's table may contain them
         buf_put_lit(b, "null");
         return;
     }

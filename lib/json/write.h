@@ -1,7 +1,7 @@
-// write.h: JSON out, into a buf.
+// write.h: writes JSON into a buf.
 //
-// Only the pieces: callers lay out their objects with literals, which keeps the
-// shape readable, and payloads are put as raw spans.
+// Only the elements: callers write the structure of their objects as literals, which keeps it
+// readable, and put payloads as raw spans.
 #ifndef QUEEN_JSON_WRITE_H
 #define QUEEN_JSON_WRITE_H
 

@@ -1,4 +1,4 @@
-// listener.c: bind, listen, accept in bursts, survive running out of descriptors.
+// listener.c: binds, listens, accepts in bursts, and copes with a shortage of descriptors.
 #include "net/listener.h"
 
 #include <errno.h>
@@ -21,14 +21,14 @@ struct listener {
     uv_timer_t rest;
     unsigned n_handles;
     int fd;
-    int reserve; // given up to accept and close when descriptors run out
+    int reserve; // a spare descriptor, used to accept and close clients when no other is left
     unsigned port;
     unsigned long n_refused;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
 
-// The way of a listener, in order.
+// Steps of a listener, in order.
 static int open_socket(const struct listener_conf *conf, int *fd, struct fault *f);
 static int try_address(const struct addrinfo *a, int backlog, int *fd);
 static void on_ready(uv_poll_t *poll, int status, int events);
@@ -161,7 +161,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
             log_warn("listener.accept", "error=%s", uv_err_name(uv_translate_sys_error(errno)));
             rest(l);
             return;
-        default: // the client's trouble (ECONNABORTED and its like): the next one, please
+        default: // an error of that client (ECONNABORTED and similar): accept the next one
             break;
         }
     }
@@ -176,14 +176,14 @@ static void hand_over(struct listener *l, int fd)
         close(fd);
         return;
     }
-    // Answers are written whole; waiting for more would only delay them.  A socket that
-    // died meanwhile is found out by its first read.
+    // Answers are written in one piece; waiting for more would only delay them. If the socket
+    // has been closed meanwhile, its first read reports it.
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     l->conf.accepted(l->conf.ctx, fd);
 }
 
-// No descriptor left.  A client that stays in the backlog would wait for ever and keep the
-// socket readable: take it with the reserve, close it, and rest.
+// No descriptor is left. A client that stays in the backlog would wait for ever and keep the
+// socket readable, so accept it with the reserve, close it, and pause.
 static void turn_away(struct listener *l)
 {
     log_error("listener.accept", "error=EMFILE hint=\"raise the limit of open files\"");

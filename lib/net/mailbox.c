@@ -1,4 +1,4 @@
-// mailbox.c: a locked queue and a uv_async.
+// mailbox.c: a queue with a lock, and a uv_async to wake the loop.
 #include "net/mailbox.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ int mailbox_post(struct mailbox *m, struct mailbox_item *item)
     if (m->open) {
         bool was_empty = STAILQ_EMPTY(&m->queue);
         STAILQ_INSERT_TAIL(&m->queue, item, link);
-        // Under the lock, so that the handle cannot be closed meanwhile.
+        // Under the lock, so that the handle is not closed meanwhile.
         if (was_empty)
             uv_async_send(&m->wake);
         rc = 0;
@@ -38,8 +38,8 @@ int mailbox_post(struct mailbox *m, struct mailbox_item *item)
 
 static void on_wake(uv_async_t *wake) { mailbox_drain_now(wake->data); }
 
-// What has been taken stays in the mailbox, not on this stack: a drain from inside deliver goes
-// on with the same list and keeps the order.
+// Taken items stay in the mailbox, not on this stack: a drain from inside deliver continues
+// with the same list and keeps the order.
 void mailbox_drain_now(struct mailbox *m)
 {
     struct mailbox_item *item;

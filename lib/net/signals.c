@@ -11,7 +11,7 @@ static const int watched[SIGNALS_N] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 static void on_signal(uv_signal_t *handle, int signum);
 static void on_handle_closed(uv_handle_t *handle);
 
-// nohup(1) and shells ignore HUP on purpose; that is left as it is.
+// nohup(1) and some shells ignore HUP on purpose; keep it ignored.
 static bool is_ignored(int signum)
 {
     struct sigaction now;

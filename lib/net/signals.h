@@ -1,8 +1,8 @@
-// signals.h: what the outside world may ask of the process.
+// signals.h: signals that the process handles.
 //
-//      TERM, INT, HUP   stop: first cleanly, the second time at once
-//      USR1             log a summary of the state
-//      PIPE             nothing: a write to a gone peer is an error code
+//     TERM, INT, HUP   stop: the first one gracefully, the second at once
+//     USR1             log a summary of the state
+//     PIPE             ignored: a write to a closed peer returns an error code
 #ifndef QUEEN_NET_SIGNALS_H
 #define QUEEN_NET_SIGNALS_H
 
@@ -12,7 +12,7 @@
 
 enum { SIGNALS_N = 4 };
 
-struct signals { // in the owner's memory; all fields are its own
+struct signals { // in the owner's memory; all fields are private
     uv_signal_t handle[SIGNALS_N];
     unsigned n_open;
     void (*on_stop)(void *ctx, int signum);

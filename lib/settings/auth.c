@@ -1,4 +1,4 @@
-// auth.c: which setting goes where.
+// auth.c: copies the JWT settings into the configuration of lib/auth.
 #include "settings/auth.h"
 
 int settings_auth(const struct conf_jwt *c, struct auth **a, struct fault *f)

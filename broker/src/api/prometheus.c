@@ -111,7 +111,7 @@ static void put_process(struct buf *out, const struct api_shared *s)
     prom_family(out, "queen_build_info", "gauge", "1, with the version as label");
     snprintf(labels, sizeof labels, "version=\"" SPAN_FMT "\"", SPAN_ARG(s->version));
     prom_u64(out, "queen_build_info", labels, 1);
-    log_tell_dropped();
+    log_report_dropped();
     prom_single(out, "queen_log_lines_dropped_total", "counter",
                 "log lines dropped because their reader is too slow", log_dropped());
     prom_single(out, "queen_uptime_seconds", "gauge", "seconds since the start",

@@ -42,7 +42,7 @@ static void put_process(struct platform *p, struct buf *out)
 
     prom_family(out, "queen_platform_build_info", "gauge", "1, with the version as label");
     prom_u64(out, "queen_platform_build_info", "version=\"" QUEEN_VERSION "\"", 1);
-    log_tell_dropped();
+    log_report_dropped();
     prom_single(out, "queen_platform_log_lines_dropped_total", "counter",
                 "log lines dropped because their reader is too slow", log_dropped());
     prom_single(out, "queen_platform_uptime_seconds", "gauge", "seconds since the start",

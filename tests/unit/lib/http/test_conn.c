@@ -722,8 +722,8 @@ static void bodies_in_flight_are_limited(void **state)
     send_text("\r\n0\r\n\r\n" GET("/nothing"));
     turns(2);
     assert_has("Retry-After: 1\r\n");
-    assert_answer(429, "{\"error\":\"too much is waiting; try again\"}");
-    assert_answer(429, "{\"error\":\"too much is waiting; try again\"}");
+    assert_answer(429, "{\"error\":\"too many requests are pending; try again\"}");
+    assert_answer(429, "{\"error\":\"too many requests are pending; try again\"}");
     assert_answer(204, ""); // the connection goes on
     http_reply_empty(parked[0], 204);
     n_parked = 0;
