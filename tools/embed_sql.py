@@ -4,6 +4,7 @@
     --root KIND NAME HOME FOLDER      as often as there are databases of another kind
 
     schema/NNNN_NAME.sql    -> an ordered table of migrations  } const struct pg_schema
+    schema/NNNN_NAME/*.sql     (a folder is one migration in parts)
     TOPIC/NAME.sql          -> a table of functions and views, } pg_schema_ROOT
                                each after those it needs
     TOPIC/statements.sql    -> const struct pg_statement pg_stmt_[ROOT_]NAME for each
@@ -25,7 +26,8 @@ import re
 import sys
 
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
-MIGRATION = re.compile(r"([0-9]{4})_([a-z][a-z0-9_]*)\.sql\Z")
+MIGRATION = re.compile(r"([0-9]{4})_([a-z][a-z0-9_]*)(\.sql)?\Z")
+PART = re.compile(r"[0-9]{2}_[a-z][a-z0-9_]*\.sql\Z")
 STATEMENTS = "statements.sql"
 STATEMENT = re.compile(r"^--[ \t]*statement:[ \t]*(\S*)[ \t]*$", re.M)
 NEEDS = re.compile(r"^--\s*needs:\s*(.*)$", re.M)
@@ -182,17 +184,35 @@ def load_statements(root, depends, must_declare):
     return [(name, *found[name][1:]) for name in sorted(found)]
 
 
+def read_migration(path, depends):
+    """The text of a migration: a file, or a folder of parts that are joined in the order of their names."""
+    if not os.path.isdir(path):
+        return read(path)
+    parts = sql_files(path, depends)
+    for part in parts:
+        if not PART.match(os.path.basename(part)):
+            fail(part, "a part of a migration is named NN_name.sql")
+    return "\n".join(read(part) for part in parts)
+
+
 def load_migrations(root, depends):
+    """(number, name, text) of each."""
     migrations = []
     folder = os.path.join(root, "schema")
-    for path in sql_files(folder, depends) if os.path.isdir(folder) else []:
-        m = MIGRATION.match(os.path.basename(path))
-        if not m:
-            fail(path, "a migration is named NNNN_name.sql")
+    if not os.path.isdir(folder):
+        return migrations
+    sql_files(folder, depends)
+    for entry in sorted(os.listdir(folder)):
+        if entry == "SHA256SUMS":
+            continue
+        path = os.path.join(folder, entry)
+        m = MIGRATION.match(entry)
+        if not m or bool(m.group(3)) == os.path.isdir(path):
+            fail(path, "a migration is a file NNNN_name.sql or a folder NNNN_name")
         number = int(m.group(1))
         if number != len(migrations) + 1:
             fail(path, f"expected number {len(migrations) + 1:04d}: no gaps, no doubles")
-        migrations.append((number, m.group(2), read(path)))
+        migrations.append((number, m.group(2), read_migration(path, depends)))
     return migrations
 
 

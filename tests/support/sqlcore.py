@@ -39,8 +39,8 @@ def load(conn, root=SQL, schema="queen"):
     assert os.path.isdir(os.path.join(root, "schema")), root
     with conn.cursor() as cur:
         cur.execute("create schema " + schema)
-    for path in sorted(glob.glob(os.path.join(root, "schema", "*.sql"))):
-        run(path)
+        for _, _, text in embed_sql.load_migrations(root, []):
+            cur.execute(text)
     files = {os.path.basename(f)[:-4]: f for f in glob.glob(os.path.join(root, "*", "*.sql"))
              if os.path.basename(os.path.dirname(f)) != "schema" and os.path.basename(f) != "statements.sql"}
     done = set()

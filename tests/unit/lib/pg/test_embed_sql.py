@@ -133,6 +133,25 @@ class Embed(unittest.TestCase):
         digest = subprocess.run(["sha256sum", path], capture_output=True, text=True).stdout[:64]
         self.assertIn(digest, source)
 
+    def test_a_folder_is_one_migration_in_parts(self):
+        self.put("schema/0001_baseline/10_b.sql", "select 'B';\n")
+        self.put("schema/0001_baseline/09_a.sql", "select 'A';\n")
+        self.put("schema/0002_next.sql", "select 'C';\n")
+        self.put("schema/SHA256SUMS", "")
+        (source, _, deps), _ = self.run_tool()
+        self.assertIn('{1, "baseline",\n    "select \'A\';\\n"\n    "\\n"\n    "select \'B\';\\n",', source)
+        self.assertIn("pg_queen_migrations, 2,", source)
+        self.assertIn("schema/0001_baseline/10_b.sql", deps)
+        self.assertIn("schema/0001_baseline ", deps)
+
+    def test_odd_names_of_migrations_are_refused(self):
+        for odd in ("schema/0001_a/b.sql", "schema/0001_a.sql/01_b.sql", "schema/1_a.sql", "schema/0001_a.txt"):
+            with self.subTest(odd):
+                self.put(odd, "select 1")
+                self.refused("a part of a migration is named" if odd.endswith("/b.sql") else "a migration is a file")
+                self.tearDown()
+                self.setUp()
+
     def test_several_roots_keep_apart(self):
         self.put("main/t/statements.sql", "-- statement: a\n-- returns: n int4\nselect 1")
         self.put("guest/t/statements.sql", "-- statement: a\nselect 2")

@@ -44,8 +44,8 @@ static void expect(const char *sql, const char *value)
 static int empty(void **state)
 {
     (void)state;
-    free(pg_cluster_ask(
-        &cluster, "set client_min_messages = error; drop schema if exists queen cascade"));
+    free(pg_cluster_ask(&cluster, "set client_min_messages = error; "
+                                  "drop schema if exists queen, queen_streams cascade"));
     return 0;
 }
 
@@ -199,6 +199,37 @@ static void the_schema_that_we_carry_loads(void **state)
     assert_int_equal(r.n_migrations + r.n_objects, 0);
 }
 
+// The first upgrade after the first release: the baseline has data, then a program with one
+// more migration and a changed procedure starts, then a program of the first release starts
+// again.
+static void an_upgrade_of_the_baseline_keeps_its_rows(void **state)
+{
+    (void)state;
+    assert_int_equal(pg_schema_queen.n_migrations, 1);
+    migrate(&pg_schema_queen);
+    free(pg_cluster_ask(&cluster, "insert into queen.queues (name) values ('kept')"));
+
+    const struct pg_migration upgrade[] = {
+        pg_schema_queen.migrations[0],
+        {2, "made_up", "alter table queen.queues add made_up int not null default 7", SHA_B},
+    };
+    const struct pg_object changed[] = {
+        {"made_up",
+         "create or replace function queen.made_up() returns int language sql as 'select "
+         "sum(made_up)::int from queen.queues'",
+         SHA_B},
+    };
+    struct pg_migrate_result r = migrate(&(struct pg_schema){upgrade, 2, changed, 1, NULL});
+    assert_int_equal(r.n_migrations, 1);
+    assert_int_equal(r.n_objects, 1);
+    expect("select name || queen.made_up() from queen.queues", "kept7");
+
+    r = migrate(&pg_schema_queen);
+    assert_true(r.newer);
+    assert_int_equal(r.n_migrations + r.n_objects, 0);
+    expect("select name || queen.made_up() from queen.queues", "kept7");
+}
+
 static void the_books_are_kept_in_the_schema_that_is_named(void **state)
 {
     (void)state;
@@ -229,6 +260,7 @@ int main(void)
         T(a_missing_server_is_away),
         T(four_brokers_at_once_do_the_work_once),
         T(the_schema_that_we_carry_loads),
+        T(an_upgrade_of_the_baseline_keeps_its_rows),
         T(the_books_are_kept_in_the_schema_that_is_named),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

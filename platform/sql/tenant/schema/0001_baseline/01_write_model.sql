@@ -1,10 +1,7 @@
--- The write model of a tenant: what its events say, normalised and append-heavy, with few indexes.
--- Read models (sql/tenant/views) are made from it.
+-- The write model of a tenant: the contents of its events, normalised, with few indexes.  Read models are derived from it.
 --
--- Customers are known by the uuid that events carry; customer.id is for joins inside the database.
--- There are no foreign keys: events of a customer arrive in order, but a transaction may well come
--- before the customer's own record, and must not be lost for that.
-create schema if not exists crm;
+-- Events identify customers by uuid.  customer.id is for joins inside the database.
+-- There are no foreign keys, because a transaction may arrive before the record of its customer.
 
 create table crm.customer (
     id            bigint generated always as identity primary key,
@@ -30,13 +27,12 @@ create table crm.customer (
     updated_at    timestamptz not null
 ) with (fillfactor = 80);
 
--- status: 1 active, 2 paused, 3 past due, 4 cancelled
 create table crm.subscription_account (
     id             uuid primary key,
     customer_id    uuid not null,
     package_id     int,
     location_code  text,
-    status         smallint,
+    status         smallint,  -- 1 active, 2 paused, 3 past due, 4 cancelled
     price          numeric(12,2),
     currency       text,
     billing_period text,
@@ -47,7 +43,6 @@ create table crm.subscription_account (
 ) with (fillfactor = 80);
 create index subscription_account_of_customer on crm.subscription_account (customer_id);
 
--- status: 1 active, 2 frozen
 create table crm.wallet_account (
     id            uuid primary key,
     customer_id   uuid not null,
@@ -56,18 +51,17 @@ create table crm.wallet_account (
     currency      text,
     last_topup_at timestamptz,
     expires_at    timestamptz,
-    status        smallint,
+    status        smallint,   -- 1 active, 2 frozen
     updated_at    timestamptz not null
 ) with (fillfactor = 80);
 create index wallet_account_of_customer on crm.wallet_account (customer_id);
 
--- status: 1 active, 2 used up, 3 expired
 create table crm.package_account (
     id              uuid primary key,
     customer_id     uuid not null,
     package_id      int,
     location_code   text,
-    status          smallint,
+    status          smallint, -- 1 active, 2 used up, 3 expired
     total_units     int,
     remaining_units int,
     price           numeric(12,2),
@@ -77,15 +71,13 @@ create table crm.package_account (
 ) with (fillfactor = 80);
 create index package_account_of_customer on crm.package_account (customer_id);
 
--- The logs are appended to; an event is kept out the second time by its own id (applied_event), so
--- they need no key of their own.
+-- The logs are append-only.  They need no primary key: crm.applied_event prevents that an event is applied twice.
 
--- kind: sale or refund
 create table crm.transaction_log (
     id             uuid not null,
     customer_id    uuid not null,
     location_code  text,
-    kind           text not null,
+    kind           text not null,  -- sale or refund
     payment_method text,
     amount         numeric(12,2) not null,
     discount       numeric(12,2),
@@ -117,9 +109,8 @@ create table crm.purchase_log (
 );
 create index purchase_log_of_customer on crm.purchase_log (customer_id);
 
--- Ids of the events that were applied, by the day on which they were.  Four fixed slices take turns:
--- the one that a new day needs is truncated first (crm.turn_applied_day), so nothing is ever deleted row by
--- row and an event that comes again within three days is known.
+-- Ids of applied events.  Four slices take turns, one per day: crm.turn_applied_day truncates a slice before a new day uses it.  No row
+-- is ever deleted by itself, and an event that arrives again within three days is recognised.
 create table crm.applied_event (
     slice smallint not null,
     id    uuid not null,
@@ -130,14 +121,15 @@ create table crm.applied_event_1 partition of crm.applied_event for values in (1
 create table crm.applied_event_2 partition of crm.applied_event for values in (2);
 create table crm.applied_event_3 partition of crm.applied_event for values in (3);
 
+-- The day of each slice.
 create table crm.applied_day (
     slice smallint primary key,
     day   date not null
 );
 insert into crm.applied_day select s, 'epoch' from generate_series(0, 3) s;
 
--- How far each partition of the events' queue has come in this database: microseconds since 1970 of the last event
--- (the broker's time, which rises along a partition).  Written in the transaction that applies the events (crm.ingest).
+-- How far each partition of the event queue was applied to this database.  position is the broker's time of the last event in
+-- microseconds since 1970; it rises along a partition.  Written in the transaction that applies the events (crm.ingest).
 create table crm.ingest_checkpoint (
     queue     text not null,
     partition text not null,

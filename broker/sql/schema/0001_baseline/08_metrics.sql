@@ -1,9 +1,10 @@
--- Metrics over time: what brokers counted, one row per broker (and per queue that something happened to) and period.
+-- Metrics over time: counts of each broker per period, and per queue with activity in the period.
 --
--- All of it is insert-only and goes by age (queen.trim_metrics).  `at` is the middle of the period that a row counts,
--- except for gauges that are looked at once: there it is that moment.
+-- Rows are only inserted and are deleted by age (queen.trim_metrics).  `at` is the middle of the period; for values that are
+-- sampled once it is the time of the sample.
+
 create table queen.worker_metrics (
-    id              uuid primary key,      -- of the batch: a batch that is sent twice counts once
+    id              uuid primary key,      -- of the report: a report that is sent twice counts once
     at              timestamptz not null,
     period_ms       int not null,
     hostname        text not null,
@@ -14,26 +15,26 @@ create table queen.worker_metrics (
     ack_requests    bigint not null,
     transactions    bigint not null,
     jobs_done       bigint not null,       -- requests of all kinds
-    push_messages   bigint not null,       -- stored, duplicates not
+    push_messages   bigint not null,       -- stored; without duplicates
     pop_messages    bigint not null,
-    auto_acked      bigint not null,       -- of these, consumed by being delivered
+    auto_acked      bigint not null,       -- those of pop_messages that were acknowledged on delivery
     ack_success     bigint not null,
     ack_failed      bigint not null,
     dlq             bigint not null,
     db_errors       bigint not null,
-    lag_us          bigint not null,       -- from stored to delivered, sum over pop_messages
+    lag_us          bigint not null,       -- time from stored to delivered, summed over pop_messages
     lag_max_us      bigint not null,
-    loop_lag_us     bigint not null,       -- of the event loop: average and most
+    loop_lag_us     bigint not null,       -- delay of the event loop: average and maximum
     loop_lag_max_us bigint not null,
-    free_slots      double precision not null, -- connections that could still be used: average and least
+    free_slots      double precision not null, -- unused connections to PostgreSQL: average and minimum
     free_slots_min  bigint not null,
-    job_queue       double precision not null, -- operations that wait for a batch: average and most
+    job_queue       double precision not null, -- operations that wait for a batch: average and maximum
     job_queue_max   bigint not null,
     db_connections  bigint not null
 ) with (autovacuum_vacuum_insert_scale_factor = 0.2);
 create index worker_metrics_at on queen.worker_metrics (at);
 
--- The same since ever, one row per worker of a host: rows above go by age, these sums never fall.
+-- Totals of queen.worker_metrics, one row per worker of a host.  They are never reduced.
 create table queen.worker_metrics_summary (
     hostname      text not null,
     worker_id     int not null,
@@ -71,8 +72,8 @@ create table queen.queue_lag_metrics (
 create index queue_lag_metrics_at on queen.queue_lag_metrics (at);
 create index queue_lag_metrics_queue on queen.queue_lag_metrics (queue_name, at);
 
--- Parked consumers: a row when the number has changed, and once in an hour.  It holds until the next one of the
--- same queue and process, or until the process is heard of no more (queen.worker_metrics).
+-- Parked pops: one row when the number changes, and one per hour.  It is valid until the next row of the same queue and process, or
+-- until the process stops reporting (queen.worker_metrics).
 create table queen.queue_parked_replica (
     at         timestamptz not null,
     queue_name text not null,
@@ -84,7 +85,7 @@ create table queen.queue_parked_replica (
 create index queue_parked_replica_at on queen.queue_parked_replica (at);
 create index queue_parked_replica_queue on queen.queue_parked_replica (queue_name, at);
 
--- Partitions made and removed, one row per statement and queue (trigger queen.note_partitions).
+-- Partitions created and deleted, one row per statement and queue (trigger queen.note_partitions).
 create table queen.partition_changes (
     at         timestamptz not null default clock_timestamp(),
     queue_name text not null,

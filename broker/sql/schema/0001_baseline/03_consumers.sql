@@ -1,18 +1,22 @@
--- Consumer groups: one consumer per (lane, group).
---
--- queen.consumers is only locked, never updated.  The state (cursor, lease) is a sequence of
--- insert-only versions in queen.consumer_states, read by a backward index probe under the row
--- lock; so nobody ever walks dead tuples, whatever snapshot is held open elsewhere.  Versions go to
--- the slot that queen.rotation names; the other slot is emptied by TRUNCATE (queen.rotate).
+-- Consumer groups: cursors, leases, and the change feed that wakes waiting pops.
+
+-- One row per (lane, group).  It is locked and never updated; queen.consumer_states has its cursor and lease.
 create table queen.consumers (
     num        bigint generated always as identity primary key,
     lane       bigint not null,
     grp        text not null,
     created_at timestamptz not null default now(),
     unique (lane, grp)
+) with (
+    autovacuum_vacuum_insert_threshold = 200000, autovacuum_analyze_threshold = 250, autovacuum_analyze_scale_factor = 1
 );
-create index consumers_by_group on queen.consumers (grp);
+-- With the lane, so that a plan made for an empty table still finds a consumer by one probe.
+create index consumers_by_group_lane on queen.consumers (grp, lane);
 
+-- The state of a consumer is its row with the highest ver.  Rows are only inserted and read by a backward index probe under the
+-- lock of the consumer's row, so no call reads dead rows even if an old snapshot is open elsewhere.
+--
+-- New rows go to the slot that queen.rotation names.  queen.rotate switches slots, copies the newest rows and truncates the old slot.
 create table queen.consumer_states (
     consumer       bigint not null,
     ver            bigint not null,
@@ -24,13 +28,13 @@ create table queen.consumer_states (
     last_at        timestamptz,                -- last consumed
     lease_at       timestamptz,
     lease_until    timestamptz,                -- the lease is active while this is in the future
-    retry_at       timestamptz,                -- not offered before (retryDelay)
+    retry_at       timestamptz,                -- not delivered before (retryDelay)
     batch_size     int not null default 0,     -- messages delivered under the lease
     acked          int not null default 0,     -- how many of them were acknowledged
     retries        int not null default 0,     -- consecutive failed deliveries
     slot           "char" not null,
     lease          uuid,                       -- queen.transaction_key of the lease id
-    lease_text     text,                       -- the lease id, when it is not a UUID
+    lease_text     text,                       -- the lease id, if it is not a UUID
     acked_mask     bytea                       -- bit i: message lease_first + i was acknowledged
 ) partition by list (slot);
 create table queen.consumer_states_a partition of queen.consumer_states
@@ -40,30 +44,34 @@ create table queen.consumer_states_b partition of queen.consumer_states
 create index consumer_states_a_lease on queen.consumer_states_a (lease) where lease is not null;
 create index consumer_states_b_lease on queen.consumer_states_b (lease) where lease is not null;
 
--- What has become available, for brokers that did not do it themselves: one row per push batch.
--- A reader remembers its snapshot and asks for what that snapshot did not see (queen.changes_since).
+-- The change feed: one row per push batch with the lanes that got messages, and one per change of a group (queue_name, grp).
+-- A reader keeps its snapshot and asks for the rows that were not visible to it (queen.changes_since).
 create table queen.changes (
-    xid    xid8 not null default pg_current_xact_id(),
-    origin int not null,                       -- process that wrote it; 0: a SQL session
-    slot   "char" not null,
-    lanes  bigint[] not null
+    xid        xid8 not null default pg_current_xact_id(),
+    origin     int not null,                   -- process that wrote it; 0: a SQL session
+    slot       "char" not null,
+    lanes      bigint[] not null,
+    queue_name text,
+    grp        text
 ) partition by list (slot);
 create table queen.changes_a partition of queen.changes for values in ('a') with (autovacuum_enabled = off);
 create table queen.changes_b partition of queen.changes for values in ('b') with (autovacuum_enabled = off);
 create index changes_a_xid on queen.changes_a (xid);
 create index changes_b_xid on queen.changes_b (xid);
+create index changes_a_groups on queen.changes_a (xid) where grp is not null;
+create index changes_b_groups on queen.changes_b (xid) where grp is not null;
 
--- One row: the slot that is written now.
+-- One row: the slot of queen.consumer_states and queen.changes that is written now.
 create table queen.rotation (
     one         boolean primary key default true check (one),
     active      "char" not null default 'a',
     switched_at timestamptz not null default now(),
-    -- How often a slot was emptied: who sees it grow may have missed changes, and must look for himself.
-    emptied     bigint not null default 0
+    emptied     bigint not null default 0,     -- slots truncated so far; a reader of the feed that sees it grow may have missed rows
+    copied_at   timestamptz                    -- the newest rows of the old slot were copied; it is truncated some time later
 );
 insert into queen.rotation default values;
 
--- Where a named group starts on lanes it has not seen yet.
+-- Where a named group starts on lanes that it has no consumer for yet.
 create table queen.consumer_groups_metadata (
     id                     uuid primary key default gen_random_uuid(),
     consumer_group         text not null,
@@ -77,7 +85,7 @@ create table queen.consumer_groups_metadata (
     unique (consumer_group, queue_name, partition_name, namespace, task)
 );
 
--- When a wildcard pop of the group last found nothing at all on the queue.
+-- When a wildcard pop of a group last found the whole queue empty.
 create table queen.consumer_watermarks (
     queue_name         varchar(255) not null,
     consumer_group     varchar(255) not null default '__QUEUE_MODE__',
@@ -85,3 +93,21 @@ create table queen.consumer_watermarks (
     updated_at         timestamptz not null default now(),
     primary key (queue_name, consumer_group)
 );
+
+-- Which processor owns a partition for a group: one row per (partition, group) that was ever claimed.
+--
+-- Written when a processor claims, renews (all of its partitions in one statement, three times per expiry) or saves a
+-- checkpoint.  Pushes, pops and acknowledgements do not write it.
+create table queen.owners (
+    lane          bigint not null references queen.lanes (num) on delete cascade,
+    grp           text not null,
+    owner         text,                        -- null: released
+    epoch         bigint not null default 0,   -- grows with each new owner; a call with an older epoch is rejected
+    since         timestamptz not null default now(),
+    expires_at    timestamptz not null default now(),
+    checkpoint    bigint,                      -- last sequence that need not be processed again; null: the cursor of the group
+    checkpoint_at timestamptz,
+    wanted_by     text,                        -- processor that has asked the owner to release the partition
+    wanted_at     timestamptz,
+    primary key (lane, grp)
+) with (fillfactor = 50);

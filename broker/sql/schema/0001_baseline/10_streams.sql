@@ -1,6 +1,6 @@
--- Streams: registered queries, their keyed state, and what protects repeated cycles.
+-- Streams: registered queries, their state by key, and receipts of committed cycles.
 --
--- queries and state are ordinary tables on purpose: people read them with SQL and delete queries there.
+-- Users read queries and state with SQL and delete queries there.
 create schema queen_streams;
 
 create table queen_streams.queries (
@@ -13,8 +13,8 @@ create table queen_streams.queries (
     updated_at   timestamptz not null default clock_timestamp()
 );
 
--- Byte order: the primary key then serves ranges of a prefix and gives rows out sorted.  Room on each page, and no
--- other index: an update of a value stays on its page and is cleaned up there.
+-- Keys are compared as bytes, so the primary key serves searches by prefix and returns rows in order.  There is no other index and
+-- there is free space on each page, so an update stays on its page and is cleaned up there (HOT).
 create table queen_streams.state (
     query_id     uuid not null references queen_streams.queries (id) on delete cascade,
     partition_id uuid not null,
@@ -24,15 +24,14 @@ create table queen_streams.state (
     primary key (query_id, partition_id, key)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
--- Committed cycles that no lease protects from being applied twice, for a minute.  Rows are only inserted: slot
--- (minute mod 3) is written now and the one before is read too; the third is truncated (queen.forget_receipts).
--- hash null: another cycle has been committed since, so the one before it may come again.
+-- Committed cycles that no lease protects from being applied twice, kept for a minute.  Rows are only inserted.  The slot is
+-- the minute modulo 3: the current one is written, the one before is also read, the third is truncated (queen.forget_receipts).
 create table queen_streams.receipts (
     slot         int2 not null,
     query_id     uuid not null,
     partition_id uuid not null,
     at           timestamptz not null,
-    hash         bytea,
+    hash         bytea,                  -- null: a later cycle was committed, so the one before it may be repeated
     created      timestamptz[],
     acked        boolean,
     released     boolean,

@@ -1,4 +1,4 @@
--- The write model of a tenant whose database is MySQL: the tables of sql/tenant/schema/0001_write_model.sql.
+-- The write model of a tenant on MySQL: the tables of platform/sql/tenant/schema/0001_baseline/01_write_model.sql, which describes them.
 -- Times are UTC.  tags is a JSON array.
 
 create table if not exists customer (
@@ -105,8 +105,7 @@ create table if not exists purchase_log (
     index (customer_id)
 );
 
--- Ids of events that were applied.  The slices of days are dropped, never deleted from row by row: the one of a day is emptied
--- before a later day takes it (truncate partition, in the procedure ingest).
+-- Ids of applied events.  Four slices take turns, one per day: the procedure ingest truncates a slice before a new day uses it.
 create table if not exists applied_event (
     slice tinyint not null,
     id    char(36) character set ascii not null,
@@ -118,12 +117,14 @@ create table if not exists applied_event (
     partition s3 values in (3)
 );
 
+-- The day of each slice.
 create table if not exists applied_day (
     slice tinyint primary key,
     day   date not null
 );
 insert ignore into applied_day values (0, '1970-01-01'), (1, '1970-01-01'), (2, '1970-01-01'), (3, '1970-01-01');
 
+-- How far each partition of the event queue was applied to this database.
 create table if not exists ingest_checkpoint (
     queue     varchar(255) not null,
     `partition` varchar(100) not null,
