@@ -1,14 +1,23 @@
 #!/bin/bash
 # fuzz.sh: builds and runs libFuzzer programs.   tools/fuzz.sh NAME|all [SECONDS]
 #
-# A fuzzer is tests/fuzz/fuzz_NAME.c; its lines "// build: ..." (or the file NAME.build beside it)
-# name the sources, flags and libraries it needs besides itself.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run
-# finds goes to build/fuzz; a crash becomes a seed and a unit test by hand.
+# A fuzzer is tests/fuzz/fuzz_NAME.c; its lines "// build: ..." name the sources, flags and libraries it needs besides itself and
+# lib/base.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run finds goes to build/fuzz; a crash becomes a
+# seed and a unit test by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-all}
 seconds=${2:-60}
-flags="-std=gnu11 -D_GNU_SOURCE -Ilib -Ibroker/src -Iplatform/src -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined"
+flags="-std=gnu11 -D_GNU_SOURCE -Ilib -Ibroker/src -Iplatform/src -g -O1 -fno-sanitize-recover=undefined"
+
+base=build/fuzz/base
+rm -rf "$base"
+mkdir -p "$base"
+for source in lib/base/*.c; do
+    # shellcheck disable=SC2086  # words are meant to be split
+    clang $flags -fsanitize=fuzzer-no-link,address,undefined -c "$source" -o "$base/$(basename "$source" .c).o"
+done
+ar rc "$base.a" "$base"/*.o
 
 ran=0
 for source in tests/fuzz/fuzz_*.c; do
@@ -18,9 +27,8 @@ for source in tests/fuzz/fuzz_*.c; do
     found=build/fuzz/$name.found
     mkdir -p "$found"
     needs=$(sed -n 's|^// build: ||p' "$source")
-    [ -n "$needs" ] || needs=$(cat "tests/fuzz/$name.build")
     # shellcheck disable=SC2086  # words are meant to be split
-    clang $flags "$source" $needs -o "build/fuzz/$name"
+    clang $flags -fsanitize=fuzzer,address,undefined "$source" $needs "$base.a" -luv -lpthread -lm -o "build/fuzz/$name"
     extra=()
     [ ! -f "tests/fuzz/$name.dict" ] || extra+=("-dict=tests/fuzz/$name.dict")
     seeds=()

@@ -2,11 +2,9 @@
 // SQL whose text is the same whatever the values are: nothing of a request is in it.
 //
 // build: platform/src/audience/attribute.c platform/src/audience/catalogue.c
-// platform/src/audience/compile.c build: platform/src/audience/compile_leaf.c
-// platform/src/audience/filter.c platform/src/audience/value.c build: lib/json/scan.c
-// lib/json/text.c lib/pg/params.c lib/base/arena.c lib/base/buf.c build: lib/base/clock.c
-// lib/base/err.c lib/base/id.c lib/base/mem.c lib/base/moment.c build: lib/base/str.c -luv
-// -lpthread
+// build: platform/src/audience/compile.c platform/src/audience/compile_leaf.c
+// build: platform/src/audience/filter.c platform/src/audience/value.c lib/json/scan.c
+// build: lib/json/text.c lib/pg/params.c
 #include <stdlib.h>
 #include <string.h>
 

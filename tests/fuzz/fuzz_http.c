@@ -3,9 +3,8 @@
 // The first byte seeds the cuts; the rest is what the client sends.  Handlers answer at once,
 // at the end, or when the client has gone, by path.
 //
-// build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp
-// build: lib/http/*.c lib/base/*.c lib/json/*.c
-// build: /usr/share/llhttp/*.c -luv -lz -lpthread -lm
+// build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp lib/http/*.c lib/json/*.c
+// build: /usr/share/llhttp/*.c -lz
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -3,8 +3,7 @@
 //
 // The first byte says how many messages segment_skip() jumps over; the rest is the body.
 //
-// build: broker/src/segment/codec.c lib/base/buf.c lib/base/clock.c lib/base/err.c
-// lib/base/id.c build: lib/base/mem.c -luv -lpthread
+// build: broker/src/segment/codec.c
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 // fuzz_spool.c: any bytes as a buffer file: no crash, no byte outside, and what is accepted is
 // written again as the same bytes.
 //
-// build: broker/src/spool/format.c lib/base/buf.c lib/base/clock.c lib/base/err.c lib/base/id.c
-// build: lib/base/map.c lib/base/mem.c -luv -lpthread
+// build: broker/src/spool/format.c
 #include <stdlib.h>
 #include <string.h>
 
