@@ -26,16 +26,16 @@ static inline void state_changed(void)
     pthread_mutex_unlock(&until_lock);
 }
 
-// Whatever takes half a minute will not come: the test program ends, in any thread.
+// A condition that takes two minutes will never hold: the test program ends, in any thread.
 #define wait_until(condition)                                                                  \
     do {                                                                                       \
         struct timespec until_at;                                                              \
         clock_gettime(CLOCK_REALTIME, &until_at);                                              \
-        until_at.tv_sec += 30;                                                                 \
+        until_at.tv_sec += 120;                                                                \
         pthread_mutex_lock(&until_lock);                                                       \
         while (!(condition)) {                                                                 \
             if (pthread_cond_timedwait(&until_changed, &until_lock, &until_at) == ETIMEDOUT) { \
-                fprintf(stderr, "%s:%d: not within 30 s: %s\n", __FILE__, __LINE__,            \
+                fprintf(stderr, "%s:%d: not within 120 s: %s\n", __FILE__, __LINE__,           \
                         #condition);                                                           \
                 abort();                                                                       \
             }                                                                                  \

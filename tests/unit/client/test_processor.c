@@ -14,7 +14,7 @@
 #include "fake_server.h"
 #include "processor_int.h"
 
-enum { N = 4, BATCH = 2, GIVE_UP_MS = 10000 };
+enum { N = 4, BATCH = 2, GIVE_UP_MS = 60000 };
 
 enum fault { NONE, POP_ANSWER_LOST, ACK_LOST, ACK_ANSWER_LOST };
 
