@@ -3,7 +3,8 @@
 Environment:
   QUEEN_BIN            the binary (default <repo>/build/queen)
   QUEEN_START_TIMEOUT  seconds a broker may take to be ready (default 40; raise it for sanitizer builds)
-  QUEEN_TIME_FACTOR    multiplies every upper bound on a latency (default 1; 5 or so for sanitizer builds)
+  QUEEN_TIME_FACTOR    multiplies every upper bound on a latency (default 1; 5 or so for sanitizer builds); a busy machine gets more
+                       time by itself, see slowness()
   QUEEN_TEST_BROKERS   2: the broker of the session is two on one database, which take its requests in turn; tests marked
                        one_broker are left out (default 1)
   QUEEN_TEST_PORTS     range of ports, default 21300-21499
@@ -61,15 +62,30 @@ def free_port():
     raise RuntimeError("no free port between %d and %d" % (_low, _high))
 
 
+def slowness():
+    """How many times longer than on an idle machine things may take now: the load per core, at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def patience(seconds):
+    """An upper bound on what takes so many seconds on an idle machine, for the build under test and the load of this moment."""
+    return seconds * max(1.0, TIME_FACTOR, slowness())
+
+
+def deadline_after(timeout):
+    """When to give up waiting. A busy machine gets more time, but no more than five minutes unless the caller allows them."""
+    return time.monotonic() + max(timeout, min(300.0, timeout * slowness()))
+
+
 def wait_until(probe, timeout, what, interval=0.02):
     """Calls probe until it gives something true; the value is the result."""
-    deadline = time.monotonic() + timeout
+    begin, deadline = time.monotonic(), deadline_after(timeout)
     while True:
         value = probe()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError("timed out after %.1f s: %s" % (timeout, what))
+            raise AssertionError("timed out after %.1f s: %s" % (time.monotonic() - begin, what))
         time.sleep(interval)
 
 
@@ -91,10 +107,11 @@ def in_parallel(functions, timeout=60):
     functions = list(functions)
     results, errors = [None] * len(functions), []
     gate = threading.Barrier(len(functions))
+    deadline = deadline_after(timeout)
 
     def run(i, f):
         try:
-            gate.wait(timeout)
+            gate.wait(deadline - time.monotonic())
             results[i] = f()
         except BaseException as e:  # handed to the caller below
             errors.append(e)
@@ -102,7 +119,6 @@ def in_parallel(functions, timeout=60):
     threads = [threading.Thread(target=run, args=(i, f), daemon=True) for i, f in enumerate(functions)]
     for t in threads:
         t.start()
-    deadline = time.monotonic() + timeout
     for t in threads:
         t.join(max(0.1, deadline - time.monotonic()))
         if t.is_alive():
@@ -135,7 +151,7 @@ class Background:
         return not self.thread.is_alive()
 
     def result(self, timeout=30):
-        self.thread.join(timeout)
+        self.thread.join(deadline_after(timeout) - time.monotonic())
         if self.thread.is_alive():
             raise AssertionError("no answer within %s s" % timeout)
         if self.error:
@@ -195,8 +211,9 @@ class Client:
             conn.close()
         self._local.conn = None
 
-    def request(self, method, path, body=None, headers=None, timeout=30):
-        """body: bytes or str go as they are; anything else is sent as JSON."""
+    def request(self, method, path, body=None, headers=None, timeout=None):
+        """body: bytes or str go as they are; anything else is sent as JSON. timeout: in seconds, instead of 30 on an idle machine."""
+        timeout = timeout or patience(30)
         if self.twin is not None and next(self._turns) % 2:
             return self.twin.request(method, path, body, headers, timeout)
         if body is not None and not isinstance(body, (bytes, str)):
@@ -264,7 +281,7 @@ class Client:
         if query:
             path += "?" + urlencode(query)
         if http_timeout is None:
-            http_timeout = int(params.get("timeout", 30000)) / 1000 + 15
+            http_timeout = int(params.get("timeout", 30000)) / 1000 + patience(15)
         return self.get(path, timeout=http_timeout)
 
     def take(self, queue=None, partition=None, **params):
@@ -400,7 +417,7 @@ class Broker(Client):
         """SIGTERM and wait; the exit code."""
         if self.alive:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout * max(1, TIME_FACTOR))
+        return self.process.wait(patience(timeout))
 
     def kill(self):
         if self.alive:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import BIN, START_TIMEOUT, TIME_FACTOR, Background, Postgres, wait_until
+from harness import BIN, START_TIMEOUT, Background, Postgres, patience, wait_until
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_pushes_are_buffered_while_the_database_is_away_and_keep_their_order(out
     wait_until(lambda: sent[-1][0] == "queued" and pending(b) == 0, START_TIMEOUT, "back")
     stop.set()
     producer.result()
-    assert max(t for _, t in sent) < 3 * max(1, TIME_FACTOR), "decided within about two seconds"
+    assert max(t for _, t in sent) < patience(3), "decided within about two seconds"
     assert [m["data"] for m in b.drain(queue)] == list(range(len(sent))), "each once and in order"
 
 

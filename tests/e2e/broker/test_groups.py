@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness import QUEUE_MODE, Background
+from harness import QUEUE_MODE, Background, patience
 
 
 def drained(broker, queue, **params):
@@ -193,7 +193,8 @@ def test_a_namespace_subscription_delivers_only_what_follows(broker, queue, grou
     assert broker.take(**params) == []
     broker.put(queue + ".a", ["new"])
     broker.put(queue + ".b", ["of a new queue"])
-    assert sorted(m["data"] for m in broker.take(**params)) == ["new", "of a new queue"]
+    # One pop may find only one of the two queues; the next finds the other.
+    assert sorted(drained(broker, None, **params)) == ["new", "of a new queue"]
 
 
 def test_a_new_group_over_500_partitions_starts_quickly_and_misses_nothing(broker, queue, group):
@@ -201,7 +202,7 @@ def test_a_new_group_over_500_partitions_starts_quickly_and_misses_nothing(broke
     broker.push([{"queue": queue, "partition": p, "payload": "old"} for p in names]).expect(201)
     begin = time.monotonic()
     assert broker.take(queue, consumerGroup=group, subscriptionMode="new") == []
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < patience(5)
     broker.push([{"queue": queue, "partition": p, "payload": p} for p in names]).expect(201)
     assert sorted(drained(broker, queue, consumerGroup=group)) == names
     assert len(drained(broker, queue, consumerGroup=group + "-all")) == 1000

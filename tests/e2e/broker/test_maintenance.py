@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import Background, wait_until
+from harness import Background, patience, wait_until
 
 ON, OFF = {"enabled": True}, {"enabled": False}
 
@@ -140,10 +140,10 @@ def test_pop_maintenance_parks_pops_and_lets_the_rest_work(server, queue):
     assert b.take(queue) == [] and b.take(queue, "p") == [] and b.take(namespace=queue) == []
     begin = time.monotonic()
     assert b.take(queue, wait=True, timeout=500) == []
-    assert 0.45 < time.monotonic() - begin < 3, "204 at the timeout, not before"
-    parked = [Background(lambda: b.take(queue, wait=True, timeout=20000, autoAck=True)),
-              Background(lambda: b.take(queue, "p", wait=True, timeout=20000, autoAck=True)),
-              Background(lambda: b.take(namespace=queue, wait=True, timeout=20000, autoAck=True))]
+    assert 0.45 < time.monotonic() - begin < 0.5 + patience(2.5), "204 at the timeout, not before"
+    parked = [Background(lambda: b.take(queue, wait=True, timeout=60000, autoAck=True)),
+              Background(lambda: b.take(queue, "p", wait=True, timeout=60000, autoAck=True)),
+              Background(lambda: b.take(namespace=queue, wait=True, timeout=60000, autoAck=True))]
     b.put(queue, [3], partition="q")
     assert b.extend(held["leaseId"], 60).status == 200
     assert b.ack(held)["success"] is True
@@ -152,8 +152,8 @@ def test_pop_maintenance_parks_pops_and_lets_the_rest_work(server, queue):
     begin = time.monotonic()
     assert b.post("/api/v1/system/maintenance/pop", OFF).expect(200).json == {
         "popMaintenanceMode": False, "message": "consumers may pop"}
-    got = [m["data"] for p in parked for m in p.result()]
-    assert time.monotonic() - begin < 3, "woken at once"
+    got = [m["data"] for p in parked for m in p.result(70)]
+    assert time.monotonic() - begin < 40, "woken at once"
     assert sorted(got) == [1, 2, 3]
 
 

@@ -53,7 +53,7 @@ def test_a_push_at_one_server_wakes_a_consumer_at_another(make_broker, pg, queue
             begin = time.monotonic()
             here.put(queue, [round_])
             assert waiter.result()[0]["data"] == round_
-            assert time.monotonic() - begin < 5, "woken, not found by the poll of a minute"
+            assert time.monotonic() - begin < 15, "woken, not found by the poll of a minute"
 
 
 def test_a_lease_that_ends_at_one_server_wakes_a_consumer_at_another(make_broker, pg, queue):

@@ -142,8 +142,8 @@ def test_a_flag_is_true_only_as_true_or_one(broker, queue, value, on):
 def test_wait_without_true_does_not_wait(broker, queue):
     begin = time.monotonic()
     for value in ("false", "0", "no", ""):
-        empty(broker.get("/api/v1/pop/queue/%s?wait=%s&timeout=5000" % (queue, value)))
-    assert time.monotonic() - begin < 3
+        empty(broker.get("/api/v1/pop/queue/%s?wait=%s&timeout=30000" % (queue, value)))
+    assert time.monotonic() - begin < 20
 
 
 def test_an_empty_group_is_queue_mode_and_unknown_parameters_are_ignored(broker, queue):
@@ -358,4 +358,4 @@ def test_the_defaults_of_batch_and_timeout_come_from_the_environment(make_broker
     assert len(b.take(queue)) == 3
     begin = time.monotonic()
     empty(b.pop(queue, wait=True))
-    assert 0.28 < time.monotonic() - begin < 2
+    assert 0.28 < time.monotonic() - begin < 20

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import harness
-from harness import REPO, wait_until
+from harness import REPO, patience, wait_until
 
 PROGRAM = next((p for p in [os.environ.get("QUEEN_CLIENT_WORKER", "")] + [
     os.path.join(REPO, "build", b, "tests/unit/client/client_worker") for b in ("release", "debug", "asan")]
@@ -156,7 +156,7 @@ def test_a_stopped_worker_hands_over_at_once(crew):
     a.signal(signal.SIGTERM)
     wait_until(lambda: a.has("stopping"), 5, "it knows")
     a.let(PARTITIONS // 2)
-    assert a.process.wait(5 * harness.TIME_FACTOR) == 0, "it has ended what was under way: for the rest of its batches nobody lets it go on"
+    assert a.process.wait(patience(5)) == 0, "it has ended what was under way: for the rest of its batches nobody lets it go on"
     wait_until(lambda: set(crew.owners().values()) == {"b"} and len(crew.owners()) == PARTITIONS, 1 * harness.TIME_FACTOR,
                "b has all within a second, long before a's claims would expire")
     b.let_all()
@@ -182,7 +182,7 @@ def test_a_killed_workers_partitions_are_claimed_when_they_expire(crew):
     a.signal(signal.SIGKILL)
     begin = time.monotonic()
     wait_until(lambda: len(b.owned()) == PARTITIONS, 2 + 5, "expiry and 5 s")
-    assert time.monotonic() - begin < (2 + 5) * harness.TIME_FACTOR
+    assert time.monotonic() - begin < patience(2 + 5)
     crew.push(100)
     crew.wait_all()
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import BIN, TIME_FACTOR, Background, Client, wait_until
+from harness import BIN, TIME_FACTOR, Background, Client, patience, wait_until
 
 
 def queen(*args, **env):
@@ -63,7 +63,7 @@ def test_a_database_that_refuses_the_schema_ends_it(make_broker, pg, queue):
     conn = pg.connect()
     conn.cursor().execute('create role "%s" login' % role)
     b = make_broker(start=False, database=name, PG_USER=role).spawn()
-    assert b.process.wait(20 * max(1, TIME_FACTOR)) == 2
+    assert b.process.wait(patience(20)) == 2
     assert "permission denied" in b.log_text()
     conn.cursor().execute('drop role "%s"' % role)
     conn.close()
@@ -121,7 +121,7 @@ def test_what_is_unanswered_after_the_grace_is_cut_off(make_broker, pg, queue):
     begin = time.monotonic()
     b.process.send_signal(signal.SIGTERM)
     assert b.process.wait(30) == 0
-    assert time.monotonic() - begin < 10 * TIME_FACTOR
+    assert time.monotonic() - begin < patience(10)
     conn.close()
     with pytest.raises(Exception):
         push.result()

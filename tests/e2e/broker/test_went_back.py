@@ -16,7 +16,7 @@ import pytest
 
 import harness
 import sqlcore
-from harness import START_TIMEOUT, TIME_FACTOR, Background, wait_until
+from harness import START_TIMEOUT, TIME_FACTOR, Background, patience, wait_until
 
 pytestmark = pytest.mark.one_broker
 GROUP = "g"
@@ -128,7 +128,7 @@ def waiting_pops(site, queue):
     yield
     sql_push(site, queue, "p", "by SQL")
     for pop in waiting:
-        assert [m["data"] for m in pop.result(30 * TIME_FACTOR)] == ["by SQL"]
+        assert [m["data"] for m in pop.result(patience(30))] == ["by SQL"]
 
 
 def waiting_pop_by_namespace(site, queue):
@@ -142,7 +142,7 @@ def waiting_pop_by_namespace(site, queue):
     yield
     yield
     site.broker.put(queue, ["b"], partition="p")
-    assert [m["data"] for m in waiting.result(30 * TIME_FACTOR)] == ["b"]
+    assert [m["data"] for m in waiting.result(patience(30))] == ["b"]
 
 
 def lost_acknowledgements(site, queue):
@@ -231,7 +231,7 @@ def new_queue(site, queue):
     yield
     yield
     site.broker.put(queue, ["again"], partition="p")
-    assert [m["data"] for m in waiting.result(30 * TIME_FACTOR)] == ["again"]
+    assert [m["data"] for m in waiting.result(patience(30))] == ["again"]
 
 
 SCENARIOS = [pushes, waiting_pops, waiting_pop_by_namespace, lost_acknowledgements, partition_numbers, consumer_numbers, scheduled, new_queue]

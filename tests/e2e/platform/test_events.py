@@ -7,7 +7,7 @@ import pytest
 
 import harness
 from event_model import Maker, Model, differences, live_differences
-from harness import wait_until
+from harness import patience, wait_until
 from rig_events import Platform, tenant_cursor
 
 TENANTS = ["alpha", "beta", "gamma"]
@@ -213,7 +213,7 @@ def test_a_tenant_that_is_away_does_not_stall_the_others_and_loses_nothing(platf
     for t in TENANTS[1:]:
         wait_until(lambda: count(cursors[t], "applied_event") == 200, 10 * harness.TIME_FACTOR, "the others are not stalled")
         assert differences(cursors[t], models[t]) == ""
-    assert time.monotonic() - begin < 10 * harness.TIME_FACTOR
+    assert time.monotonic() - begin < patience(10)
     wait_until(lambda: platform.held().get("alpha", {}).get("events", 0) >= 200, 15, "all of alpha's wait")
     held = platform.held()["alpha"]
     assert 4 < held["lanes"] <= 8 and held["lastError"] and held["attempts"] >= 1 and set(platform.held()) == {"alpha"}
@@ -242,7 +242,7 @@ def test_a_slow_tenant_does_not_stall_the_others(platform, broker, pg, tables):
     begin = time.monotonic()
     scatter(platform, broker, "gamma", [visit(c) for c in customers])
     wait_until(lambda: count(gamma, "visit_log") == 40, 5, "and now not even that")
-    assert time.monotonic() - begin < 1 * harness.TIME_FACTOR
+    assert time.monotonic() - begin < patience(1)
     lock.close()
     wait_until(lambda: not platform.held(), 20 * harness.TIME_FACTOR, "beta has caught up")
     assert count(tables("beta"), "visit_log") == 20
@@ -273,7 +273,7 @@ def test_a_tenant_that_waits_does_not_keep_the_slot(platform, broker, pg, tables
         for n in range(1, 4):
             push("gamma", "1")
             wait_until(lambda: count(tables("gamma"), "visit_log") == n, 20, "gamma's does not")
-        assert time.monotonic() - begin < 10 * harness.TIME_FACTOR
+        assert time.monotonic() - begin < patience(10)
         assert count(tables("beta"), "visit_log") == 0
         lock.rollback()
         wait_until(lambda: count(tables("beta"), "visit_log") == 1, 10, "beta's ends, too")

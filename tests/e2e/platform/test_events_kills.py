@@ -224,9 +224,10 @@ def test_the_tables_equal_a_recomputation_whatever_was_killed(world):
     world.heal()
     world.done.set()
     for t in threads:
-        t.join(60)
+        t.join(harness.patience(60))
+        assert not t.is_alive(), "a sender did not end"
     total = sum(len(m.seen) for m in world.models.values())
     world.check()
-    wait_until(lambda: not world.platforms[0].held(), 60, "no lane is left")
+    wait_until(lambda: not world.platforms[0].held(), 90 * harness.TIME_FACTOR, "no lane is left")
     assert world.broker.get("/api/v1/dlq?queue=%s" % world.queue).json["total"] == 0
     print("%d events, %d acts of harm: %s" % (total, len(world.log), ", ".join(l.split(" ", 1)[1] for l in world.log)))
