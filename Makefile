@@ -8,6 +8,9 @@ FUZZ    ?= all
 TIME    ?= 60
 MINUTES ?= 5
 SEED    ?=
+# The end-to-end tests take 800 ports from here on.
+PORTS   ?= 21300
+RANGE    = QUEEN_TEST_PORTS=$(shell expr $(PORTS) + $(1))-$(shell expr $(PORTS) + $(1) + 199)
 # CI treats warnings as errors, also in an existing build directory.
 STRICT   = $(if $(CI),$(MESON) configure $(1) -Dwerror=true)
 # `make run` may have configured the directory when only the packages of the broker were installed.
@@ -68,16 +71,16 @@ e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part
 	$(MAKE) -j4 e2e-one e2e-more e2e-platform e2e-pairs   # they wait more than they work
 
 e2e-one:
-	$(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[a-l]*.py
+	$(call RANGE,0) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[a-l]*.py
 
 e2e-more:
-	QUEEN_TEST_PORTS=21900-22099 $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[m-z]*.py
+	$(call RANGE,600) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[m-z]*.py
 
 e2e-platform:
-	QUEEN_TEST_PORTS=21700-21899 $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
+	$(call RANGE,400) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
 
 e2e-pairs:
-	QUEEN_TEST_PORTS=21500-21699 QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
+	$(call RANGE,200) QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
 
 torture: release     ## faults under load, and a check of what clients saw: make torture MINUTES=60 SEED=7
 	$(PYTHON) tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
@@ -85,18 +88,9 @@ torture: release     ## faults under load, and a check of what clients saw: make
 e2e-two:             ## all black-box tests with two brokers on one database that take the requests in turn
 	QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q tests/e2e
 
-check:               ## everything that must hold before a push
+check:               ## everything that must hold before a push; one line per part, stops at the first failure
 	tools/deps.sh check
-	$(MAKE) lint release docs-check unit
-	$(MAKE) debug asan tsan
-	tools/tidy.sh $(B)/debug all
-	UBSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/asan --suite unit --print-errorlogs -t 3
-	TSAN_OPTIONS=halt_on_error=1 $(MESON) test -C $(B)/tsan --suite unit --print-errorlogs -t 3
-	tools/fuzz.sh all 10
-	QUEEN_BIN=$(CURDIR)/$(B)/asan/src/cli/queen QUEEN_TIME_FACTOR=5 QUEEN_START_TIMEOUT=90 \
-	    $(MAKE) -j2 e2e-one e2e-more e2e-platform ONLY="-m 'not slow'"
-	$(PYTHON) -m pytest -q tests/torture
-	$(MAKE) torture MINUTES=1.2
+	tools/check.py $(PARTS)
 
 lint: format-check layers frozen walks doc-links  ## checks without a build: format, layers, frozen schema, names in the walks, links
 
@@ -116,7 +110,7 @@ walks:
 doc-links:
 	tools/check_docs.py
 tidy: debug          ## clang-tidy over all C sources
-	tools/tidy.sh $(B)/debug all
+	tools/tidy.py $(B)/debug
 fuzz:                ## one fuzzer or all: make fuzz FUZZ=scan TIME=60
 	tools/fuzz.sh $(FUZZ) $(TIME)
 
@@ -135,7 +129,7 @@ install: release     ## into $(DESTDIR)$(PREFIX)
 	DESTDIR=$(DESTDIR) $(MESON) install -C $(B)/release --no-rebuild
 
 clean:               ## forget all builds
-	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/queen $(B)/queen-platform
+	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/tidy $(B)/check $(B)/queen $(B)/queen-platform
 
 help:
 	@sed -n 's/^\([a-z0-9 -]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

@@ -15,7 +15,7 @@ test="openssl locales libcmocka-dev python3-pytest python3-httpx python3-psycopg
       zsh fish tmux
       mariadb-server-core|mariadb-server-core-10.5 mariadb-client|mariadb-client-10.5"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev
-       faketime nftables"
+       faketime nftables stress-ng"
 
 case "${1:-}" in
 build) wanted="$build $run" ;;
