@@ -31,7 +31,7 @@ struct queen_consumer {
     struct queen_client *client;
     struct queen_consumer_options conf; // texts in `names`
     char *names[8];
-    struct crew *crew; // NULL: handlers run on the loop
+    struct threads *threads; // NULL: handlers run on the loop
     struct lane *lanes;
     struct mailbox_item start, stop, close;
 
@@ -103,8 +103,8 @@ struct queen_consumer *queen_consumer_new(struct queen_client *client,
     c->close.deliver = on_close;
     int rc = o->handler ? 0 : fail_set(err, QUEEN_E_ARGUMENT, "a consumer needs a handler");
     if (rc == 0 && client->has_thread) {
-        c->crew = crew_new(c->conf.concurrency, o->handler, o->ctx, err);
-        rc = c->crew ? 0 : QUEEN_E_MEMORY;
+        c->threads = threads_new(c->conf.concurrency, o->handler, o->ctx, err);
+        rc = c->threads ? 0 : QUEEN_E_MEMORY;
     }
     if (rc == 0 && mailbox_post(&client->mailbox, &c->start) != 0)
         rc = fail_set(err, QUEEN_E_CLOSED, "the client is closing");
@@ -235,8 +235,8 @@ static void run_handler(struct lane *l, struct queen_batch *batch)
     c->n_handling++;
     if (c->conf.renew_every_ms > 0 && batch->lease_id && batch->lease_id[0] != '\0')
         uv_timer_start(&l->timer, on_renew, c->conf.renew_every_ms, c->conf.renew_every_ms);
-    if (c->crew) {
-        crew_run(c->crew, l->job);
+    if (c->threads) {
+        threads_run(c->threads, l->job);
         return;
     }
     struct queen_job *job = l->job;
@@ -436,7 +436,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
 static void dispose(struct queen_consumer *c)
 {
-    crew_free(c->crew);
+    threads_free(c->threads);
     for (size_t i = 0; i < countof(c->names); i++)
         free(c->names[i]);
     free(c->lanes);

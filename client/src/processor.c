@@ -31,7 +31,7 @@ void processor_failed(struct queen_processor *p, const struct queen_error *err)
     if (p->stopping && err->code == QUEEN_E_CLOSED)
         return;
     processor_report(p, err);
-    heal_error(&p->heal, p->now_ms());
+    reconnect_error(&p->reconnect, p->now_ms());
 }
 
 void processor_post(struct queen_processor *p, const char *action, struct buf *body,
@@ -61,8 +61,9 @@ void processor_tick(struct queen_processor *p)
         slot_tick(p->slots[i], now);
     if (p->stopping)
         return;
-    heal_tick(&p->heal, now);
-    if (p->heal.state == HEAL_HEALTHY && now >= p->look_due_ms && !p->looking && !p->claiming)
+    reconnect_tick(&p->reconnect, now);
+    if (p->reconnect.state == RECONNECT_HEALTHY && now >= p->look_due_ms && !p->looking &&
+        !p->claiming)
         look(p);
     if (now >= p->renew_due_ms)
         renew(p);
@@ -106,14 +107,14 @@ static void on_listed(struct queen_response *r, const struct queen_error *err, v
     } else if (p->stopping) {
         processor_stop_if_done(p);
     } else if (ok) {
-        heal_done(&p->heal, true, p->now_ms());
+        reconnect_done(&p->reconnect, true, p->now_ms());
         struct slot **slots = meet_slots(p, &list);
         mind_records(p, &list, slots);
         claim_and_ask(p, &list, slots);
         free(slots);
     } else {
         processor_failed(p, &why);
-        heal_done(&p->heal, false, p->now_ms());
+        reconnect_done(&p->reconnect, false, p->now_ms());
     }
     arena_deinit(&a);
     queen_response_free(r);
@@ -190,7 +191,7 @@ static void mind_records(struct queen_processor *p, const struct owner_list *lis
     for (unsigned i = 0; i < p->n_slots; i++)
         if (!p->slots[i]->is_listed)
             slot_close(p->slots[i], QUEEN_CLOSED_LOST);
-    heal_look(&p->heal, starving, p->now_ms());
+    reconnect_look(&p->reconnect, starving, p->now_ms());
 }
 
 static void add_claim(const struct slot *s, struct buf *body, int64_t epoch, unsigned *n)
@@ -459,6 +460,6 @@ static void subscribe(void *ctx)
 
 void processor_heal_init(struct queen_processor *p)
 {
-    heal_init(&p->heal, &heal_defaults, (struct heal_ops){tear_down, subscribe, p},
-              p->now_ms());
+    reconnect_init(&p->reconnect, &reconnect_defaults,
+                   (struct reconnect_ops){tear_down, subscribe, p}, p->now_ms());
 }

@@ -77,8 +77,8 @@ struct queen_processor {
     struct queen_processor_options conf; // texts in these:
     char *queue, *group, *owner, *mode;
     char *path; // of the requests about owners
-    struct crew *crew;
-    struct heal heal;
+    struct threads *threads;
+    struct reconnect reconnect;
     uint64_t (*now_ms)(void); // goes on while the process sleeps
 
     uv_timer_t tick;
@@ -124,7 +124,8 @@ static inline bool slot_may_go_on(struct slot *s)
 }
 
 // ---- slot_event.c: on_event ----
-enum queen_verdict slot_handle(struct queen_job *job, void *processor); // the crew's handler
+enum queen_verdict slot_handle(struct queen_job *job,
+                               void *processor); // the handler of the threads
 // Settled by what was said about it; counted, and known from now on when it was handled.
 void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
                        const char *error);

@@ -100,8 +100,8 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
     p->close.deliver = on_close;
     int rc = 0;
     if (c->has_thread && o->on_event) {
-        p->crew = crew_new(p->conf.threads, slot_handle, p, err);
-        rc = p->crew ? 0 : QUEEN_E_MEMORY;
+        p->threads = threads_new(p->conf.threads, slot_handle, p, err);
+        rc = p->threads ? 0 : QUEEN_E_MEMORY;
     }
     if (rc == 0 && mailbox_post(&c->mailbox, &p->start) != 0)
         rc = fail_set(err, QUEEN_E_CLOSED, "the client is closing");
@@ -232,7 +232,7 @@ static void on_tick_closed(uv_handle_t *handle)
 
 static void dispose(struct queen_processor *p)
 {
-    crew_free(p->crew);
+    threads_free(p->threads);
     for (unsigned i = 0; i < p->n_slots; i++) {
         dedup_free(p->slots[i]->dedup);
         free(p->slots[i]->name);

@@ -15,46 +15,51 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum heal_state { HEAL_HEALTHY, HEAL_WAITING, HEAL_REBUILDING, HEAL_WATCHDOG };
+enum reconnect_state {
+    RECONNECT_HEALTHY,
+    RECONNECT_WAITING,
+    RECONNECT_REBUILDING,
+    RECONNECT_WATCHDOG
+};
 
-struct heal_conf {
+struct reconnect_conf {
     const unsigned *pauses_ms; // before the rebuilds of the second layer
     unsigned n_pauses;
     unsigned watchdog_ms;
     unsigned stale_ms;
 };
 
-// A rebuild: first torn down, then subscribed.  Both are told by heal_done().
-struct heal_ops {
+// A rebuild: first torn down, then subscribed.  Both are told by reconnect_done().
+struct reconnect_ops {
     void (*tear_down)(void *ctx); // forget all connections and what is under way on them
-    void (*subscribe)(void *ctx); // start from scratch; the result is told by heal_done()
+    void (*subscribe)(void *ctx); // start from scratch; the result is told by reconnect_done()
     void *ctx;
 };
 
-struct heal {
-    struct heal_conf conf;
-    struct heal_ops ops;
-    enum heal_state state;
+struct reconnect {
+    struct reconnect_conf conf;
+    struct reconnect_ops ops;
+    enum reconnect_state state;
     unsigned n_failed; // rebuilds in a row
     uint64_t due_ms;   // WAITING, WATCHDOG: when the next one begins
     uint64_t last_event_ms;
     unsigned n_rebuilds;
 };
 
-extern const struct heal_conf heal_defaults; // 5 s, 10 s, 15 s; 60 s; 5 min
+extern const struct reconnect_conf reconnect_defaults; // 5 s, 10 s, 15 s; 60 s; 5 min
 
-void heal_init(struct heal *h, const struct heal_conf *conf, struct heal_ops ops,
-               uint64_t now_ms);
+void reconnect_init(struct reconnect *h, const struct reconnect_conf *conf,
+                    struct reconnect_ops ops, uint64_t now_ms);
 
 // Something went wrong.  While it is being dealt with, more of it changes nothing.
-void heal_error(struct heal *h, uint64_t now_ms);
+void reconnect_error(struct reconnect *h, uint64_t now_ms);
 // An event has come: the connection works.
-void heal_event(struct heal *h, uint64_t now_ms);
+void reconnect_event(struct reconnect *h, uint64_t now_ms);
 // A look at the queue: does it have events that we should have got?
-void heal_look(struct heal *h, bool has_events, uint64_t now_ms);
+void reconnect_look(struct reconnect *h, bool has_events, uint64_t now_ms);
 // Calls tear_down and subscribe when their time has come.
-void heal_tick(struct heal *h, uint64_t now_ms);
+void reconnect_tick(struct reconnect *h, uint64_t now_ms);
 // Of a subscribe: did it work?
-void heal_done(struct heal *h, bool works, uint64_t now_ms);
+void reconnect_done(struct reconnect *h, bool works, uint64_t now_ms);
 
 #endif

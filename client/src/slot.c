@@ -137,7 +137,7 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         queen_batch_free(batch);
         slot_pop(s);
     } else {
-        heal_event(&p->heal, slot_now_ms(s));
+        reconnect_event(&p->reconnect, slot_now_ms(s));
         forget_after_seek(s, batch);
         s->job = job_new(p->client, batch, on_finished, s);
         s->at = s->tried = s->pause_ms = 0;
@@ -165,8 +165,8 @@ static void run(struct slot *s)
     s->pause_ms = 0;
     if (p->conf.on_events)
         slot_hand_out(s);
-    else if (p->crew)
-        crew_run(p->crew, s->job);
+    else if (p->threads)
+        threads_run(p->threads, s->job);
     else
         queen_job_finish(s->job, slot_handle(s->job, p));
 }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "fail.h"
 
-struct crew {
+struct threads {
     queen_handler handler;
     void *ctx;
     unsigned n;
@@ -24,7 +24,7 @@ struct crew {
 
 static void *work(void *arg)
 {
-    struct crew *c = arg;
+    struct threads *c = arg;
 
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -44,9 +44,10 @@ static void *work(void *arg)
     return NULL;
 }
 
-struct crew *crew_new(unsigned n, queen_handler handler, void *ctx, struct queen_error *err)
+struct threads *threads_new(unsigned n, queen_handler handler, void *ctx,
+                            struct queen_error *err)
 {
-    struct crew *c = mem_new(struct crew);
+    struct threads *c = mem_new(struct threads);
     sigset_t all, before;
 
     c->handler = handler;
@@ -67,11 +68,11 @@ struct crew *crew_new(unsigned n, queen_handler handler, void *ctx, struct queen
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (c->n == n)
         return c;
-    crew_free(c);
+    threads_free(c);
     return NULL;
 }
 
-void crew_run(struct crew *c, struct queen_job *job)
+void threads_run(struct threads *c, struct queen_job *job)
 {
     pthread_mutex_lock(&c->lock);
     STAILQ_INSERT_TAIL(&c->jobs, job, waiting);
@@ -79,7 +80,7 @@ void crew_run(struct crew *c, struct queen_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
-void crew_free(struct crew *c)
+void threads_free(struct threads *c)
 {
     if (!c)
         return;

@@ -5,12 +5,13 @@
 #include "base/attrs.h"
 #include "job.h"
 
-struct crew;
+struct threads;
 
 // 0 threads cannot be had: NULL with an error.
-struct crew *crew_new(unsigned n, queen_handler handler, void *ctx, struct queen_error *err);
+struct threads *threads_new(unsigned n, queen_handler handler, void *ctx,
+                            struct queen_error *err);
 // Hands a job to the next thread that is free.  It calls queen_job_finish() with the verdict.
-void crew_run(struct crew *c, struct queen_job *job);
-void crew_free(struct crew *c); // no job is running
+void threads_run(struct threads *c, struct queen_job *job);
+void threads_free(struct threads *c); // no job is running
 
 #endif

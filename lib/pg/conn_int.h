@@ -1,6 +1,6 @@
 // conn_int.h: one connection; for pg/ only.
 //
-//      conn_dial ──► conn_greet ──► ready ──► conn_send ──► answered ──► conn_send ...
+//      conn_dial ──► conn_identify ──► ready ──► conn_send ──► answered ──► conn_send ...
 //          │             │                        │             │
 //          └─────────────┴──► broken ◄────────────┴─────────────┘
 //
@@ -85,7 +85,7 @@ void conn_dial_failed(struct pg_conn *c, const char *why); // ends in `broken`; 
 
 // identify.c --------------------------------------------------------------------------------
 
-void conn_greet(struct pg_conn *c); // from dial.c: connected; ends in conn_ready() or broken
+void conn_identify(struct pg_conn *c); // from dial.c: connected; ends in conn_ready() or broken
 
 // conn.c ---------------------------------------------------------------------------------
 

@@ -98,7 +98,7 @@ static void step(struct pg_conn *c)
         conn_watch(c, UV_WRITABLE, on_socket);
         break;
     case PGRES_POLLING_OK:
-        conn_greet(c);
+        conn_identify(c);
         break;
     default:
         conn_dial_failed(c, conn_error(c));

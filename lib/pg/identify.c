@@ -15,7 +15,7 @@ static const char question[] =
     "select (extract(epoch from pg_catalog.pg_postmaster_start_time()) "
     "operator(pg_catalog.*) 1000000)::pg_catalog.int8";
 
-void conn_greet(struct pg_conn *c)
+void conn_identify(struct pg_conn *c)
 {
     if (PQsetnonblocking(c->pg, 1) != 0 ||
         !PQsendQueryParams(c->pg, question, 0, NULL, NULL, NULL, NULL, 1)) {

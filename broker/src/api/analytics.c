@@ -12,29 +12,29 @@ static const char *const by_time[] = {"from", "to", NULL};
 #define READ(where, name)                                                                   \
     {                                                                                       \
         .verb = HTTP_GET, .path = "/api/v1/" where, .access = ACCESS_READ_ONLY, .op = name, \
-        .handle = report_handle                                                             \
+        .handle = sql_endpoint_handle                                                       \
     }
 
-const struct report api_status = {
+const struct sql_endpoint api_status = {
     .route = READ("status", "status"), .statement = &pg_stmt_report_status, .query = by_labels};
-const struct report api_system_metrics = {
+const struct sql_endpoint api_system_metrics = {
     .route = READ("analytics/system-metrics", "system_metrics"),
     .statement = &pg_stmt_report_system_metrics,
     .query = by_process};
-const struct report api_worker_metrics = {
+const struct sql_endpoint api_worker_metrics = {
     .route = READ("analytics/worker-metrics", "worker_metrics"),
     .statement = &pg_stmt_report_worker_metrics,
     .query = by_time};
-const struct report api_queue_lag = {.route = READ("analytics/queue-lag", "queue_lag"),
-                                     .statement = &pg_stmt_report_queue_lag,
-                                     .query = by_queue};
-const struct report api_queue_ops = {.route = READ("analytics/queue-ops", "queue_ops"),
-                                     .statement = &pg_stmt_report_queue_ops,
-                                     .query = by_queue};
-const struct report api_parked_replicas = {
+const struct sql_endpoint api_queue_lag = {.route = READ("analytics/queue-lag", "queue_lag"),
+                                           .statement = &pg_stmt_report_queue_lag,
+                                           .query = by_queue};
+const struct sql_endpoint api_queue_ops = {.route = READ("analytics/queue-ops", "queue_ops"),
+                                           .statement = &pg_stmt_report_queue_ops,
+                                           .query = by_queue};
+const struct sql_endpoint api_parked_replicas = {
     .route = READ("analytics/queue-parked-replicas", "queue_parked_replicas"),
     .statement = &pg_stmt_report_parked,
     .query = by_queue};
-const struct report api_postgres_stats = {
+const struct sql_endpoint api_postgres_stats = {
     .route = READ("analytics/postgres-stats", "postgres_stats"),
     .statement = &pg_stmt_report_postgres};

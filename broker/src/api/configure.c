@@ -131,7 +131,7 @@ static void on_spread(struct custom_op *op, int status, const struct pg_reply *r
     struct configure *c = container_of(op, struct configure, op);
     struct api *api = http_req_app(c->req);
 
-    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+    if (status == 0 && sql_endpoint_next_step(api->broker, reply, &op->params)) {
         broker_custom(api->broker, op);
         return;
     }
@@ -180,7 +180,7 @@ static void on_sealed(struct custom_op *op, int status, const struct pg_reply *r
     struct configure *c = container_of(op, struct configure, op);
     struct api *api = http_req_app(c->req);
 
-    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+    if (status == 0 && sql_endpoint_next_step(api->broker, reply, &op->params)) {
         broker_custom(api->broker, op);
         return;
     }

@@ -5,56 +5,56 @@
 
 static const char *const delete_params[] = {"deleteMetadata", NULL};
 
-const struct report api_delete_group = {
+const struct sql_endpoint api_delete_group = {
     .route = {.verb = HTTP_DELETE,
               .path = "/api/v1/consumer-groups/:group",
               .access = ACCESS_ADMIN,
               .op = "delete_group",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_group,
     .query = delete_params,
     .changes_queue = true,
 };
 
-const struct report api_delete_group_on_queue = {
+const struct sql_endpoint api_delete_group_on_queue = {
     .route = {.verb = HTTP_DELETE,
               .path = "/api/v1/consumer-groups/:group/queues/:queue",
               .access = ACCESS_ADMIN,
               .op = "delete_group_on_queue",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_group,
     .query = delete_params,
     .changes_queue = true,
 };
 
-const struct report api_update_subscription = {
+const struct sql_endpoint api_update_subscription = {
     .route = {.verb = HTTP_POST,
               .path = "/api/v1/consumer-groups/:group/subscription",
               .access = ACCESS_READ_WRITE,
               .op = "update_subscription",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_update_subscription,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
     .changes_queue = true,
 };
 
-const struct report api_seek_group = {
+const struct sql_endpoint api_seek_group = {
     .route = {.verb = HTTP_POST,
               .path = "/api/v1/consumer-groups/:group/queues/:queue/seek",
               .access = ACCESS_READ_WRITE,
               .op = "seek_group",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_seek_group,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
     .changes_queue = true,
 };
 
-const struct report api_seek_partition = {
+const struct sql_endpoint api_seek_partition = {
     .route = {.verb = HTTP_POST,
               .path = "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek",
               .access = ACCESS_READ_WRITE,
               .op = "seek_partition",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_seek_partition,
     .changes_queue = true,
 };

@@ -22,7 +22,7 @@ static void health_handle(struct http_req *req)
     buf_printf(&out, ",\"worker_id\":%u,\"version\":", api->index);
     js_put_text(&out, api->shared->version);
     buf_put_lit(&out, ",\"shared_state\":");
-    if (api->shared->mesh)
+    if (api->shared->peers)
         shared_state_put(api->shared, &out);
     else
         buf_put_lit(&out, "{\"enabled\":false}");

@@ -19,7 +19,7 @@ static unsigned read_number(const char **at, const char *end)
 }
 
 // The first part with this column: that of number n itself, if none is before it.
-static unsigned first_of(const struct shape *s, unsigned col)
+static unsigned first_of(const struct json_rows *s, unsigned col)
 {
     unsigned i = 0;
 
@@ -28,13 +28,13 @@ static unsigned first_of(const struct shape *s, unsigned col)
     return i;
 }
 
-int shape_read(struct shape *s, span text, const struct pg_reply *reply, unsigned first)
+int json_rows_read(struct json_rows *s, span text, const struct pg_reply *reply, unsigned first)
 {
     const char *at = text.ptr, *end = text.ptr + text.len;
 
     for (s->n = 0; at < end; s->n++) {
         const char *mark = memchr(at, '$', (size_t)(end - at));
-        if (s->n == SHAPE_PARTS)
+        if (s->n == JSON_ROWS_PARTS)
             return QE_PG_SHAPE;
         s->part[s->n].text = (span){at, (size_t)((mark ? mark : end) - at)};
         s->part[s->n].col = UINT_MAX;
@@ -51,10 +51,10 @@ int shape_read(struct shape *s, span text, const struct pg_reply *reply, unsigne
     return 0;
 }
 
-void shape_put(const struct shape *s, const struct pg_reply *reply, unsigned row,
-               struct buf *out)
+void json_rows_put(const struct json_rows *s, const struct pg_reply *reply, unsigned row,
+                   struct buf *out)
 {
-    size_t at[SHAPE_PARTS], len[SHAPE_PARTS]; // of the values in out
+    size_t at[JSON_ROWS_PARTS], len[JSON_ROWS_PARTS]; // of the values in out
 
     for (unsigned i = 0; i < s->n; i++) {
         unsigned first = s->part[i].first;

@@ -9,31 +9,31 @@ static const char *const list_params[] = {"queue", "partition", "ns",   "namespa
 static const char *const dlq_params[] = {"queue", "partition", "consumerGroup", "from",
                                          "to",    "limit",     "offset",        NULL};
 
-const struct report api_list_messages = {
+const struct sql_endpoint api_list_messages = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/messages",
               .access = ACCESS_READ_ONLY,
               .op = "list_messages",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_list_messages,
     .query = list_params,
 };
 
-const struct report api_get_message = {
+const struct sql_endpoint api_get_message = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/messages/:partitionId/:transactionId",
               .access = ACCESS_READ_ONLY,
               .op = "get_message",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_get_message,
 };
 
-const struct report api_list_dlq = {
+const struct sql_endpoint api_list_dlq = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/dlq",
               .access = ACCESS_READ_ONLY,
               .op = "list_dlq",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_list_dead_letters,
     .query = dlq_params,
 };

@@ -7,63 +7,63 @@
 
 #define OWNERS "/api/v1/consumer-groups/:group/queues/:queue/owners"
 
-const struct report api_list_owners = {
+const struct sql_endpoint api_list_owners = {
     .route = {.verb = HTTP_GET,
               .path = OWNERS,
               .access = ACCESS_READ_ONLY,
               .op = "list_owners",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_list_owners,
 };
 
-const struct report api_claim_owners = {
+const struct sql_endpoint api_claim_owners = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/claim",
               .access = ACCESS_READ_WRITE,
               .op = "claim_owners",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_claim_owners,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
     .changes_queue = true,
 };
 
-const struct report api_renew_owners = {
+const struct sql_endpoint api_renew_owners = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/renew",
               .access = ACCESS_READ_WRITE,
               .op = "renew_owners",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_renew_owners,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };
 
-const struct report api_release_owners = {
+const struct sql_endpoint api_release_owners = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/release",
               .access = ACCESS_READ_WRITE,
               .op = "release_owners",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_release_owners,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
     .changes_queue = true,
 };
 
-const struct report api_ask_owners = {
+const struct sql_endpoint api_ask_owners = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/ask",
               .access = ACCESS_READ_WRITE,
               .op = "ask_owners",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_ask_owners,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };
 
-const struct report api_save_checkpoints = {
+const struct sql_endpoint api_save_checkpoints = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/checkpoint",
               .access = ACCESS_READ_WRITE,
               .op = "save_checkpoints",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_save_checkpoints,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };

@@ -5,12 +5,12 @@
 
 static const char *const range[] = {"from", "to", NULL};
 
-const struct report api_retention = {
+const struct sql_endpoint api_retention = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/analytics/retention",
               .access = ACCESS_READ_ONLY,
               .op = "retention",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_retention_analytics,
     .query = range,
 };

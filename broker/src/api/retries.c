@@ -7,22 +7,22 @@
 static const char *const timeline_params[] = {
     "correlationId", "transactionId", "messageId", "queue", "partition", "consumerGroup", NULL};
 
-const struct report api_timeline = {
+const struct sql_endpoint api_timeline = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/messages/timeline",
               .access = ACCESS_READ_ONLY,
               .op = "timeline",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_timeline,
     .query = timeline_params,
 };
 
-const struct report api_redrive = {
+const struct sql_endpoint api_redrive = {
     .route = {.verb = HTTP_POST,
               .path = "/api/v1/dlq/redrive",
               .access = ACCESS_READ_WRITE,
               .op = "redrive",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_redrive,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };

@@ -11,61 +11,61 @@ static const char *const list_params[] = {FILTERS, "limit", "cursor", NULL};
 static const char *const count_params[] = {FILTERS, NULL};
 static const char *const cancel_params[] = {FILTERS, "all", NULL};
 
-const struct report api_list_scheduled = {
+const struct sql_endpoint api_list_scheduled = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/scheduled",
               .access = ACCESS_READ_ONLY,
               .op = "list_scheduled",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_list_scheduled,
     .query = list_params,
 };
 
-const struct report api_count_scheduled = {
+const struct sql_endpoint api_count_scheduled = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/scheduled/count",
               .access = ACCESS_READ_ONLY,
               .op = "count_scheduled",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_count_scheduled,
     .query = count_params,
 };
 
-const struct report api_get_scheduled = {
+const struct sql_endpoint api_get_scheduled = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/scheduled/:id",
               .access = ACCESS_READ_ONLY,
               .op = "get_scheduled",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_get_scheduled,
 };
 
-const struct report api_cancel_scheduled_one = {
+const struct sql_endpoint api_cancel_scheduled_one = {
     .route = {.verb = HTTP_DELETE,
               .path = "/api/v1/scheduled/:id",
               .access = ACCESS_READ_WRITE,
               .op = "cancel_scheduled_one",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_cancel_scheduled_one,
 };
 
-const struct report api_cancel_scheduled = {
+const struct sql_endpoint api_cancel_scheduled = {
     .route = {.verb = HTTP_DELETE,
               .path = "/api/v1/scheduled",
               .access = ACCESS_READ_WRITE,
               .op = "cancel_scheduled",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_cancel_scheduled_where,
     .query = cancel_params,
 };
 
-const struct report api_reschedule = {
+const struct sql_endpoint api_reschedule = {
     .route = {.verb = HTTP_PATCH,
               .path = "/api/v1/scheduled/:id",
               .access = ACCESS_READ_WRITE,
               .op = "reschedule",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_reschedule,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
     .changes_times = true,
 };

@@ -46,9 +46,9 @@ static void put_own_id(const struct api_shared *shared, struct buf *out)
     js_put_text(out, span_of(id));
 }
 
-static void put_peer(struct buf *out, const struct mesh_peer_view *p)
+static void put_peer(struct buf *out, const struct peer_view *p)
 {
-    char id[MESH_HOST + 8];
+    char id[PEER_HOST + 8];
 
     snprintf(id, sizeof id, "%s:%u", p->host, p->port);
     buf_put_lit(out, "{\"hostname\":");
@@ -68,7 +68,7 @@ static void put_peer(struct buf *out, const struct mesh_peer_view *p)
     buf_putc(out, '}');
 }
 
-static void put_transport(struct buf *out, const struct mesh_view *v)
+static void put_transport(struct buf *out, const struct peers_view *v)
 {
     unsigned n_learned = 0;
 
@@ -102,13 +102,13 @@ static void put_transport(struct buf *out, const struct mesh_view *v)
 
 void shared_state_put(const struct api_shared *shared, struct buf *out)
 {
-    struct mesh_view *v = mem_new(struct mesh_view); // too large for a stack
+    struct peers_view *v = mem_new(struct peers_view); // too large for a stack
     struct cache_figures cache = cache_figures(shared);
     unsigned flags = house_maintenance(shared->house);
-    bool on = shared->mesh != NULL;
+    bool on = shared->peers != NULL;
 
     if (on)
-        mesh_view(shared->mesh, v);
+        peers_view(shared->peers, v);
     buf_printf(out, "{\"enabled\":%s,\"running\":%s,\"server_id\":", on ? "true" : "false",
                on ? "true" : "false");
     if (on)
@@ -145,13 +145,13 @@ static void shared_state_get(struct http_req *req)
 
 void shared_state_expose(const struct api_shared *shared, struct buf *out)
 {
-    struct mesh_view *v = mem_new(struct mesh_view);
+    struct peers_view *v = mem_new(struct peers_view);
 
     prom_single(out, "queen_shared_state_enabled", "gauge", "1 if servers tell each other",
-                shared->mesh != NULL);
-    if (shared->mesh) {
+                shared->peers != NULL);
+    if (shared->peers) {
         struct cache_figures cache = cache_figures(shared);
-        mesh_view(shared->mesh, v);
+        peers_view(shared->peers, v);
         prom_single(out, "queen_qc_cache_size", "gauge", "queues known by name", cache.size);
         prom_single(out, "queen_qc_cache_hits_total", "counter",
                     "messages whose partition was known", cache.hits);

@@ -14,7 +14,7 @@ enum { COL_STATUS, COL_PIECE, COL_PAYLOAD, COL_SEALED, COL_SHAPE, COL_VALUES };
 // In the request's arena.
 struct report_call {
     struct http_req *req;
-    const struct report *report;
+    const struct sql_endpoint *report;
     struct custom_op op;
     span queue; // parameter "queue"; SPAN_NONE: it has none
 };
@@ -25,7 +25,7 @@ static int put_body(struct report_call *c, struct body *b, struct buf *out);
 static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply);
 static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out);
 
-void report_handle(struct http_req *req)
+void sql_endpoint_handle(struct http_req *req)
 {
     struct api *api = http_req_app(req);
     struct report_call *c = arena_new(http_req_arena(req), struct report_call);
@@ -33,7 +33,7 @@ void report_handle(struct http_req *req)
     struct buf args = {0};
 
     c->req = req;
-    c->report = container_of_const(http_req_route(req), struct report, route);
+    c->report = container_of_const(http_req_route(req), struct sql_endpoint, route);
     c->op.statement = c->report->statement;
     c->op.done = on_reported;
 
@@ -105,13 +105,13 @@ static bool is_no_body(enum js_type type, span raw)
 
 static int put_body(struct report_call *c, struct body *b, struct buf *out)
 {
-    if (c->report->body == REPORT_NO_BODY)
+    if (c->report->body == ENDPOINT_NO_BODY)
         return 0;
 
     enum js_type type = js_peek(&b->j);
     bool empty = type == JS_NONE && b->j.pos == b->j.end;
-    span raw = empty && c->report->body == REPORT_MAY_BODY ? SPAN("{}") : js_skip(&b->j);
-    if (b->j.rc == 0 && c->report->body == REPORT_MAY_BODY && is_no_body(type, raw))
+    span raw = empty && c->report->body == ENDPOINT_MAY_BODY ? SPAN("{}") : js_skip(&b->j);
+    if (b->j.rc == 0 && c->report->body == ENDPOINT_MAY_BODY && is_no_body(type, raw))
         raw = SPAN("{}");
     else if (type != JS_OBJECT)
         body_bad(b, "the body must be a JSON object");
@@ -121,7 +121,8 @@ static int put_body(struct report_call *c, struct body *b, struct buf *out)
     return empty && b->j.rc == 0 ? 0 : body_finish(b);
 }
 
-bool report_next_step(struct broker *b, const struct pg_reply *reply, struct pg_params *params)
+bool sql_endpoint_next_step(struct broker *b, const struct pg_reply *reply,
+                            struct pg_params *params)
 {
     struct buf args = {0};
 
@@ -147,7 +148,7 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     struct api *api = http_req_app(c->req);
     struct buf out = {0};
 
-    if (status == 0 && report_next_step(api->broker, reply, &op->params)) {
+    if (status == 0 && sql_endpoint_next_step(api->broker, reply, &op->params)) {
         broker_custom(api->broker, op);
         return;
     }
@@ -188,7 +189,7 @@ static void put_piece(struct api *api, const struct pg_reply *reply, unsigned ro
 static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out)
 {
     unsigned cols = pg_reply_cols(reply);
-    struct shape shape = {0};
+    struct json_rows shape = {0};
     bool listing = false; // the row before was put by the shape
 
     if (pg_reply_rows(reply) == 0 || (cols != COL_SEALED + 1 && cols <= COL_VALUES))
@@ -198,13 +199,14 @@ static int put_answer(struct api *api, const struct pg_reply *reply, struct buf 
         if (cols <= COL_VALUES)
             continue;
         if (!pg_reply_is_null(reply, row, COL_SHAPE) &&
-            shape_read(&shape, pg_reply_bytes(reply, row, COL_SHAPE), reply, COL_VALUES) != 0)
+            json_rows_read(&shape, pg_reply_bytes(reply, row, COL_SHAPE), reply, COL_VALUES) !=
+                0)
             return QE_PG_SHAPE;
         bool is_value = !pg_reply_is_null(reply, row, COL_VALUES);
         if (is_value) {
             if (listing && pg_reply_is_null(reply, row, COL_PIECE))
                 buf_putc(out, ',');
-            shape_put(&shape, reply, row, out);
+            json_rows_put(&shape, reply, row, out);
         }
         listing = is_value;
     }

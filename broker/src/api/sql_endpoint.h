@@ -28,8 +28,8 @@
 // Parameters of path and query come as JSON strings, only those that were sent (a query
 // parameter that is empty counts as not sent); a path parameter wins over a query parameter of
 // the same name.  An error of SQLSTATE class QN becomes 400 with its text.
-#ifndef QUEEN_API_REPORT_H
-#define QUEEN_API_REPORT_H
+#ifndef QUEEN_API_SQL_ENDPOINT_H
+#define QUEEN_API_SQL_ENDPOINT_H
 
 #include <stdbool.h>
 
@@ -37,67 +37,68 @@
 
 struct pg_statement;
 
-enum report_body {
-    REPORT_NO_BODY,  // one that comes is drained and ignored
-    REPORT_MAY_BODY, // missing, empty, [] and null count as {}
-    REPORT_BODY,     // must be a JSON object
+enum sql_endpoint_body {
+    ENDPOINT_NO_BODY,  // one that comes is drained and ignored
+    ENDPOINT_MAY_BODY, // missing, empty, [] and null count as {}
+    ENDPOINT_BODY,     // must be a JSON object
 };
 
-struct report {
-    struct http_route route; // .handle = report_handle
+struct sql_endpoint {
+    struct http_route route; // .handle = sql_endpoint_handle
     const struct pg_statement *statement;
     const char *const *query; // names of the query parameters it takes, ends with NULL; or NULL
-    enum report_body body;
+    enum sql_endpoint_body body;
     // On success what brokers know of the queue in the path is out of date; without one, of
     // queues that the statement has written into the change feed.
     bool changes_queue;
     bool changes_times; // on success something may be due earlier than the broker knows
 };
 
-void report_handle(struct http_req *req);
+void sql_endpoint_handle(struct http_req *req);
 
 // For others that call such statements: whether the rows ask for another step; params are those
 // of the next call then.
 struct broker;
 struct pg_params;
 struct pg_reply;
-bool report_next_step(struct broker *b, const struct pg_reply *reply, struct pg_params *params);
+bool sql_endpoint_next_step(struct broker *b, const struct pg_reply *reply,
+                            struct pg_params *params);
 
-extern const struct report api_delete_queue;                      // resources.c
-extern const struct report api_stream_register, api_stream_state; // streams.c
-extern const struct report api_retention;                         // retention.c
-extern const struct report api_list_queues, api_get_queue, api_list_namespaces, api_list_tasks,
-    api_get_overview, api_list_partitions;
+extern const struct sql_endpoint api_delete_queue;                      // resources.c
+extern const struct sql_endpoint api_stream_register, api_stream_state; // streams.c
+extern const struct sql_endpoint api_retention;                         // retention.c
+extern const struct sql_endpoint api_list_queues, api_get_queue, api_list_namespaces,
+    api_list_tasks, api_get_overview, api_list_partitions;
 // status_queues.c
-extern const struct report api_status_queues, api_status_queue, api_status_queue_messages,
+extern const struct sql_endpoint api_status_queues, api_status_queue, api_status_queue_messages,
     api_status_analytics, api_refresh_stats;
 // messages.c
-extern const struct report api_list_messages, api_get_message, api_list_dlq;
+extern const struct sql_endpoint api_list_messages, api_get_message, api_list_dlq;
 // traces.c
-extern const struct report api_add_trace, api_trace_names, api_traces_by_name,
+extern const struct sql_endpoint api_add_trace, api_trace_names, api_traces_by_name,
     api_traces_of_message;
 // groups_read.c
-extern const struct report api_list_groups, api_list_lagging, api_get_group;
+extern const struct sql_endpoint api_list_groups, api_list_lagging, api_get_group;
 // analytics.c
-extern const struct report api_status, api_system_metrics, api_worker_metrics, api_queue_lag,
-    api_queue_ops, api_parked_replicas, api_postgres_stats;
+extern const struct sql_endpoint api_status, api_system_metrics, api_worker_metrics,
+    api_queue_lag, api_queue_ops, api_parked_replicas, api_postgres_stats;
 // actions.c
-extern const struct report api_delete_message, api_retry_message, api_move_to_dlq,
+extern const struct sql_endpoint api_delete_message, api_retry_message, api_move_to_dlq,
     api_clear_queue;
 // retries.c
-extern const struct report api_timeline, api_redrive;
+extern const struct sql_endpoint api_timeline, api_redrive;
 // owners.c
-extern const struct report api_ask_owners, api_list_owners, api_claim_owners, api_renew_owners,
-    api_release_owners, api_save_checkpoints;
+extern const struct sql_endpoint api_ask_owners, api_list_owners, api_claim_owners,
+    api_renew_owners, api_release_owners, api_save_checkpoints;
 // groups.c
-extern const struct report api_delete_group, api_delete_group_on_queue, api_update_subscription,
-    api_seek_group, api_seek_partition;
+extern const struct sql_endpoint api_delete_group, api_delete_group_on_queue,
+    api_update_subscription, api_seek_group, api_seek_partition;
 
 // scheduled.c
-extern const struct report api_list_scheduled, api_count_scheduled, api_get_scheduled,
+extern const struct sql_endpoint api_list_scheduled, api_count_scheduled, api_get_scheduled,
     api_cancel_scheduled_one, api_cancel_scheduled, api_reschedule;
 // schedules.c
-extern const struct report api_list_schedules, api_create_schedule, api_get_schedule,
+extern const struct sql_endpoint api_list_schedules, api_create_schedule, api_get_schedule,
     api_change_schedule, api_delete_schedule, api_pause_schedule, api_resume_schedule,
     api_run_schedule_now;
 

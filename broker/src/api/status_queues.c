@@ -9,50 +9,50 @@ static const char *const messages_params[] = {"limit", "offset", NULL};
 static const char *const analytics_params[] = {"interval",  "from", "to", "queue",
                                                "namespace", "task", NULL};
 
-const struct report api_status_queues = {
+const struct sql_endpoint api_status_queues = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/status/queues",
               .access = ACCESS_READ_ONLY,
               .op = "status_queues",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_status_queues,
     .query = queues_params,
 };
 
-const struct report api_status_queue = {
+const struct sql_endpoint api_status_queue = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/status/queues/:queue",
               .access = ACCESS_READ_ONLY,
               .op = "status_queue",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_status_queue,
 };
 
-const struct report api_status_queue_messages = {
+const struct sql_endpoint api_status_queue_messages = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/status/queues/:queue/messages",
               .access = ACCESS_READ_ONLY,
               .op = "status_queue_messages",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_status_queue_messages,
     .query = messages_params,
 };
 
-const struct report api_status_analytics = {
+const struct sql_endpoint api_status_analytics = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/status/analytics",
               .access = ACCESS_READ_ONLY,
               .op = "status_analytics",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_status_analytics,
     .query = analytics_params,
 };
 
-const struct report api_refresh_stats = {
+const struct sql_endpoint api_refresh_stats = {
     .route = {.verb = HTTP_POST,
               .path = "/api/v1/stats/refresh",
               .access = ACCESS_ADMIN,
               .op = "refresh_stats",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_refresh_stats,
 };

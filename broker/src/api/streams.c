@@ -4,22 +4,22 @@
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
-const struct report api_stream_register = {
+const struct sql_endpoint api_stream_register = {
     .route = {.verb = HTTP_POST,
               .path = "/streams/v1/queries",
               .access = ACCESS_READ_WRITE,
               .op = "stream_register",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_stream_register,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };
 
-const struct report api_stream_state = {
+const struct sql_endpoint api_stream_state = {
     .route = {.verb = HTTP_POST,
               .path = "/streams/v1/state/get",
               .access = ACCESS_READ_ONLY,
               .op = "stream_state",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_stream_state,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };

@@ -5,41 +5,41 @@
 
 static const char *const page_params[] = {"limit", "offset", NULL};
 
-const struct report api_add_trace = {
+const struct sql_endpoint api_add_trace = {
     .route = {.verb = HTTP_POST,
               .path = "/api/v1/traces",
               .access = ACCESS_READ_WRITE,
               .op = "add_trace",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_add_trace,
-    .body = REPORT_BODY,
+    .body = ENDPOINT_BODY,
 };
 
-const struct report api_trace_names = {
+const struct sql_endpoint api_trace_names = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/traces/names",
               .access = ACCESS_READ_ONLY,
               .op = "trace_names",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_trace_names,
     .query = page_params,
 };
 
-const struct report api_traces_by_name = {
+const struct sql_endpoint api_traces_by_name = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/traces/by-name/:traceName",
               .access = ACCESS_READ_ONLY,
               .op = "traces_by_name",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_traces_by_name,
     .query = page_params,
 };
 
-const struct report api_traces_of_message = {
+const struct sql_endpoint api_traces_of_message = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/traces/:partitionId/:transactionId",
               .access = ACCESS_READ_ONLY,
               .op = "traces_of_message",
-              .handle = report_handle},
+              .handle = sql_endpoint_handle},
     .statement = &pg_stmt_traces_of_message,
 };

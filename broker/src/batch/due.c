@@ -46,9 +46,9 @@ void due_deinit(struct due_heap *h)
     *h = (struct due_heap){0};
 }
 
-void due_set(struct due_heap *h, struct due *d, uint64_t at_us, void (*fire)(struct due *d))
+void due_set(struct due_heap *h, struct due *d, uint64_t at_us, void (*expire)(struct due *d))
 {
-    d->fire = fire;
+    d->expire = expire;
     if (d->place == 0) {
         if (h->n == h->cap) {
             h->cap = h->cap > 0 ? h->cap * 2 : 64;
@@ -91,6 +91,6 @@ void due_run(struct due_heap *h, uint64_t now_us)
     for (unsigned left = h->n; left > 0 && h->n > 0 && h->at[0]->at_us <= now_us; left--) {
         struct due *d = h->at[0];
         due_cancel(h, d);
-        d->fire(d);
+        d->expire(d);
     }
 }

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Embedded in whatever waits.  at_us and fire may be read; the rest is the heap's own.
+// Embedded in whatever waits.  at_us and expire may be read; the rest is the heap's own.
 struct due {
     uint64_t at_us;
-    void (*fire)(struct due *d);
+    void (*expire)(struct due *d);
     unsigned place; // 1-based; 0: not in the heap
 };
 
@@ -19,7 +19,7 @@ struct due_heap {
 
 void due_deinit(struct due_heap *h); // forgets what is in it
 // Adds d, or moves it if it is there already.
-void due_set(struct due_heap *h, struct due *d, uint64_t at_us, void (*fire)(struct due *d));
+void due_set(struct due_heap *h, struct due *d, uint64_t at_us, void (*expire)(struct due *d));
 void due_cancel(struct due_heap *h, struct due *d); // nothing if it is not there
 static inline bool due_is_set(const struct due *d) { return d->place != 0; }
 // Earliest time, or UINT64_MAX.

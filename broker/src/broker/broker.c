@@ -31,7 +31,7 @@ struct house *house_new(unsigned n)
     struct house *h = mem_new(struct house);
     h->n = n;
     h->brokers = mem_new_array(struct broker *, n);
-    h->fire = fire_new(h);
+    h->timer = timer_new(h);
     id_random(h->mark, sizeof h->mark);
     do
         id_random(&h->origin, sizeof h->origin);
@@ -51,7 +51,7 @@ void house_free(struct house *h)
     }
     if (h->replay)
         replay_free(h->replay);
-    fire_free(h->fire);
+    timer_free(h->timer);
     free(h->brokers);
     free(h);
 }
@@ -123,8 +123,8 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     b->pg = pg_pool_open(loop, &b->conf.pg, on_pg_state, b);
     h->brokers[index] = b;
     chores_start(b);
-    fire_start(b);
-    figures_start(b);
+    timer_start(b);
+    stats_start(b);
     if (index == 0 && h->spool)
         maintenance_start(b);
     recorder_start(b);
@@ -212,7 +212,7 @@ static void handle_gone(struct broker *b)
     free(b->locked);
     free(b->unnumbered);
     free(b->give_back);
-    free(b->empties);
+    free(b->watermarks);
     sealer_free(b->sealer);
     if (b->closed)
         b->closed(b->closed_ctx); // b itself goes with its house
@@ -238,7 +238,7 @@ static void flush_all(struct broker *b)
     acks_flush(b);
     renewals_flush(b);
     give_back_flush(b);
-    empties_flush(b);
+    watermarks_flush(b);
     transactions_flush(b);
     cycles_flush(b);
     customs_flush(b);
@@ -445,7 +445,7 @@ void call_send(struct call *c, pg_done_cb done)
     c->pg.of_server = is_of_server(c->pg.statement);
     c->left_us = clock_mono_us();
     pg_pool_exec(c->broker->pg, &c->pg);
-    stall_watch(c->broker);
+    pg_watchdog_start(c->broker);
 }
 
 void call_free(struct call *c)

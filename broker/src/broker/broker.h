@@ -102,8 +102,8 @@ struct push_op {
     void (*done)(struct push_op *op, int status);
     // the broker's own
     unsigned n_pending, n_later;
-    bool held;   // waits for earlier records of its lanes to be replayed
-    bool replay; // comes from the file buffer
+    bool waits_replay; // waits for earlier records of its lanes to be replayed
+    bool replay;       // comes from the file buffer
 };
 void broker_push(struct broker *b, struct push_op *op);
 
@@ -316,17 +316,17 @@ void broker_notify(struct broker *b, span queue);
 // ---- other servers of the same database ----
 
 // What they may want to know at once.  They would find out by themselves, later.
-enum house_news {
+enum house_event {
     HOUSE_STORED,     // messages of a queue
     HOUSE_FREED,      // a lease of a queue has ended and something is left
     HOUSE_CONFIGURED, // a queue has other options, or is gone
     HOUSE_MODES,      // maintenance
 };
-typedef void house_tell_cb(void *ctx, enum house_news what, span queue, span partition);
+typedef void house_notify_cb(void *ctx, enum house_event what, span queue, span partition);
 // Before the loops run.  tell is called on the brokers' threads.
-void house_tell_with(struct house *h, house_tell_cb *tell, void *ctx);
+void house_notify_with(struct house *h, house_notify_cb *notify, void *ctx);
 // Another server says so: look.  Any thread, until house_free().
-void house_heard(struct house *h, enum house_news what, span queue);
+void house_notified(struct house *h, enum house_event what, span queue);
 
 // ---- encryption at rest ----
 
@@ -370,7 +370,8 @@ struct broker_conf {
         unsigned interval_ms;
         unsigned max_segments; // that one transaction removes
     } evict, retain;
-    unsigned fire_probe_ms; // scheduled messages: looks without being told; 0: others fire them
+    unsigned
+        timer_probe_ms; // scheduled messages: looks without being told; 0: others fire them
     unsigned idle_partition_days, history_days; // see broker/sql/retention/tidy.sql
     unsigned attempts_days;                     // see broker/sql/retry/trim_attempts.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // stats.c; 0: never

@@ -76,15 +76,15 @@ struct queue {
     unsigned n_lanes;
     uint64_t sealed_until_us; // known to be encrypted until then; 0: not known to be
     unsigned sealed_version;  // house.n_changes when we learnt it
-    bool told_bare;           // the log says that we have no key for it
-    unsigned told_turn;       // of the broker: when other servers were last told of it
+    bool logged_no_key;       // the log says that we have no key for it
+    unsigned notified_turn;   // of the broker: when other servers were last told of it
     struct queue_notes notes; // for record.c
     size_t name_len;
     char name[];
 };
 
 // What a consumer has out under a lease of ours: see outstanding.c.
-struct held {
+struct outstanding {
     UT_hash_handle hh; // by lease, in the broker; only while n is not 0
     uint8_t lease[16];
     uint64_t sum; // of the messages' keys
@@ -110,7 +110,7 @@ struct consumer {
     struct pop_op *pop;           // CLAIMING: for this one
     struct consumer *next_target; // of the same pop
     struct due due;               // LEASED, TIMED
-    struct held held;
+    struct outstanding outstanding;
     TAILQ_ENTRY(consumer) ready;
     LIST_ENTRY(consumer) of_lane;
     struct pop_list seats; // pops of this partition only
@@ -137,7 +137,7 @@ struct group {
     TAILQ_ENTRY(group) recent; // least recently used first
     uint64_t used_us;
     unsigned n_pops; // that have not ended
-    bool noting;     // in broker.empties
+    bool noting;     // in broker.watermarks
     size_t name_len;
     char name[];
 };
@@ -172,7 +172,7 @@ struct broker {
     void *closed_ctx;
 
     struct queue *queues;
-    struct consumer *consumers_by_num, *held;
+    struct consumer *consumers_by_num, *outstanding;
     TAILQ_HEAD(, lane) recent_lanes;
     TAILQ_HEAD(, group) recent_groups;
     unsigned n_lanes, n_groups;
@@ -193,11 +193,11 @@ struct broker {
     unsigned push_pass;
     struct flight_list push_flights; // in flight, oldest first; push_int.h
     uint64_t stalled_us;             // since when the database is silent; 0: it answers
-    struct due stall_due;
+    struct due watchdog_due;
     bool probing;
     uint64_t probed_us;
-    unsigned n_held; // pushes that wait for the replay
-    struct due held_due;
+    unsigned n_replay_waits; // pushes that wait for the replay
+    struct due replay_wait_due;
     bool pops_stopped; // maintenance
     struct due flags_due;
     unsigned flags_asked; // flags_version of when they were asked for
@@ -243,8 +243,8 @@ struct broker {
     unsigned n_give_back, cap_give_back;
     bool giving_back;
 
-    struct group **empties; // groups whose watermark is to be written
-    unsigned n_empties, cap_empties;
+    struct group **watermarks; // groups whose watermark is to be written
+    unsigned n_watermarks, cap_watermarks;
     bool noting;
     struct pop_list noting_pops;
 
@@ -257,7 +257,7 @@ struct broker {
     struct due chores_due;
     uint64_t chore_us[CHORES]; // when each is to be done next
     struct sweep_pass pass;
-    struct due figures_due;
+    struct due stats_due;
 
     struct queue_list touched; // see tally.h
     int64_t pg_ahead_us;       // PostgreSQL's clock minus our monotonic one, see broker_pg_us()
@@ -271,10 +271,10 @@ struct house {
     _Atomic unsigned n_selectors; // pops by namespace or task live at broker 0
     _Atomic unsigned n_changes;   // queues configured or deleted through this process
     struct broker **brokers;
-    house_tell_cb *tell; // other servers; NULL: there are none
-    void *tell_ctx;
+    house_notify_cb *notify; // other servers; NULL: there are none
+    void *notify_ctx;
 
-    struct fire *fire;
+    struct timer *timer;
 
     // maintenance.c, buffer.c, replay.c; spool NULL: none of it
     struct spool *spool;
@@ -306,7 +306,7 @@ struct call {
 };
 struct call *call_new(struct broker *b, const struct pg_statement *statement, void *what);
 void call_send(struct call *c, pg_done_cb done);
-void stall_watch(struct broker *b); // pg_watchdog.c: while calls are out
+void pg_watchdog_start(struct broker *b); // pg_watchdog.c: while calls are out
 void call_free(struct call *c);
 // The rows do not answer what was asked: logs it, at most once a second.  Gives QE_PG_SHAPE.
 int call_unexpected(const struct call *c, const char *detail);
@@ -441,8 +441,8 @@ void cycles_flush(struct broker *b);
 void cycles_fail_unresolved(struct broker *b, int status);
 void cycle_finish(struct broker *b, struct cycle_op *cycle, int status);
 void customs_flush(struct broker *b);
-void empties_add(struct broker *b, struct group *g);
-void empties_flush(struct broker *b);
+void watermark_add(struct broker *b, struct group *g);
+void watermarks_flush(struct broker *b);
 
 // ---- schedule.c ----
 void schedule_add(struct broker *b, struct push_op *push); // its items that are LATER
@@ -450,16 +450,16 @@ void schedules_flush(struct broker *b);
 void schedules_fail_unresolved(struct broker *b, int status);
 
 // ---- timer.c ----
-struct fire *fire_new(struct house *h);
-void fire_free(struct fire *f);
-void fire_start(struct broker *b);
-void fire_forget(struct house *h); // of broker 0: look at everything, now
+struct timer *timer_new(struct house *h);
+void timer_free(struct timer *f);
+void timer_start(struct broker *b);
+void timer_forget(struct house *h); // of broker 0: look at everything, now
 // Something is due in wait_us (0 or less: now), somebody says; any thread.
-void fire_expect(struct house *h, int64_t wait_us);
+void timer_expect(struct house *h, int64_t wait_us);
 // The same by the change feed, which also tells of due messages that other sessions hold.
-void fire_hear(struct house *h, int64_t wait_us);
+void timer_expect_feed(struct house *h, int64_t wait_us);
 // For queen.next_due: nothing before this time waits any more.
-int64_t fire_from_us(const struct house *h);
+int64_t timer_from_us(const struct house *h);
 
 // ---- feed.c ----
 void feed_look(struct broker *b, struct pop_op *pop); // pop_place() again after a fresh look
@@ -472,19 +472,19 @@ void feed_forget(struct broker *b);             // where it was does not count a
 void feed_deinit(struct broker *b);
 
 // ---- notify.c ----
-void news_lane(struct broker *b,
-               struct lane *lane);             // tell the lane's home, and whoever selects
-void news_queue(struct broker *b, span queue); // it was changed: tell all brokers
+void notify_lane(struct broker *b,
+                 struct lane *lane);             // tell the lane's home, and whoever selects
+void notify_queue(struct broker *b, span queue); // it was changed: tell all brokers
 // Something was stored in a lane that need not be known here.
 // servers: tell other ones too; once for several lanes of a queue will do.
-struct lane_told {
+struct stored_lane {
     span queue, partition, only; // only: the group of a retry lane; SPAN_NONE: it is none
     int64_t num;
     const uint8_t *id;
 };
-void news_stored(struct broker *b, const struct lane_told *lane, bool servers);
-void news_poll(struct broker *b); // whoever is parked looks into the feed now
-void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
+void notify_stored(struct broker *b, const struct stored_lane *lane, bool servers);
+void notify_poll(struct broker *b); // whoever is parked looks into the feed now
+void notify_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
 
 // ---- selector.c ----
 void selector_place(struct broker *b, struct pop_op *pop);
@@ -501,10 +501,10 @@ void selector_end_pop(struct pop_op *pop);
 void selectors_forget(struct broker *b, uint64_t before_us);
 
 // ---- buffer.c ----
-bool pushes_are_troubled(const struct broker *b);         // some may not go to the database now
-void pushes_divert(struct broker *b);                     // those in the queue
-void push_divert(struct broker *b, struct push_op *push); // taken out of the queue already
-bool push_may_divert(const struct broker *b, const struct push_op *push, int status);
+bool pushes_may_need_buffer(const struct broker *b);      // some may not go to the database now
+void pushes_buffer(struct broker *b);                     // those in the queue
+void push_buffer(struct broker *b, struct push_op *push); // taken out of the queue already
+bool push_may_buffer(const struct broker *b, const struct push_op *push, int status);
 
 // ---- replay.c ----
 struct replay *replay_new(struct house *h);
@@ -515,7 +515,7 @@ bool replay_is_busy(const struct replay *r);
 // ---- maintenance.c ----
 void maintenance_start(struct broker *b);
 // A reply carries the flags; version is that of when it was asked for.
-void maintenance_heard(struct broker *b, unsigned flags, unsigned version);
+void maintenance_read(struct broker *b, unsigned flags, unsigned version);
 
 // ---- seal.c ----
 bool queue_is_sealed(struct queue *q); // as far as we know
@@ -525,7 +525,7 @@ void queue_sealed(struct queue *q);    // the database has told us so
 void chores_start(struct broker *b);
 
 // ---- stats.c ----
-void figures_start(struct broker *b);
+void stats_start(struct broker *b);
 // ---- record.c ----
 void recorder_start(struct broker *b);
 void recorder_finish(struct broker *b); // closing: what was counted leaves now

@@ -70,7 +70,7 @@ void broker_forget(void *ctx)
     forget_groups(b);
     atomic_fetch_add_explicit(&b->house->n_changes, 1, memory_order_relaxed);
     if (b->index == 0)
-        fire_forget(b->house);
+        timer_forget(b->house);
     pops_place_again(b, true);
     selectors_place_again(b);
     broker_wake(b);

@@ -29,7 +29,7 @@ struct queue_notes {
     LIST_ENTRY(queue) touched;
     bool is_touched; // in the list
     bool active;     // worth a row now
-    unsigned n_parked, parked_told;
+    unsigned n_parked, parked_recorded;
 };
 
 #endif

@@ -37,7 +37,7 @@ static int parse_one(span item, unsigned port, struct peer_name *name, struct fa
         unsigned long n = strtoul(digits, &stop, 10);
         name->port = stop == end && n > 0 && n < 65536 ? (unsigned)n : 0;
     }
-    if (!digits || host.len == 0 || host.len >= MESH_HOST || name->port == 0)
+    if (!digits || host.len == 0 || host.len >= PEER_HOST || name->port == 0)
         return fault_set(f, QE_CONF, "QUEEN_UDP_PEERS: \"%.*s\" is not host or host:port",
                          SPAN_ARG(item));
     memcpy(name->host, host.ptr, host.len);
@@ -45,7 +45,7 @@ static int parse_one(span item, unsigned port, struct peer_name *name, struct fa
     return 0;
 }
 
-int peer_names_parse(const char *list, unsigned port, struct peer_name names[MESH_MAX_PEERS],
+int peer_names_parse(const char *list, unsigned port, struct peer_name names[PEERS_MAX],
                      unsigned *n, struct fault *f)
 {
     int rc = 0;
@@ -54,9 +54,9 @@ int peer_names_parse(const char *list, unsigned port, struct peer_name names[MES
     while (*list != '\0' && rc == 0) {
         size_t skip = strspn(list, ", \t");
         size_t len = strcspn(list + skip, ", \t");
-        if (len > 0 && *n == MESH_MAX_PEERS)
+        if (len > 0 && *n == PEERS_MAX)
             return fault_set(f, QE_CONF, "QUEEN_UDP_PEERS: names more than %d servers",
-                             MESH_MAX_PEERS);
+                             PEERS_MAX);
         if (len > 0)
             rc = parse_one((span){list + skip, len}, port, &names[(*n)++], f);
         list += skip + len;
@@ -82,17 +82,17 @@ bool address_eq(const struct sockaddr_storage *a, const struct sockaddr_storage 
     return x->sin_port == y->sin_port && x->sin_addr.s_addr == y->sin_addr.s_addr;
 }
 
-void address_format(const struct sockaddr_storage *a, char out[MESH_ADDRESS])
+void address_format(const struct sockaddr_storage *a, char out[PEER_ADDRESS])
 {
     out[0] = '\0';
     if (a->ss_family == AF_INET6) {
         const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
         if (IN6_IS_ADDR_V4MAPPED(in6))
-            inet_ntop(AF_INET, in6->s6_addr + 12, out, MESH_ADDRESS);
+            inet_ntop(AF_INET, in6->s6_addr + 12, out, PEER_ADDRESS);
         else
-            inet_ntop(AF_INET6, in6, out, MESH_ADDRESS);
+            inet_ntop(AF_INET6, in6, out, PEER_ADDRESS);
     } else if (a->ss_family == AF_INET) {
         inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)a)->sin_addr, out,
-                  MESH_ADDRESS);
+                  PEER_ADDRESS);
     }
 }

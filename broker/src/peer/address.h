@@ -10,18 +10,17 @@
 #include "peer/peers.h"
 
 struct peer_name {
-    char host[MESH_HOST];
+    char host[PEER_HOST];
     unsigned port;
 };
 
 // "a, b:7000, [::1]:7001" -> names; those without a port get `port`.
 MUST_USE int peer_names_parse(const char *list, unsigned port,
-                              struct peer_name names[MESH_MAX_PEERS], unsigned *n,
-                              struct fault *f);
+                              struct peer_name names[PEERS_MAX], unsigned *n, struct fault *f);
 
 bool address_eq(const struct sockaddr_storage *a,
                 const struct sockaddr_storage *b);                             // with the port
-void address_format(const struct sockaddr_storage *a, char out[MESH_ADDRESS]); // without
+void address_format(const struct sockaddr_storage *a, char out[PEER_ADDRESS]); // without
 socklen_t address_len(const struct sockaddr_storage *a);
 
 #endif

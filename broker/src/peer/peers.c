@@ -19,7 +19,7 @@
 enum { RESOLVE_MS = 30000, RETRY_RESOLVE_MS = 2000, READ_AT_ONCE = 256 };
 
 struct peer {
-    struct mesh *mesh;
+    struct peers *peers;
     struct peer_name name;
     uv_getaddrinfo_t lookup;
     bool looking_up, resolved, is_self;
@@ -35,8 +35,8 @@ struct targets {
     struct sockaddr_storage at[];
 };
 
-struct mesh {
-    struct mesh_conf conf;
+struct peers {
+    struct peers_conf conf;
     span secret;
     int fd, family;
     uv_poll_t poll;
@@ -45,10 +45,10 @@ struct mesh {
     char server_id[PEER_SENDER + 1], session[PEER_SESSION + 1];
     _Atomic uint64_t sequence, sent, unsent;
 
-    uv_mutex_t lock; // of what follows: written on the loop, read by mesh_view()
-    struct peer peer[MESH_MAX_PEERS];
+    uv_mutex_t lock; // of what follows: written on the loop, read by peers_view()
+    struct peer peer[PEERS_MAX];
     unsigned n_peers;
-    struct hearing hearing;
+    struct replay_windows windows;
     uint64_t received, malformed, bad_signatures, bad_sequences, heartbeats;
 };
 
@@ -79,98 +79,99 @@ static int bind_socket(int family, unsigned port, int *fd)
     return 0;
 }
 
-static int open_socket(struct mesh *m, struct fault *f)
+static int open_socket(struct peers *ps, struct fault *f)
 {
-    int bytes = (int)m->conf.receive_mb << 20;
+    int bytes = (int)ps->conf.receive_mb << 20;
 
-    m->family = AF_INET6;
-    int rc = bind_socket(AF_INET6, m->conf.port, &m->fd);
+    ps->family = AF_INET6;
+    int rc = bind_socket(AF_INET6, ps->conf.port, &ps->fd);
     if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) { // a machine without IPv6
-        m->family = AF_INET;
-        rc = bind_socket(AF_INET, m->conf.port, &m->fd);
+        ps->family = AF_INET;
+        rc = bind_socket(AF_INET, ps->conf.port, &ps->fd);
     }
     if (rc != 0)
         return fault_set(f, QE_CONF, "QUEEN_UDP_NOTIFY_PORT: cannot use UDP port %u: %s",
-                         m->conf.port, strerror(-rc));
-    setsockopt(m->fd, SOL_SOCKET, SO_RCVBUF, &bytes,
+                         ps->conf.port, strerror(-rc));
+    setsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &bytes,
                sizeof bytes); // as much as the system allows
     return 0;
 }
 
 // "host:port"; of a long name its end would say too little, so its beginning is kept.
-static void name_ourselves(struct mesh *m)
+static void name_ourselves(struct peers *ps)
 {
     char host[256] = "localhost", port[8];
     uint8_t random[8];
 
     gethostname(host, sizeof host - 1);
-    snprintf(port, sizeof port, ":%u", m->conf.port);
-    snprintf(m->server_id, sizeof m->server_id, "%.*s%s", (int)(PEER_SENDER - strlen(port)),
+    snprintf(port, sizeof port, ":%u", ps->conf.port);
+    snprintf(ps->server_id, sizeof ps->server_id, "%.*s%s", (int)(PEER_SENDER - strlen(port)),
              host, port);
     id_random(random, sizeof random);
     for (unsigned i = 0; i < PEER_SESSION - 1; i++)
-        m->session[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 ? 0 : 4) & 15];
+        ps->session[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 ? 0 : 4) & 15];
 }
 
-int mesh_open(struct mesh **out, uv_loop_t *loop, const struct mesh_conf *conf, struct fault *f)
+int peers_open(struct peers **out, uv_loop_t *loop, const struct peers_conf *conf,
+               struct fault *f)
 {
-    struct peer_name names[MESH_MAX_PEERS];
-    struct mesh *m = mem_new(struct mesh);
+    struct peer_name names[PEERS_MAX];
+    struct peers *ps = mem_new(struct peers);
 
     *out = NULL;
-    m->conf = *conf;
-    m->secret = span_of(conf->secret);
-    int rc = peer_names_parse(conf->peers, conf->port, names, &m->n_peers, f);
+    ps->conf = *conf;
+    ps->secret = span_of(conf->secret);
+    int rc = peer_names_parse(conf->peers, conf->port, names, &ps->n_peers, f);
     if (rc == 0)
-        rc = open_socket(m, f);
+        rc = open_socket(ps, f);
     if (rc != 0) {
-        free(m);
+        free(ps);
         return rc;
     }
-    for (unsigned i = 0; i < m->n_peers; i++) {
-        m->peer[i].mesh = m;
-        m->peer[i].name = names[i];
-        m->peer[i].lookup.data = &m->peer[i];
+    for (unsigned i = 0; i < ps->n_peers; i++) {
+        ps->peer[i].peers = ps;
+        ps->peer[i].name = names[i];
+        ps->peer[i].lookup.data = &ps->peer[i];
     }
-    name_ourselves(m);
-    uv_mutex_init(&m->lock);
-    if (uv_poll_init(loop, &m->poll, m->fd) != 0)
+    name_ourselves(ps);
+    uv_mutex_init(&ps->lock);
+    if (uv_poll_init(loop, &ps->poll, ps->fd) != 0)
         BUG("a fresh socket cannot be watched");
-    uv_timer_init(loop, &m->beat);
-    uv_timer_init(loop, &m->resolve);
-    m->poll.data = m->beat.data = m->resolve.data = m;
-    uv_poll_start(&m->poll, UV_READABLE, on_readable);
-    uv_timer_start(&m->beat, on_beat, 0, conf->heartbeat_ms);
-    uv_timer_start(&m->resolve, on_resolve, 0, 0);
-    log_info("peers.open", "port=%u peers=%u signed=%s", conf->port, m->n_peers,
-             m->secret.len > 0 ? "true" : "false");
-    *out = m;
+    uv_timer_init(loop, &ps->beat);
+    uv_timer_init(loop, &ps->resolve);
+    ps->poll.data = ps->beat.data = ps->resolve.data = ps;
+    uv_poll_start(&ps->poll, UV_READABLE, on_readable);
+    uv_timer_start(&ps->beat, on_beat, 0, conf->heartbeat_ms);
+    uv_timer_start(&ps->resolve, on_resolve, 0, 0);
+    log_info("peers.open", "port=%u peers=%u signed=%s", conf->port, ps->n_peers,
+             ps->secret.len > 0 ? "true" : "false");
+    *out = ps;
     return 0;
 }
 
 // ---- names ----
 
-static void publish(struct mesh *m)
+static void publish(struct peers *ps)
 {
-    struct targets *t = mem_zalloc(1, sizeof *t + m->n_peers * sizeof t->at[0]);
+    struct targets *t = mem_zalloc(1, sizeof *t + ps->n_peers * sizeof t->at[0]);
 
-    for (unsigned i = 0; i < m->n_peers; i++)
-        if (m->peer[i].resolved && !m->peer[i].is_self)
-            t->at[t->n++] = m->peer[i].address;
-    t->older = atomic_load(&m->targets);
-    atomic_store(&m->targets, t);
+    for (unsigned i = 0; i < ps->n_peers; i++)
+        if (ps->peer[i].resolved && !ps->peer[i].is_self)
+            t->at[t->n++] = ps->peer[i].address;
+    t->older = atomic_load(&ps->targets);
+    atomic_store(&ps->targets, t);
 }
 
 static void on_resolve(uv_timer_t *timer)
 {
-    struct mesh *m = timer->data;
-    struct addrinfo hints = {.ai_family = m->family, .ai_socktype = SOCK_DGRAM};
+    struct peers *ps = timer->data;
+    struct addrinfo hints = {.ai_family = ps->family, .ai_socktype = SOCK_DGRAM};
     bool all = true;
 
-    if (m->family == AF_INET6)
+    if (ps->family == AF_INET6)
         hints.ai_flags = AI_V4MAPPED | AI_ALL;
-    for (unsigned i = 0; i < m->n_peers; i++) {
-        struct peer *p = &m->peer[i];
+    for (unsigned i = 0; i < ps->n_peers; i++) {
+        struct peer *p = &ps->peer[i];
         all = all && p->resolved;
         if (!p->looking_up)
             p->looking_up = uv_getaddrinfo(timer->loop, &p->lookup, on_looked_up, p->name.host,
@@ -193,11 +194,11 @@ static const struct addrinfo *choose(const struct addrinfo *found)
 static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
 {
     struct peer *p = lookup->data;
-    struct mesh *m = p->mesh;
+    struct peers *ps = p->peers;
     struct sockaddr_storage address = {0};
 
     p->looking_up = false;
-    if (status == UV_ECANCELED || uv_is_closing((uv_handle_t *)&m->resolve)) {
+    if (status == UV_ECANCELED || uv_is_closing((uv_handle_t *)&ps->resolve)) {
         uv_freeaddrinfo(found);
         return;
     }
@@ -214,20 +215,21 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
         ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)p->name.port);
     if (p->resolved && address_eq(&address, &p->address))
         return;
-    uv_mutex_lock(&m->lock);
+    uv_mutex_lock(&ps->lock);
     p->address = address;
     p->resolved = true;
     p->is_self = false;
     p->learned[0] = '\0';
-    uv_mutex_unlock(&m->lock);
-    publish(m);
+    uv_mutex_unlock(&ps->lock);
+    publish(ps);
 }
 
 // ---- telling ----
 
-void mesh_tell(struct mesh *m, enum peer_kind kind, span queue, span partition, bool enabled)
+void peers_notify(struct peers *ps, enum peer_kind kind, span queue, span partition,
+                  bool enabled)
 {
-    const struct targets *t = atomic_load_explicit(&m->targets, memory_order_acquire);
+    const struct targets *t = atomic_load_explicit(&ps->targets, memory_order_acquire);
     struct peer_note note = {.kind = (uint8_t)kind,
                              .at_ms = clock_wall_us() / 1000,
                              .queue = queue,
@@ -237,76 +239,76 @@ void mesh_tell(struct mesh *m, enum peer_kind kind, span queue, span partition, 
 
     if (!t || t->n == 0)
         return;
-    memcpy(note.sender, m->server_id, sizeof note.sender);
-    memcpy(note.session, m->session, sizeof note.session);
-    note.sequence = atomic_fetch_add_explicit(&m->sequence, 1, memory_order_relaxed) + 1;
-    size_t n = peer_encode(&note, m->secret, datagram);
+    memcpy(note.sender, ps->server_id, sizeof note.sender);
+    memcpy(note.session, ps->session, sizeof note.session);
+    note.sequence = atomic_fetch_add_explicit(&ps->sequence, 1, memory_order_relaxed) + 1;
+    size_t n = peer_encode(&note, ps->secret, datagram);
     for (unsigned i = 0; i < t->n; i++) {
-        bool ok = n > 0 && sendto(m->fd, datagram, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+        bool ok = n > 0 && sendto(ps->fd, datagram, n, MSG_DONTWAIT | MSG_NOSIGNAL,
                                   (const struct sockaddr *)&t->at[i],
                                   address_len(&t->at[i])) == (ssize_t)n;
-        atomic_fetch_add_explicit(ok ? &m->sent : &m->unsent, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(ok ? &ps->sent : &ps->unsent, 1, memory_order_relaxed);
     }
 }
 
 static void on_beat(uv_timer_t *timer)
 {
-    mesh_tell(timer->data, PEER_HEARTBEAT, SPAN_NONE, SPAN_NONE, false);
+    peers_notify(timer->data, PEER_HEARTBEAT, SPAN_NONE, SPAN_NONE, false);
 }
 
 // ---- hearing ----
 
-static struct peer *peer_at(struct mesh *m, const struct sockaddr_storage *from)
+static struct peer *peer_at(struct peers *ps, const struct sockaddr_storage *from)
 {
-    for (unsigned i = 0; i < m->n_peers; i++)
-        if (m->peer[i].resolved && address_eq(&m->peer[i].address, from))
-            return &m->peer[i];
+    for (unsigned i = 0; i < ps->n_peers; i++)
+        if (ps->peer[i].resolved && address_eq(&ps->peer[i].address, from))
+            return &ps->peer[i];
     return NULL;
 }
 
 // Our own address may be in the list, so that all servers can be given the same one.
-static void heard_ourselves(struct mesh *m, struct peer *p)
+static void note_own_address(struct peers *ps, struct peer *p)
 {
     if (!p || p->is_self)
         return;
     p->is_self = true;
-    publish(m);
+    publish(ps);
 }
 
 // Whether the note is news; under the lock.
-static bool admit(struct mesh *m, span datagram, const struct sockaddr_storage *from,
+static bool admit(struct peers *ps, span datagram, const struct sockaddr_storage *from,
                   struct peer_note *note)
 {
-    struct peer *p = peer_at(m, from);
+    struct peer *p = peer_at(ps, from);
 
-    m->received++;
-    switch (peer_decode(datagram, m->secret, note)) {
+    ps->received++;
+    switch (peer_decode(datagram, ps->secret, note)) {
     case PEER_OK:
         break;
     case PEER_MALFORMED:
-        m->malformed++;
+        ps->malformed++;
         return false;
     case PEER_BAD_SIGNATURE:
-        m->bad_signatures++;
+        ps->bad_signatures++;
         return false;
     }
-    if (strcmp(note->session, m->session) == 0) {
-        heard_ourselves(m, p);
+    if (strcmp(note->session, ps->session) == 0) {
+        note_own_address(ps, p);
         return false;
     }
-    if (!hearing_admit(&m->hearing, note, clock_mono_us(), m->conf.dead_ms * 1000ull)) {
-        m->bad_sequences++;
+    if (!replay_window_admit(&ps->windows, note, clock_mono_us(), ps->conf.dead_ms * 1000ull)) {
+        ps->bad_sequences++;
         return false;
     }
     if (p)
         memcpy(p->learned, note->sender, sizeof p->learned);
-    m->heartbeats += note->kind == PEER_HEARTBEAT;
+    ps->heartbeats += note->kind == PEER_HEARTBEAT;
     return note->kind != PEER_HEARTBEAT;
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct mesh *m = poll->data;
+    struct peers *ps = poll->data;
     char datagram[PEER_MAX + 1]; // one more, so that a longer one shows
 
     (void)status, (void)events;
@@ -314,67 +316,67 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         struct sockaddr_storage from = {0};
         socklen_t len = sizeof from;
         struct peer_note note;
-        ssize_t n = recvfrom(m->fd, datagram, sizeof datagram, MSG_DONTWAIT,
+        ssize_t n = recvfrom(ps->fd, datagram, sizeof datagram, MSG_DONTWAIT,
                              (struct sockaddr *)&from, &len);
         if (n < 0)
             return;
-        uv_mutex_lock(&m->lock);
-        bool news = admit(m, (span){datagram, (size_t)n}, &from, &note);
-        uv_mutex_unlock(&m->lock);
+        uv_mutex_lock(&ps->lock);
+        bool news = admit(ps, (span){datagram, (size_t)n}, &from, &note);
+        uv_mutex_unlock(&ps->lock);
         if (news)
-            m->conf.heard(m->conf.ctx, &note);
+            ps->conf.on_note(ps->conf.ctx, &note);
     }
 }
 
 // ---- the end ----
 
-void mesh_close(struct mesh *m)
+void peers_close(struct peers *ps)
 {
-    for (unsigned i = 0; i < m->n_peers; i++)
-        if (m->peer[i].looking_up)
-            uv_cancel((uv_req_t *)&m->peer[i].lookup);
-    uv_close((uv_handle_t *)&m->poll, NULL);
-    uv_close((uv_handle_t *)&m->beat, NULL);
-    uv_close((uv_handle_t *)&m->resolve, NULL);
+    for (unsigned i = 0; i < ps->n_peers; i++)
+        if (ps->peer[i].looking_up)
+            uv_cancel((uv_req_t *)&ps->peer[i].lookup);
+    uv_close((uv_handle_t *)&ps->poll, NULL);
+    uv_close((uv_handle_t *)&ps->beat, NULL);
+    uv_close((uv_handle_t *)&ps->resolve, NULL);
 }
 
-void mesh_free(struct mesh *m)
+void peers_free(struct peers *ps)
 {
-    if (!m)
+    if (!ps)
         return;
-    struct targets *t = atomic_load(&m->targets);
+    struct targets *t = atomic_load(&ps->targets);
     while (t) {
         struct targets *older = t->older;
         free(t);
         t = older;
     }
-    close(m->fd);
-    uv_mutex_destroy(&m->lock);
-    free(m);
+    close(ps->fd);
+    uv_mutex_destroy(&ps->lock);
+    free(ps);
 }
 
 // ---- looking ----
 
-void mesh_view(struct mesh *m, struct mesh_view *v)
+void peers_view(struct peers *ps, struct peers_view *v)
 {
     uint64_t now = clock_mono_us();
 
-    *v = (struct mesh_view){.port = m->conf.port, .n_peers = m->n_peers};
-    memcpy(v->server_id, m->server_id, sizeof v->server_id);
-    memcpy(v->session, m->session, sizeof v->session);
-    v->sent = atomic_load_explicit(&m->sent, memory_order_relaxed);
-    uv_mutex_lock(&m->lock);
-    v->received = m->received;
-    v->dropped = m->malformed + atomic_load_explicit(&m->unsent, memory_order_relaxed);
-    v->bad_signatures = m->bad_signatures;
-    v->bad_sequences = m->bad_sequences;
-    v->heartbeats = m->heartbeats;
-    v->restarts = m->hearing.n_restarts;
-    v->n_tracked = m->hearing.n;
-    v->n_alive = hearing_alive(&m->hearing, now, m->conf.dead_ms * 1000ull);
-    for (unsigned i = 0; i < m->n_peers; i++) {
-        const struct peer *p = &m->peer[i];
-        struct mesh_peer_view *pv = &v->peer[i];
+    *v = (struct peers_view){.port = ps->conf.port, .n_peers = ps->n_peers};
+    memcpy(v->server_id, ps->server_id, sizeof v->server_id);
+    memcpy(v->session, ps->session, sizeof v->session);
+    v->sent = atomic_load_explicit(&ps->sent, memory_order_relaxed);
+    uv_mutex_lock(&ps->lock);
+    v->received = ps->received;
+    v->dropped = ps->malformed + atomic_load_explicit(&ps->unsent, memory_order_relaxed);
+    v->bad_signatures = ps->bad_signatures;
+    v->bad_sequences = ps->bad_sequences;
+    v->heartbeats = ps->heartbeats;
+    v->restarts = ps->windows.n_restarts;
+    v->n_tracked = ps->windows.n;
+    v->n_alive = replay_window_alive(&ps->windows, now, ps->conf.dead_ms * 1000ull);
+    for (unsigned i = 0; i < ps->n_peers; i++) {
+        const struct peer *p = &ps->peer[i];
+        struct peer_view *pv = &v->peer[i];
         memcpy(pv->host, p->name.host, sizeof pv->host);
         pv->port = p->name.port;
         pv->resolved = p->resolved;
@@ -383,5 +385,5 @@ void mesh_view(struct mesh *m, struct mesh_view *v)
             address_format(&p->address, pv->address);
         memcpy(pv->learned, p->learned, sizeof pv->learned);
     }
-    uv_mutex_unlock(&m->lock);
+    uv_mutex_unlock(&ps->lock);
 }

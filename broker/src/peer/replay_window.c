@@ -5,7 +5,7 @@
 
 enum { WINDOW = 64 };
 
-static struct heard_server *find(struct hearing *h, const char *sender)
+static struct replay_window *find(struct replay_windows *h, const char *sender)
 {
     for (unsigned i = 0; i < h->n; i++)
         if (strcmp(h->server[i].sender, sender) == 0)
@@ -14,34 +14,35 @@ static struct heard_server *find(struct hearing *h, const char *sender)
 }
 
 // Room for another: a new place, or the place of one that is dead.
-static struct heard_server *make_room(struct hearing *h, uint64_t now_us, uint64_t dead_us)
+static struct replay_window *make_room(struct replay_windows *h, uint64_t now_us,
+                                       uint64_t dead_us)
 {
-    struct heard_server *oldest = &h->server[0];
+    struct replay_window *oldest = &h->server[0];
 
-    if (h->n < HEARING_MAX)
+    if (h->n < REPLAY_WINDOWS_MAX)
         return &h->server[h->n++];
     for (unsigned i = 1; i < h->n; i++)
-        if (h->server[i].heard_us < oldest->heard_us)
+        if (h->server[i].received_us < oldest->received_us)
             oldest = &h->server[i];
-    return now_us - oldest->heard_us > dead_us ? oldest : NULL;
+    return now_us - oldest->received_us > dead_us ? oldest : NULL;
 }
 
-static bool has_ended(const struct heard_server *s, const char *session)
+static bool has_ended(const struct replay_window *s, const char *session)
 {
-    for (unsigned i = 0; i < HEARING_ENDED; i++)
+    for (unsigned i = 0; i < REPLAY_WINDOW_ENDED; i++)
         if (s->ended[i][0] != '\0' && strcmp(s->ended[i], session) == 0)
             return true;
     return false;
 }
 
-static void begin_session(struct heard_server *s, const struct peer_note *note)
+static void begin_session(struct replay_window *s, const struct peer_note *note)
 {
     memcpy(s->session, note->session, sizeof s->session);
     s->top = note->sequence;
     s->seen = 1;
 }
 
-static bool is_new(struct heard_server *s, uint64_t sequence)
+static bool is_new(struct replay_window *s, uint64_t sequence)
 {
     if (sequence > s->top) {
         uint64_t by = sequence - s->top;
@@ -56,36 +57,37 @@ static bool is_new(struct heard_server *s, uint64_t sequence)
     return true;
 }
 
-const struct heard_server *hearing_admit(struct hearing *h, const struct peer_note *note,
-                                         uint64_t now_us, uint64_t dead_us)
+const struct replay_window *replay_window_admit(struct replay_windows *h,
+                                                const struct peer_note *note, uint64_t now_us,
+                                                uint64_t dead_us)
 {
-    struct heard_server *s = find(h, note->sender);
+    struct replay_window *s = find(h, note->sender);
 
     if (!s) {
         s = make_room(h, now_us, dead_us);
         if (!s)
             return NULL;
-        *s = (struct heard_server){0};
+        *s = (struct replay_window){0};
         memcpy(s->sender, note->sender, sizeof s->sender);
         begin_session(s, note);
     } else if (strcmp(s->session, note->session) != 0) {
         if (has_ended(s, note->session))
             return NULL;
-        memcpy(s->ended[s->n_restarts++ % HEARING_ENDED], s->session, sizeof s->session);
+        memcpy(s->ended[s->n_restarts++ % REPLAY_WINDOW_ENDED], s->session, sizeof s->session);
         h->n_restarts++;
         begin_session(s, note);
     } else if (!is_new(s, note->sequence)) {
         return NULL;
     }
-    s->heard_us = now_us;
+    s->received_us = now_us;
     return s;
 }
 
-unsigned hearing_alive(const struct hearing *h, uint64_t now_us, uint64_t dead_us)
+unsigned replay_window_alive(const struct replay_windows *h, uint64_t now_us, uint64_t dead_us)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < h->n; i++)
-        n += now_us - h->server[i].heard_us <= dead_us;
+        n += now_us - h->server[i].received_us <= dead_us;
     return n;
 }

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-void greet_print(const char *host, unsigned port, const char *where)
+void banner_print(const char *host, unsigned port, const char *where)
 {
     const char *all[] = {"", "0.0.0.0", "::", "[::]"}, *name = host, *left = "", *right = "";
 
@@ -29,5 +29,5 @@ void greet_print(const char *host, unsigned port, const char *where)
         QUEEN_VERSION, left, name, right, port, where, left, name, right, port, left, name,
         right, port);
     if (fflush(stdout) != 0)
-        log_debug("greet.failed", "why=\"stdout is closed\"");
+        log_debug("banner.failed", "why=\"stdout is closed\"");
 }

@@ -1,9 +1,9 @@
 // banner.h: what a person who has just typed `queen serve` wants to know.
-#ifndef QUEEN_SERVER_GREET_H
-#define QUEEN_SERVER_GREET_H
+#ifndef QUEEN_SERVER_BANNER_H
+#define QUEEN_SERVER_BANNER_H
 
 // On stdout: where it listens, where the data is, the first push and pop.  The log is
 // elsewhere (stderr), so this stays readable.
-void greet_print(const char *host, unsigned port, const char *where);
+void banner_print(const char *host, unsigned port, const char *where);
 
 #endif

@@ -1,7 +1,7 @@
 // peers.c: the house's news as datagrams, and back.
 #include "server/peer_notify.h"
 
-static void tell(void *ctx, enum house_news what, span queue, span partition)
+static void notify(void *ctx, enum house_event what, span queue, span partition)
 {
     static const enum peer_kind kinds[] = {
         [HOUSE_STORED] = PEER_AVAILABLE,
@@ -10,11 +10,11 @@ static void tell(void *ctx, enum house_news what, span queue, span partition)
         [HOUSE_MODES] = PEER_PUSH_MODE,
     };
 
-    mesh_tell(ctx, kinds[what], queue, partition, false);
+    peers_notify(ctx, kinds[what], queue, partition, false);
 }
 
 // The value of a mode is not taken from a datagram: it is a reason to read both of them anew.
-static void heard(void *ctx, const struct peer_note *note)
+static void on_note(void *ctx, const struct peer_note *note)
 {
     struct house *house = *(struct house **)ctx;
 
@@ -22,44 +22,44 @@ static void heard(void *ctx, const struct peer_note *note)
         return;
     switch (note->kind) {
     case PEER_AVAILABLE:
-        house_heard(house, HOUSE_STORED, note->queue);
+        house_notified(house, HOUSE_STORED, note->queue);
         break;
     case PEER_FREE:
-        house_heard(house, HOUSE_FREED, note->queue);
+        house_notified(house, HOUSE_FREED, note->queue);
         break;
     case PEER_CONFIGURED:
     case PEER_DELETED:
-        house_heard(house, HOUSE_CONFIGURED, note->queue);
+        house_notified(house, HOUSE_CONFIGURED, note->queue);
         break;
     case PEER_PUSH_MODE:
     case PEER_POP_MODE:
-        house_heard(house, HOUSE_MODES, SPAN_NONE);
+        house_notified(house, HOUSE_MODES, SPAN_NONE);
         break;
     default: // of a later version
         break;
     }
 }
 
-int peers_open(struct mesh **mesh, uv_loop_t *loop, const struct conf *c, struct house **house,
-               struct fault *f)
+int peer_notify_open(struct peers **peers, uv_loop_t *loop, const struct conf *c,
+                     struct house **house, struct fault *f)
 {
-    *mesh = NULL;
+    *peers = NULL;
     if (!c->sync_enabled || c->udp_peers[0] == '\0')
         return 0;
-    return mesh_open(mesh, loop,
-                     &(struct mesh_conf){.peers = c->udp_peers,
-                                         .port = (unsigned)c->udp_port,
-                                         .secret = c->sync_secret,
-                                         .heartbeat_ms = (unsigned)c->sync_heartbeat_ms,
-                                         .dead_ms = (unsigned)c->sync_dead_ms,
-                                         .receive_mb = (unsigned)c->sync_receive_mb,
-                                         .heard = heard,
-                                         .ctx = house},
-                     f);
+    return peers_open(peers, loop,
+                      &(struct peers_conf){.peers = c->udp_peers,
+                                           .port = (unsigned)c->udp_port,
+                                           .secret = c->sync_secret,
+                                           .heartbeat_ms = (unsigned)c->sync_heartbeat_ms,
+                                           .dead_ms = (unsigned)c->sync_dead_ms,
+                                           .receive_mb = (unsigned)c->sync_receive_mb,
+                                           .on_note = on_note,
+                                           .ctx = house},
+                      f);
 }
 
-void peers_join(struct mesh *mesh, struct house *house)
+void peer_notify_join(struct peers *peers, struct house *house)
 {
-    if (mesh)
-        house_tell_with(house, tell, mesh);
+    if (peers)
+        house_notify_with(house, notify, peers);
 }

@@ -98,7 +98,7 @@ int server_run(const struct conf *conf)
     if (uv_loop_close(&s->loop) != 0)
         BUG("the acceptor left a handle open");
     mailbox_deinit(&s->reports);
-    mesh_free(s->mesh);
+    peers_free(s->peers);
     auth_free(s->auth);
     keyring_free(s->keys);
     int code = s->exit_code;
@@ -128,7 +128,7 @@ static int server_open(struct server *s, struct fault *f)
         return rc;
     s->port = listener_port(s->listener);
     log_info("serve.listen", "host=%s port=%u", c->host, s->port);
-    rc = peers_open(&s->mesh, &s->loop, c, &s->house, f);
+    rc = peer_notify_open(&s->peers, &s->loop, c, &s->house, f);
     if (rc != 0)
         return rc;
     struct database_conf database = settings_database(c);
@@ -200,7 +200,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->house = house_new(s->n_workers);
     struct replay_conf replay = settings_replay(c);
     house_use_spool(s->house, s->spool, &replay);
-    peers_join(s->mesh, s->house);
+    peer_notify_join(s->peers, s->house);
     s->routes = http_routes_new(api_routes);
     s->shared.routes = s->routes;
     s->shared.house = s->house;
@@ -218,7 +218,7 @@ static int open_workers(struct server *s, struct fault *f)
     if (rc != 0)
         return rc;
     s->shared.web_root = web_root;
-    s->shared.mesh = s->mesh;
+    s->shared.peers = s->peers;
 
     struct worker_conf conf = {
         .house = s->house,
@@ -253,7 +253,7 @@ static void on_ready(void *ctx)
 {
     struct server *s = ctx;
 
-    greet_print(s->conf->host, s->port, database_where(s->database));
+    banner_print(s->conf->host, s->port, database_where(s->database));
     log_info("serve.ready", "port=%u workers=%u ms=%" PRIu64, s->port, s->n_workers,
              (clock_mono_us() - s->start_us) / 1000);
     atomic_store(&s->shared.ready, true);

@@ -33,7 +33,7 @@ struct server {
     unsigned port;
     struct database *database;
     struct house *house;
-    struct mesh *mesh;    // other servers; NULL: none
+    struct peers *peers;  // other servers; NULL: none
     struct spool *spool;  // the file buffer
     struct keyring *keys; // of encryption at rest; NULL: none
     struct auth *auth;    // NULL: everybody may do everything

@@ -130,7 +130,7 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
         .poll_multiplier = c->pop_wait_backoff_multiplier,
         .evict = {(unsigned)c->eviction_interval_ms, (unsigned)c->eviction_batch_size},
         .retain = {(unsigned)c->retention_interval_ms, (unsigned)c->retention_batch_size},
-        .fire_probe_ms = 5000,
+        .timer_probe_ms = 5000,
         .idle_partition_days = (unsigned)c->partition_cleanup_days,
         .history_days = (unsigned)c->metrics_retention_days,
         .attempts_days = (unsigned)c->retry_history_days,

@@ -169,8 +169,8 @@ static void on_database_stopped(void *ctx)
 
 void server_close_handles(struct server *s)
 {
-    if (s->mesh)
-        mesh_close(s->mesh);
+    if (s->peers)
+        peers_close(s->peers);
     signals_close(&s->signals, NULL);
     uv_close((uv_handle_t *)&s->limit, NULL);
     mailbox_close(&s->reports, NULL, NULL);

@@ -47,9 +47,9 @@ static void on_http_closed(void *ctx);
 static void on_quiet(uv_timer_t *watch);
 static void on_stop(struct mailbox_item *item);
 static void on_broker_closed(void *ctx);
-static void tell_drained(struct mailbox_item *item); // (a)
-static void tell_hung_up(struct mailbox_item *item); // (a)
-static void tell_stopped(struct mailbox_item *item); // (a)
+static void report_drained(struct mailbox_item *item); // (a)
+static void report_hung_up(struct mailbox_item *item); // (a)
+static void report_stopped(struct mailbox_item *item); // (a)
 
 int worker_new(struct worker **out, const struct worker_conf *conf, struct fault *f)
 {
@@ -60,9 +60,9 @@ int worker_new(struct worker **out, const struct worker_conf *conf, struct fault
     w->drain = (struct mailbox_item){.deliver = on_drain, .owner = w};
     w->hang_up = (struct mailbox_item){.deliver = on_hang_up, .owner = w};
     w->stop = (struct mailbox_item){.deliver = on_stop, .owner = w};
-    w->drained = (struct mailbox_item){.deliver = tell_drained, .owner = w};
-    w->hung_up = (struct mailbox_item){.deliver = tell_hung_up, .owner = w};
-    w->stopped = (struct mailbox_item){.deliver = tell_stopped, .owner = w};
+    w->drained = (struct mailbox_item){.deliver = report_drained, .owner = w};
+    w->hung_up = (struct mailbox_item){.deliver = report_hung_up, .owner = w};
+    w->stopped = (struct mailbox_item){.deliver = report_stopped, .owner = w};
 
     int rc = uv_loop_init(&w->loop);
     if (rc != 0) {
@@ -234,19 +234,19 @@ static void on_broker_closed(void *ctx)
     mailbox_close(&w->mailbox, NULL, NULL);
 }
 
-static void tell_drained(struct mailbox_item *item)
+static void report_drained(struct mailbox_item *item)
 {
     struct worker *w = item->owner;
     w->conf.on.on_drained(w->conf.ctx);
 }
 
-static void tell_hung_up(struct mailbox_item *item)
+static void report_hung_up(struct mailbox_item *item)
 {
     struct worker *w = item->owner;
     w->conf.on.on_hung_up(w->conf.ctx);
 }
 
-static void tell_stopped(struct mailbox_item *item)
+static void report_stopped(struct mailbox_item *item)
 {
     struct worker *w = item->owner;
     w->conf.on.on_stopped(w->conf.ctx);

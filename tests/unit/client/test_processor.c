@@ -259,9 +259,9 @@ static void what_fails_again_is_left_to_healing(void **state)
     (void)state;
     while (g->partition.n_faults > 1000 - 2 && !g->impatient)
         uv_run(&g->loop, UV_RUN_ONCE);
-    while (g->processor->heal.state == HEAL_HEALTHY && !g->impatient)
+    while (g->processor->reconnect.state == RECONNECT_HEALTHY && !g->impatient)
         uv_run(&g->loop, UV_RUN_ONCE);
-    assert_int_equal(g->processor->heal.state, HEAL_WAITING);
+    assert_int_equal(g->processor->reconnect.state, RECONNECT_WAITING);
     assert_int_equal(g->partition.n_claims, 2);
     assert_int_equal(g->handled[0], 1);
     assert_int_equal(g->partition.n_acked, 0);

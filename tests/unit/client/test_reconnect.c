@@ -10,7 +10,7 @@
 
 enum { SECOND = 1000 };
 
-static struct heal h;
+static struct reconnect h;
 static uint64_t now;
 static char steps[256]; // d: torn down, s: subscribed
 static bool works;      // what a subscribe comes to, told at once
@@ -27,7 +27,7 @@ static void subscribe(void *ctx)
     (void)ctx;
     strcat(steps, "s");
     if (answers)
-        heal_done(&h, works, now);
+        reconnect_done(&h, works, now);
 }
 
 static int reset(void **state)
@@ -36,7 +36,8 @@ static int reset(void **state)
     now = 1000 * SECOND;
     steps[0] = '\0';
     works = answers = true;
-    heal_init(&h, &heal_defaults, (struct heal_ops){tear_down, subscribe, NULL}, now);
+    reconnect_init(&h, &reconnect_defaults, (struct reconnect_ops){tear_down, subscribe, NULL},
+                   now);
     return 0;
 }
 
@@ -45,7 +46,7 @@ static void pass(unsigned seconds)
 {
     for (unsigned i = 0; i < seconds; i++) {
         now += SECOND;
-        heal_tick(&h, now);
+        reconnect_tick(&h, now);
     }
 }
 
@@ -54,12 +55,12 @@ static unsigned rebuilds(void) { return (unsigned)strlen(steps) / 2; }
 static void an_error_is_followed_by_a_rebuild_after_5_seconds(void **state)
 {
     (void)state;
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(4);
     assert_string_equal(steps, "");
     pass(1);
     assert_string_equal(steps, "ds");
-    assert_int_equal(h.state, HEAL_HEALTHY);
+    assert_int_equal(h.state, RECONNECT_HEALTHY);
     pass(1000);
     assert_string_equal(steps, "ds");
 }
@@ -69,7 +70,7 @@ static void every_rebuild_is_torn_down_before_it_is_subscribed(void **state)
 {
     (void)state;
     works = false;
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(600);
     assert_true(rebuilds() > 5);
     for (size_t i = 0; steps[i]; i += 2)
@@ -80,7 +81,7 @@ static void there_are_three_rebuilds_after_5_10_and_15_seconds(void **state)
 {
     (void)state;
     works = false;
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(5);
     assert_int_equal(rebuilds(), 1);
     pass(9);
@@ -91,30 +92,30 @@ static void there_are_three_rebuilds_after_5_10_and_15_seconds(void **state)
     assert_int_equal(rebuilds(), 2);
     pass(1);
     assert_int_equal(rebuilds(), 3);
-    assert_int_equal(h.state, HEAL_WATCHDOG);
+    assert_int_equal(h.state, RECONNECT_WATCHDOG);
 }
 
 static void then_the_watchdog_tries_every_60_seconds_until_it_works(void **state)
 {
     (void)state;
     works = false;
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(30);
     for (unsigned i = 4; i < 10; i++) {
         pass(59);
         assert_int_equal(rebuilds(), i - 1);
         pass(1);
         assert_int_equal(rebuilds(), i);
-        assert_int_equal(h.state, HEAL_WATCHDOG);
+        assert_int_equal(h.state, RECONNECT_WATCHDOG);
     }
     works = true;
     pass(60);
-    assert_int_equal(h.state, HEAL_HEALTHY);
+    assert_int_equal(h.state, RECONNECT_HEALTHY);
     unsigned before = rebuilds();
     pass(600);
     assert_int_equal(rebuilds(), before);
     works = false; // and the next error begins at the beginning
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(5);
     assert_int_equal(rebuilds(), before + 1);
 }
@@ -124,13 +125,13 @@ static void there_are_never_two_watchdogs(void **state)
 {
     (void)state;
     works = false;
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(30);
-    assert_int_equal(h.state, HEAL_WATCHDOG);
+    assert_int_equal(h.state, RECONNECT_WATCHDOG);
     unsigned before = rebuilds();
     for (unsigned i = 0; i < 600; i++) {
-        heal_error(&h, now);
-        heal_error(&h, now);
+        reconnect_error(&h, now);
+        reconnect_error(&h, now);
         pass(1);
     }
     assert_int_equal(rebuilds(), before + 10);
@@ -140,17 +141,17 @@ static void while_a_rebuild_is_under_way_no_other_begins(void **state)
 {
     (void)state;
     answers = false;
-    heal_error(&h, now);
+    reconnect_error(&h, now);
     pass(5);
-    assert_int_equal(h.state, HEAL_REBUILDING);
-    heal_error(&h, now);
-    heal_look(&h, true, now);
+    assert_int_equal(h.state, RECONNECT_REBUILDING);
+    reconnect_error(&h, now);
+    reconnect_look(&h, true, now);
     pass(600);
     assert_string_equal(steps, "ds");
-    heal_done(&h, true, now);
-    assert_int_equal(h.state, HEAL_HEALTHY);
-    heal_done(&h, false, now); // said twice: the second is of nothing
-    assert_int_equal(h.state, HEAL_HEALTHY);
+    reconnect_done(&h, true, now);
+    assert_int_equal(h.state, RECONNECT_HEALTHY);
+    reconnect_done(&h, false, now); // said twice: the second is of nothing
+    assert_int_equal(h.state, RECONNECT_HEALTHY);
 }
 
 static void silence_while_the_queue_has_events_is_stale(void **state)
@@ -158,11 +159,11 @@ static void silence_while_the_queue_has_events_is_stale(void **state)
     (void)state;
     for (unsigned i = 0; i < 299; i++) {
         pass(1);
-        heal_look(&h, true, now);
+        reconnect_look(&h, true, now);
     }
     assert_string_equal(steps, "");
     pass(1);
-    heal_look(&h, true, now);
+    reconnect_look(&h, true, now);
     pass(1);
     assert_string_equal(steps, "ds");
 }
@@ -172,9 +173,9 @@ static void silence_of_an_empty_queue_is_not(void **state)
     (void)state;
     for (unsigned i = 0; i < 3600; i++) {
         pass(1);
-        heal_look(&h, false, now);
+        reconnect_look(&h, false, now);
     }
-    heal_look(&h, true, now); // the first event has not had its chance yet
+    reconnect_look(&h, true, now); // the first event has not had its chance yet
     pass(10);
     assert_string_equal(steps, "");
 }
@@ -185,8 +186,8 @@ static void events_keep_it_fresh(void **state)
     for (unsigned i = 0; i < 3600; i++) {
         pass(1);
         if (i % 290 == 0)
-            heal_event(&h, now);
-        heal_look(&h, true, now);
+            reconnect_event(&h, now);
+        reconnect_look(&h, true, now);
     }
     assert_string_equal(steps, "");
 }

@@ -32,7 +32,7 @@ static void hold(struct broker *b, struct push_op *push);
 static void on_buffered(struct mailbox_item *item);
 static void on_look(struct due *d);
 
-bool pushes_are_troubled(const struct broker *b)
+bool pushes_may_need_buffer(const struct broker *b)
 {
     const struct house *h = b->house;
 
@@ -41,12 +41,12 @@ bool pushes_are_troubled(const struct broker *b)
             (atomic_load(&h->flags) & MAINTENANCE_PUSH) || !atomic_load(&h->flags_known));
 }
 
-void pushes_divert(struct broker *b)
+void pushes_buffer(struct broker *b)
 {
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
 
-    b->n_held = 0;
+    b->n_replay_waits = 0;
     b->push_pass++;
     if (b->away || b->stalled_us != 0 || (atomic_load(&b->house->flags) & MAINTENANCE_PUSH))
         pushes_unpark(b); // they go to the buffer
@@ -55,8 +55,8 @@ void pushes_divert(struct broker *b)
         STAILQ_REMOVE_HEAD(&b->push_queue, link);
         if (push->replay &&
             b->stalled_us != 0) { // what is pushed now goes behind it into the buffer
-            push->held = true;
-            b->n_held++;
+            push->waits_replay = true;
+            b->n_replay_waits++;
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
@@ -66,19 +66,19 @@ void pushes_divert(struct broker *b)
         if (verdict == DIVERT) {
             b->n_push_requests--;
             b->n_push_items -= push->n_pending;
-            push_divert(b, push);
+            push_buffer(b, push);
             continue;
         }
-        push->held = verdict == HOLD;
-        if (push->held)
+        push->waits_replay = verdict == HOLD;
+        if (push->waits_replay)
             hold(b, push);
         for (unsigned i = 0; i < push->n_items; i++)
             lane_resolve(b, push->items[i].lane);
         STAILQ_INSERT_TAIL(&keep, op, link);
     }
     STAILQ_CONCAT(&b->push_queue, &keep);
-    if (b->n_held > 0)
-        due_set(&b->due, &b->held_due, clock_mono_us() + LOOK_US, on_look);
+    if (b->n_replay_waits > 0)
+        due_set(&b->due, &b->replay_wait_due, clock_mono_us() + LOOK_US, on_look);
     if (b->n_unresolved > 0)
         broker_wake(b);
 }
@@ -113,14 +113,17 @@ static bool is_behind(struct broker *b, const struct push_op *push)
 
 static void hold(struct broker *b, struct push_op *push)
 {
-    b->n_held++;
+    b->n_replay_waits++;
     for (unsigned i = 0; i < push->n_items; i++)
         push->items[i].lane->blocked_pass = b->push_pass;
 }
 
-static void on_look(struct due *d) { broker_wake(container_of(d, struct broker, held_due)); }
+static void on_look(struct due *d)
+{
+    broker_wake(container_of(d, struct broker, replay_wait_due));
+}
 
-bool push_may_divert(const struct broker *b, const struct push_op *push, int status)
+bool push_may_buffer(const struct broker *b, const struct push_op *push, int status)
 {
     return b->house->spool && !push->replay && push->op.why.code == 0 && is_outage(status);
 }
@@ -138,7 +141,7 @@ static int64_t due_of(const struct broker *b, const struct push_item *it)
                                  : broker_pg_us(b) + it->when_us;
 }
 
-void push_divert(struct broker *b, struct push_op *push)
+void push_buffer(struct broker *b, struct push_op *push)
 {
     struct diverted *d = mem_zalloc(1, sizeof *d + push->n_items * sizeof(struct spool_record));
     unsigned n = 0;
@@ -160,7 +163,7 @@ void push_divert(struct broker *b, struct push_op *push)
         if (it->has_trace)
             memcpy(r->trace, it->trace, 16);
     }
-    push->held = false;
+    push->waits_replay = false;
     d->broker = b;
     d->push = push;
     d->write = (struct spool_write){.records = d->records, .n = n, .to = &b->mailbox};

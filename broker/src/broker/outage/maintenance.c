@@ -61,7 +61,7 @@ static void on_flags(struct pg_call *pg, int status, const struct pg_reply *repl
     struct broker *b = c->broker;
 
     if (status == 0 && pg_reply_rows(reply) == 1)
-        maintenance_heard(b, (unsigned)pg_reply_i32(reply, 0, 0), b->flags_asked);
+        maintenance_read(b, (unsigned)pg_reply_i32(reply, 0, 0), b->flags_asked);
     else
         log_debug("maintenance.read", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
@@ -71,7 +71,7 @@ static void on_flags(struct pg_call *pg, int status, const struct pg_reply *repl
 }
 
 // What was read before somebody here set it is out of date.
-void maintenance_heard(struct broker *b, unsigned flags, unsigned version)
+void maintenance_read(struct broker *b, unsigned flags, unsigned version)
 {
     if (b->house->spool && atomic_load(&b->house->flags_version) == version)
         apply(b, flags);
@@ -83,8 +83,8 @@ void broker_maintenance_changed(struct broker *b, unsigned flags)
 
     atomic_fetch_add(&h->flags_version, 1);
     apply(b, flags);
-    if (h->tell)
-        h->tell(h->tell_ctx, HOUSE_MODES, SPAN_NONE, SPAN_NONE);
+    if (h->notify)
+        h->notify(h->notify_ctx, HOUSE_MODES, SPAN_NONE, SPAN_NONE);
 }
 
 unsigned house_maintenance(const struct house *h) { return atomic_load(&h->flags); }
@@ -132,8 +132,8 @@ void broker_notify(struct broker *b, span queue)
     struct house *h = b->house;
     const struct broker *home = house_home(h, queue);
 
-    if (h->tell)
-        h->tell(h->tell_ctx, HOUSE_STORED, queue, SPAN_NONE);
+    if (h->notify)
+        h->notify(h->notify_ctx, HOUSE_STORED, queue, SPAN_NONE);
     for (unsigned i = 0; i < h->n; i++) {
         bool selects =
             i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;

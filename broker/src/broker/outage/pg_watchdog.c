@@ -31,12 +31,12 @@ static void on_probed(struct pg_call *pg, int status, const struct pg_reply *rep
 
 static void look_again(struct broker *b)
 {
-    due_set(&b->due, &b->stall_due, clock_mono_us() + LOOK_US, on_look);
+    due_set(&b->due, &b->watchdog_due, clock_mono_us() + LOOK_US, on_look);
 }
 
-void stall_watch(struct broker *b)
+void pg_watchdog_start(struct broker *b)
 {
-    if (!due_is_set(&b->stall_due))
+    if (!due_is_set(&b->watchdog_due))
         look_again(b);
 }
 
@@ -75,7 +75,7 @@ static bool is_silent(const struct broker *b, uint64_t now, uint64_t us)
 
 static void on_look(struct due *d)
 {
-    struct broker *b = container_of(d, struct broker, stall_due);
+    struct broker *b = container_of(d, struct broker, watchdog_due);
     struct push_flight *f, *next;
     uint64_t now = clock_mono_us(), since = waits_since(b);
 
@@ -119,7 +119,7 @@ static void give_up(struct broker *b, struct push_flight *f)
         if (push->replay) // is in the buffer already, and goes again when this is over
             push_again(b, push);
         else
-            push_divert(b, push);
+            push_buffer(b, push);
     }
 }
 

@@ -326,7 +326,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         result.n_messages += (unsigned)(to - from);
     }
     if (result.n_claims == 1 && result.n_messages > 0 && !pop->auto_ack && !f->careful)
-        held_note(b, f->targets[*target], pop->lease, claims);
+        outstanding_add(b, f->targets[*target], pop->lease, claims);
     if (result.n_messages > 0 && !pop->cancelled) {
         pop->n_messages = result.n_messages;
         if (pop->auto_ack)

@@ -91,7 +91,7 @@ static void leave_state(struct broker *b, struct consumer *c)
         c->group->n_ready--;
         break;
     case LEASED:
-        held_drop(b, c);
+        outstanding_drop(b, c);
         // fallthrough
     case TIMED:
         due_cancel(&b->due, &c->due);
@@ -207,7 +207,7 @@ void consumer_gone(struct broker *b, struct consumer *c)
         return;
     }
     leave_state(b, c);
-    held_drop(b, c);
+    outstanding_drop(b, c);
     // Pops of this partition look for it again, by name.
     struct pop_list again = TAILQ_HEAD_INITIALIZER(again);
     while ((pop = TAILQ_FIRST(&c->seats))) {

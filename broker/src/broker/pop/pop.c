@@ -259,7 +259,7 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     if (g && !pop->partition.ptr && g->known && g->n_ready == 0 && g->n_busy == 0 &&
         (g->empty_noted_us == 0 || now - g->empty_noted_us > NOTE_EMPTY_EVERY_US)) {
         g->empty_noted_us = now;
-        empties_add(b, g);
+        watermark_add(b, g);
         if (!pop->wait) { // the note is part of the answer
             if (pop->state == POP_SEATED)
                 pop_unseat(b, pop);

@@ -7,21 +7,21 @@
 
 static void on_noted(struct pg_call *pg, int status, const struct pg_reply *reply);
 
-void empties_add(struct broker *b, struct group *g)
+void watermark_add(struct broker *b, struct group *g)
 {
-    if (b->n_empties == b->cap_empties) {
-        b->cap_empties = b->cap_empties > 0 ? b->cap_empties * 2 : 16;
-        b->empties = mem_realloc(b->empties, b->cap_empties * sizeof *b->empties);
+    if (b->n_watermarks == b->cap_watermarks) {
+        b->cap_watermarks = b->cap_watermarks > 0 ? b->cap_watermarks * 2 : 16;
+        b->watermarks = mem_realloc(b->watermarks, b->cap_watermarks * sizeof *b->watermarks);
     }
-    b->empties[b->n_empties++] = g;
+    b->watermarks[b->n_watermarks++] = g;
     g->noting = true;
     broker_wake(b);
 }
 
 // Pops that wait for their note: those that came while one was on its way wait for the next.
-void empties_flush(struct broker *b)
+void watermarks_flush(struct broker *b)
 {
-    if (b->noting || b->n_empties == 0)
+    if (b->noting || b->n_watermarks == 0)
         return;
     struct pop_list *pops = mem_new(struct pop_list);
     TAILQ_INIT(pops);
@@ -29,17 +29,17 @@ void empties_flush(struct broker *b)
 
     struct call *c = call_new(b, &pg_stmt_note_empty, pops);
     pg_begin_array(&c->params, PG_TEXT);
-    for (unsigned i = 0; i < b->n_empties; i++)
+    for (unsigned i = 0; i < b->n_watermarks; i++)
         pg_put_text(&c->params,
-                    (span){b->empties[i]->queue->name, b->empties[i]->queue->name_len});
+                    (span){b->watermarks[i]->queue->name, b->watermarks[i]->queue->name_len});
     pg_end_array(&c->params);
     pg_begin_array(&c->params, PG_TEXT);
-    for (unsigned i = 0; i < b->n_empties; i++)
-        pg_put_text(&c->params, (span){b->empties[i]->name, b->empties[i]->name_len});
+    for (unsigned i = 0; i < b->n_watermarks; i++)
+        pg_put_text(&c->params, (span){b->watermarks[i]->name, b->watermarks[i]->name_len});
     pg_end_array(&c->params);
-    for (unsigned i = 0; i < b->n_empties; i++)
-        b->empties[i]->noting = false;
-    b->n_empties = 0;
+    for (unsigned i = 0; i < b->n_watermarks; i++)
+        b->watermarks[i]->noting = false;
+    b->n_watermarks = 0;
     b->noting = true;
     call_send(c, on_noted);
 }

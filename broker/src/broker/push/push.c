@@ -2,7 +2,7 @@
 // items that have a time to be delivered at go on to schedule.c.  One that has both goes alone,
 // and all of it is stored or nothing.
 //
-//      arrive ──► push_queue ──► load ──► cut ──► fill ──► on_stored ──► push_land
+//      arrive ──► push_queue ──► load ──► cut ──► fill ──► on_stored ──► push_result
 //                     ▲                                        │
 //                     └── duplicates taken out, lane renewed, ─┘
 //                         connection lost, neighbour bad
@@ -48,8 +48,8 @@ static void arrive(struct mailbox_item *item)
     if (!op_admit(b, &push->op))
         return;
     // Then the lanes are asked for when it is known that the request goes to the database.
-    bool troubled = pushes_are_troubled(b);
-    b->n_held += troubled;
+    bool troubled = pushes_may_need_buffer(b);
+    b->n_replay_waits += troubled;
     push->n_later = 0;
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
@@ -89,9 +89,9 @@ void push_again(struct broker *b, struct push_op *push)
 
 void pushes_flush(struct broker *b)
 {
-    if (b->n_held > 0 ||
-        (pushes_are_troubled(b) && (b->n_push_requests > 0 || b->n_parked_ops > 0)))
-        pushes_divert(b);
+    if (b->n_replay_waits > 0 ||
+        (pushes_may_need_buffer(b) && (b->n_push_requests > 0 || b->n_parked_ops > 0)))
+        pushes_buffer(b);
     for (;;) {
         struct op *oldest = STAILQ_FIRST(&b->push_queue);
         struct gate_queue q = {b->n_push_requests, b->n_push_items,
@@ -168,7 +168,8 @@ static bool is_open(const struct push_item *it)
 static enum passage passage_of(struct broker *b, struct push_op *push, struct lane **at)
 {
     struct lane *first = NULL, *locked = NULL;
-    bool several = false, busy = false, passed = push->held, any_free = false, unknown = false;
+    bool several = false, busy = false, passed = push->waits_replay, any_free = false,
+         unknown = false;
 
     for (unsigned i = 0; i < push->n_items && !passed; i++) {
         struct lane *lane = push->items[i].lane;
@@ -273,7 +274,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
         broker_wake(b);
         return;
     }
-    push_land(b, f, status, reply);
+    push_result(b, f, status, reply);
     free_flight(f);
     call_free(c);
     broker_wake(b);
@@ -296,8 +297,8 @@ void pushes_fail_unresolved(struct broker *b, int status)
         }
         b->n_push_requests--;
         b->n_push_items -= push->n_pending;
-        if (push_may_divert(b, push, status)) {
-            push_divert(b, push);
+        if (push_may_buffer(b, push, status)) {
+            push_buffer(b, push);
             continue;
         }
         fault_set(&op->why, status, "%s", err_text(status));

@@ -37,8 +37,8 @@ void push_again(struct broker *b, struct push_op *push); // to the head of the q
 
 // ---- push_result.c ----
 // Settles all requests of the flight, or sends them again; the flight stays the caller's.
-void push_land(struct broker *b, struct push_flight *f, int status,
-               const struct pg_reply *reply);
+void push_result(struct broker *b, struct push_flight *f, int status,
+                 const struct pg_reply *reply);
 
 // ---- mixed.c: a request with items for now and for later, alone in its flight ----
 void mixed_fill(struct broker *b, struct push_flight *f, struct pg_params *p);

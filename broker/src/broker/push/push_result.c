@@ -1,7 +1,7 @@
 // Pushes that come back from the database: what it says about each segment, and what becomes of
 // each request.
 //
-//      push_land ──► read_reply ──► land ──► push_finish, the queue again, the file buffer
+//      push_result ──► read_reply ──► land ──► push_finish, the queue again, the file buffer
 //
 // The way there is push.c.
 #include "broker/push/push_int.h"
@@ -25,8 +25,8 @@ enum { MAX_TRIES = 20 };
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
 static void land(struct broker *b, struct push_flight *f, int status, const char *detail);
 
-void push_land(struct broker *b, struct push_flight *f, int status,
-               const struct pg_reply *reply)
+void push_result(struct broker *b, struct push_flight *f, int status,
+                 const struct pg_reply *reply)
 {
     if (status == 0)
         status = read_reply(b, f, reply);
@@ -203,8 +203,8 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
             STAILQ_INSERT_TAIL(&again, op, link);
             b->n_push_requests++;
             b->n_push_items += push->n_pending;
-        } else if (push_may_divert(b, push, status)) {
-            push_divert(b, push);
+        } else if (push_may_buffer(b, push, status)) {
+            push_buffer(b, push);
         } else {
             int code = op->why.code != 0 ? op->why.code : status != 0 ? status : QE_INTERNAL;
             if (op->why.code == 0)
@@ -226,7 +226,7 @@ static void land(struct broker *b, struct push_flight *f, int status, const char
             continue;
         if (s->lane != told) {
             told = s->lane;
-            news_lane(b, told);
+            notify_lane(b, told);
         }
     }
     feed_active(b);

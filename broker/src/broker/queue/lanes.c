@@ -366,7 +366,7 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
     broker_wake(b);
 }
 
-void broker_queue_changed(struct broker *b, span queue) { news_queue(b, queue); }
+void broker_queue_changed(struct broker *b, span queue) { notify_queue(b, queue); }
 
 void lanes_distrust(struct broker *b, span queue)
 {

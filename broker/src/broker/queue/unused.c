@@ -93,7 +93,7 @@ void unused_forget(struct broker *b)
 static bool is_unused_queue(const struct queue *q)
 {
     return !q->lanes && !q->groups && !q->notes.is_touched && q->notes.n_parked == 0 &&
-           q->notes.parked_told == 0;
+           q->notes.parked_recorded == 0;
 }
 
 // Those that stay go to the end, so that the next step looks at others.

@@ -239,7 +239,7 @@ void schedule_expect_first(struct broker *b, const struct pg_reply *reply, unsig
             first = wait < first ? wait : first;
         }
     if (first < INT64_MAX)
-        fire_expect(b->house, first);
+        timer_expect(b->house, first);
 }
 
 static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *reply)
@@ -277,8 +277,8 @@ static bool goes_again(struct push_op *push, int status, bool scatter)
 
 static void fail(struct broker *b, struct push_op *push, int status, const char *detail)
 {
-    if (push_may_divert(b, push, status)) {
-        push_divert(b, push);
+    if (push_may_buffer(b, push, status)) {
+        push_buffer(b, push);
         return;
     }
     int code = status != 0 ? status : QE_INTERNAL;

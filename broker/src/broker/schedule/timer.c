@@ -39,15 +39,15 @@ enum {
     COL_GROUP
 };
 
-struct fire {
+struct timer {
     struct house *house;
     _Atomic uint64_t at_us;   // monotonic: when it wakes up
-    _Atomic int64_t from_us;  // see fire_from_us()
+    _Atomic int64_t from_us;  // see timer_from_us()
     struct mailbox_item kick; // at_us has become earlier
     _Atomic bool kicked;
     // Monotonic: due messages are held by other sessions, and will be tried again then; 0:
     // none.
-    _Atomic uint64_t held_until_us;
+    _Atomic uint64_t locked_until_us;
     // of broker 0
     struct due due, slices_due;
     bool flying;
@@ -57,44 +57,44 @@ struct fire {
 };
 
 static void on_kick(struct mailbox_item *item);
-static void wake_at(struct fire *f, uint64_t at_us, bool expected);
+static void wake_at(struct timer *f, uint64_t at_us, bool expected);
 static void on_due(struct due *d);
-static void ask(struct fire *f);
+static void ask(struct timer *f);
 static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void on_slices_due(struct due *d);
 
-struct fire *fire_new(struct house *h)
+struct timer *timer_new(struct house *h)
 {
-    struct fire *f = mem_new(struct fire);
+    struct timer *f = mem_new(struct timer);
 
     f->house = h;
     atomic_store(&f->at_us, UINT64_MAX);
     return f;
 }
 
-void fire_free(struct fire *f) { free(f); }
+void timer_free(struct timer *f) { free(f); }
 
-int64_t fire_from_us(const struct house *h)
+int64_t timer_from_us(const struct house *h)
 {
-    return atomic_load_explicit(&h->fire->from_us, memory_order_relaxed);
+    return atomic_load_explicit(&h->timer->from_us, memory_order_relaxed);
 }
 
-void fire_start(struct broker *b)
+void timer_start(struct broker *b)
 {
-    struct fire *f = b->house->fire;
+    struct timer *f = b->house->timer;
 
-    if (b->index != 0 || b->conf.fire_probe_ms == 0)
+    if (b->index != 0 || b->conf.timer_probe_ms == 0)
         return;
     wake_at(f, clock_mono_us() + START_US, false);
     due_set(&b->due, &f->slices_due, clock_mono_us() + SLICES_US, on_slices_due);
     broker_wake(b);
 }
 
-void fire_forget(struct house *h)
+void timer_forget(struct house *h)
 {
-    h->fire->looked_us = 0;
-    atomic_store(&h->fire->from_us, 0);
-    fire_expect(h, 0);
+    h->timer->looked_us = 0;
+    atomic_store(&h->timer->from_us, 0);
+    timer_expect(h, 0);
 }
 
 // Times come from the database: a wait that is far off must not wrap around to now.
@@ -103,9 +103,9 @@ static int64_t bounded(int64_t wait_us)
     return wait_us < 0 ? 0 : wait_us < INT64_MAX / 4 ? wait_us : INT64_MAX / 4;
 }
 
-void fire_expect(struct house *h, int64_t wait_us)
+void timer_expect(struct house *h, int64_t wait_us)
 {
-    struct fire *f = h->fire;
+    struct timer *f = h->timer;
     uint64_t at = clock_mono_us() + (uint64_t)bounded(wait_us);
     uint64_t known = atomic_load(&f->at_us);
 
@@ -113,7 +113,7 @@ void fire_expect(struct house *h, int64_t wait_us)
         if (known <= at)
             return;
     while (!atomic_compare_exchange_weak(&f->at_us, &known, at));
-    if (!h->brokers[0] || h->brokers[0]->conf.fire_probe_ms == 0 ||
+    if (!h->brokers[0] || h->brokers[0]->conf.timer_probe_ms == 0 ||
         atomic_exchange(&f->kicked, true))
         return;
     f->kick = (struct mailbox_item){.deliver = on_kick, .owner = f};
@@ -121,23 +121,23 @@ void fire_expect(struct house *h, int64_t wait_us)
         atomic_store(&f->kicked, false); // closing: others fire it, or the next start
 }
 
-void fire_hear(struct house *h, int64_t wait_us)
+void timer_expect_feed(struct house *h, int64_t wait_us)
 {
-    uint64_t now = clock_mono_us(), until = atomic_load(&h->fire->held_until_us);
+    uint64_t now = clock_mono_us(), until = atomic_load(&h->timer->locked_until_us);
 
     // The feed cannot know that what is due is held.
     if (wait_us <= 0 && until > now)
         wait_us = (int64_t)(until - now);
-    fire_expect(h, wait_us);
+    timer_expect(h, wait_us);
 }
 
-void broker_times_changed(struct broker *b) { fire_expect(b->house, 0); }
+void broker_times_changed(struct broker *b) { timer_expect(b->house, 0); }
 
-static struct broker *me(const struct fire *f) { return f->house->brokers[0]; }
+static struct broker *me(const struct timer *f) { return f->house->brokers[0]; }
 
 static void on_kick(struct mailbox_item *item)
 {
-    struct fire *f = item->owner;
+    struct timer *f = item->owner;
 
     atomic_store(&f->kicked, false);
     if (!f->flying)
@@ -145,7 +145,7 @@ static void on_kick(struct mailbox_item *item)
     broker_wake(me(f));
 }
 
-static void wake_at(struct fire *f, uint64_t at_us, bool expected)
+static void wake_at(struct timer *f, uint64_t at_us, bool expected)
 {
     f->expected = expected;
     atomic_store(&f->at_us, at_us);
@@ -154,7 +154,7 @@ static void wake_at(struct fire *f, uint64_t at_us, bool expected)
 
 static void on_due(struct due *d)
 {
-    struct fire *f = container_of(d, struct fire, due);
+    struct timer *f = container_of(d, struct timer, due);
     struct broker *b = me(f);
 
     if (b->closing)
@@ -167,7 +167,7 @@ static void on_due(struct due *d)
         ask(f);
 }
 
-static void ask(struct fire *f)
+static void ask(struct timer *f)
 {
     struct call *c = call_new(me(f), &pg_stmt_fire_due, f);
     uint64_t now = clock_mono_us();
@@ -196,7 +196,7 @@ static void note_late(struct broker *b, span late)
 }
 
 // When to look again, by the row that tells of the step as a whole.
-static uint64_t next_look(struct fire *f, const struct pg_reply *reply, unsigned row,
+static uint64_t next_look(struct timer *f, const struct pg_reply *reply, unsigned row,
                           unsigned n_lanes)
 {
     uint64_t now = clock_mono_us();
@@ -206,14 +206,14 @@ static uint64_t next_look(struct fire *f, const struct pg_reply *reply, unsigned
         atomic_store(&f->from_us, pg_reply_i64(reply, row, COL_THROUGH_US) - LAG_US);
     // Somebody else has fired it, or is about to: who waits for it here learns from the feed.
     if (busy || (f->expected && n_lanes == 0))
-        news_poll(me(f));
+        notify_poll(me(f));
     uint64_t next = UINT64_MAX;
     if (pg_reply_bool(reply, row, COL_MORE)) {
         next = now;
     } else if (!pg_reply_is_null(reply, row, COL_WAIT_US)) {
         next = now + (uint64_t)bounded(pg_reply_i64(reply, row, COL_WAIT_US));
     }
-    atomic_store(&f->held_until_us, busy ? next : 0);
+    atomic_store(&f->locked_until_us, busy ? next : 0);
     return next;
 }
 
@@ -223,7 +223,7 @@ static const struct lane_cols lane_cols = {COL_LANE, COL_LANE_ID, COL_LANE_NAME,
 static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
-    struct fire *f = c->what;
+    struct timer *f = c->what;
     struct broker *b = c->broker;
     uint64_t now = clock_mono_us(), next = UINT64_MAX;
     unsigned n_lanes = 0;
@@ -246,14 +246,14 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
             span queue = pg_reply_bytes(reply, row, COL_QUEUE);
             n_lanes++;
             bool retry = !pg_reply_is_null(reply, row, COL_GROUP);
-            struct lane_told told = {
+            struct stored_lane told = {
                 .queue = queue,
                 .partition = pg_reply_bytes(reply, row, retry ? COL_PARTITION : COL_LANE_NAME),
                 .only = retry ? pg_reply_bytes(reply, row, COL_GROUP) : SPAN_NONE,
                 .num = pg_reply_i64(reply, row, COL_LANE),
                 .id = pg_reply_uuid(reply, row, COL_LANE_ID),
             };
-            news_stored(b, &told, !span_eq(queue, last_queue));
+            notify_stored(b, &told, !span_eq(queue, last_queue));
             last_queue = queue;
             continue;
         }
@@ -264,7 +264,7 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
     uint64_t heard = atomic_load(&f->at_us); // while the call was out
     if (heard < next)
         next = heard;
-    uint64_t probe = now + b->conf.fire_probe_ms * 1000ull;
+    uint64_t probe = now + b->conf.timer_probe_ms * 1000ull;
     wake_at(f, next < probe ? next : probe, next < probe);
     call_free(c);
     broker_wake(b);
@@ -288,7 +288,7 @@ static void on_slices(struct pg_call *pg, int status, const struct pg_reply *rep
 
 static void on_slices_due(struct due *d)
 {
-    struct fire *f = container_of(d, struct fire, slices_due);
+    struct timer *f = container_of(d, struct timer, slices_due);
     struct broker *b = me(f);
 
     if (b->closing)

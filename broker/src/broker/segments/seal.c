@@ -33,9 +33,9 @@ void queue_sealed(struct queue *q)
 
     q->sealed_version = changes_of(b);
     q->sealed_until_us = clock_mono_us() + (uint64_t)b->conf.refresh_ms * 1000;
-    if (b->sealer || q->told_bare)
+    if (b->sealer || q->logged_no_key)
         return;
-    q->told_bare = true;
+    q->logged_no_key = true;
     log_warn("seal.no_key",
              "queue=\"%.*s\" why=\"encryptionEnabled, but QUEEN_ENCRYPTION_KEY is not set: "
              "payloads are stored in clear\"",

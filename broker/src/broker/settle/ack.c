@@ -62,7 +62,7 @@ static void arrive(struct mailbox_item *item)
         op_finish(b, &ack->op, 0);
         return;
     }
-    ack->whole = held_match(b, ack->groups, ack->n_groups);
+    ack->whole = outstanding_match(b, ack->groups, ack->n_groups);
     STAILQ_INSERT_TAIL(&b->ack_queue, &ack->op, link);
     b->n_ack_requests++;
     b->n_ack_items += ack->n_entries;
@@ -81,7 +81,7 @@ void acks_flush(struct broker *b)
         struct call *c = call_new(b, f->whole ? &pg_stmt_finish : &pg_stmt_settle, f);
         pg_param_i32(&c->params, b->house->origin);
         if (f->whole) {
-            held_fill(b, &c->params, f->groups, f->n_groups);
+            outstanding_fill(b, &c->params, f->groups, f->n_groups);
         } else {
             ack_groups_fill(&c->params, f->groups, f->n_groups);
             ack_groups_fill_more(&c->params, f->groups, f->n_groups);
@@ -140,7 +140,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
     gate_landed(&b->ack_gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_ACK], now - c->left_us);
     if (status == 0 && f->whole)
-        status = held_read(b, f->groups, f->n_groups, reply);
+        status = outstanding_read(b, f->groups, f->n_groups, reply);
     else if (status == 0)
         status = read_settled(b, f, reply);
     if (status == QE_PG_SHAPE)

@@ -267,8 +267,8 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
     if (released && !pg_reply_is_null(reply, row, col + COL_CONSUMER)) {
         bool more = pg_reply_is_null(reply, row, col + COL_MORE) ||
                     pg_reply_bool(reply, row, col + COL_MORE);
-        news_released(b, pg_reply_bytes(reply, row, col + COL_QUEUE),
-                      pg_reply_i64(reply, row, col + COL_CONSUMER), more);
+        notify_released(b, pg_reply_bytes(reply, row, col + COL_QUEUE),
+                        pg_reply_i64(reply, row, col + COL_CONSUMER), more);
     }
 }
 
@@ -290,6 +290,6 @@ void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg
                                                 : RETRY_ATTEMPTS;
         e->retry_us = pg_reply_unix_us(reply, row, COL_DUE);
         counter_add(&b->stats.retries[nth - 1], 1);
-        fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+        timer_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
     }
 }

@@ -374,8 +374,8 @@ static void read_ack(struct broker *b, struct cycle_op *cycle, const struct pg_r
 {
     cycle->released = pg_reply_bool(reply, row, COL_RELEASED);
     if (cycle->released && !pg_reply_is_null(reply, row, COL_CONSUMER))
-        news_released(b, cycle->source, pg_reply_i64(reply, row, COL_CONSUMER),
-                      pg_reply_bool(reply, row, COL_MORE));
+        notify_released(b, cycle->source, pg_reply_i64(reply, row, COL_CONSUMER),
+                        pg_reply_bool(reply, row, COL_MORE));
 }
 
 // What repeats another item of the request shares its fate.
@@ -460,7 +460,7 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
     // Also of a cycle that an earlier try had committed: its answer was lost, nobody was told.
     for (unsigned i = 0; i < f->segs.n; i++)
         if (i == 0 || f->segs.at[i].lane != f->segs.at[i - 1].lane)
-            news_lane(b, f->segs.at[i].lane);
+            notify_lane(b, f->segs.at[i].lane);
     feed_active(b);
     return false;
 }

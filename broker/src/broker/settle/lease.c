@@ -167,7 +167,7 @@ static void on_given_back(struct pg_call *pg, int status, const struct pg_reply 
     if (status != 0)
         log_info("lease.give_back", "status=%s", err_name(status));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
-        news_released(b, pg_reply_bytes(reply, row, 2), pg_reply_i64(reply, row, 0), true);
+        notify_released(b, pg_reply_bytes(reply, row, 2), pg_reply_i64(reply, row, 0), true);
     call_free(c);
     broker_wake(b);
 }

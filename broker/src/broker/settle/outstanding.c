@@ -16,27 +16,28 @@ static uint64_t sum_keys(span keys)
     return sum;
 }
 
-void held_note(struct broker *b, struct consumer *c, const uint8_t lease[16],
-               const struct pop_claim *claim)
+void outstanding_add(struct broker *b, struct consumer *c, const uint8_t lease[16],
+                     const struct pop_claim *claim)
 {
-    held_drop(b, c);
-    c->held.sum = 0;
+    outstanding_drop(b, c);
+    c->outstanding.sum = 0;
     for (unsigned i = 0; i < claim->n_slices; i++) {
         const struct pop_slice *s = &claim->slices[i];
         if (s->keys.len / 16 < (size_t)s->from + s->n)
             return; // a damaged segment, as render finds too
-        c->held.sum += sum_keys((span){s->keys.ptr + (size_t)16 * s->from, (size_t)16 * s->n});
+        c->outstanding.sum +=
+            sum_keys((span){s->keys.ptr + (size_t)16 * s->from, (size_t)16 * s->n});
     }
-    c->held.n = claim->n_messages;
-    memcpy(c->held.lease, lease, 16);
-    HASH_ADD(held.hh, b->held, held.lease, 16, c);
+    c->outstanding.n = claim->n_messages;
+    memcpy(c->outstanding.lease, lease, 16);
+    HASH_ADD(outstanding.hh, b->outstanding, outstanding.lease, 16, c);
 }
 
-void held_drop(struct broker *b, struct consumer *c)
+void outstanding_drop(struct broker *b, struct consumer *c)
 {
-    if (c->held.n > 0)
-        HASH_DELETE(held.hh, b->held, c);
-    c->held.n = 0;
+    if (c->outstanding.n > 0)
+        HASH_DELETE(outstanding.hh, b->outstanding, c);
+    c->outstanding.n = 0;
 }
 
 // The consumer whose whole batch these entries are, or NULL.
@@ -46,16 +47,17 @@ static struct consumer *owner_of(struct broker *b, const struct ack_group *g)
     uint64_t sum = 0;
 
     if (g->uniform && g->has_lease)
-        HASH_FIND(held.hh, b->held, g->lease, 16, c);
-    if (!c || c->held.n != g->n || memcmp(c->lane->id, g->first->partition_id, 16) != 0 ||
+        HASH_FIND(outstanding.hh, b->outstanding, g->lease, 16, c);
+    if (!c || c->outstanding.n != g->n ||
+        memcmp(c->lane->id, g->first->partition_id, 16) != 0 ||
         !span_eq(g->name, (span){c->group->name, c->group->name_len}))
         return NULL;
     for (const struct ack_entry *e = g->first; e; e = e->next)
         sum += sum_keys((span){(const char *)e->key, 16});
-    return sum == c->held.sum ? c : NULL;
+    return sum == c->outstanding.sum ? c : NULL;
 }
 
-bool held_match(struct broker *b, struct ack_group *groups, unsigned n)
+bool outstanding_match(struct broker *b, struct ack_group *groups, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct ack_group *g = &groups[i];
@@ -69,7 +71,7 @@ bool held_match(struct broker *b, struct ack_group *groups, unsigned n)
         g->partition = arena_copy(g->arena, lane_shown(c->lane));
     }
     for (unsigned i = 0; i < n; i++)
-        held_drop(b, consumer_find_num(b, groups[i].consumer));
+        outstanding_drop(b, consumer_find_num(b, groups[i].consumer));
     return true;
 }
 
@@ -89,8 +91,8 @@ static bool has_more(struct broker *b, const struct ack_group *g)
     }                                          \
     pg_end_array(p)
 
-void held_fill(struct broker *b, struct pg_params *p, struct ack_group *const *groups,
-               unsigned n)
+void outstanding_fill(struct broker *b, struct pg_params *p, struct ack_group *const *groups,
+                      unsigned n)
 {
     FOR_GROUPS(PG_INT8, pg_put_i64(p, g->consumer));
     FOR_GROUPS(PG_INT8, pg_put_i64(p, g->lane));
@@ -109,11 +111,11 @@ static void finished(struct broker *b, struct ack_group *g)
         e->partition = g->partition;
     }
     ack_group_count(b, g, g->queue, true, g->n);
-    news_released(b, g->queue, g->consumer, has_more(b, g));
+    notify_released(b, g->queue, g->consumer, has_more(b, g));
 }
 
-int held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
-              const struct pg_reply *reply)
+int outstanding_read(struct broker *b, struct ack_group *const *groups, unsigned n,
+                     const struct pg_reply *reply)
 {
     unsigned at = 0;
 

@@ -1,22 +1,22 @@
 // outstanding_int.h: acknowledgements of whole batches; see outstanding.c.
-#ifndef QUEEN_BROKER_HELD_INT_H
-#define QUEEN_BROKER_HELD_INT_H
+#ifndef QUEEN_BROKER_OUTSTANDING_INT_H
+#define QUEEN_BROKER_OUTSTANDING_INT_H
 
 #include "broker/settle/ack_int.h"
 
 // What c was given under this lease: noted while it is CLAIMING, dropped when it leaves LEASED.
-void held_note(struct broker *b, struct consumer *c, const uint8_t lease[16],
-               const struct pop_claim *claim);
-void held_drop(struct broker *b, struct consumer *c);
+void outstanding_add(struct broker *b, struct consumer *c, const uint8_t lease[16],
+                     const struct pop_claim *claim);
+void outstanding_drop(struct broker *b, struct consumer *c);
 
-// true: each group is all of what its lease holds; they are ready for held_fill().
-bool held_match(struct broker *b, struct ack_group *groups, unsigned n);
+// true: each group is all of what its lease holds; they are ready for outstanding_fill().
+bool outstanding_match(struct broker *b, struct ack_group *groups, unsigned n);
 // The parameters of queen.finish behind p_origin.
-void held_fill(struct broker *b, struct pg_params *p, struct ack_group *const *groups,
-               unsigned n);
+void outstanding_fill(struct broker *b, struct pg_params *p, struct ack_group *const *groups,
+                      unsigned n);
 // The rows of queen.finish: groups that were finished are marked done.  Returns 0 or
 // QE_PG_SHAPE.
-MUST_USE int held_read(struct broker *b, struct ack_group *const *groups, unsigned n,
-                       const struct pg_reply *reply);
+MUST_USE int outstanding_read(struct broker *b, struct ack_group *const *groups, unsigned n,
+                              const struct pg_reply *reply);
 
 #endif

@@ -31,7 +31,7 @@ static void arrive(struct mailbox_item *item);
 static void launch(struct broker *b, struct tx_op *tx);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
 static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply);
-static void tell_lanes(struct broker *b, struct tx_flight *f);
+static void notify_tx_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
 
@@ -203,7 +203,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_GONE || fault)
-        tell_lanes(b, f); // it may have committed: whoever waits there looks
+        notify_tx_lanes(b, f); // it may have committed: whoever waits there looks
     bool locked = status != 0 && pg_reply_is_locked(reply);
     if (again && locked)
         items_suspect(b, tx->items, tx->n_items);
@@ -293,7 +293,7 @@ static void read_scheduled(struct broker *b, struct push_item *it, const struct 
     it->status = PUSH_SCHEDULED;
     it->due_us = pg_reply_unix_us(reply, row, COL_CREATED);
     memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
-    fire_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+    timer_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
 }
 
 // A row of kind NOT_SCHEDULED; true: the same again will do.
@@ -344,10 +344,10 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
     tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));
 }
 
-static void tell_lanes(struct broker *b, struct tx_flight *f)
+static void notify_tx_lanes(struct broker *b, struct tx_flight *f)
 {
     for (unsigned i = 0; i < f->segs.n; i++)
-        news_lane(b, f->segs.at[i].lane);
+        notify_lane(b, f->segs.at[i].lane);
 }
 
 // true: the same again will do, after a lane was found gone or sealed.
@@ -399,7 +399,7 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
         return again && !tx->error.ptr;
     for (unsigned i = 0; i < f->segs.n; i++)
         queue_tally(b, f->segs.at[i].lane->queue, true)->push_messages += f->segs.at[i].count;
-    tell_lanes(b, f);
+    notify_tx_lanes(b, f);
     struct queue *q = f->segs.n > 0     ? f->segs.at[0].lane->queue
                       : f->n_groups > 0 ? f->groups[0].counted
                                         : NULL;

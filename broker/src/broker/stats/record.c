@@ -274,7 +274,7 @@ static void choose(struct broker *b, bool all, struct chosen *c)
             c->queues[c->n_queues++] = q;
             add(&c->sum, &notes->tally);
         }
-        if (notes->n_parked != notes->parked_told && !all)
+        if (notes->n_parked != notes->parked_recorded && !all)
             c->parked[c->n_parked++] = q;
         if (row || nothing) {
             LIST_REMOVE(q, notes.touched);
@@ -283,7 +283,7 @@ static void choose(struct broker *b, bool all, struct chosen *c)
     }
     if (all)
         HASH_ITER (hh, b->queues, q, next)
-            if (q->notes.n_parked > 0 || q->notes.n_parked != q->notes.parked_told)
+            if (q->notes.n_parked > 0 || q->notes.n_parked != q->notes.parked_recorded)
                 c->parked[c->n_parked++] = q;
 }
 
@@ -409,7 +409,7 @@ static struct call *build(struct recorder *r, bool all)
     for (unsigned i = 0; i < c.n_queues; i++)
         c.queues[i]->notes.tally = (struct tally){0};
     for (unsigned i = 0; i < c.n_parked; i++)
-        c.parked[i]->notes.parked_told = c.parked[i]->notes.n_parked;
+        c.parked[i]->notes.parked_recorded = c.parked[i]->notes.n_parked;
     free(c.queues);
     free(c.parked);
     return call;

@@ -15,10 +15,10 @@ static void again(struct broker *b)
     // Spread, so that several processes do not all come at once.
     uint64_t ms = b->conf.stats_ms + id_random_u64() % (b->conf.stats_ms / 10 + 1);
 
-    due_set(&b->due, &b->figures_due, clock_mono_us() + ms * 1000, on_due);
+    due_set(&b->due, &b->stats_due, clock_mono_us() + ms * 1000, on_due);
 }
 
-void figures_start(struct broker *b)
+void stats_start(struct broker *b)
 {
     if (b->index == 0 && b->conf.stats_ms > 0)
         again(b);
@@ -26,7 +26,7 @@ void figures_start(struct broker *b)
 
 static void on_due(struct due *d)
 {
-    struct broker *b = container_of(d, struct broker, figures_due);
+    struct broker *b = container_of(d, struct broker, stats_due);
 
     if (!broker_is_up(b) || b->closing) {
         again(b);

@@ -56,7 +56,7 @@ static void ask(struct broker *b)
     else
         pg_param_null(&c->params, PG_TEXT);
     pg_param_i32(&c->params, b->house->origin);
-    pg_param_i64(&c->params, fire_from_us(b->house));
+    pg_param_i64(&c->params, timer_from_us(b->house));
     call_send(c, on_changes);
 }
 
@@ -159,10 +159,10 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             b->feed_emptied = emptied;
             b->feed_ready = true;
             if (!pg_reply_is_null(reply, row, COL_FLAGS))
-                maintenance_heard(b, (unsigned)pg_reply_i32(reply, row, COL_FLAGS),
-                                  b->feed_flags_version);
+                maintenance_read(b, (unsigned)pg_reply_i32(reply, row, COL_FLAGS),
+                                 b->feed_flags_version);
             if (!pg_reply_is_null(reply, row, COL_WAIT_US))
-                fire_hear(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+                timer_expect_feed(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
         } else {
             b->feed_misses = 0;
             learn(b, reply, row);

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-struct news {
+struct notice {
     struct mailbox_item mail;
     struct broker *to;
     uint64_t server; // that the numbers are of
@@ -24,7 +24,7 @@ static uint64_t server_of(const struct broker *b)
     return b->pg ? pg_pool_server(b->pg) : 0; // NULL: closing
 }
 
-static void post(struct broker *to, struct news *n)
+static void post(struct broker *to, struct notice *n)
 {
     n->to = to;
     n->mail.deliver = deliver;
@@ -32,9 +32,9 @@ static void post(struct broker *to, struct news *n)
         free(n); // closing: nobody waits there any more
 }
 
-static struct news *make(span queue, span lane, span only)
+static struct notice *make(span queue, span lane, span only)
 {
-    struct news *n = mem_zalloc(1, sizeof *n + queue.len + lane.len + only.len + 1);
+    struct notice *n = mem_zalloc(1, sizeof *n + queue.len + lane.len + only.len + 1);
     n->queue_len = queue.len;
     n->lane_len = lane.len;
     n->only_len = only.len;
@@ -44,9 +44,9 @@ static struct news *make(span queue, span lane, span only)
     return n;
 }
 
-static void tell_lane(struct broker *to, const struct lane *lane)
+static void notify_broker(struct broker *to, const struct lane *lane)
 {
-    struct news *n =
+    struct notice *n =
         make((span){lane->queue->name, lane->queue->name_len}, lane_shown(lane), lane->only);
     n->retry = lane->origin != NULL;
     n->server = server_of(lane->queue->broker);
@@ -56,43 +56,43 @@ static void tell_lane(struct broker *to, const struct lane *lane)
 }
 
 // Once per queue and turn: who looks finds all of it.
-static void tell_servers(struct broker *b, const struct lane *lane)
+static void notify_servers(struct broker *b, const struct lane *lane)
 {
     struct house *h = b->house;
     struct queue *q = lane->queue;
 
-    if (!h->tell || q->told_turn == b->n_turns)
+    if (!h->notify || q->notified_turn == b->n_turns)
         return;
-    q->told_turn = b->n_turns;
-    h->tell(h->tell_ctx, HOUSE_STORED, (span){q->name, q->name_len}, lane_shown(lane));
+    q->notified_turn = b->n_turns;
+    h->notify(h->notify_ctx, HOUSE_STORED, (span){q->name, q->name_len}, lane_shown(lane));
 }
 
-void news_lane(struct broker *b, struct lane *lane)
+void notify_lane(struct broker *b, struct lane *lane)
 {
     struct house *h = b->house;
     struct broker *home = house_home(h, (span){lane->queue->name, lane->queue->name_len});
 
     lane_ready(b, lane);
-    tell_servers(b, lane);
+    notify_servers(b, lane);
     if (home != b)
-        tell_lane(home, lane);
+        notify_broker(home, lane);
     if (b->index != 0 && home->index != 0 &&
         atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0)
-        tell_lane(h->brokers[0], lane);
+        notify_broker(h->brokers[0], lane);
 }
 
-void news_stored(struct broker *b, const struct lane_told *lane, bool servers)
+void notify_stored(struct broker *b, const struct stored_lane *lane, bool servers)
 {
     struct house *h = b->house;
     struct broker *home = house_home(h, lane->queue);
     bool selects = atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
 
-    if (h->tell && servers)
-        h->tell(h->tell_ctx, HOUSE_STORED, lane->queue, lane->partition);
+    if (h->notify && servers)
+        h->notify(h->notify_ctx, HOUSE_STORED, lane->queue, lane->partition);
     for (unsigned i = 0; i < h->n; i++) {
         if (h->brokers[i] != home && !(i == 0 && selects))
             continue;
-        struct news *n = make(lane->queue, lane->partition, lane->only);
+        struct notice *n = make(lane->queue, lane->partition, lane->only);
         n->retry = lane->only.ptr != NULL;
         n->server = server_of(b);
         n->lane = lane->num;
@@ -101,35 +101,35 @@ void news_stored(struct broker *b, const struct lane_told *lane, bool servers)
     }
 }
 
-void news_poll(struct broker *b)
+void notify_poll(struct broker *b)
 {
     struct house *h = b->house;
 
     for (unsigned i = 0; i < h->n; i++) {
-        struct news *n = make(SPAN_NONE, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make(SPAN_NONE, SPAN_NONE, SPAN_NONE);
         n->poll = true;
         post(h->brokers[i], n);
     }
 }
 
-void news_queue(struct broker *b, span queue)
+void notify_queue(struct broker *b, span queue)
 {
     struct house *h = b->house;
 
-    if (h->tell)
-        h->tell(h->tell_ctx, HOUSE_CONFIGURED, queue, SPAN_NONE);
+    if (h->notify)
+        h->notify(h->notify_ctx, HOUSE_CONFIGURED, queue, SPAN_NONE);
     lanes_distrust(b, queue);
     feed_poll_now(b);
     for (unsigned i = 0; i < h->n; i++) {
         if (i == b->index)
             continue;
-        struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->changed = true;
         post(h->brokers[i], n);
     }
 }
 
-void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_more)
+void notify_released(struct broker *b, span queue, int64_t consumer, bool maybe_more)
 {
     struct house *h = b->house;
     struct broker *home = house_home(h, queue);
@@ -137,14 +137,14 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
 
     if (c)
         consumer_released(b, c, maybe_more);
-    if (h->tell && maybe_more)
-        h->tell(h->tell_ctx, HOUSE_FREED, queue, SPAN_NONE);
+    if (h->notify && maybe_more)
+        h->notify(h->notify_ctx, HOUSE_FREED, queue, SPAN_NONE);
     for (unsigned i = 0; i < h->n; i++) {
         bool selects =
             i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
         if (i == b->index || (h->brokers[i] != home && !selects))
             continue;
-        struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->server = server_of(b);
         n->consumer = consumer;
         n->maybe_more = maybe_more;
@@ -154,13 +154,13 @@ void news_released(struct broker *b, span queue, int64_t consumer, bool maybe_mo
 
 // ---- other servers ----
 
-void house_tell_with(struct house *h, house_tell_cb *tell, void *ctx)
+void house_notify_with(struct house *h, house_notify_cb *notify, void *ctx)
 {
-    h->tell = tell;
-    h->tell_ctx = ctx;
+    h->notify = notify;
+    h->notify_ctx = ctx;
 }
 
-static bool concerns(struct house *h, unsigned i, enum house_news what, span queue)
+static bool concerns(struct house *h, unsigned i, enum house_event what, span queue)
 {
     switch (what) {
     case HOUSE_CONFIGURED:
@@ -175,12 +175,12 @@ static bool concerns(struct house *h, unsigned i, enum house_news what, span que
            (i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0);
 }
 
-void house_heard(struct house *h, enum house_news what, span queue)
+void house_notified(struct house *h, enum house_event what, span queue)
 {
     for (unsigned i = 0; i < h->n; i++) {
         if (!concerns(h, i, what, queue))
             continue;
-        struct news *n = make(queue, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->changed = what == HOUSE_CONFIGURED;
         n->modes = what == HOUSE_MODES;
         n->prompt = what == HOUSE_STORED || what == HOUSE_FREED;
@@ -190,7 +190,7 @@ void house_heard(struct house *h, enum house_news what, span queue)
 
 static void deliver(struct mailbox_item *item)
 {
-    struct news *n = container_of(item, struct news, mail);
+    struct notice *n = container_of(item, struct notice, mail);
     struct broker *b = n->to;
     struct consumer *c;
 

@@ -15,8 +15,9 @@ int main(void)
     for (const struct http_route *const *at = api_routes; *at; at++) {
         const struct http_route *r = *at;
         printf("%s\t%s\t%d\t", verbs[r->verb], r->path, (int)r->access);
-        if (r->handle == report_handle) {
-            const struct report *report = container_of_const(r, struct report, route);
+        if (r->handle == sql_endpoint_handle) {
+            const struct sql_endpoint *report =
+                container_of_const(r, struct sql_endpoint, route);
             printf("report\t%s", bodies[report->body]);
             for (const char *const *q = report->query; q && *q; q++)
                 printf("\t%s", *q);

@@ -4,24 +4,24 @@
 #include "fake.h"
 
 static const char *const query[] = {"limit", "queue", NULL};
-static const struct report plain = {
-    .route = {.verb = HTTP_GET, .path = "/a/:queue/b/:other", .handle = report_handle},
+static const struct sql_endpoint plain = {
+    .route = {.verb = HTTP_GET, .path = "/a/:queue/b/:other", .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_queue,
     .query = query,
     .changes_queue = true};
-static const struct report with_body = {
-    .route = {.verb = HTTP_POST, .path = "/a/:queue", .handle = report_handle},
+static const struct sql_endpoint with_body = {
+    .route = {.verb = HTTP_POST, .path = "/a/:queue", .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_queue,
-    .body = REPORT_BODY};
-static const struct report may_body = {
-    .route = {.verb = HTTP_POST, .path = "/a/:queue", .handle = report_handle},
+    .body = ENDPOINT_BODY};
+static const struct sql_endpoint may_body = {
+    .route = {.verb = HTTP_POST, .path = "/a/:queue", .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_queue,
-    .body = REPORT_MAY_BODY};
+    .body = ENDPOINT_MAY_BODY};
 
-static void ask(const struct report *r, struct http_req *req)
+static void ask(const struct sql_endpoint *r, struct http_req *req)
 {
     fake_set_route(&r->route);
-    report_handle(req);
+    sql_endpoint_handle(req);
 }
 
 static span args(void)

@@ -148,7 +148,7 @@ static void keys_that_are_too_short_are_not_read(void **state)
     answer_claim();
     free(keys);
     assert_int_equal(p.times, 1);
-    assert_null(broker->held);
+    assert_null(broker->outstanding);
 }
 
 // ---- the feed, discovery and numbers ----

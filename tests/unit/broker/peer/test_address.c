@@ -10,7 +10,7 @@
 #include "base/attrs.h"
 #include "peer/address.h"
 
-static struct peer_name names[MESH_MAX_PEERS];
+static struct peer_name names[PEERS_MAX];
 static unsigned n;
 static struct fault f;
 

@@ -12,7 +12,7 @@
 #include "peer/replay_window.h"
 
 enum { DEAD_US = 5000000 };
-static struct hearing h;
+static struct replay_windows h;
 static uint64_t now;
 
 static int reset(void **state)
@@ -28,7 +28,7 @@ static bool hear(const char *sender, const char *session, uint64_t sequence)
     struct peer_note note = {.sequence = sequence};
     strncpy(note.sender, sender, sizeof note.sender - 1);
     strncpy(note.session, session, sizeof note.session - 1);
-    return hearing_admit(&h, &note, now, DEAD_US) != NULL;
+    return replay_window_admit(&h, &note, now, DEAD_US) != NULL;
 }
 
 static void each_number_is_heard_once(void **state)
@@ -69,23 +69,23 @@ static void silence_is_death(void **state)
     assert_true(hear("a", "s1", 1));
     now += DEAD_US / 2;
     assert_true(hear("b", "s1", 1));
-    assert_int_equal(hearing_alive(&h, now, DEAD_US), 2);
+    assert_int_equal(replay_window_alive(&h, now, DEAD_US), 2);
     now += DEAD_US / 2 + 1;
-    assert_int_equal(hearing_alive(&h, now, DEAD_US), 1);
+    assert_int_equal(replay_window_alive(&h, now, DEAD_US), 1);
 }
 
 static void the_dead_make_room_and_the_living_do_not(void **state)
 {
     (void)state;
     char name[16];
-    for (unsigned i = 0; i < HEARING_MAX; i++, now++) {
+    for (unsigned i = 0; i < REPLAY_WINDOWS_MAX; i++, now++) {
         snprintf(name, sizeof name, "s%u", i);
         assert_true(hear(name, "x", 1));
     }
     assert_false(hear("late", "x", 1));
     now += DEAD_US;
     assert_true(hear("late", "x", 1));
-    assert_int_equal(h.n, HEARING_MAX);
+    assert_int_equal(h.n, REPLAY_WINDOWS_MAX);
     assert_true(hear("s1", "x", 2)); // s0 was silent longest
 }
 
