@@ -249,9 +249,12 @@ static void on_group_done(struct group *g)
 static void share_open_lane(struct share *s)
 {
     struct group *g = &s->group;
+    bool replay = false;
 
+    for (unsigned i = 0; i < g->n; i++)
+        replay = replay || g->items[i].is_behind;
     lanes_need(s->batch->feed->lanes, s->batch->events->partition, g->tenant,
-               g->items[g->n - 1].why, on_lane_ready, s);
+               g->items[g->n - 1].why, replay, on_lane_ready, s);
 }
 
 static void on_lane_ready(int status, void *ctx)

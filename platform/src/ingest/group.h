@@ -23,6 +23,8 @@ struct item {
     struct event event;
     span partition;      // of the event queue
     int64_t position_us; // when the broker stored it
+    bool is_held;        // it comes from a lane and does not move the checkpoint
+    bool is_behind;      // ITEM_FAILED because the tenant's database lost committed events
     enum item_outcome outcome;
     span why; // for ITEM_BAD and ITEM_FAILED; lives as long as the group
     struct group *group;

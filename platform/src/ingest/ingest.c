@@ -71,7 +71,7 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
                                                   .parallel = conf->parallel,
                                                   .on_written = on_written,
                                                   .ctx = i});
-    i->lanes = lanes_open(loop, broker, control, i->writer, &i->stats,
+    i->lanes = lanes_open(loop, broker, control, tenants, i->writer, &i->stats,
                           &(struct lanes_conf){.queue = conf->queue,
                                                .group = conf->group,
                                                .base_ms = conf->held_base_ms,

@@ -9,6 +9,7 @@
 
 enum { RETRY_MS = 1000 };
 
+static void lane_abandon(struct lane *lane, int status);
 static void on_lane_recorded(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_lane_deleted(struct pg_call *call, int status, const struct pg_reply *reply);
 
@@ -60,7 +61,7 @@ void lane_pause(struct lane *lane, uint64_t ms)
     lane->state = LANE_PAUSING;
     lane->due_ms = uv_now(lane->lanes->loop) + ms;
     if (lane->left)
-        lanes_remove(lane);
+        lane_abandon(lane, QE_STOPPING);
 }
 
 // ---- record ----
@@ -75,6 +76,8 @@ void lane_record(struct lane *lane, span why)
     put_lane_params(lane);
     pg_param_i64(&lane->params, l->conf.base_ms);
     pg_param_text(&lane->params, span_of(lane->why));
+    pg_param_bool(&lane->params, lane->replay);
+    lane->replay_recorded = lane->replay;
     control_call(lane, &pg_stmt_platform_held_open, on_lane_recorded);
 }
 
@@ -105,6 +108,19 @@ static void lane_abandon(struct lane *lane, int status)
     call_waiters(waits, status);
 }
 
+// A lane that was recorded earlier may contain events and stays.
+static void on_record_failed(struct lane *lane, int status)
+{
+    if (!lane->recorded) {
+        lane_abandon(lane, status);
+        return;
+    }
+    struct lane_wait *waits = take_waits(lane);
+    lane->replay_recorded = false;
+    lane_pause(lane, RETRY_MS);
+    call_waiters(waits, status);
+}
+
 static void on_lane_recorded(struct pg_call *c, int status, const struct pg_reply *reply)
 {
     struct lane *lane = c->owner;
@@ -112,9 +128,10 @@ static void on_lane_recorded(struct pg_call *c, int status, const struct pg_repl
     if (status != 0) {
         log_warn("held.record_failed", "lane=%s code=%s why=\"%s\"", lane->key,
                  err_name(status), pg_reply_message(reply));
-        lane_abandon(lane, status);
+        on_record_failed(lane, status);
         return;
     }
+    lane->recorded = true;
     log_warn("held.open", "lane=%s why=\"%s\"", lane->key, lane->why);
     counter_add(&lane->lanes->stats.opened, 1);
     struct lanes *l = lane->lanes;
@@ -131,6 +148,8 @@ static void on_lane_recorded(struct pg_call *c, int status, const struct pg_repl
 void lane_delete(struct lane *lane)
 {
     lane->state = LANE_DELETING;
+    lane->recorded = false;
+    lane->needed = lane->waits != NULL;
     put_lane_params(lane);
     control_call(lane, &pg_stmt_platform_held_close, on_lane_deleted);
 }
@@ -148,7 +167,8 @@ static void on_lane_deleted(struct pg_call *c, int status, const struct pg_reply
         lane->needed = false;
         lane_record(lane, span_of(lane->why));
     } else if (status != 0 && !lane->left) {
-        lane_pause(lane, RETRY_MS); // it is still recorded, so it must be emptied again
+        lane->recorded = true; // so it must be emptied again
+        lane_pause(lane, RETRY_MS);
     } else {
         counter_add(&lane->lanes->stats.closed, 1);
         lane_abandon(lane, QE_STOPPING);

@@ -22,6 +22,14 @@ void lane_pop(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
 
+    if (lane->waits || (lane->replay && !lane->replay_recorded)) {
+        lane_record(lane, span_of(lane->why));
+        return;
+    }
+    if (lane->replay) {
+        lane_replay(lane);
+        return;
+    }
     lane->state = LANE_POPPING;
     queen_pop_start(l->broker,
                     &(struct queen_pop){.queue = l->held,
@@ -135,6 +143,7 @@ static void write_batch(struct lane *lane)
         if (lane->invalid[i])
             continue;
         item->partition = lane->partition;
+        item->is_held = true;
         (void)!moment_parse(span_of(d->created_at), &item->position_us);
         lane->at[g->n++] = i;
     }
@@ -151,8 +160,10 @@ static void on_written(struct group *g)
 {
     struct lane *lane = g->owner;
 
-    for (unsigned i = 0; i < g->n; i++)
+    for (unsigned i = 0; i < g->n; i++) {
         lane->failed = lane->failed || g->items[i].outcome == ITEM_FAILED;
+        lane->replay = lane->replay || g->items[i].is_behind;
+    }
     ack_batch(lane);
 }
 
@@ -216,7 +227,10 @@ static void on_acked(struct queen_ack_results *r, const struct queen_error *err,
         lane_pause(lane, AFTER_ERROR_MS);
     } else if (lane->failed) {
         span why = lane->group.n > 0 ? lane->group.items[lane->group.n - 1].why : SPAN_NONE;
-        lane_record_failure(lane, why);
+        if (lane->replay)
+            lane_record(lane, why);
+        else
+            lane_record_failure(lane, why);
     } else if (lane->emptied && quiet) {
         lane_delete(lane);
     } else {

@@ -1,5 +1,5 @@
-// lane_int.h: struct lane and the functions that lanes.c, lane.c, lane_drain.c and
-// lanes_broker.c share.
+// lane_int.h: struct lane and the functions that lanes.c, lane.c, lane_drain.c, lane_replay.c
+// and lanes_broker.c share.
 #ifndef QUEEN_INGEST_LANE_INT_H
 #define QUEEN_INGEST_LANE_INT_H
 
@@ -13,9 +13,12 @@
 //                        │           ▼                       │ the mark was delivered
 //                        └──────── MARKING                   ▼
 //       freed, or RECORDING again  ◄──────────────────  DELETING
+//
+// If the tenant's database lost events, the lane goes from PAUSING to REPLAYING, then to POPPING.
 enum lane_state {
     LANE_RECORDING,
     LANE_PAUSING, // until due_ms
+    LANE_REPLAYING,
     LANE_POPPING,
     LANE_WRITING,
     LANE_ACKING,
@@ -58,9 +61,13 @@ struct lane {
     span partition, tenant; // parts of key
     struct lane_owner owner;
     enum lane_state state;
+    bool recorded;  // in the control database or at the broker: events go into the lane
     bool left;      // the partition has another owner: the lane ends as soon as possible
     bool diverting; // the current batch of the partition may still add an event
     bool needed;    // an event arrived while DELETING: record the lane again
+    bool replay;    // the tenant's database lost events: apply them before those in the lane
+    bool replay_recorded;
+    struct replay *replaying; // while REPLAYING
     struct lane_wait *waits;
     char why[240];
 
@@ -87,6 +94,7 @@ struct lanes {
     uv_loop_t *loop;
     struct queen_client *broker;
     struct pg_pool *control;
+    struct tenant_pools *pools;
     struct writer *writer;
     struct ingest_stats *events;
     struct lanes_conf conf;
@@ -110,7 +118,11 @@ void lane_set_reason(struct lane *lane, span why);
 void lane_record_failure(struct lane *lane, span why); // then PAUSING, for longer
 void lane_delete(struct lane *lane);
 
+// ---- lane_replay.c ----
+void lane_replay(struct lane *lane);
+
 // ---- lane_drain.c ----
+// The next step of a lane with nothing in progress: record it again, replay, or pop.
 void lane_pop(struct lane *lane);
 
 // ---- lanes.c ----

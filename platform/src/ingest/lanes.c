@@ -21,8 +21,8 @@ static void free_entry(struct entry *e);
 static void leave_lane(struct lane *lane);
 
 struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
-                         struct writer *writer, struct ingest_stats *events,
-                         const struct lanes_conf *conf)
+                         struct tenant_pools *pools, struct writer *writer,
+                         struct ingest_stats *events, const struct lanes_conf *conf)
 {
     struct lanes *l = mem_new(struct lanes);
     struct buf held = {0};
@@ -30,6 +30,7 @@ struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg
     l->loop = loop;
     l->broker = broker;
     l->control = control;
+    l->pools = pools;
     l->writer = writer;
     l->events = events;
     l->conf = *conf;
@@ -55,7 +56,7 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now = uv_now(l->loop);
 
     HASH_ITER (hh, l->open, lane, next) {
-        if (lane->state == LANE_PAUSING && now >= lane->due_ms && !lane->left)
+        if (lane->state == LANE_PAUSING && (lane->waits || now >= lane->due_ms) && !lane->left)
             lane_pop(lane);
     }
     HASH_ITER (hh, l->entries, e, after) {
@@ -130,6 +131,8 @@ static void on_lanes_loaded(struct pg_call *call, int status, const struct pg_re
                       tenant)) // opened by an earlier, incomplete attempt
             continue;
         struct lane *lane = lane_new(l, span_of(e->partition), &e->owner, tenant);
+        lane->recorded = true;
+        lane->replay = lane->replay_recorded = pg_reply_bool(reply, i, 3);
         lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
         lane->due_ms = uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, 2);
     }
@@ -221,12 +224,12 @@ struct lane *lanes_find(struct lanes *l, const char *partition, span tenant)
 {
     struct lane *lane = l->open ? find_lane(l, span_of(partition), tenant) : NULL;
 
-    return lane && lane->state != LANE_DELETING && lane->state != LANE_RECORDING ? lane : NULL;
+    return lane && lane->recorded ? lane : NULL;
 }
 
 const char *lane_partition(const struct lane *lane) { return lane->key; }
 
-void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
+void lanes_need(struct lanes *l, const char *partition, span tenant, span why, bool replay,
                 void (*ready)(int status, void *ctx), void *ctx)
 {
     struct lane *lane = find_lane(l, span_of(partition), tenant);
@@ -240,10 +243,11 @@ void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
         lane->needed = true;
     w->next = lane->waits;
     lane->waits = w;
-    if (lane->state != LANE_DELETING && lane->state != LANE_RECORDING)
+    lane->replay = lane->replay || replay;
+    if (lane->state == LANE_PAUSING)
         lane_record(lane, why);
     else
-        lane_set_reason(lane, why);
+        lane_set_reason(lane, why); // recorded when the step in progress has ended
 }
 
 void lane_divert(struct lane *lane)

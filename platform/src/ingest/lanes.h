@@ -44,11 +44,14 @@ struct lanes_conf {
 
 struct lanes_stats {
     struct counter opened, closed, held, drained, attempts;
+    struct counter replays, replayed; // lanes whose lost events were replayed; these events
+    struct counter unreplayed;        // lanes whose lost events could not be replayed
     _Atomic unsigned n_open;
 };
 
 struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
-                         struct writer *writer, struct ingest_stats *events,
+                         struct tenant_pools *pools, struct writer *writer,
+                         struct ingest_stats *events,
                          const struct lanes_conf *conf);
 const char *lanes_queue(const struct lanes *l);
 const struct lanes_stats *lanes_stats(const struct lanes *l);
@@ -63,8 +66,9 @@ void lanes_leave(struct lanes *l, const char *partition);
 // The lane that events of this tenant must go to, or NULL if they need none.
 struct lane *lanes_find(struct lanes *l, const char *partition, span tenant);
 // Records a lane in the control database.  Then calls ready with 0 or the error, never from
-// inside this call.
-void lanes_need(struct lanes *l, const char *partition, span tenant, span why,
+// inside this call.  replay: the tenant's database lost committed events of this partition;
+// the lane applies them before its own.
+void lanes_need(struct lanes *l, const char *partition, span tenant, span why, bool replay,
                 void (*ready)(int status, void *ctx), void *ctx);
 const char *lane_partition(const struct lane *lane); // in lanes_queue()
 // An event goes to the lane with the current batch of its partition.  Call lanes_settled() when

@@ -53,6 +53,7 @@ static int read_lane(struct entry *e, span object, struct arena *a)
         !span_eq(partition, span_of(e->partition)) || lanes_has(e->lanes, partition, name))
         return 0;
     struct lane *lane = lane_new(e->lanes, partition, &e->owner, name);
+    lane->recorded = true;
     log_warn("held.found", "lane=%s events=%lld", lane->key, (long long)n);
     lane->due_ms = uv_now(e->lanes->loop);
     return 0;

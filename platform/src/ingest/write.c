@@ -1,13 +1,17 @@
 // write.c: the code that transactions in PostgreSQL and MySQL share.
 #include "ingest/write.h"
 
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 enum { WHY_MAX = 1000 }; // length of a dead letter's error text
 
 void write_begin(struct write *w)
 {
-    w->n = 0;
+    w->n = w->n_marks = 0;
     arena_init(&w->arena);
     fold_init(&w->fold, &w->arena);
 }
@@ -20,32 +24,92 @@ void write_end(struct write *w)
 
 void write_free(struct write *w)
 {
+    for (unsigned i = 0; i < w->n_seen; i++)
+        free(w->seen[i].partition);
+    free(w->seen);
     pg_params_free(&w->params);
     my_params_free(&w->my_params);
 }
 
-unsigned write_marks(struct write *w, struct write_mark **marks)
-{
-    unsigned n = 0;
+// ---- checkpoints ----
 
-    *marks = arena_new_array(&w->arena, struct write_mark, w->n);
+static struct write_seen *find_seen(const struct write *w, span partition)
+{
+    for (unsigned i = 0; i < w->n_seen; i++)
+        if (span_eq(span_of(w->seen[i].partition), partition))
+            return &w->seen[i];
+    return NULL;
+}
+
+static struct write_mark *mark_of(struct write *w, span partition)
+{
+    unsigned m = 0;
+
+    while (m < w->n_marks && !span_eq(w->marks[m].partition, partition))
+        m++;
+    if (m == w->n_marks) {
+        const struct write_seen *seen = find_seen(w, partition);
+        w->marks[w->n_marks++] = (struct write_mark){
+            .partition = partition, .seen_us = seen ? seen->stamp_us : 0};
+    }
+    return &w->marks[m];
+}
+
+void write_make_marks(struct write *w)
+{
+    int64_t now = (int64_t)clock_wall_us();
+
+    w->stamp_us = now > w->stamp_us ? now : w->stamp_us + 1;
+    w->marks = arena_new_array(&w->arena, struct write_mark, w->n);
+    w->n_marks = 0;
     for (unsigned i = 0; i < w->n; i++) {
         const struct item *item = w->items[i];
-        unsigned m = 0;
-        while (m < n && !span_eq((*marks)[m].partition, item->partition))
-            m++;
-        n += m == n;
-        (*marks)[m].partition = item->partition;
-        if ((*marks)[m].position_us < item->position_us)
-            (*marks)[m].position_us = item->position_us;
+        struct write_mark *m = mark_of(w, item->partition);
+        if (!item->is_held && m->position_us < item->position_us)
+            m->position_us = item->position_us;
     }
-    return n;
 }
+
+static void remember_marks(struct write *w)
+{
+    for (unsigned i = 0; i < w->n_marks; i++) {
+        struct write_seen *seen = find_seen(w, w->marks[i].partition);
+        if (!seen) {
+            w->seen = mem_realloc(w->seen, (w->n_seen + 1) * sizeof *w->seen);
+            seen = &w->seen[w->n_seen++];
+            seen->partition =
+                mem_strndup(w->marks[i].partition.ptr, w->marks[i].partition.len);
+        }
+        seen->stamp_us = w->stamp_us;
+    }
+}
+
+void write_forget(struct write *w, span partition)
+{
+    struct write_seen *seen = find_seen(w, partition);
+
+    if (seen)
+        seen->stamp_us = 0;
+}
+
+// Triggers of the tenant may raise the same state: then no checkpoint was asked for.
+bool write_is_behind(const struct write *w, const char *sqlstate)
+{
+    bool asked = false;
+
+    for (unsigned i = 0; i < w->n_marks; i++)
+        asked = asked || w->marks[i].seen_us > 0;
+    return asked && strcmp(sqlstate, "QT001") == 0;
+}
+
+// ---- outcomes ----
 
 void write_done(struct write *w, int status, unsigned n_duplicates, const char *message)
 {
     char why[WHY_MAX];
 
+    if (status == 0 && n_duplicates == 0)
+        remember_marks(w);
     str_clean_utf8(why, sizeof why,
                    span_of(message[0] != '\0' || status == 0 ? message : err_text(status)));
     w->done(w, status, n_duplicates, span_of(why));

@@ -8,10 +8,29 @@
 #include "pg/pool.h"
 #include "tenant/my_pool.h"
 
+// A partition of the items with its last position.
+struct write_mark {
+    span partition;
+    int64_t position_us; // 0: the checkpoint stays
+    int64_t seen_us;     // the last stamp that was committed; 0: unknown
+};
+
+// The last committed stamp of a partition.  The checkpoint in the database carries this stamp
+// or a later one, unless the database was restored or is a standby that lagged.
+struct write_seen {
+    char *partition;
+    int64_t stamp_us;
+};
+
 struct write {
     const char *queue; // event queue; the key of the checkpoints
     struct item **items;
     unsigned n;
+    struct write_mark *marks; // in arena, from write_pg() or write_my() to write_end()
+    unsigned n_marks;
+    int64_t stamp_us; // of this transaction; it increases
+    struct write_seen *seen;
+    unsigned n_seen;
     struct fold fold;
     struct arena arena;
     struct pg_params params;
@@ -22,7 +41,8 @@ struct write {
     } call;
     // With status 0, either everything was applied (n_duplicates is 0), or nothing was, because
     // the items now marked ITEM_DUPLICATE had been applied earlier.  QE_PG_DATA: the data
-    // caused the error. QE_PG_RETRY: the same transaction may succeed immediately.  Any other
+    // caused the error. QE_PG_RETRY: the same transaction may succeed immediately.
+    // QE_CONFLICT: the database lost what it had committed; nothing was applied.  Any other
     // status: the database failed.  why is borrowed for the call.
     void (*done)(struct write *w, int status, unsigned n_duplicates, span why);
     void *owner;
@@ -34,12 +54,14 @@ void write_my(struct write *w, struct my_pool *p, unsigned limit_ms);
 void write_end(struct write *w); // frees the memory of the transaction
 void write_free(struct write *w);
 
-// For write_pg.c and write_my.c: the partitions of the items with the last position of each.
-struct write_mark {
-    span partition;
-    int64_t position_us;
-};
-unsigned write_marks(struct write *w, struct write_mark **marks); // in w->arena
+// Lost events of this partition are about to be replayed, so its checkpoint is not compared
+// until the next transaction is committed.
+void write_forget(struct write *w, span partition);
+
+// For write_pg.c and write_my.c.
+void write_make_marks(struct write *w); // and the stamp
+// True if sqlstate says that the database lost what it had committed.
+bool write_is_behind(const struct write *w, const char *sqlstate);
 // Calls w->done.  message is the text of the database, "" for none: any bytes of any length.
 void write_done(struct write *w, int status, unsigned n_duplicates, const char *message);
 // Marks the items with this id and returns their number.

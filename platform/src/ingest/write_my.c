@@ -43,14 +43,16 @@ static void put_ids(struct my_params *p, const struct fold_id *ids)
 
 static void put_marks(struct write *w)
 {
-    struct write_mark *marks;
-    unsigned n = write_marks(w, &marks);
+    const struct write_mark *marks = w->marks;
+    unsigned n = w->n_marks;
     struct buf b = {0};
 
     for (unsigned i = 0; i < n; i++) {
         buf_put(&b, i == 0 ? SPAN("[{\"name\":") : SPAN(",{\"name\":"));
         js_put_text(&b, marks[i].partition);
-        buf_printf(&b, ",\"position\":%" PRIi64 "}", marks[i].position_us);
+        buf_printf(&b,
+                   ",\"position\":%" PRIi64 ",\"stamp\":%" PRIi64 ",\"seen\":%" PRIi64 "}",
+                   marks[i].position_us, w->stamp_us, marks[i].seen_us);
     }
     buf_putc(&b, ']');
     my_param_text(&w->my_params, buf_span(&b));
@@ -74,6 +76,7 @@ void write_my(struct write *w, struct my_pool *pool, unsigned limit_ms)
 {
     struct my_params *p = &w->my_params;
 
+    write_make_marks(w);
     my_params_reset(p);
     my_param_text(p, span_of(w->queue));
     put_marks(w);
@@ -108,7 +111,9 @@ static void on_written(struct my_call *call, int status, const struct my_reply *
         if (id_parse_uuid(my_reply_text(reply, i, 0), id))
             n_duplicates += write_mark_duplicate(w, id);
     unsigned number = my_reply_errno(reply);
-    if (number == DUPLICATE_KEY || number == DEADLOCK)
+    if (write_is_behind(w, my_reply_sqlstate(reply)))
+        status = QE_CONFLICT;
+    else if (number == DUPLICATE_KEY || number == DEADLOCK)
         status = QE_PG_RETRY;
     else if (status == QE_PG_RETRY)
         status = QE_TIMEOUT;

@@ -21,8 +21,8 @@ static void put_ids(struct pg_params *p, const struct fold_id *ids)
 static void put_marks(struct write *w)
 {
     struct pg_params *p = &w->params;
-    struct write_mark *marks;
-    unsigned n = write_marks(w, &marks);
+    const struct write_mark *marks = w->marks;
+    unsigned n = w->n_marks;
 
     pg_begin_array(p, PG_TEXT);
     for (unsigned i = 0; i < n; i++)
@@ -31,6 +31,11 @@ static void put_marks(struct write *w)
     pg_begin_array(p, PG_INT8);
     for (unsigned i = 0; i < n; i++)
         pg_put_i64(p, marks[i].position_us);
+    pg_end_array(p);
+    pg_param_i64(p, w->stamp_us);
+    pg_begin_array(p, PG_INT8);
+    for (unsigned i = 0; i < n; i++)
+        pg_put_i64(p, marks[i].seen_us);
     pg_end_array(p);
 }
 
@@ -62,6 +67,7 @@ void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
 {
     struct pg_params *p = &w->params;
 
+    write_make_marks(w);
     pg_params_reset(p);
     pg_param_text(p, span_of(w->queue));
     put_marks(w);
@@ -110,6 +116,8 @@ static void on_written(struct pg_call *call, int status, const struct pg_reply *
     // retry finds a duplicate.
     if (status == QE_PG_RETRY && !pg_reply_is_conflict(reply))
         status = QE_TIMEOUT;
+    else if (write_is_behind(w, state))
+        status = QE_CONFLICT;
     else if (strcmp(state, "23505") == 0)
         status = QE_PG_RETRY;
     else if (status == QE_PG_FAILED && is_error_of_event(state))

@@ -104,6 +104,15 @@ static struct queue *queue_of(struct writer *w, span tenant)
     return q;
 }
 
+void writer_forget(struct writer *w, span tenant, span partition)
+{
+    struct queue *q;
+
+    HASH_FIND(hh, w->queues, tenant.ptr, tenant.len, q);
+    if (q)
+        write_forget(&q->write, partition);
+}
+
 void writer_add(struct writer *w, struct group *g)
 {
     struct queue *q = queue_of(w, g->tenant);
@@ -111,6 +120,7 @@ void writer_add(struct writer *w, struct group *g)
     g->n_open = g->n;
     for (unsigned i = 0; i < g->n; i++) {
         g->items[i].group = g;
+        g->items[i].is_behind = false;
         g->items[i].outcome = ITEM_OPEN;
         STAILQ_INSERT_TAIL(&q->waiting, &g->items[i], link);
     }
@@ -242,12 +252,28 @@ static bool is_worth_a_retry(struct queue *q, int status)
            (status == QE_PG_GONE && q->retries == 0);
 }
 
+// The database lost events of these partitions.  The lanes replay them (lane_replay.c).
+static void mark_behind(struct queue *q)
+{
+    const struct write *w = &q->write;
+
+    counter_add(&q->writer->stats.behind, 1);
+    for (unsigned i = 0; i < w->n_marks; i++)
+        if (w->marks[i].seen_us > 0)
+            log_error("tenant.behind", "tenant=" SPAN_FMT " partition=" SPAN_FMT,
+                      SPAN_ARG(q->name), SPAN_ARG(w->marks[i].partition));
+    for (unsigned i = 0; i < w->n; i++)
+        w->items[i]->is_behind = true;
+}
+
 static void on_written(struct write *w, int status, unsigned n_duplicates, span why)
 {
     struct queue *q = w->owner;
     struct writer_stats *s = &q->writer->stats;
     unsigned n = w->n;
 
+    if (status == QE_CONFLICT)
+        mark_behind(q);
     write_end(w);
     if (status == 0 && n_duplicates > 0) {
         send_write(q); // the items that are not duplicates

@@ -29,12 +29,15 @@ struct writer_conf {
 };
 
 struct writer_stats {
-    struct counter transactions, retries, failures;
+    struct counter transactions, retries, failures, behind;
     struct histogram events, us; // per transaction
 };
 
 struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
                            const struct writer_conf *conf);
+// Lost events of this partition are about to be replayed to the tenant, so its checkpoint is
+// not compared until the next transaction is committed.
+void writer_forget(struct writer *w, span tenant, span partition);
 // g is borrowed until its done is called.
 void writer_add(struct writer *w, struct group *g);
 const struct writer_stats *writer_stats(const struct writer *w);

@@ -106,6 +106,16 @@ static void expose(struct platform *p, struct buf *out)
                 "held events that were applied", counter_get(&l->drained));
     prom_single(out, "queen_platform_held_attempts_total", "counter",
                 "attempts at held events that failed", counter_get(&l->attempts));
+    prom_single(out, "queen_platform_tenants_behind_total", "counter",
+                "transactions refused because the tenant's database lost committed events",
+                counter_get(&w->behind));
+    prom_single(out, "queen_platform_replays_total", "counter",
+                "lanes whose lost events were replayed", counter_get(&l->replays));
+    prom_single(out, "queen_platform_replayed_events_total", "counter",
+                "lost events that were applied again", counter_get(&l->replayed));
+    prom_single(out, "queen_platform_replays_incomplete_total", "counter",
+                "replays for which the broker or the checkpoint was missing",
+                counter_get(&l->unreplayed));
 }
 
 static uint64_t sum_of(const struct ingest_stats *s, enum ingest_outcome o)

@@ -1,5 +1,8 @@
 """Databases that were restored from a backup, or failed over to a standby that lags: platform/docs/operations.md."""
+import shutil
+import subprocess
 import time
+import urllib.request
 import uuid
 
 import pytest
@@ -125,3 +128,167 @@ def test_a_partition_begins_after_the_broker_was_restored_to_lower_epochs(platfo
     control.execute("select epoch from platform.held_partition")
     assert control.fetchone()[0] < 1000000
     control.connection.close()
+
+
+# --- a tenant's database is behind its checkpoint -------------------------------------------------------------------
+
+class Restorable:
+    """A server of its own for one tenant: keep() copies its data, restore() puts the copy back as a backup or a standby that lagged would."""
+
+    def __init__(self):
+        self.server = harness.Postgres().start()
+        self.server.create_database("tenant_eta")
+        self.copy = self.server.data + ".copy"
+
+    def url(self):
+        return "postgres://%s@%s:%d/tenant_eta" % (self.server.user, self.server.host, self.server.port)
+
+    def keep(self):
+        self.server.halt()
+        shutil.rmtree(self.copy, ignore_errors=True)
+        subprocess.run(["cp", "-a", self.server.data, self.copy], check=True)
+        self.server.launch()
+
+    def lose(self):
+        self.server.halt()
+
+    def restore(self):
+        self.server.halt()
+        shutil.rmtree(self.server.data)
+        subprocess.run(["cp", "-a", self.copy, self.server.data], check=True)
+        self.server.launch()
+
+    def rows(self, sql):
+        connection = self.server.connect(database="tenant_eta")
+        try:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+        finally:
+            connection.close()
+
+    def visits(self):
+        return {str(i) for i, in self.rows("select id from crm.visit_log")}
+
+
+@pytest.fixture(scope="module")
+def eta(platform):
+    """A tenant with one customer, of whom a copy is kept."""
+    own = Restorable()
+    try:
+        assert platform.ask("POST", "/api/v1/tenants", {"name": "eta", "url": own.url()})[0] == 201
+        platform.send("eta", [visit(), named("zero")])
+        wait_until(lambda: own.rows("select first_name from crm.customer") == [("zero",)], SOON, "the customer is there")
+        own.keep()
+        yield own
+    finally:
+        own.server.stop()
+
+
+CUSTOMER = str(uuid.uuid4())
+
+
+def named(name):
+    return {"id": str(uuid.uuid4()), "type": "customer.upserted", "at": "2026-11-16T04:05:06Z", "data": {"customer_id": CUSTOMER, "first_name": name}}
+
+
+def figure(platform, name):
+    with urllib.request.urlopen(platform.url + "/metrics/prometheus") as r:
+        text = r.read().decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("queen_platform_" + name + " "))
+
+
+def apply_and_lose(platform, eta, name):
+    """Events that the tenant applied and lost: their visits."""
+    lost = [visit() for _ in range(5)]
+    platform.send("eta", lost + [named(name)])
+    want = {e["data"]["id"] for e in lost}
+    wait_until(lambda: eta.visits() >= want and eta.rows("select first_name from crm.customer") == [(name,)], SOON, "they are applied")
+    eta.restore()
+    assert not eta.visits() & want
+    return want
+
+
+def test_events_that_a_restored_tenant_lost_are_applied_again_in_order(platform, eta):
+    """Nothing noticed: the tenant lacked them for ever."""
+    eta.restore()
+    lost, others = apply_and_lose(platform, eta, "lost"), visit()
+    platform.send("zeta", others)
+    last = visit()
+    platform.send("eta", [named("last"), last])
+    want = lost | {last["data"]["id"]}
+    wait_until(lambda: eta.visits() >= want, SOON, "they are applied again")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+    assert eta.rows("select first_name from crm.customer") == [("last",)]
+    assert eta.rows("select count(*) from crm.visit_log") == [(len(want) + 1,)]
+    assert "tenant.behind" in platform.log_text() and "replay.done" in platform.log_text()
+    assert figure(platform, "replayed_events_total") >= 6 and figure(platform, "tenants_behind_total") >= 1
+    assert figure(platform, "replays_incomplete_total") == 0
+
+
+def test_lost_events_are_applied_before_those_that_are_held(platform, eta):
+    eta.restore()
+    lost = apply_and_lose(platform, eta, "lost")
+    eta.lose()
+    last = visit()
+    platform.send("eta", [named("last"), last])
+    wait_until(lambda: "eta" in platform.held(), SOON, "they are held")
+    eta.server.launch()
+    want = lost | {last["data"]["id"]}
+    wait_until(lambda: eta.visits() >= want, SOON, "all are applied")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+    assert eta.rows("select first_name from crm.customer") == [("last",)]
+
+
+def test_the_next_owner_of_a_partition_replays_what_the_last_one_had_to(platform, pg, eta):
+    """As if the process was killed between noticing the loss and the replay."""
+    eta.restore()
+    lost = apply_and_lose(platform, eta, "lost")
+    eta.lose()
+    last = named("last")
+    platform.send("eta", last)
+    wait_until(lambda: "eta" in platform.held(), SOON, "it is held")
+    assert platform.terminate() == 0
+    control = pg.connect(database="platform_restores").cursor()
+    control.execute("update platform.held_lane set replay = true where tenant = 'eta'")
+    assert control.rowcount == 1
+    control.connection.close()
+    eta.server.launch()
+    platform.start()
+    wait_until(lambda: eta.visits() >= lost and eta.rows("select first_name from crm.customer") == [("last",)], SOON, "all are applied")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+
+
+def test_a_tenant_without_a_checkpoint_goes_on_and_is_reported(platform, eta):
+    """It may be a new database of the same name: the old one's events are not written into it."""
+    eta.restore()
+    first = visit()
+    platform.send("eta", first)
+    wait_until(lambda: first["data"]["id"] in eta.visits(), SOON, "it is applied")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+    eta.rows("truncate crm.ingest_checkpoint, crm.applied_event, crm.visit_log")
+    before, second = figure(platform, "replays_incomplete_total"), visit()
+    platform.send("eta", second)
+    wait_until(lambda: eta.visits() == {second["data"]["id"]}, SOON, "the next event is applied")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+    assert "replay.impossible" in platform.log_text()
+    assert figure(platform, "replays_incomplete_total") == before + 1
+
+
+def test_a_mysql_tenant_that_went_back_is_repaired(platform, mariadb):
+    mariadb.create_database("went_back")
+    assert platform.ask("POST", "/api/v1/tenants", {"name": "theta", "url": mariadb.url("went_back")})[0] == 201
+    first, second, third = visit(), visit(), visit()
+
+    def ids():
+        return {i for i, in mariadb.ask("select id from visit_log", "went_back")}
+    platform.send("theta", first)
+    wait_until(lambda: ids() == {first["data"]["id"]}, SOON, "the first is applied")
+    kept = mariadb.ask("select position, at from ingest_checkpoint", "went_back")
+    platform.send("theta", second)
+    wait_until(lambda: len(ids()) == 2, SOON, "the second is applied")
+    mariadb.ask("delete from visit_log where id = '%s'; delete from applied_event where id = '%s'; update ingest_checkpoint set position = %s, at = '%s'"
+                % (second["data"]["id"], second["id"], *kept[0]), "went_back")
+    platform.send("theta", third)
+    wait_until(lambda: ids() == {e["data"]["id"] for e in (first, second, third)}, SOON, "the lost one is applied again")
+    wait_until(lambda: "theta" not in platform.held(), SOON, "no lane is left")

@@ -41,7 +41,7 @@ def enter(db, epoch, partition_id=A, instead_of=None):
 
 
 def open_lane(db, epoch, tenant, partition_id=A):
-    db.execute("select platform.held_open('q', '3', %s, %s, %s, 200, 'why')", (partition_id, epoch, tenant))
+    db.execute("select platform.held_open('q', '3', %s, %s, %s, 200, 'why', false)", (partition_id, epoch, tenant))
 
 
 def close_lane(db, epoch, tenant, partition_id=A):

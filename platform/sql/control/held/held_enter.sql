@@ -4,12 +4,12 @@
 -- asks the broker whether its epoch is the present one, and enters again instead of the epoch that refused it.
 -- called by: platform/src/ingest/lanes.c
 -- in:  partition_id, epoch: of the ownership, as the broker gave it; instead_of: null, or a noted epoch that is known to be void
--- out: the lanes, with wait_ms until they are tried next.  Refused, because a later owner was here first: one row without a tenant, whose
+-- out: the lanes, with wait_ms until they are tried next; replay: the tenant has lost events, which are applied first.  Refused, because a later owner was here first: one row without a tenant, whose
 --      wait_ms is the epoch of that one
 -- locks: the row of the partition: behind it no earlier owner can say anything about its lanes
 -- raises: nothing
 create or replace function platform.held_enter(p_queue text, p_partition text, p_partition_id text, p_epoch bigint, p_instead_of bigint)
-returns table (tenant text, attempts int, wait_ms bigint)
+returns table (tenant text, attempts int, wait_ms bigint, replay boolean)
 language plpgsql
 set search_path = platform, pg_temp
 as $$
@@ -21,12 +21,12 @@ begin
      where h.partition_id <> excluded.partition_id or h.epoch <= excluded.epoch or h.epoch = p_instead_of;
     if not found then
         return query
-        select null::text, 0, h.epoch from platform.held_partition h where h.queue = p_queue and h.partition = p_partition;
+        select null::text, 0, h.epoch, false from platform.held_partition h where h.queue = p_queue and h.partition = p_partition;
         return;
     end if;
     -- A statement of its own: its snapshot is younger than the lock.
     return query
-    select l.tenant, l.attempts, greatest(0, extract(epoch from l.next_attempt_at - clock_timestamp()) * 1000)::bigint
+    select l.tenant, l.attempts, greatest(0, extract(epoch from l.next_attempt_at - clock_timestamp()) * 1000)::bigint, l.replay
       from platform.held_lane l
      where l.queue = p_queue and l.partition = p_partition;
 end

@@ -4,7 +4,7 @@ select platform.held_close($1::text, $2::text, $3::text, $4::int8, $5::text);
 
 -- statement: held_enter
 -- The lanes of a partition: what its new owner begins with.
-select tenant, attempts, wait_ms from platform.held_enter($1::text, $2::text, $3::text, $4::int8, $5::int8);
+select tenant, attempts, wait_ms, replay from platform.held_enter($1::text, $2::text, $3::text, $4::int8, $5::int8);
 
 -- statement: held_list
 -- For people: by tenant, the longest first.
@@ -21,4 +21,4 @@ select platform.held_note($1::text, $2::text, $3::text, $4::int8, $5::text, $6::
 
 -- statement: held_open
 -- Before the first event goes into a lane.
-select platform.held_open($1::text, $2::text, $3::text, $4::int8, $5::text, $6::int8, $7::text);
+select platform.held_open($1::text, $2::text, $3::text, $4::int8, $5::text, $6::int8, $7::text, $8::bool);

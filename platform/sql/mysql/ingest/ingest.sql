@@ -1,7 +1,7 @@
 -- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest_2 of PostgreSQL tenants.
 --
 -- called by: platform/src/ingest/write_my.c
--- in:  queue; marks: [{"name": partition, "position": microseconds}]; events, deleted: lists of ids; rows for each table, null: none
+-- in:  queue; marks: [{"name": partition, "position": microseconds, "stamp": ..., "seen": ...}], as crm.ingest_2 has them; events, deleted: lists of ids; rows for each table, null: none
 -- out: ids of events that were applied before, and then nothing was done; none: all of it is done
 -- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of applied_day and the ids in
 --        applied_event, shared; rows of the tables
@@ -36,10 +36,18 @@ begin
         do release_lock(v_lock);
     end if;
 
+    -- Outside of the transaction, whose snapshot must be younger than its locks.
+    if exists (select 1
+                 from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', seen bigint path '$.seen')) m
+                 left join ingest_checkpoint c on c.queue = p_queue and c.`partition` = m.name
+                where m.seen > 0 and (c.at is null or c.at < timestampadd(microsecond, m.seen, '1970-01-01'))) then
+        signal sqlstate 'QT001' set message_text = 'the database went back behind its checkpoint: it was restored, or is a standby that lagged';
+    end if;
+
     start transaction;
     insert into ingest_checkpoint (queue, `partition`, position, at)
-    select p_queue, m.name, m.position, utc_timestamp(6)
-      from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', position bigint path '$.position')) m
+    select p_queue, m.name, m.position, timestampadd(microsecond, m.stamp, '1970-01-01')
+      from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', position bigint path '$.position', stamp bigint path '$.stamp')) m
      order by m.name
         on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = values(at);
     -- Each id is looked up in each slice.  Locked: of two transactions that apply the same event, also in different slices, one waits for the other

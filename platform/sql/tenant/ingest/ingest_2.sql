@@ -7,7 +7,9 @@
 -- The settings hold for what it calls, too.  Plans are made once for a connection, from indexes: made anew for
 -- each call they cost more than the work, and made while a tenant is new they would read whole tables for as long as nobody analyses them.
 -- called by: platform/src/ingest/write_pg.c
--- in:  queue, partitions, positions    where the events came from and how far they go
+-- in:  queue, partitions, positions    where the events came from and how far they go; position 0 leaves a checkpoint where it is
+--      stamp                           microseconds since 1970 by the caller's clock, noted as the time of the checkpoints
+--      seen                            for each partition the last stamp that the caller knows to be committed; 0: none
 --      events                          their ids, each once
 --      deleted                         customers whose rows go, before anything is written; may be empty
 --      customers ... purchases         rows for each table, null: none; see the functions of their names
@@ -15,8 +17,10 @@
 -- out: ids of events that were applied before; none: all of it is done
 -- locks: applied_day once a day; advisory locks of the partitions, in order, so that a late writer of the same events is waited for;
 --        rows of the tables; what crm.changed_attributes takes, then what crm.changed_transactions takes
--- raises: 22xxx, 23xxx for data that the tables do not take
-create or replace function crm.ingest_2(p_queue text, p_partitions text[], p_positions bigint[], p_events uuid[], p_deleted uuid[],
+-- raises: QT001 when a checkpoint is older than seen, or missing: the database was restored, or is a standby that lagged
+--         22xxx, 23xxx for data that the tables do not take
+create or replace function crm.ingest_2(p_queue text, p_partitions text[], p_positions bigint[], p_stamp bigint, p_seen bigint[],
+                                        p_events uuid[], p_deleted uuid[],
                                         p_customers jsonb, p_subscriptions jsonb, p_wallets jsonb, p_adjustments jsonb, p_packages jsonb,
                                         p_transactions jsonb, p_visits jsonb, p_purchases jsonb,
                                         p_of_customers uuid[], p_of_subscriptions uuid[], p_of_wallets uuid[], p_of_adjustments uuid[],
@@ -39,6 +43,11 @@ begin
         perform pg_advisory_xact_lock(l.key)
            from (select hashtextextended(p_queue || '/' || name, 7643) as key from unnest(p_partitions) name order by 1) l;
     end if;
+    if exists (select from unnest(p_partitions, p_seen) s(name, seen)
+                 left join crm.ingest_checkpoint c on c.queue = p_queue and c.partition = s.name
+                where s.seen > 0 and (c.at is null or c.at < timestamptz 'epoch' + s.seen * interval '1 microsecond')) then
+        raise exception 'the database went back behind its checkpoint: it was restored, or is a standby that lagged' using errcode = 'QT001';
+    end if;
     -- One by one: asked of the table as a whole, the index, which begins with the slice, is no help.
     return query select e.id from crm.applied_event_0 e where e.slice = 0 and e.id = any (p_events)
        union all select e.id from crm.applied_event_1 e where e.slice = 1 and e.id = any (p_events)
@@ -58,7 +67,7 @@ begin
         insert into crm.applied_event_3 (slice, id) select 3, id from unnest(p_events) id;
     end if;
     insert into crm.ingest_checkpoint as c (queue, partition, position, at)
-    select p_queue, s.name, s.position, clock_timestamp() from unnest(p_partitions, p_positions) s(name, position)
+    select p_queue, s.name, s.position, timestamptz 'epoch' + p_stamp * interval '1 microsecond' from unnest(p_partitions, p_positions) s(name, position)
         on conflict (queue, partition) do update
        set position = greatest(c.position, excluded.position), at = excluded.at;
 

@@ -1,8 +1,12 @@
 -- statement: ingest
-select duplicate from crm.ingest_2($1::text, $2::text[], $3::int8[], $4::uuid[], $5::uuid[],
-    $6::text::jsonb, $7::text::jsonb, $8::text::jsonb, $9::text::jsonb, $10::text::jsonb,
-    $11::text::jsonb, $12::text::jsonb, $13::text::jsonb,
-    $14::uuid[], $15::uuid[], $16::uuid[], $17::uuid[], $18::uuid[], $19::uuid[], $20::uuid[], $21::uuid[]);
+select duplicate from crm.ingest_2($1::text, $2::text[], $3::int8[], $4::int8, $5::int8[], $6::uuid[], $7::uuid[],
+    $8::text::jsonb, $9::text::jsonb, $10::text::jsonb, $11::text::jsonb, $12::text::jsonb,
+    $13::text::jsonb, $14::text::jsonb, $15::text::jsonb,
+    $16::uuid[], $17::uuid[], $18::uuid[], $19::uuid[], $20::uuid[], $21::uuid[], $22::uuid[], $23::uuid[]);
+
+-- statement: checkpoint
+-- How far a partition has come in this database.
+select position from crm.ingest_checkpoint where queue = $1::text and partition = $2::text;
 
 -- statement: ping
 -- Is the database there?  By platform/src/tenant/link.c.
