@@ -14,7 +14,8 @@
 //                        └──────── MARKING                   ▼
 //       freed, or RECORDING again  ◄──────────────────  DELETING
 //
-// If the tenant's database lost events, the lane goes from PAUSING to REPLAYING, then to POPPING.
+// If the tenant's database lost events, the lane goes from PAUSING to REPLAYING, then to
+// POPPING.
 enum lane_state {
     LANE_RECORDING,
     LANE_PAUSING, // until due_ms

@@ -166,12 +166,11 @@ static void on_checkpoint(struct lane *lane, bool found, int64_t position_us)
     buf_printf(&path, "/api/v1/consumer-groups/%s/queues/%s/seek", group, queue);
     buf_putc(&path, '\0');
     buf_printf(&body, "{\"timestamp\":\"%s\"}", r->from);
-    queen_request_start(l->broker,
-                        &(struct queen_request){.method = "POST",
-                                                .path = path.ptr,
-                                                .body = body.ptr,
-                                                .body_len = body.len},
-                        on_seek_done, lane);
+    queen_request_start(
+        l->broker,
+        &(struct queen_request){
+            .method = "POST", .path = path.ptr, .body = body.ptr, .body_len = body.len},
+        on_seek_done, lane);
     buf_free(&path);
     buf_free(&body);
     free(queue);

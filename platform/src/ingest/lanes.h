@@ -51,8 +51,7 @@ struct lanes_stats {
 
 struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg_pool *control,
                          struct tenant_pools *pools, struct writer *writer,
-                         struct ingest_stats *events,
-                         const struct lanes_conf *conf);
+                         struct ingest_stats *events, const struct lanes_conf *conf);
 const char *lanes_queue(const struct lanes *l);
 const struct lanes_stats *lanes_stats(const struct lanes *l);
 

@@ -49,8 +49,8 @@ static struct write_mark *mark_of(struct write *w, span partition)
         m++;
     if (m == w->n_marks) {
         const struct write_seen *seen = find_seen(w, partition);
-        w->marks[w->n_marks++] = (struct write_mark){
-            .partition = partition, .seen_us = seen ? seen->stamp_us : 0};
+        w->marks[w->n_marks++] =
+            (struct write_mark){.partition = partition, .seen_us = seen ? seen->stamp_us : 0};
     }
     return &w->marks[m];
 }
@@ -77,8 +77,7 @@ static void remember_marks(struct write *w)
         if (!seen) {
             w->seen = mem_realloc(w->seen, (w->n_seen + 1) * sizeof *w->seen);
             seen = &w->seen[w->n_seen++];
-            seen->partition =
-                mem_strndup(w->marks[i].partition.ptr, w->marks[i].partition.len);
+            seen->partition = mem_strndup(w->marks[i].partition.ptr, w->marks[i].partition.len);
         }
         seen->stamp_us = w->stamp_us;
     }

@@ -50,8 +50,7 @@ static void put_marks(struct write *w)
     for (unsigned i = 0; i < n; i++) {
         buf_put(&b, i == 0 ? SPAN("[{\"name\":") : SPAN(",{\"name\":"));
         js_put_text(&b, marks[i].partition);
-        buf_printf(&b,
-                   ",\"position\":%" PRIi64 ",\"stamp\":%" PRIi64 ",\"seen\":%" PRIi64 "}",
+        buf_printf(&b, ",\"position\":%" PRIi64 ",\"stamp\":%" PRIi64 ",\"seen\":%" PRIi64 "}",
                    marks[i].position_us, w->stamp_us, marks[i].seen_us);
     }
     buf_putc(&b, ']');

@@ -89,7 +89,7 @@ def test_who_waits_too_long_for_the_turn_of_the_day_does_not_go_on_without_it(pl
     """Its ids would be in a slice that is about to be emptied."""
     database = mariadb.create_database("turn_" + uuid.uuid4().hex[:8])
     platform.add_tenant("turntenant", url=mariadb.url(database))
-    mark, event = json.dumps([{"name": "p", "position": 1}]), json.dumps([str(uuid.uuid4())])
+    mark, event = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}]), json.dumps([str(uuid.uuid4())])
     ingest = "call ingest('q', '%s', '%s', '[]', %s)" % (mark, event, ", ".join(["null"] * 8))
     lock = "concat('queen.applied_day.', md5('%s'))" % database
     other = harness.Background(lambda: mariadb.ask("do get_lock(%s, 0); do sleep(5)" % lock))
@@ -109,7 +109,7 @@ def test_an_event_in_two_partitions_at_the_turn_of_the_day_is_applied_once(platf
     event, customer = str(uuid.uuid4()), str(uuid.uuid4())
 
     def ingest(partition, event, deleted=(), before=""):
-        marks = json.dumps([{"name": partition, "position": 1}])
+        marks = json.dumps([{"name": partition, "position": 1, "stamp": 1, "seen": 0}])
         return mariadb.ask("%scall ingest('q', '%s', '%s', '%s', %s)" % (before, marks, json.dumps([event]), json.dumps(list(deleted)),
                                                                         ", ".join(["null"] * 8)), database)
 
@@ -148,7 +148,7 @@ def test_looking_for_known_ids_does_not_read_all_of_them(platform, mariadb):
     database = mariadb.create_database("many_" + uuid.uuid4().hex[:8])
     platform.add_tenant("manytenant", url=mariadb.url(database))
     mariadb.ask("insert into applied_event (slice, id) select seq % 4, uuid() from seq_1_to_4000; analyze table applied_event", database)
-    mark, event = json.dumps([{"name": "p", "position": 1}]), str(uuid.uuid4())
+    mark, event = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}]), str(uuid.uuid4())
     for answer in ([], [[event]]):
         *told, read = mariadb.ask("call ingest('q', '%s', '%s', '[]', %s); select sum(variable_value) from information_schema.session_status "
                                   "where variable_name like 'handler_read%%'" % (mark, json.dumps([event]), ", ".join(["null"] * 8)), database)

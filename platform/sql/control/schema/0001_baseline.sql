@@ -37,6 +37,7 @@ create table platform.held_lane (
     attempts        int not null,
     next_attempt_at timestamptz not null,
     last_error      text not null,
+    replay          boolean not null default false,  -- the tenant lost events, which are applied before those in the lane
     primary key (queue, partition, tenant)
 );
 
