@@ -1,8 +1,8 @@
-// libqueen_example.c: the broker inside a program of one's own, without HTTP.
+// libqueen_example.c: the broker inside your own program, without HTTP.
 //
 //      libqueen_example "host=localhost user=postgres dbname=postgres"
 //
-// One libuv loop, one broker on it.  Each step is an operation in our own memory; its done
+// One libuv loop, one broker on it.  Each step is an operation in our own memory.  Its done
 // callback starts the next one: push 10 messages, pop them, acknowledge them, run a statement.
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 enum { N_MESSAGES = 10, LEASE_TEXT = 36, UUID_TEXT = 36 };
 
-// Statements of our own are numbered behind those that the library brings.
+// Our own statements are numbered after those of the library.
 static const struct pg_statement count_messages = {
     .name = "example_count",
     .text = "select count(*)::int8 from queen.queues where name = $1::text",
@@ -143,8 +143,8 @@ static void pop(struct example *e)
     broker_pop(e->broker, &e->pop);
 }
 
-// Segments are borrowed only now, so what is needed later is written down: here the
-// acknowledgements.
+// Segments are borrowed only for this call, so copy the ids that the acknowledgement needs
+// later.
 static void on_messages(struct pop_op *op, const struct pop_result *result)
 {
     struct example *e = container_of(op, struct example, pop);

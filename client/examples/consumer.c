@@ -1,4 +1,4 @@
-// consumer.c: prints messages until it is interrupted, or none has come for a while.
+// consumer.c: prints messages until it is interrupted, or none has arrived for a while.
 //
 //      consumer http://localhost:6632 numbers my-group [IDLE_MS]
 #include <stdio.h>
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         rc = queen_consumer_wait(consumer, &err);
     else
         wait_for_signal(&signals);
-    queen_consumer_free(consumer); // what is being handled is finished, the rest given back
+    queen_consumer_free(consumer); // finishes running handlers and returns the other messages
     queen_client_free(client);
     return rc == 0 ? 0 : 1;
 }

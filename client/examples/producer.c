@@ -1,4 +1,4 @@
-// producer.c: lines of standard input as messages.
+// producer.c: sends the lines of standard input as messages.
 //
 //      seq 1000 | producer http://localhost:6632 numbers
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     struct queen_producer *producer = queen_producer_new(client, &options, &err);
     while (producer && fgets(line, sizeof line, stdin)) {
         struct queen_message m = {.queue = argv[2], .payload = line};
-        // Waits when the buffer is full; a line that is no JSON is refused here.
+        // Waits when the buffer is full.  Rejects a line that is not JSON.
         if (queen_producer_send(producer, &m, NULL, &err) != 0)
             fprintf(stderr, "%s\n", err.text);
     }

@@ -1,4 +1,4 @@
-// request.c: any request, its answer on standard output.
+// request.c: sends any request and prints the answer.
 //
 //      request http://localhost:6632 GET /health
 //      request https://queen.example POST /api/v1/push --ca ca.pem --body '{"items": []}'

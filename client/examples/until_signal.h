@@ -1,11 +1,11 @@
-// until_signal.h: programs that work on other threads until somebody ends them.
+// until_signal.h: for programs that work on other threads until a signal ends them.
 #ifndef EXAMPLES_UNTIL_SIGNAL_H
 #define EXAMPLES_UNTIL_SIGNAL_H
 
 #include <signal.h>
 #include <stddef.h>
 
-// Before any thread is started: then no thread is interrupted by these.
+// Call this before any thread is started, so that no thread is interrupted by these signals.
 static inline sigset_t hold_signals(void)
 {
     sigset_t signals;

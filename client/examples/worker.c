@@ -1,4 +1,4 @@
-// worker.c: start as many as you like; they share the partitions of the queue.
+// worker.c: start as many as you like.  They share the partitions of the queue.
 //
 //      worker http://localhost:6632 orders billing [EXPIRY_S]
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 #include "until_signal.h"
 
-// Events of one partition come one after the other, in order.
+// Events of one partition are handled one after another, in order.
 static enum queen_outcome on_event(struct queen_event *e, void *ctx)
 {
     (void)ctx;
     printf("event %s %.*s\n", e->partition, (int)e->message->data_len, e->message->data);
     fflush(stdout);
-    return QUEEN_HANDLED; // QUEEN_RETRYABLE: again after 1 s, 5 s, 15 s
+    return QUEEN_HANDLED; // QUEEN_RETRYABLE: retry after 1 s, 5 s, 15 s
 }
 
 static void on_error(const struct queen_error *err, void *ctx)
@@ -37,7 +37,8 @@ int main(int argc, char **argv)
     struct queen_processor_options options = {
         .queue = argv[2],
         .group = argv[3],
-        .expiry_s = argc > 4 ? (unsigned)atoi(argv[4]) : 60, // of its claims, if it dies
+        .expiry_s = argc > 4 ? (unsigned)atoi(argv[4])
+                             : 60, // when others may take its partitions if it dies
         .on_event = on_event,
         .on_error = on_error,
     };
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
         return 1;
     }
     wait_for_signal(&signals);
-    queen_processor_free(worker); // hands its partitions over
+    queen_processor_free(worker); // releases its partitions
     queen_client_free(client);
     return 0;
 }
