@@ -1,4 +1,4 @@
-// auth.c: the settings into rules.
+// auth.c: builds the rules for tokens from the settings.
 #include <stdlib.h>
 
 #include <openssl/crypto.h>
@@ -52,15 +52,16 @@ static int add_keys(struct auth *a, struct fault *f)
     if (c->secret[0] != '\0' && auth_takes(a, JWT_HS256)) {
         span secret = span_of(c->secret);
         if (secret.len < GOOD_SECRET_BYTES)
-            log_warn("auth.secret", "bytes=%zu why=\"JWT_SECRET should have at least %d\"",
-                     secret.len, GOOD_SECRET_BYTES);
+            log_warn("auth.weak_secret",
+                     "bytes=%zu why=\"JWT_SECRET is shorter than %d bytes\"", secret.len,
+                     GOOD_SECRET_BYTES);
         keyset_add_secret(a->keys, secret);
     }
     if (c->public_key[0] == '\0' || c->algorithm == AUTH_HS256)
         return 0;
     int rc = keyset_add_pem(a->keys, span_of(c->public_key), f);
     if (rc != 0)
-        fault_prefix(f, "JWT_PUBLIC_KEY has a bad value: ");
+        fault_prefix(f, "JWT_PUBLIC_KEY is invalid: ");
     return rc;
 }
 
@@ -79,10 +80,10 @@ static int check_algorithm(const struct auth *a, struct fault *f)
         bool is_rsa = c->algorithm == AUTH_RS256;
         if (!has_pem && !has_jwks)
             return fault_set(f, QE_CONF,
-                             "JWT_ALGORITHM %s needs JWT_PUBLIC_KEY or JWT_JWKS_URL",
+                             "JWT_ALGORITHM %s requires JWT_PUBLIC_KEY or JWT_JWKS_URL",
                              is_rsa ? "RS256" : "EdDSA");
         if (has_pem && !keyset_has(a->keys, is_rsa ? JWT_RS256 : JWT_EDDSA))
-            return fault_set(f, QE_CONF, "JWT_PUBLIC_KEY is no key for JWT_ALGORITHM %s",
+            return fault_set(f, QE_CONF, "JWT_PUBLIC_KEY must be a key for JWT_ALGORITHM %s",
                              is_rsa ? "RS256" : "EdDSA");
         break;
     }
@@ -90,13 +91,13 @@ static int check_algorithm(const struct auth *a, struct fault *f)
         if (!keyset_has(a->keys, JWT_HS256) && !has_pem && !has_jwks)
             return fault_set(
                 f, QE_CONF,
-                "JWT_ALGORITHM auto needs JWT_SECRET, JWT_PUBLIC_KEY or JWT_JWKS_URL");
+                "JWT_ALGORITHM auto requires JWT_SECRET, JWT_PUBLIC_KEY or JWT_JWKS_URL");
         break;
     }
     return 0;
 }
 
-// A static key wins: then nothing is fetched.
+// A static key takes precedence: then nothing is fetched.
 static int start_fetching(struct auth *a, struct fault *f)
 {
     const struct auth_conf *c = &a->conf;

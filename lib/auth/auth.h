@@ -1,7 +1,7 @@
-// auth.h: who may call what: the rules of a process.
+// auth.h: the rules of a process for tokens and access.
 //
-// Made at start from the settings, read-only afterwards (the published keys excepted, see
-// jwks.h).  What a worker needs to apply them is in guard.h.
+// Built at start from the settings, read-only afterwards (except the published keys, see
+// jwks.h). Workers apply them through guard.h.
 #ifndef QUEEN_AUTH_AUTH_H
 #define QUEEN_AUTH_AUTH_H
 
@@ -18,13 +18,13 @@ struct auth_conf { // all texts are borrowed for auth's life; "": not set
     enum auth_algorithm algorithm;
     const char *secret, *public_key, *jwks_url;
     unsigned jwks_refresh_s, jwks_timeout_ms;
-    const char *skip_paths; // list with commas
+    const char *skip_paths; // comma-separated
     struct jwt_rules rules;
 };
 
-// Refuses what cannot work: an algorithm without a key, a key that is none.  Starts to fetch
-// published keys.
+// Fails if the settings cannot work: an algorithm without a key, or an invalid key. Starts
+// fetching published keys.
 MUST_USE int auth_new(struct auth **a, const struct auth_conf *conf, struct fault *f);
-void auth_free(struct auth *a); // NULL is fine; after all guards
+void auth_free(struct auth *a); // a may be NULL; call after all guards are closed
 
 #endif

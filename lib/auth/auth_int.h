@@ -1,4 +1,4 @@
-// auth_int.h: the rules, as guard.c reads them.
+// auth_int.h: the rules, shared by auth.c and guard.c.
 #ifndef QUEEN_AUTH_AUTH_INT_H
 #define QUEEN_AUTH_AUTH_INT_H
 
@@ -10,7 +10,7 @@
 
 struct auth {
     struct auth_conf conf;
-    struct keyset *keys; // the secret, the static public key
+    struct keyset *keys; // the secret and the static public key
     struct jwks *jwks;   // NULL: none
 };
 

@@ -1,4 +1,4 @@
-// fetch.c: HTTP by OpenSSL's own client, which asks with HTTP/1.0 and so is answered plainly.
+// fetch.c: HTTP GET with OpenSSL's client. It uses HTTP/1.0, so bodies are never chunked.
 #include "auth/fetch.h"
 
 #include <time.h>
@@ -35,7 +35,7 @@ int fetch_get(const char *url, unsigned timeout_ms, struct buf *out, struct faul
         rc = fault_set(f, QE_CONF, "the address is malformed");
     if (rc == 0) {
         SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
-        // The last host is one not to be reached through a proxy of the environment.
+        // The last host argument exempts the host from the environment's proxy.
         BIO *bio = OSSL_HTTP_get(url, NULL, host, NULL, NULL, on_connection, tls, 0, NULL, NULL,
                                  0, FETCH_MAX_BYTES, timeout_s);
         rc = bio ? read_all(bio, deadline, out, f) : fault_set(f, QE_NOT_FOUND, "%s", reason());
@@ -47,7 +47,15 @@ int fetch_get(const char *url, unsigned timeout_ms, struct buf *out, struct faul
     return rc;
 }
 
-// Called with the connection made, and again before it is closed.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wcast-qual" // in OpenSSL's macro
+static bool name_server(SSL *ssl, const char *host)
+{
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+#pragma GCC diagnostic pop
+
+// OpenSSL calls this once connected, and again before it closes the connection.
 static BIO *on_connection(BIO *bio, void *arg, int connect, int is_tls)
 {
     SSL *ssl = NULL;
@@ -56,16 +64,15 @@ static BIO *on_connection(BIO *bio, void *arg, int connect, int is_tls)
         return bio;
     const char *host = BIO_get_conn_hostname(bio);
     BIO *tls = BIO_new_ssl(arg, 1);
-    if (!tls || BIO_get_ssl(tls, &ssl) != 1 || !host || SSL_set1_host(ssl, host) != 1 ||
-        // NOLINTNEXTLINE(clang-diagnostic-cast-qual): OpenSSL's macro
-        SSL_set_tlsext_host_name(ssl, host) != 1) {
+    if (!tls || BIO_get_ssl(tls, &ssl) != 1 || !host || !name_server(ssl, host)) {
         BIO_free(tls);
         return NULL;
     }
     return BIO_push(tls, bio);
 }
 
-// Until the server closes.  What was cut short is no JSON, which the caller finds out.
+// Reads until the server closes. A truncated document is invalid JSON, which the caller
+// detects.
 static int read_all(BIO *bio, time_t deadline, struct buf *out, struct fault *f)
 {
     char piece[4096];
@@ -79,7 +86,7 @@ static int read_all(BIO *bio, time_t deadline, struct buf *out, struct fault *f)
         } else if (!BIO_should_retry(bio)) {
             return 0;
         } else if (BIO_wait(bio, deadline, 50) != 1) {
-            return fault_set(f, QE_TIMEOUT, "the answer did not come in time");
+            return fault_set(f, QE_TIMEOUT, "no response in time");
         }
     }
 }

@@ -1,4 +1,5 @@
-// guard.c: the check of one request, the memory of good tokens, the waiting for keys.
+// guard.c: checks the token of a request, caches valid tokens, and parks requests that wait for
+// keys.
 #include "auth/guard.h"
 
 #include <stdlib.h>
@@ -11,17 +12,17 @@
 #include "base/str.h"
 
 enum {
-    MAX_KNOWN = 4096,          // tokens remembered at most ...
-    MAX_KNOWN_BYTES = 4 << 20, // ... and their bytes
+    MAX_KNOWN = 4096,          // limit of cached tokens ...
+    MAX_KNOWN_BYTES = 4 << 20, // ... and of their bytes
     WATCH_MS = 100,
-    GRACE_MS = 1000, // the fetch has its own limit, and tells
+    GRACE_MS = 1000, // beyond the fetch's own time limit
 };
 
-// A token that was verified.
+// A verified token.
 struct known {
     UT_hash_handle hh;
     TAILQ_ENTRY(known) recent;
-    uint64_t version; // of the published keys it was verified with
+    uint64_t version; // of the published keys that verified it
     int64_t until_s;
     enum http_access level;
     char *sub;
@@ -45,17 +46,17 @@ struct guard {
     struct known *known;
     TAILQ_HEAD(, known) recent; // least recently used first
     size_t known_bytes;
-    uint64_t version; // of the keys, as far as this loop has seen
+    uint64_t version; // newest version of the keys that this loop has seen
     struct waiting_list waiting;
     struct jwks_watcher watcher;
     uv_async_t changed;
-    uv_timer_t watch; // while somebody waits
+    uv_timer_t watch; // runs while requests wait
     unsigned n_handles;
 };
 
 enum verdict { ADMITTED, REFUSED, MUST_WAIT };
 
-// The steps of a check, in order.
+// Steps of a check, in order.
 static span token_of(struct http_req *req);
 static enum verdict judge(struct guard *g, struct http_req *req, span token);
 static enum verdict verify(struct guard *g, struct http_req *req, span token,
@@ -97,7 +98,7 @@ bool guard_check(void *ctx, struct http_req *req)
     span token = token_of(req);
     if (token.len == 0) {
         http_reply_header(req, SPAN("WWW-Authenticate"), SPAN("Bearer"));
-        http_reply_errf(req, QE_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+        http_reply_errf(req, QE_UNAUTHORIZED, "a token is required: Authorization: Bearer ...");
         return false;
     }
     enum verdict v = judge(g, req, token);
@@ -106,7 +107,7 @@ bool guard_check(void *ctx, struct http_req *req)
     return v == ADMITTED;
 }
 
-// The word may be missing, and is of any case.
+// The word "Bearer" is optional and case-insensitive.
 static span token_of(struct http_req *req)
 {
     span value = str_trim(http_req_header(req, SPAN("Authorization")));
@@ -162,7 +163,8 @@ static enum verdict judge(struct guard *g, struct http_req *req, span token)
     if (k->level < http_req_route(req)->access) {
         http_reply_header(req, SPAN("WWW-Authenticate"),
                           SPAN("Bearer error=\"insufficient_scope\""));
-        http_reply_errf(req, QE_FORBIDDEN, "the role of this token does not allow that");
+        http_reply_errf(req, QE_FORBIDDEN,
+                        "the role of this token does not permit this request");
         return REFUSED;
     }
     if (k->n_sub > 0)
@@ -170,7 +172,7 @@ static enum verdict judge(struct guard *g, struct http_req *req, span token)
     return ADMITTED;
 }
 
-// The keys for an algorithm: static ones, else the published.
+// The keys for an algorithm: static ones, else the published ones.
 static struct keyset *keys_for(struct guard *g, enum jwt_alg alg)
 {
     const struct auth *a = g->auth;
@@ -205,12 +207,12 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token,
         if (what == JWKS_AWAY)
             rc = fault_set(&f, QE_KEYS_AWAY, "%s", err_text(QE_KEYS_AWAY));
         else if (what == JWKS_NO_KEY)
-            rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its key is not known");
+            rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its key is unknown");
         else
-            rc = 0; // JWKS_NEWER: once more
+            rc = 0; // JWKS_NEWER: try again
     }
     if (rc == QE_UNAUTHORIZED && f.code == 0)
-        fault_set(&f, rc, "invalid token: its signature is wrong");
+        fault_set(&f, rc, "invalid token: its signature is invalid");
     if (rc == 0)
         rc = jwt_check(&t, &a->conf.rules, (int64_t)(clock_wall_us() / 1000000), arena, &claims,
                        &f);
@@ -219,7 +221,7 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token,
         refuse(req, &f);
         return REFUSED;
     }
-    log_debug("auth.token", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
+    log_debug("auth.accepted", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
               SPAN_ARG(claims.sub), SPAN_ARG(claims.username), (int)claims.level);
     *out = remember(g, token, g->version, &claims);
     return ADMITTED;
@@ -259,7 +261,7 @@ static void park(struct guard *g, struct http_req *req, span token)
         uv_timer_start(&g->watch, on_watch, WATCH_MS, WATCH_MS);
 }
 
-// Only those present now: one that must go on waiting joins the end again.
+// Only the requests present now: one that must wait again joins the end of the list.
 static void on_changed(uv_async_t *async)
 {
     struct guard *g = async->data;
@@ -305,7 +307,8 @@ void guard_close(struct guard *g)
         http_reply_err(w->req, QE_STOPPING);
     }
     while (!TAILQ_EMPTY(&g->recent))
-        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not follow the list's links
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): false positive, it does not follow the
+        // list
         forget(g, TAILQ_FIRST(&g->recent));
     uv_close((uv_handle_t *)&g->changed, on_closed);
     uv_close((uv_handle_t *)&g->watch, on_closed);

@@ -1,4 +1,4 @@
-// jwks.c: the thread that fetches, and what it shares with the workers.
+// jwks.c: the thread that fetches keys, and the state it shares with the workers.
 #include "auth/jwks.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@ enum { RETRY_S = 30, JOIN_S = 2 };
 struct jwks {
     struct jwks_conf conf;
     pthread_t thread;
-    pthread_mutex_t lock; // of all below
+    pthread_mutex_t lock; // guards all fields below
     pthread_cond_t change;
     LIST_HEAD(, jwks_watcher) watchers;
     struct keyset *keys;
     uint64_t version;
-    uint64_t tried_us; // end of the last try
-    uint64_t next_us;  // when the thread fetches by itself
-    bool failed;       // the last try
+    uint64_t tried_us; // end of the last attempt
+    uint64_t next_us;  // time of the next scheduled fetch
+    bool failed;       // the last attempt failed
     bool wanted, fetching, stopping;
 };
 
@@ -67,7 +67,7 @@ void jwks_free(struct jwks *j)
     pthread_mutex_unlock(&j->lock);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += JOIN_S;
-    // A server that does not answer must not keep us; the process ends soon anyway.
+    // Do not wait for a server that does not answer; the process ends soon anyway.
     if (pthread_timedjoin_np(j->thread, NULL, &until) != 0) {
         pthread_detach(j->thread);
         return;
@@ -117,7 +117,7 @@ static void wait_for_work(struct jwks *j)
     }
 }
 
-// NULL: failed, and said so.
+// NULL: failed and logged.
 static struct keyset *fetch(const struct jwks_conf *conf)
 {
     struct keyset *keys = keyset_new();
@@ -130,12 +130,12 @@ static struct keyset *fetch(const struct jwks_conf *conf)
     buf_free(&answer);
     if (rc == 0)
         return keys;
-    log_warn("jwks.fetch", "url=\"%s\" error=\"%s\"", conf->url, f.text);
+    log_warn("jwks.fetch_failed", "url=\"%s\" error=\"%s\"", conf->url, f.text);
     keyset_unref(keys);
     return NULL;
 }
 
-// Old keys stay in use while no newer ones can be had.
+// The previous keys stay in use while newer ones cannot be fetched.
 static void publish(struct jwks *j, struct keyset *keys)
 {
     unsigned retry_s = j->conf.refresh_s < RETRY_S ? j->conf.refresh_s : RETRY_S;

@@ -1,4 +1,4 @@
-// jwt.c: the compact form, its header and its claims.
+// jwt.c: parses tokens (compact form), their headers and claims.
 #include "auth/jwt.h"
 
 #include <math.h>
@@ -59,8 +59,8 @@ static int read_header(span header, struct arena *a, struct jwt *t, struct fault
     }
     if (js_finish(&j) != 0)
         return bad(f, "its header is not a JSON object");
-    if (has_crit) // extensions that must be understood: we know none
-        return bad(f, "its header asks for extensions");
+    if (has_crit) // lists extensions that a verifier must support; we support none
+        return bad(f, "its header requires extensions");
     if (!has_alg)
         return bad(f, "its algorithm is not accepted");
     return 0;
@@ -85,7 +85,7 @@ int jwt_parse(span token, struct arena *a, struct jwt *t, struct fault *f)
 
 // ---- the claims ----
 
-// Claims as they stand; SPAN_NONE: not there.
+// Claims as found in the token; SPAN_NONE: absent.
 struct found {
     span exp, nbf, iat, iss, aud, sub, username, role, roles;
 };
@@ -109,14 +109,14 @@ static int find(span text, const struct jwt_rules *rules, struct found *c, struc
             {SPAN("username"), &c->username}, {rules->role_claim, &c->role},
             {rules->roles_claim, &c->roles},
         };
-        for (unsigned i = 0; i < countof(wanted); i++) // a name may be wanted twice
+        for (unsigned i = 0; i < countof(wanted); i++) // two settings may name the same claim
             if (js_key_is(key, wanted[i].name))
                 *wanted[i].to = raw;
     }
     return js_finish(&j) == 0 ? 0 : bad(f, "its claims are not a JSON object");
 }
 
-// A NumericDate may have a fraction.  false: it is there and no number.
+// A NumericDate may have a fraction. false: present, but not a number.
 static bool date_of(span raw, double *at)
 {
     if (js_type_of(raw) != JS_NUMBER)
@@ -158,7 +158,7 @@ static bool is_text(span raw, span wanted, struct arena *a)
     return js_type_of(raw) == JS_STRING && span_eq(js_text(raw, a), wanted);
 }
 
-// raw is the text, or an array that has it.
+// raw is a string equal to the wanted text, or an array that contains it.
 static bool holds_text(span raw, span wanted, struct arena *a)
 {
     if (js_type_of(raw) != JS_ARRAY)
@@ -205,11 +205,12 @@ int jwt_check(const struct jwt *t, const struct jwt_rules *rules, int64_t now_s,
     if (rc != 0)
         return rc;
     if (rules->issuer.len > 0 && !is_text(c.iss, rules->issuer, a))
-        return fault_set(f, QE_UNAUTHORIZED, "the token is of another issuer");
+        return fault_set(f, QE_UNAUTHORIZED, "the token has a different issuer");
     if (rules->audience.len > 0 && !holds_text(c.aud, rules->audience, a))
-        return fault_set(f, QE_UNAUTHORIZED, "the token is for another audience");
+        return fault_set(f, QE_UNAUTHORIZED, "the token is for a different audience");
     claims->sub = text_of(c.sub, a);
-    if (claims->sub.len > MAX_SUB_BYTES) // stamped on messages: cut, it would be somebody else
+    // written into messages: if cut, it would name a different subject
+    if (claims->sub.len > MAX_SUB_BYTES)
         return bad(f, "sub is too long");
     claims->username = text_of(c.username, a);
     claims->level = level_of(&c, rules, a);

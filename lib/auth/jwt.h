@@ -1,8 +1,8 @@
-// jwt.h: a token taken apart, and what its claims allow.
+// jwt.h: parses a token and checks its claims.
 //
-//      token ──► jwt_parse ──► keyset_verify ──► jwt_check ──► who may do what
+//     token ──► jwt_parse ──► keyset_verify ──► jwt_check ──► subject and access level
 //
-// Nothing of a parsed token may be believed before its signature has been verified.
+// Nothing in a parsed token may be trusted before its signature has been verified.
 #ifndef QUEEN_AUTH_JWT_H
 #define QUEEN_AUTH_JWT_H
 
@@ -18,29 +18,29 @@ enum jwt_alg { JWT_HS256, JWT_RS256, JWT_EDDSA };
 
 // All spans are borrowed from the token or lie in the arena.
 struct jwt {
-    span signed_part; // "header.claims", what the signature is about
+    span signed_part; // "header.claims", the signed bytes
     span signature;   // bytes
     enum jwt_alg alg;
     span kid;    // SPAN_NONE: none
     span claims; // JSON text
 };
 
-// Three parts, base64url, a header with an algorithm we know and without "crit".  "none" is
-// none of them.  f says for people what is wrong; QE_UNAUTHORIZED.
+// Requires three base64url parts and a header with a supported algorithm and without "crit".
+// "none" is not supported. On failure returns QE_UNAUTHORIZED with the reason in f.
 MUST_USE int jwt_parse(span token, struct arena *a, struct jwt *t, struct fault *f);
 
 struct jwt_rules {
-    span issuer, audience; // "": not asked for
+    span issuer, audience; // "": not checked
     int64_t skew_s;
     span role_claim, roles_claim;           // one role; a list of them
-    span role_admin, role_write, role_read; // "": nobody has it
+    span role_admin, role_write, role_read; // "": no token has it
 };
 
 struct jwt_claims {
     span sub;               // SPAN_NONE: none, or empty
     span username;          // for the log
-    enum http_access level; // ACCESS_PUBLIC: none of the roles
-    int64_t until_s;        // the claims hold until then, skew included; INT64_MAX: for ever
+    enum http_access level; // ACCESS_PUBLIC: the token has none of the roles
+    int64_t until_s; // the claims are valid until then, skew included; INT64_MAX: for ever
 };
 
 // The claims of a verified token.  now_s: seconds since 1970.

@@ -1,4 +1,4 @@
-// keyset.c: keys from text, signatures.
+// keyset.c: parses keys and verifies signatures.
 #include "auth/keyset.h"
 
 #include <stdatomic.h>
@@ -21,9 +21,9 @@ enum { MAX_KEYS = 64, MIN_RSA_BITS = 2048, ED25519_BYTES = 32 };
 
 struct key {
     enum jwt_alg alg;
-    char *kid; // "": any
+    char *kid; // "": matches any token
     EVP_PKEY *pkey;
-    char *secret; // of HS256
+    char *secret; // for HS256
     size_t n_secret;
 };
 
@@ -73,7 +73,7 @@ void keyset_add_secret(struct keyset *k, span secret)
                                   .n_secret = secret.len};
 }
 
-// Takes pkey over.  NULL: fine; else why it is of no use.
+// Takes pkey. Returns NULL, or the reason why the key cannot be used.
 static const char *add_pkey(struct keyset *k, EVP_PKEY *pkey, span kid)
 {
     const char *why = NULL;
@@ -157,7 +157,7 @@ static EVP_PKEY *make_ed25519(struct arena *a, span x_text)
     return EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, x, n);
 }
 
-// One key of a published set; those that are for something else are left out.
+// Adds one key of a published set; keys for other purposes are skipped.
 static void take_jwk(struct keyset *k, struct js *j, struct arena *a)
 {
     enum { KTY, KID, USE, ALG, N, E, CRV, X, FIELDS };
@@ -250,14 +250,16 @@ static bool verify_pkey(const struct key *key, const struct jwt *t)
     return ok;
 }
 
-// A token without kid may be of any key of its algorithm, e.g. while keys are rotated.
+// A token without kid may have been signed with any key of its algorithm, e.g. during key
+// rotation.
 int keyset_verify(const struct keyset *k, const struct jwt *t)
 {
     int rc = QE_NOT_FOUND;
 
     for (unsigned i = 0; i < k->n; i++) {
         const struct key *key = &k->key[i];
-        // The algorithm is the key's, never the token's: a public key is no secret of HS256.
+        // Use the key's algorithm, never the token's: otherwise a public key could serve as an
+        // HS256 secret.
         if (key->alg != t->alg)
             continue;
         if (t->kid.ptr && key->kid[0] != '\0' && !span_eq(t->kid, span_of(key->kid)))

@@ -1,6 +1,6 @@
-// keyset.h: the keys that tokens are verified with.
+// keyset.h: the keys that verify tokens.
 //
-// Built by one thread, then read-only and shared by counted references.
+// Built by one thread, then read-only and shared by reference counting.
 #ifndef QUEEN_AUTH_KEYSET_H
 #define QUEEN_AUTH_KEYSET_H
 
@@ -15,18 +15,19 @@ struct keyset;
 
 struct keyset *keyset_new(void); // with one reference
 struct keyset *keyset_ref(struct keyset *k);
-void keyset_unref(struct keyset *k); // NULL is fine
+void keyset_unref(struct keyset *k); // k may be NULL
 
 // For HS256; the bytes are copied as they are.
 void keyset_add_secret(struct keyset *k, span secret);
-// A public key, RSA of at least 2048 bits or Ed25519; "\n" in two characters is a line break.
+// A public key, RSA of at least 2048 bits or Ed25519. The two characters "\n" count as a line
+// break.
 MUST_USE int keyset_add_pem(struct keyset *k, span pem, struct fault *f);
-// {"keys": [...]}: takes those that can verify RS256 or EdDSA, leaves the others.
+// {"keys": [...]}: adds those that can verify RS256 or EdDSA, skips the others.
 MUST_USE int keyset_add_jwks(struct keyset *k, span json, struct fault *f);
 bool keyset_has(const struct keyset *k, enum jwt_alg alg);
 
-// 0; QE_UNAUTHORIZED: the signature is wrong; QE_NOT_FOUND: no key for it.  A token with a kid
-// wants the key of that id, unless the key was added without one.
+// 0; QE_UNAUTHORIZED: the signature is invalid; QE_NOT_FOUND: no key for it. A token with a
+// kid needs the key of that id, or a key that was added without one.
 MUST_USE int keyset_verify(const struct keyset *k, const struct jwt *t);
 
 #endif

@@ -121,7 +121,8 @@ bool log_parse_level(span text, enum log_level *level)
     return false;
 }
 
-static bool log_write(enum log_level level, const char *event, const char *fmt, va_list args)
+static PRINTF_LIKE(3, 0) bool log_write(enum log_level level, const char *event,
+                                        const char *fmt, va_list args)
 {
     char text[MAX_FIELDS], bytes[MAX_LINE];
     struct fields w = {.fmt = fmt, .text = text};
@@ -223,8 +224,10 @@ static size_t length_until(struct fields *w, size_t n)
 
     va_list args;
     va_copy(args, w->args);
-    // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): a prefix of a literal format
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" // a prefix of a literal format
     int len = vsnprintf(NULL, 0, head, args);
+#pragma GCC diagnostic pop
     va_end(args);
     return len < 0 ? 0 : (size_t)len < w->len ? (size_t)len : w->len;
 }

@@ -1,4 +1,4 @@
-// conf.c: environment and command line into struct conf, by the table.
+// conf.c: reads environment and command line into struct conf, as the table describes.
 #include "conf/conf.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "conf/conf_int.h"
 
-// In the order they run.
+// Steps, in order.
 static int work_out(struct conf *c, char *const env[], struct fault *f);
 static void note_names(struct conf *c, char *const env[]);
 
@@ -33,7 +33,7 @@ void conf_deinit(struct conf *c)
     *c = (struct conf){0};
 }
 
-// Defaults that depend on something else, and pairs that must fit together.
+// Defaults that depend on other settings, and pairs that must be consistent.
 static int work_out(struct conf *c, char *const env[], struct fault *f)
 {
     enum { DEADLINE_MARGIN_MS = 5000, LEAST_DEADLINE_MS = 2000 };
@@ -52,13 +52,14 @@ static int work_out(struct conf *c, char *const env[], struct fault *f)
         buf_free(&path);
     }
     if (c->vegas_min_limit > c->vegas_max_limit)
-        return fault_set(f, QE_CONF,
-                         "QUEEN_VEGAS_MIN_LIMIT has the bad value \"%d\"; it must not be above "
-                         "QUEEN_VEGAS_MAX_LIMIT, which is %d",
-                         c->vegas_min_limit, c->vegas_max_limit);
+        return fault_set(
+            f, QE_CONF,
+            "QUEEN_VEGAS_MIN_LIMIT has the invalid value \"%d\"; it must be at most "
+            "QUEEN_VEGAS_MAX_LIMIT, which is %d",
+            c->vegas_min_limit, c->vegas_max_limit);
     if (c->vegas_alpha > c->vegas_beta)
         return fault_set(f, QE_CONF,
-                         "QUEEN_VEGAS_ALPHA has the bad value \"%d\"; it must not be above "
+                         "QUEEN_VEGAS_ALPHA has the invalid value \"%d\"; it must be at most "
                          "QUEEN_VEGAS_BETA, which is %d",
                          c->vegas_alpha, c->vegas_beta);
     return 0;

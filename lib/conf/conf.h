@@ -1,17 +1,17 @@
 // conf.h: the settings of the server, from environment and command line.
 //
-//      struct conf c;
-//      struct fault f;
-//      int rc = conf_load(&c, argc - 2, argv + 2, environ, &f);   // after "queen serve"
-//      if (rc != 0)
-//          say f.text and stop
-//      log_setup(c.log_level, c.log_format);
-//      conf_log(&c);                                              // remarks, once
+//     struct conf c;
+//     struct fault f;
+//     int rc = conf_load(&c, argc - 2, argv + 2, environ, &f);   // after "queen serve"
+//     if (rc != 0)
+//         print f.text and exit
+//     log_setup(c.log_level, c.log_format);
+//     conf_log(&c);                                              // warnings, once
 //
-// One table, conf/keys.c, holds every name, default, range and sentence; this struct holds
-// the values.  A flag beats the environment beats the default; unset and empty mean the
-// default; a bad value of a known setting is an error, never a guess.
-// Only server/ and cli/ include this: everybody else gets a small struct of their own.
+// One table, conf/keys.c, holds the name, default, range and description of every setting; this
+// struct holds the values. A flag overrides the environment, which overrides the default.
+// Unset and empty mean the default. An invalid value of a known setting is an error. Only
+// server/ and cli/ include this header: other modules get a small struct of their own.
 #ifndef QUEEN_CONF_CONF_H
 #define QUEEN_CONF_CONF_H
 
@@ -34,7 +34,7 @@ enum conf_action {
 enum conf_concurrency { CONF_VEGAS, CONF_STATIC };
 enum conf_algorithm { CONF_HS256, CONF_RS256, CONF_EDDSA, CONF_AUTO };
 
-// Tokens; both commands have these settings.
+// JSON Web Tokens; both servers have these settings.
 struct conf_jwt {
     bool enabled;
     enum conf_algorithm algorithm;
@@ -55,8 +55,8 @@ struct conf_jwt {
 };
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
-// The kinds of operation; index of conf.op.  Transactions, cycles and custom calls are never
-// batched: only their max_concurrent is set.
+// The kinds of operation; index of conf.op. Transactions, cycles and custom calls are never
+// batched: only their max_concurrent is used.
 enum conf_op {
     CONF_PUSH,
     CONF_POP,
@@ -69,16 +69,16 @@ enum conf_op {
 };
 
 struct conf_batch {
-    int preferred_batch_size; // a batch of this many requests leaves without waiting
+    int preferred_batch_size; // a batch of this many requests is sent without waiting
     int max_hold_ms;          // -1: sidecar_micro_batch_wait_ms
-    int max_batch_size;       // requests in one batch at most
-    int max_concurrent;       // batches in flight at most, per worker
+    int max_batch_size;       // most requests in one batch
+    int max_concurrent;       // most batches in flight, per worker
 };
 
 enum { CONF_MAX_KEYS = 128 };
 
 struct conf {
-    enum conf_action action; // what the command line asked for
+    enum conf_action action; // action chosen on the command line
 
     // listener and process
     int port;
@@ -89,9 +89,9 @@ struct conf {
     enum log_format log_format;
     int max_headers_bytes; // UWS_HTTP_MAX_HEADERS_SIZE
     size_t max_body_bytes;
-    int max_request_items;    // of one list in a body
-    size_t max_request_bytes; // that its reader may allocate
-    const char *webapp_root;  // "": look for it
+    int max_request_items;    // most entries of one list in a body
+    size_t max_request_bytes; // memory that one request may allocate
+    const char *webapp_root;  // "": search
     size_t gzip_min_bytes;
     size_t max_inflight_bytes; // bodies held by one worker
     int max_connections;
@@ -100,20 +100,20 @@ struct conf {
     int idle_timeout_ms;
     int stop_timeout_ms;
 
-    // what a pop means when it does not say
+    // defaults of a pop
     int default_timeout_ms;
     int default_batch_size;
     const char *default_subscription_mode; // "", "all", "new" or "new-only"
 
     // PostgreSQL
-    const char *pg_host; // "": the embedded one; else one host, or several with commas
+    const char *pg_host; // "": embedded; else a host, or several separated by commas
     int pg_port;
     const char *pg_db;
     const char *pg_user;
     const char *pg_password;
     bool pg_use_ssl;
     bool pg_ssl_reject_unauthorized;
-    int db_pool_size; // of all workers; 0: not set, sidecar_pool_size holds
+    int db_pool_size; // for all workers together; 0: not set, use sidecar_pool_size
     int db_connection_timeout_ms;
     int db_statement_timeout_ms;
     int db_lock_timeout_ms;
@@ -122,10 +122,10 @@ struct conf {
     int db_keepalives_idle_s;
     int db_keepalives_interval_s;
     int db_keepalives_count;
-    int inflight_deadline_ms; // never 0: worked out from db_statement_timeout_ms if not set
+    int inflight_deadline_ms; // never 0: derived from db_statement_timeout_ms if not set
 
     // the embedded PostgreSQL
-    const char *data_dir; // never "": worked out if not set ("" only if there is no $HOME)
+    const char *data_dir; // never "": derived if not set ("" only if there is no $HOME)
     const char *pg_bin;   // "": search
     const char *pg_os_user;
 
@@ -150,7 +150,7 @@ struct conf {
     int pop_wait_max_ms;
 
     // file buffer and maintenance
-    const char *file_buffer_dir; // never "": worked out if not set
+    const char *file_buffer_dir; // never "": derived if not set
     int file_buffer_flush_ms;
     int file_buffer_max_batch;
     int file_buffer_events_per_file;
@@ -170,7 +170,7 @@ struct conf {
     const char *encryption_key; // "": none
     struct conf_jwt jwt;
 
-    // chores
+    // maintenance
     int eviction_interval_ms;
     int eviction_batch_size;
     int retention_interval_ms;
@@ -186,23 +186,23 @@ struct conf {
     int metrics_aggregate_s;
     int metrics_retention_days;
 
-    // conf's own from here on
+    // private to lib/conf from here on
     unsigned char origin[CONF_MAX_KEYS]; // enum conf_origin, by row of the table
-    char **unknown;                      // names that look like ours and are not
+    char **unknown;                      // names that look like ours but are unknown
     unsigned n_unknown;
-    const char *unused; // "A B": known names that are set and do nothing here
-    struct arena arena; // worked-out texts
+    const char *unused; // "A B": known names that are set but have no effect
+    struct arena arena; // derived texts
 };
 
-// args: what follows the command, n of them; env: NULL-terminated "NAME=value" list; both
-// borrowed for conf's life.  On failure f says in one line which setting has which bad
-// value and what it should be; c holds nothing then.
+// args: the n arguments after the command; env: NULL-terminated "NAME=value" list; both
+// borrowed for the life of c. On failure f names the setting, its value and the valid values,
+// and c owns nothing.
 MUST_USE int conf_load(struct conf *c, int n, char *const args[], char *const env[],
                        struct fault *f);
 void conf_deinit(struct conf *c);
 
-// The remarks about names: one warning per unknown variable, with the nearest known one;
-// one line that lists the variables that are set and not used by this version.
+// Logs one warning per unknown variable, with the nearest known name, and one line that lists
+// variables that are set but not used by this version.
 void conf_log(const struct conf *c);
 
 // Connections of one worker: db_pool_size split over the workers, or sidecar_pool_size.

@@ -1,33 +1,33 @@
-// jwt_keys.h: the settings about tokens, rows of the tables of both commands.
+// jwt_keys.h: the settings for tokens, rows of the tables of both servers.
 //
-// A table that takes them has a struct conf_jwt as its field jwt, and AT() of its own; its
-// argument goes into the first row.
+// A table that includes them has a struct conf_jwt as its field jwt and defines AT(); the
+// argument is part of the first row.
 #ifndef QUEEN_CONF_JWT_KEYS_H
 #define QUEEN_CONF_JWT_KEYS_H
 
 // clang-format off
 #define JWT_KEYS(...) \
     {__VA_ARGS__ .name = "JWT_ENABLED", .type = CONF_BOOL, .fallback = "false", AT(jwt.enabled), \
-     .text = "Every request but public ones needs a token."}, \
+     .text = "All requests except public ones require a token."}, \
     {.name = "JWT_ALGORITHM", .type = CONF_ENUM, .choices = "HS256|RS256|EdDSA|auto", .fallback = "HS256", \
-     AT(jwt.algorithm), .text = "How tokens are signed; auto: as the token says, among the keys that are set."}, \
+     AT(jwt.algorithm), .text = "Signature algorithm of tokens; auto: that of the token, if a key for it is configured."}, \
     {.name = "JWT_SECRET", TEXT, .secret = true, .fallback = "", AT(jwt.secret), \
-     .text = "Key of HS256, as it stands."}, \
+     .text = "Key of HS256, used as written."}, \
     {.name = "JWT_PUBLIC_KEY", TEXT, .fallback = "", AT(jwt.public_key), \
-     .text = "Key of RS256 or EdDSA, PEM; `\\n` may stand for line breaks. It wins over JWT_JWKS_URL."}, \
+     .text = "Key of RS256 or EdDSA, PEM; `\\n` may stand for line breaks. Overrides JWT_JWKS_URL."}, \
     {.name = "JWT_JWKS_URL", TEXT, .fallback = "", AT(jwt.jwks_url), \
-     .text = "Where keys of RS256 and EdDSA are published, http or https."}, \
+     .text = "URL of the published keys of RS256 and EdDSA, http or https."}, \
     {.name = "JWT_JWKS_REFRESH_INTERVAL", INT(1, 86400), .unit = "s", .fallback = "3600", AT(jwt.jwks_refresh_s), \
      .text = "Keys older than this are fetched again."}, \
     {.name = "JWT_JWKS_TIMEOUT_MS", MS(1), .fallback = "5000", AT(jwt.jwks_timeout_ms), \
-     .text = "Limit for fetching them; a request that waits for them is answered with 503 then."}, \
-    {.name = "JWT_ISSUER", TEXT, .fallback = "", AT(jwt.issuer), .text = "What `iss` must be; empty: anything."}, \
+     .text = "Timeout for fetching keys; requests that wait for them are then answered with 503."}, \
+    {.name = "JWT_ISSUER", TEXT, .fallback = "", AT(jwt.issuer), .text = "Required `iss`; empty: any."}, \
     {.name = "JWT_AUDIENCE", TEXT, .fallback = "", AT(jwt.audience), \
-     .text = "What `aud` must be or contain; empty: anything."}, \
+     .text = "Required `aud` (equal to it or in the list); empty: any."}, \
     {.name = "JWT_CLOCK_SKEW", INT(0, 86400), .unit = "s", .fallback = "30", AT(jwt.clock_skew_s), \
-     .text = "How far clocks may differ when `exp`, `nbf` and `iat` are checked."}, \
+     .text = "Allowed clock difference when `exp`, `nbf` and `iat` are checked."}, \
     {.name = "JWT_SKIP_PATHS", TEXT, .fallback = "/health,/metrics/prometheus,/metrics,/", AT(jwt.skip_paths), \
-     .text = "Paths that need no token; one that ends with `/` covers all below it, `/` alone only itself."}, \
+     .text = "Paths that require no token. A path that ends with `/` covers all below it; `/` covers only itself."}, \
     {.name = "JWT_ROLES_CLAIM", TEXT, .fallback = "role", AT(jwt.roles_claim), \
      .text = "Claim that holds one role."}, \
     {.name = "JWT_ROLES_ARRAY_CLAIM", TEXT, .fallback = "roles", AT(jwt.roles_array_claim), \

@@ -1,4 +1,4 @@
-// show.c: the settings for people: log lines, --print-config, --help, markdown.
+// show.c: prints settings: log lines, --print-config, --help, markdown.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "conf/conf_int.h"
 
-// The contract's promise (QUEEN_MAX_BODY_BYTES).
+// The contract's minimum for QUEEN_MAX_BODY_BYTES.
 static const size_t promised_body_bytes = (size_t)64 << 20;
 
 static const char *nearest(const char *name)
@@ -144,9 +144,9 @@ void conf_put_help(const struct conf_table *t, struct buf *out)
 {
     buf_put_lit(out, "  --help            this text\n"
                      "  --version         the version\n"
-                     "  --dev             log for development: LOG_LEVEL debug\n"
-                     "  --print-config    all settings with value and origin\n"
-                     "  --print-markdown  all settings as a page of docs/\n");
+                     "  --dev             development: sets LOG_LEVEL to debug\n"
+                     "  --print-config    print all settings with value and origin\n"
+                     "  --print-markdown  print all settings as a page of docs/\n");
     for (unsigned row = 0; row < t->n_keys; row++) {
         const struct conf_key *key = &t->keys[row];
         char flag[CONF_FLAG_MAX];
@@ -193,9 +193,10 @@ void conf_print(const struct conf *c, struct buf *out)
 void conf_help(struct buf *out)
 {
     buf_put_lit(
-        out, "usage: queen serve [--option VALUE | --option=VALUE]...\n\n"
-             "Without PG_HOST the server starts a PostgreSQL of its own.  Every option is an\n"
-             "environment variable, too: --port is PORT.  An option beats the variable.\n\n");
+        out,
+        "usage: queen serve [--option VALUE | --option=VALUE]...\n\n"
+        "Without PG_HOST the server starts an embedded PostgreSQL. Every option is also an\n"
+        "environment variable: --port is PORT. An option overrides the variable.\n\n");
     conf_put_help(&conf_serve, out);
 }
 
@@ -205,15 +206,15 @@ void conf_markdown(struct buf *out)
                 "# Settings\n\n"
                 "Generated from `lib/conf/keys.c` by `make docs`; do not edit.\n\n"
                 "Each setting is an environment variable and an option of `queen serve`. The "
-                "option beats\n"
-                "the variable, the variable beats the default; unset and empty mean the "
+                "option overrides\n"
+                "the variable, the variable overrides the default; unset and empty mean the "
                 "default. Booleans\n"
-                "are `true` or `1`, `false` or `0`. A bad value stops the start with a line "
-                "that names it.\n"
+                "are `true` or `1`, `false` or `0`. An invalid value prevents "
+                "start-up with an error that names it.\n"
                 "`queen serve --print-config` shows every value and where it came from.\n");
     conf_put_tables(&conf_serve, out);
     buf_put_lit(out, "\n## Known but not used by this version\n\n"
-                     "Accepted; when one is set, the server says so once in its log.\n\n"
+                     "Accepted without effect; the server logs a warning if one is set.\n\n"
                      "| variable | why |\n| --- | --- |\n");
     for (unsigned i = 0; i < conf_n_unused; i++)
         buf_printf(out, "| `%s` | %s |\n", conf_unused[i].name, conf_unused[i].why);

@@ -1,4 +1,4 @@
-// show_conf.c: settings on standard output.
+// show_conf.c: prints settings to standard output.
 #include "conf/show_conf.h"
 
 #include <stdio.h>

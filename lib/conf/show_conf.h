@@ -1,12 +1,12 @@
-// show_conf.h: `queen serve` and `queen platform` about their settings: --help, --print-config
-// and the like.
+// show_conf.h: --help, --print-config and --print-markdown of `queen serve` and `queen
+// platform`.
 #ifndef QUEEN_CONF_SHOW_CONF_H
 #define QUEEN_CONF_SHOW_CONF_H
 
 #include "base/buf.h"
 #include "conf/conf.h"
 
-// Each command has settings of its own type.
+// Each command has its own type of settings.
 struct conf_texts {
     const char *command; // "queen serve"
     void (*help)(struct buf *out);
@@ -14,8 +14,7 @@ struct conf_texts {
     void (*markdown)(struct buf *out);
 };
 
-// Writes to standard output what the command line asks for.  false: that failed, which was
-// told.
+// Prints what the command line requested. false: writing failed, and the error was printed.
 MUST_USE bool show_conf(const struct conf_texts *t, enum conf_action action, const void *conf);
 
 #endif

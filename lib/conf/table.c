@@ -1,4 +1,4 @@
-// table.c: environment and command line into a struct, by its table.
+// table.c: reads environment and command line into a struct, as its table describes.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "conf/conf_int.h"
 
-// In the order they run.
+// Steps, in order.
 static int read_defaults(const struct conf_values *v, struct fault *f);
 static int read_environment(const struct conf_values *v, char *const env[], struct fault *f);
 static int read_flags(const struct conf_values *v, int n, char *const args[], struct fault *f);
@@ -34,7 +34,7 @@ static int read_defaults(const struct conf_values *v, struct fault *f)
     return 0;
 }
 
-// Not getenv(): tests bring their own list.
+// Not getenv(): tests pass their own list.
 const char *conf_env(char *const env[], const char *name)
 {
     size_t len = strlen(name);
@@ -58,7 +58,7 @@ static int read_environment(const struct conf_values *v, char *const env[], stru
     return 0;
 }
 
-// Upper case and underscores of a flag's name, for looking it up in the table.
+// Converts a flag's name to upper case with underscores, to look it up in the table.
 static void flag_to_name(span flag, char out[CONF_FLAG_MAX])
 {
     size_t n = flag.len < CONF_FLAG_MAX - 1 ? flag.len : CONF_FLAG_MAX - 1;
@@ -67,7 +67,7 @@ static void flag_to_name(span flag, char out[CONF_FLAG_MAX])
     out[n] = '\0';
 }
 
-// A name in full wins over one that lacks its prefix.
+// A full name wins over one that lacks the prefix.
 static int find_row(const struct conf_table *t, const char *name)
 {
     size_t prefix = strlen(t->prefix);
@@ -171,8 +171,8 @@ static bool parse_bool(span s, bool *v)
     return *v || str_eq_nocase(s, SPAN("false")) || span_eq(s, SPAN("0"));
 }
 
-// Position of s among the choices; -1 if it is none.  Text is kept as written, so there the
-// case counts.
+// Position of s among the choices; -1 if it is not one. Text is kept as written, so its case
+// matters.
 static int find_choice(const struct conf_key *key, span s)
 {
     span rest = span_of(key->choices), one;
@@ -224,7 +224,7 @@ static bool parse_value(const struct conf_key *key, const char *value, void *fie
     return false;
 }
 
-// The value as it may be shown: short, printable, never a secret.
+// The value for messages: short, printable, never a secret.
 static void shown(const struct conf_key *key, const char *value, char out[64])
 {
     snprintf(out, 64, "%.60s", key->secret ? "(secret)" : value);
@@ -247,10 +247,10 @@ static int set_value(const struct conf_values *v, unsigned row, const char *valu
     shown(key, value, bad);
     conf_flag(v->table, key, flag);
     conf_put_expected(key, &expected);
-    int rc = fault_set(f, QE_CONF, "%s%s%s%s has the bad value \"%s\"; it must be " SPAN_FMT,
-                       key->name, origin == CONF_FROM_FLAG ? " (" : "",
-                       origin == CONF_FROM_FLAG ? flag : "",
-                       origin == CONF_FROM_FLAG ? ")" : "", bad, SPAN_ARG(buf_span(&expected)));
+    int rc = fault_set(
+        f, QE_CONF, "%s%s%s%s has the invalid value \"%s\"; it must be " SPAN_FMT, key->name,
+        origin == CONF_FROM_FLAG ? " (" : "", origin == CONF_FROM_FLAG ? flag : "",
+        origin == CONF_FROM_FLAG ? ")" : "", bad, SPAN_ARG(buf_span(&expected)));
     buf_free(&expected);
     return rc;
 }
@@ -262,7 +262,7 @@ const char *conf_data_home(struct arena *a, char *const env[], const char *name)
         base = conf_env(env, "HOME");
         below = "/.local/share/";
     }
-    // Root's home is closed to the user that PostgreSQL runs as; a service has none.
+    // The user that PostgreSQL runs as cannot enter root's home, and a service has none.
     if (!base || strcmp(base, "/root") == 0) {
         base = "/var/lib";
         below = "/";

@@ -39,20 +39,21 @@ static int read_key(struct keyring *k, span part, struct fault *f)
     int rc = 0;
 
     if (k->n == KEYRING_MAX_KEYS)
-        return fault_set(f, QE_CONF, "QUEEN_ENCRYPTION_KEY has more than %d keys",
+        return fault_set(f, QE_CONF, "QUEEN_ENCRYPTION_KEY must have at most %d keys",
                          KEYRING_MAX_KEYS);
     struct keyring_key key = {0};
     if (colon)
         hex = (span){colon + 1, part.len - (size_t)(colon + 1 - part.ptr)};
     if (!read_hex(hex, key.bytes))
         return fault_set(f, QE_CONF,
-                         "QUEEN_ENCRYPTION_KEY: key %u is not 64 hexadecimal digits", nth);
+                         "QUEEN_ENCRYPTION_KEY: key %u must have 64 hexadecimal digits", nth);
     if (colon)
         rc = read_id(&key, (span){part.ptr, (size_t)(colon - part.ptr)}, nth, f);
     else
         derive_id(&key);
     if (rc == 0 && keyring_find(k, span_of(key.id)))
-        rc = fault_set(f, QE_CONF, "QUEEN_ENCRYPTION_KEY: two keys have the id %s", key.id);
+        rc = fault_set(f, QE_CONF, "QUEEN_ENCRYPTION_KEY: the id %s must not be used twice",
+                       key.id);
     if (rc == 0)
         k->key[k->n++] = key;
     OPENSSL_cleanse(&key, sizeof key);

@@ -164,7 +164,7 @@ static void take_body(struct http_job *job)
     }
     buf_free(&job->out);
     if (job->rc == QE_BAD_REQUEST)
-        http_reply_errf(req, QE_BAD_REQUEST, "the body is not gzip, or cut off");
+        http_reply_errf(req, QE_BAD_REQUEST, "the body is not valid gzip");
     else
         http_reply_err(req, job->rc);
 }

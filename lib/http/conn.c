@@ -38,7 +38,7 @@ void http_conn_open(struct http_server *s, int fd)
 
     int rc = uv_poll_init(s->loop, &c->poll, fd);
     if (rc != 0) {
-        log_warn("http.adopt", "error=%s", uv_err_name(rc));
+        log_warn("http.adopt_failed", "error=%s", uv_err_name(rc));
         close(fd);
         free(c);
         return;

@@ -148,7 +148,7 @@ struct http_server {
     void (*closed)(void *ctx);
     void *closed_ctx;
 
-    uint64_t failed_s; // second of the last http.failed line ...
+    uint64_t failed_s; // second of the last http.request_failed line ...
     unsigned n_failed; // ... and the number of failures not logged since
     uint64_t date_s;
     char date[40]; // "Date: ...\r\n"

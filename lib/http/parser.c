@@ -88,7 +88,7 @@ static enum http_feed bad_grammar(struct http_parser *p, llhttp_errno_t err)
         return HTTP_FEED_BAD; // a callback has set the reason
     case HPE_INVALID_VERSION:
     case HPE_PAUSED_H2_UPGRADE:
-        return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+        return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     default:
         return bad(p, 400, "the request is malformed");
     }
@@ -309,7 +309,7 @@ static const char *check_headers(struct http_parser *p)
                 break;
             n_codings++;
             if (msg->http10 || n_codings > 1 || !str_eq_nocase(value, SPAN("chunked")))
-                return "the only transfer coding known here is chunked";
+                return "the transfer coding must be chunked";
             break;
         default:
             break;
@@ -329,7 +329,7 @@ static enum http_feed head_done(struct http_parser *p)
 
     p->in_body = true;
     if (g->http_major != 1 || g->http_minor > 1)
-        return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+        return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     if (g->method == HTTP_CONNECT)
         return bad(p, 405, "this server is not a proxy");
 

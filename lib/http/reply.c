@@ -237,7 +237,8 @@ void http_reply_header(struct http_req *req, span name, span value)
     put_clean(&req->extra, value);
     buf_put_lit(&req->extra, "\r\n");
     if (req->extra.failed) { // add the whole line or nothing
-        log_error("http.reply_header", "name=" SPAN_FMT " error=\"too large\"", SPAN_ARG(name));
+        log_error("http.header_too_large", "name=" SPAN_FMT " error=\"too large\"",
+                  SPAN_ARG(name));
         req->extra.len = len;
         req->extra.failed = false;
     }
@@ -274,7 +275,7 @@ static void log_failure(struct http_req *req, int status)
         s->n_failed++;
         return;
     }
-    log_warn("http.failed",
+    log_warn("http.request_failed",
              "status=%d path=\"" SPAN_FMT "\" request=\"" SPAN_FMT "\" unlogged=%u", status,
              SPAN_ARG(req->path), SPAN_ARG(id), s->n_failed);
     s->failed_s = now_s;

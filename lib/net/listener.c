@@ -69,7 +69,7 @@ int listener_open(struct listener **out, uv_loop_t *loop, const struct listener_
     if (rc != 0) {
         close(fd);
         free(l);
-        return fault_set(f, rc, "cannot watch the listening socket: %s", uv_strerror(rc));
+        return fault_set(f, rc, "cannot poll the listening socket: %s", uv_strerror(rc));
     }
     uv_timer_init(loop, &l->rest);
     l->poll.data = l->rest.data = l;
@@ -104,9 +104,9 @@ static int open_socket(const struct listener_conf *conf, int *fd, struct fault *
         rc = try_address(a, conf->backlog > 0 ? conf->backlog : 1024, fd);
     freeaddrinfo(list);
     if (rc == UV_EADDRINUSE)
-        return fault_set(f, rc, "port %u on %s is taken by another program", conf->port, host);
+        return fault_set(f, rc, "port %u on %s is already in use", conf->port, host);
     if (rc == UV_EACCES)
-        return fault_set(f, rc, "this user may not listen on port %u", conf->port);
+        return fault_set(f, rc, "no permission to listen on port %u", conf->port);
     if (rc != 0)
         return fault_set(f, rc, "cannot listen on %s port %u: %s", host, conf->port,
                          uv_strerror(rc));
@@ -139,7 +139,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 
     (void)events;
     if (status < 0) {
-        log_error("listener.poll", "error=%s", uv_err_name(status));
+        log_error("listener.poll_failed", "error=%s", uv_err_name(status));
         rest(l);
         return;
     }
@@ -158,7 +158,8 @@ static void on_ready(uv_poll_t *poll, int status, int events)
             return;
         case ENOBUFS:
         case ENOMEM:
-            log_warn("listener.accept", "error=%s", uv_err_name(uv_translate_sys_error(errno)));
+            log_warn("listener.accept_failed", "error=%s",
+                     uv_err_name(uv_translate_sys_error(errno)));
             rest(l);
             return;
         default: // an error of that client (ECONNABORTED and similar): accept the next one
@@ -186,7 +187,7 @@ static void hand_over(struct listener *l, int fd)
 // socket readable, so accept it with the reserve, close it, and pause.
 static void turn_away(struct listener *l)
 {
-    log_error("listener.accept", "error=EMFILE hint=\"raise the limit of open files\"");
+    log_error("listener.accept_failed", "error=EMFILE hint=\"raise the limit of open files\"");
     if (l->reserve >= 0) {
         close(l->reserve);
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);

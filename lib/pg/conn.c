@@ -1,8 +1,9 @@
-// conn.c: one connection: sends a call, gathers its answer, notices when the server is gone.
+// conn.c: one connection: sends a call, collects its result, detects the loss of the server.
 //
 // The first use of a statement on a connection sends Prepare and Execute together, in libpq's
-// pipeline mode, so it costs one round trip like any other; later uses are plain.  The time
-// limit of a call goes the same way, when the connection does not have it from the call before.
+// pipeline mode, so it costs one round trip like any other; later uses send Execute only. If
+// the time limit of a call differs from that of the previous call, it is set in the same
+// pipeline.
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "pg/conn_int.h"
 #include "pg/reply_int.h"
 
-// The way of a call, in order.
+// Steps of a call, in order.
 static bool is_prepared(const struct pg_conn *c, unsigned index);
 static bool send_statement(struct pg_conn *c, const struct pg_call *call);
 static void on_socket(uv_poll_t *handle, int status, int events);
@@ -26,7 +27,8 @@ static void on_timer_closed(uv_handle_t *handle);
 
 enum { LIMIT_UNKNOWN = -1, UNEXPECTED_EVERY_US = 1000 * 1000 };
 
-// A call's parameters as libpq wants them; on the stack, so a call allocates nothing here.
+// A call's parameters in the form libpq expects; on the stack, so a call allocates nothing
+// here.
 struct wire {
     Oid types[PG_MAX_PARAMS];
     const char *values[PG_MAX_PARAMS];
@@ -64,7 +66,7 @@ static void wire_fill(struct wire *w, const struct pg_params *p)
         w->types[i] = p->param[i].oid;
         w->formats[i] = 1;
         w->lengths[i] = len == SIZE_MAX ? 0 : (int)len;
-        // NULL means NULL to libpq, so an empty value needs an address.
+        // libpq takes a NULL pointer for SQL NULL, so an empty value needs an address.
         w->values[i] = len == SIZE_MAX ? NULL : len == 0 ? "" : p->data.ptr + p->param[i].at;
     }
 }
@@ -86,15 +88,15 @@ int conn_send(struct pg_conn *c, struct pg_call *call)
     return 0;
 }
 
-// A call with a limit of its own may be a long one: the server also looks whether we are still
-// there (since PostgreSQL 14; set inside the call it would come too late).
+// A call with a limit of its own may run long, so the server also checks whether the client is
+// still connected (since PostgreSQL 14; set inside the call it would come too late).
 static bool send_limit(struct pg_conn *c, unsigned ms)
 {
     bool looks = PQserverVersion(c->pg) >= 140000;
     const char *values[2];
     char text[16];
 
-    if (ms == 0) { // back to what the connection began with
+    if (ms == 0) { // back to the connection's initial value
         c->n_limit = 1 + looks;
         return PQsendQueryParams(c->pg, "reset statement_timeout", 0, NULL, NULL, NULL, NULL,
                                  1) &&
@@ -103,8 +105,8 @@ static bool send_limit(struct pg_conn *c, unsigned ms)
     }
     snprintf(text, sizeof text, "%u", ms);
     values[0] = text;
-    // Behind a proxy the next call may be another server's: there it holds for this one alone
-    // (all of a pipeline is one transaction).
+    // Behind a proxy the next call may reach another server, so the setting is local to this
+    // call (a whole pipeline is one transaction).
     values[1] = c->no_prepare ? "true" : "false";
     c->n_limit = 1;
     return PQsendQueryParams(c->pg,
@@ -139,7 +141,7 @@ static bool send_statement(struct pg_conn *c, const struct pg_call *call)
     return sent && (!c->piped || PQpipelineSync(c->pg));
 }
 
-// A transaction that failed took the setting back with it.
+// A failed transaction also rolls back the setting.
 static void note_limit(struct pg_conn *c, const struct pg_call *call, bool done)
 {
     if (c->n_limit > 0 && !c->no_prepare)
@@ -172,7 +174,7 @@ static void on_socket(uv_poll_t *handle, int status, int events)
 
     if (status != 0)
         c->poll->events = 0; // libuv stops the handle when it reports an error
-    // Read even then: the server may have said why it leaves.
+    // Read even then: the server may have sent the reason for closing.
     if (status != 0 || (events & UV_READABLE))
         alive = PQconsumeInput(c->pg) && alive;
     if (alive && (c->poll->events & UV_WRITABLE))
@@ -180,7 +182,7 @@ static void on_socket(uv_poll_t *handle, int status, int events)
 
     bool complete = c->state == CONN_BUSY ? gather(c) : false;
     if (c->state == CONN_IDLE)
-        PQisBusy(c->pg); // parses what came unasked: notices, parameters, a farewell
+        PQisBusy(c->pg); // parses unsolicited messages: notices, parameters, a shutdown message
     if (!alive || PQstatus(c->pg) == CONNECTION_BAD)
         c->doomed = true;
 
@@ -192,7 +194,7 @@ static void on_socket(uv_poll_t *handle, int status, int events)
     }
 }
 
-// True when the whole answer is there, the server's "ready" included.
+// True when the whole result has arrived, including ReadyForQuery.
 static bool gather(struct pg_conn *c)
 {
     while (!PQisBusy(c->pg)) {
@@ -222,7 +224,8 @@ static bool keep(struct pg_conn *c, PGresult *r)
         return true;
     }
     if (s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH)
-        c->doomed = true; // no statement of ours copies; there is no way out of it but this
+        c->doomed = true; // none of our statements copies, and libpq offers no other way to
+                          // leave COPY mode
     unsigned place = c->n_results++;
     if (place < c->n_limit && (s == PGRES_TUPLES_OK || s == PGRES_COMMAND_OK)) {
         PQclear(r);
@@ -230,7 +233,7 @@ static bool keep(struct pg_conn *c, PGresult *r)
         set_prepared(c, c->call->statement->index);
         PQclear(r);
     } else if (c->result != NULL && PQresultStatus(c->result) == PGRES_FATAL_ERROR) {
-        PQclear(r); // the first failure says most; what follows is "pipeline aborted"
+        PQclear(r); // keep the first failure; later ones are "pipeline aborted"
     } else {
         PQclear(c->result);
         c->result = r;
@@ -238,7 +241,7 @@ static bool keep(struct pg_conn *c, PGresult *r)
     return c->doomed;
 }
 
-// At most once a second, whichever connection it is.
+// At most once a second for all connections.
 static void log_unexpected(const char *statement, const char *why)
 {
     static _Atomic uint64_t last_us;
@@ -249,8 +252,8 @@ static void log_unexpected(const char *statement, const char *why)
         log_error("pg.unexpected_result", "statement=%s detail=\"%s\"", statement, why);
 }
 
-// The server commits after the rows and before it says that it is ready.  So rows without the
-// end of the answer prove nothing, and a failure after them is the answer.
+// The server commits after it has sent the rows and before ReadyForQuery. Rows without the end
+// of the result therefore prove nothing, and an error after them is the outcome.
 static void land(struct pg_conn *c, bool complete)
 {
     struct pg_call *call = c->call;
@@ -271,8 +274,8 @@ static void land(struct pg_conn *c, bool complete)
         log_unexpected(call->statement->name, why);
     }
 
-    // A standby where the primary was, statements that a proxy dropped, and plans
-    // made before a column changed (0A000): a new connection cures all of them.
+    // A new connection resolves all of these: a standby in place of the primary, statements
+    // that a proxy dropped, and plans made before a column changed (0A000).
     if (status == QE_PG_GONE || status == QE_PG_READ_ONLY ||
         (state != NULL && (strcmp(state, "26000") == 0 || strcmp(state, "0A000") == 0)))
         c->doomed = true;
@@ -285,7 +288,7 @@ static void land(struct pg_conn *c, bool complete)
         conn_watch(c, 0, NULL);
     c->on->answered(c, call, status, &(struct pg_reply){.result = result, .message = why});
     PQclear(result);
-    // c may be closed by now.
+    // c may have been closed.
 }
 
 const char *conn_error(struct pg_conn *c)
@@ -309,7 +312,7 @@ void conn_close(struct pg_conn *c)
     c->result = NULL;
     if (c->looking_up)
         lookup_cancel(&c->lookup); // counted as a handle until it has answered
-    // The handle first: epoll must not meet a socket that libpq has closed.
+    // Stop polling first: libuv must not poll a socket that libpq has closed.
     conn_unwatch(c);
     PQfinish(c->pg);
     c->pg = NULL;

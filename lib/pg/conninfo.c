@@ -1,4 +1,4 @@
-// conninfo.c: settings -> the keyword string that libpq takes.
+// conninfo.c: formats settings as a connection string for libpq.
 #include "pg/conninfo_int.h"
 
 #include <string.h>
@@ -30,9 +30,9 @@ void conninfo_put_number(struct buf *b, const char *keyword, unsigned value)
         buf_printf(b, "%s%s=%u", b->len > 0 ? " " : "", keyword, value);
 }
 
-// Whatever the role or the database has been given as defaults.  Our statements name their
-// schemas: objects of other users, such as operators in "public", must not be found.  And they
-// read what was committed while they waited for a lock.
+// Overrides defaults of the role or the database. Our statements qualify all names, and must
+// not find objects of other users, such as operators in "public". They must also see rows that
+// were committed while they waited for a lock.
 static const char pinned[] =
     " -c search_path=pg_catalog,pg_temp -c default_transaction_isolation=read\\ committed";
 
@@ -69,11 +69,11 @@ char *pg_conninfo_format(const struct pg_conninfo *c)
                       !c->ssl           ? "disable"
                       : c->ssl_required ? "require"
                                         : "prefer");
-    conninfo_put_text(&b, "gssencmode", "disable"); // its handshake would block the loop
+    conninfo_put_text(&b, "gssencmode", "disable"); // the GSSAPI handshake would block the loop
     conninfo_put_text(&b, "client_encoding", "UTF8");
     conninfo_put_text(&b, "application_name", c->application_name);
-    // libpq's own limit is for blocking connects and is per host; the pool has its timer
-    // besides.
+    // libpq's own limit applies to blocking connects and is per host; the pool also has a
+    // timer.
     conninfo_put_number(&b, "connect_timeout", (c->connect_timeout_ms + 999) / 1000);
     conninfo_put_number(&b, "tcp_user_timeout", c->tcp_user_timeout_ms);
     conninfo_put_number(&b, "keepalives_idle", c->keepalives_idle_s);

@@ -1,4 +1,4 @@
-// conninfo.h: settings -> the keyword string that libpq takes.
+// conninfo.h: formats settings as a connection string for libpq.
 #ifndef QUEEN_PG_CONNINFO_H
 #define QUEEN_PG_CONNINFO_H
 
@@ -7,14 +7,14 @@
 #include "base/attrs.h"
 #include "base/err.h"
 
-// Text may be NULL or "" and numbers 0: then libpq's or the server's default holds.
+// Text may be NULL or "", and numbers may be 0, for the default of libpq or the server.
 struct pg_conninfo {
-    const char
-        *hosts; // one, several with commas (then the one that takes writes), or a socket folder
+    const char *hosts; // one host, a comma-separated list (connects to the one that accepts
+                       // writes), or a socket directory
     unsigned port;
     const char *db, *user, *password;
-    bool ssl;          // false: never encrypt
-    bool ssl_required; // with ssl: refuse a server that cannot; false: prefer
+    bool ssl;          // false: sslmode disable
+    bool ssl_required; // with ssl: sslmode require; false: prefer
     const char *application_name;
 
     unsigned connect_timeout_ms; // rounded up to whole seconds
@@ -23,25 +23,25 @@ struct pg_conninfo {
 
     unsigned statement_timeout_ms, lock_timeout_ms, idle_in_transaction_ms;
 
-    // For the workers' pools: pins the planner to what our hot statements are, index probes
-    // with generic plans.  Statistics of young or emptied tables otherwise talk it into hash
-    // joins and sequential scans, and a plan that flips under load costs a hundred times the
-    // call.  Not for reports, chores or migrations.
+    // For the workers' pools: restricts the planner to index probes with generic plans, which
+    // is what the hot statements need. With statistics of new or emptied tables it would
+    // otherwise choose hash joins and sequential scans, and such a plan costs a hundred times
+    // the call. Not for reports, maintenance or migrations.
     bool probes_only;
-    // Behind a transaction-pooling proxy: send no session settings at all (proxies refuse
-    // them); set them with ALTER ROLE instead.
+    // Behind a transaction-pooling proxy: send no session settings (proxies refuse them). Set
+    // them with ALTER ROLE instead.
     bool no_options;
 };
 
 // Given: free with free().  Holds the password: do not log it.
 char *pg_conninfo_format(const struct pg_conninfo *c);
 
-// The same for a place that is given as postgresql://user@host:port/db?sslmode=...: hosts,
-// port, db, user and ssl of c are left aside; what the address says of the rest wins, but for
-// the password.  NULL: f says what is wrong with it.
+// The same for a database given as postgresql://user@host:port/db?sslmode=... The hosts, port,
+// db, user and ssl of c are ignored. The URL overrides the other fields, except the password.
+// NULL on error, with the reason in f.
 char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f);
-// Takes an address apart: what is in it, without the password, and the password, if there is
-// one. Given: all three.  password may come out NULL.
+// Splits a URL into the URL without the password, the password (NULL if there is none) and the
+// database name. All three are given.
 MUST_USE int pg_url_split(const char *url, char **without, char **password, char **db,
                           struct fault *f);
 

@@ -1,4 +1,4 @@
-// conninfo_url.c: an address as people write it -> the keyword string that libpq takes.
+// conninfo_url.c: converts a postgresql:// URL to a connection string for libpq.
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static char *finish(struct buf *b)
     return b->ptr;
 }
 
-// What comes later in the string wins over the same keyword before it.
+// A later keyword in the string overrides an earlier one.
 char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f)
 {
     PQconninfoOption *options = parse(url, f);
@@ -48,7 +48,7 @@ char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fa
 
     if (!options)
         return NULL;
-    conninfo_put_text(&b, "gssencmode", "disable"); // its handshake would block the loop
+    conninfo_put_text(&b, "gssencmode", "disable"); // the GSSAPI handshake would block the loop
     conninfo_put_text(&b, "client_encoding", "UTF8");
     conninfo_put_text(&b, "application_name", c->application_name);
     conninfo_put_number(&b, "connect_timeout", (c->connect_timeout_ms + 999) / 1000);
@@ -66,8 +66,8 @@ static char *copy(const char *text)
     return text && text[0] ? mem_strndup(text, strlen(text)) : NULL;
 }
 
-// The password of user:password@ is cut out of the text, so that all else stays as written; one
-// among the parameters is refused, since it is easily overlooked there.
+// The password of user:password@ is cut out of the text, and everything else stays as written.
+// A password among the parameters is refused, because it is easily overlooked there.
 int pg_url_split(const char *url, char **without, char **password, char **db, struct fault *f)
 {
     PQconninfoOption *o = parse(url, f);

@@ -1,4 +1,5 @@
-// database.c: start it if it is ours, bring its schema up to date, keep trying.
+// database.c: starts the embedded server if there is one, migrates the schema, retries on
+// failure.
 //
 // Migrations run on a thread of libuv's pool, since pg_migrate() blocks; one at a time.
 #include "pg/database.h"
@@ -13,8 +14,8 @@
 enum { RETRY_MS = 250, RETRY_MAX_MS = 5000 };
 
 struct database {
-    struct database_conf conf; // pool and chore say where the server really is
-    struct embed *embed;       // NULL: not ours
+    struct database_conf conf; // pool and chore hold the server's actual address
+    struct embed *embed;       // NULL: an external server
     char *pool_info, *chore_info, *admin_info;
     struct buf where; // NUL-terminated
 
@@ -26,9 +27,9 @@ struct database {
     uv_work_t work;
     unsigned wait_ms;
     bool working, ready, stopping, embed_stopped;
-    struct fault last; // of the try before, so that one outage is one line
+    struct fault last; // of the previous try, so that one outage is logged once
 
-    // Written by the work thread while working, read by the loop afterwards.
+    // Written by the work thread while it runs, read by the loop afterwards.
     int rc;
     struct fault why;
     struct pg_migrate_result done;
@@ -37,19 +38,19 @@ struct database {
     void *stopped_ctx;
 };
 
-// From start to ready, in order.
+// Steps from start to ready, in order.
 static void on_postgres_ready(void *ctx);
 static void migrate(struct database *d);
 static void do_migrate(uv_work_t *work);
 static void on_migrated(uv_work_t *work, int status);
 static void try_again(struct database *d);
 static void on_retry(uv_timer_t *timer);
-// And the end.
+// Steps of stopping.
 static void on_embed_stopped(void *ctx);
 static void close_if_done(struct database *d);
 static void on_timer_closed(uv_handle_t *handle);
 
-// A server of our own lives behind a socket folder; whoever reaches that is let in.
+// The embedded server listens on a socket in a private directory and trusts every local client.
 static void point_at(struct pg_conninfo *info, const char *socket_dir, const char *db)
 {
     info->hosts = socket_dir;
@@ -65,7 +66,7 @@ static int open_embedded(struct database *d, struct fault *f)
     struct database_conf *c = &d->conf;
 
     if (c->data_dir[0] == '\0')
-        return fault_set(f, QE_CONF, "no $HOME to keep data in: set %s", c->no_data_dir);
+        return fault_set(f, QE_CONF, "$HOME is not set: set %s", c->no_data_dir);
     int rc = embed_prepare(&(struct embed_conf){.data_dir = c->data_dir,
                                                 .bin_dir = c->pg_bin,
                                                 .run_as = c->os_user},
@@ -74,7 +75,7 @@ static int open_embedded(struct database *d, struct fault *f)
         return rc;
     point_at(&c->pool, embed_socket_dir(d->embed), c->embedded_db);
     point_at(&c->chore, embed_socket_dir(d->embed), c->embedded_db);
-    buf_printf(&d->where, "%s (its own PostgreSQL)", c->data_dir);
+    buf_printf(&d->where, "%s (embedded PostgreSQL)", c->data_dir);
     return 0;
 }
 
@@ -139,7 +140,7 @@ static void migrate(struct database *d)
         BUG("uv_queue_work: %s", uv_strerror(rc));
 }
 
-// On a thread of the pool: touches only what the struct says is its own.
+// Runs on a thread of the pool: uses only the fields reserved for it in the struct.
 static void do_migrate(uv_work_t *work)
 {
     struct database *d = work->data;
@@ -150,7 +151,8 @@ static void do_migrate(uv_work_t *work)
         d->rc = pg_migrate(d->chore_info, d->conf.schema, &d->done, &d->why);
 }
 
-// What passes by itself: outages, fail-overs, a full disk.  All else needs a person.
+// Failures that may pass by themselves: outages, failovers, a full disk. Others need an
+// operator.
 static bool may_pass(int rc)
 {
     switch (rc) {
@@ -186,9 +188,9 @@ static void on_migrated(uv_work_t *work, int status)
 
 static void try_again(struct database *d)
 {
-    // An outage is told once, and again when its reason changes.
+    // An outage is logged once, and again when its reason changes.
     if (d->why.code != d->last.code)
-        log_warn("database.away", "error=\"%s\" retry=true", d->why.text);
+        log_warn("database.unavailable", "error=\"%s\" retry=true", d->why.text);
     d->last = d->why;
     uv_timer_start(&d->retry, on_retry, d->wait_ms, 0);
     d->wait_ms = d->wait_ms * 2 < RETRY_MAX_MS ? d->wait_ms * 2 : RETRY_MAX_MS;
@@ -203,7 +205,7 @@ void database_stop(struct database *d, void (*stopped)(void *ctx), void *ctx)
     d->stopped_ctx = ctx;
     uv_timer_stop(&d->retry);
     if (d->working)
-        uv_cancel((uv_req_t *)&d->work); // either way on_migrated() comes
+        uv_cancel((uv_req_t *)&d->work); // on_migrated() is called either way
     d->embed_stopped = d->embed == NULL;
     if (d->embed)
         embed_stop(d->embed, on_embed_stopped, d);

@@ -1,4 +1,4 @@
-// database_create.c: databases come and go.  Blocks; names are quoted by libpq.
+// database_create.c: creates and drops databases. Blocks; libpq quotes the names.
 #include <libpq-fe.h>
 #include <string.h>
 
@@ -25,13 +25,13 @@ static int run(PGconn *pg, const char *before, const char *name, const char *aft
 
     PQfreemem(quoted);
     if (!quoted || n >= (int)sizeof sql)
-        return fault_set(f, QE_BAD_PARAM, "%.64s cannot be the name of a database", name);
+        return fault_set(f, QE_BAD_PARAM, "%.64s is not a valid database name", name);
     PGresult *res = PQexec(pg, sql);
     int rc = reply_status(res);
     if (rc != 0) {
         const char *why = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
         const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
-        // Somebody made it at the same moment (42P04, or its row's unique key).
+        // Another process created it at the same moment (42P04, or a unique violation).
         if (state && (strcmp(state, "42P04") == 0 || strcmp(state, "23505") == 0))
             rc = 0;
         else

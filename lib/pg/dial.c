@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "pg/conn_int.h"
 
-// The way of a dial, in order.
+// Steps of a dial, in order.
 static void on_looked_up(struct lookup *l);
 static void begin(struct pg_conn *c);
 static void on_cannot_begin(uv_timer_t *timer);
@@ -53,7 +53,7 @@ static void on_looked_up(struct lookup *l)
 static void begin(struct pg_conn *c)
 {
     bool found = c->lookup.n_found > 0;
-    // What comes later in the list wins over the same keyword in the connection string.
+    // A later keyword in the list overrides the connection string.
     const char *const keywords[] = {"dbname", found ? "host" : NULL, "hostaddr", "port", NULL};
     const char *const values[] = {c->target->conninfo, c->lookup.hosts.ptr, c->lookup.addrs.ptr,
                                   c->lookup.ports.ptr, NULL};
@@ -61,7 +61,7 @@ static void begin(struct pg_conn *c)
     if (!c->target->has_names || found)
         c->pg = PQconnectStartParams(keywords, values, 1);
     if (c->pg == NULL || PQstatus(c->pg) == CONNECTION_BAD) {
-        // We may still be inside conn_dial(): say so later.
+        // We may still be inside conn_dial(), so report the failure later.
         uv_timer_start(&c->timer, on_cannot_begin, 1, 0);
         return;
     }
@@ -73,11 +73,10 @@ static void on_cannot_begin(uv_timer_t *timer)
 {
     struct pg_conn *c = timer->data;
 
-    conn_dial_failed(c, c->pg != NULL ? conn_error(c) : "no host has an address");
+    conn_dial_failed(c, c->pg != NULL ? conn_error(c) : "no host could be resolved");
 }
 
-// The status does not matter: libpq asks the socket itself what is wrong with it, and may
-// then go on to the next host.
+// The status does not matter: libpq checks the socket itself and may then try the next host.
 static void on_socket(uv_poll_t *handle, int status, int events)
 {
     (void)status, (void)events;
@@ -86,8 +85,8 @@ static void on_socket(uv_poll_t *handle, int status, int events)
 
 static void step(struct pg_conn *c)
 {
-    // libpq may close this socket and open another, even under the same number: epoll must
-    // have forgotten it by then (libuv 1.44 aborts otherwise).
+    // libpq may close this socket and open another, even under the same number. Stop polling
+    // it before that (libuv 1.44 aborts otherwise).
     conn_watch(c, 0, NULL);
 
     switch (PQconnectPoll(c->pg)) {
@@ -139,7 +138,8 @@ void conn_watch(struct pg_conn *c, int events, uv_poll_cb cb)
         c->poll->fd = fd;
         int rc = uv_poll_init(c->loop, &c->poll->handle, fd);
         if (rc != 0)
-            BUG("uv_poll_init: %s", uv_strerror(rc)); // a socket of ours, fresh from libpq
+            // cannot fail for a socket that libpq has just opened
+            BUG("uv_poll_init: %s", uv_strerror(rc));
         c->poll->handle.data = c->poll;
     }
     if (c->poll->events != events) {

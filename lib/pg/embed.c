@@ -1,4 +1,4 @@
-// embed.c: makes the data directory of the embedded PostgreSQL ready: lock, initdb, socket.
+// embed.c: prepares the data directory of the embedded PostgreSQL: lock, initdb, socket.
 #include "pg/embed.h"
 
 #include <assert.h>
@@ -21,13 +21,13 @@
 #include "pg/embed_int.h"
 
 enum {
-    MAX_SOCKET_DIR = 107 - 15, // "/.s.PGSQL.5432" and a NUL must fit too
+    MAX_SOCKET_DIR = 107 - 15, // leaves room for "/.s.PGSQL.5432" and a NUL
     ASK_AFTER_MS = 1000,
     INSIST_AFTER_MS = 20000,
     GIVE_UP_AFTER_MS = 30000
 };
 
-// In the order they run.
+// Steps, in order.
 static int make_data_dir(struct embed *e, const char *wanted, struct fault *f);
 static int take_lock(struct embed *e, struct fault *f);
 static int choose_user(struct embed *e, const char *wanted, struct fault *f);
@@ -84,9 +84,9 @@ static int make_data_dir(struct embed *e, const char *wanted, struct fault *f)
             continue;
         char end = *s;
         *s = '\0';
-        // 0755: the server's user must be able to pass; what is private below is 0700.
+        // 0755: the server's user must be able to enter it; private directories below are 0700.
         if (mkdir(path, 0755) != 0 && errno != EEXIST)
-            return fault_set(f, QE_CONF, "cannot make the data directory %.160s: %s", path,
+            return fault_set(f, QE_CONF, "cannot create the data directory %.160s: %s", path,
                              strerror(errno));
         *s = end;
         if (end == '\0')
@@ -103,7 +103,7 @@ static int make_data_dir(struct embed *e, const char *wanted, struct fault *f)
     return 0;
 }
 
-// flock() and not a pid file: the kernel lets go of it however we end.
+// flock() instead of a pid file: the kernel releases it however the process ends.
 static int take_lock(struct embed *e, struct fault *f)
 {
     char path[PATH_MAX], text[32] = "";
@@ -160,19 +160,20 @@ static int check_way(const struct embed *e, struct fault *f)
                      (unsigned)e->uid, at);
 }
 
-// Makes path, private to the server's user.
+// Creates path, private to the server's user.
 static int make_private(const struct embed *e, const char *path, struct fault *f)
 {
     struct stat st;
 
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return fault_set(f, QE_CONF, "cannot make %.160s: %s", path, strerror(errno));
-    // In /tmp somebody else may have made it before us.
+        return fault_set(f, QE_CONF, "cannot create %.160s: %s", path, strerror(errno));
+    // In /tmp another user may have created it before.
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) ||
         (st.st_uid != geteuid() && (!e->drops || st.st_uid != e->uid)))
-        return fault_set(f, QE_CONF, "%.160s exists and is not ours", path);
+        return fault_set(f, QE_CONF, "%.160s exists and is owned by another user", path);
     if (chmod(path, 0700) != 0 || (e->drops && lchown(path, e->uid, e->gid) != 0))
-        return fault_set(f, QE_CONF, "cannot own %.160s: %s", path, strerror(errno));
+        return fault_set(f, QE_CONF, "cannot change the owner of %.160s: %s", path,
+                         strerror(errno));
     return 0;
 }
 
@@ -182,7 +183,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
-// The last words in a log, for the fault.
+// Copies the last lines of a log into the fault.
 static void read_tail(const char *path, char out[160])
 {
     FILE *file = fopen(path, "re");
@@ -217,12 +218,12 @@ static void sync_dir(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0 || fsync(fd) != 0)
-        log_warn("embed.sync", "path=\"%s\" error=\"%s\"", path, strerror(errno));
+        log_warn("embed.sync_failed", "path=\"%s\" error=\"%s\"", path, strerror(errno));
     if (fd >= 0)
         close(fd);
 }
 
-// An initdb that was killed leaves pg.tmp, never a pg that looks finished.
+// An interrupted initdb leaves pg.tmp, never a pg that looks complete.
 static int make_cluster(struct embed *e, struct fault *f)
 {
     char part[PATH_MAX], program[PATH_MAX], log[PATH_MAX], tail[160];
@@ -243,7 +244,7 @@ static int make_cluster(struct embed *e, struct fault *f)
         close(fd);
 
     log_info("embed.initdb", "dir=\"%s\" bin=\"%s\"", e->pg, e->bin);
-    // Locale C: names sort by bytes, on every machine alike.
+    // Locale C: names sort by bytes, the same on every machine.
     char *argv[] = {program,
                     (char[]){"-D"},
                     part,
@@ -274,7 +275,7 @@ static uint64_t hash_of(const char *text)
     return h;
 }
 
-// The path of a Unix socket is short, and PostgreSQL takes a comma for a list.
+// The path of a Unix socket must be short, and PostgreSQL treats a comma as a separator.
 static int make_socket_dir(struct embed *e, struct fault *f)
 {
     static const char plain[] =
@@ -292,7 +293,7 @@ static int make_socket_dir(struct embed *e, struct fault *f)
     return make_private(e, e->socket_dir, f);
 }
 
-// We hold the lock, so whatever server still runs here has lost its broker.
+// We hold the lock, so a server that still runs here has lost its broker.
 static int wait_for_other(const struct embed *e, struct fault *f)
 {
     char status[16];
@@ -303,15 +304,15 @@ static int wait_for_other(const struct embed *e, struct fault *f)
     while ((pid = embed_other_server(e, status)) != 0) {
         uint64_t ms = (clock_mono_us() - from) / 1000;
         if (ms > GIVE_UP_AFTER_MS)
-            return fault_set(f, QE_CONF, "a PostgreSQL (process %d) still runs on %.120s",
+            return fault_set(f, QE_CONF, "another PostgreSQL (process %d) is running on %.120s",
                              (int)pid, e->pg);
         if (ms > ASK_AFTER_MS && !asked) {
-            log_warn("embed.leftover", "pid=%d signal=INT", (int)pid);
+            log_warn("embed.stopping_leftover", "pid=%d signal=INT", (int)pid);
             kill(pid, SIGINT);
             asked = true;
         }
         if (ms > INSIST_AFTER_MS && !insisted) {
-            log_warn("embed.leftover", "pid=%d signal=QUIT", (int)pid);
+            log_warn("embed.stopping_leftover", "pid=%d signal=QUIT", (int)pid);
             kill(pid, SIGQUIT);
             insisted = true;
         }

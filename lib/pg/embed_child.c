@@ -1,4 +1,4 @@
-// embed_child.c: runs PostgreSQL's programs as the user that may run them.
+// embed_child.c: runs PostgreSQL's programs as the configured user.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -12,7 +12,7 @@
 
 enum { EXIT_NO_EXEC = 127, MAX_FDS_TO_CLOSE = 65536 };
 
-// In the child only what is safe after fork() in a program with threads: plain system calls.
+// Only async-signal-safe calls in the child, because the parent has threads.
 static bool drop_privileges(const struct embed *e)
 {
     if (!e->drops)
@@ -35,7 +35,7 @@ static void redirect(const char *log_path)
     }
 }
 
-// libuv ignores SIGPIPE and may block signals; the server expects neither.
+// libuv ignores SIGPIPE and may block signals; PostgreSQL expects the defaults.
 static void reset_signals(void)
 {
     sigset_t none;
@@ -67,12 +67,13 @@ pid_t embed_spawn(const struct embed *e, char *const argv[], const char *log_pat
     if (pid != 0)
         return pid;
 
-    setsid(); // Ctrl-C on the terminal is for the broker, which then stops the server in order
+    setsid(); // Ctrl-C on the terminal must reach only the broker, which then stops the server
     reset_signals();
-    redirect(log_path); // before the drop: the log may lie where only we may write
+    redirect(log_path); // before dropping privileges: only root may be able to write the log
     if (!drop_privileges(e))
         _exit(EXIT_NO_EXEC);
-    // After the drop, since changing credentials forgets it; and look whether it came too late.
+    // After dropping privileges, because changing credentials clears it. Then check whether
+    // the parent is already gone.
     if (dies_with_us && (prctl(PR_SET_PDEATHSIG, SIGINT) != 0 || getppid() != parent))
         _exit(EXIT_NO_EXEC);
     close_others();
@@ -97,7 +98,7 @@ int embed_run(const struct embed *e, char *const argv[], const char *log_path)
     return wait_for(embed_spawn(e, argv, log_path, true));
 }
 
-// Asked in a child, because only the kernel knows all the rules (groups, ACLs, mounts).
+// Checked in a child, because only the kernel can apply all the rules (groups, ACLs, mounts).
 static bool may_enter(const struct embed *e, const char *folder)
 {
     pid_t pid = fork();

@@ -1,4 +1,4 @@
-// embed_find.c: where PostgreSQL's programs are.
+// embed_find.c: finds PostgreSQL's programs.
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@ struct choice {
     int major;
 };
 
-// Major version of the server in dir, 0 if there is none (both programs are needed).
+// Major version of the server in dir; 0 if it lacks postgres or initdb.
 static int version_in(const char *dir)
 {
     char command[PATH_MAX + 64], line[128] = "";
     int major = 0;
 
     if (strchr(dir, '\'') != NULL)
-        return 0; // it goes through a shell below
+        return 0; // the path is passed to a shell below
     snprintf(command, sizeof command, "%s/initdb", dir);
     if (access(command, X_OK) != 0)
         return 0;
@@ -34,11 +34,11 @@ static int version_in(const char *dir)
         return 0;
     if (fgets(line, sizeof line, p) != NULL)
         sscanf(line, "postgres (PostgreSQL) %d", &major);
-    pclose(p); // its verdict is in the line
+    pclose(p); // the result is in the line
     return major;
 }
 
-// A cluster can only be served by its own major version; a new one gets the newest.
+// A cluster needs a server of its own major version; a new cluster gets the newest.
 static void consider(struct choice *best, const char *dir, int wanted_major)
 {
     int major = version_in(dir);
@@ -87,7 +87,7 @@ int embed_find(struct embed *e, const char *wanted, int major, struct fault *f)
             return fault_set(f, QE_CONF, "QUEEN_PG_BIN=%s has no postgres and initdb", wanted);
         if (best.major == 0 && major == 0)
             return fault_set(f, QE_CONF,
-                             "QUEEN_PG_BIN=%s is PostgreSQL %d; at least %d is needed", wanted,
+                             "QUEEN_PG_BIN=%s is PostgreSQL %d; it must be at least %d", wanted,
                              version_in(wanted), OLDEST);
     } else {
         search_path(&best, major);
@@ -96,7 +96,7 @@ int embed_find(struct embed *e, const char *wanted, int major, struct fault *f)
     if (best.major == 0 && major != 0)
         return fault_set(
             f, QE_CONF,
-            "%s was made by PostgreSQL %d, which is not installed here: install it, "
+            "%s was created by PostgreSQL %d, which is not installed here: install it, "
             "name it with QUEEN_PG_BIN, or pg_upgrade the cluster",
             e->pg, major);
     if (best.major == 0)

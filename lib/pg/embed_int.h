@@ -1,4 +1,4 @@
-// embed_int.h: what the files of the embedded PostgreSQL share.
+// embed_int.h: declarations shared by the files of the embedded PostgreSQL.
 #ifndef QUEEN_PG_EMBED_INT_H
 #define QUEEN_PG_EMBED_INT_H
 
@@ -24,7 +24,7 @@ struct embed {
     char socket_dir[108];
     char conninfo[256];
     int lock_fd;
-    bool drops; // we are root and the server must not be
+    bool drops; // we are root and the server must run as another user
     uid_t uid;
     gid_t gid;
 
@@ -35,7 +35,7 @@ struct embed {
     uv_timer_t timer;
     unsigned n_handles;
     pid_t pid;
-    unsigned n_deaths; // since it last ran for long
+    unsigned n_deaths; // deaths since it last ran for long
     uint64_t started_us, stopping_us;
     struct embed_events on;
     void *ctx;
@@ -43,14 +43,13 @@ struct embed {
     void *stopped_ctx;
 };
 
-// embed_child.c: a program as the server's user, in a session of its own, with an empty stdin
-// and its output appended to log_path (NULL: ours).  dies_with_us: SIGINT when this thread
-// ends.
+// embed_child.c: runs a program as the server's user, in its own session, with an empty stdin
+// and its output appended to log_path (NULL: ours). dies_with_us: SIGINT when this thread ends.
 pid_t embed_spawn(const struct embed *e, char *const argv[], const char *log_path,
                   bool dies_with_us);
-// The same, waited for; the exit status as of waitpid(), or -1.
+// The same, but waits for it; the exit status as from waitpid(), or -1.
 int embed_run(const struct embed *e, char *const argv[], const char *log_path);
-// Which folder on the way to path the server's user may not enter; false: none.
+// Finds the directory on the way to path that the server's user may not enter; false: none.
 bool embed_blocked_at(const struct embed *e, const char *path, char out[PATH_MAX]);
 
 // embed_find.c: fills e->bin; major is that of an existing cluster, or 0.

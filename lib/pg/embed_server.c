@@ -1,4 +1,4 @@
-// embed_server.c: runs the embedded server: start, watch, start again, stop.
+// embed_server.c: runs the embedded server: start, supervise, restart, stop.
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,16 @@
 #include "pg/embed_int.h"
 
 enum {
-    LOOK_MS = 25,       // for "ready", while it starts
-    PAUSE_MIN_MS = 100, // before it is started again
+    LOOK_MS = 25,       // interval of checks while it starts
+    PAUSE_MIN_MS = 100, // before a restart
     PAUSE_MAX_MS = 5000,
-    LONG_RUN_US = 60000000, // after this a death is a first one again
+    LONG_RUN_US = 60000000, // after such a run a death counts as the first one
     MAX_EARLY_LOG = 4 << 20,
     QUIT_AFTER_MS = 30000, // a fast shutdown writes a checkpoint first
     KILL_AFTER_MS = 5000,
 };
 
-// Its life, in order.
+// Life of the server, in order.
 static void start(struct embed *e);
 static void on_timer(uv_timer_t *timer);
 static void look(struct embed *e);
@@ -34,7 +34,7 @@ static void insist(struct embed *e);
 static void finish(struct embed *e);
 static void on_handle_closed(uv_handle_t *handle);
 
-// The lock file of a cluster: pid on line 1, status on line 8 (as pg_ctl reads it).
+// The cluster's postmaster.pid: pid on line 1, status on line 8 (as pg_ctl reads it).
 static pid_t read_pid_file(const struct embed *e, char status[16])
 {
     char path[PATH_MAX + 32], line[256];
@@ -55,8 +55,8 @@ static pid_t read_pid_file(const struct embed *e, char status[16])
     return pid > 0 ? (pid_t)pid : 0;
 }
 
-// A pid may have been given to another program since: a server's working directory is
-// its cluster.
+// The pid may have been reused by another program. The working directory of a server is its
+// cluster.
 pid_t embed_other_server(const struct embed *e, char status[16])
 {
     char link[64], cwd[PATH_MAX];
@@ -67,7 +67,7 @@ pid_t embed_other_server(const struct embed *e, char status[16])
     snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
     ssize_t n = readlink(link, cwd, sizeof cwd - 1);
     if (n < 0)
-        return 0; // gone by now, or another user's and so not ours
+        return 0; // it has exited, or belongs to another user
     cwd[n] = '\0';
     return strcmp(cwd, e->pg) == 0 ? pid : 0;
 }
@@ -95,7 +95,7 @@ static void make_early_log(const char *path)
         flags |= O_TRUNC;
     int fd = open(path, flags, 0640);
     if (fd < 0)
-        log_warn("embed.log", "path=\"%s\" error=\"%s\"", path, strerror(errno));
+        log_warn("embed.log_failed", "path=\"%s\" error=\"%s\"", path, strerror(errno));
     else
         close(fd);
 }
@@ -119,7 +119,7 @@ static void start(struct embed *e)
     snprintf(pg, sizeof pg, "%s", e->pg);
     snprintf(socket, sizeof socket, "unix_socket_directories=%s", e->socket_dir);
     make_early_log(log);
-    // On the command line, where no file can change it: private socket, no network.
+    // On the command line, so that no file can override it: private socket, no network.
     char *argv[] = {program,
                     (char[]){"-D"},
                     pg,
@@ -134,14 +134,14 @@ static void start(struct embed *e)
                     NULL};
     pid_t pid = embed_spawn(e, argv, log, true);
     if (pid < 0) {
-        log_error("embed.fork", "error=\"%s\"", strerror(errno));
+        log_error("embed.fork_failed", "error=\"%s\"", strerror(errno));
         pause_then_start(e);
         return;
     }
     e->pid = pid;
     e->started_us = clock_mono_us();
     e->state = EMBED_STARTING;
-    log_info("embed.start", "pid=%d dir=\"%s\"", (int)pid, e->pg);
+    log_info("embed.started", "pid=%d dir=\"%s\"", (int)pid, e->pg);
     uv_timer_start(&e->timer, on_timer, LOOK_MS, LOOK_MS);
 }
 
@@ -183,7 +183,7 @@ static void on_sigchld(uv_signal_t *handle, int signum)
     int status;
 
     (void)signum;
-    // Only our own child: others belong to whoever started them.
+    // Wait only for our own child; other children belong to other code.
     if (e->pid != 0 && waitpid(e->pid, &status, WNOHANG) == e->pid)
         died(e, status);
 }
@@ -198,10 +198,10 @@ static void died(struct embed *e, int status)
         return;
     }
     if (WIFSIGNALED(status))
-        log_error("embed.died", "signal=%d log=\"%s/postgresql.log\"", WTERMSIG(status),
+        log_error("embed.crashed", "signal=%d log=\"%s/postgresql.log\"", WTERMSIG(status),
                   e->data);
     else
-        log_error("embed.died", "exit=%d log=\"%s/postgresql.log\"", WEXITSTATUS(status),
+        log_error("embed.crashed", "exit=%d log=\"%s/postgresql.log\"", WEXITSTATUS(status),
                   e->data);
     if (clock_mono_us() - e->started_us > LONG_RUN_US)
         e->n_deaths = 0;
@@ -218,7 +218,7 @@ void embed_stop(struct embed *e, void (*stopped)(void *ctx), void *ctx)
     e->stopped_ctx = ctx;
     e->stopping_us = clock_mono_us();
     if (e->pid == 0) {
-        finish(e); // it was between two lives
+        finish(e); // it was waiting for a restart
         return;
     }
     kill(e->pid, SIGINT);
@@ -229,7 +229,7 @@ static void insist(struct embed *e)
 {
     bool first = clock_mono_us() - e->stopping_us < (QUIT_AFTER_MS + KILL_AFTER_MS) * 1000ULL;
 
-    log_warn("embed.slow_stop", "pid=%d signal=%s", (int)e->pid, first ? "QUIT" : "KILL");
+    log_warn("embed.stop_timeout", "pid=%d signal=%s", (int)e->pid, first ? "QUIT" : "KILL");
     kill(e->pid, first ? SIGQUIT : SIGKILL);
 }
 

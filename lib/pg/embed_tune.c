@@ -1,7 +1,7 @@
-// embed_tune.c: the server's settings for this machine.
+// embed_tune.c: writes PostgreSQL settings for this machine.
 //
-// queen.conf is written anew at each start and read after postgresql.conf; what an operator
-// sets with ALTER SYSTEM is read last and wins.
+// queen.conf is rewritten at each start and read after postgresql.conf. Settings from ALTER
+// SYSTEM are read last and win.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define MB UINT64_C(1048576)
 
-// What this process may use: the machine's memory, or its container's.
+// Memory available to this process: the machine's, or its container's.
 static uint64_t memory_mb(void)
 {
     uint64_t mb = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MB;
@@ -35,7 +35,7 @@ static uint64_t clamp(uint64_t v, uint64_t low, uint64_t high)
     return v < low ? low : v > high ? high : v;
 }
 
-// Asks the server itself, since LZ4 is a choice of whoever compiled it.
+// Checked with the server itself, because LZ4 support is a compile-time option.
 static bool accepts(const struct embed *e, const char *name, const char *value)
 {
     char program[PATH_MAX], setting[96];
@@ -57,7 +57,7 @@ static void put_settings(struct buf *b, const struct embed *e)
 
     buf_put_lit(
         b, "# Written by queen at each start; changes here are lost.  Use ALTER SYSTEM.\n\n"
-           "# A message that was answered is on disk.\n"
+           "# A confirmed message is on disk.\n"
            "fsync = on\n"
            "synchronous_commit = on\n"
            "full_page_writes = on\n\n");
@@ -74,7 +74,7 @@ static void put_settings(struct buf *b, const struct embed *e)
                    "track_io_timing = off\n"
                    "random_page_cost = 1.1\n"
                    "effective_io_concurrency = 200\n\n"
-                   "# Few, long, smooth checkpoints: each makes full-page images anew.\n"
+                   "# Few, long, smooth checkpoints: each one writes full-page images again.\n"
                    "wal_buffers = 16MB\n"
                    "min_wal_size = 1GB\n"
                    "max_wal_size = 4GB\n"

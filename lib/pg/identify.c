@@ -1,9 +1,9 @@
-// identify.c: the first question on a new connection: which server is this?
+// identify.c: the first query on a new connection: when did this server start?
 //
-// Numbers, positions and snapshots that a caller remembers hold for one server process.  After
-// a failover to a standby that lagged, or on a data directory that was restored, they describe
-// commits that are lost.  A server cannot lose commits and keep its start time, unless all of
-// its connections end (pool.c treats that as another server, too).
+// Numbers, positions and snapshots that a caller remembers are only valid for one server
+// process. After a failover to a lagging standby, or on a restored data directory, they
+// describe commits that are lost. A server cannot lose commits and keep its start time, unless
+// all of its connections end (pool.c treats that as another server, too).
 #include "pg/conn_int.h"
 
 #include <string.h>
@@ -68,8 +68,9 @@ static void finish(struct pg_conn *c)
 {
     conn_watch(c, 0, NULL); // conn.c watches the socket from here on
     if (c->server == 0 || PQstatus(c->pg) == CONNECTION_BAD)
-        conn_dial_failed(c, *PQerrorMessage(c->pg) ? conn_error(c)
-                                                   : "the server did not say when it started");
+        conn_dial_failed(c, *PQerrorMessage(c->pg)
+                                ? conn_error(c)
+                                : "the server did not report its start time");
     else
         conn_ready(c);
 }

@@ -1,4 +1,4 @@
-// migrate.c: brings a database to the schema that this program carries.
+// migrate.c: migrates a database to the schema embedded in this program.
 #include "pg/migrate.h"
 
 #include <libpq-fe.h>
@@ -17,12 +17,12 @@ enum { LOCK_TRIES = 12, LOCK_PAUSE_US = 500 * 1000 };
 struct run {
     PGconn *pg;
     const struct pg_schema *schema;
-    const char *home; // the SQL schema with the books
+    const char *home; // the SQL schema that holds schema_version and schema_objects
     struct pg_migrate_result done;
     struct fault *f;
 };
 
-// In the order they run.
+// Steps, in order.
 static int take_lock(struct run *r);
 static int make_books(struct run *r);
 static int check_versions(struct run *r, unsigned *version);
@@ -31,7 +31,7 @@ static int apply_objects(struct run *r);
 
 static void ignore_notice(void *ctx, const char *text) { (void)ctx, (void)text; }
 
-// Which line of a file the server complains about; 0 if it does not say.
+// Line of the file that the server's error refers to; 0 if unknown.
 static unsigned complaint_line(const PGresult *res, const char *text)
 {
     const char *pos = PQresultErrorField(res, PG_DIAG_STATEMENT_POSITION);
@@ -47,7 +47,7 @@ static unsigned complaint_line(const PGresult *res, const char *text)
     return line;
 }
 
-// Takes res.  0, or the failure with "what: message" in the fault.
+// Takes res. Returns 0, or the error code with "what: message" in the fault.
 static int check(struct run *r, PGresult *res, const char *what, const char *text)
 {
     int code = reply_status(res);
@@ -73,7 +73,7 @@ static int exec(struct run *r, const char *what, const char *text)
 }
 
 enum { BOOKS_TEXT = 1024 };
-// A statement about the books: each %s is the SQL schema they are in.
+// Fills in a statement about the bookkeeping tables: each %s is their SQL schema.
 static void on_books(const struct run *r, char out[BOOKS_TEXT], const char *text)
 {
     struct buf b = {0};
@@ -83,7 +83,7 @@ static void on_books(const struct run *r, char out[BOOKS_TEXT], const char *text
         buf_printf(&b, "%.*s%s", (int)(at - text), text, r->home);
     buf_printf(&b, "%s", text);
     if (b.failed || b.len >= BOOKS_TEXT)
-        BUG("no room for a statement about the books");
+        BUG("no room for a bookkeeping statement");
     memcpy(out, b.ptr, b.len);
     out[b.len] = '\0';
     buf_free(&b);
@@ -121,29 +121,29 @@ int pg_migrate(const char *conninfo, const struct pg_schema *schema,
             goto out;
     if (r.done.newer)
         log_warn("migrate.newer",
-                 "database=%u program=%u action=\"procedures are left as they are\"", version,
+                 "database=%u program=%u action=\"keeps the newer procedures\"", version,
                  schema->n_migrations);
     else
         rc = apply_objects(&r);
     if (rc == 0 && result != NULL)
         *result = r.done;
 out:
-    PQfinish(r.pg); // and with it the lock
+    PQfinish(r.pg); // releases the lock as well
     return rc;
 }
 
 static int take_lock(struct run *r)
 {
-    // The settings of the connection string are for calls; building an index may take long.
-    // Waiting for another broker's migration has no limit either, waiting for a table has:
-    // queued behind one slow reader, an ALTER TABLE would stop everybody who comes after it.
+    // The limits of the connection string are for calls; building an index may take long.
+    // Waiting for another broker's migration has no limit either. Waiting for a table lock has
+    // one: an ALTER TABLE queued behind one slow reader would block everything that follows it.
     int rc =
         exec(r, "session",
              "set statement_timeout = 0; set lock_timeout = 0;"
              "set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on;"
              "set enable_bitmapscan = on; set client_min_messages = warning");
     if (rc == 0)
-        rc = exec(r, "waiting for another broker's migration",
+        rc = exec(r, "waiting for another program's migration",
                   "select pg_advisory_lock(737000)");
     if (rc == 0)
         rc = exec(r, "session", "set lock_timeout = '5s'");
@@ -169,7 +169,8 @@ static int make_books(struct run *r)
     return exec(r, "bookkeeping tables", sql);
 }
 
-// Compares what the database says it has with what we carry; *version: how far it is.
+// Compares the migrations of the database with the embedded ones; *version: the newest one
+// applied.
 static int check_versions(struct run *r, unsigned *version)
 {
     char sql[BOOKS_TEXT];
@@ -190,11 +191,11 @@ static int check_versions(struct run *r, unsigned *version)
                            r->home, i + 1, number);
         else if (i < r->schema->n_migrations &&
                  strcmp(sha, r->schema->migrations[i].sha256) != 0)
-            rc =
-                fault_set(r->f, QE_PG_FAILED,
-                          "migration %04u_%s was applied with other contents (%.12s) than this "
-                          "program carries (%.12s): released migrations must never change",
-                          number, name, sha, r->schema->migrations[i].sha256);
+            rc = fault_set(
+                r->f, QE_PG_FAILED,
+                "migration %04u_%s was applied with different contents (%.12s) than this "
+                "program contains (%.12s): released migrations must never change",
+                number, name, sha, r->schema->migrations[i].sha256);
     }
     PQclear(res);
     *version = n;
@@ -212,7 +213,7 @@ static int try_migration(struct run *r, const struct pg_migration *m)
     if ((rc = exec(r, what, "begin")) != 0 || (rc = exec(r, what, m->text)) != 0)
         return rc;
     if (PQtransactionStatus(r->pg) != PQTRANS_INTRANS)
-        return fault_set(r->f, QE_PG_FAILED, "%s ends its transaction; it must not", what);
+        return fault_set(r->f, QE_PG_FAILED, "%s must not end its transaction", what);
     on_books(r, book,
              "insert into %s.schema_version (version, name, sha256) "
              "values ($1::text::int, $2, $3)");
@@ -231,7 +232,8 @@ static int apply_migration(struct run *r, const struct pg_migration *m)
         }
         rc = try_migration(r, m);
         if (rc != 0)
-            PQclear(PQexec(r->pg, "rollback")); // if this fails too, rc already says why
+            // if this fails too, rc already holds the reason
+            PQclear(PQexec(r->pg, "rollback"));
     }
     if (rc == 0) {
         log_info("migrate.applied", "version=%u name=%s", m->number, m->name);
@@ -264,7 +266,7 @@ static int apply_object(struct run *r, const struct pg_object *o)
     return exec_with(r, o->name, book, 2, o->name, o->sha256, NULL);
 }
 
-// All or nothing: procedures call each other, and a mixture of versions is none.
+// In one transaction: procedures call each other, and a mixture of versions does not work.
 static int apply_objects(struct run *r)
 {
     char sql[BOOKS_TEXT];
@@ -281,7 +283,7 @@ static int apply_objects(struct run *r)
             rc = apply_object(r, &r->schema->objects[i]);
     PQclear(have);
     if (rc == 0 && PQtransactionStatus(r->pg) != PQTRANS_INTRANS)
-        rc = fault_set(r->f, QE_PG_FAILED, "a procedure's file ends the transaction");
+        rc = fault_set(r->f, QE_PG_FAILED, "a procedure's file must not end the transaction");
     if (rc == 0)
         rc = exec(r, "procedures", "commit");
     if (rc == 0 && r->done.n_objects > 0)

@@ -5,8 +5,8 @@
 
 #include "base/err.h"
 
-// An array on the wire: dimensions, has-null flag, element type, then per dimension its
-// size and lower bound; after that each element as length and bytes.
+// An array on the wire: dimensions, has-null flag, element type, then size and lower bound per
+// dimension; after that each element as length and bytes.
 enum { ARRAY_HEAD_EMPTY = 12, AT_NDIM = 0, AT_HAS_NULL = 4, AT_SIZE = 12 };
 
 // PostgreSQL counts from 2000-01-01.
@@ -45,7 +45,7 @@ static uint64_t f64_bits(double v)
     return bits;
 }
 
-// After a failed put the buffer may end before the place; then nothing matters any more.
+// After a failed put the buffer may end before `at`; the call is then not sent anyway.
 static void patch_be32(struct buf *b, size_t at, uint32_t v)
 {
     if (b->failed || at + 4 > b->len)
@@ -147,8 +147,8 @@ void pg_begin_array(struct pg_params *p, enum pg_type element)
     buf_put_be32(&p->data, 1);
 }
 
-// The server refuses a wrong width, but only at run time and for the whole batch: catch the
-// mistake here.
+// The server refuses a wrong width, but only at run time and for the whole batch, so check it
+// here.
 static void begin_element(struct pg_params *p, enum pg_type type, uint32_t len)
 {
     assert(p->array_element == (uint32_t)type);
@@ -239,7 +239,7 @@ void pg_end_array(struct pg_params *p)
     patch_be32(&p->data, p->array_at + AT_HAS_NULL, p->array_has_null);
     patch_be32(&p->data, p->array_at + AT_SIZE, p->array_n);
     if (p->array_n == 0 && !p->data.failed) {
-        // The canonical empty array has no dimension at all.
+        // The canonical empty array has no dimension.
         patch_be32(&p->data, p->array_at + AT_NDIM, 0);
         p->data.len = p->array_at + ARRAY_HEAD_EMPTY;
     }

@@ -1,8 +1,8 @@
 // params.h: parameters of a call, in PostgreSQL's binary formats.
 //
-// Arrays are written straight in wire form into one buffer, so that a batch of any
-// size costs no allocation per element once the buffer has grown.  Usage: for each parameter,
-// in order, either one scalar pg_param_* or pg_begin_array ... puts ... pg_end_array.
+// Arrays are written directly in wire format into one buffer, so that a batch of any size costs
+// no allocation per element once the buffer has grown. Usage: for each parameter, in order,
+// either one scalar pg_param_* or pg_begin_array ... puts ... pg_end_array.
 #ifndef QUEEN_PG_PARAMS_H
 #define QUEEN_PG_PARAMS_H
 
@@ -25,7 +25,7 @@ enum pg_type { // OIDs of built-in types
     PG_UUID = 2950,
 };
 
-// {0} is empty and ready.  Set data.max to bound what one call may carry.
+// {0} is empty and ready. Set data.max to limit the size of one call.
 struct pg_params {
     struct buf data;
     unsigned n;
@@ -33,7 +33,7 @@ struct pg_params {
         size_t at, len; // in data; len is SIZE_MAX for NULL
         uint32_t oid;   // of the parameter (array types for arrays)
     } param[PG_MAX_PARAMS];
-    // state of an array under way
+    // state of the open array
     uint32_t array_element; // OID; 0: none is open
     size_t array_at;
     uint32_t array_n;

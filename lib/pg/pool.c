@@ -1,7 +1,7 @@
-// pool.c: chooses a connection for each call, and keeps as many connections as load asks for.
+// pool.c: assigns a connection to each call and opens as many connections as the load needs.
 //
-// Whether the database is "away" is decided here: no connection is up, at least one dial has
-// failed, and that has lasted longer than a restart of the server may take.
+// This file decides when the database is unavailable: no connection is up, at least one dial
+// has failed, and that has lasted longer than a restart of the server may take.
 #include "pg/pool.h"
 
 #include <assert.h>
@@ -35,22 +35,22 @@ struct pg_pool {
     struct pg_pool_stats *stats, own_stats;
 
     struct call_queue queue;      // not sent yet
-    struct call_queue refused;    // to be told why, soon
+    struct call_queue refused;    // failed, done is called soon
     struct conn_list conns, idle; // idle: most recently used first, so surplus ones age
     unsigned n_conns;             // not freed yet, closed ones included
     unsigned n_ready, n_dialing, n_busy, n_queued;
 
     enum pool_state state;
     uint64_t trouble_us; // since when no connection is up; 0: one is
-    uint64_t server;     // when the server started that our connections are to; 0: none yet
-    bool lost_all;       // no connection is left of those to that server
+    uint64_t server;     // start time of the server that our connections are to; 0: none yet
+    bool lost_all;       // no connection to that server is left
     unsigned n_failed_dials;
     char error[160]; // of the last dial that failed
     uint64_t next_dial_us;
 
-    uv_idle_t soon;             // runs what must not run inside pg_pool_exec()
-    uint64_t heard_us, busy_us; // the last answer; when n_busy last left 0
-    unsigned hurry_ms;          // bounds all deadlines; 0: does not
+    uv_idle_t soon;             // runs work that must not run inside pg_pool_exec()
+    uint64_t heard_us, busy_us; // time of the last result; when n_busy last left 0
+    unsigned hurry_ms;          // upper bound of all deadlines; 0: none
     uv_timer_t tick;            // deadlines, idle connections, the outage's age
     uv_timer_t redial;
     unsigned n_handles;
@@ -62,7 +62,7 @@ struct pg_pool {
     void *closed_ctx;
 };
 
-// The way of a call, in order; then what happens to connections.
+// Steps of a call, in order; then the events of connections.
 static void run_soon(struct pg_pool *p);
 static void on_soon(uv_idle_t *soon);
 static void tell_refused(struct pg_pool *p);
@@ -124,7 +124,7 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     p->soon.data = p->tick.data = p->redial.data = p;
     p->n_handles = 3;
     uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
-    run_soon(p); // the first connection: is there a database at all?
+    run_soon(p); // open the first connection to see whether the database is available
     return p;
 }
 
@@ -144,7 +144,7 @@ static void refuse(struct pg_pool *p, struct pg_call *call, int code)
     run_soon(p);
 }
 
-// Gives c, which is in no idle list, the call.
+// Sends the call on c, which is not in the idle list.
 static void send_on(struct pg_pool *p, struct pg_conn *c, struct pg_call *call)
 {
     int rc = conn_send(c, call);
@@ -200,7 +200,7 @@ static void on_soon(uv_idle_t *soon)
     close_if_done(p);
 }
 
-// Only those present now: a done callback that tries again at once must not hold the loop.
+// Only the calls present now: a done callback that retries at once must not block the loop.
 static void tell_refused(struct pg_pool *p)
 {
     struct call_queue present = STAILQ_HEAD_INITIALIZER(present);
@@ -233,7 +233,7 @@ static void send_queued(struct pg_pool *p)
         send_on(p, c, take_queued(p));
 }
 
-// One connection is always wanted, load or not: it tells whether the database is there.
+// Keep at least one connection, even without load: it shows whether the database is available.
 static bool wants_conn(const struct pg_pool *p)
 {
     const struct pg_call *first = STAILQ_FIRST(&p->queue);
@@ -277,14 +277,14 @@ static void on_ready(struct pg_conn *c)
     TAILQ_INSERT_HEAD(&p->idle, c, idle);
     meet_server(p, c->server);
     if (p->state == POOL_DOWN)
-        log_info("pg.back", "conns=%u", p->n_ready);
+        log_info("pg.available", "conns=%u", p->n_ready);
     set_state(p, POOL_UP);
     send_queued(p);
     dial_if_needed(p);
     publish(p);
 }
 
-// A connection to a server other than the last one; it is not c, which is in use by the pool.
+// A connection to another server than the last one; never c, which the pool is using.
 static struct pg_conn *find_stranger(const struct pg_pool *p)
 {
     struct pg_conn *c;
@@ -295,7 +295,7 @@ static struct pg_conn *find_stranger(const struct pg_pool *p)
     return NULL;
 }
 
-// The one before may still answer, and nothing that it says counts any more.
+// The previous server may still answer, but its results no longer count.
 static void leave_server(struct pg_pool *p, struct pg_conn *c)
 {
     struct pg_call *call = c->state == CONN_BUSY ? c->call : NULL;
@@ -312,7 +312,7 @@ static void leave_server(struct pg_pool *p, struct pg_conn *c)
     call->done(call, QE_PG_GONE, &(struct pg_reply){.message = "the server was replaced"});
 }
 
-// See pool.h.  The caller forgets first, so that whatever it sends next is right.
+// See pool.h. on_new_server runs first, so that the caller's next calls are correct.
 static void meet_server(struct pg_pool *p, uint64_t server)
 {
     bool is_new = p->server != 0 && (p->server != server || p->lost_all);
@@ -333,7 +333,7 @@ static void meet_server(struct pg_pool *p, uint64_t server)
     }
     if (p->conf.on_new_server != NULL && !p->closing)
         p->conf.on_new_server(p->state_ctx);
-    // A done callback may change the list, so after each one the search starts anew.
+    // A done callback may change the list, so restart the search after each one.
     while ((c = find_stranger(p)) != NULL)
         leave_server(p, c);
 }
@@ -341,8 +341,7 @@ static void meet_server(struct pg_pool *p, uint64_t server)
 static void tell(struct pg_pool *p, struct pg_call *call, int status,
                  const struct pg_reply *reply);
 
-// The next call leaves before this one's answer is looked at, so the server is busy while
-// we are.
+// Sends the next call before this result is processed, so that the server works meanwhile.
 static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
                         const struct pg_reply *reply)
 {
@@ -350,7 +349,7 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
 
     p->n_busy--;
     if (c->doomed) {
-        log_warn("pg.broken", "code=%s error=\"%s\"", err_name(status),
+        log_warn("pg.connection_lost", "code=%s error=\"%s\"", err_name(status),
                  pg_reply_message(reply));
         drop(p, c);
     } else if (p->closing || p->n_ready > p->conf.max_conns) {
@@ -376,7 +375,7 @@ static void tell(struct pg_pool *p, struct pg_call *call, int status,
     struct pg_reply seen = *reply;
 
     seen.odd = p->conf.untrusted ? &odd : NULL;
-    call->done(call, status, &seen); // call may be gone
+    call->done(call, status, &seen); // call may have been freed
     if (odd)
         log_warn("pg.unexpected_result", "statement=%s", name);
 }
@@ -387,20 +386,20 @@ static void on_broken(struct pg_conn *c, const char *why)
     struct pg_pool *p = c->owner;
 
     if (c->state == CONN_DIALING) {
-        // Once per outage at this level: it repeats every second.
+        // At this level once per outage, because it repeats every second.
         log_at(p->n_failed_dials == 0 ? LOG_WARN : LOG_DEBUG, "pg.dial_failed",
                "tries=%u error=\"%s\"", p->n_failed_dials + 1, why);
         unsigned doublings = p->n_failed_dials < 5 ? p->n_failed_dials : 5;
         uint64_t wait_ms = (uint64_t)BACKOFF_MIN_MS << doublings;
         if (wait_ms > BACKOFF_MAX_MS)
             wait_ms = BACKOFF_MAX_MS;
-        // Jitter, so that the pools of many workers do not come back in step.
+        // Jitter, so that the pools of many workers do not reconnect in step.
         uint64_t wait_us = wait_ms * 500 + id_random_u64() % (wait_ms * 500);
         p->n_failed_dials++;
         snprintf(p->error, sizeof p->error, "%s", why);
         p->next_dial_us = clock_mono_us() + wait_us;
     } else {
-        log_warn("pg.broken", "code=%s error=\"%s\"", err_name(QE_PG_GONE), why);
+        log_warn("pg.connection_lost", "code=%s error=\"%s\"", err_name(QE_PG_GONE), why);
         TAILQ_REMOVE(&p->idle, c, idle);
     }
     drop(p, c);
@@ -408,7 +407,7 @@ static void on_broken(struct pg_conn *c, const char *why)
     publish(p);
 }
 
-// c is in no idle list.  Calls nobody back.
+// c is not in the idle list. Calls no callback.
 static void drop(struct pg_pool *p, struct pg_conn *c)
 {
     if (c->state == CONN_DIALING) {
@@ -434,7 +433,7 @@ static void on_closed(struct pg_conn *c)
     close_if_done(p);
 }
 
-// ---- the clock ----
+// ---- timers ----
 
 static void fail_queued(struct pg_pool *p, int code)
 {
@@ -447,7 +446,7 @@ static void check_outage(struct pg_pool *p, uint64_t now)
     if (p->n_ready > 0 || p->n_failed_dials == 0 || now - p->trouble_us < GRACE_US)
         return;
     if (p->state != POOL_DOWN)
-        log_error("pg.away", "tries=%u queued=%u", p->n_failed_dials, p->n_queued);
+        log_error("pg.unavailable", "tries=%u queued=%u", p->n_failed_dials, p->n_queued);
     set_state(p, POOL_DOWN);
     fail_queued(p, QE_PG_AWAY);
 }
@@ -463,7 +462,7 @@ static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
 {
     struct pg_call *call = c->call;
 
-    log_error("pg.deadline", "statement=%s deadline_ms=%u", call->statement->name,
+    log_error("pg.statement_timeout", "statement=%s deadline_ms=%u", call->statement->name,
               deadline_ms(p, call));
     c->doomed = true;
     p->n_busy--;
@@ -487,11 +486,11 @@ static void check_deadlines(struct pg_pool *p, uint64_t now)
 {
     struct pg_conn *c;
 
-    // A done callback may change the list, so after each one the search starts anew.
+    // A done callback may change the list, so restart the search after each one.
     while ((c = find_overdue(p, now)) != NULL)
         tell_overdue(p, c);
-    // All connections busy for so long: whoever waits should hear it rather than hang.
-    // Deadlines differ, so those behind the first are looked at, too.
+    // All connections have been busy for that long: fail waiting calls instead of letting them
+    // hang. Deadlines differ, so check every call, not only the first.
     for (unsigned left = p->n_queued; left > 0; left--) {
         struct pg_call *call = take_queued(p);
         if (now > call->queued_us + deadline_ms(p, call) * 1000ull) {
@@ -527,7 +526,7 @@ static void on_tick(uv_timer_t *timer)
     close_if_done(p);
 }
 
-// ---- questions and the end ----
+// ---- state and shutdown ----
 
 bool pg_pool_has_idle(const struct pg_pool *p)
 {

@@ -1,4 +1,4 @@
-// reply.c: view of a PGresult in binary; SQLSTATE -> error code.
+// reply.c: reads binary results and maps SQLSTATEs to error codes.
 #include "pg/reply.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define EPOCH_2000_US INT64_C(946684800000000)
 
-// Whole states before classes: the first prefix that fits decides.
+// Whole states before classes: the first matching prefix decides.
 static const struct {
     const char *prefix;
     int code;
@@ -29,10 +29,10 @@ static const struct {
     {"53200", QE_PG_FULL},      // out of memory
     {"58030", QE_PG_FULL},      // input/output error
     {"25006", QE_PG_READ_ONLY}, // read-only transaction: a standby after a failover
-    {"26000", QE_PG_RETRY},     // prepared statement lost: the next try prepares again
+    {"26000", QE_PG_RETRY},     // prepared statement lost: the retry prepares it again
     {"22", QE_PG_DATA},         // data exceptions
     {"23", QE_PG_DATA},         // constraints
-    {"QN", QE_PG_DATA},         // our procedures refuse the call
+    {"QN", QE_PG_DATA},         // raised by our procedures
 };
 
 int reply_code(const char *sqlstate)
@@ -53,15 +53,15 @@ int reply_status(const PGresult *result)
         return 0;
     if (s == PGRES_FATAL_ERROR)
         return reply_code(PQresultErrorField(result, PG_DIAG_SQLSTATE));
-    return QE_PG_FAILED; // empty query, COPY: our statements are neither
+    return QE_PG_FAILED; // empty query or COPY, which our statements never use
 }
 
 unsigned pg_reply_rows(const struct pg_reply *r) { return (unsigned)PQntuples(r->result); }
 unsigned pg_reply_cols(const struct pg_reply *r) { return (unsigned)PQnfields(r->result); }
 
-// reply_check() has seen the results of statements that declare their columns, so a cell of
-// another shape is our mistake; unless the database belongs to somebody else: then its owner
-// may have replaced our functions, and cells read as NULL.
+// reply_check() has checked the results of statements that declare their columns, so a mismatch
+// here is a bug. An exception is a tenant's own database: its owner may have replaced our
+// functions, so such cells read as NULL.
 static void note_odd(const struct pg_reply *r, unsigned row, unsigned col, const char *what)
 {
     if (!r->odd)
@@ -100,8 +100,8 @@ static uint64_t be(const unsigned char *p, int n)
     return v;
 }
 
-// Any integer width is read by any integer accessor that can hold it, so a procedure may
-// widen a column without breaking the other version of the server during a roll-out.
+// Any integer accessor reads any integer width whose value fits, so a procedure may widen a
+// column without breaking the other server version during a rolling upgrade.
 int64_t pg_reply_i64(const struct pg_reply *r, unsigned row, unsigned col)
 {
     int len;
@@ -187,7 +187,7 @@ const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned co
     return len == 16 ? p : NULL;
 }
 
-// infinity and -infinity are the ends of the int64 range on the wire and stay there.
+// infinity and -infinity are the ends of the int64 range on the wire and remain so.
 int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col)
 {
     if (pg_reply_is_null(r, row, col))

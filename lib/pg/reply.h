@@ -1,4 +1,4 @@
-// reply.h: view of a result, columns in binary.
+// reply.h: read access to a binary result.
 #ifndef QUEEN_PG_REPLY_H
 #define QUEEN_PG_REPLY_H
 
@@ -27,14 +27,15 @@ const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row,
 int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col);
 
 // Cells as JSON: integers, float8 (null unless finite), bool, text, uuid, timestamptz
-// (milliseconds, UTC), json as it is; NULL is null.  has_json: the column is one of these.
+// (milliseconds, UTC), json unchanged; NULL becomes null. has_json: the column has one of these
+// types.
 bool pg_reply_has_json(const struct pg_reply *r, unsigned col);
 void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out);
 
 const char *pg_reply_sqlstate(const struct pg_reply *r); // "" when none
-// The transaction was rolled back for the sake of another one: the same again will do, at once.
+// The transaction was rolled back because of a conflict with another one: retry it at once.
 bool pg_reply_is_conflict(const struct pg_reply *r);
-// A lock was not to be had within lock_timeout.
+// A lock was not obtained within lock_timeout.
 bool pg_reply_is_locked(const struct pg_reply *r);
 const char *pg_reply_message(const struct pg_reply *r); // primary message, "" when none
 

@@ -1,4 +1,4 @@
-// reply_int.h: what a reply is made of; for pg/ and its tests only.
+// reply_int.h: the contents of a reply; for lib/pg and its tests only.
 #ifndef QUEEN_PG_REPLY_INT_H
 #define QUEEN_PG_REPLY_INT_H
 
@@ -9,15 +9,15 @@
 struct pg_reply {
     const PGresult *result; // NULL when the server did not answer
     const char *message;    // used when the result has none; may be NULL
-    bool *odd; // set when the result is not of the shape that is asked for; NULL: that is a BUG
+    bool *odd; // set when a cell does not have the requested type; NULL: that is a BUG
 };
 
-// What an SQLSTATE ("" or NULL: none, the connection broke) means to us.
+// The error code of an SQLSTATE ("" or NULL: none, the connection broke).
 int reply_code(const char *sqlstate);
-// 0 if the result is a success, else its code.
+// 0 if the result is a success, else its error code.
 int reply_status(const PGresult *result);
-// Does the result have the columns that a statement declares?  0 or QE_PG_SHAPE, with what is
-// wrong in why.
+// Checks that the result has the columns that a statement declares: 0, or QE_PG_SHAPE with the
+// reason in why.
 int reply_check(const PGresult *result, const char *returns, char *why, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-// reply_json.c: a cell as JSON, by the type of its column.
+// reply_json.c: converts a cell to JSON, by the type of its column.
 #include <math.h>
 #include <string.h>
 

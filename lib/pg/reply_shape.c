@@ -1,6 +1,6 @@
-// reply_shape.c: does a result have the columns that its statement declares?
+// reply_shape.c: checks that a result has the columns that its statement declares.
 //
-// Every result is checked here before a reader sees it. Database content, another version of a
+// Every result is checked here before a reader uses it. Database content, another version of a
 // procedure or a proxy therefore cannot make a reader abort or read out of bounds.
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static int int_width(Oid type)
     return type == OID_INT2 ? 2 : type == OID_INT4 ? 4 : type == OID_INT8 ? 8 : 0;
 }
 
-// The widest integer that the readers of a column expect; 0: they expect something else.
+// The widest integer that the readers of a column expect; 0: not an integer.
 static int declared_width(char letter)
 {
     return letter == 'h' ? 2 : letter == 'i' ? 4 : letter == 'l' ? 8 : 0;
@@ -82,7 +82,7 @@ static bool is_sound_column(const PGresult *r, int col, char letter, bool may_be
     int width = int_width(PQftype(r, col)), declared = declared_width(letter);
 
     if (may_be_null && width <= declared)
-        return true; // nothing to look for
+        return true; // nothing to check
     for (int row = 0; row < PQntuples(r); row++) {
         bool is_null = PQgetisnull(r, row, col);
         if (is_null && !may_be_null)
@@ -96,8 +96,8 @@ static bool is_sound_column(const PGresult *r, int col, char letter, bool may_be
 }
 
 // returns has a letter per column, upper case if it may be NULL: h i l integers of at most 2, 4
-// and 8 bytes, b bool, f float8, t text, y bytea, u uuid, z timestamptz, v void.  A '.' at the
-// end: more columns, of any type.
+// and 8 bytes, b bool, f float8, t text, y bytea, u uuid, z timestamptz, v void. A '.' at the
+// end allows more columns, of any type.
 int reply_check(const PGresult *result, const char *returns, char *why, size_t size)
 {
     int n_cols = PQnfields(result), n = 0;

@@ -1,4 +1,4 @@
-// target.c: whom to dial: hosts of a connection string, looked up without blocking the loop.
+// target.c: resolves the hosts of a connection string without blocking the loop.
 #include <arpa/inet.h>
 #include <libpq-fe.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "pg/target_int.h"
 
-// The way of a lookup, in order.
+// Steps of a lookup, in order.
 static void next(struct lookup *l, uv_loop_t *loop);
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *list);
 static void put_found(struct lookup *l, span host, const char *address, span port);
@@ -23,7 +23,7 @@ static bool is_name(span host)
     char text[INET6_ADDRSTRLEN + 1], bytes[sizeof(struct in6_addr)];
 
     if (host.len == 0 || host.ptr[0] == '/' || host.ptr[0] == '@')
-        return false; // a socket
+        return false; // a Unix socket
     if (host.len >= sizeof text)
         return true;
     memcpy(text, host.ptr, host.len);
@@ -37,7 +37,7 @@ void target_init(struct target *t, const char *conninfo)
     bool has_addresses = false;
 
     *t = (struct target){.conninfo = mem_strndup(conninfo, strlen(conninfo))};
-    // A string that cannot be parsed has no hosts; libpq says what is wrong when it is dialled.
+    // A string that cannot be parsed has no hosts; libpq reports the error when it is dialled.
     for (PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
         if (o->val == NULL)
             continue;
@@ -63,7 +63,7 @@ void target_deinit(struct target *t)
     *t = (struct target){0};
 }
 
-// Element n of a list; the only one stands for all.
+// Element n of a list; a single element applies to all.
 static span element(const char *list, unsigned n)
 {
     span rest = span_of(list), part = SPAN_NONE, first = SPAN_NONE;
@@ -95,7 +95,7 @@ void lookup_start(struct lookup *l, uv_loop_t *loop, const struct target *t,
     next(l, loop);
 }
 
-// Hosts that need no lookup are taken over on the way to the next that does.
+// Copies hosts that need no lookup until it reaches one that does.
 static void next(struct lookup *l, uv_loop_t *loop)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -111,7 +111,7 @@ static void next(struct lookup *l, uv_loop_t *loop)
         free(name);
         if (rc == 0)
             return;
-        log_debug("pg.lookup", "host=" SPAN_FMT " error=\"%s\"", SPAN_ARG(host),
+        log_debug("pg.lookup_failed", "host=" SPAN_FMT " error=\"%s\"", SPAN_ARG(host),
                   uv_strerror(rc));
     }
     finish(l);
@@ -137,7 +137,7 @@ static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo 
         return;
     }
     if (status != 0)
-        log_debug("pg.lookup", "host=" SPAN_FMT " error=\"%s\"", SPAN_ARG(host),
+        log_debug("pg.lookup_failed", "host=" SPAN_FMT " error=\"%s\"", SPAN_ARG(host),
                   uv_strerror(status));
     l->n_asked++;
     next(l, request->loop);
@@ -163,7 +163,7 @@ static void finish(struct lookup *l)
     l->done(l);
 }
 
-// Has no effect once a thread is at it; done comes either way.
+// Has no effect once a thread has started it; done is called either way.
 void lookup_cancel(struct lookup *l) { uv_cancel((uv_req_t *)&l->request); }
 
 void lookup_deinit(struct lookup *l)

@@ -1,8 +1,8 @@
-// target_int.h: whom to dial; for pg/ only.
+// target_int.h: resolves the hosts of a connection string; private to lib/pg.
 //
-// libpq looks names up with a blocking call on the loop's thread.  So that a name server that
-// is away together with the database does not stop the loop, names are looked up beforehand, in
-// libuv's work threads, and libpq is given the addresses.
+// libpq resolves names with a blocking call on the loop's thread. If the name server is down
+// together with the database, that would stop the loop. Therefore names are resolved
+// beforehand in libuv's work threads, and libpq gets the addresses.
 #ifndef QUEEN_PG_TARGET_INT_H
 #define QUEEN_PG_TARGET_INT_H
 
@@ -14,13 +14,13 @@
 struct target {
     char *conninfo;
     char *hosts, *ports; // lists, as in the connection string; NULL when not given
-    bool has_names;      // at least one host needs looking up
+    bool has_names;      // at least one host needs a lookup
 };
 
 void target_init(struct target *t, const char *conninfo); // copied
 void target_deinit(struct target *t);
 
-// What one lookup found: three lists of equal length, each ended by NUL.
+// The result of a lookup: three comma-separated lists of equal length, each ended by NUL.
 struct lookup {
     uv_getaddrinfo_t request;
     const struct target *target;
@@ -29,8 +29,8 @@ struct lookup {
     void (*done)(struct lookup *l);
 };
 
-// target is borrowed until done, which is called once, also after lookup_cancel, and possibly
-// at once (a name that is none).
+// target is borrowed until done, which is called once, also after lookup_cancel(), and possibly
+// from inside this function (if no lookup can be started).
 void lookup_start(struct lookup *l, uv_loop_t *loop, const struct target *t,
                   void (*done)(struct lookup *l));
 void lookup_cancel(struct lookup *l);

@@ -1,4 +1,4 @@
-// version.h: which library this is.
+// version.h: the version of the library.
 #ifndef QUEEN_VERSION_H
 #define QUEEN_VERSION_H
 
@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-const char *queen_version(void); // "0.1.0", of the library that is linked; static
+const char *queen_version(void); // "0.1.0", of the library linked at run time; static
 
 #ifdef __cplusplus
 }

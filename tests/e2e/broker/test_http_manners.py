@@ -335,7 +335,7 @@ def test_failures_are_logged_with_their_request_id(make_broker, pg):
     conn.close()
     r = b.request("DELETE", "/api/v1/resources/queues/x", headers={"X-Request-Id": "find-me"}).expect(500)
     assert r.headers["x-request-id"] == "find-me"
-    line = next(x for x in b.log_text().splitlines() if "http.failed" in x)
+    line = next(x for x in b.log_text().splitlines() if "http.request_failed" in x)
     assert "find-me" in line and "/api/v1/resources/queues/x" in line and "500" in line
 
 

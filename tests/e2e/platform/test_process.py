@@ -63,7 +63,7 @@ def test_it_waits_for_its_control_database(make_platform, pg):
 
 
 @pytest.mark.parametrize("args, words", [
-    (["--port", "0"], "PLATFORM_PORT (--port) has the bad value"),
+    (["--port", "0"], "PLATFORM_PORT (--port) has the invalid value"),
     (["--bogus"], "unknown option --bogus"),
     (["--queen-url", "nonsense"], "QUEEN_URL"),
 ])

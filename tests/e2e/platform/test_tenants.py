@@ -125,10 +125,10 @@ def test_a_migration_that_fails_is_reported_and_leaves_the_others(make_platform,
     rows(pg, bad, "update crm.schema_version set sha256 = 'x' where version = 1; select 1")
     report = p.post("/api/v1/tenants/migrate", timeout=60).expect(200).json
     by_name = {t["tenant"]: t for t in report["tenants"]}
-    assert by_name[tenant_name + "-a"]["status"] == "failed" and "other contents" in by_name[tenant_name + "-a"]["error"]
+    assert by_name[tenant_name + "-a"]["status"] == "failed" and "different contents" in by_name[tenant_name + "-a"]["error"]
     assert by_name[tenant_name + "-b"]["status"] == "current" and report["failed"] == 1
     shown = p.tenants()[tenant_name + "-a"]
-    assert shown["state"] == "failed" and "other contents" in shown["error"]
+    assert shown["state"] == "failed" and "different contents" in shown["error"]
     for name in ("-a", "-b"):
         p.remove_tenant(tenant_name + name).expect(200)
 

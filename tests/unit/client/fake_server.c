@@ -143,7 +143,7 @@ static void accept_one(struct fake_server *s)
         s->conns[i]->number = s->n_conns_ever++;
         return;
     }
-    assert(!"too many connections");
+    assert(false && "too many connections");
 }
 
 static void *run(void *arg)

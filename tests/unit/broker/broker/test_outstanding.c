@@ -47,7 +47,7 @@ static void pop_three(bool more)
     const struct pg_call *claim;
 
     for (unsigned i = 0; i < ENTRIES; i++)
-        (void)key_of_text((span){"abc" + i, 1}, keys[i]);
+        (void)key_of_text((span){&"abc"[i], 1}, keys[i]);
     rig_open();
     pop_first(&pop, "q", 0, 1);
     claim = fake_call("claim");

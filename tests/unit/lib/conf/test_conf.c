@@ -88,7 +88,7 @@ static void a_bad_value_is_named_with_what_it_should_be(void **state)
     (void)state;
     static const char *const bad[][2] = {
         {"PORT=abc",
-         "PORT has the bad value \"abc\"; it must be a whole number from 1 to 65535"},
+         "PORT has the invalid value \"abc\"; it must be a whole number from 1 to 65535"},
         {"PORT=0", "\"0\""},
         {"PORT=65536", "\"65536\""},
         {"PORT=12x", "\"12x\""},
@@ -108,7 +108,7 @@ static void a_bad_value_is_named_with_what_it_should_be(void **state)
         free(setting);
     }
     assert_int_equal(load(ARGS(S("--port=x"), ), ENV()), QE_CONF);
-    assert_contains(f.text, "PORT (--port) has the bad value \"x\"");
+    assert_contains(f.text, "PORT (--port) has the invalid value \"x\"");
 }
 
 static void booleans_have_four_spellings_and_a_bare_flag_is_true(void **state)
@@ -293,9 +293,9 @@ static void security_settings_arrive_and_bad_ones_stop_the_start(void **state)
     assert_int_equal(c.n_unknown, 0);
     conf_deinit(&c);
     assert_int_equal(load(ARGS(), ENV(S("JWT_ENABLED=yes"), )), QE_CONF);
-    assert_contains(f.text, "JWT_ENABLED has the bad value");
+    assert_contains(f.text, "JWT_ENABLED has the invalid value");
     assert_int_equal(load(ARGS(), ENV(S("JWT_ALGORITHM=none"), )), QE_CONF);
-    assert_contains(f.text, "JWT_ALGORITHM has the bad value");
+    assert_contains(f.text, "JWT_ALGORITHM has the invalid value");
 }
 
 static void keys_are_not_printed(void **state)

@@ -51,18 +51,18 @@ static void what_is_no_key_is_told_without_being_shown(void **state)
     static const struct {
         const char *text, *says;
     } wrong[] = {
-        {"hunter2", "key 1 is not 64"},
-        {A "0", "key 1 is not 64"},
-        {"x" A, "key 1 is not 64"},
+        {"hunter2", "key 1 must have 64"},
+        {A "0", "key 1 must have 64"},
+        {"x" A, "key 1 must have 64"},
         {"g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", "not 64"},
-        {A ",", "key 2 is not 64"},
-        {"a:" A ",b:hunter2", "key 2 is not 64"},
+        {A ",", "key 2 must have 64"},
+        {"a:" A ",b:hunter2", "key 2 must have 64"},
         {":" A, "id of key 1"},
         {"a b:" A, "id of key 1"},
         {"a\":" A, "id of key 1"},
         {"123456789012345678901234567890123:" A, "id of key 1"},
-        {"a:" A ",a:" B, "two keys have the id a"},
-        {A "," A, "two keys"},
+        {"a:" A ",a:" B, "the id a must not be used twice"},
+        {A "," A, "must not be used twice"},
     };
     for (unsigned i = 0; i < countof(wrong); i++) {
         assert_int_equal(parse(wrong[i].text), QE_CONF);
