@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-static const uint64_t idle_us = 10 * 60 * 1000 * 1000ull;
+static const uint64_t idle_us = 10ull * 60 * 1000 * 1000;
 
 enum {
     LOOK_US = 60 * 1000 * 1000,
