@@ -61,8 +61,8 @@ class Bench(Rig):
                               from generate_series(1, %s) g),
                         m as (insert into queen.message_keys (lane, key, seq) select lane, key, -num from k)
                         insert into queen.scheduled (num, due_at, created_at, lane, id, key, kind, transaction_id, message)
-                        select num, due, now(), lane, queen.schedule_id(num, now()), key, 'p', key::text,
-                               queen.pack_message_2(null, null, null, false, key, null, '{"some": "payload of a usual length, say a hundred bytes or so ..."}')
+                        select num, due, now(), lane, ('00000000-0000-7000-8' || lpad(to_hex(num), 15, '0'))::uuid, key, 'p', key::text,
+                               queen.pack_message(null, null, null, false, key, null, '{"some": "payload of a usual length, say a hundred bytes or so ..."}')
                           from k""", FIRST + have, lanes, some)
             have += some
         self.sql("analyze queen.scheduled")

@@ -152,7 +152,7 @@ class Core:
         n = 0 if uniform else len(ids)
         return self.rows(
             "select * from queen.settle(%s, %s::uuid[], %s::text[], %s::bytea[], %s::boolean[], %s::uuid[], %s::int[],"
-            " %s::int2[], %s::uuid[], %s::text[], %s)", origin, [lane_id], [group],
+            " %s::int2[], %s::uuid[], %s::text[], null, null, null, %s)", origin, [lane_id], [group],
             [b"".join(key(i).bytes for i in ids)], [uniform], [lease], [1] * n, statuses or [],
             leases or [None] * n, ["because"] * n, final)
 

@@ -1,6 +1,6 @@
 -- queen.clear_queue: DELETE /api/v1/queues/:queue/clear.
 --
--- needs: lane_page, step_lanes, step_rows, clear_lane, latest_state, tell_group
+-- needs: lane_page, step_lanes, step_rows, clear_lane, latest_state, notify_group
 -- called by  broker/src/api/actions.c, again while the status is 0
 -- in         p_args.queue; p_args.partition: only that one; p_args.after, p_args.deleted: where the step before ended and what it counted
 -- out        200 {"success","queue","partition","deleted"}; 404: no such queue or partition.  0: call again with the answer
@@ -75,7 +75,7 @@ begin
         status := 0;
         answer := p_args || jsonb_build_object('after', v_after, 'deleted', v_deleted);
     else
-        perform queen.tell_group(p_args ->> 'queue', '');
+        perform queen.notify_group(p_args ->> 'queue', '');
         status := 200;
         answer := jsonb_build_object('success', true, 'queue', p_args ->> 'queue', 'partition', p_args ->> 'partition',
                                      'deleted', v_deleted);

@@ -1,6 +1,6 @@
 -- queen.delete_group: DELETE /api/v1/consumer-groups/:group and /api/v1/consumer-groups/:group/queues/:queue.
 --
--- needs: forget_group, step_lanes, param_bool, tell_group
+-- needs: forget_group, step_lanes, param_bool, notify_group
 -- called by  broker/src/api/groups.c, again while the status is 0
 -- in         p_args.group, p_args.queue (none: on all queues), p_args.deleteMetadata (true unless it says otherwise);
 --            p_args.after, p_args.deleted: where the step before ended and what it counted
@@ -33,7 +33,7 @@ begin
     end if;
     delete from queen.consumer_watermarks w
      where w.consumer_group = v_group and (v_queue is null or w.queue_name = v_queue);
-    perform queen.tell_group(coalesce(v_queue, ''), v_group);
+    perform queen.notify_group(coalesce(v_queue, ''), v_group);
     status := 200;
     answer := jsonb_build_object('success', true, 'consumerGroup', v_group, 'deletedPartitions', v_deleted,
                                  'metadataDeleted', v_metadata)

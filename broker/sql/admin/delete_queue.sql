@@ -1,6 +1,6 @@
 -- queen.delete_queue: DELETE /api/v1/resources/queues/:queue.
 --
--- needs: remove_lanes, step_lanes, tell_group
+-- needs: remove_lanes, step_lanes, notify_group
 -- called by  broker/src/api/resources.c, again while the status is 0
 -- in         p_args.queue; p_args.existed: this is a further step, and the answer of the first
 -- out        200 {"deleted":true,"queue","existed"}; deleted is true even if there was nothing.  0: call again with the answer
@@ -23,7 +23,7 @@ begin
         perform queen.remove_lanes(array(select d.id from queen.deleted_queues d where d.name = p_args ->> 'queue'),
                                    queen.step_lanes(), true);
     end if;
-    perform queen.tell_group(p_args ->> 'queue', '');
+    perform queen.notify_group(p_args ->> 'queue', '');
     if exists (select from queen.deleted_queues d where d.name = p_args ->> 'queue') then
         status := 0;
         answer := json_build_object('queue', p_args ->> 'queue', 'existed', v_existed);

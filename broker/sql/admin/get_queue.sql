@@ -1,6 +1,6 @@
 -- queen.get_queue: GET /api/v1/resources/queues/:queue.
 --
--- needs: fill_retry_policy, lane_figures, queue_figures, freshen_stats, json_ms
+-- needs: fill_retry_policy, lane_counts, queue_stats, freshen_stats, json_ms
 -- called by  broker/src/api/resources.c
 -- out        200 with the queue, its partitions by name and their sums; 404 when there is none of that name; rows as
 --            broker/src/api/sql_endpoint.h wants them
@@ -24,7 +24,7 @@ begin
     select * into q from queen.queues where name = p_args ->> 'queue';
     if q.id is not null then
         perform queen.freshen_stats();
-        select * into f from queen.queue_figures(q.name);
+        select * into f from queen.queue_stats(q.name);
     end if;
     if not found then -- no such queue, or deleted since
         status := 404;
@@ -46,7 +46,7 @@ begin
     return query
     select null::int, null::text, null::bytea, null::boolean, null::text,
            l.id, l.name, l.created_at, l.total, l.pending, l.processing, l.completed, l.dead_letter, l.oldest_at, l.newest_at
-      from queen.lane_figures(q.id) l
+      from queen.lane_counts(q.id) l
      order by l.name collate "C";
     piece := ']}';
     shape := null;

@@ -1,6 +1,6 @@
 -- queen.list_partitions: GET /api/v1/resources/partitions.
 --
--- needs: lane_figures, freshen_stats
+-- needs: lane_counts, freshen_stats
 -- called by  broker/src/api/resources.c
 -- in         p_args: queue; without it the partitions of all queues
 -- out        {"partitions":[...]}, by queue and name; rows as broker/src/api/sql_endpoint.h wants them
@@ -27,7 +27,7 @@ begin
     return query
     select null::int, null::text, null::bytea, null::boolean, null::text,
            l.id, l.name, q.name, l.created_at, l.total, l.pending, l.processing
-      from queen.lane_figures(v_queue) l
+      from queen.lane_counts(v_queue) l
       join queen.queues q on q.id = l.queue_id
      where v_queue is not null or p_args ->> 'queue' is null
      order by q.name collate "C", l.name collate "C";

@@ -1,6 +1,6 @@
 -- queen.seek_group: POST /api/v1/consumer-groups/:group/queues/:queue/seek.
 --
--- needs: param_time, lane_page, step_lanes, drop_skips, ensure_consumers, move_cursors, tell_group, iso_ms
+-- needs: param_time, lane_page, step_lanes, drop_skips, ensure_consumers, move_cursors, notify_group, iso_ms
 -- called by  broker/src/api/groups.c, again while the status is 0
 -- in         p_args.group, p_args.queue; body.toEnd (wins), body.timestamp; p_args.after, p_args.moved: where the step before ended and
 --            what it counted
@@ -54,7 +54,7 @@ begin
             return next;
             return;
         end if;
-        perform queen.tell_group(v_queue, v_group);
+        perform queen.notify_group(v_queue, v_group);
     end if;
     if not v_end then
         delete from queen.consumer_watermarks w where w.queue_name = v_queue and w.consumer_group = v_group;

@@ -1,6 +1,6 @@
 -- queen.seek_partition: POST /api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek.
 --
--- needs: drop_group_skips, move_cursors, tell_group, iso_ms
+-- needs: drop_group_skips, move_cursors, notify_group, iso_ms
 -- called by  broker/src/api/groups.c
 -- in         p_args.group, p_args.queue, p_args.partition
 -- out        200 {"success","consumerGroup","queueName","partitionName","updated","cursorMovedTo"}: the group is behind the last message
@@ -28,7 +28,7 @@ begin
     if v_one is not null then
         perform queen.drop_group_skips(v_group, null, v_lane);
         perform queen.move_cursors(v_one, null);
-        perform queen.tell_group(p_args ->> 'queue', v_group);
+        perform queen.notify_group(p_args ->> 'queue', v_group);
     end if;
     select s.created_at into v_last from queen.segments s
      where s.lane = v_lane order by s.first_seq desc limit 1;

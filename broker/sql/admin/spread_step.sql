@@ -1,6 +1,6 @@
 -- queen.spread_step: copy the options of a queue to some of its partitions: one bounded step.
 --
--- needs: lane_page, tell
+-- needs: lane_page, notify_lanes
 -- called by  queen.spread_options, queen.spread_queue, queen.spread_more
 -- in         p_limit: partitions at most.  p_wait: once only locked partitions are left, wait for one of them
 -- out        looked_at: how many partitions the step has looked at; changed: it has made progress; done: nothing is left
@@ -82,7 +82,7 @@ begin
         v_lanes := v_free;
     end if;
     if v_lanes <> '{}' then
-        perform queen.tell(0, v_lanes);
+        perform queen.notify_lanes(0, v_lanes);
     end if;
 
     changed := not s.looked or v_free <> '{}';

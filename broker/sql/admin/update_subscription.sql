@@ -1,6 +1,6 @@
 -- queen.update_subscription: POST /api/v1/consumer-groups/:group/subscription.
 --
--- needs: param_time, start_cursor, latest_state, tell_group
+-- needs: param_time, start_cursor, latest_state, notify_group
 -- called by  broker/src/api/groups.c
 -- in         p_args.group; body.subscriptionTimestamp
 -- out        {"success","consumerGroup","newTimestamp","rowsUpdated"}: recorded subscriptions that were changed
@@ -33,7 +33,7 @@ begin
           cross join lateral (select queen.start_cursor(c.lane, c.grp) as cursor_seq) n
           cross join queen.rotation r
          where c.grp = v_group and st.ver = 1 and n.cursor_seq <> st.cursor_seq;
-        perform queen.tell_group('', v_group);
+        perform queen.notify_group('', v_group);
     end if;
     return json_build_object('success', true, 'consumerGroup', v_group,
                              'newTimestamp', p_args -> 'body' ->> 'subscriptionTimestamp', 'rowsUpdated', v_rows);

@@ -1,6 +1,6 @@
 -- queen.ack_messages_v2: acknowledge from SQL, in the caller's transaction.
 --
--- needs: group_acks_2, settle_2, require_read_committed
+-- needs: group_acks, settle, require_read_committed
 -- called by  people
 -- in         p_acknowledgments: array of {index?, transactionId, partitionId, leaseId?, status?, consumerGroup?,
 --            error?, errorCode?, worker?}
@@ -22,8 +22,8 @@ begin
                                        when 3 then format('Unknown status "%s"', x.value ->> 'status') end,
                    'queueName', s.queue_name, 'partitionName', s.lane_name,
                    'leaseReleased', s.released, 'dlq', s.dead) order by e.item), '[]')
-          from queen.group_acks_2(p_acknowledgments) a
-          cross join lateral queen.settle_2(0, a.lane_id, a.grp, a.keys, a.uniform, a.lease, a.entry_group,
+          from queen.group_acks(p_acknowledgments) a
+          cross join lateral queen.settle(0, a.lane_id, a.grp, a.keys, a.uniform, a.lease, a.entry_group,
                                             a.entry_status, a.entry_lease, a.entry_error, a.entry_code, a.entry_worker,
                                             null, false) s
           join lateral (select u.item, u.grp, row_number() over (partition by u.grp order by u.item) - 1 as entry

@@ -1,6 +1,6 @@
 -- queen.execute_transaction_v2: pushes and acknowledgements together or not at all, from SQL.
 --
--- needs: lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks_2, ensure_lanes, transact_scheduled,
+-- needs: lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact_scheduled, 
 --        require_read_committed
 -- called by  people
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
@@ -108,7 +108,7 @@ begin
     elsif -1 = any (l.num) then
         raise exception 'a queue has a fixed set of partitions, and one that is pushed to is none of them' using errcode = 'QN001';
     end if;
-    select * into k from queen.group_acks_2(array_to_json(array(select v_op[p + 1] from unnest(v_ack) p))::jsonb);
+    select * into k from queen.group_acks(array_to_json(array(select v_op[p + 1] from unnest(v_ack) p))::jsonb);
 
     select min(v_push[u.ord]) into v_found
       from (select u.ord, row_number() over (partition by u.lane, u.key order by u.ord) as nth

@@ -1,6 +1,6 @@
 -- queen.messages: one row per message, for people and tools that use SQL.
 --
--- needs: unpack_segment_2, delete_through_messages
+-- needs: unpack_segment, delete_through_messages
 -- A search by partition_id (or through queues and partitions) reads the segments of those lanes only; a search by id or
 -- transaction_id alone unpacks everything.  created_at is that of the segment; ids tell the order.  meta holds further fields
 -- (traceparent, cloudEvent), null when there are none.  DELETE works through it.
@@ -10,7 +10,7 @@ select u.message_id as id, u.transaction_id::varchar as transaction_id, u.trace_
        u.meta::jsonb as meta
   from queen.lanes l
   join queen.segments s on s.lane = l.num
-  cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+  cross join lateral queen.unpack_segment(s.lane, s.created_at, s.count, s.keys, s.body) u
  where l.origin is null;
 
 create or replace trigger delete_through_messages instead of delete on queen.messages

@@ -1,12 +1,12 @@
 -- queen.push_messages_v2: push from SQL, in the caller's transaction.
 --
--- needs: push_items_2, iso_ms
+-- needs: push_items, iso_ms
 -- called by  people, tests of clients, outbox tables
 -- in         p_items: array as in POST /api/v1/push; also messageId, producerSub, is_encrypted, namespace, task.
 --            Items with scheduledAt or delaySeconds wait (status scheduled).
 --            Duplicates and maxSize are checked always; the other two parameters are there for callers that pass them
 -- out        array of results in order, as the HTTP answer has them (without queueName)
--- locks      as queen.push_items; until the transaction ends, other pushes to these partitions wait
+-- locks      as queen.push_items_now; until the transaction ends, other pushes to these partitions wait
 -- raises     QN001 malformed, QN003 wrong isolation level, QN004 queue full
 create or replace function queen.push_messages_v2(
     p_items jsonb, p_check_duplicates boolean default true, p_check_capacity boolean default true)
@@ -25,5 +25,5 @@ as $$
              else jsonb_build_object('index', r.idx, 'status', 'queued', 'transaction_id', r.transaction_id,
                                      'message_id', r.message_id, 'partition_id', r.lane_id,
                                      'trace_id', r.trace_id) end order by r.idx), '[]')
-      from queen.push_items_2(p_items) r
+      from queen.push_items(p_items) r
 $$;

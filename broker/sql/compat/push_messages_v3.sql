@@ -1,6 +1,6 @@
 -- queen.push_messages_v3: queen.push_messages_v2 with more in the answer.
 --
--- needs: push_items_2, iso_ms
+-- needs: push_items, iso_ms
 -- called by  tests of clients
 -- in         as queen.push_messages_v2
 -- out        {"items": results incl. queueName, "partition_updates": newest message of each partition}
@@ -10,7 +10,7 @@ create or replace function queen.push_messages_v3(
 returns jsonb
 language sql volatile
 as $$
-    with r as materialized (select * from queen.push_items_2(p_items)),
+    with r as materialized (select * from queen.push_items(p_items)),
     newest as (
         select distinct on (r.lane) r.queue, r.lane_id, r.message_id, r.created_at
           from r where r.created_at is not null

@@ -1,6 +1,6 @@
 -- queen.get_message: GET /api/v1/messages/:partitionId/:transactionId.
 --
--- needs: attempts_of, find_message, transaction_key, unpack_segment_2, iso_ms
+-- needs: attempts_of, find_message, transaction_key, unpack_segment, iso_ms
 -- called by  broker/src/api/messages.c
 -- out        200 with the message and its payload as it was sent; 404 when there is none
 create or replace function queen.get_message(p_args jsonb)
@@ -26,7 +26,7 @@ begin
     select u.*, s.created_at into m
       from (select * from queen.segments g where g.lane = l.num and g.first_seq <= v_seq
              order by g.first_seq desc limit 1) s
-      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+      cross join lateral queen.unpack_segment(s.lane, s.created_at, s.count, s.keys, s.body) u
      where u.pos = v_seq - s.first_seq;
     if m.message_id is null then
         return query select 404, '{"error":"Message not found"}', null::bytea, false;

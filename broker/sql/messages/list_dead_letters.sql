@@ -1,6 +1,6 @@
 -- queen.list_dead_letters: GET /api/v1/dlq.
 --
--- needs: unpack_segment_2, attempts_of, param_int, param_time, iso_ms, freshen_stats
+-- needs: unpack_segment, attempts_of, param_int, param_time, iso_ms, freshen_stats
 -- called by  broker/src/api/messages.c
 -- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
 -- out        the page, newest failure first, payloads as they were sent, each with the history of its attempts; "pagination" and "total", which comes from the
@@ -61,7 +61,7 @@ begin
         select g.lane, g.first_seq + u.pos as seq, u.*
           from (select p.lane, p.first_seq, max(p.seq) as last from page p group by p.lane, p.first_seq) k
           cross join lateral (select * from queen.segments g where g.lane = k.lane and g.first_seq = k.first_seq offset 0) g
-          cross join lateral queen.unpack_segment_2(
+          cross join lateral queen.unpack_segment(
                      g.lane, g.created_at, least(g.count, k.last - g.first_seq + 1)::int, g.keys, g.body) u
     )
     select 200, case when p.nth > 1 then '},' else '' end || left(json_build_object(

@@ -1,6 +1,6 @@
 -- queen.move_to_dlq: POST /api/v1/messages/:partitionId/:transactionId/dlq.
 --
--- needs: locate_message, lock_lane, latest_state, start_cursor, bury, add_skip, step_over, tell, forget_retries, messages_at,
+-- needs: locate_message, lock_lane, latest_state, start_cursor, dead_letter, add_skip, step_over, notify_lanes, forget_retries, messages_at, 
 --        note_attempt, transaction_key
 -- called by  broker/src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId; body.consumerGroup (none: queue mode), body.error
@@ -52,7 +52,7 @@ begin
     end if;
     if not exists (select from queen.dead_letter_queue d
                     where d.lane = m.lane and d.seq = m.seq and d.consumer_group = v_group) then
-        perform queen.bury(m.lane, m.lane_id, m.seq, v_group, v_error, coalesce(v_failed - 1, 0));
+        perform queen.dead_letter(m.lane, m.lane_id, m.seq, v_group, v_error, coalesce(v_failed - 1, 0));
         select st.cursor_seq, coalesce(st.lease_until > clock_timestamp(), false) as leased, st.* into c
           from queen.consumers k cross join lateral queen.latest_state(k.num) st
          where k.lane = m.lane and k.grp = v_group;
@@ -65,7 +65,7 @@ begin
         elsif v_cursor < m.seq then
             perform queen.add_skip(m.lane, v_group, m.seq);
             if queen.step_over(m.lane, m.seq, v_group) then
-                perform queen.tell(0, array[m.lane]);
+                perform queen.notify_lanes(0, array[m.lane]);
             end if;
         end if;
     end if;

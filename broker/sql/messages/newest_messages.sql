@@ -1,6 +1,6 @@
 -- queen.newest_messages: a page of messages, newest first, without reading more than it shows.
 --
--- needs: last_seq_at, unpack_segment_2, skipped
+-- needs: last_seq_at, unpack_segment, skipped
 -- called by  queen.list_messages, queen.status_queue_messages
 -- in         p_queue, p_partition, p_namespace, p_task: filters, null: none; p_status: pending, processing, completed or
 --            dead_letter, null: any; p_from, p_to: time range, null: open
@@ -184,7 +184,7 @@ begin
                       from unnest(v_segs.lane, v_segs.first_seq, v_segs.low, v_segs.high) t(lane, first_seq, low, high)
                       -- Not a join: by its plan all segments could be opened first.
                       cross join lateral (select * from queen.segments g where g.lane = t.lane and g.first_seq = t.first_seq offset 0) g
-                      cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
+                      cross join lateral queen.unpack_segment(g.lane, g.created_at, g.count, g.keys, g.body) u
                      where g.first_seq + u.pos between t.low and t.high) k
               join queen.lanes l on l.num = k.lane
               join queen.queues q on q.id = l.queue_id

@@ -1,6 +1,6 @@
 -- queen.remove_message: take a message out of its lane.
 --
--- needs: blank_message, forget_message, add_skip, step_over, trim_front, tell
+-- needs: blank_message, forget_message, add_skip, step_over, trim_front, notify_lanes
 -- called by  queen.delete_message, queen.retry_message, the trigger of queen.messages; queen.forget_retries for copies on retry lanes
 -- effects    its place in the segment becomes an empty one, its transaction id can be used again, what refers
 --            to it goes, and nobody is given it any more
@@ -26,9 +26,9 @@ begin
      where g.lane = p_lane and g.first_seq = s.first_seq;
     perform queen.forget_message(p_lane, p_seq);
     perform queen.add_skip(p_lane, '', p_seq);
-    perform queen.tell(-1, array[p_lane]); -- to be counted again
+    perform queen.notify_lanes(-1, array[p_lane]); -- to be counted again
     if queen.step_over(p_lane, p_seq, null) then
-        perform queen.tell(0, array[p_lane]);
+        perform queen.notify_lanes(0, array[p_lane]);
     end if;
     perform queen.trim_front(p_lane);
 end

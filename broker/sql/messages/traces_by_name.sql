@@ -1,6 +1,6 @@
 -- queen.traces_by_name: GET /api/v1/traces/by-name/:traceName.
 --
--- needs: param_int, iso_ms, unpack_segment_2
+-- needs: param_int, iso_ms, unpack_segment
 -- called by  broker/src/api/traces.c
 -- in         p_args: traceName (a plus in it may stand for a space), limit (100), offset
 -- out        the page, oldest first, payloads as they were sent; "total" and "pagination"
@@ -36,7 +36,7 @@ begin
           from (select distinct p.lane, p.first_seq from page p) k
           -- Not a join: by its plan all segments could be opened first.
           cross join lateral (select * from queen.segments g where g.lane = k.lane and g.first_seq = k.first_seq offset 0) g
-          cross join lateral queen.unpack_segment_2(g.lane, g.created_at, g.count, g.keys, g.body) u
+          cross join lateral queen.unpack_segment(g.lane, g.created_at, g.count, g.keys, g.body) u
     )
     select 200, case when p.nth > 1 then '},' else '' end || left(json_build_object(
                'id', p.id, 'transaction_id', p.transaction_id, 'partition_id', p.partition_id,

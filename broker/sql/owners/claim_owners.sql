@@ -1,6 +1,6 @@
 -- queen.claim_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/claim.
 --
--- needs: read_owned, lock_owned, change_hands, tell_group, option_int, option_bool
+-- needs: read_owned, lock_owned, change_hands, notify_group, option_int, option_bool
 -- called by  broker/src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}], epoch: the one last seen, 0 when there was no record;
 --            body.expirySeconds (60), body.steal: also from an owner that is alive, body.manualCheckpoints: deliver again what comes
@@ -55,7 +55,7 @@ begin
                                               'error', v_error, 'owner', o.owner, 'epoch', o.epoch);
     end loop;
     if v_ended then
-        perform queen.tell_group(p_args ->> 'queue', v_group);
+        perform queen.notify_group(p_args ->> 'queue', v_group);
     end if;
     return json_build_object('results', v_results);
 end

@@ -1,6 +1,6 @@
 -- queen.release_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/release.
 --
--- needs: read_owned, lock_owned, change_hands, tell_group
+-- needs: read_owned, lock_owned, change_hands, notify_group
 -- called by  broker/src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]
 -- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone.  Who had asked for one
@@ -28,7 +28,7 @@ begin
         end if;
     end loop;
     if v_ended then
-        perform queen.tell_group(p_args ->> 'queue', v_group);
+        perform queen.notify_group(p_args ->> 'queue', v_group);
     end if;
     return json_build_object('released', v_released);
 end

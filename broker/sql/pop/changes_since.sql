@@ -8,7 +8,7 @@
 --            grown since the last call, rows may be gone unread: discover again; -1 if p_seen is of a server that had later
 --            transactions: then, too); and the lanes
 --            with their queue (a retry lane is named "retry:" and its id, as by queen.discover); lane 0: all that is known of group lane_name on queue_name is out of date ('': on all
---            queues, or all groups; queen.tell_group).  Exact, whatever order transactions commit in: what is returned is what the
+--            queues, or all groups; queen.notify_group).  Exact, whatever order transactions commit in: what is returned is what the
 --            old snapshot did not see and the new one does.
 create or replace function queen.changes_since(p_seen text, p_origin int)
 returns table (snapshot text, lane bigint, lane_id uuid, lane_name text, queue_name text, emptied bigint)

@@ -1,6 +1,6 @@
 -- queen.message_id_at: where the id stands in a packed message that has one (docs/internals/segment-format.md), counted from 1.
 --
--- called by  queen.push_items_2; queen.execute_transaction_v2
+-- called by  queen.push_items; queen.execute_transaction_v2
 create or replace function queen.message_id_at(p_message bytea)
 returns int
 language plpgsql immutable strict parallel safe

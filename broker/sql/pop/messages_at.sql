@@ -1,7 +1,7 @@
 -- queen.messages_at: messages of a lane by their places, opened.
 --
--- needs: unpack_segment_2
--- called by  queen.settle_2, queen.note_completed, queen.redrive_batch, queen.timeline
+-- needs: unpack_segment
+-- called by  queen.settle, queen.note_completed, queen.redrive_batch, queen.timeline
 -- out        those that are there, in no order; each segment is opened once, however many are asked for
 create or replace function queen.messages_at(p_lane bigint, p_seqs bigint[])
 returns table (seq bigint, message queen.stored_message)
@@ -19,7 +19,7 @@ as $$
       cross join lateral (select * from queen.segments s where s.lane = p_lane and s.first_seq = at.first_seq offset 0) s
       -- No further than the last that is asked for.
       cross join lateral (select max(q.seq) - s.first_seq + 1 as count from unnest(p_seqs) q(seq) where q.seq < s.first_seq + s.count) n
-      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, n.count::int, s.keys, s.body) u
+      cross join lateral queen.unpack_segment(s.lane, s.created_at, n.count::int, s.keys, s.body) u
      -- "is true" keeps this a look into a hash table: neither a join nor a walk through the array for each message.
      where (s.first_seq + u.pos in (select q.seq from unnest(p_seqs) q(seq))) is true
 $$;

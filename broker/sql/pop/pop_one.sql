@@ -1,6 +1,6 @@
 -- queen.pop_one: one pop as JSON.
 --
--- needs: pop_candidates, claim_careful, unpack_segment_2, transaction_key, set_aside
+-- needs: pop_candidates, claim_careful, unpack_segment, transaction_key, set_aside
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
@@ -72,7 +72,7 @@ begin
                               'queue', c.queue_name, 'retryCount', c.retries)
                               || coalesce(m.meta::jsonb, '{}') order by m.pos) filter (where m.payload is not null) as messages,
                           array_agg(c.first_seq + m.pos) filter (where m.payload is null) as damaged
-                     from queen.unpack_segment_2(c.lane, c.created_at, c.count, c.keys, c.body) m
+                     from queen.unpack_segment(c.lane, c.created_at, c.count, c.keys, c.body) m
                     where c.first_seq + m.pos between c.start_seq and c.start_seq + c.take - 1) u
                 on c.status = 0
              order by c.target, c.first_seq

@@ -1,6 +1,6 @@
 -- queen.release_leases: give back what was leased for a client that has gone.
 --
--- needs: latest_state, tell
+-- needs: latest_state, notify_lanes
 -- called by  broker/src/broker/settle/lease.c (call "release")
 -- in         leases
 -- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.  A lease of
@@ -37,7 +37,7 @@ begin
       cross join lateral (select l.queue_id, l.origin_queue from queen.lanes l where l.num = c.lane offset 0) l
       cross join lateral (select q.name from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q;
     if v_consumer is not null then -- other brokers may have somebody waiting for it
-        perform queen.tell(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
+        perform queen.notify_lanes(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
     end if;
 end
 $$;

@@ -1,7 +1,7 @@
 -- queen.ensure_lanes: queues and partitions by name, created on first use.
 --
 -- needs: derive_labels
--- called by  queen.resolve_lanes, for the broker; queen.push_items; queen.execute_transaction_v2
+-- called by  queen.resolve_lanes, for the broker; queen.push_items_now; queen.execute_transaction_v2
 -- in         pairs of queue and partition name
 -- out        one row per pair: its place (0-based) and lane; no row for a pair whose queue was deleted meanwhile.  lane -1: the
 --            queue has a fixed set of partitions, and this is none of them

@@ -1,6 +1,6 @@
 -- queen.lock_limited: lock the queues with a maxSize that a SQL session is about to push to.
 --
--- called by  queen.push_items, queen.push_items_2, queen.execute_transaction_v2, each before queen.ensure_lanes
+-- called by  queen.push_items_now, queen.push_items, queen.execute_transaction_v2, each before queen.ensure_lanes
 -- in         p_queue  names; null and unknown ones are ignored
 -- locks      queues by id, as queen.push_segments with p_whole
 --

@@ -1,7 +1,7 @@
 -- queen.pack_segments: cut messages into segments, as arguments for queen.push_segments.
 --
 -- needs: key_time
--- called by  queen.push_items; queen.execute_transaction_v2
+-- called by  queen.push_items_now; queen.execute_transaction_v2
 -- in         one element per message, in order: lane, key, packed message
 -- out        one row: the arguments, and per message its segment (1-based) and position
 --

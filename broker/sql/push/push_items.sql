@@ -1,113 +1,90 @@
--- queen.push_items: push what came as JSON.
+-- queen.push_items: push items given as JSON.  Items with scheduledAt or delaySeconds are stored until they are due.
 --
--- needs: lock_limited, note_correlations, read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
--- called by  queen.push_items_2
--- in         p_items: see queen.read_items
--- out        one row per item, in order; created_at null: a duplicate, message_id is that of the stored message
--- locks      as queen.lock_limited, queen.ensure_lanes and queen.push_segments
--- raises     QN001 for a malformed item, QN003, QN004 when a queue is full; nothing is stored then
+-- needs: lock_limited, push_items_now, read_times, read_items, ensure_lanes, schedule_messages, message_id_at, require_read_committed
+-- called by  queen.push_messages_v2, queen.push_messages_v3, queen.run_schedules, queen.run_schedule_now
+-- in         p_items: see queen.read_items and queen.read_times
+-- out        one row per item, in order, as queen.push_items_now; due_at not null: it waits until then (created_at is null then)
+-- locks      queues with a maxSize by id, lanes by num, all of them before anything is stored
+-- raises     as queen.push_items_now; QN001 for a time that cannot be, or a messageId of an item that waits: it gets its own
 create or replace function queen.push_items(p_items jsonb)
 returns table (idx int, queue text, part text, transaction_id text, trace_id uuid, lane bigint,
-               lane_id uuid, message_id uuid, created_at timestamptz)
+               lane_id uuid, message_id uuid, created_at timestamptz, due_at timestamptz)
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    r       record;  -- the items, column by column
+    t       record;  -- the items with a time: their places, and when
+    r       record;  -- the same, read
     l       record;  -- their lanes
-    a       record;  -- arguments for the push
-    s       record;  -- a row of its answer
-    v_keep  int[];   -- items to store (1-based)
-    v_dup   int[];   -- items that are there already
-    v_first timestamptz[]; -- created_at by segment
-    v_tries int := 0;
+    w       record;  -- what became of them
+    v_later jsonb;
+    v_now   int[];   -- places of the others, 0-based
 begin
-    perform queen.require_read_committed();
-    select array_agg(i.queue order by i.idx) as queue, array_agg(i.part order by i.idx) as part,
-           array_agg(i.transaction_id order by i.idx) as transaction_id, array_agg(i.key order by i.idx) as key,
-           array_agg(i.trace_id order by i.idx) as trace_id,
-           array_agg(i.message_id order by i.idx) as message_id, array_agg(i.message order by i.idx) as message
-      into r
-      from queen.read_items(p_items, 'null') i;
-    if r.key is null then
+    select array_agg(e.idx order by e.idx) as at, array_agg(e.due_us order by e.idx) as due,
+           array_agg(e.delay_us order by e.idx) as delay
+      into t
+      from queen.read_times(case when jsonb_typeof(p_items) = 'array' then p_items else '[]' end) e;
+    if t.at is null then
+        return query select p.*, null::timestamptz from queen.push_items_now(p_items) p;
         return;
     end if;
-
-    -- Labels count for a queue that this push brings into being.
-    insert into queen.queues (name, namespace, task)
-    select distinct on (i ->> 'queue') i ->> 'queue', coalesce(i ->> 'namespace', ''), coalesce(i ->> 'task', '')
-      from jsonb_array_elements(p_items) i
-     where coalesce(i ->> 'namespace', '') <> '' or coalesce(i ->> 'task', '') <> ''
-     order by i ->> 'queue'
-        on conflict (name) do nothing;
-
-    perform queen.lock_limited(r.queue);
-    loop
-        select array_agg(e.lane order by e.idx) as num, array_agg(e.lane_id order by e.idx) as id into l
-          from queen.ensure_lanes(r.queue, r.part) e;
-        exit when cardinality(l.num) = cardinality(r.key);
-        v_tries := v_tries + 1;
-        if v_tries > 100 then
-            raise exception 'the queue is being deleted' using errcode = '40001';
-        end if;
-    end loop;
-    if -1 = any (l.num) then
+    perform queen.require_read_committed();
+    select jsonb_agg(e.value || '{"messageId": "00000000-0000-0000-0000-000000000000"}' order by e.ord)
+             filter (where e.ord - 1 = any (t.at)),
+           array_agg(e.ord - 1 order by e.ord) filter (where e.ord - 1 <> all (t.at)),
+           min(e.ord - 1) filter (where e.ord - 1 = any (t.at) and coalesce(e.value ->> 'messageId', '') <> '') as named
+      into v_later, v_now, idx
+      from jsonb_array_elements(p_items) with ordinality e(value, ord);
+    if idx is not null then
+        raise exception 'item %: an item that waits gets its own messageId', idx using errcode = 'QN001';
+    end if;
+    select array_agg(i.queue order by i.idx) as queue, array_agg(i.part order by i.idx) as part,
+           array_agg(i.transaction_id order by i.idx) as transaction_id, array_agg(i.key order by i.idx) as key,
+           array_agg(i.trace_id order by i.idx) as trace_id, array_agg(i.message order by i.idx) as message,
+           array_agg(queen.message_id_at(i.message) order by i.idx) as id_at
+      into r
+      from queen.read_items(v_later, 'null') i;
+    perform queen.lock_limited(array(select p_items -> k ->> 'queue' from unnest(v_now) k));
+    select array_agg(e.lane order by e.idx) as num, array_agg(e.lane_id order by e.idx) as id into l
+      from queen.ensure_lanes(r.queue, r.part) e;
+    if cardinality(l.num) < cardinality(r.key) then
+        raise exception 'a queue was deleted meanwhile' using errcode = '40001';
+    elsif -1 = any (l.num) then
         raise exception 'item %: the queue has a fixed set of partitions, and this is none of them',
-            array_position(l.num, -1::bigint) - 1 using errcode = 'QN001';
+            t.at[array_position(l.num, -1::bigint)] using errcode = 'QN001';
     end if;
 
-    -- Twice in one push: the first one counts.
-    select array_agg(u.ord::int order by u.ord) into v_keep
-      from (select u.ord, row_number() over (partition by u.lane, u.key order by u.ord) as nth
-              from unnest(l.num, r.key) with ordinality u(lane, key, ord)) u
-     where u.nth = 1;
-
-    loop
-        v_first := '{}';
-        v_dup := '{}';
-        exit when v_keep is null;
-        select * into a
-          from queen.pack_segments(array(select l.num[k] from unnest(v_keep) k),
-                                   array(select r.key[k] from unnest(v_keep) k),
-                                   array(select r.message[k] from unnest(v_keep) k));
-        for s in
-            select * from queen.push_segments(0, true, a.lanes, a.lane, array_fill(0::bigint, array[cardinality(a.lane)]), a.nth, a.before, a.count, a.key_min, a.key_max,
-                                              a.keys, a.body, a.plain_seg, a.plain_pos, a.plain_key)
-        loop
-            case s.status
-                when 0 then
-                    v_first := v_first || s.created_at; -- while all are stored, rows come in the order of a.lane
-                    perform queen.note_correlations(s.lane, s.first_seq, a.count[cardinality(v_first)],
-                                                    a.keys[cardinality(v_first)], a.body[cardinality(v_first)]);
-                when 1 then
-                    select v_dup || v_keep[u.ord] into v_dup
-                      from unnest(a.item_seg, a.item_pos) with ordinality u(seg, pos, ord)
-                     where u.seg = s.seg and u.pos = s.pos;
-                when 3 then
-                    raise exception 'a partition was deleted meanwhile' using errcode = '40001';
-                when 4 then
-                    raise exception 'queue "%" is full',
-                        (select q.name from queen.lanes n join queen.queues q on q.id = n.queue_id
-                          where n.num = a.lane[s.seg]) using errcode = 'QN004';
-                else
-                    null; -- held back because of another row
-            end case;
-        end loop;
-        exit when v_dup = '{}';
-        -- Nothing was stored; the locks stay, so the second try finds no more.
-        select array_agg(k order by k) into v_keep from unnest(v_keep) k where k <> all (v_dup);
-    end loop;
-
+    if v_now is not null then
+        perform queen.ensure_lanes(array_agg(p_items -> k ->> 'queue'), array_agg(coalesce(nullif(p_items -> k ->> 'partition', ''), 'Default')))
+           from unnest(v_now) k where jsonb_typeof(p_items -> k -> 'queue') = 'string';
+        perform n.num from queen.lanes n
+          where n.num = any (l.num)
+             or n.num in (select m.num from unnest(v_now) k
+                            join queen.queues q on q.name = p_items -> k ->> 'queue'
+                            join queen.lanes m on m.queue_id = q.id
+                             and m.name = coalesce(nullif(p_items -> k ->> 'partition', ''), 'Default'))
+          order by n.num for no key update;
+        return query
+        select v_now[p.idx + 1], p.queue, p.part, p.transaction_id, p.trace_id, p.lane, p.lane_id, p.message_id,
+               p.created_at, null::timestamptz
+          from queen.push_items_now(array_to_json(array(select p_items -> k from unnest(v_now) k))::jsonb) p;
+    end if;
+    select array_agg(s.id order by s.idx) as id, array_agg(case when s.status = 0 then s.due_at end order by s.idx) as due_at,
+           bool_or(s.status not in (0, 1)) as gone
+      into w
+      from queen.schedule_messages(
+               0, true, l.num, r.key, t.due, t.delay,
+               array(select nullif(e.value ->> 'transactionId', '') from jsonb_array_elements(v_later) with ordinality e(value, ord)
+                      order by e.ord),
+               array(select nullif(e.value ->> 'correlationId', '') from jsonb_array_elements(v_later) with ordinality e(value, ord)
+                      order by e.ord),
+               r.message, r.id_at) s;
+    if w.gone then
+        raise exception 'a partition was deleted meanwhile' using errcode = '40001';
+    end if;
     return query
-    select u.ord::int - 1, u.queue, u.part, u.transaction_id, u.trace_id, u.lane, u.lane_id,
-           case when p.created_at is null then coalesce(queen.stored_id(u.lane, queen.find_message(u.lane, u.key)),
-                                                        queen.waiting_id(u.lane, u.key))
-                else coalesce(u.message_id, queen.message_id(p.created_at, p.pos, u.lane)) end,
-           p.created_at
-      from unnest(r.queue, r.part, r.transaction_id, r.key, r.trace_id, r.message_id, l.num, l.id)
-           with ordinality u(queue, part, transaction_id, key, trace_id, message_id, lane, lane_id, ord)
-      left join (select k.item, v_first[k.seg] as created_at, k.pos
-                   from unnest(v_keep, a.item_seg, a.item_pos) k(item, seg, pos)) p on p.item = u.ord
-     order by u.ord;
+    select t.at[u.ord], r.queue[u.ord], r.part[u.ord], r.transaction_id[u.ord], r.trace_id[u.ord], l.num[u.ord], l.id[u.ord],
+           u.id, null::timestamptz, u.due_at
+      from unnest(w.id, w.due_at) with ordinality u(id, due_at, ord);
 end
 $$;

@@ -1,7 +1,7 @@
 -- queen.push_whole: the segments of one transaction, all stored or the reasons why not.
 --
 -- needs: push_segments, note_correlations
--- called by  queen.transact_2, queen.stream_cycle
+-- called by  queen.transact, queen.stream_cycle
 -- in         as queen.push_segments with p_whole
 -- out        a row for each stored segment, in the order of p_lane, and one for each that failed by itself: columns as
 --            queen.push_segments, a failure with its text in error.  One failure: the caller must roll back

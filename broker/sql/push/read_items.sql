@@ -1,7 +1,7 @@
 -- queen.read_items: the items of a push as JSON, checked and packed.
 --
--- needs: pack_message_2, trace_context, check_retry_policy, transaction_key, uuid_v7
--- called by  queen.push_items; queen.execute_transaction_v2
+-- needs: pack_message, trace_context, check_retry_policy, transaction_key, uuid_v7
+-- called by  queen.push_items_now; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push, and messageId, producerSub, is_encrypted beside that;
 --            p_payload: what a missing payload means
 -- out        one row per item, in order; message: as it goes into a segment
@@ -58,7 +58,7 @@ begin
         v_sent := coalesce(i ->> 'transactionId', '') <> '';
         transaction_id := case when v_sent then i ->> 'transactionId' else queen.uuid_v7()::text end;
         key := queen.transaction_key(transaction_id);
-        message := queen.pack_message_2(nullif(transaction_id, key::text), trace_id,
+        message := queen.pack_message(nullif(transaction_id, key::text), trace_id,
                                         nullif(i ->> 'producerSub', ''), i -> 'is_encrypted' = 'true', message_id,
                                         v_meta, coalesce(i -> 'payload', p_payload)::text);
         return next;

@@ -1,6 +1,6 @@
 -- queen.read_times: scheduledAt and delaySeconds of the items of a push as JSON, checked.
 --
--- called by  queen.push_items_2; queen.execute_transaction_v2
+-- called by  queen.push_items; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push
 -- out        one row per item that has a time, in order: due_us or delay_us, as queen.schedule_messages takes them
 -- raises     QN001, naming the item, for what the HTTP interface answers with 400

@@ -1,7 +1,7 @@
 -- queen.stored_id: the id of the message at a place, whether it was derived or given; null when it is gone.
 --
 -- needs: unpack_segment
--- called by  queen.bury; queen.push_items for duplicates
+-- called by  queen.dead_letter; queen.push_items_now for duplicates
 create or replace function queen.stored_id(p_lane bigint, p_seq bigint)
 returns uuid
 language sql stable

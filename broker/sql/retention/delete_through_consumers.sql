@@ -1,6 +1,6 @@
 -- queen.delete_through_consumers: DELETE FROM queen.partition_consumers.
 --
--- needs: drop_group_skips, tell_group
+-- needs: drop_group_skips, notify_group
 -- called by  a row trigger on the view queen.partition_consumers (broker/sql/compat/partition_consumers.sql)
 -- effects    the group starts afresh on that partition
 -- locks      the lane and the group's retry lane in num order, then the consumers of both in num order
@@ -27,7 +27,7 @@ begin
     delete from queen.consumer_states s where s.consumer = v_num;
     -- Also one that was made meanwhile: only a holder of the consumer could wait for it.
     delete from queen.lanes r where r.origin = v_lane.num and r.name = old.consumer_group;
-    perform queen.tell_group(v_lane.name, old.consumer_group);
+    perform queen.notify_group(v_lane.name, old.consumer_group);
     return old;
 end
 $$;

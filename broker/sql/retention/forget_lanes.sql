@@ -1,6 +1,6 @@
 -- queen.forget_lanes: remove what belongs to lanes that were deleted, by whatever statement.
 --
--- needs: forget_contents, step_rows, tell
+-- needs: forget_contents, step_rows, notify_lanes
 -- called by  a statement trigger on queen.lanes (below)
 -- effects    removes up to queen.step_rows() rows.  queen.forget_deleted removes the rest
 -- locks      as queen.forget_contents.  The lanes are deleted by now, so pushes that were in flight have ended and none can follow
@@ -17,7 +17,7 @@ begin
     if v_lanes is null then
         return null;
     end if;
-    perform queen.tell(-1, v_lanes);
+    perform queen.notify_lanes(-1, v_lanes);
     select c.gone into v_gone from queen.forget_contents(v_lanes, v_ids, queen.step_rows()) c;
     if cardinality(v_gone) < cardinality(v_lanes) then
         insert into queen.deleted_lanes (lane, id)

@@ -7,7 +7,7 @@
 -- Reads what the feed has got since the last call, by the snapshot kept in queen.sweeps (as in queen.changes_since), and nothing
 -- at all while no queue has an age limit.  A lane that is in the table stays as it is: its oldest message is known.
 --
--- A database that was restored from a dump may have a snapshot of another server's transactions, or none (queen.write_anew): what has been read is
+-- A database that was restored from a dump may have a snapshot of another server's transactions, or none (queen.rewrite_bloated_table): what has been read is
 -- not known, and every lane whose queue has an age limit is entered.
 create or replace function queen.note_ages(p_wait boolean)
 returns void

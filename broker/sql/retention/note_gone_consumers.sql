@@ -1,6 +1,6 @@
 -- queen.note_gone_consumers: the figures of lanes that lost a consumer group are counted again.
 --
--- needs: tell
+-- needs: notify_lanes
 -- called by  a statement trigger on queen.consumers (below)
 create or replace function queen.note_gone_consumers()
 returns trigger
@@ -8,7 +8,7 @@ language plpgsql
 as $$
 begin
     if exists (select from gone) then
-        perform queen.tell(-1, array(select distinct g.lane from gone g));
+        perform queen.notify_lanes(-1, array(select distinct g.lane from gone g));
     end if;
     return null;
 end

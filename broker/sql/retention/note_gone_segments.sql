@@ -1,6 +1,6 @@
 -- queen.note_gone_segments: removed messages take their traces along, and the figures of their lanes are counted again.
 --
--- needs: tell
+-- needs: notify_lanes
 -- called by  a statement trigger on queen.segments (below): retention, expiry, clearing, deletion of lanes
 -- locks      none besides those of the traces deleted
 create or replace function queen.note_gone_segments()
@@ -13,7 +13,7 @@ begin
          where t.id = any (array(select k.id from gone g
                                    join queen.message_traces k
                                      on k.lane = g.lane and k.seq >= g.first_seq and k.seq < g.first_seq + g.count));
-        perform queen.tell(-1, array(select distinct g.lane from gone g));
+        perform queen.notify_lanes(-1, array(select distinct g.lane from gone g));
     end if;
     return null;
 end

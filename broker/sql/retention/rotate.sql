@@ -38,7 +38,7 @@ declare
 begin
     perform queen.forget_receipts();
     select active, switched_at, copied_at into v_active, v_since, v_copied from queen.rotation;
-    if not found then -- a copy of a database that was made while the row was written anew (queen.write_anew)
+    if not found then -- a copy of a database that was made while the row was written anew (queen.rewrite_bloated_table)
         insert into queen.rotation default values on conflict do nothing;
         return 'nothing';
     end if;

@@ -1,6 +1,6 @@
 -- queen.cancel_retries: retries that were waiting will not be made: their messages are dead letters.
 --
--- needs: unpack_segment_2, find_message, stored_id, note_attempt, add_dead_letter
+-- needs: unpack_segment, find_message, stored_id, note_attempt, add_dead_letter
 -- called by  queen.cancel_scheduled
 -- in         one element per retry: its retry lane, key, group, the attempt it would have been, and the packed message
 --
@@ -21,7 +21,7 @@ begin
           from unnest(p_lane, p_key, p_group, p_attempt, p_message) u(lane, key, grp, attempt, message)
           join queen.lanes k on k.num = u.lane
           join queen.lanes l on l.num = k.origin
-          cross join lateral queen.unpack_segment_2(u.lane, now(), 1, uuid_send(u.key), '\x01'::bytea || u.message) m
+          cross join lateral queen.unpack_segment(u.lane, now(), 1, uuid_send(u.key), '\x01'::bytea || u.message) m
     loop
         v_seq := queen.find_message(r.lane, (r.message).key);
         if queen.stored_id(r.lane, v_seq) = (r.message).message_id then

@@ -1,8 +1,8 @@
 -- queen.fail_message: a delivery has failed: what becomes of the message, decided and done.
 --
--- needs: retry_policy_of, retry_delay, retry_lane, schedule_retry, note_attempt, find_message, stored_id,
+-- needs: retry_policy_of, retry_delay, retry_lane, schedule_retry, note_attempt, find_message, stored_id, 
 --        add_dead_letter
--- called by  queen.settle_2, which holds the consumer
+-- called by  queen.settle, which holds the consumer
 -- in         p_message at p_seq of p_lane; p_origin: the partition when that is a retry lane, else null; p_policy: the queue's
 --            p_passed: the group has settled it before; p_final: no retry whatever the policy says; p_retry, p_retries: whether the
 --            partition would deliver it again in order, and how often it has

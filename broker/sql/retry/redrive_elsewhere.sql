@@ -1,6 +1,6 @@
 -- queen.redrive_elsewhere: dead letters become new messages of another queue, in partitions of the same names.
 --
--- needs: messages_at, ensure_lanes, schedule_messages, pack_message_2, note_attempt
+-- needs: messages_at, ensure_lanes, schedule_messages, pack_message, note_attempt
 -- called by  queen.redrive, which holds the letters and removes them
 -- in         p_letters and when each is due
 -- raises     QN001 when the target is encrypted and a message is not (only a broker could seal it), or has a fixed set of
@@ -44,7 +44,7 @@ begin
         0, true, t.num, array(select queen.transaction_key(x) from unnest(d.txid) x),
         array(select (extract(epoch from x) * 1000000)::bigint from unnest(d.due) x), array_fill(null::bigint, array[cardinality(d.id)]),
         d.txid, d.correlation,
-        array(select queen.pack_message_2(d.txid[i], (d.message[i]).trace_id, (d.message[i]).producer_sub,
+        array(select queen.pack_message(d.txid[i], (d.message[i]).trace_id, (d.message[i]).producer_sub,
                          (d.message[i]).is_encrypted, null,
                          ((coalesce((d.message[i]).meta::jsonb, '{}') - array['attempt', 'firstFailedAt', 'lastError'])
                           || jsonb_build_object('correlationId', d.correlation[i]))::text, (d.message[i]).payload)

@@ -1,6 +1,6 @@
 -- queen.retry_delay: how many seconds after the failure of attempt n the next one is due.
 --
--- called by  queen.fail_message, queen.settle_2
+-- called by  queen.fail_message, queen.settle
 -- in         p_policy: filled (queen.fill_retry_policy); p_attempt: 1 for the first delivery; p_random: 0 to 1, for the jitter
 --            (0.5: none)
 --

@@ -1,6 +1,6 @@
 -- queen.retry_message: POST /api/v1/messages/:partitionId/:transactionId/retry.
 --
--- needs: locate_message, lock_lane, forget_retries, remove_message, push_segments, pack_message_2, unpack_segment_2, add_skip, key_time
+-- needs: locate_message, lock_lane, forget_retries, remove_message, push_segments, pack_message, unpack_segment, add_skip, key_time
 -- called by  broker/src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        200: the message was moved to the end of its partition, {"success","partitionId","transactionId","messageId","message"};
@@ -38,7 +38,7 @@ begin
     select u.* into v_msg
       from (select * from queen.segments s
              where s.lane = m.lane and s.first_seq <= m.seq order by s.first_seq desc limit 1) s
-      cross join lateral queen.unpack_segment_2(s.lane, s.created_at, s.count, s.keys, s.body) u
+      cross join lateral queen.unpack_segment(s.lane, s.created_at, s.count, s.keys, s.body) u
      where u.pos = m.seq - s.first_seq;
     if v_msg.payload is null then
         status := 409;
@@ -61,7 +61,7 @@ begin
           from queen.push_segments(
                0, true, 1, array[m.lane], array[0::bigint], array[0], array[0::bigint], array[1],
                array[queen.key_time(v_key)], array[queen.key_time(v_key)], array[uuid_send(v_key)],
-               array['\x01'::bytea || queen.pack_message_2(nullif(v_msg.transaction_id, v_key::text), v_msg.trace_id,
+               array['\x01'::bytea || queen.pack_message(nullif(v_msg.transaction_id, v_key::text), v_msg.trace_id,
                                                          v_msg.producer_sub, v_msg.is_encrypted, null, v_msg.meta, v_msg.payload)],
                case when queen.key_time(v_key) is null then array[1] else array[]::int[] end,
                case when queen.key_time(v_key) is null then array[0] else array[]::int[] end,

@@ -1,6 +1,6 @@
 -- queen.schedule_retry: a message is to be delivered once more, to one group.
 --
--- needs: pack_message_2, schedule_rows
+-- needs: pack_message, schedule_rows
 -- called by  queen.fail_message, queen.redrive_batch; in the transaction that settles the failure
 -- in         p_retry_lane: where it is appended when due (queen.retry_lane); p_attempt: that the delivery will be
 -- out        false: its further fields would be longer than a message can carry, or its stored bytes are damaged
@@ -25,7 +25,7 @@ begin
     perform queen.schedule_rows(
         'r', array[p_retry_lane], array[p_message.key], array[p_due_at], array[p_group], array[p_attempt],
         array[p_correlation_id], array[p_message.transaction_id], null,
-        array[queen.pack_message_2(nullif(p_message.transaction_id, p_message.key::text), p_message.trace_id,
+        array[queen.pack_message(nullif(p_message.transaction_id, p_message.key::text), p_message.trace_id,
                                    p_message.producer_sub, p_message.is_encrypted, p_message.message_id, v_meta,
                                    p_message.payload)]);
     return true;

@@ -1,7 +1,7 @@
 -- queen.trim_retry_lane: what the group has done with goes from its retry lane.
 --
 -- needs: forget_segments, rows_stuck
--- called by  queen.settle_2, which holds the lane's only consumer
+-- called by  queen.settle, which holds the lane's only consumer
 -- in         p_cursor: the last message consumed
 --
 -- The newest segment stays, so that nobody who appends has to wait for us; and from the first dead letter on everything does: it lies here

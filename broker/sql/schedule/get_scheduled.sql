@@ -1,6 +1,6 @@
 -- queen.get_scheduled: GET /api/v1/scheduled/:id.
 --
--- needs: find_scheduled, scheduled_json, unpack_segment_2
+-- needs: find_scheduled, scheduled_json, unpack_segment
 -- called by  broker/src/api/scheduled.c
 -- in         p_args: id
 -- out        the message with its payload as it was sent; 404 when it does not wait (any more)
@@ -20,7 +20,7 @@ begin
     select 200, left(queen.scheduled_json(s)::text, -1) || ',"traceId":' || coalesce(to_json(u.trace_id)::text, 'null')
                 || ',"producerSub":' || coalesce(to_json(u.producer_sub)::text, 'null') || ',"data":',
            convert_to(coalesce(u.payload, 'null'), 'UTF8'), u.is_encrypted
-      from queen.unpack_segment_2(s.lane, s.created_at, 1, uuid_send(s.key), '\x01'::bytea || s.message) u;
+      from queen.unpack_segment(s.lane, s.created_at, 1, uuid_send(s.key), '\x01'::bytea || s.message) u;
     return query select 200, '}', null::bytea, false;
 end
 $$;

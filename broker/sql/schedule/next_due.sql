@@ -1,8 +1,8 @@
 -- queen.next_due: how long until the next message is due, in microseconds; null: none within ten minutes.
 --
 -- needs: slice_at
--- called by  queen.fire_due; broker/src/broker/wake/feed.c (call "changes")
--- in         p_from_us: what was due before this time is not looked at: it was seen, and has gone or is held (see queen.fire_due)
+-- called by  queen.fire_scheduled; broker/src/broker/wake/feed.c (call "changes")
+-- in         p_from_us: what was due before this time is not looked at: it was seen, and has gone or is held (see queen.fire_scheduled)
 -- out        0 or less: something is due
 create or replace function queen.next_due(p_from_us bigint)
 returns bigint

@@ -4,7 +4,7 @@
 -- called by  broker/src/api/scheduled.c
 -- in         p_args: id, body: scheduledAt or delaySeconds
 -- out        the message with its new time; 404 when it does not wait any more
--- locks      its lane: a row that moves to another slice under the eyes of queen.fire_due would be an error there
+-- locks      its lane: a row that moves to another slice under the eyes of queen.fire_scheduled would be an error there
 -- raises     QN001 for what is no time
 create or replace function queen.reschedule(p_args jsonb)
 returns table (status int, answer json)

@@ -1,6 +1,6 @@
 -- queen.run_schedule_now: POST /api/v1/schedules/:id/run.
 --
--- needs: find_schedule, schedule_item, push_items_2
+-- needs: find_schedule, schedule_item, push_items
 -- called by  broker/src/api/schedules.c
 -- in         p_args: id: id or name
 -- out        {"messageId":...,"transactionId":...}; its next time stays what it is, and a pause does not matter
@@ -17,7 +17,7 @@ begin
         return query select 404, '{"error":"No such schedule"}'::json;
         return;
     end if;
-    select * into p from queen.push_items_2(jsonb_build_array(queen.schedule_item(s, clock_timestamp())));
+    select * into p from queen.push_items(jsonb_build_array(queen.schedule_item(s, clock_timestamp())));
     update queen.schedules n set last_run_at = clock_timestamp(), last_message = p.message_id, runs = n.runs + 1 where n.id = s.id;
     return query select 200, json_build_object('messageId', p.message_id, 'transactionId', p.transaction_id);
 end

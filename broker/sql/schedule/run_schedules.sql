@@ -1,16 +1,16 @@
 -- queen.run_schedules: recurring messages whose time has come: one bounded step.
 --
--- needs: takes_partition, cron_next, cron_last, ensure_lanes, push_items_2, schedule_item
--- called by  queen.fire_due, which delivers them
+-- needs: takes_partition, cron_next, cron_last, ensure_lanes, push_items, schedule_item
+-- called by  queen.fire_scheduled, which delivers them
 -- in         p_limit: runs at most
 -- out        how many ran; p_limit: call again at once
 -- locks      rows of schedules, skipping those of others; new lanes (queen.ensure_lanes), for which it waits 2 ms at most; lanes in num
---            order, skipping those of others; then as queen.push_items_2, which finds all of that locked
+--            order, skipping those of others; then as queen.push_items, which finds all of that locked
 --
 -- The run and the next time are one transaction: a time runs once, whatever dies.  A time that is less than a minute late was not
 -- missed.  Of missed times, policy skip runs none, once the last, all each of them.  A time whose partition another session
 -- holds, or is making, was not missed either: it waits in held_for and runs when the partition is free.  Like a held
--- message it is tried again when it has waited a quarter longer (queen.fire_due).
+-- message it is tried again when it has waited a quarter longer (queen.fire_scheduled).
 create or replace function queen.run_schedules(p_limit int)
 returns int
 language plpgsql
@@ -98,7 +98,7 @@ begin
            set last_run_at = r.at, last_message = r.message, runs = n.runs + r.n
           from (select v_of[p.idx + 1] as id, max(v_ran[p.idx + 1]) as at, count(*) as n,
                        (array_agg(p.message_id order by p.idx desc))[1] as message
-                  from queen.push_items_2(array_to_json(v_items)::jsonb) p
+                  from queen.push_items(array_to_json(v_items)::jsonb) p
                  group by 1) r
          where n.id = r.id;
     end if;

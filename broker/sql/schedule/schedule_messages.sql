@@ -1,7 +1,7 @@
 -- queen.schedule_messages: messages that are delivered later, deduplicated exactly.
 --
 -- needs: schedule_rows, schedule_num, stored_id, segment_key_id, waiting_id
--- called by  broker/src/broker/schedule/schedule.c (call "schedule"); queen.transact_2; queen.push_items
+-- called by  broker/src/broker/schedule/schedule.c (call "schedule"); queen.transact; queen.push_items_now
 -- in         p_origin  the process; 0: a SQL session
 --            p_bare    the caller cannot encrypt: what comes in clear may be stored in clear
 --            one element per message, in order: p_lane, p_key, p_due_us (Unix time, microseconds) or p_delay_us (from now, by

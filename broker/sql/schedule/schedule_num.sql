@@ -1,6 +1,7 @@
--- queen.schedule_num: the number inside an id that queen.schedule_id has made.
+-- queen.schedule_num: the number inside the id of a scheduled message.
 --
--- Any UUID gives a number; only a row whose id is the same is the one that was meant.
+-- The id is a UUIDv7: 48 bits of milliseconds, the version, 12 bits of microseconds, the variant, 62 bits of the number (queen.schedule_rows).  So
+-- ids need no index of their own.  Every UUID gives a number: the caller must compare the id of the row that it finds.
 create or replace function queen.schedule_num(p_id uuid)
 returns bigint
 language sql immutable strict parallel safe

@@ -20,7 +20,7 @@ declare
     v_now    timestamptz := clock_timestamp();
     v_us     bigint := (extract(epoch from v_now) * 1000000)::bigint;
     v_slice  int := queen.slice_at(v_now);
-    v_prefix text := lpad(to_hex(v_us / 1000), 12, '0') || '7' || lpad(to_hex(v_us % 1000 * 4), 3, '0'); -- see queen.schedule_id
+    v_prefix text := lpad(to_hex(v_us / 1000), 12, '0') || '7' || lpad(to_hex(v_us % 1000 * 4), 3, '0'); -- see queen.schedule_num
 begin
     return query
     with written as (

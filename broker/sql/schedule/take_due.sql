@@ -1,6 +1,6 @@
 -- queen.take_due: take due messages of lanes out of queen.scheduled.
 --
--- called by  queen.fire_due, which holds the lanes
+-- called by  queen.fire_scheduled, which holds the lanes
 -- in         p_slices: where to look; p_from; p_at, p_num: up to this message; p_lanes
 -- out        the messages, which are deleted
 -- locks      the rows, skipping those of others: they are being cancelled, and if that is rolled back they are taken later

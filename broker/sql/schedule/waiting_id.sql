@@ -1,6 +1,6 @@
 -- queen.waiting_id: the id of the message with this key that waits for its time on a lane, or null.
 --
--- called by  queen.schedule_messages, queen.scheduled_duplicates, queen.push_items
+-- called by  queen.schedule_messages, queen.scheduled_duplicates, queen.push_items_now
 create or replace function queen.waiting_id(p_lane bigint, p_key uuid)
 returns uuid
 language plpgsql stable strict

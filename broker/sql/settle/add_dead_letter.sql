@@ -1,6 +1,6 @@
 -- queen.add_dead_letter: put a message among the dead letters of a group.
 --
--- called by  queen.fail_message, queen.bury, queen.cancel_retries
+-- called by  queen.fail_message, queen.dead_letter, queen.cancel_retries
 -- in         p_lane, p_seq: where the message is stored; p_error null or '': 'Retries exhausted'
 -- effects    a message that is there already keeps its row, which gets the new error, count and time
 -- locks      the row, skipping one that a redrive holds: that redrive delivers the message again

@@ -1,13 +1,13 @@
 -- queen.advance: one message of a partition stands for all up to it: the acknowledgement of a stream's cycle.
 --
--- needs: ensure_consumers, find_message, messages_at, fail_message, note_completed, trim_retry_lane, tell
+-- needs: ensure_consumers, find_message, messages_at, fail_message, note_completed, trim_retry_lane, notify_lanes
 -- called by  queen.stream_cycle
 -- in         p_key of the message; p_lease null: whoever holds it, if anybody; p_count: messages it stands for;
 --            p_dead: into the dead-letter queue with it; p_release false: the lease stays until it runs out
 -- out        why 0 ok, 1 message not found, 2 invalid or expired lease; released; more: something is pending behind it
 -- locks      lanes of a consumer to be made; the consumer
 --
--- The history of messages that had failed before, and the clean-up of a retry lane, are those of queen.settle_2.
+-- The history of messages that had failed before, and the clean-up of a retry lane, are those of queen.settle.
 -- A lease that runs out afterwards is no failed delivery: the rest comes again, with the counter as it was.
 create or replace function queen.advance(
     p_origin int, p_lane bigint, p_group text, p_key uuid, p_lease uuid, p_count int, p_dead boolean,
@@ -91,7 +91,7 @@ begin
         select exists (select from queen.segments s
                         where s.lane = p_lane and s.first_seq > greatest(st.cursor_seq, v_seq) - 256
                           and s.first_seq + s.count > greatest(st.cursor_seq, v_seq) + 1) into more;
-        perform queen.tell(p_origin, array[p_lane]); -- also when nothing is left: see queen.settle_2
+        perform queen.notify_lanes(p_origin, array[p_lane]); -- also when nothing is left: see queen.settle
     end if;
     return next;
 end

@@ -1,4 +1,4 @@
--- queen.finish: whole batches were completed: the hot way of queen.settle_2.
+-- queen.finish: whole batches were completed: the hot way of queen.settle.
 --
 -- The broker that gave out a lease remembers a fingerprint of what was under it.  When an acknowledgement names exactly those
 -- messages as completed, nobody has to look at them again: the state alone says whether the lease still holds.
@@ -6,7 +6,7 @@
 -- called by  broker/src/broker/settle/ack.c (call "finish")
 -- in         p_origin: who asks, for the change feed.  One element per batch: p_consumer, its p_lane, p_lease;
 --            p_ver: a version the consumer has had (a hint, see queen.claim); p_more: something is pending behind it
--- out        the consumers whose batch was finished, in the order given; the others need queen.settle_2: the lease
+-- out        the consumers whose batch was finished, in the order given; the others need queen.settle: the lease
 --            has ended, deliveries have failed before, part of the batch was acknowledged before, the lane has options (messages may
 --            have gone from under the lease), or another transaction has locked the consumer
 -- locks      consumers in num order, skipping those locked by others
@@ -49,7 +49,7 @@ begin
     returning consumer_states.consumer;
 
     if found and true = any (p_more) then
-        perform queen.tell(p_origin, array(select u.lane from unnest(p_lane, p_more) u(lane, more) where u.more));
+        perform queen.notify_lanes(p_origin, array(select u.lane from unnest(p_lane, p_more) u(lane, more) where u.more));
     end if;
 end
 $$;

@@ -1,6 +1,6 @@
 -- queen.lock_for_transaction: lock the queues and lanes of a transaction of pushes and acknowledgements.
 --
--- called by  queen.transact_2 and queen.stream_cycle when a consumer is missing; queen.transact_scheduled
+-- called by  queen.transact and queen.stream_cycle when a consumer is missing; queen.transact_scheduled
 -- in         p_push: lanes that get messages now; p_later: lanes that get scheduled messages; p_lane_id, p_group: of the acknowledgements
 -- locks      queues with a maxSize that get messages, in id order; then in num order all these lanes and those on which a consumer must
 --            be made: a lane must not be waited for by somebody who holds a consumer

@@ -1,6 +1,6 @@
 -- queen.note_dead_letters: dead letters are counted as they come and go.
 --
--- needs: tell
+-- needs: notify_lanes
 -- called by  statement triggers on queen.dead_letter_queue (below)
 create or replace function queen.note_dead_letters()
 returns trigger
@@ -8,7 +8,7 @@ language plpgsql
 as $$
 begin
     if exists (select from touched) then
-        perform queen.tell(case tg_op when 'INSERT' then -2 else -3 end, array(select t.lane from touched t));
+        perform queen.notify_lanes(case tg_op when 'INSERT' then -2 else -3 end, array(select t.lane from touched t));
     end if;
     return null;
 end

@@ -1,6 +1,6 @@
 -- queen.set_aside: put delivered messages that cannot be read among the dead letters of their group.
 --
--- needs: add_dead_letter, message_id, latest_state, tell
+-- needs: add_dead_letter, message_id, latest_state, notify_lanes
 -- called by  broker/src/api/pop_aside.c (call "set_aside"); queen.pop_one
 -- in         p_group; one element per range of places: p_lane, p_first, p_count; p_lease: the lease under which the messages were
 --            claimed, null when the claim acknowledged them (autoAck); p_error: the error of the dead letters
@@ -80,7 +80,7 @@ begin
           from queen.rotation w;
     end loop;
     if v_freed <> '{}' then
-        perform queen.tell(0, v_freed);
+        perform queen.notify_lanes(0, v_freed);
     end if;
     return v_n;
 end

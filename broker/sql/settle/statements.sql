@@ -11,7 +11,7 @@ select queen.set_aside($1::text, $2::int8[], $3::int8[], $4::int4[], $5::uuid, $
 -- returns: lane int8?, consumer int8?, more bool?, attempt int4?, due_at timestamptz?, wait_us int8?
 select grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more,
        attempt, due_at, (extract(epoch from due_at - clock_timestamp()) * 1000000)::int8 as wait_us
-  from queen.settle_2($1::int, $2::uuid[], $3::text[], $4::bytea[], $5::boolean[], $6::uuid[],
+  from queen.settle($1::int, $2::uuid[], $3::text[], $4::bytea[], $5::boolean[], $6::uuid[],
                       $7::int[], $8::int2[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[], false);
 
 -- statement: transact
@@ -20,7 +20,7 @@ select grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, m
 -- returns: lane int8?, consumer int8?, more bool?
 select kind, error, lane, created_at, seg, status, pos,
        grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more
-  from queen.transact_2($1::int, $2::int, $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::int[],
+  from queen.transact($1::int, $2::int, $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::int[],
                         $8::bigint[], $9::bigint[], $10::bytea[], $11::bytea[],
                         $12::int[], $13::int[], $14::uuid[],
                         $15::uuid[], $16::text[], $17::bytea[], $18::boolean[], $19::uuid[],

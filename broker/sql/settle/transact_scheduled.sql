@@ -1,9 +1,9 @@
--- queen.transact_scheduled: queen.transact_2 with messages that are delivered later.
+-- queen.transact_scheduled: queen.transact with messages that are delivered later.
 --
--- needs: lock_for_transaction, schedule_messages, transact_2
+-- needs: lock_for_transaction, schedule_messages, transact
 -- called by  broker/src/broker/settle/transaction.c (call "transact_scheduled"), when a transaction has such messages; queen.execute_transaction_v2
--- in         p_origin to p_required as queen.transact_2; then p_bare to p_id_at as queen.schedule_messages
--- out        as queen.transact_2, and
+-- in         p_origin to p_required as queen.transact; then p_bare to p_id_at as queen.schedule_messages
+-- out        as queen.transact, and
 --            kind 3  a message that waits: seg is its number (1-based), dup_id its id, created_at when it is due
 --            kind 4  one that failed: seg, status as in queen.schedule_messages, its text in error.  Status 3, 6 and 7 ask for what they
 --                    ask for there and one more try.  Everything was rolled back, as with kind 2
@@ -57,7 +57,7 @@ begin
             return next;
         end loop;
         for r in
-            select * from queen.transact_2(p_origin, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,
+            select * from queen.transact(p_origin, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,
                                            p_keys, p_body, p_plain_seg, p_plain_pos, p_plain_key, p_lane_id, p_group,
                                            p_ack_keys, p_uniform, p_lease, p_entry_group, p_entry_status, p_entry_lease,
                                            p_entry_error, p_entry_code, p_entry_worker, p_worker, p_required)

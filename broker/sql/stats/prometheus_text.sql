@@ -1,6 +1,6 @@
 -- queen.prometheus_text: the families of /metrics/prometheus that only the database knows, as text.
 --
--- needs: parked_spans, queue_figures, scheduled_figures
+-- needs: parked_spans, queue_stats, scheduled_stats
 -- called by  broker/src/api/snapshot.c (call "prometheus_text"), seldom (see snapshot.h)
 -- out        Prometheus' text format.  Per queue: those with a row of metrics in the last ten minutes or with consumers that
 --            wait, 1000 at most, those where most happened; per worker: those heard of in the last ten minutes.
@@ -52,7 +52,7 @@ total as (
       from queen.worker_metrics_summary),
 dead as (
     select format('queue="%s"', replace(replace(replace(f.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l, f.dead_letter
-      from queen.queue_figures() f where f.dead_letter > 0),
+      from queen.queue_stats() f where f.dead_letter > 0),
 samples (nth, family, help, labels, value) as (
     select 100 + v.nth, 'queen_cluster_' || v.name || '_total', v.help, 'scope="cluster"', v.value
       from total t cross join lateral (values
@@ -127,7 +127,7 @@ samples (nth, family, help, labels, value) as (
            (r.last_value + r.is_called::int)::numeric from queen.redriven r
     union all
     select 500 + v.nth, v.name, v.help, 'scope="cluster"', v.value
-      from queen.scheduled_figures() f
+      from queen.scheduled_stats() f
      cross join lateral (values (1, 'queen_scheduled_waiting', 'messages that wait for their time, about', f.waiting),
                                 (2, 'queen_scheduled_due', 'messages whose time has come and that are not delivered yet, 10000 at most', f.due)
                         ) v(nth, name, help, value))

@@ -1,6 +1,6 @@
 -- queen.report_queue_ops: GET /api/v1/analytics/queue-ops.
 --
--- needs: time_range, parked_spans, queue_figures, round2, iso_s
+-- needs: time_range, parked_spans, queue_stats, round2, iso_s
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue
 -- out        per bucket and queue that something happened to (or where consumers waited), oldest first
@@ -50,7 +50,7 @@ begin
         select p.*, f.partitions
                     - coalesce((select sum(c.created - c.deleted) from changed c
                                  where c.queue_name = p.queue_name and c.bucket > p.bucket), 0) as partition_count
-          from points p left join queen.queue_figures() f on f.name = p.queue_name
+          from points p left join queen.queue_stats() f on f.name = p.queue_name
          where p.bucket <= r.t_to)
     select json_build_object(
                'timeRange', r.shown, 'bucketMinutes', r.minutes,

@@ -1,6 +1,6 @@
 -- queen.report_status: GET /api/v1/status.
 --
--- needs: time_range, throughput, worker_figures, queue_figures, round2, iso_s, latest_state
+-- needs: time_range, throughput, worker_stats, queue_stats, round2, iso_s, latest_state
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue, namespace, task
 -- out        rows as broker/src/api/sql_endpoint.h wants them; see docs/reference/api-analytics.md; errors and dead letters of the range, pending and leases of now
@@ -78,7 +78,7 @@ begin
           from queen.stats t where t.stat_type = 'system' and t.stat_key = 'system';
     else
         select coalesce(sum(f.pending), 0)::bigint as pending, coalesce(sum(f.dead_letter), 0)::bigint as dead into v_now
-          from unnest(v_queues) n(queue) cross join lateral queen.queue_figures(n.queue) f;
+          from unnest(v_queues) n(queue) cross join lateral queen.queue_stats(n.queue) f;
     end if;
 
     select count(*) as active, count(distinct c.lane) as lanes, coalesce(sum(st.batch_size), 0) as size,
@@ -119,7 +119,7 @@ begin
                                     'totalBatchSize', v_lease.size, 'totalAcked', v_lease.acked),
         'deadLetterQueue', json_build_object('totalMessages', v_now.dead, 'affectedPartitions', v_dead.partitions,
                                              'topErrors', v_dead.errors),
-        'workers', queen.worker_figures(r.first, r.t_to),
+        'workers', queen.worker_stats(r.first, r.t_to),
         'errors', json_build_object('dbErrors', v_sum.db_errors, 'ackFailed', v_sum.failed, 'dlqMessages', v_sum.dlq),
         'statsAge', coalesce((select floor(greatest(extract(epoch from clock_timestamp() - w.at) - w.period_ms / 2000.0, 0))
                                 from queen.worker_metrics w order by w.at desc limit 1), 0)::bigint)::text, -1)

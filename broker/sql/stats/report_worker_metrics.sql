@@ -1,6 +1,6 @@
 -- queen.report_worker_metrics: GET /api/v1/analytics/worker-metrics.
 --
--- needs: time_range, throughput, worker_figures, round2, iso_s
+-- needs: time_range, throughput, worker_stats, round2, iso_s
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to
 -- raises     QN001 for a bad time
@@ -52,6 +52,6 @@ begin
               from queen.queue_lag_metrics m
              where m.at >= r.first and m.at <= r.t_to group by 1 having sum(m.pop_messages) > 0) q;
     return json_build_object('timeRange', r.shown, 'bucketMinutes', r.minutes, 'pointCount', v_n, 'timeSeries', v_points,
-                             'workers', queen.worker_figures(r.first, r.t_to), 'queues', v_queues, 'summary', v_sum);
+                             'workers', queen.worker_stats(r.first, r.t_to), 'queues', v_queues, 'summary', v_sum);
 end
 $$;

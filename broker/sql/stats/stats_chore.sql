@@ -1,12 +1,12 @@
 -- queen.stats_chore: the statistics pass in the background.
 --
--- needs: refresh_stats, rows_stuck, write_anew, pace_vacuum
+-- needs: refresh_stats, rows_stuck, rewrite_bloated_table, pace_vacuum
 -- called by  broker/src/broker/stats/stats.c (call "stats_chore") of every process; whoever comes when it is due does it
 -- in         p_interval_ms, p_reconcile_ms: periods; p_keep_days: age limit of the history
 -- out        lanes counted; null when it was not due or somebody else is at it
 --
 -- Along with it, what follows from vacuum that can free nothing: tables that are mostly dead rows are written anew, one at a time
--- (queen.write_anew), and it is told to take its time (queen.pace_vacuum).
+-- (queen.rewrite_bloated_table), and it is told to take its time (queen.pace_vacuum).
 create or replace function queen.stats_chore(p_interval_ms int, p_reconcile_ms int, p_keep_days int)
 returns int
 language plpgsql
@@ -32,7 +32,7 @@ begin
                                         where o.bucket_time < clock_timestamp() - p_keep_days * interval '1 day'
                                         order by o.bucket_time limit 20000));
         end if;
-        perform queen.write_anew();
+        perform queen.rewrite_bloated_table();
         perform queen.pace_vacuum();
     end if;
     return v_lanes;

@@ -1,6 +1,6 @@
 -- queen.status_queue: GET /api/v1/status/queues/:queue.
 --
--- needs: lane_figures, queue_figures, freshen_stats, iso_ms
+-- needs: lane_counts, queue_stats, freshen_stats, iso_ms
 -- called by  broker/src/api/status_queues.c
 -- out        200 with the queue, its options, its partitions by name and their sums; 404 when there is none of that name;
 --            rows as broker/src/api/sql_endpoint.h wants them
@@ -27,7 +27,7 @@ begin
         perform queen.freshen_stats();
         select jsonb_build_object('total', f.total, 'pending', f.pending, 'processing', f.processing, 'completed', f.completed,
                                   'failed', 0, 'deadLetter', f.dead_letter)
-          into v_totals from queen.queue_figures(q.name) f;
+          into v_totals from queen.queue_stats(q.name) f;
     end if;
     if v_totals is null then -- no such queue, or deleted since
         status := 404;
@@ -55,7 +55,7 @@ begin
     select null::int, null::text, null::bytea, null::boolean, null::text,
            l.id, l.name, l.created_at, l.total, l.pending, l.processing, l.completed, l.dead_letter,
            coalesce(b.consumed, 0)::bigint, coalesce(b.batches, 0)::bigint, greatest(l.newest_at, b.last_at), l.oldest_at, l.newest_at
-      from queen.lane_figures(q.id) l
+      from queen.lane_counts(q.id) l
       left join (select c.lane, sum(c.consumed) as consumed, sum(c.batches) as batches, max(c.last_at) as last_at
                    from queen.consumer_stats c where c.queue_id = q.id group by c.lane) b on b.lane = l.lane
      order by l.name collate "C";

@@ -16,7 +16,7 @@ static const struct pg_statement *const of_server[] = {
     &pg_stmt_push,         &pg_stmt_push_correlated, &pg_stmt_push_mixed,
     &pg_stmt_schedule,     &pg_stmt_transact,        &pg_stmt_transact_scheduled,
     &pg_stmt_claim,        &pg_stmt_claim_careful,   &pg_stmt_ensure_consumers,
-    &pg_stmt_changes,      &pg_stmt_stream_cycle,    &pg_stmt_fire_due,
+    &pg_stmt_changes,      &pg_stmt_stream_cycle,    &pg_stmt_fire_scheduled,
     &pg_stmt_locked_lanes, &pg_stmt_set_aside,
 };
 

@@ -33,7 +33,7 @@ struct event_field {
     bool numbered;              // the table stores the position among the choices, from 1
 };
 
-// The tables that events are written to, in the order of the parameters of crm.ingest_2.
+// The tables that events are written to, in the order of the parameters of crm.ingest.
 enum event_table {
     TABLE_CUSTOMERS,
     TABLE_SUBSCRIPTIONS,

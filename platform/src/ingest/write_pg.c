@@ -1,4 +1,4 @@
-// write_pg.c: a transaction in PostgreSQL: one call of crm.ingest_2.
+// write_pg.c: a transaction in PostgreSQL: one call of crm.ingest.
 #include "base/attrs.h"
 #include "ingest/write.h"
 #include "tenant/sql.gen.h"

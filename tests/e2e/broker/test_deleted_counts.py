@@ -82,7 +82,7 @@ def test_three_of_ten_are_deleted_in_the_middle(metered, queue, consumer):
     assert len(broker.drain(queue)) == 4
     wait_for_figures(broker, lambda: figures(broker, queue)[0]["resources/queues"] == {"total": 7, "pending": 0, "processing": 0},
                      "all is consumed")
-    (f,) = broker.sql("select total, pending, completed from queen.queue_figures(%s)", queue)
+    (f,) = broker.sql("select total, pending, completed from queen.queue_stats(%s)", queue)
     assert f == (7, 0, 7)
 
 

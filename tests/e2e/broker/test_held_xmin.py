@@ -163,7 +163,7 @@ def small(broker, queue, sql):
     sql("insert into queen.worker_metrics_summary (hostname, worker_id) values ('test', 77) on conflict do nothing")
     sql("insert into queen.consumer_watermarks (queue_name, consumer_group) values (%s, 'other') on conflict do nothing", queue)
     sql("select queen.note_ages(true)")
-    while write_anew(sql):  # what the broker did until now
+    while rewrite_bloated_table(sql):  # what the broker did until now
         pass
     return {name: Table(sql, name) for name in SMALL}
 
@@ -173,8 +173,8 @@ def told(sql):
     sql("select pg_stat_force_next_flush()")
 
 
-def write_anew(sql):
-    done = sql("select queen.write_anew()")[0][0]
+def rewrite_bloated_table(sql):
+    done = sql("select queen.rewrite_bloated_table()")[0][0]
     told(sql)
     return done
 
@@ -205,9 +205,9 @@ def test_tables_that_are_updated_in_place_are_written_anew(pg, broker, queue, sq
         for name, table in small.items():
             swell(sql, table)
             with in_use(pg, table):
-                assert write_anew(sql) is None
+                assert rewrite_bloated_table(sql) is None
             said = sql("select to_jsonb(t) from %s t" % table.name)
-            assert write_anew(sql) == name
+            assert rewrite_bloated_table(sql) == name
             assert sorted(map(str, sql("select to_jsonb(t) from %s t" % table.name))) == sorted(map(str, said)) != []
             assert table.dead() < VERSIONS
     broker.put(queue, ["b"], partition="0")
@@ -222,9 +222,9 @@ def test_the_table_with_most_dead_rows_comes_first_and_one_in_use_is_left_out(pg
             sql("update queen.sweeps set seen = seen")
         told(sql)
         with in_use(pg, small["sweeps"]):
-            assert write_anew(sql) == "owners"
+            assert rewrite_bloated_table(sql) == "owners"
         swell(sql, small["owners"])
-        assert [write_anew(sql) for _ in range(3)] == ["sweeps", "owners", None]
+        assert [rewrite_bloated_table(sql) for _ in range(3)] == ["sweeps", "owners", None]
 
 
 @pytest.mark.parametrize("options, threshold, share", [

@@ -141,7 +141,7 @@ def test_a_transaction_that_makes_a_consumer_beside_the_deletion_of_a_message(co
     core.consumers("old", lane)
     rows = crossing(
         connect, ("select from queen.lanes where num = %s for update", lane),
-        "select * from queen.transact_2(0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',"
+        "select * from queen.transact(0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',"
         " %s::uuid[], '{old,new}', %s::bytea[], '{f,f}', array[null,null]::uuid[], '{1,2}', '{0,0}', array[null,null]::uuid[],"
         " '{a,b}', null, null, null, '{}')", [lane_id, lane_id], [sqlcore.key("m0").bytes] * 2,
         wanted=("select from queen.consumers where lane = %s order by num for update", lane))

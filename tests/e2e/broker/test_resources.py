@@ -219,7 +219,7 @@ def test_the_sums_agree_with_a_count_of_everything(broker, queue, sql):
             broker.ack(m, "completed" if int(m["data"]) % 2 else "dlq")
     r = broker.post("/api/v1/stats/refresh").expect(200).json
     assert set(r) == {"partition", "queue", "namespace", "task", "system", "cleanup"}
-    kept = sql("select partitions, total, pending + processing, dead_letter from queen.queue_figures(%s)", queue)
+    kept = sql("select partitions, total, pending + processing, dead_letter from queen.queue_stats(%s)", queue)
     counted = sql("""select (select count(distinct s.lane) from queen.segments s join queen.lanes l on l.num = s.lane where l.queue_id = q.id),
                             (select sum(s.count) from queen.segments s join queen.lanes l on l.num = s.lane where l.queue_id = q.id),
                             queen.queue_pending(q.id),
@@ -255,7 +255,7 @@ def test_a_pass_that_is_under_way_makes_refresh_say_so(broker, pg):
 def test_the_background_pass_counts_without_being_asked(make_broker, queue, sql):
     b = make_broker(STATS_INTERVAL_MS=100, STATS_RECONCILE_INTERVAL_MS=1000)
     b.put(queue, range(4))
-    wait_until(lambda: sql("select total from queen.queue_figures(%s)", queue) == [(4,)], 5, "the pass")
+    wait_until(lambda: sql("select total from queen.queue_stats(%s)", queue) == [(4,)], 5, "the pass")
 
 
 def test_rotation_keeps_what_was_not_counted_yet(broker, queue, sql):

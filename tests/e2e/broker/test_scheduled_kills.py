@@ -43,7 +43,7 @@ def test_exactly_once_though_brokers_and_backends_are_killed_while_firing(make_b
     rng = random.Random(3)
     while time.monotonic() < deadline and not fired():
         row("select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() "
-            "and pid <> pg_backend_pid() and query like '%%fire_due%%'")
+            "and pid <> pg_backend_pid() and query like '%%fire_scheduled%%'")
         if rng.random() < 0.3:
             victim.kill()
             victim = make_broker(database=database)

@@ -39,8 +39,8 @@ def test_message_ids_rise_with_place_and_time(core):
 
 def test_a_packed_message_comes_back(core):
     row = core.rows("""select u.* from queen.unpack_segment(3, now(), 2,
-        decode(repeat('00', 32), 'hex'), '\\x01' || queen.pack_message('tä', %s::uuid, 'sub', true, %s::uuid, '{"a": 1}')
-                                                 || queen.pack_message(null, null, null, false, null, '"x"')) u""",
+        decode(repeat('00', 32), 'hex'), '\\x01' || queen.pack_message('tä', %s::uuid, 'sub', true, %s::uuid, null, '{"a": 1}')
+                                                 || queen.pack_message(null, null, null, false, null, null, '"x"')) u""",
                     str(uuid.UUID(int=1)), str(uuid.UUID(int=2)))
     assert (row[0].transaction_id, row[0].trace_id, row[0].producer_sub, row[0].is_encrypted, row[0].message_id,
             row[0].payload) == ("tä", uuid.UUID(int=1), "sub", True, uuid.UUID(int=2), '{"a": 1}')
@@ -49,9 +49,9 @@ def test_a_packed_message_comes_back(core):
 
 
 def test_further_fields_of_a_message_come_back(core):
-    row = core.rows("""select u.* from queen.unpack_segment_2(3, now(), 2, decode(repeat('00', 32), 'hex'),
-        '\\x01' || queen.pack_message_2('t', null, null, false, null, '{"traceparent":"ä"}', '1')
-                || queen.pack_message_2(null, null, 'sub', false, null, null, '2')) u""")
+    row = core.rows("""select u.* from queen.unpack_segment(3, now(), 2, decode(repeat('00', 32), 'hex'),
+        '\\x01' || queen.pack_message('t', null, null, false, null, '{"traceparent":"ä"}', '1')
+                || queen.pack_message(null, null, 'sub', false, null, null, '2')) u""")
     assert [(r.transaction_id, r.meta, r.payload) for r in row] == [
         ("t", '{"traceparent":"ä"}', "1"), (str(uuid.UUID(int=0)), None, "2")]
 

@@ -22,8 +22,8 @@ def age_due(core, lanes, seconds):
 
 
 def step(core, limit=100):
-    """One call of fire_due; (lanes that got something, the row about the step)."""
-    rows = core.rows("select * from queen.fire_due(0, %s, 0)", limit)
+    """One call of fire_scheduled; (lanes that got something, the row about the step)."""
+    rows = core.rows("select * from queen.fire_scheduled(0, %s, 0)", limit)
     return {r.lane for r in rows if r.lane}, rows[-1]
 
 
@@ -129,7 +129,7 @@ def test_slices_are_made_ahead_and_a_look_locks_few_of_them(core, begin, queue):
         schedule(core, lane, txid, seconds)
     kinds = dict(core.rows("select transaction_id, slice = queen.slice_at(due_at) from queen.scheduled where lane = %s", lane))
     assert kinds == {"far": False, "now": True, "soon": True, "tomorrow": True}
-    for call in ("queen.next_due(0)", "queen.fire_due(0, 100, 0)", "queen.scheduled_figures()"):
+    for call in ("queen.next_due(0)", "queen.fire_scheduled(0, 100, 0)", "queen.scheduled_stats()"):
         session = begin()
         session.rows("select * from " + call)
         assert relations(core, session) <= 30, call

@@ -256,7 +256,7 @@ def test_the_feed_is_told_once_while_somebody_keeps_a_slot_from_being_emptied(co
 
 
 def test_what_a_dump_lacks_of_marks_is_made_anew(core, queue):
-    """One that began while they were written anew (queen.write_anew)."""
+    """One that began while they were written anew (queen.rewrite_bloated_table)."""
     core.configure(queue, retentionEnabled=True, retentionSeconds=3600)
     (lane, _), = core.lanes((queue, "p"))
     core.push([(lane, ["a"])])

@@ -174,7 +174,7 @@ def test_several_groups_in_one_call_are_told_apart(core):
         core.consumers("g", n)
     rows = core.rows(
         "select * from queen.settle(1, %s::uuid[], '{g,g}', %s::bytea[], '{f,f}', array[null,null]::uuid[], '{1,2,1}',"
-        " '{0,2,0}', array[null,null,null]::uuid[], '{a,b,c}', false)", [lanes[1][1], lanes[0][1]],
+        " '{0,2,0}', array[null,null,null]::uuid[], '{a,b,c}', null, null, null, false)", [lanes[1][1], lanes[0][1]],
         [sqlcore.key("x").bytes + sqlcore.key("y").bytes, sqlcore.key("x").bytes])
     assert sorted((r.grp, r.entry, r.why, r.dead, r.lane_name) for r in rows) == [
         (1, 0, 0, False, "b"), (1, 1, 0, False, "b"), (2, 0, 0, True, "a")]

@@ -181,7 +181,7 @@ def test_acknowledgements_go_on_when_a_partition_is_deleted_under_them(core, con
     def settle():
         try:
             got.extend(acks.rows(
-                "select * from queen.settle_2(0, %s::uuid[], '{g,g}', %s::bytea[], '{f,f}', array[null, null]::uuid[], '{1,2}', %s::int2[],"
+                "select * from queen.settle(0, %s::uuid[], '{g,g}', %s::bytea[], '{f,f}', array[null, null]::uuid[], '{1,2}', %s::int2[],"
                 " array[null, null]::uuid[], '{e,e}', array[null, null]::text[], array[null, null]::text[],"
                 " array[null, null]::text[], false)", [i for _, i in lanes], [key, key], [2, status]))
         except Exception as e:  # pylint: disable=broad-except

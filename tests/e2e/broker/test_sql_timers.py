@@ -80,7 +80,7 @@ def letters(core, lane):
 def fire(core):
     """Fires everything that waits as if its time had come."""
     core.rows("update queen.scheduled set due_at = clock_timestamp()")
-    core.rows("select * from queen.fire_due(0, 1000, 0)")
+    core.rows("select * from queen.fire_scheduled(0, 1000, 0)")
 
 
 def idle(core):

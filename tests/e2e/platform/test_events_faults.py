@@ -162,7 +162,7 @@ def test_a_tenant_cannot_abort_the_platform(platform, pg):
         ((arguments,),) = cursor.fetchall()
         cursor.execute("drop function crm.%s cascade; create function crm.%s(%s) returns %s language sql as $$ %s $$"
                        % (name, name, arguments.replace("OUT ", ""), returns, body))
-    replace("ingest_2", "table (duplicate text)", "select 'nonsense' union all select null")
+    replace("ingest", "table (duplicate text)", "select 'nonsense' union all select null")
     replace("refresh_view", "table (action int8, rows text, ms bytea)", "select 1::int8, 'x', '\\x00'::bytea")
     replace("list_segments", "table (status int8, body int8)", "select 1::int8 << 40, 7::int8")
     replace("read_models_json", "int8", "select 7::int8")

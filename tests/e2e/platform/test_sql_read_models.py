@@ -558,7 +558,7 @@ def test_a_live_table_that_an_older_program_made_is_kept_too(connect, db):
         assert check(db, model)[1] == 0
 
 
-INGEST = "select * from crm.ingest_2('q', %s, %s, 1, '{0}', %s::uuid[], '{}', null, null, null, null, null, null, %s::jsonb, null, " \
+INGEST = "select * from crm.ingest('q', %s, %s, 1, '{0}', %s::uuid[], '{}', null, null, null, null, null, null, %s::jsonb, null, " \
          "'{}', '{}', '{}', '{}', '{}', '{}', %s::uuid[], '{}')"
 
 

@@ -6,7 +6,7 @@
 -- when they are empty, so deleted rows cost nothing for longer than their slice exists.  A message whose slice does not exist yet goes to
 -- queen.scheduled_far; storing a message therefore never creates a table (ADR 39).
 create table queen.scheduled (
-    num            bigint not null,         -- order of arrival; the id contains it (queen.schedule_id), so one index serves both
+    num            bigint not null,         -- order of arrival; the id contains it (queen.schedule_num), so one index serves both
     due_at         timestamptz not null,
     created_at     timestamptz not null,
     lane           bigint not null,         -- where the message goes when it is due

@@ -169,7 +169,7 @@ static void on_due(struct due *d)
 
 static void ask(struct timer *f)
 {
-    struct call *c = call_new(me(f), &pg_stmt_fire_due, f);
+    struct call *c = call_new(me(f), &pg_stmt_fire_scheduled, f);
     uint64_t now = clock_mono_us();
 
     if (f->looked_us == 0 || now - f->looked_us >= ALL_US) {

@@ -26,7 +26,7 @@ struct ack_group {
 // Entries whose partition can't exist are answered at once and left out.  In the arena.
 struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, unsigned n,
                                   const span *names, bool name_each, unsigned *n_groups);
-// The parameters of queen.settle_2 from p_lane_id to p_entry_error.
+// The parameters of queen.settle from p_lane_id to p_entry_error.
 void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsigned n);
 // Those from p_entry_code to p_worker.
 void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, unsigned n);
@@ -35,7 +35,7 @@ void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok,
 // Does that row answer an entry of the group, or all of them?
 bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, unsigned row,
                       unsigned col);
-// One row of queen.settle_2, whose columns start at col.
+// One row of queen.settle, whose columns start at col.
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col);
 // What that row says about a retry; to be read behind it.

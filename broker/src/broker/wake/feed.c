@@ -200,7 +200,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     broker_wake(b);
 }
 
-// See queen.tell_group: an empty name means all.
+// See queen.notify_group: an empty name means all.
 static void learn_group(struct broker *b, span queue, span name)
 {
     struct queue *q, *next_q;

@@ -1,7 +1,7 @@
--- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest_2 of PostgreSQL tenants.
+-- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest of PostgreSQL tenants.
 --
 -- called by: platform/src/ingest/write_my.c
--- in:  queue; marks: [{"name": partition, "position": microseconds, "stamp": ..., "seen": ...}], as crm.ingest_2 has them; events, deleted: lists of ids; rows for each table, null: none
+-- in:  queue; marks: [{"name": partition, "position": microseconds, "stamp": ..., "seen": ...}], as crm.ingest has them; events, deleted: lists of ids; rows for each table, null: none
 -- out: ids of events that were applied before, and then nothing was done; none: all of it is done
 -- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of applied_day and the ids in
 --        applied_event, shared; rows of the tables

@@ -1,6 +1,6 @@
 -- crm.changed(customers, attributes, transactions): these customers' data changed in this transaction, and it is not known
--- in which tables.  For repairs, backfills and people with a prompt; also what older programs call.
--- called by: nobody of this program
+-- in which tables.  For repairs and backfills by SQL.
+-- called by: operators
 -- in:  customers      those touched; order and doubles do not matter
 --      attributes     customer, subscription, wallet or package rows were written
 --      transactions   transaction, visit or purchase rows were written

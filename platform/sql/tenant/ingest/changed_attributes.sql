@@ -3,7 +3,7 @@
 --
 -- Counts the change and notes its time, and brings the live table up to date for these customers, so that what is committed
 -- is what a segment sees.  Call it last: it computes from what the transaction has written.
--- called by: crm.ingest_2, crm.changed
+-- called by: crm.ingest, crm.changed
 -- in:  whole                     customers of whom anything may have changed, also that they went
 --      customers ... packages    those whose rows of that table were written
 --      none is null; order and doubles do not matter
@@ -20,7 +20,7 @@ declare
     model record;
     done text;
 begin
-    -- Expressions, not `perform`, as in crm.ingest_2.
+    -- Expressions, not `perform`, as in crm.ingest.
     done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
     done := nextval('crm.customer_attributes_changes');
     done := setval('crm.customer_attributes_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);

@@ -1,6 +1,6 @@
 -- crm.changed_transactions(whole, transactions, visits, purchases): of these customers data behind the read model
 -- customer_transactions changed in this transaction.  As crm.changed_attributes, for the other model.
--- called by: crm.ingest_2, crm.changed
+-- called by: crm.ingest, crm.changed
 -- in:  whole                         customers of whom anything may have changed, also that they came or went
 --      transactions ... purchases    those whose rows of that table were written
 --      none is null; order and doubles do not matter
@@ -17,7 +17,7 @@ declare
     model record;
     done text;
 begin
-    -- Expressions, not `perform`, as in crm.ingest_2.
+    -- Expressions, not `perform`, as in crm.ingest.
     done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
     done := nextval('crm.customer_transactions_changes');
     done := setval('crm.customer_transactions_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);

@@ -1,6 +1,6 @@
 -- crm.delete_customers: the customers and everything of theirs.
 --
--- called by: crm.ingest_2          in: their uuids          out: -          raises: nothing
+-- called by: crm.ingest          in: their uuids          out: -          raises: nothing
 -- locks: their rows
 create or replace function crm.delete_customers(p_customers uuid[]) returns void
 language plpgsql

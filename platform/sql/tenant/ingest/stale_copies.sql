@@ -4,7 +4,7 @@
 -- Two columns are in both models, is_active_subscriber and location_codes (here as crm.few_codes cuts it down): an index over them and the days of transactions answers what else would be
 -- a join of all subscribers with all who came often.  They change seldom, so they are no part of the model of transactions: who changed
 -- is computed whole.
--- called by: crm.ingest_2, crm.changed; both after crm.changed_attributes, which holds these customers' rows (or, of those who have none, what stands
+-- called by: crm.ingest, crm.changed; both after crm.changed_attributes, which holds these customers' rows (or, of those who have none, what stands
 --            for it) until the end: of two transactions with the same customer, the second compares with what the first has left
 -- in:  customers whose subscriptions were written
 -- out: some of them, never null

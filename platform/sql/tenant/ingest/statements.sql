@@ -1,5 +1,5 @@
 -- statement: ingest
-select duplicate from crm.ingest_2($1::text, $2::text[], $3::int8[], $4::int8, $5::int8[], $6::uuid[], $7::uuid[],
+select duplicate from crm.ingest($1::text, $2::text[], $3::int8[], $4::int8, $5::int8[], $6::uuid[], $7::uuid[],
     $8::text::jsonb, $9::text::jsonb, $10::text::jsonb, $11::text::jsonb, $12::text::jsonb,
     $13::text::jsonb, $14::text::jsonb, $15::text::jsonb,
     $16::uuid[], $17::uuid[], $18::uuid[], $19::uuid[], $20::uuid[], $21::uuid[], $22::uuid[], $23::uuid[]);

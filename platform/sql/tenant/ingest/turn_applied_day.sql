@@ -4,7 +4,7 @@
 -- last three days on which events were applied are known, however long nothing was applied and whatever the clock was set to.
 -- A turn waits for the transactions that use the slice before it, so of two that apply the same event one sees the other's id.
 --
--- called by: crm.ingest_2, before anything else: who truncates waits for all that have read the slice, so it must not have
+-- called by: crm.ingest, before anything else: who truncates waits for all that have read the slice, so it must not have
 --            read it itself
 -- out: the slice         raises: nothing
 -- locks: advisory 7642/9 shared until commit; once a day alone, then the slice exclusively

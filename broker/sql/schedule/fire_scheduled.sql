@@ -1,7 +1,7 @@
--- queen.fire_due: append messages whose time has come, recurring ones too, to their lanes: one bounded step.
+-- queen.fire_scheduled: append messages whose time has come, recurring ones too, to their lanes: one bounded step.
 --
--- needs: run_schedules, take_due, next_due, slice_at, tell, transaction_key
--- called by  broker/src/broker/schedule/timer.c (call "fire_due"); brokers may do so at the same time
+-- needs: run_schedules, take_due, next_due, slice_at, notify_lanes, transaction_key
+-- called by  broker/src/broker/schedule/timer.c (call "fire_scheduled"); brokers may do so at the same time
 -- in         p_origin: the process; p_limit: messages, about; p_from_us: nothing before this time waits any more as far as the
 --            caller knows (a hint that spares it the places of messages that have gone; 0: look at all)
 -- out        per lane that got something, those of a queue together: lane, its names and how many; and a row with lane null:
@@ -20,7 +20,7 @@
 -- the last that was seen before; so two brokers cannot change the order of a lane, and a session that dies has taken nothing.
 -- UUIDv7 keys are left out of key_min and key_max, because messages that were scheduled at different times
 -- would need a segment each: all keys go to queen.message_keys.
-create or replace function queen.fire_due(p_origin int, p_limit int, p_from_us bigint)
+create or replace function queen.fire_scheduled(p_origin int, p_limit int, p_from_us bigint)
 returns table (lane bigint, lane_id uuid, lane_name text, queue_name text, count int,
                late bytea, more boolean, busy boolean, wait_us bigint, through_us bigint)
 language plpgsql
@@ -161,7 +161,7 @@ begin
                   from placed p group by p.lane) l;
         if v_lanes is not null then
             v_taken := (select sum(n) from unnest(v_count) n);
-            perform queen.tell(p_origin, v_lanes);
+            perform queen.notify_lanes(p_origin, v_lanes);
             return query
             select l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, q.name::text, u.n, null::bytea, null::boolean, null::boolean,
                    null::bigint, null::bigint

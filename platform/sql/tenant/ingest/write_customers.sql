@@ -1,8 +1,8 @@
--- crm.write_customers_2: customers as they are now; created_at stays that of the first event.
+-- crm.write_customers: customers as they are now; created_at stays that of the first event.
 --
--- called by: crm.ingest_2          out: those who are new          locks: the rows          raises: 22xxx, 23xxx
+-- called by: crm.ingest          out: those who are new          locks: the rows          raises: 22xxx, 23xxx
 -- in:  an array of objects, one for each row, with the members named below; what is missing is empty
-create or replace function crm.write_customers_2(p_rows jsonb) returns uuid[]
+create or replace function crm.write_customers(p_rows jsonb) returns uuid[]
 language plpgsql
 as $$
 declare

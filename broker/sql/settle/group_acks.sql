@@ -1,11 +1,11 @@
--- queen.group_acks_2: acknowledgements as JSON, as arguments for queen.settle_2.
+-- queen.group_acks: acknowledgements as JSON, as arguments for queen.settle.
 --
 -- needs: transaction_key
 -- called by  queen.ack_messages_v2; queen.execute_transaction_v2
 -- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?, errorCode?, worker?}
 -- out        one row: the arguments; item: per entry argument, the place (0-based) of its object in p_entries
 -- raises     QN001, naming the entry, where the HTTP interface answers 400
-create or replace function queen.group_acks_2(p_entries jsonb)
+create or replace function queen.group_acks(p_entries jsonb)
 returns table (lane_id uuid[], grp text[], keys bytea[], uniform boolean[], lease uuid[],
                entry_group int[], entry_status int2[], entry_lease uuid[], entry_error text[], entry_code text[], entry_worker text[],
                item int[])

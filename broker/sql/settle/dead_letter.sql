@@ -1,8 +1,8 @@
--- queen.bury: put a stored message among the dead letters of a group.
+-- queen.dead_letter: put a stored message among the dead letters of a group.
 --
 -- needs: stored_id, add_dead_letter
 -- called by  queen.advance, queen.move_to_dlq
-create or replace function queen.bury(
+create or replace function queen.dead_letter(
     p_lane bigint, p_lane_id uuid, p_seq bigint, p_group text, p_error text, p_retries int)
 returns void
 language sql

@@ -1,9 +1,9 @@
--- queen.worker_figures: the workers that were alive in a range of time, as reports show them.
+-- queen.worker_stats: the workers that were alive in a range of time, as reports show them.
 --
 -- needs: round2, iso_s
 -- called by  queen.report_status, queen.report_worker_metrics
 -- out        an array of objects, by host and worker; a worker that was started again is one
-create or replace function queen.worker_figures(p_first timestamptz, p_to timestamptz)
+create or replace function queen.worker_stats(p_first timestamptz, p_to timestamptz)
 returns json
 language sql stable
 set enable_hashjoin = on

@@ -1,4 +1,4 @@
--- crm.ingest_2: applies the events of one batch: each once, all or none, together with the checkpoints.
+-- crm.ingest: applies the events of one batch: each once, all or none, together with the checkpoints.
 --
 -- An event that was applied before makes the whole call return without a change, naming it: rows have been folded together by the
 -- caller (platform/src/ingest/fold.c), who then leaves the event out and asks again.  That is rare: events come again only after a crash or
@@ -19,7 +19,7 @@
 --        rows of the tables; what crm.changed_attributes takes, then what crm.changed_transactions takes
 -- raises: QT001 when a checkpoint is older than seen, or missing: the database was restored, or is a standby that lagged
 --         22xxx, 23xxx for data that the tables do not take
-create or replace function crm.ingest_2(p_queue text, p_partitions text[], p_positions bigint[], p_stamp bigint, p_seen bigint[],
+create or replace function crm.ingest(p_queue text, p_partitions text[], p_positions bigint[], p_stamp bigint, p_seen bigint[],
                                         p_events uuid[], p_deleted uuid[],
                                         p_customers jsonb, p_subscriptions jsonb, p_wallets jsonb, p_adjustments jsonb, p_packages jsonb,
                                         p_transactions jsonb, p_visits jsonb, p_purchases jsonb,
@@ -75,7 +75,7 @@ begin
         done := crm.delete_customers(p_deleted);
     end if;
     if p_customers is not null then
-        come_or_gone := come_or_gone || crm.write_customers_2(p_customers);
+        come_or_gone := come_or_gone || crm.write_customers(p_customers);
     end if;
     if p_subscriptions is not null then
         done := crm.write_subscriptions(p_subscriptions);

@@ -1,4 +1,4 @@
--- queen.queue_figures: the maintained figures of every queue, or of one.
+-- queen.queue_stats: the maintained figures of every queue, or of one.
 --
 -- called by  the status pages; anybody who wants figures per queue
 -- in         p_queue: a name; null: all.  Call queen.freshen_stats() in a statement of its own before, to have little changes counted
@@ -12,7 +12,7 @@
 --              oldest_pending_at of the first message not consumed; newest_message_at
 --              ever_pushed, ever_consumed   since the queue was made; consumed counts each group
 --            At most STATS_INTERVAL_MS old.  The cost follows the number of queues asked for.
-create or replace function queen.queue_figures(p_queue text default null)
+create or replace function queen.queue_stats(p_queue text default null)
 returns table (queue_id uuid, name text, partitions bigint, total bigint, pending bigint, processing bigint,
                completed bigint, dead_letter bigint, oldest_pending_at timestamptz, newest_message_at timestamptz,
                ever_pushed bigint, ever_consumed bigint)

@@ -1,9 +1,9 @@
--- queen.tell_group: write into the change feed that what brokers know of a group is out of date.
+-- queen.notify_group: write into the change feed that what brokers know of a group is out of date.
 --
 -- called by  what moves cursors, ends leases or forgets groups from the outside
 -- in         p_queue '': on all queues; p_group '': all groups of the queue
 -- Every broker, also the one that asked, discovers the group again and looks whether leases it knows of still run.
-create or replace function queen.tell_group(p_queue text, p_group text)
+create or replace function queen.notify_group(p_queue text, p_group text)
 returns void
 language plpgsql
 as $$

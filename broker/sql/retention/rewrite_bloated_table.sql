@@ -1,4 +1,4 @@
--- queen.write_anew: a table of ours that is mostly dead rows, which something keeps vacuum from freeing, is written anew.
+-- queen.rewrite_bloated_table: a table of ours that is mostly dead rows, which something keeps vacuum from freeing, is written anew.
 --
 -- called by  queen.stats_chore, hence by one broker at a time; at most one table in a call
 -- out        which one; null: none had to be, or all that had to were in use
@@ -13,7 +13,7 @@
 -- transaction that began before and has not used the table yet does.  For a dump that is a moment; what it misses then is made anew where it is
 -- restored (queen.rotate, queen.note_ages, queen.refresh_stats), or claimed anew (owners, whose checkpoints fall back to the group's cursor).
 -- What cannot be, like schedules, is not written anew.
-create or replace function queen.write_anew()
+create or replace function queen.rewrite_bloated_table()
 returns text
 language plpgsql
 as $$

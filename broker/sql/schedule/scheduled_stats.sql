@@ -1,10 +1,10 @@
--- queen.scheduled_figures: how many messages wait, about, and how many are due and not delivered yet.
+-- queen.scheduled_stats: how many messages wait, about, and how many are due and not delivered yet.
 --
 -- needs: slice_at
 -- called by  queen.prometheus_text
 -- out        waiting: as PostgreSQL's statistics have counted, a moment old, without looking at the messages;
 --            due: 10000 at most
-create or replace function queen.scheduled_figures()
+create or replace function queen.scheduled_stats()
 returns table (waiting bigint, due bigint)
 language plpgsql volatile
 set enable_seqscan = off
