@@ -1,4 +1,4 @@
-// attribute.c: looking things up in the catalogue; the operators.
+// attribute.c: lookups in the catalogue, and the operators.
 #include "audience/attribute.h"
 
 #include "base/attrs.h"

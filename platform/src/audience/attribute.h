@@ -1,14 +1,14 @@
-// attribute.h: the catalogue: what a segment may ask about a customer.
+// attribute.h: the catalogue of attributes that a segment may use.
 //
-// Every piece of SQL that a compiled segment is made of stands in the catalogue or in the
-// compiler: a request chooses among constants, its values travel as parameters.
+// All SQL of a compiled segment comes from constants in the catalogue or the compiler.  A
+// request selects among them, and its values are passed as parameters.
 //
-// An attribute is known in two forms:
+// An attribute has two forms:
 //
-//      read      an expression over one row of a read model: a.* (customer_attributes) or
-//                t.* (customer_transactions)
-//      write     the same fact from the write model: a column of the customer (c.*), or an
-//                aggregate over the customer's rows of one table
+//       read      an expression over one row of a read model: a.* (customer_attributes) or
+//                 t.* (customer_transactions)
+//       write     the same fact from the write model: a column of the customer (c.*), or an
+//                 aggregate over the customer's rows of one table
 #ifndef QUEEN_AUDIENCE_ATTRIBUTE_H
 #define QUEEN_AUDIENCE_ATTRIBUTE_H
 
@@ -22,7 +22,7 @@ enum attribute_type {
     ATTR_INT,
     ATTR_MONEY, // numeric
     ATTR_TEXT,
-    ATTR_DATE,  // a day of the calendar
+    ATTR_DATE,  // a calendar day
     ATTR_TIME,  // a point in time
     ATTR_TEXTS, // a set of texts
     ATTR_INTS,  // a set of whole numbers
@@ -32,53 +32,52 @@ enum attribute_type {
 enum attribute_model { MODEL_ATTRIBUTES, MODEL_TRANSACTIONS, MODEL_NONE };
 
 struct attribute {
-    const char *name;  // as requests call it
-    const char *label; // as people call it
-    const char *table; // of the write model, without schema; for people and for the fallback
+    const char *name;  // in requests
+    const char *label; // for people
+    const char *table; // of the write model, without schema; for documentation and the fallback
     enum attribute_type type;
-    enum attribute_model model; // MODEL_NONE: only the fallback knows it
+    enum attribute_model model; // MODEL_NONE: available only in the fallback
     const char *read;           // expression over a or t; NULL with MODEL_NONE
-    const char *twin;           // its copy in the other model, which has an index; NULL: none
+    const char *twin;           // indexed copy in the other model; NULL: none
     const char *rows;           // condition on the rows that count; NULL: all of them
     const char *write;          // see below
-    const char *write_mysql;    // where MySQL says it otherwise; NULL: as write; "": cannot
-    bool zero;                  // a customer without rows has 0 and not "nothing"
-    // Counts that may be asked "within the last N days":
+    const char *write_mysql;    // NULL: same as write; "": not supported by MySQL
+    bool zero;                  // a customer without rows has the value 0, not null
+    // For counts that support withinDays:
     const char *days; // read model: the days of the last ATTRIBUTE_LAST_DAYS rows, newest first
-    const char
-        *third;     // the third of them as a column of its own, which has an index; NULL: none
-    const char *at; // write model: when a row happened
+    const char *third; // the third of them as an indexed column of its own; NULL: none
+    const char *at;    // write model: time of a row
 };
 enum { ATTRIBUTE_LAST_DAYS = 10 };
 // write, by table and type:
-//      customer         an expression over c
-//      else, BOOL       NULL: is there a row?
-//      else, a set      the column whose values make the set
-//      else             an aggregate over the rows
+//       customer         an expression over c
+//       else, BOOL       NULL: tests whether a row exists
+//       else, a set      the column whose values form the set
+//       else             an aggregate over the rows
 
 extern const struct attribute attribute_catalogue[];
 extern const size_t attribute_count;
 
-const struct attribute *attribute_find(span name);    // NULL: there is none
-const struct attribute *attribute_nearest(span name); // for "did you mean"; NULL: nothing near
+const struct attribute *attribute_find(span name);    // NULL: unknown
+const struct attribute *attribute_nearest(span name); // for "did you mean"; NULL: none is close
 const char *attribute_type_name(enum attribute_type type);
 bool attribute_is_set(const struct attribute *a);      // a set of values
 bool attribute_of_customer(const struct attribute *a); // a column of the customer's own row
 
 // ---- operators ----
 
-// Those that are compiled; the others are their exact opposites.
+// The tests that are compiled; other operators negate one of them.
 enum test {
     TEST_EQ,
     TEST_GT,
     TEST_GTE,
     TEST_LT,
     TEST_LTE,
-    TEST_BETWEEN, // both ends belong to it
+    TEST_BETWEEN, // inclusive
     TEST_IN,
     TEST_IS_SET,
-    TEST_CONTAINS,    // without regard to case
-    TEST_STARTS_WITH, // without regard to case
+    TEST_CONTAINS,    // case-insensitive
+    TEST_STARTS_WITH, // case-insensitive
     TEST_ANY,
     TEST_ALL,
     TEST_LAST_DAYS,
@@ -91,7 +90,7 @@ struct operator_kind {
     const char *name;
     const char *label;
     enum test test;
-    bool opposite; // true where the test is not, customers without a value among them
+    bool opposite; // negates the test; true for customers without a value
     enum operand operand;
     unsigned types; // 1 << enum attribute_type each
 };

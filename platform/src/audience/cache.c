@@ -1,4 +1,4 @@
-// cache.c: a map by key, and a list by age: the oldest makes room.
+// cache.c: a map by key and a list by age; the oldest entry is evicted.
 #include "audience/cache.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ void audience_cache_free(struct audience_cache *c)
     free(c);
 }
 
-// No part but the last holds a NUL, so nothing can be taken for something else.
+// Only the last part may contain NUL, so keys are unambiguous.
 void audience_cache_key(struct buf *out, uint64_t tenant, span path, span filter)
 {
     buf_printf(out, "%llu", (unsigned long long)tenant);

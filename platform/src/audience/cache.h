@@ -1,14 +1,14 @@
-// cache.h: counts that were just asked for.
+// cache.h: caches recent counts.
 //
-// A person who builds a segment asks for its count again and again, and so do others.  An entry
-// is used while it is younger than the caller's limit; the answer says how old it is.
+// People who build a segment request its count repeatedly.  An entry is used while it is
+// younger than the caller's limit; the answer contains its age.
 #ifndef QUEEN_AUDIENCE_CACHE_H
 #define QUEEN_AUDIENCE_CACHE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "audience/ask.h"
+#include "audience/query.h"
 #include "base/span.h"
 
 struct audience_cache;
@@ -22,8 +22,8 @@ struct audience_counted {
 struct audience_cache *audience_cache_new(unsigned max_entries);
 void audience_cache_free(struct audience_cache *c);
 
-// A key is made of the tenant's identity (tenant_identity(): a tenant that was removed or
-// changed is not found any more), the wanted path and the definition.
+// A key consists of the tenant's identity, the requested path and the definition.  With
+// tenant_identity() the entries of a removed or changed tenant are not found any more.
 void audience_cache_key(struct buf *out, uint64_t tenant, span path, span filter);
 bool audience_cache_find(struct audience_cache *c, span key, uint64_t max_age_us,
                          struct audience_counted *out);

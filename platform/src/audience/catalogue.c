@@ -1,6 +1,6 @@
 // catalogue.c: the attributes.  Read columns are those of
-// platform/sql/tenant/views/customer_*_definition.sql, write expressions say the same of the
-// write model; tests/e2e/platform/test_segment_paths.py holds the two together.
+// platform/sql/tenant/readmodels/customer_*_definition.sql; write expressions compute the same
+// from the write model.  tests/e2e/platform/test_segment_paths.py compares the two.
 #include "audience/attribute.h"
 
 #include "base/attrs.h"

@@ -1,4 +1,4 @@
-// compile.c: whole statements around the tree.
+// compile.c: builds whole statements around the tree of filters.
 #include "audience/compile.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ static void put(struct compiled *c, const char *constant)
     buf_put(&c->text, span_of(constant));
 }
 
-// "At least 3 in the last N days".
+// True for "at least 3 in the last N days".
 static bool is_third(const struct filter *leaf)
 {
     return leaf->within > 0 && leaf->attribute->third &&
@@ -31,9 +31,9 @@ static bool is_third(const struct filter *leaf)
             (leaf->op->test == TEST_GT && leaf->values[0].number == 2));
 }
 
-// Subscribers who came often, with their locations, are one index of the model of transactions;
-// without it all subscribers are joined with all who came often.  Anything less than both is no
-// use to that index, and neither is what is not asked of everybody.
+// The model of transactions has one index for frequent subscribers and their locations.
+// Without it, all subscribers are joined with all frequent visitors.  The index is useful only
+// if both conditions are present and required of every customer.
 static uint32_t find_twins(const struct filter *f)
 {
     bool third = false, subscriber = false;
@@ -79,13 +79,13 @@ static bool add_param(struct compiled *c, struct sql_param p)
         c->rc = QE_TOO_LARGE;
         return false;
     }
-    c->params[c->next_param++] = p; // named again, it is what it was
+    c->params[c->next_param++] = p; // a reused parameter is unchanged
     if (c->n_params < c->next_param)
         c->n_params = c->next_param;
     return true;
 }
 
-// MySQL has no arrays: a list is as many parameters.
+// MySQL has no arrays: a list becomes as many parameters.
 static void put_list_mysql(struct compiled *c, struct sql_param p)
 {
     for (unsigned i = 0; i < p.n; i++) {
@@ -229,8 +229,8 @@ void compile_explain(struct compiled *c, const struct filter *f,
 
 // ---- the relations ----
 
-// Which rows: one per customer, whatever is asked.  c is there when the caller needs columns of
-// the customer, and when nothing else is.
+// One row per customer, whatever is selected.  c is joined when the caller needs columns of the
+// customer, and when there is no other relation.
 static void put_from(struct compiled *c, const struct filter_facts *facts, bool customer)
 {
     static const char *const names[][2] = {
@@ -274,8 +274,8 @@ static void put_group(struct compiled *c, const struct filter *f)
     put(c, ")");
 }
 
-// True or not true.  Null is not true, and "and" and "or" of such conditions keep that; only
-// what turns a condition around must say that it means it.
+// Writes a condition that is true or not true.  Null is not true, and "and" and "or" preserve
+// that; only a negation must handle null explicitly.
 static void put_tree(struct compiled *c, const struct filter *f)
 {
     switch (f->kind) {

@@ -1,7 +1,7 @@
-// compile_effects.c: statements that do something with the customers of a segment.
+// compile_effects.c: statements that change state for the customers of a segment.
 //
-// Each is one statement, so it is one transaction: what is remembered and what is to be told
-// cannot disagree, whatever is killed when.
+// Each is one statement and so one transaction: members and outbox cannot disagree, even after
+// a crash.
 #include "audience/compile_int.h"
 
 static void put(struct compiled *c, const char *constant)
@@ -24,10 +24,10 @@ static void put_path(struct compiled *c)
     put(c, "'");
 }
 
-// Two looks at once cannot report anything twice: a row of crm.segment_member is inserted once
-// and deleted once, and only the look that did it goes on.  The row of the segment is locked,
-// so that subscribing and deleting a campaign find all members and events of a look, or none; a
-// segment that is not watched any more gets no members.
+// Two concurrent checks cannot report a change twice: a row of crm.segment_member is inserted
+// once and deleted once, and only the check that did it reports it.  The row of the segment is
+// locked, so that subscribing and deleting a campaign see all members and events of a check or
+// none. A segment that is not watched any more gets no members.
 void compile_watch(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                    const uint8_t segment[16])
 {
@@ -44,7 +44,7 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
         " (select from crm.segment_member m where m.segment_id = w.id"
         " and m.customer_uuid = i.customer_uuid) on conflict do nothing"
         " returning customer_uuid)");
-    // Who was inside when the watching began did not come in.
+    // Customers that were inside when watching began did not enter.
     put(c,
         ", told as (insert into crm.segment_outbox (segment_id, customer_uuid, entered)"
         " select w.id, x.customer_uuid, x.entered from watched w,"
@@ -65,7 +65,7 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
            ", counted as (insert into crm.segment_history (segment_id, count, path)"
            " select w.id, (select count(*) from inside), ");
     put_path(c);
-    // A history of changes: a look that finds the same number says nothing new.
+    // A history of changes: a check that finds the same number adds no row.
     put(c,
         " from watched w where (select count(*) from inside) is distinct from (select h.count"
         " from crm.segment_history h where h.segment_id = w.id order by h.at desc limit 1)"
@@ -97,7 +97,7 @@ void compile_run(struct compiled *c, const struct filter *f, const struct filter
     c->rc = c->text.failed ? QE_TOO_LARGE : c->rc;
 }
 
-// A run has the most parameters besides those of the filter.
+// A run has the most parameters in addition to those of the filter.
 static bool can_run(const struct filter *f, const struct filter_facts *facts,
                     enum audience_path path)
 {

@@ -1,17 +1,17 @@
-// compile_leaf.c: one filter as a condition.
+// compile_leaf.c: compiles one filter to a condition.
 //
-// Over a read model it is a comparison of a column.  Over the write model it is the customer's
-// own column, or membership in a sub-select, one per filter:
+// Over a read model it compares a column.  Over the write model it tests a column of the
+// customer, or membership in a sub-select, one per filter:
 //
-//      c.customer_uuid in (select r.customer_id from crm.wallet_account r
-//                          group by r.customer_id having sum(r.balance) > $1)
+//       c.customer_uuid in (select r.customer_id from crm.wallet_account r
+//                           group by r.customer_id having sum(r.balance) > $1)
 #include "audience/compile_int.h"
 
 #include <stdio.h>
 
 #include "base/str.h"
 
-// The customer's day, in the same zone everywhere, whatever a session's is.
+// The current day in UTC, whatever time zone the session has.
 static const char today_pg[] = "(now() at time zone 'UTC')::date";
 static const char today_mysql[] = "utc_date()";
 static const char now_mysql[] = "utc_timestamp(6)";
@@ -19,7 +19,7 @@ static const char now_mysql[] = "utc_timestamp(6)";
 static void put_recent(struct compiled *c, const struct filter *leaf);
 static void put_write(struct compiled *c, const struct filter *leaf);
 static void put_set_rows(struct compiled *c, const struct filter *leaf);
-static void put_figure(struct compiled *c, const struct filter *leaf);
+static void put_number(struct compiled *c, const struct filter *leaf);
 static void put_test(struct compiled *c, const struct filter *leaf, const char *operand);
 
 static void put(struct compiled *c, const char *constant)
@@ -32,7 +32,7 @@ static const char *write_of(const struct compiled *c, const struct attribute *a)
     return c->dialect == SQL_MYSQL && a->write_mysql ? a->write_mysql : a->write;
 }
 
-// The copy finds customers by an index; the original decides.  The copy of a set is null for a
+// The indexed copy finds candidates; the original decides.  The copy of a set is null for a
 // customer who has too many values for the index.
 static void put_twins(struct compiled *c, const struct filter *leaf)
 {
@@ -71,9 +71,9 @@ void leaf_put(struct compiled *c, const struct filter *leaf)
     c->next_param = c->n_params;
 }
 
-// A text that is compared byte by byte.  MySQL otherwise compares as the collation of the
-// column says, which may ignore case, accents and spaces at the end.  The column may have
-// another character set than the values, which are UTF-8.
+// Compares text byte by byte.  Otherwise MySQL uses the collation of the column, which may
+// ignore case, accents and trailing spaces.  The column may have another character set than the
+// values, which are UTF-8.
 static void put_exact(struct compiled *c, const char *text)
 {
     bool my = c->dialect == SQL_MYSQL;
@@ -83,9 +83,9 @@ static void put_exact(struct compiled *c, const char *text)
     put(c, my ? " using utf8mb4) as binary)" : "");
 }
 
-// ---- the read models: how many in the last days ----
+// ---- the read models: counts of the last days ----
 
-// At least n: the n-th newest is young enough.
+// At least n: the n-th newest row is recent enough.
 static void put_at_least(struct compiled *c, const struct filter *leaf, int64_t n)
 {
     if (n <= 0) {
@@ -146,13 +146,14 @@ static void put_recent(struct compiled *c, const struct filter *leaf)
         put(c, ")");
         return;
     default:
-        put(c, "true"); // a number is always known
+        put(c, "true"); // a count is never null
     }
 }
 
 // ---- the write model ----
 
-// The condition on rows, " where ..." if there is one.  Returns what goes in front of another.
+// Writes the condition on rows, " where ..." if there is one.  Returns the word that must
+// precede another condition.
 static const char *put_which(struct compiled *c, const struct filter *leaf)
 {
     const struct attribute *a = leaf->attribute;
@@ -198,7 +199,7 @@ static void put_write(struct compiled *c, const struct filter *leaf)
     } else if (attribute_is_set(a)) {
         put_set_rows(c, leaf);
     } else if (a->type == ATTR_BOOL) {
-        // Of a flag that is always known the opposite of "there is a row" is "there is none".
+        // For a flag that is never null, the negation of "a row exists" is "no row exists".
         bool wanted = leaf->op->test == TEST_IS_SET || leaf->values[0].yes;
         if (leaf->op->test == TEST_IS_SET) {
             put(c, "true");
@@ -208,7 +209,7 @@ static void put_write(struct compiled *c, const struct filter *leaf)
         put_rows(c, leaf);
         put(c, wanted ? ")" : ") x where x.customer_id = c.customer_uuid)");
     } else {
-        put_figure(c, leaf);
+        put_number(c, leaf);
     }
 }
 
@@ -223,7 +224,7 @@ static void put_set_column(struct compiled *c, const struct attribute *a)
         put(c, column);
 }
 
-// Sets are the distinct values of a column of the customer's rows.
+// A set consists of the distinct values of a column of the customer's rows.
 static void put_set_rows(struct compiled *c, const struct filter *leaf)
 {
     const struct attribute *a = leaf->attribute;
@@ -245,7 +246,7 @@ static void put_set_rows(struct compiled *c, const struct filter *leaf)
     if (all) {
         put(c, " group by r.customer_id having count(distinct ");
         put_set_column(c, a);
-        // How many different ones were asked for: the list may name one twice.
+        // The number of different values requested: the list may contain one twice.
         unsigned different = 0;
         for (unsigned i = 0; i < leaf->n_values; i++) {
             unsigned k = 0;
@@ -260,7 +261,7 @@ static void put_set_rows(struct compiled *c, const struct filter *leaf)
     put(c, ")");
 }
 
-// Does a customer without rows, who has 0, pass the test?
+// Does 0, the value of a customer without rows, pass the test?
 static bool zero_passes(const struct filter *leaf)
 {
     double v[2] = {0, 0};
@@ -293,10 +294,10 @@ static bool zero_passes(const struct filter *leaf)
     }
 }
 
-// Those whose rows pass.  If 0 passes: all but those whose rows do not, which has customers
-// without rows in it.  (Said with "or" it could not be a join, and would be asked again for
-// every customer.)
-static void put_figure(struct compiled *c, const struct filter *leaf)
+// Selects customers whose rows pass.  If 0 passes, selects all except those whose rows fail, so
+// that customers without rows are included.  (With "or" it could not be a join and would run
+// once per customer.)
+static void put_number(struct compiled *c, const struct filter *leaf)
 {
     const struct attribute *a = leaf->attribute;
     bool all_but = a->zero && zero_passes(leaf);
@@ -378,7 +379,7 @@ static void put_set(struct compiled *c, const struct filter *leaf, const char *o
         sql_put_param(c, list);
         return;
     }
-    // MySQL keeps a set as a JSON array.
+    // MySQL stores a set as a JSON array.
     for (unsigned i = 0; i < leaf->n_values; i++) {
         put(c, i == 0 ? "(" : any ? " or " : " and ");
         put(c, "json_contains(");
@@ -410,8 +411,8 @@ static void put_search(struct compiled *c, const struct filter *leaf, const char
     put(c, starts ? "))" : ")) > 0");
 }
 
-// Days end now, or begin now: (now - n days, now] and [now, now + n days).  Of dates today is
-// one of the n.
+// Ranges end or start now: (now - n days, now] and [now, now + n days).  For dates, today is
+// one of the n days.
 static void put_days(struct compiled *c, const struct filter *leaf, const char *operand)
 {
     bool last = leaf->op->test == TEST_LAST_DAYS, date = leaf->attribute->type == ATTR_DATE;
@@ -428,7 +429,7 @@ static void put_days(struct compiled *c, const struct filter *leaf, const char *
     if (pg) {
         put(c, now);
         put(c, last ? " - " : " + ");
-        // Hours: a day of the session's time zone may have 23 or 25 of them.
+        // In hours, because a day in the session's time zone may have 23 or 25.
         put(c, date ? "" : "make_interval(hours => 24 * ");
         sql_put_int(c, leaf->values[0].number);
         put(c, date ? "::int)" : "::int))");
@@ -520,7 +521,7 @@ void leaf_put_value(struct compiled *c, const struct filter *leaf)
     const struct attribute *a = leaf->attribute;
 
     if (c->dialect == SQL_MYSQL) {
-        put(c, "null"); // a verdict is all that is told there
+        put(c, "null"); // only the result of the test is reported there
     } else if (c->path == PATH_FALLBACK && !attribute_of_customer(a)) {
         put_rows_value(c, leaf);
     } else if (leaf->within > 0) {

@@ -1,4 +1,4 @@
-// filter.c: reads a definition into a tree, and says where it is wrong.
+// filter.c: reads a definition into a tree and reports where it is invalid.
 #include "audience/filter.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@ const struct filter_limits filter_default_limits = {
     .cost = 100,
 };
 
-// Costs are relative: what a comparison of a column takes is 1.
+// Costs are relative to the comparison of a column, which is 1.
 enum { COST_SEARCH = 5, COST_FREE_TEXT = 20, COST_LIST_PART = 100, MAX_PATH = 200 };
 
 struct reading {
@@ -23,7 +23,7 @@ struct reading {
     const struct filter_limits *limits;
     struct filter_facts *facts;
     struct fault *fault;
-    struct buf path; // of the node under way: "/and/1"
+    struct buf path; // of the current node: "/and/1"
     unsigned depth;
 };
 
@@ -45,7 +45,7 @@ int filter_read(span text, struct arena *a, const struct filter_limits *limits,
     *facts = (struct filter_facts){0};
     r.path.max = MAX_PATH;
     f->code = 0;
-    // One pass over all of it first: from here on every piece is known to be JSON.
+    // Scan all of it first: from here on every part is valid JSON.
     span whole = js_skip(&j);
     int rc = js_finish(&j);
     if (rc != 0)
@@ -63,7 +63,7 @@ int filter_read(span text, struct arena *a, const struct filter_limits *limits,
     return 0;
 }
 
-// Says what is wrong with the node under way.
+// Reports an error in the current node.
 static struct filter *wrong(struct reading *r, const char *fmt, ...)
 {
     char text[160];
@@ -77,7 +77,7 @@ static struct filter *wrong(struct reading *r, const char *fmt, ...)
     return NULL;
 }
 
-// Which of the names a key is, whatever its escapes; n: none.
+// Returns the index of the name that equals the key, escapes included; n: none.
 static unsigned which(span key, const char *const *names, unsigned n)
 {
     unsigned i = 0;
@@ -104,7 +104,7 @@ static struct filter *read_node(struct reading *r, span text)
     while (js_next_key(&j, &key)) {
         unsigned i = which(key, names, N_NAMES);
         if (i == N_NAMES)
-            return wrong(r, "has no field \"%.*s\"", (int)(key.len < 40 ? key.len : 40),
+            return wrong(r, "unknown field \"%.*s\"", (int)(key.len < 40 ? key.len : 40),
                          key.ptr);
         if (raw[i].ptr != NULL)
             return wrong(r, "has \"%s\" twice", names[i]);
@@ -122,7 +122,7 @@ static struct filter *read_node(struct reading *r, span text)
         return read_not(r, raw[NOT]);
     if (of_leaf > 0)
         return read_leaf(r, text, raw + LEAF);
-    return arena_new(r->arena, struct filter); // {}: an "and" of nothing
+    return arena_new(r->arena, struct filter); // {}: an empty "and"
 }
 
 static bool go_deeper(struct reading *r)
@@ -146,14 +146,14 @@ static struct filter *read_group(struct reading *r, enum filter_kind kind, const
 
     buf_printf(&r->path, "/%s", name);
     if (js_type_of(raw) != JS_ARRAY)
-        return wrong(r, "must be a list of filters");
+        return wrong(r, "must be an array of filters");
     if (!go_deeper(r))
         return NULL;
     group->kind = kind;
     js_enter_array(&j);
     for (; js_next_item(&j); n++, end = &(*end)->next) {
         size_t of_group = r->path.len;
-        // Each leaf is a filter; an empty {} is none, so lists are held in check by themselves.
+        // An empty {} is not counted as a leaf, so the length of a list needs its own limit.
         if (n >= r->limits->leaves)
             return wrong(r, "has more than %u filters", r->limits->leaves);
         buf_printf(&r->path, "/%u", n);
@@ -163,7 +163,7 @@ static struct filter *read_group(struct reading *r, enum filter_kind kind, const
         r->path.len = of_group;
     }
     if (n == 0 && kind == FILTER_OR)
-        return wrong(r, "needs at least one filter");
+        return wrong(r, "must contain at least one filter");
     r->path.len = here;
     r->depth--;
     return group;
@@ -189,10 +189,10 @@ static struct filter *read_leaf(struct reading *r, span text, const span raw[4])
     struct filter *leaf = arena_new(r->arena, struct filter);
 
     if (js_type_of(raw[0]) != JS_STRING)
-        return wrong(r,
-                     "attribute must be the name of one; see GET /api/v1/segments/attributes");
+        return wrong(
+            r, "attribute must be an attribute name; see GET /api/v1/segments/attributes");
     if (js_type_of(raw[1]) != JS_STRING)
-        return wrong(r, "operator must be the name of one");
+        return wrong(r, "operator must be an operator name");
 
     span name = js_text(raw[0], r->arena), op = js_text(raw[1], r->arena);
     leaf->kind = FILTER_LEAF;
@@ -200,15 +200,14 @@ static struct filter *read_leaf(struct reading *r, span text, const span raw[4])
     leaf->op = operator_find(op);
     if (leaf->attribute == NULL) {
         const struct attribute *near = attribute_nearest(name);
-        return wrong(r, "there is no attribute \"%.*s\"%s%s%s",
+        return wrong(r, "unknown attribute \"%.*s\"%s%s%s",
                      (int)(name.len < 60 ? name.len : 60), name.ptr,
                      near ? "; did you mean " : "", near ? near->name : "", near ? "?" : "");
     }
     if (leaf->op == NULL)
-        return wrong(r, "there is no operator \"%.*s\"", (int)(op.len < 40 ? op.len : 40),
-                     op.ptr);
+        return wrong(r, "unknown operator \"%.*s\"", (int)(op.len < 40 ? op.len : 40), op.ptr);
     if (!operator_takes(leaf->op, leaf->attribute->type))
-        return wrong(r, "operator %s is not for %s, which is of type %s", leaf->op->name,
+        return wrong(r, "operator %s does not apply to %s of type %s", leaf->op->name,
                      leaf->attribute->name, attribute_type_name(leaf->attribute->type));
     if (filter_read_value(leaf, raw[2], r->arena, r->limits, r->fault) != 0) {
         fault_prefix(r->fault, "filter" SPAN_FMT "/value: ", SPAN_ARG(buf_span(&r->path)));
@@ -237,7 +236,8 @@ static bool read_within(struct reading *r, struct filter *leaf, span raw)
     return true;
 }
 
-// Read models know of the last few rows when they were: as many as are asked for?
+// Read models contain only the days of the last few rows.  Returns true if the filter needs
+// more.
 static bool is_beyond_days(const struct filter *leaf)
 {
     for (unsigned i = 0; leaf->within > 0 && i < leaf->n_values; i++)
@@ -274,7 +274,7 @@ void filter_each_leaf(const struct filter *f, filter_leaf_cb each, void *ctx)
 {
     if (f->kind == FILTER_LEAF)
         each(f, ctx);
-    // The depth is limited by filter_read().
+    // filter_read() limits the depth.
     for (const struct filter *child = f->first; child; child = child->next)
         filter_each_leaf(child, each, ctx);
 }

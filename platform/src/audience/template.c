@@ -1,4 +1,4 @@
-// template.c: finding names in a template, and putting values in their places.
+// template.c: finds the names in a template and replaces them by values.
 #include "audience/template.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static const char *const names[TEMPLATE_NAMES] = {
     "customer", "first_name", "last_name", "email",    "phone", "language",
     "city",     "country",    "tenant",    "campaign", "run"};
 
-// The next {{name}} from at on: its start, and where the text goes on.  NULL: there is none.
+// Finds the next {{name}} from `at` on: its start and the end.  Returns NULL if there is none.
 static const char *find(const char *at, const char *end, span *name, const char **after)
 {
     const char *open;
@@ -36,8 +36,9 @@ static unsigned which(span name)
     return i;
 }
 
-// Only a text can hold "{{": elsewhere an object must begin with a key.  "}}" alone may be the
-// end of two objects, and "{{" in a text may have no end: both stay as they are.
+// "{{" can occur only inside a string, because an object must start with a key.  A lone "}}"
+// may be the end of two objects, and "{{" in a string may have no end: both are left as they
+// are.
 int template_check(span text, struct fault *f)
 {
     const char *at = text.ptr, *end = text.ptr + text.len;
@@ -46,7 +47,8 @@ int template_check(span text, struct fault *f)
     while (find(at, end, &name, &at))
         if (which(name) == TEMPLATE_NAMES)
             return fault_set(f, QE_BAD_PARAM,
-                             "template: there is no {{%.*s}}: customer, first_name, last_name, "
+                             "template: unknown name {{%.*s}}; must be one of customer, "
+                             "first_name, last_name, "
                              "email, phone, language, city, country, tenant, campaign, run",
                              (int)(name.len < 40 ? name.len : 40), name.ptr);
     return 0;

@@ -1,9 +1,9 @@
-// template.h: the payload of a campaign's messages: JSON with {{names}} in its texts.
+// template.h: the payload of a campaign's messages: JSON with {{names}} in its strings.
 //
-//      {"to": "{{email}}", "text": "Dear {{first_name}}, ..."}
+//       {"to": "{{email}}", "text": "Dear {{first_name}}, ..."}
 //
-// A value takes the place of its name inside the text, escaped, so the result is JSON whatever
-// the value is.  What a customer has not becomes nothing.
+// Each name is replaced by its value, escaped, so that the result is always valid JSON.  A
+// missing value becomes the empty string.
 #ifndef QUEEN_AUDIENCE_TEMPLATE_H
 #define QUEEN_AUDIENCE_TEMPLATE_H
 
@@ -13,7 +13,7 @@
 #include "base/span.h"
 
 enum template_name {
-    NAME_CUSTOMER, // the uuid
+    NAME_CUSTOMER, // the UUID
     NAME_FIRST_NAME,
     NAME_LAST_NAME,
     NAME_EMAIL,
@@ -27,9 +27,10 @@ enum template_name {
     TEMPLATE_NAMES
 };
 
-// text is valid JSON.  0, or f says which name there is not, or that one is outside of a text.
+// text is valid JSON.  Returns 0, or f names the unknown name or reports one outside of a
+// string.
 MUST_USE int template_check(span text, struct fault *f);
-// Of one that was checked.
+// text must have passed template_check().
 void template_put(struct buf *out, span text, const span values[TEMPLATE_NAMES]);
 
 #endif

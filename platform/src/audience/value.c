@@ -1,4 +1,4 @@
-// value.c: what a filter compares with: JSON values checked against the attribute's type.
+// value.c: checks the values of a filter against the attribute's type.
 #include "audience/filter.h"
 #include "base/moment.h"
 #include "base/str.h"
@@ -23,14 +23,15 @@ static int read_list(struct filter *leaf, span raw, unsigned least, unsigned mos
     unsigned n = 0;
 
     if (js_type_of(raw) != JS_ARRAY)
-        return fault_set(f, QE_BAD_PARAM, "must be a list");
+        return fault_set(f, QE_BAD_PARAM, "must be an array");
     js_enter_array(&count);
     for (; js_next_item(&count); js_skip(&count))
         n++;
     if (n < least || n > most)
-        return least == most ? fault_set(f, QE_BAD_PARAM, "must be a list of %u", least)
-                             : fault_set(f, QE_BAD_PARAM, "must be a list of %u to %u values",
-                                         least, most);
+        return least == most
+                   ? fault_set(f, QE_BAD_PARAM, "must be an array of %u values", least)
+                   : fault_set(f, QE_BAD_PARAM, "must be an array of %u to %u values", least,
+                               most);
 
     struct filter_value *values = arena_new_array(a, struct filter_value, n);
     js_enter_array(&j);
@@ -61,7 +62,7 @@ int filter_read_value(struct filter *leaf, span raw, struct arena *a,
     switch (leaf->op->operand) {
     case OPERAND_NONE:
         if (raw.ptr != NULL && js_type_of(raw) != JS_NULL)
-            return fault_set(f, QE_BAD_PARAM, "operator %s takes none", leaf->op->name);
+            return fault_set(f, QE_BAD_PARAM, "operator %s takes no value", leaf->op->name);
         return 0;
     case OPERAND_ONE:
         v = arena_new(a, struct filter_value);
@@ -85,14 +86,14 @@ static int read_text(span raw, struct arena *a, const struct filter_limits *limi
                      struct filter_value *v, struct fault *f)
 {
     if (js_type_of(raw) != JS_STRING)
-        return fault_set(f, QE_BAD_PARAM, "must be a text");
+        return fault_set(f, QE_BAD_PARAM, "must be a string");
     v->text = js_text(raw, a);
     if (v->text.len > limits->text_bytes)
         return fault_set(f, QE_BAD_PARAM, "must be at most %u bytes long", limits->text_bytes);
     return 0;
 }
 
-// Digits, a point, digits: nothing that numeric_in() could take for a request for gigabytes.
+// Digits, a point, digits: no exponent that makes numeric_in() allocate gigabytes.
 static bool is_money(span raw)
 {
     span rest = raw;

@@ -2,8 +2,8 @@
 #ifndef QUEEN_PLATFORM_AUDIENCE_H
 #define QUEEN_PLATFORM_AUDIENCE_H
 
-#include "audience/ask.h"
 #include "audience/cache.h"
+#include "audience/query.h"
 #include "base/metric.h"
 
 struct platform;
@@ -18,7 +18,7 @@ struct audience_state {
     struct counter done[2], failed[2], hopeless[2];
 };
 
-// audience_figures.c: for struct platform_part
+// audience_metrics.c: for struct platform_part
 void audience_expose(struct platform *p, struct buf *out);
 void audience_put_json(struct platform *p, struct buf *out);
 

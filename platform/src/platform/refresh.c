@@ -223,7 +223,7 @@ static void on_wanted(struct pg_call *call, int status, const struct pg_reply *r
         return;
     }
     if (op->p->readmodel)
-        readmodel_look(op->p->readmodel);
+        readmodel_poll(op->p->readmodel);
     buf_put_lit(&out, "{\"tenant\":");
     js_put_text(&out, op->tenant);
     buf_put_lit(&out, ",\"wantedAt\":");

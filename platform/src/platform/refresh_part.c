@@ -34,10 +34,10 @@ static void stop(struct platform *p) { readmodel_close(p->readmodel, on_closed, 
 void platform_data_changed(struct platform *p, span tenant)
 {
     if (p->readmodel)
-        readmodel_note(p->readmodel, tenant);
+        readmodel_changed(p->readmodel, tenant);
 }
 
-static const char *labels_of(const struct figure *f, struct buf *scratch)
+static const char *labels_of(const struct model_stat *f, struct buf *scratch)
 {
     span model = model_name(f->model);
 
@@ -47,10 +47,10 @@ static const char *labels_of(const struct figure *f, struct buf *scratch)
     return scratch->ptr;
 }
 
-static void expose_each(const struct figures *f, struct buf *out)
+static void expose_each(const struct model_stats *f, struct buf *out)
 {
     struct buf scratch = {0};
-    const struct figure *each;
+    const struct model_stat *each;
 
     prom_family(out, "queen_platform_read_model_stale_seconds", "gauge",
                 "age of the oldest change that is not in the view; 0 for live models");
@@ -83,7 +83,7 @@ static void expose(struct platform *p, struct buf *out)
 
     if (!p->readmodel)
         return;
-    const struct figures *f = readmodel_figures(p->readmodel);
+    const struct model_stats *f = readmodel_stats(p->readmodel);
 #define COUNTER(name, help, v) \
     prom_single(out, "queen_platform_" name "_total", "counter", help, counter_get(&f->v))
     COUNTER("read_model_visits", "read models looked after", visits);
@@ -112,7 +112,7 @@ static void put_json(struct platform *p, struct buf *out)
 {
     if (!p->readmodel)
         return;
-    const struct figures *f = readmodel_figures(p->readmodel);
+    const struct model_stats *f = readmodel_stats(p->readmodel);
     buf_printf(out,
                ",\"readModels\":{\"visiting\":%u,\"visits\":%llu,\"failed\":%llu,"
                "\"refreshed\":%llu,\"built\":%llu,\"clean\":%llu,\"abandoned\":%llu,"

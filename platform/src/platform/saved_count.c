@@ -22,7 +22,7 @@ struct counting {
     struct pg_call call;
 };
 
-static void compose_count(struct audience_ask *q, struct compiled *c)
+static void compose_count(struct audience_query *q, struct compiled *c)
 {
     compile_count(c, q->filter, &q->facts);
 }
@@ -76,7 +76,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     pg_pool_exec(tenant_ref_pg(ref), &c->call);
 }
 
-static void on_counted(struct audience_ask *q, int status, const struct fault *why)
+static void on_counted(struct audience_query *q, int status, const struct fault *why)
 {
     struct counting *c = q->owner;
 
@@ -84,7 +84,7 @@ static void on_counted(struct audience_ask *q, int status, const struct fault *w
         platform_reply_failed(c->s->req, status, why);
         return;
     }
-    c->count = ask_i64(q, 0, 0);
+    c->count = query_i64(q, 0, 0);
     c->want = (struct tenant_want){.got = on_tenant, .owner = c};
     tenant_get(q->pools, q->tenant, &c->want);
 }
@@ -110,7 +110,7 @@ static void on_segment(struct tenant_task *t, int status, span body)
     c->s->ask.compose = compose_count;
     c->s->ask.answered = on_counted;
     c->s->ask.owner = c;
-    audience_ask(&c->s->ask);
+    audience_query(&c->s->ask);
 }
 
 static void count_handle(struct http_req *req)

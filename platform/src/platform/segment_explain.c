@@ -32,9 +32,9 @@ struct explanation {
     struct pg_call call;
 };
 
-static void compose(struct audience_ask *q, struct compiled *c);
-static void on_read(struct audience_ask *q, int status, const struct fault *why);
-static void on_write(struct audience_ask *q, int status, const struct fault *why);
+static void compose(struct audience_query *q, struct compiled *c);
+static void on_read(struct audience_query *q, int status, const struct fault *why);
+static void on_write(struct audience_query *q, int status, const struct fault *why);
 static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                       const struct fault *why);
 static void on_state(struct pg_call *call, int status, const struct pg_reply *reply);
@@ -55,30 +55,30 @@ static void explain_handle(struct http_req *req)
     s->ask.owner = e;
     s->ask.compose = compose;
     s->ask.answered = on_read;
-    audience_ask(&s->ask);
+    audience_query(&s->ask);
 }
 
-static void compose(struct audience_ask *q, struct compiled *c)
+static void compose(struct audience_query *q, struct compiled *c)
 {
     const struct explanation *e = q->owner;
 
     compile_explain(c, q->filter, &q->facts, e->s->customer);
 }
 
-static void take(const struct audience_ask *q, struct verdicts *v, struct arena *a)
+static void take(const struct audience_query *q, struct verdicts *v, struct arena *a)
 {
-    v->known = ask_rows(q) > 0;
+    v->known = query_rows(q) > 0;
     if (!v->known)
         return;
-    v->inside = ask_bool(q, 0, 0);
+    v->inside = query_bool(q, 0, 0);
     for (unsigned i = 0; i < q->facts.leaves; i++) {
-        span value = ask_text(q, 0, 2 + 2 * i);
-        v->leaf[i].is_true = ask_bool(q, 0, 1 + 2 * i);
+        span value = query_text(q, 0, 2 + 2 * i);
+        v->leaf[i].is_true = query_bool(q, 0, 1 + 2 * i);
         v->leaf[i].value = value.ptr ? arena_copy(a, value) : SPAN_NONE;
     }
 }
 
-static void on_read(struct audience_ask *q, int status, const struct fault *why)
+static void on_read(struct audience_query *q, int status, const struct fault *why)
 {
     struct explanation *e = q->owner;
 
@@ -94,22 +94,22 @@ static void on_read(struct audience_ask *q, int status, const struct fault *why)
         tenant_get(q->pools, q->tenant, &e->want);
         return;
     }
-    struct audience_ask *again = arena_new(http_req_arena(e->s->req), struct audience_ask);
-    *again = (struct audience_ask){.pools = q->pools,
-                                   .stats = q->stats,
-                                   .tenant = q->tenant,
-                                   .filter = q->filter,
-                                   .facts = q->facts,
-                                   .choose = true,
-                                   .source.path = PATH_FALLBACK,
-                                   .timeout_ms = q->timeout_ms,
-                                   .compose = compose,
-                                   .answered = on_write,
-                                   .owner = e};
-    audience_ask(again);
+    struct audience_query *again = arena_new(http_req_arena(e->s->req), struct audience_query);
+    *again = (struct audience_query){.pools = q->pools,
+                                     .stats = q->stats,
+                                     .tenant = q->tenant,
+                                     .filter = q->filter,
+                                     .facts = q->facts,
+                                     .choose = true,
+                                     .source.path = PATH_FALLBACK,
+                                     .timeout_ms = q->timeout_ms,
+                                     .compose = compose,
+                                     .answered = on_write,
+                                     .owner = e};
+    audience_query(again);
 }
 
-static void on_write(struct audience_ask *q, int status, const struct fault *why)
+static void on_write(struct audience_query *q, int status, const struct fault *why)
 {
     struct explanation *e = q->owner;
 

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "audience/ask.h"
 #include "audience/cache.h"
+#include "audience/query.h"
 #include "base/attrs.h"
 #include "platform/platform_int.h"
 
@@ -20,7 +20,7 @@ struct segment_request {
     int64_t max_age_ms, limit, after;
     uint8_t customer[16];
     bool has_customer;
-    struct audience_ask ask;
+    struct audience_query ask;
 };
 
 // Reads path and body; answers a bad one and gives NULL.  The filter is read, the question is

@@ -76,7 +76,7 @@ static void reply_count(struct segment_request *s, const struct audience_counted
     http_reply_json(s->req, 200, &out);
 }
 
-static void compose_count(struct audience_ask *q, struct compiled *c)
+static void compose_count(struct audience_query *q, struct compiled *c)
 {
     compile_count(c, q->filter, &q->facts);
 }
@@ -96,7 +96,7 @@ static bool find_count(struct segment_request *s, struct audience_counted *v)
     return found;
 }
 
-static void on_counted(struct audience_ask *q, int status, const struct fault *why)
+static void on_counted(struct audience_query *q, int status, const struct fault *why)
 {
     struct segment_request *s = q->owner;
     struct platform *p = http_req_app(s->req);
@@ -108,7 +108,7 @@ static void on_counted(struct audience_ask *q, int status, const struct fault *w
     }
     http_req_note_db(s->req, q->took_us);
     struct audience_counted v = {
-        .count = ask_i64(q, 0, 0), .source = q->source, .at_us = clock_mono_us()};
+        .count = query_i64(q, 0, 0), .source = q->source, .at_us = clock_mono_us()};
     audience_cache_key(&key, q->identity, s->path, s->filter_text);
     audience_cache_add(p->audience->counts, buf_span(&key), &v);
     buf_free(&key);
@@ -130,19 +130,19 @@ static void count_handle(struct http_req *req)
     }
     s->ask.compose = compose_count;
     s->ask.answered = on_counted;
-    audience_ask(&s->ask);
+    audience_query(&s->ask);
 }
 
 // ---- preview ----
 
-static void compose_page(struct audience_ask *q, struct compiled *c)
+static void compose_page(struct audience_query *q, struct compiled *c)
 {
     struct segment_request *s = q->owner;
 
     compile_page(c, q->filter, &q->facts, s->after, s->limit + 1);
 }
 
-static void on_page(struct audience_ask *q, int status, const struct fault *why)
+static void on_page(struct audience_query *q, int status, const struct fault *why)
 {
     static const char *const fields[PAGE_COLUMNS] = {
         "id", "customer", "firstName", "lastName", "email", "phone", "city"};
@@ -153,22 +153,22 @@ static void on_page(struct audience_ask *q, int status, const struct fault *why)
         platform_reply_failed(s->req, status, why);
         return;
     }
-    unsigned n = ask_rows(q);
+    unsigned n = query_rows(q);
     bool more = n > s->limit;
     n = more ? (unsigned)s->limit : n;
     buf_put_lit(&out, "{\"customers\":[");
     for (unsigned row = 0; row < n; row++) {
         buf_printf(&out, "%s{\"id\":%lld", row > 0 ? "," : "",
-                   (long long)ask_i64(q, row, PAGE_ID));
+                   (long long)query_i64(q, row, PAGE_ID));
         for (unsigned col = PAGE_UUID; col < PAGE_COLUMNS; col++) {
             buf_printf(&out, ",\"%s\":", fields[col]);
-            js_put_text_or_null(&out, ask_text(q, row, col));
+            js_put_text_or_null(&out, query_text(q, row, col));
         }
         buf_putc(&out, '}');
     }
     buf_put_lit(&out, "],\"next\":");
     if (more)
-        buf_printf(&out, "%lld,", (long long)ask_i64(q, n - 1, PAGE_ID));
+        buf_printf(&out, "%lld,", (long long)query_i64(q, n - 1, PAGE_ID));
     else
         buf_put_lit(&out, "null,");
     segment_put_source(&out, &q->source, 0);
@@ -186,7 +186,7 @@ static void preview_handle(struct http_req *req)
         return;
     s->ask.compose = compose_page;
     s->ask.answered = on_page;
-    audience_ask(&s->ask);
+    audience_query(&s->ask);
 }
 
 const struct http_route platform_segment_attributes = {.verb = HTTP_GET,

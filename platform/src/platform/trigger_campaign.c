@@ -26,7 +26,7 @@ struct campaign {
 
 static void begin(struct trigger_job *t);
 static void on_campaign(struct trigger_job *t, const struct pg_reply *reply);
-static void compose(struct audience_ask *q, struct compiled *c);
+static void compose(struct audience_query *q, struct compiled *c);
 static void on_run(struct trigger_job *t, const struct pg_reply *reply);
 static void send_page(struct trigger_job *t);
 static void on_recipients(struct trigger_job *t, const struct pg_reply *reply);
@@ -90,7 +90,7 @@ static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
     send_page(t);
 }
 
-static void compose(struct audience_ask *q, struct compiled *c)
+static void compose(struct audience_query *q, struct compiled *c)
 {
     const struct trigger_job *t = q->owner;
 

@@ -77,7 +77,7 @@ void trigger_job_exec(struct trigger_job *t, const struct pg_statement *s,
     pg_pool_exec(tenant_ref_pg(t->ref), &t->call);
 }
 
-static void on_asked(struct audience_ask *q, int status, const struct fault *why)
+static void on_asked(struct audience_query *q, int status, const struct fault *why)
 {
     struct trigger_job *t = q->owner;
 
@@ -88,20 +88,20 @@ static void on_asked(struct audience_ask *q, int status, const struct fault *why
 }
 
 void trigger_job_ask(struct trigger_job *t, span filter,
-                     void (*compose)(struct audience_ask *q, struct compiled *c),
+                     void (*compose)(struct audience_query *q, struct compiled *c),
                      void (*then)(struct trigger_job *t, const struct pg_reply *reply))
 {
     struct filter *tree;
     struct fault why;
 
-    t->ask = (struct audience_ask){.pools = t->p->pools,
-                                   .stats = &t->p->audience->asked,
-                                   .tenant = t->tenant,
-                                   .no_mysql = true,
-                                   .timeout_ms = (unsigned)t->p->conf->trigger_timeout_ms,
-                                   .compose = compose,
-                                   .answered = on_asked,
-                                   .owner = t};
+    t->ask = (struct audience_query){.pools = t->p->pools,
+                                     .stats = &t->p->audience->asked,
+                                     .tenant = t->tenant,
+                                     .no_mysql = true,
+                                     .timeout_ms = (unsigned)t->p->conf->trigger_timeout_ms,
+                                     .compose = compose,
+                                     .answered = on_asked,
+                                     .owner = t};
     t->then = then;
     if (filter_read(arena_copy(&t->arena, filter), &t->arena, &filter_default_limits, &tree,
                     &t->ask.facts, &why) != 0) {
@@ -109,7 +109,7 @@ void trigger_job_ask(struct trigger_job *t, span filter,
         return;
     }
     t->ask.filter = tree;
-    audience_ask(&t->ask);
+    audience_query(&t->ask);
 }
 
 // ---- push ----

@@ -7,7 +7,7 @@
 
 #include <queen/consumer.h>
 
-#include "audience/ask.h"
+#include "audience/query.h"
 #include "base/arena.h"
 #include "platform/platform_int.h"
 #include "platform/trigger.h"
@@ -26,7 +26,7 @@ struct trigger_job {
     struct pg_params params;
     struct pg_call call;
     void (*then)(struct trigger_job *t, const struct pg_reply *reply);
-    struct audience_ask ask;
+    struct audience_query ask;
     void *state; // of the kind of trigger; in the arena
 };
 
@@ -41,7 +41,7 @@ void trigger_job_exec(struct trigger_job *t, const struct pg_statement *s,
                       void (*then)(struct trigger_job *t, const struct pg_reply *reply));
 // Reads a stored filter and asks with it; a failure ends the job.
 void trigger_job_ask(struct trigger_job *t, span filter,
-                     void (*compose)(struct audience_ask *q, struct compiled *c),
+                     void (*compose)(struct audience_query *q, struct compiled *c),
                      void (*then)(struct trigger_job *t, const struct pg_reply *reply));
 // Pushes {"items":[...]} to the broker; one item that is refused fails the job.
 void trigger_job_push(struct trigger_job *t, span body, void (*then)(struct trigger_job *t));

@@ -22,7 +22,7 @@ struct watch {
 };
 
 static void on_segment(struct trigger_job *t, const struct pg_reply *reply);
-static void compose(struct audience_ask *q, struct compiled *c);
+static void compose(struct audience_query *q, struct compiled *c);
 static void on_looked(struct trigger_job *t, const struct pg_reply *reply);
 static void tell(struct trigger_job *t);
 static void on_outbox(struct trigger_job *t, const struct pg_reply *reply);
@@ -57,7 +57,7 @@ static void on_segment(struct trigger_job *t, const struct pg_reply *reply)
         tell(t); // what an earlier one could not
 }
 
-static void compose(struct audience_ask *q, struct compiled *c)
+static void compose(struct audience_query *q, struct compiled *c)
 {
     const struct trigger_job *t = q->owner;
 

@@ -1,4 +1,4 @@
-// model.c: names.
+// model.c: names of the read models.
 #include "readmodel/model.h"
 
 static const char *const names[N_MODELS] = {

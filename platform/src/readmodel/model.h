@@ -1,4 +1,4 @@
-// model.h: the read models that a tenant has.
+// model.h: the read models of a tenant.
 #ifndef QUEEN_READMODEL_MODEL_H
 #define QUEEN_READMODEL_MODEL_H
 
@@ -8,7 +8,7 @@
 
 enum model { MODEL_ATTRIBUTES, MODEL_TRANSACTIONS, N_MODELS };
 
-span model_name(enum model m); // as the databases call it
+span model_name(enum model m); // as in the databases
 bool model_parse(span name, enum model *m);
 
 #endif

@@ -1,4 +1,4 @@
-// policy.c: see policy.h.
+// policy.c: computes when a read model is visited next.
 #include "readmodel/policy.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static const int64_t first_retry_us = 5 * INT64_C(1000000),
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
-// A moment that was not does not hold anything up.
+// A time that does not exist delays nothing.
 static int64_t after(int64_t moment, int64_t us)
 {
     return moment == POLICY_NEVER ? INT64_MIN : moment + us;

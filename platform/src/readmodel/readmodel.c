@@ -1,7 +1,7 @@
-// readmodel.c: looks at the agenda and sends visits out.
+// readmodel.c: polls the agenda and starts visits.
 //
-// A look is a chain of small statements on the control database: tell what changed, enrol new
-// tenants, renew our claims, read the agenda.  All it reads is what has something to do.
+// A poll is a sequence of small statements on the control database: report changes, enrol new
+// tenants, renew our claims, read the agenda.  It reads only models with work.
 #include "readmodel/readmodel.h"
 
 #include <stdlib.h>
@@ -14,16 +14,16 @@
 
 // In the order they run.
 static void on_tick(uv_timer_t *tick);
-static void tell(struct readmodel *rm);
-static void on_told(struct pg_call *call, int status, const struct pg_reply *reply);
-static void enrol(struct readmodel *rm);
+static void report_changes(struct readmodel *rm);
+static void on_changes_reported(struct pg_call *call, int status, const struct pg_reply *reply);
+static void enrol_tenants(struct readmodel *rm);
 static void on_enrolled(struct pg_call *call, int status, const struct pg_reply *reply);
-static void renew(struct readmodel *rm);
+static void renew_claims(struct readmodel *rm);
 static void on_renewed(struct pg_call *call, int status, const struct pg_reply *reply);
 static void read_agenda(struct readmodel *rm);
 static void on_agenda(struct pg_call *call, int status, const struct pg_reply *reply);
-static void looked(struct readmodel *rm);
-static void try_finish(struct readmodel *rm);
+static void poll_done(struct readmodel *rm);
+static void close_if_idle(struct readmodel *rm);
 
 struct readmodel *readmodel_open(uv_loop_t *loop, struct pg_pool *control,
                                  struct tenant_pools *tenants,
@@ -44,14 +44,17 @@ struct readmodel *readmodel_open(uv_loop_t *loop, struct pg_pool *control,
     return rm;
 }
 
-void readmodel_note(struct readmodel *rm, span tenant) { notes_add(&rm->pending, tenant); }
-
-const struct figures *readmodel_figures(const struct readmodel *rm) { return &rm->figures; }
-
-void readmodel_look(struct readmodel *rm)
+void readmodel_changed(struct readmodel *rm, span tenant)
 {
-    if (rm->looking)
-        rm->look_again = true;
+    changed_tenants_add(&rm->pending, tenant);
+}
+
+const struct model_stats *readmodel_stats(const struct readmodel *rm) { return &rm->stats; }
+
+void readmodel_poll(struct readmodel *rm)
+{
+    if (rm->polling)
+        rm->poll_again = true;
     else if (!rm->closing)
         uv_timer_start(&rm->tick, on_tick, 0, rm->conf.poll_ms);
 }
@@ -60,13 +63,14 @@ static void on_tick(uv_timer_t *tick)
 {
     struct readmodel *rm = tick->data;
 
-    if (rm->looking) // the control database is slow; the look under way will do
+    if (rm->polling) // the control database is slow; the poll in progress is enough
         return;
-    rm->looking = true;
-    tell(rm);
+    rm->polling = true;
+    report_changes(rm);
 }
 
-static void ask(struct readmodel *rm, const struct pg_statement *statement, pg_done_cb done)
+static void run_on_control(struct readmodel *rm, const struct pg_statement *statement,
+                           pg_done_cb done)
 {
     rm->call.statement = statement;
     rm->call.params = &rm->params;
@@ -74,39 +78,39 @@ static void ask(struct readmodel *rm, const struct pg_statement *statement, pg_d
     pg_pool_exec(rm->control, &rm->call);
 }
 
-static void tell(struct readmodel *rm)
+static void report_changes(struct readmodel *rm)
 {
     if (rm->pending.n == 0) {
-        enrol(rm);
+        enrol_tenants(rm);
         return;
     }
-    notes_move(&rm->telling, &rm->pending);
+    changed_tenants_move(&rm->reporting, &rm->pending);
     pg_params_reset(&rm->params);
-    notes_put(&rm->telling, &rm->params);
-    ask(rm, &pg_stmt_platform_note_changes, on_told);
+    changed_tenants_put(&rm->reporting, &rm->params);
+    run_on_control(rm, &pg_stmt_platform_note_changes, on_changes_reported);
 }
 
-static void on_told(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_changes_reported(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct readmodel *rm = call->owner;
 
     if (status != 0) {
-        log_warn("readmodel.untold", "tenants=%u why=\"%s\"", rm->telling.n,
+        log_warn("readmodel.notify_failed", "tenants=%u why=\"%s\"", rm->reporting.n,
                  pg_reply_message(reply));
-        notes_move(&rm->pending, &rm->telling); // with the next look
-        looked(rm);
+        changed_tenants_move(&rm->pending, &rm->reporting); // retry with the next poll
+        poll_done(rm);
         return;
     }
-    counter_add(&rm->figures.changes_told, (uint64_t)pg_reply_i32(reply, 0, 0));
-    notes_deinit(&rm->telling);
-    enrol(rm);
+    counter_add(&rm->stats.changes_reported, (uint64_t)pg_reply_i32(reply, 0, 0));
+    changed_tenants_deinit(&rm->reporting);
+    enrol_tenants(rm);
 }
 
-static void enrol(struct readmodel *rm)
+static void enrol_tenants(struct readmodel *rm)
 {
     pg_params_reset(&rm->params);
-    pg_param_bool(&rm->params, !rm->enrolled); // once all tenants, then the new ones
-    ask(rm, &pg_stmt_platform_enrol_read_models, on_enrolled);
+    pg_param_bool(&rm->params, !rm->enrolled); // first all tenants, then only new ones
+    run_on_control(rm, &pg_stmt_platform_enrol_read_models, on_enrolled);
 }
 
 static void on_enrolled(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -115,14 +119,14 @@ static void on_enrolled(struct pg_call *call, int status, const struct pg_reply 
 
     (void)reply;
     if (status != 0) {
-        looked(rm);
+        poll_done(rm);
         return;
     }
     rm->enrolled = true;
-    renew(rm);
+    renew_claims(rm);
 }
 
-static void renew(struct readmodel *rm)
+static void renew_claims(struct readmodel *rm)
 {
     uint64_t now_ms = uv_now(rm->loop);
 
@@ -134,7 +138,7 @@ static void renew(struct readmodel *rm)
     pg_params_reset(&rm->params);
     pg_param_text(&rm->params, span_of(rm->who));
     pg_param_i32(&rm->params, (int32_t)rm->conf.lease_ms);
-    ask(rm, &pg_stmt_platform_renew_visits, on_renewed);
+    run_on_control(rm, &pg_stmt_platform_renew_visits, on_renewed);
 }
 
 static void on_renewed(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -143,7 +147,7 @@ static void on_renewed(struct pg_call *call, int status, const struct pg_reply *
 
     (void)reply;
     if (status != 0)
-        looked(rm);
+        poll_done(rm);
     else
         read_agenda(rm);
 }
@@ -151,15 +155,15 @@ static void on_renewed(struct pg_call *call, int status, const struct pg_reply *
 static void read_agenda(struct readmodel *rm)
 {
     if (rm->closing) {
-        looked(rm);
+        poll_done(rm);
         return;
     }
     pg_params_reset(&rm->params);
     pg_param_text(&rm->params, span_of(rm->conf.bulk.zone));
-    ask(rm, &pg_stmt_platform_read_model_agenda, on_agenda);
+    run_on_control(rm, &pg_stmt_platform_read_model_agenda, on_agenda);
 }
 
-// A time later than it can be was written before the clock was set back: it counts as now.
+// A time in the future was written before the clock was set back: treat it as now.
 static int64_t time_at(const struct pg_reply *reply, unsigned row, unsigned col, int64_t now_us,
                        int64_t ahead_us)
 {
@@ -174,7 +178,7 @@ struct due {
     struct visit_order order;
 };
 
-// false: not now.
+// Returns false if the model is not due.
 static bool read_item(struct readmodel *rm, const struct pg_reply *reply, unsigned row,
                       int64_t now_us, bool bulk, struct due *due)
 {
@@ -191,19 +195,19 @@ static bool read_item(struct readmodel *rm, const struct pg_reply *reply, unsign
     span tenant = pg_reply_bytes(reply, row, 0);
 
     if (!model_parse(pg_reply_bytes(reply, row, 1), &item.model) ||
-        tenant.len >= FIGURES_NAME_MAX)
+        tenant.len >= MODEL_STATS_NAME_MAX)
         return false;
-    struct figure *figure = figures_of(&rm->figures, tenant, item.model);
-    figure->live = item.live;
+    struct model_stat *stat = model_stats_get(&rm->stats, tenant, item.model);
+    stat->live = item.live;
     if (!item.live && item.first_change_us != POLICY_NEVER)
-        figure->stale_us = now_us - item.first_change_us;
+        stat->stale_us = now_us - item.first_change_us;
     due->at_us = policy_due_us(&rm->conf.policy, &item, bulk);
     due->order = (struct visit_order){.tenant = tenant,
                                       .model = item.model,
                                       .live = item.live,
                                       .wanted = item.wanted_us != POLICY_NEVER,
                                       .failures = (unsigned)pg_reply_i32(reply, row, 10)};
-    return due->at_us <= now_us && !visit_is_on(rm, tenant, item.model);
+    return due->at_us <= now_us && !visit_exists(rm, tenant, item.model);
 }
 
 static int compare_due(const void *a, const void *b)
@@ -220,58 +224,58 @@ static void on_agenda(struct pg_call *call, int status, const struct pg_reply *r
 
     if (status == QE_PG_DATA && !rm->zone_is_bad) {
         rm->zone_is_bad = true;
-        log_error("readmodel.zone", "setting=PLATFORM_BULK_WINDOW why=\"%s\"",
+        log_error("readmodel.zone_invalid", "setting=PLATFORM_BULK_WINDOW why=\"%s\"",
                   pg_reply_message(reply));
     }
     if (n == 0) {
-        looked(rm);
+        poll_done(rm);
         return;
     }
     struct due *due = mem_new_array(struct due, n);
     int64_t now_us = pg_reply_i64(reply, 0, 11);
     bool bulk = bulk_window_has(&rm->conf.bulk, pg_reply_i32(reply, 0, 12));
-    for (struct figure *each = rm->figures.each; each; each = each->hh.next)
-        each->stale_us = 0; // those on the agenda are set again
+    for (struct model_stat *each = rm->stats.each; each; each = each->hh.next)
+        each->stale_us = 0; // set again below for models on the agenda
     for (unsigned row = 1; row < n; row++)
         n_due += read_item(rm, reply, row, now_us, bulk, &due[n_due]);
     qsort(due, n_due, sizeof(*due), compare_due);
     for (unsigned i = 0; i < n_due && !rm->closing; i++)
-        // The claim counts tenants exactly; here it is enough not to ask in vain too often.
+        // The claim counts tenants exactly.  This check only avoids most futile claims.
         if (rm->n_visits < rm->conf.at_once || visit_has_tenant(rm, due[i].order.tenant))
             visit_start(rm, &due[i].order);
-    rm->figures.n_visiting = rm->n_visits;
+    rm->stats.n_visiting = rm->n_visits;
     free(due);
-    looked(rm);
+    poll_done(rm);
 }
 
-static void looked(struct readmodel *rm)
+static void poll_done(struct readmodel *rm)
 {
-    bool again = rm->look_again;
+    bool again = rm->poll_again;
 
-    rm->looking = rm->look_again = false;
+    rm->polling = rm->poll_again = false;
     if (rm->closing)
-        try_finish(rm); // may free it
+        close_if_idle(rm); // may free it
     else if (again)
         uv_timer_start(&rm->tick, on_tick, 0, rm->conf.poll_ms);
 }
 
 void readmodel_visit_ended(struct readmodel *rm)
 {
-    rm->figures.n_visiting = rm->n_visits;
+    rm->stats.n_visiting = rm->n_visits;
     if (rm->closing)
-        try_finish(rm);
+        close_if_idle(rm);
     else
-        readmodel_look(rm); // there is a place now
+        readmodel_poll(rm); // a place is free now
 }
 
-// ---- the end ----
+// ---- close ----
 
 static void on_tick_closed(uv_handle_t *tick)
 {
     struct readmodel *rm = tick->data;
 
     rm->tick_closed = true;
-    try_finish(rm);
+    close_if_idle(rm);
 }
 
 void readmodel_close(struct readmodel *rm, void (*closed)(void *ctx), void *ctx)
@@ -279,23 +283,23 @@ void readmodel_close(struct readmodel *rm, void (*closed)(void *ctx), void *ctx)
     rm->closing = true;
     rm->closed = closed;
     rm->closed_ctx = ctx;
-    visit_hurry(rm);
-    if (!rm->looking) { // a last time: nobody else knows of the changes that were noted here
-        rm->looking = true;
-        tell(rm);
+    visit_cancel_all(rm);
+    if (!rm->polling) { // report the changes known only to this process
+        rm->polling = true;
+        report_changes(rm);
     }
     uv_close((uv_handle_t *)&rm->tick, on_tick_closed);
 }
 
-static void try_finish(struct readmodel *rm)
+static void close_if_idle(struct readmodel *rm)
 {
-    if (!rm->tick_closed || rm->looking || rm->n_visits > 0)
+    if (!rm->tick_closed || rm->polling || rm->n_visits > 0)
         return;
     void (*closed)(void *) = rm->closed;
     void *ctx = rm->closed_ctx;
-    notes_deinit(&rm->pending);
-    notes_deinit(&rm->telling);
-    figures_deinit(&rm->figures);
+    changed_tenants_deinit(&rm->pending);
+    changed_tenants_deinit(&rm->reporting);
+    model_stats_deinit(&rm->stats);
     pg_params_free(&rm->params);
     free(rm->who);
     free(rm);

@@ -1,10 +1,10 @@
-// readmodel_int.h: the process's part in the work, and one visit.
+// readmodel_int.h: the structures that readmodel.c and visit.c share.
 #ifndef QUEEN_READMODEL_READMODEL_INT_H
 #define QUEEN_READMODEL_READMODEL_INT_H
 
 #include <sys/queue.h>
 
-#include "readmodel/notes.h"
+#include "readmodel/changed_tenants.h"
 #include "readmodel/readmodel.h"
 
 struct visit;
@@ -15,16 +15,16 @@ struct readmodel {
     struct tenant_pools *tenants;
     struct readmodel_conf conf;
     char *who;
-    struct figures figures;
+    struct model_stats stats;
 
-    // Looking at the agenda: one statement after the other, in this call.
+    // Polling the agenda: one statement after the other, with this call.
     uv_timer_t tick;
     struct pg_call call;
     struct pg_params params;
-    bool looking, look_again, enrolled;
+    bool polling, poll_again, enrolled;
     uint64_t renewed_ms;
-    struct notes pending, telling;
-    bool zone_is_bad; // said once
+    struct changed_tenants pending, reporting;
+    bool zone_is_bad; // already logged
 
     TAILQ_HEAD(, visit) visits;
     unsigned n_visits;
@@ -34,18 +34,18 @@ struct readmodel {
     void *closed_ctx;
 };
 
-// A visit: everything that one model of one tenant needs now.
+// A visit: all work that one model of one tenant needs now.
 struct visit_order {
     span tenant;
     enum model model;
     bool live;
-    bool wanted; // somebody asked: also bring the view of a live model up to date
+    bool wanted; // requested: also refreshes the view of a live model
     unsigned failures;
 };
 void visit_start(struct readmodel *rm, const struct visit_order *order);
-bool visit_is_on(const struct readmodel *rm, span tenant, enum model model);
+bool visit_exists(const struct readmodel *rm, span tenant, enum model model);
 bool visit_has_tenant(const struct readmodel *rm, span tenant);
-void visit_hurry(struct readmodel *rm); // we are closing: calls under way are dropped
+void visit_cancel_all(struct readmodel *rm); // on close: cancels calls in progress
 void readmodel_visit_ended(struct readmodel *rm);
 
 #endif

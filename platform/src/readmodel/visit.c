@@ -1,7 +1,7 @@
-// visit.c: one model of one tenant, seen to.
+// visit.c: maintains one model of one tenant.
 //
-// A visit first asks what there is, and from that it has a list of things to do.  Each may have
-// to wait for readers or writers for a moment: then it pauses and tries again.
+// A visit first inspects the model and decides on a list of steps.  A step that is blocked by
+// readers or writers is retried after a pause.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 #include "tenant/sql.gen.h"
 
 enum {
-    PAUSE_MS = 100, // between two tries
+    PAUSE_MS = 100, // between two attempts
     MAX_TRIES = 100,
     END_DEADLINE_MS = 5000,
 };
 
-// In the order in which they are done.
+// In the order in which they run.
 enum todo {
     DROP_LIVE = 1 << 0,
     FILL_LIVE = 1 << 1,
@@ -30,7 +30,7 @@ enum todo {
 struct visit {
     struct readmodel *rm;
     TAILQ_ENTRY(visit) link;
-    char tenant[FIGURES_NAME_MAX];
+    char tenant[MODEL_STATS_NAME_MAX];
     enum model model;
     bool live, wanted, refreshed;
     unsigned failures;
@@ -42,29 +42,30 @@ struct visit {
     uv_timer_t pause;
     unsigned todo, tries;
     uint64_t began_us;
-    struct fault why; // code 0: all is well
+    struct fault why; // code 0: no error
 };
 
 // In the order they run.
-static void claim(struct visit *v);
+static void visit_claim(struct visit *v);
 static void on_claimed(struct pg_call *call, int status, const struct pg_reply *reply);
-static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
-                    const struct fault *why);
-static void look(struct visit *v);
-static void on_looked(struct pg_call *call, int status, const struct pg_reply *reply);
-static void advance(struct visit *v);
+static void on_tenant_ready(struct tenant_want *w, int status, struct tenant_ref *ref,
+                            const struct fault *why);
+static void inspect_model(struct visit *v);
+static void on_inspected(struct pg_call *call, int status, const struct pg_reply *reply);
+static void visit_advance(struct visit *v);
 static void on_dropped(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_filled(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_refreshed(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_swapped(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_checked(struct pg_call *call, int status, const struct pg_reply *reply);
-static void again_later(struct visit *v, const char *what);
+static void retry_later(struct visit *v, const char *what);
 static void on_pause(uv_timer_t *pause);
-static void fail(struct visit *v, int status, const char *what, const struct pg_reply *reply);
-static void on_failure_noted(struct pg_call *call, int status, const struct pg_reply *reply);
-static void finish(struct visit *v);
+static void visit_fail(struct visit *v, int status, const char *what,
+                       const struct pg_reply *reply);
+static void on_failure_recorded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void visit_finish(struct visit *v);
 static void on_ended(struct pg_call *call, int status, const struct pg_reply *reply);
-static void leave(struct visit *v);
+static void visit_close(struct visit *v);
 static void on_pause_closed(uv_handle_t *pause);
 
 void visit_start(struct readmodel *rm, const struct visit_order *order)
@@ -81,25 +82,26 @@ void visit_start(struct readmodel *rm, const struct visit_order *order)
     v->pause.data = v->call.owner = v->want.owner = v;
     TAILQ_INSERT_TAIL(&rm->visits, v, link);
     rm->n_visits++;
-    claim(v);
+    visit_claim(v);
 }
 
-static void ask(struct visit *v, struct pg_pool *pool, const struct pg_statement *statement,
-                pg_done_cb done, unsigned limit_ms)
+static void run_call(struct visit *v, struct pg_pool *pool,
+                     const struct pg_statement *statement, pg_done_cb done, unsigned limit_ms)
 {
     v->call.statement = statement;
     v->call.params = &v->params;
     v->call.done = done;
-    // The pool drops the connection a little after the server should have given up.
+    // The pool closes the connection a little after the server's own time limit.
     v->call.statement_timeout_ms = limit_ms;
     v->call.deadline_ms = limit_ms > 0 ? limit_ms + END_DEADLINE_MS : 0;
     pg_pool_exec(pool, &v->call);
 }
 
-// All statements for the tenant begin with the model.
-static void ask_tenant(struct visit *v, const struct pg_statement *statement, pg_done_cb done)
+// All statements for the tenant start with the model.
+static void run_on_tenant(struct visit *v, const struct pg_statement *statement,
+                          pg_done_cb done)
 {
-    ask(v, tenant_ref_pg(v->ref), statement, done, v->rm->conf.refresh_timeout_ms);
+    run_call(v, tenant_ref_pg(v->ref), statement, done, v->rm->conf.refresh_timeout_ms);
 }
 
 static void begin_params(struct visit *v)
@@ -108,7 +110,7 @@ static void begin_params(struct visit *v)
     pg_param_text(&v->params, model_name(v->model));
 }
 
-static void claim(struct visit *v)
+static void visit_claim(struct visit *v)
 {
     pg_params_reset(&v->params);
     pg_param_text(&v->params, span_of(v->tenant));
@@ -116,7 +118,7 @@ static void claim(struct visit *v)
     pg_param_text(&v->params, span_of(v->rm->who));
     pg_param_i32(&v->params, (int32_t)v->rm->conf.lease_ms);
     pg_param_i32(&v->params, (int32_t)v->rm->conf.at_once);
-    ask(v, v->rm->control, &pg_stmt_platform_claim_visit, on_claimed, 0);
+    run_call(v, v->rm->control, &pg_stmt_platform_claim_visit, on_claimed, 0);
 }
 
 static void on_claimed(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -124,22 +126,23 @@ static void on_claimed(struct pg_call *call, int status, const struct pg_reply *
     struct visit *v = call->owner;
 
     if (status != 0 || !pg_reply_bool(reply, 0, 0)) {
-        leave(v); // somebody else has it, or the places are taken: the agenda shows it again
+        visit_close(
+            v); // claimed by another process, or no free place: the agenda lists it again
         return;
     }
     span abandoned_by = pg_reply_bytes(reply, 0, 1);
     if (abandoned_by.ptr) {
-        counter_add(&v->rm->figures.abandoned, 1);
+        counter_add(&v->rm->stats.abandoned, 1);
         log_warn("readmodel.abandoned", "tenant=%s model=" SPAN_FMT " by=" SPAN_FMT, v->tenant,
                  SPAN_ARG(model_name(v->model)), SPAN_ARG(abandoned_by));
     }
-    counter_add(&v->rm->figures.visits, 1);
-    v->want.got = on_pool;
+    counter_add(&v->rm->stats.visits, 1);
+    v->want.got = on_tenant_ready;
     tenant_get(v->rm->tenants, span_of(v->tenant), &v->want);
 }
 
-static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
-                    const struct fault *why)
+static void on_tenant_ready(struct tenant_want *w, int status, struct tenant_ref *ref,
+                            const struct fault *why)
 {
     struct visit *v = w->owner;
 
@@ -150,94 +153,94 @@ static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
         fault_set(&v->why, status, "%s", why->text);
     }
     if (status != 0) {
-        finish(v);
+        visit_finish(v);
         return;
     }
     v->ref = ref;
-    look(v);
+    inspect_model(v);
 }
 
-static void look(struct visit *v)
+static void inspect_model(struct visit *v)
 {
     begin_params(v);
     pg_param_text(&v->params, v->live ? SPAN("live") : SPAN("views"));
-    ask_tenant(v, &pg_stmt_tenant_visit_model, on_looked);
+    run_on_tenant(v, &pg_stmt_tenant_visit_model, on_inspected);
 }
 
-// A write-model column that no read model knows is told when it is first seen.
-static void mind_drift(struct visit *v, struct figure *figure, span unknown)
+// Logs write-model columns that no read model contains when they are first seen.
+static void report_drift(struct visit *v, struct model_stat *stat, span unknown)
 {
     unsigned n = unknown.len > 0;
 
     for (size_t i = 0; i < unknown.len; i++)
         n += unknown.ptr[i] == ',';
-    if (n != figure->unknown_columns && n > 0)
+    if (n != stat->unknown_columns && n > 0)
         log_warn("readmodel.drift", "tenant=%s columns=\"" SPAN_FMT "\"", v->tenant,
                  SPAN_ARG(unknown));
-    figure->unknown_columns = n;
+    stat->unknown_columns = n;
 }
 
-static void on_looked(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_inspected(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
     struct readmodel *rm = v->rm;
 
     if (status != 0) {
-        fail(v, status, "cannot look at the read model", reply);
+        visit_fail(v, status, "cannot inspect the read model", reply);
         return;
     }
     bool live_ready = pg_reply_bool(reply, 0, 0), live_there = pg_reply_bool(reply, 0, 1);
     bool view_ready = pg_reply_bool(reply, 0, 2);
     int64_t age_ms = pg_reply_is_null(reply, 0, 3) ? INT64_MAX : pg_reply_i64(reply, 0, 3);
-    struct figure *figure = figures_of(&rm->figures, span_of(v->tenant), v->model);
+    struct model_stat *stat = model_stats_get(&rm->stats, span_of(v->tenant), v->model);
 
-    figure->live = v->live;
-    mind_drift(v, figure, pg_reply_bytes(reply, 0, 4));
+    stat->live = v->live;
+    report_drift(v, stat, pg_reply_bytes(reply, 0, 4));
     if (v->live)
         v->todo |= CHECK_LIVE | (live_ready ? 0 : FILL_LIVE);
     else if (live_there)
         v->todo |= DROP_LIVE;
     if (!v->live || v->wanted || !view_ready || age_ms >= rm->conf.safety_us / 1000)
         v->todo |= REFRESH;
-    advance(v);
+    visit_advance(v);
 }
 
-static void advance(struct visit *v)
+static void visit_advance(struct visit *v)
 {
     const struct readmodel_conf *c = &v->rm->conf;
 
     if (v->rm->closing) {
         fault_set(&v->why, QE_STOPPING, "the platform is stopping");
-        finish(v);
+        visit_finish(v);
         return;
     }
     begin_params(v);
     v->began_us = clock_mono_us();
     if (v->todo & DROP_LIVE) {
-        ask_tenant(v, &pg_stmt_tenant_drop_live, on_dropped);
+        run_on_tenant(v, &pg_stmt_tenant_drop_live, on_dropped);
     } else if (v->todo & FILL_LIVE) {
         pg_param_i32(&v->params, (int32_t)c->fill_chunk);
-        ask_tenant(v, &pg_stmt_tenant_fill_live, on_filled);
+        run_on_tenant(v, &pg_stmt_tenant_fill_live, on_filled);
     } else if (v->todo & REFRESH) {
         pg_param_text(&v->params, span_of(v->rm->who));
         pg_param_i32(&v->params, (int32_t)c->work_mem_mb);
         pg_param_bool(&v->params, false);
-        ask_tenant(v, &pg_stmt_tenant_refresh_view, on_refreshed);
+        run_on_tenant(v, &pg_stmt_tenant_refresh_view, on_refreshed);
     } else if (v->todo & SWAP) {
-        ask_tenant(v, &pg_stmt_tenant_swap_view, on_swapped);
+        run_on_tenant(v, &pg_stmt_tenant_swap_view, on_swapped);
     } else if (v->todo & CHECK_LIVE) {
         pg_param_i32(&v->params, (int32_t)c->sample);
-        ask_tenant(v, &pg_stmt_tenant_check_live, on_checked);
+        run_on_tenant(v, &pg_stmt_tenant_check_live, on_checked);
     } else {
-        finish(v);
+        visit_finish(v);
     }
 }
 
-static void done(struct visit *v, enum todo what)
+static void step_done(struct visit *v, enum todo what)
 {
     v->todo &= ~(unsigned)what;
     v->tries = 0;
-    advance(v);
+    visit_advance(v);
 }
 
 static void on_dropped(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -245,11 +248,11 @@ static void on_dropped(struct pg_call *call, int status, const struct pg_reply *
     struct visit *v = call->owner;
 
     if (status != 0)
-        fail(v, status, "cannot drop the live table", reply);
+        visit_fail(v, status, "cannot drop the live table", reply);
     else if (!pg_reply_bool(reply, 0, 0))
-        again_later(v, "readers or writers keep the live table");
+        retry_later(v, "readers or writers still use the live table");
     else
-        done(v, DROP_LIVE);
+        step_done(v, DROP_LIVE);
 }
 
 static void on_filled(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -257,60 +260,60 @@ static void on_filled(struct pg_call *call, int status, const struct pg_reply *r
     struct visit *v = call->owner;
 
     if (status != 0) {
-        fail(v, status, "cannot fill the live table", reply);
+        visit_fail(v, status, "cannot fill the live table", reply);
         return;
     }
     span state = pg_reply_bytes(reply, 0, 0);
     if (span_eq(state, SPAN("busy"))) {
-        again_later(v, "the live table is busy");
+        retry_later(v, "the live table is busy");
         return;
     }
     if (span_eq(state, SPAN("ready"))) {
-        log_info("readmodel.live", "tenant=%s model=" SPAN_FMT, v->tenant,
+        log_info("readmodel.live_ready", "tenant=%s model=" SPAN_FMT, v->tenant,
                  SPAN_ARG(model_name(v->model)));
-        done(v, FILL_LIVE);
+        step_done(v, FILL_LIVE);
         return;
     }
-    counter_add(&v->rm->figures.filled, 1);
+    counter_add(&v->rm->stats.filled, 1);
     v->tries = 0;
-    advance(v);
+    visit_advance(v);
 }
 
 static void on_refreshed(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
-    struct figures *f = &v->rm->figures;
+    struct model_stats *f = &v->rm->stats;
 
     if (status != 0) {
-        fail(v, status, "cannot refresh the view", reply);
+        visit_fail(v, status, "cannot refresh the view", reply);
         return;
     }
     span action = pg_reply_bytes(reply, 0, 0);
     if (span_eq(action, SPAN("clean"))) {
         counter_add(&f->clean, 1);
-        v->refreshed = true; // it is as good as new
-        done(v, REFRESH);
+        v->refreshed = true; // it is already current
+        step_done(v, REFRESH);
         return;
     }
     if (span_eq(action, SPAN("busy"))) {
         counter_add(&f->busy, 1);
-        again_later(v, "somebody else refreshes the view");
+        retry_later(v, "another session refreshes the view");
         return;
     }
-    struct figure *figure = figures_of(f, span_of(v->tenant), v->model);
+    struct model_stat *stat = model_stats_get(f, span_of(v->tenant), v->model);
     bool built = span_eq(action, SPAN("built"));
-    figure->rows = pg_reply_i64(reply, 0, 1);
-    figure->refresh_ms = pg_reply_i32(reply, 0, 2);
+    stat->rows = pg_reply_i64(reply, 0, 1);
+    stat->refresh_ms = pg_reply_i32(reply, 0, 2);
     histogram_add(&f->refresh_us[v->model], clock_mono_us() - v->began_us);
     counter_add(built ? &f->built : &f->refreshed, 1);
     log_debug("readmodel.refreshed",
               "tenant=%s model=" SPAN_FMT " built=%d rows=%" PRId64 " ms=%" PRId64, v->tenant,
-              SPAN_ARG(model_name(v->model)), built, figure->rows, figure->refresh_ms);
+              SPAN_ARG(model_name(v->model)), built, stat->rows, stat->refresh_ms);
     if (built)
         v->todo |= SWAP;
     else
         v->refreshed = true;
-    done(v, REFRESH);
+    step_done(v, REFRESH);
 }
 
 static void on_swapped(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -318,76 +321,78 @@ static void on_swapped(struct pg_call *call, int status, const struct pg_reply *
     struct visit *v = call->owner;
 
     if (status != 0) {
-        fail(v, status, "cannot swap the view", reply);
+        visit_fail(v, status, "cannot swap the view", reply);
     } else if (!pg_reply_bool(reply, 0, 0)) {
-        counter_add(&v->rm->figures.swap_retries, 1);
-        again_later(v, "readers keep the old view");
+        counter_add(&v->rm->stats.swap_retries, 1);
+        retry_later(v, "readers still use the old view");
     } else {
         log_info("readmodel.built", "tenant=%s model=" SPAN_FMT, v->tenant,
                  SPAN_ARG(model_name(v->model)));
         v->refreshed = true;
-        done(v, SWAP);
+        step_done(v, SWAP);
     }
 }
 
 static void on_checked(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
-    struct figures *f = &v->rm->figures;
+    struct model_stats *f = &v->rm->stats;
 
     if (status != 0) {
-        fail(v, status, "cannot compare the live table", reply);
+        visit_fail(v, status, "cannot compare the live table", reply);
         return;
     }
     int64_t differing = pg_reply_i64(reply, 0, 1);
     counter_add(&f->checked, (uint64_t)pg_reply_i64(reply, 0, 0));
     counter_add(&f->differing, (uint64_t)differing);
     if (differing > 0)
-        log_error("readmodel.differs",
+        log_error("readmodel.mismatch",
                   "tenant=%s model=" SPAN_FMT " rows=%" PRId64 " repaired=%" PRId64, v->tenant,
                   SPAN_ARG(model_name(v->model)), differing, differing);
-    done(v, CHECK_LIVE);
+    step_done(v, CHECK_LIVE);
 }
 
-static void again_later(struct visit *v, const char *what)
+static void retry_later(struct visit *v, const char *what)
 {
     if (v->rm->closing || ++v->tries > MAX_TRIES) {
         fault_set(&v->why, QE_BUSY, "%s", what);
-        finish(v);
+        visit_finish(v);
         return;
     }
     uv_timer_start(&v->pause, on_pause, PAUSE_MS, 0);
 }
 
-static void on_pause(uv_timer_t *pause) { advance(pause->data); }
+static void on_pause(uv_timer_t *pause) { visit_advance(pause->data); }
 
-// The tenant is told why its view is not fresh, unless it is the one that is away.
-static void fail(struct visit *v, int status, const char *what, const struct pg_reply *reply)
+// Records in the tenant's database why its view is not fresh, unless that database is
+// unavailable.
+static void visit_fail(struct visit *v, int status, const char *what,
+                       const struct pg_reply *reply)
 {
     const char *message = pg_reply_message(reply);
 
     fault_set(&v->why, status, "%s: %s", what, message[0] ? message : err_text(status));
     tenant_ref_failed(v->ref, status);
     if (status == QE_PG_GONE || status == QE_PG_AWAY || status == QE_STOPPING) {
-        finish(v);
+        visit_finish(v);
         return;
     }
     begin_params(v);
     pg_param_text(&v->params, span_of(v->why.text));
-    ask_tenant(v, &pg_stmt_tenant_refresh_failed, on_failure_noted);
+    run_on_tenant(v, &pg_stmt_tenant_refresh_failed, on_failure_recorded);
 }
 
-static void on_failure_noted(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_failure_recorded(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
 
     if (status != 0)
-        log_warn("readmodel.unnoted", "tenant=%s why=\"%s\"", v->tenant,
+        log_warn("readmodel.record_failed", "tenant=%s why=\"%s\"", v->tenant,
                  pg_reply_message(reply));
-    finish(v);
+    visit_finish(v);
 }
 
-static void finish(struct visit *v)
+static void visit_finish(struct visit *v)
 {
     struct readmodel *rm = v->rm;
 
@@ -395,7 +400,7 @@ static void finish(struct visit *v)
         tenant_put(v->ref);
     v->ref = NULL;
     if (v->why.code != 0) {
-        counter_add(&rm->figures.failed, 1);
+        counter_add(&rm->stats.failed, 1);
         if (v->why.code != QE_STOPPING)
             log_warn("readmodel.failed", "tenant=%s model=" SPAN_FMT " why=\"%s\"", v->tenant,
                      SPAN_ARG(model_name(v->model)), v->why.text);
@@ -408,25 +413,25 @@ static void finish(struct visit *v)
         pg_param_text(&v->params, span_of(v->why.text));
     else
         pg_param_null(&v->params, PG_TEXT);
-    // A process that stops hands the work on at once.
+    // A process that stops releases the work immediately.
     pg_param_i32(&v->params, v->why.code == QE_STOPPING
                                  ? 0
                                  : (int32_t)(policy_retry_us(v->failures + 1) / 1000));
     pg_param_bool(&v->params, v->refreshed);
-    ask(v, rm->control, &pg_stmt_platform_end_visit, on_ended, END_DEADLINE_MS);
+    run_call(v, rm->control, &pg_stmt_platform_end_visit, on_ended, END_DEADLINE_MS);
 }
 
 static void on_ended(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
 
-    if (status != 0) // the claim runs out, and the model is visited again
-        log_warn("readmodel.unended", "tenant=%s why=\"%s\"", v->tenant,
+    if (status != 0) // the claim expires, and the model is visited again
+        log_warn("readmodel.release_failed", "tenant=%s why=\"%s\"", v->tenant,
                  pg_reply_message(reply));
-    leave(v);
+    visit_close(v);
 }
 
-static void leave(struct visit *v)
+static void visit_close(struct visit *v)
 {
     TAILQ_REMOVE(&v->rm->visits, v, link);
     uv_close((uv_handle_t *)&v->pause, on_pause_closed);
@@ -443,7 +448,7 @@ static void on_pause_closed(uv_handle_t *pause)
     readmodel_visit_ended(rm);
 }
 
-bool visit_is_on(const struct readmodel *rm, span tenant, enum model model)
+bool visit_exists(const struct readmodel *rm, span tenant, enum model model)
 {
     const struct visit *v;
 
@@ -455,15 +460,15 @@ bool visit_is_on(const struct readmodel *rm, span tenant, enum model model)
 
 bool visit_has_tenant(const struct readmodel *rm, span tenant)
 {
-    return visit_is_on(rm, tenant, MODEL_ATTRIBUTES) ||
-           visit_is_on(rm, tenant, MODEL_TRANSACTIONS);
+    return visit_exists(rm, tenant, MODEL_ATTRIBUTES) ||
+           visit_exists(rm, tenant, MODEL_TRANSACTIONS);
 }
 
-void visit_hurry(struct readmodel *rm)
+void visit_cancel_all(struct readmodel *rm)
 {
     struct visit *v;
 
-    // Only calls to the tenants: telling the control database that we leave is short.
+    // Only calls to tenants: the release in the control database is short.
     TAILQ_FOREACH (v, &rm->visits, link)
         if (v->ref)
             v->call.deadline_ms = 1;

@@ -1,4 +1,5 @@
-// breaker.c: open after failures in a row, probe with growing pauses, close when it answers.
+// breaker.c: opens after consecutive failures, probes with growing pauses, closes after a
+// success.
 #include "tenant/breaker.h"
 
 void breaker_good(struct breaker *b)
@@ -10,7 +11,7 @@ void breaker_good(struct breaker *b)
 bool breaker_bad(struct breaker *b, const struct breaker_conf *c, bool hard, uint64_t now_us)
 {
     if (b->state != BREAKER_CLOSED)
-        return false; // those who were under way when it opened
+        return false; // reports of calls that were in progress when it opened
     b->failures++;
     if (!hard && b->failures < c->failures)
         return false;

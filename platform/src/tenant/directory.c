@@ -1,4 +1,4 @@
-// directory.c: rows of platform.tenant.
+// directory.c: reads rows of platform.tenant.
 #include "tenant/directory.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// link.c: a pool and the question whether its database answers.
+// link.c: a connection pool of either kind, with a ping as health check.
 #include "tenant/link.h"
 
 #include <assert.h>
@@ -21,19 +21,19 @@ struct link {
     struct pg_call pg_ping;
     struct my_call my_ping;
     unsigned ping_ms;
-    link_cb done; // of the ping under way; NULL: none
+    link_cb done; // callback of the ping in progress; NULL: none
     struct fault fault;
-    uint64_t heard_us;
-    uv_timer_t soon; // tells what is known before anybody was asked
+    uint64_t last_reply_us;
+    uv_timer_t soon; // reports errors found before a connection attempt
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
 
-// In order.
+// In the order they run.
 static int connect_pg(struct link *l, const struct link_conf *c, const struct tenant_row *r);
 static int connect_my(struct link *l, const struct link_conf *c, const struct tenant_row *r);
-static void on_cannot(uv_timer_t *soon);
+static void on_open_failed(uv_timer_t *soon);
 static void ping(struct link *l, link_cb done);
 static void on_pg_ping(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_my_ping(struct my_call *call, int status, const struct my_reply *reply);
@@ -56,7 +56,7 @@ struct link *link_open(uv_loop_t *loop, const struct link_conf *conf,
         ping(l, opened);
     } else {
         l->done = opened;
-        uv_timer_start(&l->soon, on_cannot, 0, 0);
+        uv_timer_start(&l->soon, on_open_failed, 0, 0);
     }
     return l;
 }
@@ -115,7 +115,7 @@ static int connect_my(struct link *l, const struct link_conf *c, const struct te
     return 0;
 }
 
-static void on_cannot(uv_timer_t *soon)
+static void on_open_failed(uv_timer_t *soon)
 {
     struct link *l = soon->data;
     link_cb done = l->done;
@@ -143,13 +143,13 @@ static void ping(struct link *l, link_cb done)
     }
 }
 
-static void land(struct link *l, int status, const char *message, const char *dial_error)
+static void finish_ping(struct link *l, int status, const char *message, const char *dial_error)
 {
     link_cb done = l->done;
 
     l->done = NULL;
     if (status == 0)
-        l->heard_us = clock_mono_us();
+        l->last_reply_us = clock_mono_us();
     else
         fault_set(&l->fault, status, "%s", dial_error[0] ? dial_error : message);
     if (!l->closing && done)
@@ -160,14 +160,14 @@ static void on_pg_ping(struct pg_call *call, int status, const struct pg_reply *
 {
     struct link *l = call->owner;
 
-    land(l, status, pg_reply_message(reply), pg_pool_error(l->pg));
+    finish_ping(l, status, pg_reply_message(reply), pg_pool_error(l->pg));
 }
 
 static void on_my_ping(struct my_call *call, int status, const struct my_reply *reply)
 {
     struct link *l = call->owner;
 
-    land(l, status, my_reply_message(reply), my_pool_error(l->my));
+    finish_ping(l, status, my_reply_message(reply), my_pool_error(l->my));
 }
 
 void link_check(struct link *l, link_cb checked) { ping(l, checked); }
@@ -214,11 +214,11 @@ const char *link_error(const struct link *l)
     return l->pg ? pg_pool_error(l->pg) : l->my ? my_pool_error(l->my) : "";
 }
 
-uint64_t link_heard_us(const struct link *l)
+uint64_t link_last_reply_us(const struct link *l)
 {
-    uint64_t pool = l->pg ? pg_pool_heard_us(l->pg) : l->my ? my_pool_heard_us(l->my) : 0;
+    uint64_t pool = l->pg ? pg_pool_heard_us(l->pg) : l->my ? my_pool_last_reply_us(l->my) : 0;
 
-    return pool > l->heard_us ? pool : l->heard_us;
+    return pool > l->last_reply_us ? pool : l->last_reply_us;
 }
 
 bool link_is_up(const struct link *l)

@@ -1,9 +1,9 @@
-// link.h: connections to one tenant's database, of either kind.
+// link.h: the connections to one tenant's database, PostgreSQL or MySQL.
 //
-//      link_open ──► opened ──► use, link_check ──► checked ... ──► link_close ──► closed
+//       link_open ──► opened ──► use, link_check ──► checked ... ──► link_close ──► closed
 //
-// Both callbacks come later, once, never from inside the function that was called; opened and
-// checked do not come after link_close().  link_close may follow at any time after opened.
+// Each callback runs once, later, never from inside the function that was called.  opened and
+// checked do not run after link_close().  link_close() may be called at any time after opened.
 #ifndef QUEEN_TENANT_LINK_H
 #define QUEEN_TENANT_LINK_H
 
@@ -15,7 +15,7 @@
 struct link;
 
 struct link_conf {
-    const struct database *home; // where tenants without an address are
+    const struct database *home; // server of tenants without a URL
     unsigned max_conns;
     unsigned connect_timeout_ms, conn_idle_ms, statement_timeout_ms;
 };
@@ -32,10 +32,10 @@ void *link_owner(const struct link *l);
 enum tenant_kind link_kind(const struct link *l);
 struct pg_pool *link_pg(const struct link *l);
 struct my_pool *link_my(const struct link *l);
-const struct fault *link_fault(const struct link *l); // why opened or checked said no
-const char *link_error(const struct link *l);         // of the last connection that failed; ""
-uint64_t link_heard_us(const struct link *l);         // when the database last answered
-bool link_is_up(const struct link *l);                // as far as anybody knows
-unsigned link_conns(const struct link *l);            // open ones
+const struct fault *link_fault(const struct link *l); // why opened or checked failed
+const char *link_error(const struct link *l);      // of the last failed connection attempt; ""
+uint64_t link_last_reply_us(const struct link *l); // time of the last reply of the database
+bool link_is_up(const struct link *l);             // as of the last connection attempt
+unsigned link_conns(const struct link *l);         // open connections
 
 #endif

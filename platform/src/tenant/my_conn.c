@@ -1,4 +1,5 @@
-// my_conn.c: one connection: each step of the connector begins, waits for the socket, goes on.
+// my_conn.c: one connection.  Each step of the connector starts, waits for the socket and
+// continues.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "base/mem.h"
 #include "tenant/my_int.h"
 
-// In the order of events.
+// In the order they run.
 static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *found);
 static void on_begin(uv_timer_t *timer);
 static void begin(struct my_conn *c, enum my_step step);
@@ -43,7 +44,7 @@ struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsi
     snprintf(c->address, sizeof c->address, "%s", place->host);
     bool numeric = uv_ip4_addr(place->host, 1, (struct sockaddr_in *)&ignored) == 0 ||
                    uv_ip6_addr(place->host, 1, (struct sockaddr_in6 *)&ignored) == 0;
-    // The connector would look the name up on the loop's thread.
+    // The connector would resolve the name synchronously.
     if (!numeric && !place->socket) {
         struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
         c->address[0] = '\0';
@@ -67,7 +68,7 @@ static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *fou
     uv_freeaddrinfo(found);
     if (c->step == MY_LOOKUP)
         on_begin(&c->timer);
-    on_handle_closed((uv_handle_t *)&c->timer); // the lookup counted as one
+    on_handle_closed((uv_handle_t *)&c->timer); // the lookup was counted as a handle
 }
 
 static void on_begin(uv_timer_t *timer)
@@ -102,7 +103,7 @@ static void begin(struct my_conn *c, enum my_step step)
     run(c, start_step(c));
 }
 
-// What the connector waits for; 0: the step is over.
+// Returns the events that the connector waits for; 0: the step is complete.
 static int start_step(struct my_conn *c)
 {
     const struct my_place *p = c->place;
@@ -159,7 +160,7 @@ static void run(struct my_conn *c, int wait)
 static void fail(struct my_conn *c)
 {
     if (c->status != 0)
-        return; // the first failure says most
+        return; // the first error is the most informative
     unsigned number = mysql_stmt_errno(c->stmt);
     const char *state = mysql_stmt_sqlstate(c->stmt);
 
@@ -169,7 +170,7 @@ static void fail(struct my_conn *c)
         c->doomed = true;
 }
 
-// false: the server reads the statement in another way than it was written.
+// Returns false if the server counts other parameters than the statement was written with.
 static bool bind_params(struct my_conn *c)
 {
     MYSQL_BIND binds[MY_MAX_PARAMS] = {0};
@@ -207,7 +208,7 @@ static bool bind_params(struct my_conn *c)
     return true;
 }
 
-// The step is over: true if c->step is the next one to start, false if there is none.
+// Completes a step.  Returns true if c->step must be started next.
 static bool step_over(struct my_conn *c)
 {
     switch (c->step) {
@@ -227,7 +228,7 @@ static bool step_over(struct my_conn *c)
         break;
     case MY_EXECUTE:
     case MY_NEXT:
-        if (c->ret != 0) { // -1 after the last result is not asked for: see more_results below
+        if (c->ret != 0) { // -1 after the last result never occurs: see more_results below
             c->step = MY_FREE;
             break;
         }
@@ -268,7 +269,7 @@ static void watch(struct my_conn *c, int wait)
         c->poll = mem_new(uv_poll_t);
         int rc = uv_poll_init(c->loop, c->poll, (int)mysql_get_socket(&c->my));
         if (rc != 0)
-            BUG("uv_poll_init: %s", uv_strerror(rc)); // a socket of ours, fresh
+            BUG("uv_poll_init: %s", uv_strerror(rc)); // a new socket of our own
         c->poll->data = c;
         c->n_handles++;
     }
@@ -279,7 +280,7 @@ static void watch(struct my_conn *c, int wait)
 
 static void resume(struct my_conn *c, int ready)
 {
-    // The connector may close the socket: epoll must have forgotten it by then.
+    // The connector may close the socket: it must have left epoll before.
     uv_poll_stop(c->poll);
     uv_timer_stop(&c->timer);
     run(c, go_on(c, ready));
@@ -290,7 +291,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     int ready = (events & UV_READABLE ? MYSQL_WAIT_READ : 0) |
                 (events & UV_WRITABLE ? MYSQL_WAIT_WRITE : 0);
 
-    // On an error it finds out by itself what is wrong.
+    // On an error the connector finds the reason itself.
     resume(poll->data, status != 0 ? MYSQL_WAIT_READ | MYSQL_WAIT_WRITE : ready);
 }
 
@@ -298,7 +299,7 @@ static void on_timeout(uv_timer_t *timer) { resume(timer->data, MYSQL_WAIT_TIMEO
 
 // ---- calls ----
 
-// MariaDB takes the time limit of a statement with it; MySQL, which has none for writes, reads
+// MariaDB accepts a time limit with the statement.  MySQL has none for writes and treats it as
 // a comment.
 static void put_text(struct my_conn *c)
 {
@@ -333,25 +334,25 @@ static void land(struct my_conn *c)
     c->call = NULL;
     c->step = MY_IDLE;
     c->on->answered(c, call, c->status, &c->reply);
-    // c may be closed by now.
+    // c may have been closed.
 }
 
 void my_conn_abort(struct my_conn *c)
 {
     c->doomed = true;
-    shutdown((int)mysql_get_socket(&c->my), SHUT_RDWR); // the step under way finds it dead
+    shutdown((int)mysql_get_socket(&c->my), SHUT_RDWR); // the step in progress fails
 }
 
 void my_conn_close(struct my_conn *c)
 {
     assert(!c->call && c->step != MY_CLOSED);
     if (c->step == MY_LOOKUP)
-        uv_cancel((uv_req_t *)&c->lookup); // answers anyway, and is counted until then
+        uv_cancel((uv_req_t *)&c->lookup); // its callback runs anyway and is counted until then
     c->step = MY_CLOSED;
     if (c->poll)
         uv_close((uv_handle_t *)c->poll, on_handle_closed);
     if (c->has_my) {
-        // Saying good-bye must not wait for a peer that does not read.
+        // Sending COM_QUIT must not wait for a peer that does not read.
         my_socket fd = mysql_get_socket(&c->my);
         if (c->doomed && fd != (my_socket)-1)
             shutdown((int)fd, SHUT_RDWR);

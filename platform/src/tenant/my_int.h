@@ -1,9 +1,10 @@
-// my_int.h: one MySQL connection and its answers; for tenant/ only.
+// my_int.h: one MySQL connection and its replies; for tenant/ only.
 //
-//      my_conn_dial ──► ready ──► my_conn_send ──► answered ──► my_conn_send ...
-//          └──► broken              (prepare, execute, store, next ..., close the statement)
+//       my_conn_dial ──► ready ──► my_conn_send ──► answered ──► my_conn_send ...
+//           └──► broken              (prepare, execute, store, next ..., close the statement)
 //
-// Events never come from inside my_conn_dial, my_conn_send or my_conn_close; `closed` is last.
+// Callbacks never run from inside my_conn_dial, my_conn_send or my_conn_close; `closed` is the
+// last one.
 #ifndef QUEEN_TENANT_MY_INT_H
 #define QUEEN_TENANT_MY_INT_H
 
@@ -11,7 +12,7 @@
 
 #include "tenant/my_pool.h"
 
-struct my_reply { // all rows, copied; kept by the connection and used again
+struct my_reply { // all rows, copied; the connection keeps and reuses the memory
     struct buf data;
     struct my_cell {
         size_t at, len; // in data; len is SIZE_MAX for NULL
@@ -24,11 +25,11 @@ struct my_reply { // all rows, copied; kept by the connection and used again
 };
 void my_reply_reset(struct my_reply *r);
 void my_reply_deinit(struct my_reply *r);
-// Copies the rows of a stored result; those of an earlier result go.
+// Copies the rows of a stored result and discards those of an earlier one.
 void my_reply_take(struct my_reply *r, MYSQL_STMT *stmt);
 void my_reply_fail(struct my_reply *r, unsigned number, const char *sqlstate,
                    const char *message);
-// What the server's or the connector's number means to us.
+// Maps the error number of the server or the connector to a code of err.h.
 int my_code(unsigned number, const char *sqlstate);
 
 struct my_conn;
@@ -36,7 +37,7 @@ struct my_events {
     void (*ready)(struct my_conn *c);
     void (*answered)(struct my_conn *c, struct my_call *call, int status,
                      const struct my_reply *reply);
-    void (*broken)(struct my_conn *c, const char *why); // the dial failed
+    void (*broken)(struct my_conn *c, const char *why); // the connection attempt failed
     void (*closed)(struct my_conn *c);
 };
 
@@ -55,7 +56,7 @@ enum my_step {
 struct my_conn {
     enum my_step step;
     bool doomed;     // must not be used again
-    bool prepared;   // the call's statement reached the server
+    bool prepared;   // the server has received the call's statement
     struct buf text; // of the call's statement
     void *owner;
     uint64_t idle_since_us;
@@ -86,7 +87,7 @@ struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsi
                              unsigned statement_timeout_ms, const struct my_events *on,
                              void *owner);
 void my_conn_send(struct my_conn *c, struct my_call *call);
-void my_conn_abort(struct my_conn *c); // the call under way fails soon, and c is doomed
-void my_conn_close(struct my_conn *c); // no call is under way
+void my_conn_abort(struct my_conn *c); // the call in progress fails soon, and c is doomed
+void my_conn_close(struct my_conn *c); // no call may be in progress
 
 #endif

@@ -1,4 +1,5 @@
-// my_migrate.c: statements of a file one by one, under a lock, with books.
+// my_migrate.c: runs the statements of the schema files one by one, under a lock, and records
+// them.
 #include "tenant/my_migrate.h"
 
 #include <mysql.h>
@@ -22,12 +23,12 @@ struct run {
 // In the order they run.
 static int connect_to(struct run *r, const struct my_place *place);
 static int take_lock(struct run *r);
-static int make_books(struct run *r);
+static int create_version_tables(struct run *r);
 static int check_versions(struct run *r, unsigned *version);
 static int apply_migration(struct run *r, const struct pg_migration *m);
 static int apply_objects(struct run *r);
 
-static int failed(struct run *r, const char *what)
+static int migrate_failed(struct run *r, const char *what)
 {
     int code = my_code(mysql_errno(&r->my), mysql_sqlstate(&r->my));
 
@@ -35,17 +36,17 @@ static int failed(struct run *r, const char *what)
                      mysql_error(&r->my));
 }
 
-// One statement; rows (may be NULL) are given: mysql_free_result().
-static int ask(struct run *r, const char *what, span text, MYSQL_RES **rows)
+// Runs one statement.  rows (may be NULL) is given: mysql_free_result().
+static int run_statement(struct run *r, const char *what, span text, MYSQL_RES **rows)
 {
     if (mysql_real_query(&r->my, text.ptr, (unsigned long)text.len) != 0)
-        return failed(r, what);
+        return migrate_failed(r, what);
     MYSQL_RES *result = mysql_store_result(&r->my);
     if (rows)
         *rows = result;
     else
         mysql_free_result(result);
-    return rows && !result ? failed(r, what) : 0;
+    return rows && !result ? migrate_failed(r, what) : 0;
 }
 
 int my_migrate(const struct my_place *place, const struct pg_schema *schema,
@@ -58,7 +59,7 @@ int my_migrate(const struct my_place *place, const struct pg_schema *schema,
     if (rc == 0)
         rc = take_lock(&r);
     if (rc == 0)
-        rc = make_books(&r);
+        rc = create_version_tables(&r);
     if (rc == 0)
         rc = check_versions(&r, &version);
     for (unsigned i = version; i < schema->n_migrations && rc == 0; i++)
@@ -67,7 +68,7 @@ int my_migrate(const struct my_place *place, const struct pg_schema *schema,
         rc = apply_objects(&r);
     if (rc == 0 && result)
         *result = r.done;
-    mysql_close(&r.my); // and with it the lock
+    mysql_close(&r.my); // releases the lock
     mysql_thread_end();
     return rc;
 }
@@ -87,7 +88,7 @@ static int connect_to(struct run *r, const struct my_place *p)
     return 0;
 }
 
-// The name of a lock is the server's: it must say which database is meant.
+// Lock names are global to the server, so the name contains the database.
 static int take_lock(struct run *r)
 {
     char text[128];
@@ -95,38 +96,40 @@ static int take_lock(struct run *r)
 
     snprintf(text, sizeof text, "select get_lock(concat('queen:', sha1(database())), %d)",
              LOCK_S);
-    int rc = ask(r, "waiting for another migration", span_of(text), &rows);
+    int rc = run_statement(r, "waiting for another migration", span_of(text), &rows);
     if (rc != 0)
         return rc;
     MYSQL_ROW row = mysql_fetch_row(rows);
     if (!row || !row[0] || strcmp(row[0], "1") != 0)
-        rc = fault_set(r->f, QE_PG_RETRY, "another migration is under way");
+        rc = fault_set(r->f, QE_PG_RETRY, "another migration is in progress");
     mysql_free_result(rows);
     return rc;
 }
 
-static int make_books(struct run *r)
+static int create_version_tables(struct run *r)
 {
-    int rc = ask(r, "books",
-                 SPAN("create table if not exists schema_version (version int primary key, "
-                      "name varchar(200) not null, sha256 char(64) not null, "
-                      "applied_at timestamp not null default current_timestamp)"),
-                 NULL);
+    int rc = run_statement(
+        r, "version tables",
+        SPAN("create table if not exists schema_version (version int primary key, "
+             "name varchar(200) not null, sha256 char(64) not null, "
+             "applied_at timestamp not null default current_timestamp)"),
+        NULL);
     if (rc == 0)
-        rc = ask(r, "books",
-                 SPAN("create table if not exists schema_objects (name varchar(200) primary "
-                      "key, sha256 char(64) not null, "
-                      "applied_at timestamp not null default current_timestamp)"),
-                 NULL);
+        rc = run_statement(
+            r, "version tables",
+            SPAN("create table if not exists schema_objects (name varchar(200) primary "
+                 "key, sha256 char(64) not null, "
+                 "applied_at timestamp not null default current_timestamp)"),
+            NULL);
     return rc;
 }
 
 static int check_versions(struct run *r, unsigned *version)
 {
     MYSQL_RES *rows = NULL;
-    int rc =
-        ask(r, "schema version",
-            SPAN("select version, name, sha256 from schema_version order by version"), &rows);
+    int rc = run_statement(
+        r, "schema version",
+        SPAN("select version, name, sha256 from schema_version order by version"), &rows);
     unsigned n = 0;
 
     if (rc != 0)
@@ -148,7 +151,7 @@ static int check_versions(struct run *r, unsigned *version)
 
 // ---- files ----
 
-// The next line of rest, without its end; false after the last.
+// Returns the next line of rest without its end; false after the last.
 static bool next_line(span *rest, span *line)
 {
     if (rest->len == 0)
@@ -178,8 +181,8 @@ static bool is_blank(span text)
     return true;
 }
 
-// Statements end with a line that ends with the delimiter: ; or what a line "delimiter x" says,
-// as in MySQL's own program.
+// A statement ends with a line that ends with the delimiter: ; or the one set by a line
+// "delimiter x", as in the mysql client.
 static int run_file(struct run *r, const char *what, const char *text)
 {
     span rest = span_of(text), line, delimiter = SPAN(";");
@@ -196,19 +199,19 @@ static int run_file(struct run *r, const char *what, const char *text)
         buf_put(&one, last ? (span){trimmed.ptr, trimmed.len - delimiter.len} : line);
         buf_putc(&one, '\n');
         if (last && !is_blank(buf_span(&one)))
-            rc = ask(r, what, buf_span(&one), NULL);
+            rc = run_statement(r, what, buf_span(&one), NULL);
         if (last)
             buf_reset(&one);
     }
     if (rc == 0 && !is_blank(buf_span(&one)))
-        rc = ask(r, what, buf_span(&one), NULL);
+        rc = run_statement(r, what, buf_span(&one), NULL);
     buf_free(&one);
     return rc;
 }
 
-// Names and checksums are ours: letters, digits and _.
-static int note(struct run *r, const char *what, const char *table, const char *name,
-                const char *sha256, unsigned number)
+// Names and checksums come from this program: letters, digits and _.
+static int record_applied(struct run *r, const char *what, const char *table, const char *name,
+                          const char *sha256, unsigned number)
 {
     struct buf text = {0};
 
@@ -217,7 +220,7 @@ static int note(struct run *r, const char *what, const char *table, const char *
         buf_printf(&text, " values (%u, '%s', '%s', now())", number, name, sha256);
     else
         buf_printf(&text, " values ('%s', '%s', now())", name, sha256);
-    int rc = ask(r, what, buf_span(&text), NULL);
+    int rc = run_statement(r, what, buf_span(&text), NULL);
     buf_free(&text);
     return rc;
 }
@@ -229,7 +232,7 @@ static int apply_migration(struct run *r, const struct pg_migration *m)
     snprintf(what, sizeof what, "migration %04u_%.64s", m->number, m->name);
     int rc = run_file(r, what, m->text);
     if (rc == 0)
-        rc = note(r, what, "schema_version", m->name, m->sha256, m->number);
+        rc = record_applied(r, what, "schema_version", m->name, m->sha256, m->number);
     if (rc == 0)
         r->done.n_migrations++;
     return rc;
@@ -242,7 +245,7 @@ static int has_object(struct run *r, const struct pg_object *o, bool *has)
 
     buf_printf(&text, "select 1 from schema_objects where name = '%s' and sha256 = '%s'",
                o->name, o->sha256);
-    int rc = ask(r, "procedures", buf_span(&text), &rows);
+    int rc = run_statement(r, "procedures", buf_span(&text), &rows);
     buf_free(&text);
     if (rc == 0) {
         *has = mysql_fetch_row(rows) != NULL;
@@ -263,7 +266,7 @@ static int apply_objects(struct run *r)
             continue;
         rc = run_file(r, o->name, o->text);
         if (rc == 0)
-            rc = note(r, o->name, "schema_objects", o->name, o->sha256, 0);
+            rc = record_applied(r, o->name, "schema_objects", o->name, o->sha256, 0);
         r->done.n_objects += rc == 0;
     }
     return rc;

@@ -1,16 +1,15 @@
-// my_migrate.h: brings a MySQL database to the schema that this program carries
-// (platform/sql/mysql).
+// my_migrate.h: brings a MySQL database to the schema of this program (platform/sql/mysql).
 //
-// The books are two tables of the database itself, schema_version and schema_objects, and rules
-// and results are those of pg/migrate.h, with one difference: MySQL commits around each
-// definition, so a migration that failed half way runs again from its beginning.
+// The tables schema_version and schema_objects of that database record the progress.  Rules and
+// results are those of pg/migrate.h, with one difference: MySQL commits after every definition,
+// so a migration that failed half-way runs again from its beginning.
 #ifndef QUEEN_TENANT_MY_MIGRATE_H
 #define QUEEN_TENANT_MY_MIGRATE_H
 
 #include "pg/migrate.h"
 #include "tenant/my_pool.h"
 
-// Blocks: for threads that may.
+// Blocks; call it on a work thread.
 MUST_USE int my_migrate(const struct my_place *place, const struct pg_schema *schema,
                         struct pg_migrate_result *result, struct fault *f);
 

@@ -1,4 +1,4 @@
-// my_place.c: mysql://user:password@host:port/db, taken apart.
+// my_place.c: parses and formats mysql://user:password@host:port/db.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static char *decoded(span text)
     return copy;
 }
 
-// Cuts text at the first c; what follows, or SPAN_NONE.
+// Cuts text at the first c and returns the rest, or SPAN_NONE.
 static span cut(span *text, char c)
 {
     assert(text->ptr || text->len == 0);
@@ -83,7 +83,7 @@ int my_place_parse(const char *url, struct my_place *out, struct fault *f)
         goto bad;
     rest = (span){rest.ptr + scheme.len, rest.len - scheme.len};
     span options = cut(&rest, '?'), db = cut(&rest, '/');
-    // The password may hold an @ only as %40.
+    // A password must contain @ as %40.
     span user = rest, host = cut(&user, '@');
     if (!host.ptr) {
         host = rest;
@@ -137,7 +137,7 @@ char *my_place_url(const struct my_place *p)
         put_escaped(&b, p->socket);
     buf_putc(&b, '\0');
     if (b.failed)
-        BUG("no memory for an address");
+        BUG("out of memory");
     return b.ptr;
 }
 

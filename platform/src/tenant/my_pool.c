@@ -1,4 +1,4 @@
-// my_pool.c: chooses a connection for each call, opens as many as load asks for.
+// my_pool.c: assigns calls to connections and opens connections on demand.
 #include "tenant/my_pool.h"
 
 #include <assert.h>
@@ -23,9 +23,9 @@ struct my_pool {
     struct my_list conns, idle; // idle: most recently used first
     unsigned n_conns, n_ready, n_dialing, n_queued;
     bool up;
-    uint64_t heard_us;
+    uint64_t last_reply_us;
     char error[160];
-    uv_idle_t soon; // runs what must not run inside my_pool_exec()
+    uv_idle_t soon; // runs work that must not run inside my_pool_exec()
     uv_timer_t tick;
     unsigned n_handles;
     bool closing;
@@ -33,7 +33,7 @@ struct my_pool {
     void *closed_ctx;
 };
 
-// The way of a call, in order; then what happens to connections.
+// In the order of a call; then the connection callbacks.
 static void run_soon(struct my_pool *p);
 static void on_soon(uv_idle_t *soon);
 static void send_queued(struct my_pool *p);
@@ -192,15 +192,15 @@ static void on_answered(struct my_conn *c, struct my_call *call, int status,
     bool never_sent = status == QE_PG_GONE && !c->prepared && !call->retried && !p->closing;
 
     if (status != QE_PG_GONE)
-        p->heard_us = clock_mono_us();
-    if (never_sent) { // the server had closed it while it was idle: another one will do
+        p->last_reply_us = clock_mono_us();
+    if (never_sent) { // the server had closed the idle connection: use another one
         call->retried = true;
         STAILQ_INSERT_HEAD(&p->queue, call, link);
         p->n_queued++;
         rest(p, c);
         return;
     }
-    call->done(call, status, reply); // reply is the connection's: before it may go
+    call->done(call, status, reply); // before c is closed, because it owns reply
     rest(p, c);
     close_if_done(p);
 }
@@ -255,7 +255,7 @@ static void on_tick(uv_timer_t *tick)
     }
 }
 
-uint64_t my_pool_heard_us(const struct my_pool *p) { return p->heard_us; }
+uint64_t my_pool_last_reply_us(const struct my_pool *p) { return p->last_reply_us; }
 const char *my_pool_error(const struct my_pool *p) { return p->error; }
 bool my_pool_is_up(const struct my_pool *p) { return p->up; }
 unsigned my_pool_conns(const struct my_pool *p) { return p->n_ready; }
@@ -274,7 +274,7 @@ void my_pool_close(struct my_pool *p, void (*closed)(void *ctx), void *ctx)
         TAILQ_REMOVE(&p->idle, c, idle);
         drop(p, c);
     }
-    run_soon(p); // dials under way end by themselves, at the latest with their time limit
+    run_soon(p); // connection attempts end by themselves, at the latest with their time limit
 }
 
 static void close_if_done(struct my_pool *p)

@@ -1,12 +1,11 @@
-// my_pool.h: MySQL (MariaDB) connections of one loop; the same shape of calls as pg/pool.h.
+// my_pool.h: a pool of MySQL (MariaDB) connections on one loop, with the calls of pg/pool.h.
 //
-//      my_pool_exec ──► (queued) ──► a connection ──► call->done
+//       my_pool_exec ──► (queued) ──► a connection ──► call->done
 //
-// Statements are prepared by the server and their parameters travel apart from the text, so
-// nothing from outside is ever part of SQL.  All work is non-blocking (the connector's
-// _start/_cont functions on uv_poll).  Statements live in platform/sql/mysql/calls
-// (my_stmt_tenant_NAME), or are made at run time: then the text is borrowed until done, like
-// params.
+// The server prepares all statements, and parameters are sent apart from the text, so no input
+// becomes part of SQL.  Nothing blocks: the pool uses the connector's _start/_cont functions
+// with uv_poll.  Statements are defined in platform/sql/mysql (my_stmt_tenant_NAME) or created
+// at run time; then the text is borrowed until done, like params.
 #ifndef QUEEN_TENANT_MY_POOL_H
 #define QUEEN_TENANT_MY_POOL_H
 
@@ -31,15 +30,15 @@ struct my_statement {
     unsigned index;
 };
 
-// Parameters in order; {0} is empty and ready.  Dates, decimals, uuids and JSON are text, as
-// MySQL reads them.
+// Parameters in order; {0} is empty and ready.  Dates, decimals, UUIDs and JSON are passed as
+// text in MySQL's format.
 enum { MY_MAX_PARAMS = 64 };
 struct my_params {
     struct buf data;
     unsigned n;
     struct {
         enum { MY_NULL, MY_TEXT, MY_INT, MY_FLOAT } type;
-        size_t at, len; // of text, in data
+        size_t at, len; // text, in data
         int64_t i;
         double f;
     } param[MY_MAX_PARAMS];
@@ -52,26 +51,26 @@ void my_param_i64(struct my_params *p, int64_t v);
 void my_param_f64(struct my_params *p, double v);
 void my_param_bool(struct my_params *p, bool v);
 
-// Called exactly once, never from inside my_pool_exec().  status is 0 or a code of err.h, with
-// the meanings that pg/pool.h gives them; reply is borrowed until the return and never NULL.
+// Called exactly once, never from inside my_pool_exec().  status is 0 or a code of err.h with
+// the meaning given in pg/pool.h.  reply is borrowed for the call and never NULL.
 typedef void (*my_done_cb)(struct my_call *call, int status, const struct my_reply *reply);
 
-// Lives in the caller's memory until done; params and statement are borrowed until then.
+// In the caller's memory until done; params and statement are borrowed until then.
 struct my_call {
     const struct my_statement *statement;
     const struct my_params *params; // NULL: none
     my_done_cb done;
     void *owner;
-    unsigned deadline_ms;          // 0: the pool's.  Costs the connection: QE_PG_GONE
-    unsigned statement_timeout_ms; // 0: the session's.  The server ends it: QE_PG_RETRY
+    unsigned deadline_ms;          // 0: the pool's.  Closes the connection: QE_PG_GONE
+    unsigned statement_timeout_ms; // 0: the session's.  The server cancels it: QE_PG_RETRY
 
-    STAILQ_ENTRY(my_call) link; // the pool's own from here on
+    STAILQ_ENTRY(my_call) link; // private from here on
     uint64_t queued_us, sent_us;
-    bool retried; // an idle connection was found dead before anything was sent
+    bool retried; // an idle connection was found closed before the call was sent
     int refusal;
 };
 
-// Where a database is.  {0} is empty; given texts are freed by my_place_deinit().
+// The address of a database.  {0} is empty; my_place_deinit() frees the texts.
 struct my_place {
     char *host, *user, *password, *db;
     char *socket; // Unix socket instead of host and port; or NULL
@@ -80,7 +79,7 @@ struct my_place {
 };
 // mysql://user:password@host:port/db?tls=true, or ?socket=/path without a host.
 MUST_USE int my_place_parse(const char *url, struct my_place *out, struct fault *f);
-// The same address without its password.  Given: free().
+// The address without its password.  Given: free().
 char *my_place_url(const struct my_place *p);
 void my_place_deinit(struct my_place *p);
 
@@ -88,20 +87,21 @@ struct my_pool_conf {
     const struct my_place *place; // copied
     unsigned max_conns;           // opened on demand
     unsigned connect_timeout_ms;
-    unsigned deadline_ms; // a call without an answer for this long: drop the connection
-    unsigned statement_timeout_ms; // the server gives a statement up (MariaDB); 0: never
-    unsigned idle_close_ms;        // a connection that was idle so long is closed
+    unsigned deadline_ms;          // a call without a reply for this long closes the connection
+    unsigned statement_timeout_ms; // the server cancels the statement (MariaDB); 0: never
+    unsigned idle_close_ms;        // a connection idle for this long is closed
 };
 struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf);
-void my_pool_exec(struct my_pool *p, struct my_call *call); // failure is told to done
-// Fails what is queued with QE_STOPPING, lets sent calls finish, then closes and frees.
+void my_pool_exec(struct my_pool *p, struct my_call *call); // failures are reported to done
+// Fails queued calls with QE_STOPPING, lets sent calls finish, then closes and frees the pool.
 void my_pool_close(struct my_pool *p, void (*closed)(void *ctx), void *ctx);
-uint64_t my_pool_heard_us(const struct my_pool *p); // when the database last answered
-const char *my_pool_error(const struct my_pool *p); // of the last connection that failed; ""
-bool my_pool_is_up(const struct my_pool *p);        // the last dial succeeded
-unsigned my_pool_conns(const struct my_pool *p);    // open ones
+uint64_t
+my_pool_last_reply_us(const struct my_pool *p);     // time of the last reply of the database
+const char *my_pool_error(const struct my_pool *p); // of the last failed connection attempt; ""
+bool my_pool_is_up(const struct my_pool *p);        // the last connection attempt succeeded
+unsigned my_pool_conns(const struct my_pool *p);    // open connections
 
-// ---- answers: the rows of the last result that has any; all values are text ----
+// ---- replies: the rows of the last result that has rows; all values are text ----
 unsigned my_reply_rows(const struct my_reply *r);
 unsigned my_reply_cols(const struct my_reply *r);
 bool my_reply_is_null(const struct my_reply *r, unsigned row, unsigned col);
@@ -109,8 +109,8 @@ span my_reply_text(const struct my_reply *r, unsigned row, unsigned col); // SPA
 int64_t my_reply_i64(const struct my_reply *r, unsigned row, unsigned col); // 0 for NULL
 double my_reply_f64(const struct my_reply *r, unsigned row, unsigned col);
 uint64_t
-my_reply_affected(const struct my_reply *r);       // rows changed, of a statement without rows
-unsigned my_reply_errno(const struct my_reply *r); // the server's number; 0: none
+my_reply_affected(const struct my_reply *r); // rows changed by a statement without result rows
+unsigned my_reply_errno(const struct my_reply *r);       // the server's error number; 0: none
 const char *my_reply_sqlstate(const struct my_reply *r); // "" when none
 const char *my_reply_message(const struct my_reply *r);  // "" when none
 

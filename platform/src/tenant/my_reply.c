@@ -1,4 +1,4 @@
-// my_reply.c: parameters in, rows out, numbers of errors.
+// my_reply.c: parameters, rows and error numbers.
 #include <errmsg.h>
 #include <mysqld_error.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static struct my_cell *next_cell(struct my_reply *r)
     return &r->cells[r->n_cells++];
 }
 
-// A cell of unknown length is asked for twice: how long it is, then its text.
+// A cell of unknown length takes two reads: the length, then the text.
 static void take_cell(struct my_reply *r, MYSQL_STMT *stmt, unsigned col)
 {
     unsigned long len = 0;
@@ -108,7 +108,7 @@ static void take_cell(struct my_reply *r, MYSQL_STMT *stmt, unsigned col)
         mysql_stmt_fetch_column(stmt, &bind, col, 0);
         r->data.len += len;
     } else {
-        cell->len = SIZE_MAX; // no room
+        cell->len = SIZE_MAX; // too large
     }
 }
 
@@ -135,7 +135,8 @@ unsigned my_reply_cols(const struct my_reply *r) { return r->cols; }
 
 span my_reply_text(const struct my_reply *r, unsigned row, unsigned col)
 {
-    // The owner of the database may have replaced our procedures: a result may have any shape.
+    // The owner of the database may have replaced our procedures, so a result may have any
+    // shape.
     if (row >= my_reply_rows(r) || col >= r->cols)
         return SPAN_NONE;
     const struct my_cell *cell = &r->cells[(size_t)row * r->cols + col];
@@ -168,7 +169,7 @@ unsigned my_reply_errno(const struct my_reply *r) { return r->number; }
 const char *my_reply_sqlstate(const struct my_reply *r) { return r->sqlstate; }
 const char *my_reply_message(const struct my_reply *r) { return r->message; }
 
-// ---- failures ----
+// ---- errors ----
 
 void my_reply_fail(struct my_reply *r, unsigned number, const char *sqlstate,
                    const char *message)
@@ -205,7 +206,7 @@ int my_code(unsigned number, const char *sqlstate)
     default:
         break;
     }
-    // 22: data, 23: constraints, 45: what our procedures signal.
+    // 22: data, 23: constraints, 45: signalled by our procedures.
     if (strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0 ||
         strncmp(sqlstate, "45", 2) == 0)
         return QE_PG_DATA;

@@ -1,4 +1,4 @@
-// pools.c: the rules (slots.h, breaker.h) applied to real connections (link.h).
+// pools.c: applies the rules (slots.h, breaker.h) to real connections (link.h).
 #include "tenant/pools_int.h"
 
 #include <stdlib.h>
@@ -9,31 +9,33 @@
 #include "base/mem.h"
 
 enum { TICK_MS = 50, MAX_PAUSES = 30 };
-// A look asks for the changes of WINDOW_S.  It asks for everything when the last one that
-// worked was LATE_S ago (the process was stopped, or the control database was away), and every
-// so many times anyway: for transactions that took long to commit, and clocks that were set.
+// A directory read covers the changes of the last WINDOW_S.  It covers all rows if the last
+// successful read is more than LATE_S old (the process was stopped, or the control database was
+// unavailable), and every ALL_EVERY reads, because of slow commits and clock changes.
 enum { WINDOW_S = 60, LATE_S = 30, ALL_EVERY = 30 };
-enum { WANT_ASKS = 2 }; // tenant_want.state: waits for the directory; slots.c knows 0 and 1
+enum {
+    WANT_IN_DIRECTORY = 2
+}; // tenant_want.state: waits for the directory; slots.c uses 0 and 1
 
-// The way of a want, in order.
-static void ask_directory(struct tenant *t, struct tenant_want *w);
+// The steps of a request, in order.
+static void query_directory(struct tenant *t, struct tenant_want *w);
 static void on_found(struct directory_find *d, int status, const struct tenant_row *row);
-static void get(struct tenant *t, struct tenant_want *w);
+static void get_pool(struct tenant *t, struct tenant_want *w);
 static void act_open(void *ctx, struct slot *slot);
 static void on_opened(struct link *l, int status);
 static void act_check(void *ctx, struct slot *slot);
 static void on_checked(struct link *l, int status);
-static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *slot);
+static void act_finish(void *ctx, struct tenant_want *w, int status, struct slot *slot);
 static void act_close(void *ctx, struct slot *slot);
 static void on_link_closed(void *ctx);
-// The clock, and what others have changed.
+// The timer and changes by other processes.
 static void on_tick(uv_timer_t *tick);
-static void look(struct tenant_pools *p, uint64_t now);
+static void read_changes(struct tenant_pools *p, uint64_t now);
 static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone);
-static void on_looked(struct directory_changes *d, int status);
+static void on_changes_read(struct directory_changes *d, int status);
 static void on_tick_closed(uv_handle_t *tick);
 
-static const struct slots_acts acts = {act_open, act_check, act_close, act_told};
+static const struct slots_acts acts = {act_open, act_check, act_close, act_finish};
 
 struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pools_conf *conf)
 {
@@ -50,8 +52,8 @@ struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pool
                                        .pause_us = conf->probe_ms * 1000ull,
                                        .max_pause_us = conf->probe_ms * 1000ull * MAX_PAUSES};
     p->slots = slots_new(conf->max_pools, &acts, p);
-    p->looked_us = clock_mono_us(); // and no tenant is known yet
-    p->next_look_us = p->looked_us + conf->directory_ms * 1000ull;
+    p->last_read_us = clock_mono_us(); // no tenant is cached yet
+    p->next_read_us = p->last_read_us + conf->directory_ms * 1000ull;
     TAILQ_INIT(&p->down);
     uv_timer_init(loop, &p->tick);
     p->tick.data = p;
@@ -59,7 +61,7 @@ struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pool
     return p;
 }
 
-static struct tenant *find(struct tenant_pools *p, span name)
+static struct tenant *find_tenant(struct tenant_pools *p, span name)
 {
     struct tenant *t;
 
@@ -67,16 +69,16 @@ static struct tenant *find(struct tenant_pools *p, span name)
     return t;
 }
 
-static struct tenant *find_or_make(struct tenant_pools *p, span name)
+static struct tenant *find_or_add_tenant(struct tenant_pools *p, span name)
 {
-    struct tenant *t = find(p, name);
+    struct tenant *t = find_tenant(p, name);
 
     if (t)
         return t;
     t = mem_new(struct tenant);
     t->pools = p;
     memcpy(t->row.name, name.ptr, name.len);
-    TAILQ_INIT(&t->asking);
+    TAILQ_INIT(&t->in_directory);
     tenant_entry_init(&t->entry, p->slots, t);
     HASH_ADD_KEYPTR(hh, p->tenants, t->row.name, name.len, t);
     return t;
@@ -99,7 +101,7 @@ static void close_breaker(struct tenant *t)
     set_down(t, false);
 }
 
-static void forget(struct tenant *t)
+static void free_tenant(struct tenant *t)
 {
     struct tenant_pools *p = t->pools;
 
@@ -109,14 +111,15 @@ static void forget(struct tenant *t)
     free(t);
 }
 
-// A name that nobody has is not kept: names come from outside.
-void tenant_forget_if_unknown(struct tenant *t)
+// Frees a tenant that is not in the directory.  Names come from clients and must not
+// accumulate.
+void tenant_free_if_unknown(struct tenant *t)
 {
     if (!t->known && !t->finding && !t->probe && t->n_refs == 0 && slots_is_unused(&t->entry))
-        forget(t);
+        free_tenant(t);
 }
 
-static void refuse(struct tenant_want *w, span name, int code, const char *why)
+static void refuse_want(struct tenant_want *w, span name, int code, const char *why)
 {
     struct fault f;
 
@@ -135,25 +138,26 @@ void tenant_get(struct tenant_pools *p, span name, struct tenant_want *w)
     w->asked_us = clock_mono_us();
     w->deadline_us = w->asked_us + ms * 1000ull;
     if (p->closing) {
-        refuse(w, name, QE_STOPPING, NULL);
+        refuse_want(w, name, QE_STOPPING, NULL);
         return;
     }
     if (!tenant_is_name(name)) {
-        refuse(w, (span){name.ptr, name.len < 64 ? name.len : 64}, QE_TENANT_UNKNOWN, NULL);
+        refuse_want(w, (span){name.ptr, name.len < 64 ? name.len : 64}, QE_TENANT_UNKNOWN,
+                    NULL);
         return;
     }
-    struct tenant *t = find_or_make(p, name);
+    struct tenant *t = find_or_add_tenant(p, name);
     if (t->known)
-        get(t, w);
+        get_pool(t, w);
     else
-        ask_directory(t, w);
+        query_directory(t, w);
 }
 
-static void ask_directory(struct tenant *t, struct tenant_want *w)
+static void query_directory(struct tenant *t, struct tenant_want *w)
 {
-    w->state = WANT_ASKS;
+    w->state = WANT_IN_DIRECTORY;
     w->entry = &t->entry;
-    TAILQ_INSERT_TAIL(&t->asking, w, link);
+    TAILQ_INSERT_TAIL(&t->in_directory, w, link);
     if (t->finding)
         return;
     t->finding = true;
@@ -162,7 +166,8 @@ static void ask_directory(struct tenant *t, struct tenant_want *w)
     directory_find(t->pools->conf.control, &t->find, span_of(t->row.name));
 }
 
-// Everybody who waits for the directory; who asks meanwhile is told from what is known now.
+// Serves all requests that wait for the directory.  Requests that arrive meanwhile use the new
+// row.
 static void on_found(struct directory_find *d, int status, const struct tenant_row *row)
 {
     struct tenant *t = container_of(d, struct tenant, find);
@@ -175,55 +180,55 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
         tenant_row_copy(&t->row, row);
         t->known = true;
         t->identity = ++p->last_identity;
-        t->look = p->look;
+        t->read_number = p->read_number;
     }
-    while ((w = TAILQ_FIRST(&t->asking)) != NULL) {
-        TAILQ_REMOVE(&t->asking, w, link);
+    while ((w = TAILQ_FIRST(&t->in_directory)) != NULL) {
+        TAILQ_REMOVE(&t->in_directory, w, link);
         w->state = 0;
         if (t->known)
-            get(t, w);
+            get_pool(t, w);
         else
-            refuse(w, span_of(t->row.name), status != 0 ? status : QE_TENANT_UNKNOWN,
-                   status != 0 ? "the tenant directory cannot be asked" : NULL);
+            refuse_want(w, span_of(t->row.name), status != 0 ? status : QE_TENANT_UNKNOWN,
+                        status != 0 ? "the tenant directory is unavailable" : NULL);
     }
-    tenant_forget_if_unknown(t);
+    tenant_free_if_unknown(t);
     p->n_finding--;
     pools_close_if_done(p);
 }
 
-static void get(struct tenant *t, struct tenant_want *w)
+static void get_pool(struct tenant *t, struct tenant_want *w)
 {
     struct tenant_pools *p = t->pools;
     struct slot *slot = t->entry.slot;
 
     if (!breaker_is_closed(&t->breaker)) {
         p->stats.refused++;
-        refuse(w, span_of(t->row.name), QE_TENANT_DOWN, t->fault.text);
+        refuse_want(w, span_of(t->row.name), QE_TENANT_DOWN, t->fault.text);
         return;
     }
-    // Held pools are not checked: whoever holds one reports what is wrong with it.
+    // A pool in use is not checked: its users report failures.
     bool must_check = false;
     if (slot && slot->refs == 0 && slot->state == SLOT_READY) {
         struct tenant_pool *r = slot->owner;
         must_check =
             !link_is_up(r->link) ||
-            clock_mono_us() >= link_heard_us(r->link) + p->conf.health_after_ms * 1000ull;
+            clock_mono_us() >= link_last_reply_us(r->link) + p->conf.health_after_ms * 1000ull;
     }
     slots_get(p->slots, &t->entry, w, must_check);
 }
 
 void tenant_want_cancel(struct tenant_want *w)
 {
-    if (w->state == WANT_ASKS) {
+    if (w->state == WANT_IN_DIRECTORY) {
         struct tenant *t = container_of(w->entry, struct tenant, entry);
-        TAILQ_REMOVE(&t->asking, w, link);
+        TAILQ_REMOVE(&t->in_directory, w, link);
         w->state = 0;
     } else {
         slots_cancel(w->pools->slots, w);
     }
 }
 
-// ---- what the rules decide ----
+// ---- actions ----
 
 static void act_open(void *ctx, struct slot *slot)
 {
@@ -244,14 +249,14 @@ static void on_opened(struct link *l, int status)
     struct tenant *t = r->tenant;
 
     if (status == 0) {
-        log_debug("tenant.open", "tenant=%s", t->row.name);
+        log_debug("tenant.opened", "tenant=%s", t->row.name);
         breaker_good(&t->breaker);
     } else {
         log_warn("tenant.open_failed", "tenant=%s error=\"%s\"", t->row.name,
                  link_fault(l)->text);
         tenant_trip(t, link_fault(l), true);
     }
-    // A credential that leads nowhere is said as it is; all else means that it is down.
+    // Report an unreadable credential as such; any other error means that the database is down.
     slots_opened(t->pools->slots, r->slot,
                  status == 0 || status == QE_CONF ? status : QE_TENANT_DOWN, clock_mono_us());
 }
@@ -269,12 +274,12 @@ static void on_checked(struct link *l, int status)
     struct tenant_pool *r = link_owner(l);
 
     if (status != 0)
-        log_warn("tenant.sick", "tenant=%s error=\"%s\"", r->tenant->row.name,
+        log_warn("tenant.unhealthy", "tenant=%s error=\"%s\"", r->tenant->row.name,
                  link_fault(l)->text);
     slots_checked(r->tenant->pools->slots, r->slot, status == 0, clock_mono_us());
 }
 
-static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *slot)
+static void act_finish(void *ctx, struct tenant_want *w, int status, struct slot *slot)
 {
     struct tenant_pools *p = ctx;
     const struct tenant *t = w->entry->owner;
@@ -288,9 +293,9 @@ static void act_told(void *ctx, struct tenant_want *w, int status, struct slot *
         return;
     }
     p->stats.timeouts += status == QE_BUSY;
-    refuse(w, span_of(t->row.name), status,
-           status == QE_BUSY ? "no room for its connections in time; try again"
-                             : t->fault.text);
+    refuse_want(w, span_of(t->row.name), status,
+                status == QE_BUSY ? "timed out waiting for a connection pool; try again"
+                                  : t->fault.text);
 }
 
 static void act_close(void *ctx, struct slot *slot)
@@ -298,7 +303,7 @@ static void act_close(void *ctx, struct slot *slot)
     struct tenant_pool *r = slot->owner;
 
     (void)ctx;
-    log_debug("tenant.close", "tenant=%s", r->tenant->row.name);
+    log_debug("tenant.closed", "tenant=%s", r->tenant->row.name);
     link_close(r->link, on_link_closed, r);
 }
 
@@ -309,12 +314,12 @@ static void on_link_closed(void *ctx)
 
     slots_closed(p->slots, r->slot);
     r->tenant->n_refs--;
-    tenant_forget_if_unknown(r->tenant);
+    tenant_free_if_unknown(r->tenant);
     free(r);
     pools_close_if_done(p);
 }
 
-// ---- holders ----
+// ---- users of a pool ----
 
 void tenant_put(struct tenant_ref *r)
 {
@@ -348,14 +353,15 @@ void tenant_trip(struct tenant *t, const struct fault *why, bool hard)
     p->stats.breakers_opened++;
     set_down(t, true);
     log_error("tenant.down", "tenant=%s error=\"%s\"", t->row.name, why->text);
-    // What is open is of no use; who waits need not.  One that is being made fails by itself.
+    // The open pool is useless, so waiting requests fail now.  A pool that is being opened
+    // fails by itself.
     if (t->entry.slot && t->entry.slot->state != SLOT_OPENING) {
         slots_refuse(p->slots, &t->entry, QE_TENANT_DOWN);
-        slots_retire(p->slots, &t->entry, SLOTS_SICK);
+        slots_retire(p->slots, &t->entry, SLOTS_UNHEALTHY);
     }
 }
 
-void tenant_is_back(struct tenant *t) { set_down(t, false); }
+void tenant_recovered(struct tenant *t) { set_down(t, false); }
 
 enum tenant_kind tenant_ref_kind(const struct tenant_ref *r)
 {
@@ -368,17 +374,16 @@ struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return link_my(r->po
 
 uint64_t tenant_identity(struct tenant_pools *p, span name)
 {
-    const struct tenant *t = find(p, name);
+    const struct tenant *t = find_tenant(p, name);
 
     return t && t->known ? t->identity : 0;
 }
 
 // ---- changes ----
 
-// What we know of the tenant is old: its pool is given out no more, whoever waits for it asks
-// the directory first, and a breaker that opened because of the old row closes.  Frees it if
-// nobody uses it.
-static void renew(struct tenant *t)
+// The cached row is outdated: retire the pool, send waiting requests to the directory, and
+// close a breaker that opened for the old row.  Frees an unused tenant.
+static void refresh_tenant(struct tenant *t)
 {
     struct tenant_pools *p = t->pools;
     struct tenant_want *w;
@@ -387,55 +392,55 @@ static void renew(struct tenant *t)
     close_breaker(t);
     while ((w = TAILQ_FIRST(&t->entry.wants)) != NULL) {
         slots_cancel(p->slots, w);
-        ask_directory(t, w);
+        query_directory(t, w);
     }
-    slots_retire(p->slots, &t->entry, SLOTS_OLD);
-    tenant_forget_if_unknown(t);
+    slots_retire(p->slots, &t->entry, SLOTS_OUTDATED);
+    tenant_free_if_unknown(t);
 }
 
 void tenant_changed(struct tenant_pools *p, span name)
 {
-    struct tenant *t = find(p, name);
+    struct tenant *t = find_tenant(p, name);
 
     if (t)
-        renew(t);
+        refresh_tenant(t);
 }
 
 static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone)
 {
     struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
-    struct tenant *t = find(p, span_of(row->name));
+    struct tenant *t = find_tenant(p, span_of(row->name));
 
     if (!t || !t->known || p->closing)
         return;
-    t->look = p->look;
+    t->read_number = p->read_number;
     if (gone || !tenant_row_eq(row, &t->row))
-        renew(t);
+        refresh_tenant(t);
 }
 
-// Tenants whose rows are gone altogether.
-static void renew_unseen(struct tenant_pools *p)
+// Refreshes tenants whose rows have disappeared.
+static void refresh_unseen_tenants(struct tenant_pools *p)
 {
     struct tenant *t, *next;
 
     HASH_ITER (hh, p->tenants, t, next)
-        if (t->known && t->look != p->look)
-            renew(t);
+        if (t->known && t->read_number != p->read_number)
+            refresh_tenant(t);
 }
 
-static void on_looked(struct directory_changes *d, int status)
+static void on_changes_read(struct directory_changes *d, int status)
 {
     struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
 
-    p->looking = false;
+    p->reading = false;
     if (status != 0) {
-        log_debug("tenant.directory", "error=%s", err_name(status));
+        log_debug("tenant.directory_failed", "error=%s", err_name(status));
     } else {
-        if (p->looks_at_all && !p->closing)
-            renew_unseen(p);
-        p->looked_us = p->look_us;
+        if (p->reading_all && !p->closing)
+            refresh_unseen_tenants(p);
+        p->last_read_us = p->read_us;
     }
-    p->next_look_us = clock_mono_us() + p->conf.directory_ms * 1000ull;
+    p->next_read_us = clock_mono_us() + p->conf.directory_ms * 1000ull;
     pools_close_if_done(p);
 }
 
@@ -446,22 +451,23 @@ static void on_tick(uv_timer_t *tick)
 
     slots_tick(p->slots, now, p->conf.idle_ms * 1000ull);
     tenant_probe_due(p, now);
-    if (!p->looking && now >= p->next_look_us)
-        look(p, now);
+    if (!p->reading && now >= p->next_read_us)
+        read_changes(p, now);
 }
 
-static void look(struct tenant_pools *p, uint64_t now)
+static void read_changes(struct tenant_pools *p, uint64_t now)
 {
-    p->looking = true;
-    p->look++;
-    p->look_us = now;
-    p->looks_at_all = now > p->looked_us + LATE_S * 1000000ull || p->look % ALL_EVERY == 0;
+    p->reading = true;
+    p->read_number++;
+    p->read_us = now;
+    p->reading_all =
+        now > p->last_read_us + LATE_S * 1000000ull || p->read_number % ALL_EVERY == 0;
     p->changes.changed = on_changed;
-    p->changes.done = on_looked;
-    directory_changes(p->conf.control, &p->changes, p->looks_at_all ? 0 : WINDOW_S);
+    p->changes.done = on_changes_read;
+    directory_changes(p->conf.control, &p->changes, p->reading_all ? 0 : WINDOW_S);
 }
 
-// ---- the end ----
+// ---- close ----
 
 void tenant_pools_close(struct tenant_pools *p, void (*closed)(void *ctx), void *ctx)
 {
@@ -475,7 +481,7 @@ void tenant_pools_close(struct tenant_pools *p, void (*closed)(void *ctx), void 
 
 void pools_close_if_done(struct tenant_pools *p)
 {
-    if (!p->closing || p->looking || p->n_finding > 0 || p->n_probes > 0 ||
+    if (!p->closing || p->reading || p->n_finding > 0 || p->n_probes > 0 ||
         !slots_is_empty(p->slots) || uv_is_closing((uv_handle_t *)&p->tick))
         return;
     uv_close((uv_handle_t *)&p->tick, on_tick_closed);
@@ -487,7 +493,7 @@ static void on_tick_closed(uv_handle_t *tick)
     struct tenant *t, *next;
 
     HASH_ITER (hh, p->tenants, t, next)
-        forget(t);
+        free_tenant(t);
     slots_free(p->slots);
     void (*closed)(void *) = p->closed;
     void *ctx = p->closed_ctx;

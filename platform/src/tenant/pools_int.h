@@ -1,4 +1,4 @@
-// pools_int.h: what pools.c, probe.c and figures.c share.
+// pools_int.h: the structures that pools.c, probe.c and pool_stats.c share.
 #ifndef QUEEN_TENANT_POOLS_INT_H
 #define QUEEN_TENANT_POOLS_INT_H
 
@@ -9,27 +9,28 @@
 #include "tenant/pools.h"
 #include "tenant/slots.h"
 
-// A tenant that was asked for once.  Stays in memory: there are as many as tenants.
+// A tenant that was requested at least once.  Kept in memory; their number is bounded by the
+// number of tenants.
 struct tenant {
     struct tenant_pools *pools;
     struct tenant_row row;
-    bool known;        // row is what the directory says
-    unsigned look;     // the last one that has seen the row
-    uint64_t identity; // of the row, see pools.h
+    bool known;           // row is the directory entry
+    unsigned read_number; // number of the last directory read that returned the row
+    uint64_t identity;    // of the row, see pools.h
     struct tenant_entry entry;
-    unsigned n_refs; // pools that are not closed yet, also those that drain
+    unsigned n_refs; // pools that are not closed yet, draining ones included
     struct breaker breaker;
-    bool down; // in the list of those with an open breaker
+    bool down; // in the list of tenants with an open breaker
     TAILQ_ENTRY(tenant) downs;
-    struct fault fault;      // the last failure to reach it
-    struct link *probe;      // under way; NULL: none
-    struct want_list asking; // wants that wait for the directory
+    struct fault fault;            // the last connection failure
+    struct link *probe;            // in progress; NULL: none
+    struct want_list in_directory; // requests that wait for the directory
     struct directory_find find;
     bool finding;
     UT_hash_handle hh; // by row.name
 };
 
-// The owner of a slot.
+// The pool in a slot.
 struct tenant_pool {
     struct tenant *tenant;
     struct slot *slot;
@@ -37,10 +38,10 @@ struct tenant_pool {
     uint64_t identity; // of the row that the link was opened for
 };
 
-// A pool in the hands of one of its holders.
+// One use of a pool.
 struct tenant_ref {
     struct tenant_pool *pool;
-    bool failed; // a call of this holder
+    bool failed; // a call of this user failed
 };
 
 struct tenant_pools {
@@ -53,11 +54,11 @@ struct tenant_pools {
     TAILQ_HEAD(, tenant) down;
     uv_timer_t tick;
     struct directory_changes changes;
-    bool looking;      // for changes
-    bool looks_at_all; // not only at those of the last time
-    unsigned look;     // number of the last one
-    uint64_t look_us, next_look_us;
-    uint64_t looked_us; // when the last one began that worked
+    bool reading;         // a directory read is in progress
+    bool reading_all;     // it reads all rows, not only recent changes
+    unsigned read_number; // number of the last directory read
+    uint64_t read_us, next_read_us;
+    uint64_t last_read_us; // start of the last successful directory read
     uint64_t last_identity;
     unsigned n_finding, n_probes;
     struct tenant_pools_stats stats;
@@ -67,11 +68,11 @@ struct tenant_pools {
 };
 
 // pools.c
-void tenant_trip(struct tenant *t, const struct fault *why, bool hard); // its database failed
-void tenant_is_back(struct tenant *t);                                  // and answers again
-void tenant_forget_if_unknown(struct tenant *t);                        // may free it
+void tenant_trip(struct tenant *t, const struct fault *why, bool hard); // the database failed
+void tenant_recovered(struct tenant *t);       // the database replies again
+void tenant_free_if_unknown(struct tenant *t); // may free it
 void pools_close_if_done(struct tenant_pools *p);
-// probe.c: looks at those whose breaker is open.
+// probe.c: probes the databases whose breaker is open.
 void tenant_probe_due(struct tenant_pools *p, uint64_t now_us);
 
 #endif

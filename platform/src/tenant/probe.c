@@ -1,4 +1,4 @@
-// probe.c: looks at databases that are down, one connection each, until they answer.
+// probe.c: probes databases that are down, with one connection each, until they reply.
 #include "base/clock.h"
 #include "base/log.h"
 #include "tenant/pools_int.h"
@@ -25,13 +25,13 @@ static void on_probed(struct link *l, int status)
     uint64_t now = clock_mono_us();
 
     if (status == 0)
-        log_info("tenant.back", "tenant=%s down_ms=%llu", t->row.name,
+        log_info("tenant.recovered", "tenant=%s down_ms=%llu", t->row.name,
                  (unsigned long long)((now - t->breaker.opened_us) / 1000));
     else
         t->fault = *link_fault(l);
     breaker_probed(&t->breaker, &t->pools->breaker, status == 0, now);
     if (breaker_is_closed(&t->breaker))
-        tenant_is_back(t);
+        tenant_recovered(t);
     link_close(l, on_probe_closed, t);
 }
 
@@ -42,6 +42,6 @@ static void on_probe_closed(void *ctx)
 
     t->probe = NULL;
     p->n_probes--;
-    tenant_forget_if_unknown(t); // it may have been removed meanwhile
+    tenant_free_if_unknown(t); // the tenant may have been removed meanwhile
     pools_close_if_done(p);
 }

@@ -1,4 +1,4 @@
-// provision.c: what blocks, on a work thread.
+// provision.c: blocking work on tenants' databases, on a work thread.
 #include "tenant/provision.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "tenant/my_migrate.h"
 #include "tenant/sql.gen.h"
 
-// In order.
-static int prepare(struct provision *v, const struct database *home);
+// In the order they run.
+static int provision_prepare(struct provision *v, const struct database *home);
 static void on_work(uv_work_t *work);
-static int migrate(struct provision *v);
+static int provision_migrate(struct provision *v);
 static void on_worked(uv_work_t *work, int status);
 
 static const struct pg_schema *tenant_schema(enum tenant_kind kind)
@@ -30,14 +30,14 @@ void provision_start(struct provision *v, uv_loop_t *loop, const struct database
     v->us = clock_mono_us();
     v->work.data = v;
     tenant_row_copy(&v->row, row);
-    v->status = prepare(v, home);
+    v->status = provision_prepare(v, home);
     int rc = uv_queue_work(loop, &v->work, on_work, on_worked);
     if (rc != 0)
         BUG("uv_queue_work: %s", uv_strerror(rc));
 }
 
-// Here, since the loop's thread alone may look at the settings and the environment.
-static int prepare(struct provision *v, const struct database *home)
+// Runs on the loop's thread: only that thread may read the settings and the environment.
+static int provision_prepare(struct provision *v, const struct database *home)
 {
     struct pg_conninfo like = {.application_name = "queen-platform-chore",
                                .connect_timeout_ms = 5000};
@@ -61,10 +61,10 @@ static void on_work(uv_work_t *work)
     if (v->what == PROVISION_DROP)
         v->status = database_drop(v->admin_info, v->row.database, &v->why);
     else
-        v->status = migrate(v);
+        v->status = provision_migrate(v);
 }
 
-static int migrate(struct provision *v)
+static int provision_migrate(struct provision *v)
 {
     struct pg_migrate_result done = {0};
     int rc = v->admin_info ? database_create(v->admin_info, v->row.database, NULL, &v->why) : 0;

@@ -1,8 +1,8 @@
-// provision.h: a tenant's database is made, brought up to date, or dropped.
+// provision.h: creates, migrates or drops a tenant's database.
 //
-//      provision_start ──► (a work thread: create, migrate or drop) ──► done
+//       provision_start ──► (a work thread: create, migrate or drop) ──► done
 //
-// Any number may run at once; how many do is limited by the threads of libuv's pool.
+// Any number may be started; libuv's thread pool limits how many run at once.
 #ifndef QUEEN_TENANT_PROVISION_H
 #define QUEEN_TENANT_PROVISION_H
 
@@ -12,8 +12,8 @@
 #include "tenant/row.h"
 
 enum provision_what {
-    PROVISION_MIGRATE, // a database that the platform makes is made first if it is missing
-    PROVISION_DROP,    // only what the platform has made
+    PROVISION_MIGRATE, // creates a missing database first if the platform manages it
+    PROVISION_DROP,    // only databases that the platform has created
 };
 
 struct provision; // caller's memory until done
@@ -23,10 +23,10 @@ struct provision {
     provision_cb done;
     void *owner;
 
-    // the answer, for done
+    // the result, for done
     int status;
-    struct fault why; // names no tenant
-    unsigned version; // the schema's, afterwards
+    struct fault why; // does not name the tenant
+    unsigned version; // schema version afterwards
     unsigned n_migrations, n_objects;
     uint64_t us;
 
@@ -38,7 +38,7 @@ struct provision {
     uv_work_t work;
 };
 
-// row is copied; home is the platform's own server.  done comes later, on the loop.
+// row is copied; home is the platform's own server.  done runs later, on the loop.
 void provision_start(struct provision *v, uv_loop_t *loop, const struct database *home,
                      const struct tenant_row *row, enum provision_what what);
 

@@ -11,14 +11,17 @@
 
 enum { SECRET_BYTES = 4096 };
 
-static char *copy(const char *text) { return text ? mem_strndup(text, strlen(text)) : NULL; }
+static char *copy_text(const char *text)
+{
+    return text ? mem_strndup(text, strlen(text)) : NULL;
+}
 
 void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from)
 {
     *to = *from;
-    to->url = copy(from->url);
-    to->database = copy(from->database);
-    to->credential = copy(from->credential);
+    to->url = copy_text(from->url);
+    to->database = copy_text(from->database);
+    to->credential = copy_text(from->credential);
 }
 
 void tenant_row_deinit(struct tenant_row *r)
@@ -29,13 +32,17 @@ void tenant_row_deinit(struct tenant_row *r)
     r->url = r->database = r->credential = NULL;
 }
 
-static bool same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+static bool text_eq(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
 
-// Not the revision alone: in a control database that was restored it may stand for another row.
+// Compares all columns: after a restore of the control database, a revision may belong to
+// another row.
 bool tenant_row_eq(const struct tenant_row *a, const struct tenant_row *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->kind == b->kind && same(a->url, b->url) &&
-           same(a->database, b->database) && same(a->credential, b->credential) &&
+    return strcmp(a->name, b->name) == 0 && a->kind == b->kind && text_eq(a->url, b->url) &&
+           text_eq(a->database, b->database) && text_eq(a->credential, b->credential) &&
            a->made == b->made && a->revision == b->revision;
 }
 
@@ -65,7 +72,7 @@ static int read_file(const char *path, char **secret, struct fault *f)
         return fault_set(f, QE_CONF, "credential file:%.120s: %s", path, strerror(error));
     if (n == sizeof text)
         return fault_set(f, QE_CONF, "credential file:%.120s: too long", path);
-    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r')) // editors end files so
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r')) // editors append a newline
         n--;
     *secret = mem_strndup(text, (size_t)n);
     return 0;
@@ -82,10 +89,10 @@ int credential_read(const char *credential, char **password, struct fault *f)
         const char *value = getenv(credential + 4);
         if (!value)
             return fault_set(f, QE_CONF, "credential %.120s: no such variable", credential);
-        *password = copy(value);
+        *password = copy_text(value);
         return 0;
     }
-    *password = copy(strncmp(credential, "text:", 5) == 0 ? credential + 5 : credential);
+    *password = copy_text(strncmp(credential, "text:", 5) == 0 ? credential + 5 : credential);
     return 0;
 }
 
@@ -125,7 +132,7 @@ int tenant_place(const struct tenant_row *r, struct my_place *place, struct faul
     if (rc == 0)
         rc = my_place_parse(r->url, place, f);
     if (rc == 0)
-        place->password = password; // addresses are kept without one
+        place->password = password; // stored addresses contain none
     else
         free(password);
     return rc;

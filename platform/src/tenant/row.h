@@ -1,4 +1,4 @@
-// row.h: a tenant as the directory has it.
+// row.h: one row of the tenant directory.
 #ifndef QUEEN_TENANT_ROW_H
 #define QUEEN_TENANT_ROW_H
 
@@ -19,24 +19,24 @@ struct tenant_row {
     char name[TENANT_NAME_MAX + 1];
     enum tenant_kind kind;
     char *url;        // NULL: on the platform's own server
-    char *database;   // its name there
+    char *database;   // name of the database on that server
     char *credential; // text:PASSWORD, env:NAME, file:/path; NULL: none
     bool made;
     int64_t revision;
 };
-void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from); // to is empty
+void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from); // to must be empty
 void tenant_row_deinit(struct tenant_row *r);
 bool tenant_row_eq(const struct tenant_row *a, const struct tenant_row *b);
 
-// Lower-case letters, digits, - and _; at most TENANT_NAME_MAX; begins with a letter or digit.
+// Lower-case letters, digits, - and _; at most TENANT_NAME_MAX; starts with a letter or digit.
 bool tenant_is_name(span name);
 
-// The password that a credential stands for.  Given: free(); NULL if there is none.
-// Reads a small file or the environment; a reference that leads nowhere is QE_CONF.
+// Returns the password of a credential.  Given: free(); NULL if there is none.  Reads a small
+// file or the environment; QE_CONF if that fails.
 MUST_USE int credential_read(const char *credential, char **password, struct fault *f);
 
-// The connection string of a PostgreSQL tenant; limits (timeouts, names) are taken from `like`.
-// Given: free().  home is the platform's own server.
+// The connection string of a PostgreSQL tenant.  Limits (timeouts, names) are copied from
+// `like`. Given: free().  home is the platform's own server.
 MUST_USE int tenant_conninfo(const struct tenant_row *r, const struct database *home,
                              const struct pg_conninfo *like, char **conninfo, struct fault *f);
 // The same for MySQL.  Given: my_place_deinit().

@@ -1,4 +1,4 @@
-// slots.c: who may have a pool, who waits, who makes room.
+// slots.c: hands out pools, queues requests and evicts idle pools.
 #include "tenant/slots.h"
 
 #include <assert.h>
@@ -14,25 +14,25 @@ struct slots {
     const struct slots_acts *acts;
     void *ctx;
     bool stopping;
-    struct slot_list all, idle; // idle: put back longest ago first
+    struct slot_list all, idle; // idle: longest idle first
     struct entry_list queue;    // entries that wait for room, in order
-    struct want_list waiting;   // wants of all entries, in order of asking
+    struct want_list waiting;   // requests of all entries, in order of arrival
     uint64_t turn;
     struct slots_counts n;
 };
 
 enum { WANT_NONE, WANT_WAITS }; // tenant_want.state
 
-// The way of a want, in order; then the way of a slot.
-static void wait(struct slots *s, struct tenant_entry *e, struct tenant_want *w);
+// The steps of a request, in order; then those of a slot.
+static void wait_for_slot(struct slots *s, struct tenant_entry *e, struct tenant_want *w);
 static void want_room(struct slots *s, struct tenant_entry *e);
 static void make_room(struct slots *s);
 static void open_slot(struct slots *s, struct tenant_entry *e);
-static void serve(struct slots *s, struct tenant_entry *e);
-static void tell(struct slots *s, struct tenant_want *w, int status, struct slot *slot);
-static void hold(struct slots *s, struct slot *slot);
-static void rest(struct slots *s, struct slot *slot, uint64_t now_us);
-static void drain(struct slots *s, struct slot *slot, enum slots_why why);
+static void serve_wants(struct slots *s, struct tenant_entry *e);
+static void finish_want(struct slots *s, struct tenant_want *w, int status, struct slot *slot);
+static void use_slot(struct slots *s, struct slot *slot);
+static void mark_ready(struct slots *s, struct slot *slot, uint64_t now_us);
+static void drain_slot(struct slots *s, struct slot *slot, enum slots_why why);
 static void close_if_free(struct slots *s, struct slot *slot);
 
 void tenant_entry_init(struct tenant_entry *e, struct slots *s, void *owner)
@@ -74,15 +74,15 @@ void slots_get(struct slots *s, struct tenant_entry *e, struct tenant_want *w, b
     w->state = WANT_NONE;
     w->missed = slot == NULL || slot->state == SLOT_OPENING;
     if (s->stopping) {
-        s->acts->told(s->ctx, w, QE_STOPPING, NULL);
+        s->acts->finish(s->ctx, w, QE_STOPPING, NULL);
         return;
     }
     if (slot && slot->state == SLOT_READY && !must_check) {
-        hold(s, slot);
-        tell(s, w, 0, slot);
+        use_slot(s, slot);
+        finish_want(s, w, 0, slot);
         return;
     }
-    wait(s, e, w);
+    wait_for_slot(s, e, w);
     if (slot && slot->state == SLOT_READY) {
         if (slot->refs == 0) {
             TAILQ_REMOVE(&s->idle, slot, idle);
@@ -96,7 +96,7 @@ void slots_get(struct slots *s, struct tenant_entry *e, struct tenant_want *w, b
     }
 }
 
-static void wait(struct slots *s, struct tenant_entry *e, struct tenant_want *w)
+static void wait_for_slot(struct slots *s, struct tenant_entry *e, struct tenant_want *w)
 {
     w->state = WANT_WAITS;
     w->turn = ++s->turn;
@@ -105,7 +105,7 @@ static void wait(struct slots *s, struct tenant_entry *e, struct tenant_want *w)
     s->n.n_waiting++;
 }
 
-static void leave(struct slots *s, struct tenant_want *w)
+static void stop_waiting(struct slots *s, struct tenant_want *w)
 {
     w->state = WANT_NONE;
     TAILQ_REMOVE(&w->entry->wants, w, link);
@@ -126,7 +126,7 @@ void slots_cancel(struct slots *s, struct tenant_want *w)
 {
     if (w->state != WANT_WAITS)
         return;
-    leave(s, w);
+    stop_waiting(s, w);
     if (TAILQ_EMPTY(&w->entry->wants))
         unqueue(s, w->entry);
 }
@@ -142,8 +142,8 @@ static void want_room(struct slots *s, struct tenant_entry *e)
     make_room(s);
 }
 
-// Gives free room to those who have waited longest, then sees to it that as many slots are
-// closing as there are tenants waiting for room, if so many are idle.
+// Gives free room to the entries that have waited longest, then evicts idle slots until as many
+// are closing as entries wait for room.
 static void make_room(struct slots *s)
 {
     struct tenant_entry *e;
@@ -156,7 +156,7 @@ static void make_room(struct slots *s)
         open_slot(s, e);
     }
     while (s->n.n_closing < s->n.n_queued && (victim = TAILQ_FIRST(&s->idle)) != NULL)
-        drain(s, victim, SLOTS_NO_ROOM);
+        drain_slot(s, victim, SLOTS_NO_ROOM);
 }
 
 static void open_slot(struct slots *s, struct tenant_entry *e)
@@ -178,18 +178,18 @@ void slots_opened(struct slots *s, struct slot *slot, int status, uint64_t now_u
 
     slot->acting = false;
     s->n.failed_opens += status != 0;
-    if (slot->state == SLOT_DRAINING) { // retired while it was being made
+    if (slot->state == SLOT_DRAINING) { // retired while opening
         close_if_free(s, slot);
         return;
     }
     assert(slot->state == SLOT_OPENING);
     if (status != 0) {
-        drain(s, slot, SLOTS_FAILED);
+        drain_slot(s, slot, SLOTS_FAILED);
         slots_refuse(s, e, status);
         return;
     }
-    rest(s, slot, now_us);
-    serve(s, e);
+    mark_ready(s, slot, now_us);
+    serve_wants(s, e);
     make_room(s);
 }
 
@@ -204,39 +204,39 @@ void slots_checked(struct slots *s, struct slot *slot, bool healthy, uint64_t no
         return;
     }
     assert(slot->state == SLOT_CHECKING);
-    rest(s, slot, now_us);
+    mark_ready(s, slot, now_us);
     if (!healthy) {
         struct tenant_want *w;
         TAILQ_FOREACH (w, &e->wants, link)
             w->missed = true;
-        slots_retire(s, e, SLOTS_SICK);
+        slots_retire(s, e, SLOTS_UNHEALTHY);
         return;
     }
-    serve(s, e);
+    serve_wants(s, e);
     make_room(s);
 }
 
-static void serve(struct slots *s, struct tenant_entry *e)
+static void serve_wants(struct slots *s, struct tenant_entry *e)
 {
     struct tenant_want *w;
 
     while (e->slot && e->slot->state == SLOT_READY && (w = TAILQ_FIRST(&e->wants)) != NULL) {
-        leave(s, w);
-        hold(s, e->slot);
-        tell(s, w, 0, e->slot);
+        stop_waiting(s, w);
+        use_slot(s, e->slot);
+        finish_want(s, w, 0, e->slot);
     }
 }
 
-static void tell(struct slots *s, struct tenant_want *w, int status, struct slot *slot)
+static void finish_want(struct slots *s, struct tenant_want *w, int status, struct slot *slot)
 {
     s->n.hits += !w->missed;
     s->n.misses += w->missed;
-    s->acts->told(s->ctx, w, status, slot);
+    s->acts->finish(s->ctx, w, status, slot);
 }
 
 // ---- slots ----
 
-static void hold(struct slots *s, struct slot *slot)
+static void use_slot(struct slots *s, struct slot *slot)
 {
     if (slot->refs++ == 0) {
         TAILQ_REMOVE(&s->idle, slot, idle);
@@ -244,8 +244,8 @@ static void hold(struct slots *s, struct slot *slot)
     }
 }
 
-// Ready, and idle if nobody holds it.
-static void rest(struct slots *s, struct slot *slot, uint64_t now_us)
+// Marks the slot ready, and idle if it has no user.
+static void mark_ready(struct slots *s, struct slot *slot, uint64_t now_us)
 {
     slot->state = SLOT_READY;
     if (slot->refs > 0)
@@ -254,7 +254,7 @@ static void rest(struct slots *s, struct slot *slot, uint64_t now_us)
     TAILQ_INSERT_TAIL(&s->idle, slot, idle);
     s->n.n_idle++;
     if (s->stopping)
-        drain(s, slot, SLOTS_IDLE);
+        drain_slot(s, slot, SLOTS_IDLE);
 }
 
 void slots_put(struct slots *s, struct slot *slot, uint64_t now_us)
@@ -263,15 +263,15 @@ void slots_put(struct slots *s, struct slot *slot, uint64_t now_us)
     if (--slot->refs > 0)
         return;
     if (slot->state == SLOT_READY) {
-        rest(s, slot, now_us);
+        mark_ready(s, slot, now_us);
         make_room(s);
     } else {
-        close_if_free(s, slot); // nothing while it is being checked
+        close_if_free(s, slot); // does nothing during a check
     }
 }
 
-// Takes the slot from its entry: nobody is given it any more.
-static void drain(struct slots *s, struct slot *slot, enum slots_why why)
+// Detaches the slot from its entry, so that it is not handed out again.
+static void drain_slot(struct slots *s, struct slot *slot, enum slots_why why)
 {
     assert(slot->entry);
     s->n.closed[why]++;
@@ -307,24 +307,24 @@ void slots_closed(struct slots *s, struct slot *slot)
 void slots_retire(struct slots *s, struct tenant_entry *e, enum slots_why why)
 {
     if (e->slot)
-        drain(s, e->slot, why);
+        drain_slot(s, e->slot, why);
     if (!TAILQ_EMPTY(&e->wants) && !e->queued)
         want_room(s, e);
 }
 
 void slots_refuse(struct slots *s, struct tenant_entry *e, int status)
 {
-    uint64_t now = s->turn; // who asks again when told waits behind these
+    uint64_t now = s->turn; // a request added by the callback waits behind these
     struct tenant_want *w;
 
     unqueue(s, e);
     while ((w = TAILQ_FIRST(&e->wants)) != NULL && w->turn <= now) {
-        leave(s, w);
-        tell(s, w, status, NULL);
+        stop_waiting(s, w);
+        finish_want(s, w, status, NULL);
     }
 }
 
-// ---- the clock and the end ----
+// ---- timer and shutdown ----
 
 static struct tenant_want *find_late(const struct slots *s, uint64_t now_us)
 {
@@ -341,12 +341,13 @@ void slots_tick(struct slots *s, uint64_t now_us, uint64_t idle_us)
     struct tenant_want *w;
     struct slot *slot;
 
-    while ((w = find_late(s, now_us)) != NULL) { // anew each time: told may change the list
+    while ((w = find_late(s, now_us)) !=
+           NULL) { // search again each time: finish may change the list
         slots_cancel(s, w);
-        tell(s, w, QE_BUSY, NULL);
+        finish_want(s, w, QE_BUSY, NULL);
     }
     while ((slot = TAILQ_FIRST(&s->idle)) != NULL && now_us >= slot->idle_since_us + idle_us)
-        drain(s, slot, SLOTS_IDLE);
+        drain_slot(s, slot, SLOTS_IDLE);
 }
 
 void slots_stop(struct slots *s)
@@ -357,10 +358,10 @@ void slots_stop(struct slots *s)
     s->stopping = true;
     while ((w = TAILQ_FIRST(&s->waiting)) != NULL) {
         slots_cancel(s, w);
-        s->acts->told(s->ctx, w, QE_STOPPING, NULL);
+        s->acts->finish(s->ctx, w, QE_STOPPING, NULL);
     }
     while ((slot = TAILQ_FIRST(&s->idle)) != NULL)
-        drain(s, slot, SLOTS_IDLE);
+        drain_slot(s, slot, SLOTS_IDLE);
 }
 
 bool slots_is_empty(const struct slots *s) { return s->n.n_slots == 0; }

@@ -1,26 +1,25 @@
-// slots.h: who may have a pool: the rules alone, without connections, clocks or callbacks into
-// the world.
+// slots.h: decides which tenants may have a pool.  Contains only rules: no connections, no
+// clock.
 //
-//                     ┌───────────────────────────────────────────────┐
-//      get ──► QUEUED ┴─ room ──► OPENING ──► READY ⇄ CHECKING        │
-//                                    │          │         └ sick ─────┤ (its pool drains)
-//                                    └ failed ──┴─ evicted, idle ──► gone
+//                      ┌───────────────────────────────────────────────┐
+//       get ──► QUEUED ┴─ room ──► OPENING ──► READY ⇄ CHECKING        │
+//                                     │          │         └ unhealthy ┤ (its pool drains)
+//                                     └ failed ──┴─ evicted, idle ──► freed
 //
-// An entry stands for a tenant: it exists while it has a pool or somebody waits for one.  Its
-// pool is a slot; a slot that must not be given out any more (evicted, sick, of old
-// credentials) is taken from its entry and drains: it is closed when the last holder puts it
-// back.
+// An entry represents a tenant.  It exists while the tenant has a pool or a request waits for
+// one. The pool occupies a slot.  A slot that must not be handed out again (evicted, unhealthy,
+// outdated credentials) is detached from its entry and drains: it closes when its last user
+// returns it.
 //
-// What holds at all times:
-// - slots of all states, closing ones too, are never more than max: rather somebody waits;
-// - a slot that is held is never closed;
-// - a want is told once, in the order of asking among those of a tenant; tenants get room in
-// the
-//   order in which they began to wait for it;
-// - of the idle slots the one that was put back longest ago makes room first.
+// Invariants:
+//   - The number of slots in all states, closing ones included, is at most max.
+//   - A slot in use is never closed.
+//   - Every request gets exactly one result, in order of arrival among those of a tenant.
+//   - Tenants get room in the order in which they began to wait for it.
+//   - The slot that has been idle longest is evicted first.
 //
-// The owner does what the rules decide (struct slots_acts) and reports back.  An act never
-// reports from inside itself; `told` may call slots_get() and slots_put().
+// The owner performs the actions (struct slots_acts) and reports their results.  An action
+// never reports from inside itself; `finish` may call slots_get() and slots_put().
 #ifndef QUEEN_TENANT_SLOTS_H
 #define QUEEN_TENANT_SLOTS_H
 
@@ -39,17 +38,17 @@ struct slot {
     enum slot_state state;
     unsigned refs;
     bool acting;                // open or check has not reported yet
-    uint64_t idle_since_us;     // while refs is 0
+    uint64_t idle_since_us;     // valid while refs is 0
     struct tenant_entry *entry; // NULL: draining or closing
-    void *owner;                // the pool's, free to use
+    void *owner;                // for the caller
     TAILQ_ENTRY(slot) all, idle;
 };
 
 TAILQ_HEAD(want_list, tenant_want);
 struct tenant_entry {
-    void *owner; // whose tenant it is, free to use
+    void *owner; // for the caller
     struct slot *slot;
-    struct want_list wants; // that wait, in order
+    struct want_list wants; // waiting requests, in order
     bool queued;            // waits for room
     TAILQ_ENTRY(tenant_entry) queue;
     struct slots *slots;
@@ -57,27 +56,27 @@ struct tenant_entry {
 void tenant_entry_init(struct tenant_entry *e, struct slots *s, void *owner);
 
 struct slots_acts {
-    void (*open)(void *ctx, struct slot *s);  // slots_opened() follows
-    void (*check)(void *ctx, struct slot *s); // slots_checked() follows
-    void (*close)(void *ctx, struct slot *s); // slots_closed() follows
-    // s is held by w now (status 0), or is NULL.
-    void (*told)(void *ctx, struct tenant_want *w, int status, struct slot *s);
+    void (*open)(void *ctx, struct slot *s);  // then slots_opened()
+    void (*check)(void *ctx, struct slot *s); // then slots_checked()
+    void (*close)(void *ctx, struct slot *s); // then slots_closed()
+    // Result of a request: with status 0 it uses s from now on; otherwise s is NULL.
+    void (*finish)(void *ctx, struct tenant_want *w, int status, struct slot *s);
 };
 
-enum slots_why { SLOTS_NO_ROOM, SLOTS_IDLE, SLOTS_SICK, SLOTS_OLD, SLOTS_FAILED };
+enum slots_why { SLOTS_NO_ROOM, SLOTS_IDLE, SLOTS_UNHEALTHY, SLOTS_OUTDATED, SLOTS_FAILED };
 struct slots_counts {
-    uint64_t hits, misses; // gets that found a pool, that had to wait until one was made
-    uint64_t waits;        // times that somebody found no room
+    uint64_t hits, misses; // requests that found a pool, and those that waited for one to open
+    uint64_t waits;        // requests that found no room
     uint64_t failed_opens, failed_checks;
     uint64_t closed[SLOTS_FAILED + 1]; // by reason
     unsigned n_slots, n_idle, n_closing, n_queued, n_waiting;
 };
 
 struct slots *slots_new(unsigned max, const struct slots_acts *acts, void *ctx);
-void slots_free(struct slots *s); // without slots and wants
+void slots_free(struct slots *s); // no slots and requests may be left
 
-// Gives w the entry's pool, now if it is ready and must_check is false, or makes it wait until
-// w->deadline_us.
+// Hands the entry's pool to w, immediately if it is ready and must_check is false; otherwise w
+// waits until w->deadline_us.
 void slots_get(struct slots *s, struct tenant_entry *e, struct tenant_want *w, bool must_check);
 void slots_put(struct slots *s, struct slot *slot, uint64_t now_us);
 void slots_cancel(struct slots *s, struct tenant_want *w);
@@ -86,17 +85,18 @@ void slots_opened(struct slots *s, struct slot *slot, int status, uint64_t now_u
 void slots_checked(struct slots *s, struct slot *slot, bool healthy, uint64_t now_us);
 void slots_closed(struct slots *s, struct slot *slot); // frees it
 
-// The entry's pool is given out no more (sick, or of old credentials); who waits gets another.
+// Stops handing out the entry's pool (unhealthy or outdated credentials).  Waiting requests get
+// a new one.
 void slots_retire(struct slots *s, struct tenant_entry *e, enum slots_why why);
-// Whoever waits for this entry is told status.
+// Fails the waiting requests of this entry with status.
 void slots_refuse(struct slots *s, struct tenant_entry *e, int status);
-// The clock: wants beyond their deadline are told QE_BUSY, pools idle for idle_us are closed.
+// Fails requests past their deadline with QE_BUSY and closes pools that were idle for idle_us.
 void slots_tick(struct slots *s, uint64_t now_us, uint64_t idle_us);
-// For the end: no more room for anybody; all wants are told QE_STOPPING, idle slots close.
+// Shutdown: fails all requests with QE_STOPPING, closes idle slots and opens no more.
 void slots_stop(struct slots *s);
 bool slots_is_empty(const struct slots *s); // no slot is left
 
 struct slots_counts slots_counts(const struct slots *s);
-bool slots_is_unused(const struct tenant_entry *e); // neither a pool nor a want
+bool slots_is_unused(const struct tenant_entry *e); // neither a pool nor a request
 
 #endif

@@ -192,7 +192,7 @@ def test_a_live_table_that_differs_is_repaired_and_counted(make_platform, tenant
     core.rows("update crm.customer_attributes_live set wallet_balance = wallet_balance + 7")
     note(control, tenant_name)
     wait_until(lambda: p.get("/metrics").json["readModels"]["differingRows"] > 0, 20, "found")
-    assert "readmodel.differs" in p.log_text()
+    assert "readmodel.mismatch" in p.log_text()
     assert core.rows("select differing from crm.check_live('customer_attributes', null)") == [(0,)]
     assert models(p, tenant_name)["customer_attributes"]["live"]["differingRows"] > 0
 

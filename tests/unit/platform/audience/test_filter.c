@@ -147,23 +147,23 @@ static void mistakes_are_named_with_their_place(void **state)
     assert_wrong("[]",
                  "filter: must be an object: {\"and\": [...]}, {\"or\": [...]}, {\"not\": "
                  "{...}} or {\"attribute\": ..., \"operator\": ..., \"value\": ...}");
-    assert_wrong("{\"and\":1}", "filter/and: must be a list of filters");
-    assert_wrong("{\"or\":[]}", "filter/or: needs at least one filter");
-    assert_wrong("{\"xor\":[]}", "filter: has no field \"xor\"");
+    assert_wrong("{\"and\":1}", "filter/and: must be an array of filters");
+    assert_wrong("{\"or\":[]}", "filter/or: must contain at least one filter");
+    assert_wrong("{\"xor\":[]}", "filter: unknown field \"xor\"");
     assert_wrong("{\"and\":[],\"or\":[]}",
                  "filter: must be one of and, or, not, or a filter of an attribute");
     assert_wrong("{\"and\":[],\"and\":[]}", "filter: has \"and\" twice");
     assert_wrong(
         "{\"and\":[{\"attribute\":\"wallet_balanse\",\"operator\":\"gt\",\"value\":1}]}",
-        "filter/and/0: there is no attribute \"wallet_balanse\"; did you mean "
+        "filter/and/0: unknown attribute \"wallet_balanse\"; did you mean "
         "wallet_balance?");
     assert_wrong("{\"not\":{\"attribute\":\"city\",\"operator\":\"like\",\"value\":\"x\"}}",
-                 "filter/not: there is no operator \"like\"");
+                 "filter/not: unknown operator \"like\"");
     assert_wrong("{\"attribute\":\"city\",\"operator\":\"gt\",\"value\":\"x\"}",
-                 "filter: operator gt is not for city, which is of type text");
-    assert_wrong("{\"attribute\":\"city\"}", "filter: operator must be the name of one");
+                 "filter: operator gt does not apply to city of type text");
+    assert_wrong("{\"attribute\":\"city\"}", "filter: operator must be an operator name");
     assert_wrong("{\"attribute\":\"city\",\"operator\":\"is_set\",\"value\":1}",
-                 "filter/value: operator is_set takes none");
+                 "filter/value: operator is_set takes no value");
     assert_wrong("{\"attribute\":\"visit_count\",\"operator\":\"gt\",\"value\":\"3\"}",
                  "filter/value: must be a whole number of at most 2147483647");
     assert_wrong("{\"attribute\":\"wallet_balance\",\"operator\":\"gt\",\"value\":1e3}",
@@ -176,7 +176,7 @@ static void mistakes_are_named_with_their_place(void **state)
     assert_wrong("{\"attribute\":\"package_ids\",\"operator\":\"any\",\"value\":[1,\"a\"]}",
                  "filter/value: item 1 must be a whole number of at most 2147483647");
     assert_wrong("{\"attribute\":\"package_ids\",\"operator\":\"any\",\"value\":[]}",
-                 "filter/value: must be a list of 1 to 1000 values");
+                 "filter/value: must be an array of 1 to 1000 values");
     assert_wrong("{\"attribute\":\"last_visit_at\",\"operator\":\"in_last_days\",\"value\":0}",
                  "filter/value: must be a number of days from 1 to 36500");
     assert_wrong(

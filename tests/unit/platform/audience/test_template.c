@@ -65,7 +65,7 @@ static void an_unknown_name_is_refused(void **state)
     struct fault why;
 
     assert_int_not_equal(template_check(SPAN("\"{{surname}}\""), &why), 0);
-    assert_non_null(strstr(why.text, "there is no {{surname}}"));
+    assert_non_null(strstr(why.text, "unknown name {{surname}}"));
 }
 
 int main(void)

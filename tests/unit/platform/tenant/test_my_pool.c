@@ -275,7 +275,7 @@ static void more_calls_than_connections_wait_their_turn(void **state)
         assert_in_range(my_pool_conns(pool), 1, MAX_CONNS);
     }
     assert_true(my_pool_is_up(pool));
-    assert_true(my_pool_heard_us(pool) > 0);
+    assert_true(my_pool_last_reply_us(pool) > 0);
 }
 
 static void idle_connections_are_closed_but_for_one(void **state)

@@ -177,7 +177,7 @@ static void do_rare(void)
     switch (rnd(3)) {
     case 0:
         naive_retire(&w->naive, tenant);
-        slots_retire(w->slots, &w->entry[tenant], SLOTS_OLD);
+        slots_retire(w->slots, &w->entry[tenant], SLOTS_OUTDATED);
         break;
     case 1:
         naive_refuse(&w->naive, tenant, QE_TENANT_DOWN);

@@ -1,4 +1,4 @@
-// figures.c: the pools in numbers.
+// pool_stats.c: statistics of the pools.
 #include "base/clock.h"
 #include "tenant/pools_int.h"
 
@@ -13,7 +13,7 @@ const struct tenant_pools_stats *tenant_pools_stats(struct tenant_pools *p)
     s->waits = n.waits;
     s->evicted = n.closed[SLOTS_NO_ROOM];
     s->expired = n.closed[SLOTS_IDLE];
-    s->replaced = n.closed[SLOTS_SICK] + n.closed[SLOTS_OLD];
+    s->replaced = n.closed[SLOTS_UNHEALTHY] + n.closed[SLOTS_OUTDATED];
     s->failed_opens = n.failed_opens;
     s->failed_checks = n.failed_checks;
     s->n_pools = n.n_slots;

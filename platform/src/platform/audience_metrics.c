@@ -1,4 +1,4 @@
-// audience_figures.c: what was asked of segments, and what became of triggers.
+// audience_metrics.c: what was asked of segments, and what became of triggers.
 #include <stdio.h>
 
 #include "http/prom_text.h"

@@ -1,17 +1,17 @@
-// figures.c: see figures.h.
-#include "readmodel/figures.h"
+// model_stats.c: statistics of read models.
+#include "readmodel/model_stats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-// Tenant and model lie next to each other, so that they are one key.
-enum { KEY_LEN = offsetof(struct figure, model) + sizeof(enum model) };
+// Tenant and model are adjacent, so that they form one key.
+enum { KEY_LEN = offsetof(struct model_stat, model) + sizeof(enum model) };
 
-struct figure *figures_of(struct figures *f, span tenant, enum model model)
+struct model_stat *model_stats_get(struct model_stats *f, span tenant, enum model model)
 {
-    struct figure key = {.model = model}, *found;
+    struct model_stat key = {.model = model}, *found;
 
     if (tenant.len >= sizeof(key.tenant))
         tenant.len = sizeof(key.tenant) - 1;
@@ -19,7 +19,7 @@ struct figure *figures_of(struct figures *f, span tenant, enum model model)
     HASH_FIND(hh, f->each, key.tenant, KEY_LEN, found);
     if (found)
         return found;
-    found = mem_new(struct figure);
+    found = mem_new(struct model_stat);
     memcpy(found->tenant, key.tenant, sizeof(key.tenant));
     found->model = model;
     found->refresh_ms = found->rows = -1;
@@ -27,9 +27,9 @@ struct figure *figures_of(struct figures *f, span tenant, enum model model)
     return found;
 }
 
-void figures_deinit(struct figures *f)
+void model_stats_deinit(struct model_stats *f)
 {
-    struct figure *each, *next;
+    struct model_stat *each, *next;
 
     HASH_ITER (hh, f->each, each, next) {
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not follow the list's links

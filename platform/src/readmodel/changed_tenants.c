@@ -1,5 +1,5 @@
-// notes.c: see notes.h.
-#include "readmodel/notes.h"
+// changed_tenants.c: a set of tenant names.
+#include "readmodel/changed_tenants.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct note {
     char tenant[];
 };
 
-void notes_add(struct notes *n, span tenant)
+void changed_tenants_add(struct changed_tenants *n, span tenant)
 {
     struct note *note;
 
@@ -27,7 +27,7 @@ void notes_add(struct notes *n, span tenant)
     n->n++;
 }
 
-void notes_put(const struct notes *n, struct pg_params *p)
+void changed_tenants_put(const struct changed_tenants *n, struct pg_params *p)
 {
     const struct note *note;
 
@@ -37,14 +37,14 @@ void notes_put(const struct notes *n, struct pg_params *p)
     pg_end_array(p);
 }
 
-void notes_move(struct notes *into, struct notes *from)
+void changed_tenants_move(struct changed_tenants *into, struct changed_tenants *from)
 {
     for (const struct note *note = from->each; note; note = note->hh.next)
-        notes_add(into, (span){note->tenant, note->len});
-    notes_deinit(from);
+        changed_tenants_add(into, (span){note->tenant, note->len});
+    changed_tenants_deinit(from);
 }
 
-void notes_deinit(struct notes *n)
+void changed_tenants_deinit(struct changed_tenants *n)
 {
     struct note *note, *next;
 

@@ -1,5 +1,5 @@
-// ask.c: the way of a question to a tenant.
-#include "audience/ask.h"
+// query.c: runs a query for a segment on a tenant's database.
+#include "audience/query.h"
 
 #include <string.h>
 
@@ -11,16 +11,16 @@
 // The steps, in order.
 static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                       const struct fault *why);
-static void look_at_models(struct audience_ask *q);
+static void look_at_models(struct audience_query *q);
 static void on_models(struct pg_call *call, int status, const struct pg_reply *reply);
-static int choose_path(struct audience_ask *q, const struct pg_reply *reply);
-static void run(struct audience_ask *q, enum audience_path path);
-static void run_mysql(struct audience_ask *q);
+static int choose_path(struct audience_query *q, const struct pg_reply *reply);
+static void run(struct audience_query *q, enum audience_path path);
+static void run_mysql(struct audience_query *q);
 static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_mysql_rows(struct my_call *call, int status, const struct my_reply *reply);
-static void finish(struct audience_ask *q, int status);
+static void finish(struct audience_query *q, int status);
 
-void audience_ask(struct audience_ask *q)
+void audience_query(struct audience_query *q)
 {
     q->want = (struct tenant_want){.got = on_tenant, .owner = q};
     q->started_us = clock_mono_us();
@@ -30,7 +30,7 @@ void audience_ask(struct audience_ask *q)
 static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                       const struct fault *why)
 {
-    struct audience_ask *q = w->owner;
+    struct audience_query *q = w->owner;
 
     if (status != 0) {
         q->fault = *why;
@@ -58,7 +58,7 @@ enum {
     MODEL_NOW
 };
 
-static void look_at_models(struct audience_ask *q)
+static void look_at_models(struct audience_query *q)
 {
     q->call = (struct pg_call){
         .statement = &pg_stmt_tenant_segment_models, .done = on_models, .owner = q};
@@ -67,7 +67,7 @@ static void look_at_models(struct audience_ask *q)
 
 static void on_models(struct pg_call *call, int status, const struct pg_reply *reply)
 {
-    struct audience_ask *q = call->owner;
+    struct audience_query *q = call->owner;
 
     if (status == 0)
         status = choose_path(q, reply);
@@ -79,15 +79,15 @@ static void on_models(struct pg_call *call, int status, const struct pg_reply *r
         run(q, q->source.path);
 }
 
-// Rows are the models, attributes first.
-static int choose_path(struct audience_ask *q, const struct pg_reply *reply)
+// The rows are the models, attributes first.
+static int choose_path(struct audience_query *q, const struct pg_reply *reply)
 {
     bool asks_models = q->facts.models[MODEL_ATTRIBUTES] || q->facts.models[MODEL_TRANSACTIONS];
     bool live = !q->facts.fallback_only, views = live, wants_live = true;
     int64_t stale_ms = 0, as_of_us = INT64_MAX;
 
     if (pg_reply_rows(reply) != MODEL_NONE)
-        return fault_set(&q->fault, QE_PG_SHAPE, "the tenant's database knows no read models");
+        return fault_set(&q->fault, QE_PG_SHAPE, "the tenant's database has no read models");
     int64_t now_us = pg_reply_unix_us(reply, 0, MODEL_NOW);
     for (unsigned m = 0; m < MODEL_NONE; m++) {
         if (!q->facts.models[m])
@@ -101,16 +101,16 @@ static int choose_path(struct audience_ask *q, const struct pg_reply *reply)
         stale_ms = model_stale_ms > stale_ms ? model_stale_ms : stale_ms;
         as_of_us = as_of < as_of_us ? as_of : as_of_us;
     }
-    enum audience_path best = !asks_models                     ? PATH_FALLBACK // everybody
+    enum audience_path best = !asks_models                     ? PATH_FALLBACK // all customers
                               : live && (wants_live || !views) ? PATH_LIVE
                               : views                          ? PATH_VIEWS
                                                                : PATH_FALLBACK;
     enum audience_path path = q->choose ? q->source.path : best;
     if ((path == PATH_LIVE && !live) || (path == PATH_VIEWS && !views))
-        return fault_set(&q->fault, QE_CONFLICT, "%s cannot answer: %s",
-                         audience_path_name(path),
-                         q->facts.fallback_only ? "no read model knows all of these filters"
-                                                : "it is not built yet");
+        return fault_set(
+            &q->fault, QE_CONFLICT, "the path %s is unavailable: %s", audience_path_name(path),
+            q->facts.fallback_only ? "no read model contains all attributes of the filter"
+                                   : "it is not built yet");
     q->source.path = path;
     q->source.stale_ms = path == PATH_VIEWS ? stale_ms : 0;
     q->source.as_of_us = path == PATH_VIEWS && as_of_us != INT64_MAX ? as_of_us : now_us;
@@ -119,7 +119,7 @@ static int choose_path(struct audience_ask *q, const struct pg_reply *reply)
 
 // ---- PostgreSQL ----
 
-static int compose(struct audience_ask *q, enum sql_dialect dialect, enum audience_path path)
+static int compose(struct audience_query *q, enum sql_dialect dialect, enum audience_path path)
 {
     compile_deinit(&q->sql);
     q->sql = (struct compiled){.dialect = dialect, .path = path};
@@ -131,7 +131,7 @@ static int compose(struct audience_ask *q, enum sql_dialect dialect, enum audien
     return 0;
 }
 
-static void run(struct audience_ask *q, enum audience_path path)
+static void run(struct audience_query *q, enum audience_path path)
 {
     int rc = compose(q, SQL_PG, path);
 
@@ -152,7 +152,7 @@ static void run(struct audience_ask *q, enum audience_path path)
     pg_pool_exec(tenant_ref_pg(q->ref), &q->call);
 }
 
-// A table or a column that is not there: a model is being replaced by another version.
+// A missing table or column: a model is being replaced by another version.
 static bool is_swapped(const struct pg_reply *reply)
 {
     const char *state = pg_reply_sqlstate(reply);
@@ -162,7 +162,7 @@ static bool is_swapped(const struct pg_reply *reply)
 
 static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply)
 {
-    struct audience_ask *q = call->owner;
+    struct audience_query *q = call->owner;
 
     q->took_us = clock_mono_us() - q->took_us;
     if (status != 0 && is_swapped(reply) && q->source.path != PATH_FALLBACK && !q->choose) {
@@ -174,9 +174,10 @@ static void on_rows(struct pg_call *call, int status, const struct pg_reply *rep
         return;
     }
     if (status != 0 && strcmp(pg_reply_sqlstate(reply), "57014") == 0)
-        status = fault_set(&q->fault, QE_PG_RETRY,
-                           "the segment took longer than %u ms on the path %s and was given up",
-                           q->timeout_ms, audience_path_name(q->source.path));
+        status =
+            fault_set(&q->fault, QE_PG_RETRY,
+                      "the segment took longer than %u ms on the path %s and was cancelled",
+                      q->timeout_ms, audience_path_name(q->source.path));
     else if (status != 0)
         fault_set(&q->fault, status, "%s", pg_reply_message(reply));
     q->pg = reply;
@@ -213,13 +214,13 @@ static void bind_mysql(const struct compiled *c, struct my_params *out)
     }
 }
 
-static void run_mysql(struct audience_ask *q)
+static void run_mysql(struct audience_query *q)
 {
     int rc = 0;
 
     if (q->no_mysql || (q->choose && q->source.path != PATH_FALLBACK))
         rc = fault_set(&q->fault, QE_NOT_SUPPORTED,
-                       "this needs read models, which tenants on MySQL have not");
+                       "not supported on MySQL: this needs read models");
     else if (q->facts.not_mysql)
         rc = fault_set(&q->fault, QE_NOT_SUPPORTED,
                        "one of the attributes (last_..., favourite_...) cannot be computed on "
@@ -245,7 +246,7 @@ static void run_mysql(struct audience_ask *q)
 
 static void on_mysql_rows(struct my_call *call, int status, const struct my_reply *reply)
 {
-    struct audience_ask *q = call->owner;
+    struct audience_query *q = call->owner;
 
     q->took_us = clock_mono_us() - q->took_us;
     if (status != 0)
@@ -254,9 +255,9 @@ static void on_mysql_rows(struct my_call *call, int status, const struct my_repl
     finish(q, status);
 }
 
-// ---- the end ----
+// ---- finish ----
 
-static void finish(struct audience_ask *q, int status)
+static void finish(struct audience_query *q, int status)
 {
     struct tenant_ref *ref = q->ref;
 
@@ -273,28 +274,28 @@ static void finish(struct audience_ask *q, int status)
         histogram_add(&q->stats->us[q->source.path], q->took_us);
     else
         counter_add(&q->stats->failed, 1);
-    q->answered(q, status, &q->fault); // q may be gone after this
+    q->answered(q, status, &q->fault); // may free q
     if (ref != NULL)
         tenant_put(ref);
 }
 
-unsigned ask_rows(const struct audience_ask *q)
+unsigned query_rows(const struct audience_query *q)
 {
     return q->kind == TENANT_PG ? pg_reply_rows(q->pg) : my_reply_rows(q->my);
 }
 
-int64_t ask_i64(const struct audience_ask *q, unsigned row, unsigned col)
+int64_t query_i64(const struct audience_query *q, unsigned row, unsigned col)
 {
     return q->kind == TENANT_PG ? pg_reply_i64(q->pg, row, col) : my_reply_i64(q->my, row, col);
 }
 
-bool ask_bool(const struct audience_ask *q, unsigned row, unsigned col)
+bool query_bool(const struct audience_query *q, unsigned row, unsigned col)
 {
     return q->kind == TENANT_PG ? pg_reply_bool(q->pg, row, col)
                                 : my_reply_i64(q->my, row, col) != 0;
 }
 
-span ask_text(const struct audience_ask *q, unsigned row, unsigned col)
+span query_text(const struct audience_query *q, unsigned row, unsigned col)
 {
     return q->kind == TENANT_PG ? pg_reply_bytes(q->pg, row, col)
                                 : my_reply_text(q->my, row, col);
