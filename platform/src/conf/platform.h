@@ -1,6 +1,6 @@
-// platform.h: the settings of `queen platform`, from environment and command line.
+// platform.h: the settings of queen-platform, from environment and command line.
 //
-// Read like those of the broker (conf.h); the table is platform_keys.c.
+// Read like those of the broker (conf.h); platform_keys.c has the table.
 #ifndef QUEEN_CONF_PLATFORM_H
 #define QUEEN_CONF_PLATFORM_H
 
@@ -32,7 +32,7 @@ struct platform_conf {
     struct conf_jwt jwt;
 
     // the control database
-    const char *pg_host; // "": an embedded one
+    const char *pg_host; // "": an embedded server
     int pg_port;
     const char *pg_db;
     const char *pg_user;
@@ -40,7 +40,7 @@ struct platform_conf {
     bool pg_use_ssl;
     bool pg_ssl_reject_unauthorized;
     int pg_pool_size;
-    const char *data_dir; // never "": worked out if not set ("" only if there is no $HOME)
+    const char *data_dir; // never "" unless $HOME is unset; computed if not set
     const char *pg_bin;
     const char *pg_os_user;
 
@@ -91,12 +91,12 @@ struct platform_conf {
     int live_check_rows;
     int live_safety_ms;
 
-    // conf's own from here on
+    // private from here on
     unsigned char origin[CONF_MAX_KEYS];
     struct arena arena;
 };
 
-// As conf_load().
+// See conf_load().
 MUST_USE int platform_conf_load(struct platform_conf *c, int n, char *const args[],
                                 char *const env[], struct fault *f);
 void platform_conf_deinit(struct platform_conf *c);

@@ -1,4 +1,4 @@
-// audience.h: what the platform keeps for segments and campaigns.
+// audience.h: the platform's state for segments and campaigns.
 #ifndef QUEEN_PLATFORM_AUDIENCE_H
 #define QUEEN_PLATFORM_AUDIENCE_H
 
@@ -7,14 +7,14 @@
 #include "base/metric.h"
 
 struct platform;
-struct trigger_crew;
+struct trigger_worker;
 
 struct audience_state {
     struct audience_cache *counts;
-    struct trigger_crew *triggers; // consumes what is scheduled; NULL: not running
-    struct audience_stats asked;
-    struct counter cached; // counts that were answered from memory
-    // how triggers ended: [0] campaigns, [1] looks at watched segments
+    struct trigger_worker *triggers; // consumes due triggers; NULL: not running
+    struct audience_stats queries;
+    struct counter cached; // counts that were served from the cache
+    // outcomes of triggers: [0] campaigns, [1] checks of watched segments
     struct counter done[2], failed[2], hopeless[2];
 };
 

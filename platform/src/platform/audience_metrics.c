@@ -1,4 +1,4 @@
-// audience_metrics.c: what was asked of segments, and what became of triggers.
+// audience_metrics.c: metrics of segments and triggers.
 #include <stdio.h>
 
 #include "http/prom_text.h"
@@ -14,19 +14,18 @@ void audience_expose(struct platform *p, struct buf *out)
     if (!a)
         return;
     prom_family(out, "queen_platform_segment_query_seconds", "histogram",
-                "statements that answered a question about a segment, by what they read");
+                "duration of segment queries, by path");
     for (unsigned i = PATH_LIVE; i <= PATH_FALLBACK; i++) {
         snprintf(labels, sizeof labels, "path=\"%s\"", audience_path_name(i));
-        prom_histogram(out, "queen_platform_segment_query_seconds", labels, &a->asked.us[i],
+        prom_histogram(out, "queen_platform_segment_query_seconds", labels, &a->queries.us[i],
                        1e-6);
     }
     prom_single(out, "queen_platform_segment_query_failures_total", "counter",
-                "questions about segments that were not answered",
-                counter_get(&a->asked.failed));
+                "segment queries that failed", counter_get(&a->queries.failed));
     prom_single(out, "queen_platform_segment_cached_total", "counter",
-                "counts that were answered from memory", counter_get(&a->cached));
+                "counts served from the cache", counter_get(&a->cached));
     prom_family(out, "queen_platform_triggers_total", "counter",
-                "triggers that ended: done, failed (tried again later), hopeless");
+                "triggers by outcome: done, failed (retried later), hopeless (dead letter)");
     for (unsigned i = 0; i < countof(kinds); i++) {
         const struct {
             const char *outcome;
@@ -49,8 +48,8 @@ void audience_put_json(struct platform *p, struct buf *out)
         return;
     buf_put_lit(out, ",\"segments\":{");
     for (unsigned i = PATH_LIVE; i <= PATH_FALLBACK; i++)
-        buf_printf(
-            out, "\"%s\":%llu,", audience_path_name(i),
-            (unsigned long long)atomic_load_explicit(&a->asked.us[i].n, memory_order_relaxed));
+        buf_printf(out, "\"%s\":%llu,", audience_path_name(i),
+                   (unsigned long long)atomic_load_explicit(&a->queries.us[i].n,
+                                                            memory_order_relaxed));
     buf_printf(out, "\"cached\":%llu}", (unsigned long long)counter_get(&a->cached));
 }

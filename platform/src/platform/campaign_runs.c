@@ -1,9 +1,9 @@
-// GET /api/v1/tenants/:tenant/campaigns/:campaign/runs: what became of a campaign's triggers;
-// and of one customer's message, .../runs/:run/recipients/:customer.
+// GET /api/v1/tenants/:tenant/campaigns/:campaign/runs: the runs of a campaign with their
+// status; and one customer's message, .../runs/:run/recipients/:customer.
 //
-//      runs of the tenant's database ──► for each the broker's timeline ──► the answer
+//       runs of the tenant's database ──► for each the broker's timeline ──► the reply
 //
-// The status is the broker's: it delivers and retries triggers and messages, so it knows.
+// The status comes from the broker, which delivers and retries triggers and messages.
 #include <stdlib.h>
 
 #include "platform/members.h"
@@ -26,7 +26,7 @@ struct runs {
     unsigned n, waiting;
     struct run {
         struct runs *runs;
-        span body, status; // status: members of the answer, from the timeline
+        span body, status; // status: members of the reply, from the timeline
     } * run;
 };
 
@@ -133,7 +133,7 @@ static void ask_timeline(struct platform *p, span queue, span transaction,
     buf_free(&text);
 }
 
-// The last error among the groups' of a timeline.
+// The last error of any group in a timeline.
 static span last_error(span timeline, struct arena *a)
 {
     struct js messages = js_read(member_of(timeline, "messages", a));
@@ -180,7 +180,8 @@ static void on_timeline(struct queen_response *resp, const struct queen_error *e
     if (err->code == QUEEN_OK) {
         put_status(&out, (span){resp->body, resp->body_len}, a);
     } else {
-        // Not found: its history is over.  Else the broker is away, which is worth knowing.
+        // 404: the history has expired.  Any other error: the broker is unavailable, which is
+        // reported.
         buf_put_lit(&out, ",\"status\":null,\"statusError\":");
         js_put_text(&out, span_of(err->text));
     }
@@ -216,7 +217,7 @@ static void on_recipient(struct queen_response *resp, const struct queen_error *
     if (resp)
         http_reply_json_span(req, resp->status, (span){resp->body, resp->body_len});
     else
-        http_reply_errf(req, QE_PG_AWAY, "the broker does not answer: %s", err->text);
+        http_reply_errf(req, QE_PG_AWAY, "the broker is unavailable: %s", err->text);
     queen_response_free(resp);
 }
 

@@ -1,9 +1,9 @@
 // /api/v1/tenants/:tenant/campaigns: messages to all customers of a segment: now, at a time,
-// again and again, or to each who comes into it.
+// repeatedly, or to each customer who enters it.
 //
-//      checked ──► the tenant's database ──► a trigger at the broker ──► 201
+//       check ──► the tenant's database ──► a trigger at the broker ──► 201
 //
-// A campaign whose trigger the broker does not take is taken back.
+// If the broker refuses the trigger, the campaign is deleted again.
 #include "audience/template.h"
 #include "base/log.h"
 #include "base/moment.h"
@@ -24,16 +24,16 @@ struct campaign_request {
     struct tenant_task task;
     const char *kind;
     span at, cron, timezone; // as sent
-    struct buf made;         // the campaign as the database answered
+    struct buf made;         // the campaign as returned by the database
     struct tenant_task undo;
-    struct queen_error why; // the broker did not take the trigger
+    struct queen_error why; // why the broker refused the trigger
 };
 
 static bool read_when(struct campaign_request *c, span raw);
 static bool read_template(struct http_req *req, span *raw);
 static void on_made(struct tenant_task *t, int status, span body);
 static void on_triggered(void *ctx, const struct queen_error *why);
-static void on_taken_back(struct tenant_task *t, int status, span body);
+static void on_campaign_deleted(struct tenant_task *t, int status, span body);
 static void on_trigger_ended(void *ctx, const struct queen_error *why);
 static void reply_not_triggered(struct campaign_request *c);
 
@@ -61,7 +61,7 @@ static void create_handle(struct http_req *req)
         !members_name(req, raw[F_QUEUE], "queue", &queue) || !read_when(c, raw[F_WHEN]) ||
         !read_template(req, &raw[F_TEMPLATE]))
         return;
-    // As the broker checks the messages: otherwise it would refuse every one of them.
+    // The broker applies the same check to every message and would refuse them all.
     if (raw[F_RETRY].ptr && retry_policy_check(raw[F_RETRY], &why) != 0) {
         http_reply_fault(req, &why);
         return;
@@ -130,7 +130,7 @@ static bool read_template(struct http_req *req, span *raw)
     return false;
 }
 
-// The trigger of a campaign that runs once.
+// The key of the trigger of a campaign that runs once.
 static void put_once_key(struct buf *out, span tenant, span id)
 {
     trigger_put_name(out, "campaign", tenant, id);
@@ -156,7 +156,7 @@ static void on_made(struct tenant_task *t, int status, span body)
         trigger_repeat(p, buf_span(&key), c->cron, c->timezone, t->tenant, buf_span(&payload),
                        on_triggered, c);
     } else if (span_eq(span_of(c->kind), SPAN("entering"))) {
-        int64_t every_s; // as its subscription wants it, else the default
+        int64_t every_s; // of its subscription, else the default
         if (!js_int(member_of(body, "everySeconds", a), &every_s))
             every_s = WATCH_EVERY_S;
         segment_watch_start(p, t->tenant, member_of(body, "segmentId", a), every_s,
@@ -182,7 +182,7 @@ static void on_triggered(void *ctx, const struct queen_error *why)
     c->undo = (struct tenant_task){.req = c->task.req,
                                    .tenant = c->task.tenant,
                                    .statement = &pg_stmt_tenant_delete_campaign,
-                                   .done = on_taken_back,
+                                   .done = on_campaign_deleted,
                                    .owner = c};
     buf_put_lit(&args, "{\"campaign\":");
     js_put_text(&args, member_of(buf_span(&c->made), "id", http_req_arena(c->task.req)));
@@ -192,9 +192,10 @@ static void on_triggered(void *ctx, const struct queen_error *why)
     buf_free(&c->made);
 }
 
-// The recurring trigger that a campaign leaves behind at the broker; nothing: it has none, or
-// another one needs it.  body: the answer to its deletion.
-static void put_left_trigger(struct buf *out, struct tenant_task *t, span body)
+// Writes the name of the recurring trigger that a deleted campaign leaves at the broker.
+// Writes nothing if it has none or another campaign needs it.  body: the result of the
+// deletion.
+static void put_orphaned_trigger(struct buf *out, struct tenant_task *t, span body)
 {
     struct arena *a = http_req_arena(t->req);
     span kind = member_of(body, "kind", a);
@@ -206,21 +207,22 @@ static void put_left_trigger(struct buf *out, struct tenant_task *t, span body)
         trigger_put_name(out, "segment", t->tenant, member_of(body, "segmentId", a));
 }
 
-// If the broker could not be asked, it may have made the trigger before the answer was lost.
-static void on_taken_back(struct tenant_task *t, int status, span body)
+// If the broker did not reply, it may have created the trigger.
+static void on_campaign_deleted(struct tenant_task *t, int status, span body)
 {
     struct campaign_request *c = t->owner;
     struct buf name = {0};
 
     if (status >= 300 && status != 404) {
-        http_reply_errf(t->req, QE_PG_AWAY,
-                        "the broker did not take the trigger (%s), and the campaign could not "
-                        "be removed; delete it",
-                        c->why.text);
+        http_reply_errf(
+            t->req, QE_PG_AWAY,
+            "the broker did not accept the trigger (%s), and the campaign could not "
+            "be removed; delete it",
+            c->why.text);
         return;
     }
     if (status < 300 && !trigger_is_refused(&c->why))
-        put_left_trigger(&name, t, body);
+        put_orphaned_trigger(&name, t, body);
     if (name.len > 0)
         trigger_end(http_req_app(t->req), buf_span(&name), on_trigger_ended, c);
     else
@@ -230,15 +232,15 @@ static void on_taken_back(struct tenant_task *t, int status, span body)
 
 static void on_trigger_ended(void *ctx, const struct queen_error *why)
 {
-    if (why) // a trigger without a campaign or a segment finds nothing to do
-        log_warn("trigger.not_removed", "why=\"%s\"", why->text);
+    if (why) // a trigger without a campaign or a segment does nothing
+        log_warn("trigger.remove_failed", "why=\"%s\"", why->text);
     reply_not_triggered(ctx);
 }
 
 static void reply_not_triggered(struct campaign_request *c)
 {
     http_reply_errf(c->task.req, trigger_is_refused(&c->why) ? QE_BAD_PARAM : QE_PG_AWAY,
-                    "the broker did not take the trigger: %s", c->why.text);
+                    "the broker did not accept the trigger: %s", c->why.text);
 }
 
 // ---- list, get, delete ----
@@ -275,11 +277,11 @@ static void on_deleted(struct tenant_task *t, int status, span body)
     struct buf name = {0};
 
     if (status < 300)
-        put_left_trigger(&name, t, body);
+        put_orphaned_trigger(&name, t, body);
     if (name.len > 0)
-        trigger_end(http_req_app(t->req), buf_span(&name), followed_on_broker,
-                    followed_new(t, status, body));
-    else // a trigger that is still to come finds nothing to do
+        trigger_end(http_req_app(t->req), buf_span(&name), pending_reply_on_broker,
+                    pending_reply_new(t, status, body));
+    else // a trigger that fires later does nothing
         http_reply_json_span(t->req, status, body);
     buf_free(&name);
 }

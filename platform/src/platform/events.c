@@ -1,4 +1,4 @@
-// events.c: the part of the platform that takes events in, and its numbers.
+// events.c: the part of the platform that ingests events, and its metrics.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 // ---- the part ----
 
-// The same after a restart, so that its partitions need not expire first; another one for every
-// process, since no two of a machine have one port.
+// The name of the owner is the same after a restart, so that its partitions need not expire
+// first. It differs between processes of a machine because they use different ports.
 static void put_owner(struct platform *p, char *out, size_t size)
 {
     char host[128] = "host";
@@ -22,7 +22,7 @@ static void put_owner(struct platform *p, char *out, size_t size)
 
 static void on_changed(span tenant, void *ctx) { platform_data_changed(ctx, tenant); }
 
-static void start(struct platform *p)
+static void start_ingest(struct platform *p)
 {
     struct ingest_conf conf = settings_ingest(p->conf);
     char owner[256];
@@ -44,7 +44,7 @@ static void on_closed(void *ctx)
 
 static void stop(struct platform *p) { ingest_close(p->ingest, on_closed, p); }
 
-// ---- numbers ----
+// ---- metrics ----
 
 static const char *const outcomes[] = {[OUTCOME_APPLIED] = "applied",
                                        [OUTCOME_DUPLICATE] = "duplicate",
@@ -60,8 +60,7 @@ static void expose_events(const struct ingest_stats *s, struct buf *out)
 {
     char labels[100];
 
-    prom_family(out, "queen_platform_events_total", "counter",
-                "events by type and what became of them");
+    prom_family(out, "queen_platform_events_total", "counter", "events by type and outcome");
     for (unsigned t = 0; t <= n_event_types; t++)
         for (unsigned o = 0; o < N_OUTCOMES; o++) {
             uint64_t v = counter_get(&s->events[t][o]);
@@ -74,7 +73,7 @@ static void expose_events(const struct ingest_stats *s, struct buf *out)
                 "from the push of an event to the commit in the tenant's database");
     prom_histogram(out, "queen_platform_event_visible_seconds", NULL, &s->visible_us, 1e-6);
     prom_family(out, "queen_platform_event_batch", "histogram",
-                "events that came from a partition at once");
+                "events per batch of a partition");
     prom_histogram(out, "queen_platform_event_batch", NULL, &s->batch, 1);
 }
 
@@ -88,24 +87,24 @@ static void expose(struct platform *p, struct buf *out)
 
     ingest_processor_stats(p->ingest, &processor);
     expose_events(ingest_stats(p->ingest), out);
-    prom_family(out, "queen_platform_write_events", "histogram", "events of one transaction");
+    prom_family(out, "queen_platform_write_events", "histogram", "events per transaction");
     prom_histogram(out, "queen_platform_write_events", NULL, &w->events, 1);
-    prom_family(out, "queen_platform_write_seconds", "histogram", "time of a transaction");
+    prom_family(out, "queen_platform_write_seconds", "histogram", "duration of a transaction");
     prom_histogram(out, "queen_platform_write_seconds", NULL, &w->us, 1e-6);
     prom_single(out, "queen_platform_write_retries_total", "counter",
-                "transactions that were tried again at once", counter_get(&w->retries));
+                "transactions that were retried immediately", counter_get(&w->retries));
     prom_single(out, "queen_platform_write_failures_total", "counter",
-                "transactions that failed: their events are held", counter_get(&w->failures));
+                "transactions that failed; their events are held", counter_get(&w->failures));
     prom_single(out, "queen_platform_owned_partitions", "gauge",
                 "partitions of the queue that this process owns", processor.owned);
     prom_single(out, "queen_platform_held_lanes", "gauge",
-                "partition and tenant whose events are held, of those partitions", l->n_open);
+                "lanes (partition and tenant) with held events in those partitions", l->n_open);
     prom_single(out, "queen_platform_held_events_total", "counter", "events that were held",
                 counter_get(&l->held));
     prom_single(out, "queen_platform_held_drained_total", "counter",
                 "held events that were applied", counter_get(&l->drained));
     prom_single(out, "queen_platform_held_attempts_total", "counter",
-                "attempts at held events that failed", counter_get(&l->attempts));
+                "failed attempts to apply held events", counter_get(&l->attempts));
     prom_single(out, "queen_platform_tenants_behind_total", "counter",
                 "transactions refused because the tenant's database lost committed events",
                 counter_get(&w->behind));
@@ -142,5 +141,8 @@ static void put_json(struct platform *p, struct buf *out)
         histogram_quantile(&s->visible_us, 0.99) / 1000, ingest_lanes_stats(p->ingest)->n_open);
 }
 
-const struct platform_part platform_events = {
-    .name = "events", .start = start, .stop = stop, .expose = expose, .put_json = put_json};
+const struct platform_part platform_events = {.name = "events",
+                                              .start = start_ingest,
+                                              .stop = stop,
+                                              .expose = expose,
+                                              .put_json = put_json};

@@ -1,6 +1,6 @@
-// GET /api/v1/events/held: events that wait for a tenant whose database is away.
+// GET /api/v1/events/held: events that wait for a tenant whose database is unavailable.
 //
-// The control database knows the lanes, the broker how many events are in each.
+// The lanes come from the control database, the number of events in each from the broker.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -85,7 +85,7 @@ static void on_figures(struct queen_response *r, const struct queen_error *err, 
     span key;
 
     if (!r || err->code != 0) {
-        http_reply_errf(h->req, QE_BROKER_AWAY, "the broker: %s", err->text);
+        http_reply_errf(h->req, QE_BROKER_AWAY, "the broker is unavailable: %s", err->text);
     } else {
         struct js j = js_read((span){r->body, r->body_len});
         js_enter_object(&j);
@@ -101,7 +101,7 @@ static void on_figures(struct queen_response *r, const struct queen_error *err, 
         if (js_finish(&j) == 0)
             reply(h);
         else
-            http_reply_errf(h->req, QE_BROKER_AWAY, "the broker answered oddly");
+            http_reply_errf(h->req, QE_BROKER_AWAY, "unexpected reply from the broker");
     }
     HASH_CLEAR(hh, h->tenants);
     queen_response_free(r);

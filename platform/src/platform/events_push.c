@@ -1,5 +1,5 @@
-// POST /api/v1/tenants/:tenant/events: one event or a list; checked, pushed, answered one by
-// one.
+// POST /api/v1/tenants/:tenant/events: checks one event or an array, pushes the valid ones and
+// replies with a result for each.
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,10 +15,10 @@
 enum { MAX_EVENTS = 10000 };
 
 struct intake_event {
-    span text; // as it came
+    span text; // as received
     struct event event;
-    const char *why; // NULL: good
-    size_t at;       // among the messages
+    const char *why; // NULL: valid
+    size_t at;       // index in messages
 };
 
 struct intake { // in the request's arena
@@ -64,15 +64,15 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
     if (status != 0) {
         http_reply_err(k->req, status);
     } else if (!row) {
-        http_reply_errf(k->req, QE_TENANT_UNKNOWN, "there is no tenant \"" SPAN_FMT "\"",
-                        SPAN_ARG(k->tenant));
+        http_reply_errf(k->req, QE_TENANT_UNKNOWN,
+                        "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(k->tenant));
     } else {
         read_events(k, http_req_body(k->req));
         push(k);
     }
 }
 
-// ---- in ----
+// ---- read ----
 
 static int count_events(span body, unsigned *n, struct fault *f)
 {
@@ -84,7 +84,7 @@ static int count_events(span body, unsigned *n, struct fault *f)
         while (js_next_item(&j) && ++*n <= MAX_EVENTS)
             js_skip(&j);
         if (*n > MAX_EVENTS)
-            return fault_set(f, QE_BAD_PARAM, "more than %d events", MAX_EVENTS);
+            return fault_set(f, QE_BAD_PARAM, "must be at most %d events", MAX_EVENTS);
     } else {
         js_skip(&j);
         *n = 1;
@@ -117,7 +117,7 @@ static void read_events(struct intake *k, span body)
         read_event(k, &k->events[i++], js_skip(&j));
 }
 
-// ---- on ----
+// ---- push ----
 
 static const char *uuid_text(struct arena *a, const uint8_t id[16])
 {
@@ -129,7 +129,7 @@ static const char *uuid_text(struct arena *a, const uint8_t id[16])
     return text;
 }
 
-// As it came, with the tenant in front if it does not name it itself.
+// The event as received, with the tenant added if it is absent.
 static span payload_of(struct arena *a, span tenant, const struct intake_event *e)
 {
     struct buf b = {0};
@@ -153,7 +153,8 @@ static void push(struct intake *k)
 {
     struct platform *p = http_req_app(k->req);
     struct arena *a = http_req_arena(k->req);
-    // All of a tenant goes through one partition: what is popped together is written together.
+    // All events of a tenant use one partition, so that events popped together are written
+    // together.
     const char *key = arena_cstr(a, k->tenant);
 
     k->messages = arena_new_array(a, struct queen_message, k->n);
@@ -168,7 +169,7 @@ static void push(struct intake *k)
                                    .partition_key = key,
                                    .payload = payload.ptr,
                                    .payload_len = payload.len,
-                                   // The broker knows a repeated push by it.
+                                   // The broker detects a repeated push by it.
                                    .transaction_id = uuid_text(a, e->event.id)};
     }
     if (k->n_messages == 0)
@@ -182,13 +183,13 @@ static void on_pushed(struct queen_push_results *r, const struct queen_error *er
     struct intake *k = ctx;
 
     if (!r)
-        http_reply_errf(k->req, QE_BROKER_AWAY, "the broker: %s", err->text);
+        http_reply_errf(k->req, QE_BROKER_AWAY, "the broker is unavailable: %s", err->text);
     else
         reply(k, r);
     queen_push_results_free(r);
 }
 
-// ---- out ----
+// ---- reply ----
 
 static void put_result(struct buf *out, const struct intake_event *e,
                        const struct queen_push_result *pushed)
@@ -223,7 +224,7 @@ static void reply(struct intake *k, const struct queen_push_results *r)
     buf_put_lit(&out, "{\"events\":[");
     for (unsigned i = 0; i < k->n; i++) {
         const struct intake_event *e = &k->events[i];
-        assert(e->why || r); // what was not refused has been pushed
+        assert(e->why || r); // an event that is not refused was pushed
         const struct queen_push_result *pushed = e->why ? NULL : &r->items[e->at];
         if (i > 0)
             buf_putc(&out, ',');

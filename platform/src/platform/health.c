@@ -1,8 +1,8 @@
-// GET /health, /live, /ready: is this process of any use?
+// GET /health, /live, /ready: the state of this process.
 //
-//      /live    it answers; a supervisor restarts it when this fails
-//      /ready   send it work: control database there, schema in place, not stopping
-//      /health  the same in the shape that people read
+//       /live    the process replies; a supervisor restarts it when this fails
+//       /ready   it can take work: control database reachable, schema migrated, not stopping
+//       /health  the same, for people
 #include "platform/platform_int.h"
 #include "json/write.h"
 

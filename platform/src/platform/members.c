@@ -1,4 +1,4 @@
-// members.c: looking into JSON objects.
+// members.c: reads members of JSON objects.
 #include "platform/members.h"
 
 #include "json/scan.h"
@@ -31,7 +31,7 @@ bool members_name(struct http_req *req, span raw, const char *what, span *out)
     *out = js_type_of(raw) == JS_STRING ? js_text(raw, http_req_arena(req)) : SPAN_NONE;
     if (out->len > 0 && out->len <= MAX_NAME)
         return true;
-    http_reply_errf(req, QE_BAD_PARAM, "%s must be a text of 1 to %d bytes", what, MAX_NAME);
+    http_reply_errf(req, QE_BAD_PARAM, "%s must be a string of 1 to %d bytes", what, MAX_NAME);
     return false;
 }
 

@@ -1,4 +1,4 @@
-// GET /metrics: a handful of numbers as JSON.  GET /metrics/prometheus: everything counted.
+// GET /metrics: a few numbers as JSON.  GET /metrics/prometheus: all metrics.
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -51,10 +51,10 @@ static void put_process(struct platform *p, struct buf *out)
                 "processor time spent in the program", used.user_us);
     prom_single(out, "queen_platform_cpu_system_microseconds_total", "counter",
                 "processor time spent in the kernel", used.system_us);
-    prom_single(out, "queen_platform_resident_memory_bytes", "gauge", "memory in RAM",
+    prom_single(out, "queen_platform_resident_memory_bytes", "gauge", "resident memory",
                 used.resident_bytes);
     prom_single(out, "queen_platform_control_database_up", "gauge",
-                "1 if the control database answers", platform_is_up(p));
+                "1 if the control database is reachable", platform_is_up(p));
     prom_single(out, "queen_platform_http_connections", "gauge", "open client connections",
                 counter_get(&http->accepted) - counter_get(&http->closed));
     prom_single(out, "queen_platform_http_received_bytes_total", "counter",

@@ -1,6 +1,7 @@
-// POST /api/v1/tenants/migrate: all tenants' schemas up to date, some at a time, with a report.
+// POST /api/v1/tenants/migrate: migrates the schemas of all tenants, several at once, and
+// reports the results.
 //
-//      rows of the directory ──► up to migrate_parallel at once ──► each noted ──► report
+//       rows of the directory ──► up to migrate_parallel at once ──► each recorded ──► report
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -29,12 +30,12 @@ struct run { // in the request's arena
     struct buf report;
 };
 
-// In the order of events.
+// In the order they run.
 static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply);
 static void start_next(struct run *r);
 static void on_migrated(struct provision *v);
 static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply);
-static void finish(struct run *r);
+static void reply_report(struct run *r);
 
 static void migrate_handle(struct http_req *req)
 {
@@ -60,7 +61,7 @@ static void on_rows(struct pg_call *call, int status, const struct pg_reply *rep
     for (unsigned i = 0; i < r->n; i++)
         r->ones[i].row = directory_row(reply, i);
     if (r->n == 0)
-        finish(r);
+        reply_report(r);
     for (int i = 0; i < r->p->conf->migrate_parallel; i++)
         start_next(r);
 }
@@ -121,18 +122,18 @@ static void on_noted(struct pg_call *call, int status, const struct pg_reply *re
     struct run *r = o->run;
 
     if (status != 0)
-        log_warn("tenant.not_noted", "tenant=%s error=\"%s\"", o->row.name,
+        log_warn("tenant.record_failed", "tenant=%s error=\"%s\"", o->row.name,
                  pg_reply_message(reply));
     pg_params_free(&o->params);
     put_one(r, o);
     tenant_row_deinit(&o->row);
     if (++r->n_done == r->n)
-        finish(r);
+        reply_report(r);
     else
         start_next(r);
 }
 
-static void finish(struct run *r)
+static void reply_report(struct run *r)
 {
     struct buf out = {0};
 

@@ -1,4 +1,4 @@
-// observe.c: how long answers took, by endpoint.
+// observe.c: request counts and durations by endpoint.
 #include <stdio.h>
 
 #include "http/prom_text.h"
@@ -24,7 +24,7 @@ void observe_expose(struct platform *p, struct buf *out)
     char labels[96];
 
     prom_family(out, "queen_platform_http_requests_total", "counter",
-                "answers by endpoint and first digit of the status");
+                "responses by endpoint and first digit of the status");
     for (size_t i = 0; i < n; i++)
         for (unsigned class = 1; class < 6; class ++) {
             uint64_t v = counter_get(&p->stats[i].class_[class]);
@@ -33,7 +33,7 @@ void observe_expose(struct platform *p, struct buf *out)
                 prom_u64(out, "queen_platform_http_requests_total", labels, v);
         }
     prom_family(out, "queen_platform_http_request_duration_seconds", "histogram",
-                "from the head of a request to the head of its answer");
+                "from the header of a request to the header of its response");
     for (size_t i = 0; i < n; i++) {
         snprintf(labels, sizeof labels, "op=\"%s\"", route_op(i));
         if (histogram_count_le(&p->stats[i].us, UINT64_MAX) > 0)

@@ -1,5 +1,5 @@
-// GET /openapi.json: this interface, described (platform/docs/openapi, merged when the program
-// is built).
+// GET /openapi.json: the description of this interface (platform/docs/openapi, merged at build
+// time).
 #include "platform/openapi.gen.h"
 #include "platform/platform_int.h"
 

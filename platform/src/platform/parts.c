@@ -1,4 +1,4 @@
-// parts.c: what goes on without being asked.  Started in this order, stopped all together.
+// parts.c: the list of background parts, started in this order and stopped all at once.
 #include "platform/platform_int.h"
 #include "platform/trigger.h"
 

@@ -1,4 +1,4 @@
-// platform.c: starting, and taking connections.
+// platform.c: starts the process and accepts connections.
 #include "platform/platform.h"
 
 #include <inttypes.h>
@@ -14,9 +14,11 @@
 #include "platform/settings.h"
 #include "settings/auth.h"
 
-enum { ECHO_MS = 300 }; // a second signal this soon is the first one, sent to the group as well
+enum {
+    ECHO_MS = 300
+}; // a second signal this soon is the same one, also sent to the process group
 
-// In the order of events.
+// In the order they run.
 static int open_all(struct platform *p, struct fault *f);
 static void abandon(struct platform *p);
 static void on_up(void *ctx);
@@ -36,8 +38,8 @@ int platform_run(const struct platform_conf *conf)
     p->conf = conf;
     p->start_us = clock_mono_us();
     map_setup();
-    // Migrations and look-ups of names block threads of libuv's pool; four are too few for
-    // both.
+    // Migrations and name lookups block threads of libuv's pool; the default of four is too
+    // few.
     setenv("UV_THREADPOOL_SIZE", "16", 0);
     int rc = uv_loop_init(&p->loop);
     if (rc != 0) {
@@ -53,7 +55,7 @@ int platform_run(const struct platform_conf *conf)
         abandon(p);
     } else {
         uv_run(&p->loop, UV_RUN_DEFAULT);
-        log_info("platform.end", "code=%d", p->exit_code);
+        log_info("platform.stopped", "code=%d", p->exit_code);
     }
     if (uv_loop_close(&p->loop) != 0)
         BUG("the platform left a handle open");
@@ -84,7 +86,7 @@ static int open_http(struct platform *p, struct fault *f)
     if (rc != 0)
         return rc;
     p->port = listener_port(p->listener);
-    log_info("platform.listen", "host=%s port=%u", c->host, p->port);
+    log_info("platform.listening", "host=%s port=%u", c->host, p->port);
     struct http_server_conf http = settings_platform_http(c);
     http.routes = p->routes;
     if (p->auth)
@@ -115,13 +117,13 @@ static int open_all(struct platform *p, struct fault *f)
     rc = signals_open(&p->signals, &p->loop, on_stop, on_dump, p);
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
-    uv_update_time(&p->loop); // initdb may have blocked it for long
+    uv_update_time(&p->loop); // initdb may have blocked the loop for long
     struct database_events on = {.on_up = on_up, .on_ready = on_ready, .on_failed = on_failed};
     database_start(p->database, &p->loop, on, p);
     return 0;
 }
 
-// Nothing has been started: what is open is closed without asking anybody.
+// Start-up failed before any part was started: closes the handles that are open.
 static void abandon(struct platform *p)
 {
     if (p->listener)
@@ -138,7 +140,7 @@ static void abandon(struct platform *p)
     uv_run(&p->loop, UV_RUN_DEFAULT);
 }
 
-static void on_up(void *ctx) { (void)ctx; } // what matters is the schema
+static void on_up(void *ctx) { (void)ctx; } // readiness depends on the schema
 
 static void greet(const struct platform *p)
 {
@@ -152,7 +154,7 @@ static void greet(const struct platform *p)
            QUEEN_VERSION, p->port, database_where(p->database), p->conf->queen_url, p->port,
            p->port);
     if (fflush(stdout) != 0)
-        log_debug("greet.failed", "why=\"stdout is closed\"");
+        log_debug("banner.failed", "why=\"stdout is closed\"");
 }
 
 static void on_ready(void *ctx)
@@ -190,7 +192,7 @@ static void on_accepted(void *ctx, int fd)
     http_server_adopt(p->http, fd);
 }
 
-// Before the control database is in place no endpoint but the public ones makes sense.
+// Until the control database is ready, only public endpoints are served.
 static bool may_pass(void *ctx, struct http_req *req)
 {
     const struct platform *p = ctx;
@@ -201,7 +203,7 @@ static bool may_pass(void *ctx, struct http_req *req)
     return false;
 }
 
-// ---- questions ----
+// ---- state ----
 
 const char *platform_phase_name(const struct platform *p)
 {
@@ -256,7 +258,7 @@ static void on_stop(void *ctx, int signum)
         log_info("stop.begin", "signal=%d", signum);
         platform_stop(p);
     } else if (uv_now(&p->loop) - p->stop_ms > ECHO_MS) {
-        // The embedded PostgreSQL gets its signal from the kernel when we are gone.
+        // The kernel signals the embedded PostgreSQL when this process ends.
         log_warn("stop.now", "signal=%d phase=%s", signum, platform_phase_name(p));
         _exit(128 + signum);
     }

@@ -1,9 +1,9 @@
-// platform_int.h: the process, as its endpoints and parts see it.
+// platform_int.h: the process, for its endpoints and parts.
 //
-//      STARTING ──► SERVING ──► DRAINING ──► STOPPING_PARTS ──► CLOSING ──► STOPPING_DATABASE
+//       STARTING ──► SERVING ──► DRAINING ──► STOPPING_PARTS ──► CLOSING ──► STOPPING_DATABASE
 //
-// An endpoint finds the process with http_req_app().  What goes on without being asked (taking
-// events in, refreshing views) is a part: a descriptor in parts.c.
+// An endpoint gets the process from http_req_app().  Background work (ingestion, refreshing
+// read models) is a part: a descriptor in parts.c.
 #ifndef QUEEN_PLATFORM_PLATFORM_INT_H
 #define QUEEN_PLATFORM_PLATFORM_INT_H
 
@@ -32,20 +32,20 @@ enum platform_phase { STARTING, SERVING, DRAINING, STOPPING_PARTS, CLOSING, STOP
 // All functions may be NULL.
 struct platform_part {
     const char *name;
-    // The control database is in place and requests are served: begin.
+    // Called when the control database is ready and requests are served.
     void (*start)(struct platform *p);
-    // No new work; platform_part_stopped() once nothing is under way, at once or later.  Called
-    // only after start.
+    // Starts no new work and calls platform_part_stopped() when nothing is in progress,
+    // immediately or later.  Called only after start.
     void (*stop)(struct platform *p);
-    void (*expose)(struct platform *p, struct buf *out);   // families for Prometheus
+    void (*expose)(struct platform *p, struct buf *out);   // metrics for Prometheus
     void (*put_json)(struct platform *p, struct buf *out); // `,"name":{...}` for /metrics
 };
-extern const struct platform_part *const platform_parts[]; // parts.c; NULL at the end
+extern const struct platform_part *const platform_parts[]; // parts.c; ends with NULL
 void platform_part_stopped(struct platform *p);
 
 struct route_stats {
     struct histogram us;
-    struct counter class_[6]; // answers by first digit of the status; [0]: any other
+    struct counter class_[6]; // responses by first digit of the status; [0]: any other
 };
 
 struct platform {
@@ -55,37 +55,37 @@ struct platform {
     struct listener *listener;
     unsigned port;
     struct http_routes *routes;
-    struct auth *auth;   // NULL: no tokens are asked for
-    struct guard *guard; // NULL: the same
+    struct auth *auth;   // NULL: no tokens are required
+    struct guard *guard; // likewise
     struct http_server *http;
-    struct route_stats *stats; // by http_route_index(); the last one: no route
-    struct database *database; // the control database, and where tenants are made
+    struct route_stats *stats; // by http_route_index(); the last entry: no route
+    struct database *database; // the control database, and the server of tenants without a URL
     struct pg_pool
         *control; // connections to it: statements of platform/sql/control; NULL: not yet
     struct tenant_pools *pools;      // NULL: not yet
     struct queen_client *broker;     // on this loop
     struct audience_state *audience; // segments and campaigns: audience.h
-    struct readmodel *readmodel;     // NULL: not yet, or not any more
+    struct readmodel *readmodel;     // NULL before start and after stop
     struct ingest *ingest;           // events.c; NULL: not yet
 
     enum platform_phase phase;
     uint64_t start_us, stop_ms;
     unsigned n_parts_running;
-    unsigned n_closing; // closes that have not reported yet
-    uv_timer_t limit;   // of this phase
+    unsigned n_closing; // handles that are still closing
+    uv_timer_t limit;   // time limit of the phase
     int exit_code;
 };
 
-extern const struct http_route *const platform_routes[]; // routes.c; NULL at the end
+extern const struct http_route *const platform_routes[]; // routes.c; ends with NULL
 
 const char *platform_phase_name(const struct platform *p);
-bool platform_is_up(const struct platform *p); // the control database answers
+bool platform_is_up(const struct platform *p); // the control database is reachable
 
-// stop.c: the way down, once; from any phase up to SERVING.
+// stop.c: shuts down, once; from any phase up to SERVING.
 void platform_stop(struct platform *p);
 void platform_close_handles(struct platform *p);
 
-// Answers a failure: the sentence of why if there is one, else that of the code.
+// Replies with an error: the text of why if there is one, else that of the code.
 void platform_reply_failed(struct http_req *req, int status, const struct fault *why);
 
 // observe.c
@@ -116,7 +116,7 @@ extern const struct platform_part platform_pools_part;
 extern const struct http_route platform_read_model_list, platform_read_model_show,
     platform_read_model_mode, platform_read_model_refresh;
 extern const struct platform_part platform_readmodel_part;
-// Ingestion committed changes of a tenant's data.
+// Called when ingestion has committed changes of a tenant's data.
 void platform_data_changed(struct platform *p, span tenant);
 // events.c, events_push.c, events_held.c
 extern const struct platform_part platform_events;

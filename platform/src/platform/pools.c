@@ -1,5 +1,5 @@
-// GET /api/v1/pools: connections to tenants, in numbers and one by one; the same for
-// Prometheus.
+// GET /api/v1/pools: the connection pools of tenants, summarized and one by one; and their
+// metrics.
 #include "tenant/pools.h"
 #include "http/prom_text.h"
 #include "platform/platform_int.h"
@@ -92,26 +92,27 @@ static void expose(struct platform *p, struct buf *out)
 #define GAUGE(name, help, v)   prom_single(out, "queen_platform_pool" name, "gauge", help, v)
 #define COUNTER(name, help, v) prom_single(out, "queen_platform_pool" name, "counter", help, v)
     GAUGE("s_max", "tenants that may have a pool", (uint64_t)p->conf->pools_max);
-    GAUGE("s_open", "pools, closing ones too", s->n_pools);
-    GAUGE("s_active", "pools that somebody uses", s->n_held);
-    GAUGE("s_idle", "pools that nobody uses", s->n_idle);
+    GAUGE("s_open", "pools, including closing ones", s->n_pools);
+    GAUGE("s_active", "pools in use", s->n_held);
+    GAUGE("s_idle", "idle pools", s->n_idle);
     GAUGE("_waiting", "requests that wait for a pool", s->n_waiting);
     GAUGE("_tenants_down", "tenants whose database is down", s->n_down);
-    COUNTER("_hits_total", "gets that found a pool", s->hits);
-    COUNTER("_misses_total", "gets that waited until one was made", s->misses);
-    COUNTER("_waits_total", "times that there was no room for a pool", s->waits);
-    COUNTER("_timeouts_total", "gets that waited too long", s->timeouts);
+    COUNTER("_hits_total", "requests that found a pool", s->hits);
+    COUNTER("_misses_total", "requests that waited for a pool to open", s->misses);
+    COUNTER("_waits_total", "requests that found no room for a pool", s->waits);
+    COUNTER("_timeouts_total", "requests that timed out", s->timeouts);
     COUNTER("_evictions_total", "pools closed to make room", s->evicted);
-    COUNTER("_expired_total", "pools closed because nobody used them", s->expired);
-    COUNTER("_replaced_total", "pools replaced: sick, or of old credentials", s->replaced);
+    COUNTER("_expired_total", "idle pools closed", s->expired);
+    COUNTER("_replaced_total", "pools replaced: unhealthy or outdated credentials",
+            s->replaced);
     COUNTER("_failed_opens_total", "pools that could not be opened", s->failed_opens);
     COUNTER("_health_check_failures_total", "health checks that failed", s->failed_checks);
-    COUNTER("_refused_total", "gets refused because the tenant is down", s->refused);
-    COUNTER("_breakers_opened_total", "times that a tenant was found to be down",
+    COUNTER("_refused_total", "requests refused because the tenant is down", s->refused);
+    COUNTER("_breakers_opened_total", "number of times that a breaker opened",
             s->breakers_opened);
 #undef GAUGE
 #undef COUNTER
-    prom_family(out, duration, "histogram", "from asking for a pool to having it");
+    prom_family(out, duration, "histogram", "time from the request for a pool to its use");
     prom_histogram(out, duration, "result=\"hit\"", &s->hit_us, 1e-6);
     prom_histogram(out, duration, "result=\"miss\"", &s->miss_us, 1e-6);
 }

@@ -1,9 +1,9 @@
-// Read models: what is asked about them, and wishes.
+// Endpoints for read models.
 //
-//      GET  /api/v1/read-models                      where the work stands, all tenants
-//      GET  /api/v1/tenants/:tenant/read-models      what one tenant has, asked of its database
-//      PUT  /api/v1/tenants/:tenant/read-models      {"mode": "live" | "views" | "default"}
-//      POST /api/v1/tenants/:tenant/read-models/refresh    as soon as a process has time
+//       GET  /api/v1/read-models                      state of all tenants
+//       GET  /api/v1/tenants/:tenant/read-models      models of one tenant, from its database
+//       PUT  /api/v1/tenants/:tenant/read-models      {"mode": "live" | "views" | "default"}
+//       POST /api/v1/tenants/:tenant/read-models/refresh    as soon as a process has time
 #include "base/arena.h"
 #include "platform/platform_int.h"
 #include "readmodel/readmodel.h"
@@ -11,7 +11,7 @@
 #include "json/scan.h"
 #include "json/write.h"
 
-// In the request's arena, from its call to its answer.
+// In the request's arena, from its call to its reply.
 struct model_op {
     struct http_req *req;
     struct platform *p;
@@ -51,8 +51,8 @@ static bool op_tenant(struct model_op *op)
     return false;
 }
 
-static void ask(struct model_op *op, struct pg_pool *pool, const struct pg_statement *statement,
-                pg_done_cb done)
+static void run_call(struct model_op *op, struct pg_pool *pool,
+                     const struct pg_statement *statement, pg_done_cb done)
 {
     op->call = (struct pg_call){
         .statement = statement, .params = &op->params, .done = done, .owner = op};
@@ -64,7 +64,7 @@ static void list_handle(struct http_req *req)
     struct model_op *op = op_new(req);
 
     pg_param_null(&op->params, PG_TEXT);
-    ask(op, op->p->control, &pg_stmt_platform_list_read_models, on_listed);
+    run_call(op, op->p->control, &pg_stmt_platform_list_read_models, on_listed);
 }
 
 static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -105,13 +105,13 @@ static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
         platform_reply_failed(op->req, status, why);
         return;
     }
-    if (tenant_ref_kind(ref) != TENANT_PG) { // segments of MySQL tenants read the write model
+    if (tenant_ref_kind(ref) != TENANT_PG) { // segments of MySQL tenants use the write model
         tenant_put(ref);
         http_reply_json_span(op->req, 200, SPAN("{\"models\":[],\"unknownColumns\":[]}"));
         return;
     }
     op->ref = ref;
-    ask(op, tenant_ref_pg(ref), &pg_stmt_tenant_read_models_json, on_shown);
+    run_call(op, tenant_ref_pg(ref), &pg_stmt_tenant_read_models_json, on_shown);
 }
 
 static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -131,10 +131,10 @@ static void on_shown(struct pg_call *call, int status, const struct pg_reply *re
     tenant_put(op->ref);
 }
 
-// ---- wishes ----
+// ---- change and refresh ----
 
-// The text member `name` of the body, which may be missing; false: the body is wrong, as was
-// told.
+// Reads the optional string member `name` of the body.  Returns false after replying that the
+// body is invalid.
 static bool read_member(struct http_req *req, span name, span *value)
 {
     struct js j = js_read(http_req_body(req));
@@ -174,7 +174,7 @@ static void want(struct model_op *op, span model, span mode)
     pg_param_text(&op->params, op->tenant);
     put_text_or_null(&op->params, model);
     put_text_or_null(&op->params, mode);
-    ask(op, op->p->control, &pg_stmt_platform_want_visit, on_wanted);
+    run_call(op, op->p->control, &pg_stmt_platform_want_visit, on_wanted);
 }
 
 static void mode_handle(struct http_req *req)
@@ -218,7 +218,7 @@ static void on_wanted(struct pg_call *call, int status, const struct pg_reply *r
     }
     if (pg_reply_i32(reply, 0, 0) == 0) {
         http_reply_errf(op->req, QE_TENANT_UNKNOWN,
-                        "there is no tenant " SPAN_FMT " with read models",
+                        "tenant " SPAN_FMT " does not exist or has no read models",
                         SPAN_ARG(op->tenant));
         return;
     }

@@ -1,4 +1,4 @@
-// The part that keeps read models fresh, and its figures for Prometheus and GET /metrics.
+// The part that keeps read models fresh, and its metrics.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,10 +8,10 @@
 #include "platform/settings.h"
 #include "readmodel/readmodel.h"
 
-static void start(struct platform *p)
+static void start_readmodel(struct platform *p)
 {
     struct readmodel_conf conf = settings_readmodel(p->conf);
-    uint64_t start_id; // in containers processes have the same name and process id
+    uint64_t start_id; // in containers, processes share name and process id
     char who[128];
 
     id_random(&start_id, sizeof start_id);
@@ -30,7 +30,7 @@ static void on_closed(void *ctx)
 
 static void stop(struct platform *p) { readmodel_close(p->readmodel, on_closed, p); }
 
-// Of which model the change is the tenant's database knows; a look there costs one statement.
+// The tenant's database determines which models are affected; checking costs one statement.
 void platform_data_changed(struct platform *p, span tenant)
 {
     if (p->readmodel)
@@ -58,7 +58,7 @@ static void expose_each(const struct model_stats *f, struct buf *out)
         prom_seconds(out, "queen_platform_read_model_stale_seconds", labels_of(each, &scratch),
                      (double)each->stale_us / 1e6);
     prom_family(out, "queen_platform_read_model_refresh_seconds", "gauge",
-                "how long the last refresh took, by this process");
+                "duration of the last refresh by this process");
     for (each = f->each; each; each = each->hh.next)
         if (each->refresh_ms >= 0)
             prom_seconds(out, "queen_platform_read_model_refresh_seconds",
@@ -69,7 +69,7 @@ static void expose_each(const struct model_stats *f, struct buf *out)
             prom_u64(out, "queen_platform_read_model_rows", labels_of(each, &scratch),
                      (uint64_t)each->rows);
     prom_family(out, "queen_platform_read_model_unknown_columns", "gauge",
-                "columns of the write model that no read model knows");
+                "columns of the write model that no read model contains");
     for (each = f->each; each; each = each->hh.next)
         if (each->unknown_columns > 0)
             prom_u64(out, "queen_platform_read_model_unknown_columns",
@@ -86,21 +86,22 @@ static void expose(struct platform *p, struct buf *out)
     const struct model_stats *f = readmodel_stats(p->readmodel);
 #define COUNTER(name, help, v) \
     prom_single(out, "queen_platform_" name "_total", "counter", help, counter_get(&f->v))
-    COUNTER("read_model_visits", "read models looked after", visits);
+    COUNTER("read_model_visits", "visits of read models", visits);
     COUNTER("read_model_visits_failed", "visits that failed", failed);
     COUNTER("refreshes", "views refreshed", refreshed);
-    COUNTER("view_builds", "views built beside and swapped", built);
-    COUNTER("refreshes_clean", "refreshes that had nothing to do", clean);
-    COUNTER("refreshes_busy", "times that somebody else was refreshing", busy);
-    COUNTER("view_swap_retries", "swaps put off because of readers", swap_retries);
+    COUNTER("view_builds", "views rebuilt and swapped", built);
+    COUNTER("refreshes_clean", "refreshes that found no changes", clean);
+    COUNTER("refreshes_busy", "refreshes delayed by another session", busy);
+    COUNTER("view_swap_retries", "swaps delayed by readers", swap_retries);
     COUNTER("live_chunks", "chunks of live tables filled", filled);
     COUNTER("live_rows_checked", "rows of live tables compared", checked);
-    COUNTER("live_rows_differing", "rows that differed, and were repaired", differing);
-    COUNTER("refreshes_abandoned", "visits whose process was not heard of any more", abandoned);
+    COUNTER("live_rows_differing", "rows that differed and were repaired", differing);
+    COUNTER("refreshes_abandoned", "visits whose process stopped renewing its claim",
+            abandoned);
 #undef COUNTER
-    prom_single(out, "queen_platform_read_model_visiting", "gauge", "visits under way",
+    prom_single(out, "queen_platform_read_model_visiting", "gauge", "visits in progress",
                 f->n_visiting);
-    prom_family(out, duration, "histogram", "how long refreshes take");
+    prom_family(out, duration, "histogram", "duration of refreshes");
     prom_histogram(out, duration, "model=\"customer_attributes\"",
                    &f->refresh_us[MODEL_ATTRIBUTES], 1e-6);
     prom_histogram(out, duration, "model=\"customer_transactions\"",
@@ -127,5 +128,8 @@ static void put_json(struct platform *p, struct buf *out)
                (unsigned long long)counter_get(&f->differing));
 }
 
-const struct platform_part platform_readmodel_part = {
-    .name = "readmodel", .start = start, .stop = stop, .expose = expose, .put_json = put_json};
+const struct platform_part platform_readmodel_part = {.name = "readmodel",
+                                                      .start = start_readmodel,
+                                                      .stop = stop,
+                                                      .expose = expose,
+                                                      .put_json = put_json};

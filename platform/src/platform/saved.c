@@ -1,4 +1,4 @@
-// /api/v1/tenants/:tenant/segments: segments with a name.
+// /api/v1/tenants/:tenant/segments: saved segments.
 #include "platform/saved.h"
 
 #include "platform/members.h"
@@ -47,7 +47,7 @@ static void save_handle(struct http_req *req)
     if (t == NULL || !members_read(req, names, 2, raw) ||
         !members_name(req, raw[0], "name", &name) || !segment_request_filter(s, raw[1]))
         return;
-    if (!compile_is_possible(s->filter, &s->ask.facts)) {
+    if (!compile_is_possible(s->filter, &s->query.facts)) {
         http_reply_errf(req, QE_BAD_PARAM, "filter: has too many values: at most %d",
                         COMPILE_MAX_PARAMS - 2);
         return;
@@ -89,7 +89,7 @@ static void counts_handle(struct http_req *req)
     saved_task_start(saved_task(req, &pg_stmt_tenant_segment_counts));
 }
 
-// ---- delete: it is not looked at any more ----
+// ---- delete, which ends the checks ----
 
 static void on_deleted(struct tenant_task *t, int status, span body)
 {

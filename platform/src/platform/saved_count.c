@@ -1,7 +1,7 @@
-// POST /api/v1/tenants/:tenant/segments/:segment/count: counts a saved segment, into its
-// history.
+// POST /api/v1/tenants/:tenant/segments/:segment/count: counts a saved segment and adds the
+// count to its history.
 //
-//      the segment ──► count ──► note it ──► the answer
+//       the segment ──► count ──► record it ──► the reply
 #include "base/clock.h"
 #include "base/id.h"
 #include "platform/audience.h"
@@ -34,7 +34,7 @@ static void reply_counted(struct counting *c)
     buf_put_lit(&out, "{\"segment\":");
     js_put_text(&out, c->id);
     buf_printf(&out, ",\"count\":%lld,", (long long)c->count);
-    segment_put_source(&out, &c->s->ask.source, 0);
+    segment_put_source(&out, &c->s->query.source, 0);
     buf_printf(&out, ",\"cached\":false,\"ageMs\":0,\"tookMs\":%.3f}",
                (double)(clock_mono_us() - http_req_started_us(c->s->req)) / 1000);
     http_reply_json(c->s->req, 200, &out);
@@ -68,7 +68,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     c->ref = ref;
     pg_param_uuid(&c->params, c->segment);
     pg_param_i64(&c->params, c->count);
-    pg_param_text(&c->params, span_of(audience_path_name(c->s->ask.source.path)));
+    pg_param_text(&c->params, span_of(audience_path_name(c->s->query.source.path)));
     c->call = (struct pg_call){.statement = &pg_stmt_tenant_note_count,
                                .params = &c->params,
                                .done = on_noted,
@@ -99,18 +99,19 @@ static void on_segment(struct tenant_task *t, int status, span body)
         http_reply_json_span(t->req, status, body);
         return;
     }
-    span text = arena_copy(a, member_of(body, "filter", a)); // the body goes with this call
+    span text =
+        arena_copy(a, member_of(body, "filter", a)); // body is valid only during this call
     c->id = arena_copy(a, member_of(body, "id", a));
     if (!id_parse_uuid(c->id, c->segment) || !segment_request_filter(c->s, text))
         return;
-    c->s->ask.pools = p->pools;
-    c->s->ask.stats = &p->audience->asked;
-    c->s->ask.tenant = t->tenant;
-    c->s->ask.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
-    c->s->ask.compose = compose_count;
-    c->s->ask.answered = on_counted;
-    c->s->ask.owner = c;
-    audience_query(&c->s->ask);
+    c->s->query.pools = p->pools;
+    c->s->query.stats = &p->audience->queries;
+    c->s->query.tenant = t->tenant;
+    c->s->query.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
+    c->s->query.compose = compose_count;
+    c->s->query.answered = on_counted;
+    c->s->query.owner = c;
+    audience_query(&c->s->query);
 }
 
 static void count_handle(struct http_req *req)

@@ -1,9 +1,10 @@
-// POST /api/v1/tenants/:tenant/segments/explain: why is this customer (not) in the segment?
+// POST /api/v1/tenants/:tenant/segments/explain: explains why a customer is or is not in the
+// segment.
 //
-//      best path ──► write model ──► how far ingestion and models are ──► the answer
+//       best path ──► write model ──► progress of ingestion and models ──► the reply
 //
-// The first two differ when a view is older than the data; each filter's verdict is told for
-// both, so one sees where a change is stuck.
+// The first two differ when a view is older than the data.  The reply contains the result of
+// each filter for both, which shows where a change is delayed.
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -11,13 +12,13 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-// What one path said of the customer.
+// The results of one path for the customer.
 struct verdicts {
-    bool known; // it has the customer at all
+    bool known; // the path contains the customer
     bool inside;
     struct {
         bool is_true;
-        span value; // JSON; SPAN_NONE: not told
+        span value; // JSON; SPAN_NONE: not available
     } leaf[FILTER_MAX_LEAVES];
 };
 
@@ -25,7 +26,7 @@ struct explanation {
     struct segment_request *s;
     struct verdicts read, write;
     struct audience_source source;
-    // the state
+    // progress
     struct tenant_want want;
     struct tenant_ref *ref;
     struct pg_params params;
@@ -47,15 +48,15 @@ static void explain_handle(struct http_req *req)
     if (s == NULL)
         return;
     if (!s->has_customer) {
-        http_reply_errf(req, QE_BAD_PARAM, "customer is missing");
+        http_reply_errf(req, QE_BAD_PARAM, "customer is required");
         return;
     }
     struct explanation *e = arena_new(http_req_arena(req), struct explanation);
     e->s = s;
-    s->ask.owner = e;
-    s->ask.compose = compose;
-    s->ask.answered = on_read;
-    audience_query(&s->ask);
+    s->query.owner = e;
+    s->query.compose = compose;
+    s->query.answered = on_read;
+    audience_query(&s->query);
 }
 
 static void compose(struct audience_query *q, struct compiled *c)
@@ -159,7 +160,7 @@ static void on_state(struct pg_call *call, int status, const struct pg_reply *ro
     tenant_put(ref);
 }
 
-// ---- the answer ----
+// ---- the reply ----
 
 static void put_verdict(struct buf *out, const struct verdicts *v, unsigned leaf)
 {
@@ -174,7 +175,8 @@ static void put_verdict(struct buf *out, const struct verdicts *v, unsigned leaf
 struct putting {
     struct explanation *e;
     struct buf *out;
-    const struct filter *first_false; // where the read model and the write model agree on no
+    const struct filter
+        *first_false; // first filter that is false in the read model and in the write model
 };
 
 static void put_leaf(const struct filter *leaf, void *ctx)
@@ -195,7 +197,7 @@ static void put_leaf(const struct filter *leaf, void *ctx)
         put->first_false = leaf;
 }
 
-// One sentence: what to look at first.
+// One sentence with the most likely reason.
 static void put_because(struct buf *out, const struct putting *put)
 {
     const struct explanation *e = put->e;

@@ -1,4 +1,4 @@
-// segment_request.c: reading what a question about a segment consists of.
+// segment_request.c: reads the requests of the endpoints for segments.
 #include "platform/segment_request.h"
 #include "platform/audience.h"
 
@@ -41,8 +41,8 @@ static bool read_path(struct segment_request *s, span raw)
     for (int path = PATH_LIVE; path <= PATH_FALLBACK; path++)
         if (span_eq(text, span_of(audience_path_name((enum audience_path)path)))) {
             s->path = text;
-            s->ask.choose = true;
-            s->ask.source.path = (enum audience_path)path;
+            s->query.choose = true;
+            s->query.source.path = (enum audience_path)path;
             return true;
         }
     http_reply_errf(s->req, QE_BAD_PARAM, "path must be live, views or fallback");
@@ -66,11 +66,11 @@ bool segment_request_filter(struct segment_request *s, span text)
 
     s->filter_text = text.ptr ? text : SPAN("{}");
     if (filter_read(s->filter_text, http_req_arena(s->req), &filter_default_limits, &s->filter,
-                    &s->ask.facts, &why) != 0) {
+                    &s->query.facts, &why) != 0) {
         http_reply_fault(s->req, &why);
         return false;
     }
-    s->ask.filter = s->filter;
+    s->query.filter = s->filter;
     return true;
 }
 
@@ -90,11 +90,11 @@ struct segment_request *segment_request_read(struct http_req *req)
         !read_number(s, raw[F_AFTER], F_AFTER, 0, INT64_MAX, &s->after) ||
         !read_customer(s, raw[F_CUSTOMER]))
         return NULL;
-    s->ask.pools = p->pools;
-    s->ask.stats = &p->audience->asked;
-    s->ask.tenant = s->tenant;
-    s->ask.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
-    s->ask.owner = s;
+    s->query.pools = p->pools;
+    s->query.stats = &p->audience->queries;
+    s->query.tenant = s->tenant;
+    s->query.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
+    s->query.owner = s;
     return s;
 }
 

@@ -1,5 +1,4 @@
-// segment_request.h: what the endpoints about segments share: the body, the question, the
-// answer.
+// segment_request.h: the request body, query and reply that the endpoints for segments share.
 #ifndef QUEEN_PLATFORM_SEGMENT_REQUEST_H
 #define QUEEN_PLATFORM_SEGMENT_REQUEST_H
 
@@ -16,19 +15,20 @@ struct segment_request {
     span tenant;
     span filter_text; // raw JSON
     struct filter *filter;
-    span path; // as asked for; SPAN_NONE: the best
+    span path; // as requested; SPAN_NONE: the best
     int64_t max_age_ms, limit, after;
     uint8_t customer[16];
     bool has_customer;
-    struct audience_query ask;
+    struct audience_query query;
 };
 
-// Reads path and body; answers a bad one and gives NULL.  The filter is read, the question is
-// ready but for compose and answered.
+// Reads path and body.  Returns NULL after replying with an error.  Otherwise the filter is
+// read and the query is ready except for compose and answered.
 struct segment_request *segment_request_read(struct http_req *req);
-// The tenant of the path, /api/v1/tenants/:tenant/...; false: answered.
+// The tenant of the path, /api/v1/tenants/:tenant/...  Returns false after replying with an
+// error.
 bool segment_request_tenant(struct http_req *req, span *tenant);
-// Reads a filter into the request's arena; false: answered.
+// Reads a filter into the request's arena.  Returns false after replying with an error.
 bool segment_request_filter(struct segment_request *s, span text);
 // "path":"live","staleMs":0,"asOf":"..." without braces.
 void segment_put_source(struct buf *out, const struct audience_source *s, uint64_t age_us);

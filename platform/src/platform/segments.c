@@ -1,6 +1,6 @@
-// /api/v1/segments/attributes, /api/v1/tenants/:tenant/segments/count and /preview: who is in a
-// segment that is only asked for.  See segment_explain.c for why, saved.c for those with a
-// name.
+// /api/v1/segments/attributes, /api/v1/tenants/:tenant/segments/count and /preview: counts and
+// lists the customers of a filter.  segment_explain.c explains one customer, saved.c handles
+// saved segments.
 #include "audience/compile.h"
 #include "base/clock.h"
 #include "platform/audience.h"
@@ -128,9 +128,9 @@ static void count_handle(struct http_req *req)
         reply_count(s, &v, true);
         return;
     }
-    s->ask.compose = compose_count;
-    s->ask.answered = on_counted;
-    audience_query(&s->ask);
+    s->query.compose = compose_count;
+    s->query.answered = on_counted;
+    audience_query(&s->query);
 }
 
 // ---- preview ----
@@ -184,9 +184,9 @@ static void preview_handle(struct http_req *req)
 
     if (s == NULL)
         return;
-    s->ask.compose = compose_page;
-    s->ask.answered = on_page;
-    audience_query(&s->ask);
+    s->query.compose = compose_page;
+    s->query.answered = on_page;
+    audience_query(&s->query);
 }
 
 const struct http_route platform_segment_attributes = {.verb = HTTP_GET,

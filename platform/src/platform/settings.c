@@ -1,4 +1,4 @@
-// settings.c: which setting goes where.
+// settings.c: assigns settings to modules.
 #include "platform/settings.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "tenant/sql.gen.h"
 
 enum {
-    VISIT_LEASE_MS = 15000, // of a process that is not heard of any more
-    LIVE_FILL_CHUNK = 500,  // customers in one transaction of a backfill: some 100 ms
+    VISIT_LEASE_MS = 15000, // claims of a process that stopped renewing them expire
+    LIVE_FILL_CHUNK = 500,  // customers per transaction of a backfill: about 100 ms
     MAX_PIPELINED = 64,
     MAX_HEADER_BYTES = 16384,
     MAX_INFLIGHT_BYTES = 256 << 20,
@@ -98,11 +98,10 @@ int settings_check(const struct platform_conf *c, struct fault *f)
                          "PLATFORM_BULK_WINDOW must look like 13:00-14:00 or 13:00-14:00 "
                          "Europe/Rome, not \"%s\"",
                          c->bulk_window);
-    // PostgreSQL has the last word, but it would speak too late to stop the start.
+    // PostgreSQL checks the zone too, but only after start-up.
     snprintf(path, sizeof(path), "%s/%s", zones, w.zone);
     if (access(zones, X_OK) == 0 && access(path, R_OK) != 0)
-        return fault_set(f, QE_CONF, "PLATFORM_BULK_WINDOW: there is no time zone \"%s\"",
-                         w.zone);
+        return fault_set(f, QE_CONF, "PLATFORM_BULK_WINDOW: unknown time zone \"%s\"", w.zone);
     return 0;
 }
 

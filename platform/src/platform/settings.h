@@ -1,4 +1,4 @@
-// settings.h: the settings of the process -> the small structs of the modules.
+// settings.h: converts the settings of the process to the configuration structs of the modules.
 #ifndef QUEEN_PLATFORM_SETTINGS_H
 #define QUEEN_PLATFORM_SETTINGS_H
 
@@ -12,7 +12,7 @@
 #include "readmodel/readmodel.h"
 #include "tenant/pools.h"
 
-// What the table of settings cannot check by itself.  f names the setting.
+// Checks that the table of settings cannot express.  f names the setting.
 MUST_USE int settings_check(const struct platform_conf *c, struct fault *f);
 
 // All of them borrow from c.
@@ -22,7 +22,7 @@ struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg
                                         const struct database *home);
 struct readmodel_conf settings_readmodel(const struct platform_conf *c);
 struct http_server_conf settings_platform_http(const struct platform_conf *c);
-struct ingest_conf settings_ingest(const struct platform_conf *c); // owner is the caller's
+struct ingest_conf settings_ingest(const struct platform_conf *c); // the caller sets owner
 struct queen_options settings_queen_client(const struct platform_conf *c, uv_loop_t *loop);
 
 #endif

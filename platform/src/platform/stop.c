@@ -1,19 +1,19 @@
-// stop.c: the way down: drain, stop the parts, close connections, stop the database.
+// stop.c: shuts down: drain, stop the parts, close connections, stop the database.
 //
-// Each step begins when the one before it has ended, or when its time is over.
+// Each step starts when the previous one has finished or has timed out.
 #include <unistd.h>
 
 #include "base/log.h"
 #include "platform/platform_int.h"
 
 enum {
-    WATCH_MS = 5,      // how often a draining process looks whether it is done
-    HANG_UP_MS = 3000, // for requests whose clients were cut off
-    CLOSE_MS = 5000,   // for parts, connections and a migration under way
+    WATCH_MS = 5,      // interval at which a draining process checks whether it is done
+    HANG_UP_MS = 3000, // for requests whose clients were disconnected
+    CLOSE_MS = 5000,   // for parts, connections and a migration in progress
 };
 
-// In order.
-static void enter(struct platform *p, enum platform_phase phase, uint64_t limit_ms);
+// In the order they run.
+static void enter_phase(struct platform *p, enum platform_phase phase, uint64_t limit_ms);
 static void on_drain_watch(uv_timer_t *limit);
 static void stop_parts(struct platform *p);
 static void close_all(struct platform *p);
@@ -24,7 +24,7 @@ static void on_limit(uv_timer_t *limit);
 static void stop_database(struct platform *p);
 static void on_database_stopped(void *ctx);
 
-static void enter(struct platform *p, enum platform_phase phase, uint64_t limit_ms)
+static void enter_phase(struct platform *p, enum platform_phase phase, uint64_t limit_ms)
 {
     p->phase = phase;
     log_debug("stop.phase", "phase=%s", platform_phase_name(p));
@@ -52,7 +52,7 @@ static void on_drain_watch(uv_timer_t *limit)
     if (http_server_connections(p->http) > 0 && !late)
         return;
     if (http_server_connections(p->http) > 0)
-        log_warn("stop.impatient", "why=\"requests are unanswered after the grace\" ms=%d",
+        log_warn("stop.timeout", "why=\"requests are still open\" ms=%d",
                  p->conf->stop_timeout_ms);
     stop_parts(p);
 }
@@ -61,7 +61,7 @@ static void stop_parts(struct platform *p)
 {
     bool started = p->n_parts_running > 0;
 
-    enter(p, STOPPING_PARTS, (uint64_t)p->conf->stop_timeout_ms + HANG_UP_MS);
+    enter_phase(p, STOPPING_PARTS, (uint64_t)p->conf->stop_timeout_ms + HANG_UP_MS);
     if (!started) {
         close_all(p);
         return;
@@ -77,13 +77,13 @@ void platform_part_stopped(struct platform *p)
         close_all(p);
 }
 
-// Requests hold tenants' pools, which ask the control database: so one after the other.
+// Requests use tenants' pools, which use the control database: close them in this order.
 static void close_all(struct platform *p)
 {
-    enter(p, CLOSING, CLOSE_MS);
+    enter_phase(p, CLOSING, CLOSE_MS);
     p->n_closing = 2;
     if (p->guard)
-        guard_close(p->guard); // nobody waits for keys any more
+        guard_close(p->guard); // no request waits for keys any more
     http_server_close(p->http, on_closed, p);
     queen_client_close(p->broker, on_closed, p);
 }
@@ -121,16 +121,16 @@ static void on_limit(uv_timer_t *limit)
     struct platform *p = limit->data;
 
     log_warn("stop.forced", "phase=%s", platform_phase_name(p));
-    // Nothing is lost: what was answered or acknowledged has been committed.  The embedded
-    // PostgreSQL gets its signal from the kernel.
+    // No data is lost: everything that was acknowledged is committed.  The kernel signals the
+    // embedded PostgreSQL.
     _exit(p->exit_code);
 }
 
 static void stop_database(struct platform *p)
 {
-    enter(p, STOPPING_DATABASE, CLOSE_MS);
+    enter_phase(p, STOPPING_DATABASE, CLOSE_MS);
     if (database_is_embedded(p->database))
-        uv_timer_stop(&p->limit); // has a limit of its own, and is worth waiting for
+        uv_timer_stop(&p->limit); // it has its own limit and is worth waiting for
     database_stop(p->database, on_database_stopped, p);
 }
 

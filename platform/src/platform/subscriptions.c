@@ -1,8 +1,8 @@
-// PUT and DELETE /api/v1/tenants/:tenant/segments/:segment/subscription: a queue that is told
-// who comes into a segment and who leaves it.
+// PUT and DELETE /api/v1/tenants/:tenant/segments/:segment/subscription: a queue that receives
+// the customers who enter or leave a segment.
 //
-// The tenant's database is told first, then the broker, which triggers the looks.  If that
-// fails the caller is told, and asking again does both again.
+// The subscription is stored in the tenant's database first, then the broker schedules the
+// checks. If that fails the caller gets an error, and a repeated request does both again.
 #include <stdio.h>
 
 #include "platform/members.h"
@@ -13,15 +13,15 @@
 
 enum { MAX_EVERY_S = 3540 };
 
-struct followed {
+struct pending_reply {
     struct http_req *req;
     int status;
     struct buf body;
 };
 
-struct followed *followed_new(struct tenant_task *t, int status, span body)
+struct pending_reply *pending_reply_new(struct tenant_task *t, int status, span body)
 {
-    struct followed *f = arena_new(http_req_arena(t->req), struct followed);
+    struct pending_reply *f = arena_new(http_req_arena(t->req), struct pending_reply);
 
     f->req = t->req;
     f->status = status;
@@ -29,14 +29,14 @@ struct followed *followed_new(struct tenant_task *t, int status, span body)
     return f;
 }
 
-void followed_on_broker(void *ctx, const struct queen_error *why)
+void pending_reply_on_broker(void *ctx, const struct queen_error *why)
 {
-    struct followed *f = ctx;
+    struct pending_reply *f = ctx;
 
     if (why) {
         buf_free(&f->body);
         http_reply_errf(f->req, QE_PG_AWAY,
-                        "it is noted, but the broker could not be told (%s); ask again",
+                        "stored, but the broker could not be notified (%s); repeat the request",
                         why->text);
         return;
     }
@@ -53,12 +53,12 @@ void segment_watch_end(struct tenant_task *t, int status, span body, const char 
     }
     trigger_put_name(&name, "segment", t->tenant,
                      member_of(body, id_member, http_req_arena(t->req)));
-    trigger_end(http_req_app(t->req), buf_span(&name), followed_on_broker,
-                followed_new(t, status, body));
+    trigger_end(http_req_app(t->req), buf_span(&name), pending_reply_on_broker,
+                pending_reply_new(t, status, body));
     buf_free(&name);
 }
 
-// Every so many seconds as a cron expression: seconds below a minute, else whole minutes.
+// Converts an interval to a cron expression: seconds below a minute, else whole minutes.
 static span cron_of(char out[32], int64_t every_s)
 {
     int n = every_s < 60 ? snprintf(out, 32, "*/%d * * * * *", (int)every_s)
@@ -92,7 +92,7 @@ static void on_subscribed(struct tenant_task *t, int status, span body)
         http_reply_err(t->req, QE_PG_SHAPE);
     else
         segment_watch_start(http_req_app(t->req), t->tenant, member_of(body, "id", a), every_s,
-                            followed_on_broker, followed_new(t, status, body));
+                            pending_reply_on_broker, pending_reply_new(t, status, body));
 }
 
 static void subscribe_handle(struct http_req *req)
@@ -130,7 +130,7 @@ static void subscribe_handle(struct http_req *req)
 
 static void on_unsubscribed(struct tenant_task *t, int status, span body)
 {
-    // A campaign on entering still wants it looked at.
+    // A campaign on entry still needs the checks.
     if (status < 300 &&
         span_eq(member_of(body, "watched", http_req_arena(t->req)), SPAN("true")))
         http_reply_json_span(t->req, status, body);

@@ -1,4 +1,4 @@
-// tenant_body.c: the members of a tenant, one by one.
+// tenant_body.c: reads the members of a tenant.
 #include "platform/tenant_body.h"
 
 #include <stdlib.h>
@@ -34,13 +34,13 @@ static int read_fields(span body, struct arena *a, span text[N_FIELDS], bool giv
             given[i] = true;
             text[i] = type == JS_STRING ? js_text(raw, a) : SPAN_NONE;
             if (text[i].len > 0 && memchr(text[i].ptr, '\0', text[i].len))
-                return fault_set(f, QE_BAD_PARAM, SPAN_FMT " must not hold a NUL",
+                return fault_set(f, QE_BAD_PARAM, SPAN_FMT " must not contain a NUL",
                                  SPAN_ARG(names[i]));
         }
     }
     if (js_finish(&j) != 0)
         return fault_set(f, QE_BAD_JSON, "Invalid JSON at byte %zu: %s", js_offset(&j),
-                         j.why ? j.why : "an object is needed");
+                         j.why ? j.why : "must be an object");
     return 0;
 }
 
@@ -55,15 +55,16 @@ static int read_kind(span kind, span url, enum tenant_kind *out, struct fault *f
         return fault_set(f, QE_BAD_PARAM, "kind must be \"postgresql\" or \"mysql\"");
     bool wants_my = span_eq(kind, SPAN("mysql"));
     if (wants_my && !url.ptr)
-        return fault_set(f, QE_BAD_PARAM,
-                         "a mysql tenant needs a url: the platform makes PostgreSQL databases");
+        return fault_set(
+            f, QE_BAD_PARAM,
+            "a mysql tenant requires a url: the platform creates PostgreSQL databases");
     if (url.ptr && wants_my != my)
-        return fault_set(f, QE_BAD_PARAM, "url is not that of a %s database",
+        return fault_set(f, QE_BAD_PARAM, "url must be the address of a %s database",
                          wants_my ? "mysql" : "postgresql");
     return 0;
 }
 
-// Takes the address apart; the three texts are given.
+// Splits the URL; the three texts are given.
 static int split_url(enum tenant_kind kind, const char *url, char **without, char **password,
                      char **db, struct fault *f)
 {
@@ -110,12 +111,12 @@ static int read_credential(struct tenant_body *b, const span text[N_FIELDS],
 
     b->has_credential = given[PASSWORD] || given[CREDENTIAL] || in_url.ptr;
     if (password.ptr && reference.ptr)
-        return fault_set(f, QE_BAD_PARAM, "give either a password or a credential");
+        return fault_set(f, QE_BAD_PARAM, "password and credential must not both be given");
     if (reference.ptr) {
         if (!str_starts(reference, SPAN("env:")) && !str_starts(reference, SPAN("file:/")))
             return fault_set(f, QE_BAD_PARAM,
-                             "credential must be env:NAME or file:/path; a password itself is "
-                             "given as password");
+                             "credential must be env:NAME or file:/path; pass a password as "
+                             "password");
         b->credential = arena_cstr(a, reference);
     } else if (password.ptr) {
         struct buf stored = {0};

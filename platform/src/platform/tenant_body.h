@@ -1,4 +1,4 @@
-// tenant_body.h: what a request says about a tenant.
+// tenant_body.h: reads the body of a request that adds or changes a tenant.
 #ifndef QUEEN_PLATFORM_TENANT_BODY_H
 #define QUEEN_PLATFORM_TENANT_BODY_H
 
@@ -9,13 +9,13 @@ struct tenant_body {
     span name;
     enum tenant_kind kind;
     const char *url;        // without password; NULL: none given
-    const char *database;   // that the address names
-    const char *credential; // as the directory keeps it; NULL: none
-    bool has_credential;    // one was given, be it null
+    const char *database;   // database name in the URL
+    const char *credential; // as the directory stores it; NULL: none
+    bool has_credential;    // the member was present, possibly null
 };
 
-// {"name", "kind", "url", "password" or "credential"}; everything lives in the arena.  f says
-// which member is wrong.
+// {"name", "kind", "url", "password" or "credential"}; everything is allocated in the arena.  f
+// names the invalid member.
 MUST_USE int tenant_body_read(span body, struct arena *a, struct tenant_body *out,
                               struct fault *f);
 

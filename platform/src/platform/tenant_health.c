@@ -1,5 +1,5 @@
-// GET /api/v1/tenants/:tenant/health: does the tenant's database answer?  Through its pool, as
-// all work for it goes.
+// GET /api/v1/tenants/:tenant/health: checks the tenant's database through its pool, like all
+// other work for it.
 #include "base/clock.h"
 #include "platform/platform_int.h"
 #include "tenant/my_pool.h"
@@ -7,7 +7,7 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-struct look { // in the request's arena
+struct health_check { // in the request's arena
     struct http_req *req;
     struct tenant_want want;
     struct tenant_ref *ref;
@@ -16,17 +16,17 @@ struct look { // in the request's arena
     uint64_t asked_us, got_us;
 };
 
-// In order.
+// In the order they run.
 static void on_got(struct tenant_want *w, int status, struct tenant_ref *ref,
                    const struct fault *why);
 static void on_pg(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_my(struct my_call *call, int status, const struct my_reply *reply);
-static void answer(struct look *l, int status, const char *message);
+static void reply_health(struct health_check *l, int status, const char *message);
 
 static void health_handle(struct http_req *req)
 {
     struct platform *p = http_req_app(req);
-    struct look *l = arena_new(http_req_arena(req), struct look);
+    struct health_check *l = arena_new(http_req_arena(req), struct health_check);
     span name;
 
     l->req = req;
@@ -41,7 +41,7 @@ static void health_handle(struct http_req *req)
 static void on_got(struct tenant_want *w, int status, struct tenant_ref *ref,
                    const struct fault *why)
 {
-    struct look *l = w->owner;
+    struct health_check *l = w->owner;
 
     if (status != 0) {
         platform_reply_failed(l->req, status, why);
@@ -59,15 +59,15 @@ static void on_got(struct tenant_want *w, int status, struct tenant_ref *ref,
 
 static void on_pg(struct pg_call *call, int status, const struct pg_reply *reply)
 {
-    answer(call->owner, status, pg_reply_message(reply));
+    reply_health(call->owner, status, pg_reply_message(reply));
 }
 
 static void on_my(struct my_call *call, int status, const struct my_reply *reply)
 {
-    answer(call->owner, status, my_reply_message(reply));
+    reply_health(call->owner, status, my_reply_message(reply));
 }
 
-static void answer(struct look *l, int status, const char *message)
+static void reply_health(struct health_check *l, int status, const char *message)
 {
     span name = tenant_ref_name(l->ref);
     struct buf out = {0};

@@ -36,7 +36,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     } else {
         tenant_put(ref);
         http_reply_errf(t->req, QE_NOT_SUPPORTED,
-                        "saved segments and campaigns are for tenants on PostgreSQL");
+                        "saved segments and campaigns are not supported on MySQL");
     }
 }
 

@@ -1,8 +1,8 @@
-// tenant_task.h: endpoints that are a SQL function of the tenant's database.
+// tenant_task.h: endpoints that call one SQL function of the tenant's database.
 //
-//      JSON object ──► statement($1) ──► status, body ──► the answer
+//       JSON object ──► statement($1) ──► status, body ──► the reply
 //
-// PostgreSQL tenants only; others are told so.
+// For PostgreSQL tenants; other tenants get an error.
 #ifndef QUEEN_PLATFORM_TENANT_TASK_H
 #define QUEEN_PLATFORM_TENANT_TASK_H
 
@@ -15,8 +15,8 @@ struct tenant_task {
     struct http_req *req;
     span tenant;
     const struct pg_statement *statement;
-    // The function has answered; body is borrowed for the call.  It answers the request, at
-    // once or later.  NULL: the answer is passed on.
+    // Called with the result of the function; body is borrowed for the call.  It replies to the
+    // request, immediately or later.  NULL: the result is the reply.
     void (*done)(struct tenant_task *t, int http_status, span body);
     void *owner;
 
@@ -29,11 +29,11 @@ struct tenant_task {
 // args: a JSON object; copied.
 void tenant_task_start(struct tenant_task *t, span args);
 
-// Copies members of the path and the query into an object under way: ,"name":"value".  A query
-// parameter that was not sent is left out.  false: answered.
+// Appends a parameter of the path or the query to an object: ,"name":"value".  An absent query
+// parameter is omitted.  Returns false after replying with an error.
 bool tenant_task_put_path(struct http_req *req, struct buf *out, unsigned i, const char *name);
 void tenant_task_put_query(struct http_req *req, struct buf *out, const char *name);
-// The same for a whole number; false: answered.
+// The same for a whole number.
 bool tenant_task_put_count(struct http_req *req, struct buf *out, const char *name,
                            int64_t most);
 

@@ -1,8 +1,8 @@
-// /api/v1/tenants: the directory: list, show, add, change, remove.
+// /api/v1/tenants: the tenant directory: list, show, add, change, remove.
 //
-//      add:    name taken ──► database made, schema brought up to date ──► ready, 201
-//                                     └ failed ──► name and database given back, error
-//      change: row changed ──► pools of the old row drain, new ones are opened with the new row
+//       add:    reserve the name ──► create and migrate the database ──► ready, 201
+//                                      └ failed ──► drop the database, release the name, error
+//       change: update the row ──► pools of the old row drain, new ones use the new row
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -12,14 +12,14 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-// In the request's arena, from its call to its answer.
+// In the request's arena, from its call to its reply.
 struct tenant_op {
     struct http_req *req;
     struct platform *p;
     span name;
     struct pg_call call;
     struct pg_params params;
-    struct tenant_row row; // of a tenant that is being added; strings are the arena's
+    struct tenant_row row; // of the tenant that is being added; strings are in the arena
     struct provision provision;
     bool drop;
 };
@@ -38,7 +38,7 @@ static void remove_handle(struct http_req *req);
 static void on_removed(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_dropped(struct provision *v);
 
-// ---- asking the control database ----
+// ---- calls to the control database ----
 
 static struct tenant_op *op_new(struct http_req *req)
 {
@@ -49,7 +49,7 @@ static struct tenant_op *op_new(struct http_req *req)
     return op;
 }
 
-// The tenant of the path; false: answered.
+// Reads the tenant of the path.  Returns false after replying with an error.
 static bool op_name(struct tenant_op *op)
 {
     if (http_req_param(op->req, 0, &op->name) && tenant_is_name(op->name))
@@ -58,7 +58,8 @@ static bool op_name(struct tenant_op *op)
     return false;
 }
 
-static void ask(struct tenant_op *op, const struct pg_statement *statement, pg_done_cb done)
+static void run_on_control(struct tenant_op *op, const struct pg_statement *statement,
+                           pg_done_cb done)
 {
     op->call = (struct pg_call){
         .statement = statement, .params = &op->params, .done = done, .owner = op};
@@ -81,13 +82,13 @@ static void put_cstr(struct pg_params *params, const char *text)
         pg_param_null(params, PG_TEXT);
 }
 
-// What every callback does first.  False: the database failed, which has been told.
+// The first step of every callback.  Returns false after replying that the database failed.
 static bool op_answered(struct tenant_op *op, int status, const struct pg_reply *reply)
 {
     pg_params_free(&op->params);
     if (status == 0)
         return true;
-    log_warn("tenants.failed", "op=%s code=%s error=\"%s\"", http_req_route(op->req)->op,
+    log_warn("tenant.request_failed", "op=%s code=%s error=\"%s\"", http_req_route(op->req)->op,
              err_name(status), pg_reply_message(reply));
     http_reply_err(op->req, status);
     return false;
@@ -96,8 +97,8 @@ static bool op_answered(struct tenant_op *op, int status, const struct pg_reply 
 static void reply_row(struct tenant_op *op, int http, const struct pg_reply *reply)
 {
     if (pg_reply_rows(reply) == 0)
-        http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no tenant " SPAN_FMT,
-                        SPAN_ARG(op->name));
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN,
+                        "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(op->name));
     else
         http_reply_json_span(op->req, http, pg_reply_bytes(reply, 0, 0));
 }
@@ -119,7 +120,7 @@ static void on_listed(struct pg_call *call, int status, const struct pg_reply *r
 
 static void list_handle(struct http_req *req)
 {
-    ask(op_new(req), &pg_stmt_platform_tenant_list, on_listed);
+    run_on_control(op_new(req), &pg_stmt_platform_tenant_list, on_listed);
 }
 
 static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -137,7 +138,7 @@ static void show_handle(struct http_req *req)
     if (!op_name(op))
         return;
     pg_param_text(&op->params, op->name);
-    ask(op, &pg_stmt_platform_tenant_show, on_shown);
+    run_on_control(op, &pg_stmt_platform_tenant_show, on_shown);
 }
 
 // ---- add ----
@@ -161,9 +162,7 @@ static void add_handle(struct http_req *req)
         return;
     }
     if (!b.url && b.has_credential) {
-        http_reply_errf(
-            req, QE_BAD_PARAM,
-            "a database that the platform makes needs no password: give a url, too");
+        http_reply_errf(req, QE_BAD_PARAM, "password and credential require a url");
         return;
     }
     op->name = b.name;
@@ -181,7 +180,7 @@ static void add_handle(struct http_req *req)
     put_cstr(&op->params, op->row.url);
     put_cstr(&op->params, op->row.database);
     put_cstr(&op->params, op->row.credential);
-    ask(op, &pg_stmt_platform_tenant_add, on_name_taken);
+    run_on_control(op, &pg_stmt_platform_tenant_add, on_name_taken);
 }
 
 static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -191,7 +190,7 @@ static void on_name_taken(struct pg_call *call, int status, const struct pg_repl
     if (!op_answered(op, status, reply))
         return;
     if (!pg_reply_bool(reply, 0, 0)) {
-        http_reply_errf(op->req, QE_CONFLICT, "there is a tenant " SPAN_FMT " already",
+        http_reply_errf(op->req, QE_CONFLICT, "tenant " SPAN_FMT " already exists",
                         SPAN_ARG(op->name));
         return;
     }
@@ -209,11 +208,11 @@ static void on_provisioned(struct provision *v)
     }
     log_info("tenant.added", "tenant=%s version=%u ms=%llu", op->row.name, v->version,
              (unsigned long long)v->us / 1000);
-    tenant_changed(op->p->pools, op->name); // another of this name may have been here before
+    tenant_changed(op->p->pools, op->name); // another tenant of this name may have existed
     pg_param_text(&op->params, op->name);
     pg_param_i32(&op->params, (int32_t)v->version);
     pg_param_null(&op->params, PG_TEXT);
-    ask(op, &pg_stmt_platform_tenant_migrated, on_added);
+    run_on_control(op, &pg_stmt_platform_tenant_migrated, on_added);
 }
 
 static void on_added(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -230,7 +229,7 @@ static void give_back(struct tenant_op *op)
              op->provision.why.text);
     pg_param_text(&op->params, op->name);
     pg_param_bool(&op->params, false);
-    ask(op, &pg_stmt_platform_tenant_remove, on_given_back);
+    run_on_control(op, &pg_stmt_platform_tenant_remove, on_given_back);
 }
 
 static void on_given_back(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -239,8 +238,8 @@ static void on_given_back(struct pg_call *call, int status, const struct pg_repl
     const struct provision *v = &op->provision;
 
     pg_params_free(&op->params);
-    if (status != 0) // the name is free again after two minutes
-        log_warn("tenant.not_given_back", "tenant=%s error=\"%s\"", op->row.name,
+    if (status != 0) // the reservation expires after two minutes
+        log_warn("tenant.release_failed", "tenant=%s error=\"%s\"", op->row.name,
                  pg_reply_message(reply));
     http_reply_errf(op->req, v->status == QE_PG_AWAY ? QE_TENANT_DOWN : v->status,
                     "tenant %s: %s", op->row.name, v->why.text);
@@ -262,7 +261,7 @@ static void change_handle(struct http_req *req)
     }
     if (!b.url && !b.has_credential) {
         http_reply_errf(req, QE_BAD_PARAM,
-                        "nothing to change: give url, password or credential");
+                        "nothing to change: url, password or credential is required");
         return;
     }
     pg_param_text(&op->params, op->name);
@@ -271,7 +270,7 @@ static void change_handle(struct http_req *req)
     put_cstr(&op->params, b.credential);
     put_cstr(&op->params, b.database);
     pg_param_text(&op->params, b.kind == TENANT_MYSQL ? SPAN("mysql") : SPAN("postgresql"));
-    ask(op, &pg_stmt_platform_tenant_rotate, on_changed);
+    run_on_control(op, &pg_stmt_platform_tenant_rotate, on_changed);
 }
 
 static void on_changed(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -283,14 +282,16 @@ static void on_changed(struct pg_call *call, int status, const struct pg_reply *
     span outcome = pg_reply_bytes(reply, 0, 0);
     if (span_eq(outcome, SPAN("made"))) {
         http_reply_errf(op->req, QE_CONFLICT,
-                        "tenant " SPAN_FMT " is a database of the platform's own: it has "
+                        "tenant " SPAN_FMT
+                        " is in a database that the platform created: it has "
                         "neither an address nor a password",
                         SPAN_ARG(op->name));
     } else if (span_eq(outcome, SPAN("kind"))) {
-        http_reply_errf(op->req, QE_CONFLICT, "url is that of another kind of database");
+        http_reply_errf(op->req, QE_CONFLICT,
+                        "url must be the address of the same kind of database");
     } else if (span_eq(outcome, SPAN("unknown"))) {
-        http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no tenant " SPAN_FMT,
-                        SPAN_ARG(op->name));
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN,
+                        "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(op->name));
     } else {
         log_info("tenant.changed", "tenant=" SPAN_FMT, SPAN_ARG(op->name));
         tenant_changed(op->p->pools, op->name);
@@ -309,7 +310,7 @@ static void remove_handle(struct http_req *req)
     op->drop = http_req_query_bool(req, SPAN("drop"), false);
     pg_param_text(&op->params, op->name);
     pg_param_bool(&op->params, op->drop);
-    ask(op, &pg_stmt_platform_tenant_remove, on_removed);
+    run_on_control(op, &pg_stmt_platform_tenant_remove, on_removed);
 }
 
 static void reply_removed(struct tenant_op *op)
@@ -330,15 +331,14 @@ static void on_removed(struct pg_call *call, int status, const struct pg_reply *
         return;
     span outcome = pg_reply_bytes(reply, 0, 0);
     if (span_eq(outcome, SPAN("unknown"))) {
-        http_reply_errf(op->req, QE_TENANT_UNKNOWN, "there is no tenant " SPAN_FMT,
-                        SPAN_ARG(op->name));
+        http_reply_errf(op->req, QE_TENANT_UNKNOWN,
+                        "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(op->name));
         return;
     }
     if (span_eq(outcome, SPAN("adopted"))) {
         http_reply_errf(op->req, QE_CONFLICT,
                         "tenant " SPAN_FMT
-                        " was adopted: its database is not the platform's to "
-                        "drop",
+                        " was adopted: the platform drops only databases that it created",
                         SPAN_ARG(op->name));
         return;
     }
@@ -364,8 +364,8 @@ static void on_dropped(struct provision *v)
         reply_removed(op);
     else
         http_reply_errf(op->req, v->status,
-                        "tenant %s is forgotten, but its database is not: %s", op->row.name,
-                        v->why.text);
+                        "tenant %s was removed, but its database could not be dropped: %s",
+                        op->row.name, v->why.text);
 }
 
 const struct http_route platform_tenant_list = {

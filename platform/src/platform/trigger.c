@@ -1,4 +1,4 @@
-// trigger.c: asking the broker to trigger us.
+// trigger.c: creates triggers at the broker.
 #include "platform/trigger.h"
 
 #include <stdlib.h>
@@ -6,19 +6,19 @@
 #include "base/mem.h"
 #include "json/write.h"
 
-struct asking {
+struct trigger_request {
     struct platform *p;
     trigger_cb done;
     void *ctx;
-    struct buf name, body; // of a schedule: to change one that is there
+    struct buf name, body; // of a schedule, for changing an existing one
     bool absent_is_fine;
 };
 
 static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
 
-static struct asking *asking_new(struct platform *p, trigger_cb done, void *ctx)
+static struct trigger_request *asking_new(struct platform *p, trigger_cb done, void *ctx)
 {
-    struct asking *a = mem_new(struct asking);
+    struct trigger_request *a = mem_new(struct trigger_request);
 
     a->p = p;
     a->done = done;
@@ -26,7 +26,7 @@ static struct asking *asking_new(struct platform *p, trigger_cb done, void *ctx)
     return a;
 }
 
-static void finish(struct asking *a, const struct queen_error *why)
+static void finish_request(struct trigger_request *a, const struct queen_error *why)
 {
     trigger_cb done = a->done;
     void *ctx = a->ctx;
@@ -42,7 +42,8 @@ bool trigger_is_refused(const struct queen_error *why)
     return why->http_status >= 400 && why->http_status < 500 && !why->retryable;
 }
 
-static void ask(struct asking *a, const char *method, const char *path, span body)
+static void send_request(struct trigger_request *a, const char *method, const char *path,
+                         span body)
 {
     struct queen_request req = {
         .method = method, .path = path, .body = body.ptr, .body_len = body.len};
@@ -77,7 +78,7 @@ static void put_path(struct buf *out, span name)
 void trigger_repeat(struct platform *p, span name, span cron, span zone, span tenant,
                     span payload, trigger_cb done, void *ctx)
 {
-    struct asking *a = asking_new(p, done, ctx);
+    struct trigger_request *a = asking_new(p, done, ctx);
 
     buf_put(&a->name, name);
     buf_put_lit(&a->body, "{\"name\":");
@@ -95,42 +96,42 @@ void trigger_repeat(struct platform *p, span name, span cron, span zone, span te
     buf_put_lit(&a->body, ",\"payload\":");
     buf_put(&a->body, payload);
     buf_putc(&a->body, '}');
-    ask(a, "POST", "/api/v1/schedules", buf_span(&a->body));
+    send_request(a, "POST", "/api/v1/schedules", buf_span(&a->body));
 }
 
 static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
-    struct asking *a = ctx;
+    struct trigger_request *a = ctx;
     struct buf path = {0};
 
     queen_response_free(r);
     if (err->code == QUEEN_E_CONFLICT && a->name.len > 0 && a->body.len > 0) {
-        // There is one of the name: the name stays, the rest is as asked for.
+        // A schedule of the name exists: keep the name and replace the rest.
         put_path(&path, buf_span(&a->name));
         buf_reset(&a->name);
-        ask(a, "PATCH", path.ptr, buf_span(&a->body));
+        send_request(a, "PATCH", path.ptr, buf_span(&a->body));
         buf_free(&path);
         return;
     }
     bool fine = err->code == QUEEN_OK || (a->absent_is_fine && err->code == QUEEN_E_NOT_FOUND);
-    finish(a, fine ? NULL : err);
+    finish_request(a, fine ? NULL : err);
 }
 
 void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx)
 {
-    struct asking *a = asking_new(p, done, ctx);
+    struct trigger_request *a = asking_new(p, done, ctx);
     struct buf path = {0};
 
     a->absent_is_fine = true;
     put_path(&path, name);
-    ask(a, "DELETE", path.ptr, SPAN_NONE);
+    send_request(a, "DELETE", path.ptr, SPAN_NONE);
     buf_free(&path);
 }
 
 void trigger_push(struct platform *p, span key, span at, span tenant, span payload,
                   trigger_cb done, void *ctx)
 {
-    struct asking *a = asking_new(p, done, ctx);
+    struct trigger_request *a = asking_new(p, done, ctx);
     struct buf *b = &a->body;
 
     buf_put_lit(b, "{\"items\":[{\"queue\":");
@@ -148,5 +149,5 @@ void trigger_push(struct platform *p, span key, span at, span tenant, span paylo
     buf_put_lit(b, ",\"payload\":");
     buf_put(b, payload);
     buf_put_lit(b, "}]}");
-    ask(a, "POST", "/api/v1/push", buf_span(b));
+    send_request(a, "POST", "/api/v1/push", buf_span(b));
 }

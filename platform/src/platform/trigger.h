@@ -1,8 +1,8 @@
-// trigger.h: what the broker keeps for us: when a segment is looked at, when a campaign runs.
+// trigger.h: schedules checks of segments and runs of campaigns at the broker.
 //
-// A trigger is a message of the queue of triggers (PLATFORM_TRIGGER_QUEUE), in the partition of
-// its tenant.  The broker delivers it when it is due, once to one of the platform's processes,
-// again by the queue's retry policy if it fails, and tells its status by the timeline.
+// A trigger is a message in the queue of triggers (PLATFORM_TRIGGER_QUEUE), in the partition of
+// its tenant.  When it is due, the broker delivers it to one platform process.  The retry
+// policy of the queue applies if it fails, and the timeline of the message shows its status.
 #ifndef QUEEN_PLATFORM_TRIGGER_H
 #define QUEEN_PLATFORM_TRIGGER_H
 
@@ -15,20 +15,21 @@
 #include "base/span.h"
 #include "platform/platform_int.h"
 
-// Called once, later.  why: NULL when the broker has done it.  Otherwise it has refused it
-// (trigger_is_refused()), or it could not be asked and may have done it all the same.
+// Called once, later.  why is NULL on success.  Otherwise the broker has refused the request
+// (trigger_is_refused()), or the result is unknown because the broker did not reply.
 typedef void (*trigger_cb)(void *ctx, const struct queen_error *why);
 bool trigger_is_refused(const struct queen_error *why);
 
-// A recurring trigger; one of the name is changed.  payload: JSON.
+// Creates or changes the recurring trigger of this name.  payload: JSON.
 void trigger_repeat(struct platform *p, span name, span cron, span zone, span tenant,
                     span payload, trigger_cb done, void *ctx);
 void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx);
-// One trigger, at a time or at once (at: SPAN_NONE).  A second one of the key is the first.
+// Pushes one trigger for a time, or for now (at: SPAN_NONE).  A second push with the same key
+// is a duplicate.
 void trigger_push(struct platform *p, span key, span at, span tenant, span payload,
                   trigger_cb done, void *ctx);
 
-// "segment:<tenant>:<id>", "campaign:<tenant>:<id>": names of recurring triggers.
+// Names of recurring triggers: "segment:<tenant>:<id>", "campaign:<tenant>:<id>".
 void trigger_put_name(struct buf *out, const char *noun, span tenant, span id);
 // Payloads: {"kind":"watch","tenant":...,"id":...}
 void trigger_put_payload(struct buf *out, const char *kind, span tenant, span id);

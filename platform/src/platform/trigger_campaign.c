@@ -1,19 +1,19 @@
 // trigger_campaign.c: a run of a campaign.
 //
-//      the campaign, and its run if this trigger has begun one
-//              ──► run and recipients (one query, one transaction)
-//              ──► recipients page by page: render, push, note how far ──► done
+//       the campaign, and its run if this trigger has already started one
+//               ──► run and recipients (one query, one transaction)
+//               ──► recipients page by page: render, push, record progress ──► done
 //
-// Nobody is sent anything twice: the run belongs to the trigger's key, the recipients are
-// stored with it, and a message's transaction id is made of run and customer, so a page that is
-// pushed again after a crash is stored once.
+// No customer gets a message twice: the run belongs to the trigger's key, the recipients are
+// stored with it, and the transaction id of a message consists of run and customer.  A page
+// that is pushed again after a crash is stored once.
 #include "audience/template.h"
 #include "base/id.h"
 #include "platform/trigger_job.h"
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
-// The broker has a limit of its own on bodies; a message with a large template is large.
+// The broker limits the size of a body, and a message with a large template is large.
 enum { PAGE = 500, PAGE_BYTES = 1 << 20 };
 
 struct campaign {
@@ -21,10 +21,10 @@ struct campaign {
     uint8_t run[16];
     char run_text[37];
     int64_t recipients, sent;
-    int64_t last; // number of the last one of the page under way
+    int64_t last; // number of the last recipient of the current page
 };
 
-static void begin(struct trigger_job *t);
+static void begin_run(struct trigger_job *t);
 static void on_campaign(struct trigger_job *t, const struct pg_reply *reply);
 static void compose(struct audience_query *q, struct compiled *c);
 static void on_run(struct trigger_job *t, const struct pg_reply *reply);
@@ -36,10 +36,10 @@ static void on_noted(struct trigger_job *t, const struct pg_reply *reply);
 void trigger_campaign(struct trigger_job *t)
 {
     t->state = arena_new(&t->arena, struct campaign);
-    begin(t);
+    begin_run(t);
 }
 
-static void begin(struct trigger_job *t)
+static void begin_run(struct trigger_job *t)
 {
     pg_param_uuid(&t->params, t->id);
     pg_param_text(&t->params, t->key);
@@ -63,7 +63,7 @@ static void keep_run(struct campaign *c, const uint8_t *id)
 {
     static const uint8_t none[16];
 
-    memcpy(c->run, id ? id : none, 16); // NULL: the tenant's database answered oddly
+    memcpy(c->run, id ? id : none, 16); // NULL: unexpected result of the tenant's database
     id_format_uuid(c->run, c->run_text);
 }
 
@@ -71,7 +71,7 @@ static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct campaign *c = t->state;
 
-    // It was deleted, or all of it has been sent before.
+    // The campaign was deleted, or the run is complete.
     if (pg_reply_rows(reply) == 0 || pg_reply_bool(reply, 0, COL_FINISHED)) {
         trigger_job_done(t);
         return;
@@ -81,7 +81,7 @@ static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
     c->template = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_TEMPLATE));
     c->retry_policy = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_RETRY));
     if (pg_reply_is_null(reply, 0, COL_RUN)) {
-        trigger_job_ask(t, pg_reply_bytes(reply, 0, COL_FILTER), compose, on_run);
+        trigger_job_query(t, pg_reply_bytes(reply, 0, COL_FILTER), compose, on_run);
         return;
     }
     keep_run(c, pg_reply_uuid(reply, 0, COL_RUN));
@@ -102,7 +102,7 @@ static void on_run(struct trigger_job *t, const struct pg_reply *reply)
     struct campaign *c = t->state;
 
     if (pg_reply_rows(reply) == 0) { // another delivery of this trigger was first
-        begin(t);
+        begin_run(t);
         return;
     }
     keep_run(c, pg_reply_uuid(reply, 0, 0));

@@ -1,4 +1,4 @@
-// trigger_job.c: the steps that all triggers are made of, and their end.
+// trigger_job.c: the steps that all triggers share, and their outcomes.
 #include "platform/trigger_job.h"
 
 #include <stdarg.h>
@@ -77,7 +77,7 @@ void trigger_job_exec(struct trigger_job *t, const struct pg_statement *s,
     pg_pool_exec(tenant_ref_pg(t->ref), &t->call);
 }
 
-static void on_asked(struct audience_query *q, int status, const struct fault *why)
+static void on_query_done(struct audience_query *q, int status, const struct fault *why)
 {
     struct trigger_job *t = q->owner;
 
@@ -87,29 +87,30 @@ static void on_asked(struct audience_query *q, int status, const struct fault *w
         t->then(t, q->pg);
 }
 
-void trigger_job_ask(struct trigger_job *t, span filter,
-                     void (*compose)(struct audience_query *q, struct compiled *c),
-                     void (*then)(struct trigger_job *t, const struct pg_reply *reply))
+void trigger_job_query(struct trigger_job *t, span filter,
+                       void (*compose)(struct audience_query *q, struct compiled *c),
+                       void (*then)(struct trigger_job *t, const struct pg_reply *reply))
 {
     struct filter *tree;
     struct fault why;
 
-    t->ask = (struct audience_query){.pools = t->p->pools,
-                                     .stats = &t->p->audience->asked,
-                                     .tenant = t->tenant,
-                                     .no_mysql = true,
-                                     .timeout_ms = (unsigned)t->p->conf->trigger_timeout_ms,
-                                     .compose = compose,
-                                     .answered = on_asked,
-                                     .owner = t};
+    t->query = (struct audience_query){.pools = t->p->pools,
+                                       .stats = &t->p->audience->queries,
+                                       .tenant = t->tenant,
+                                       .no_mysql = true,
+                                       .timeout_ms = (unsigned)t->p->conf->trigger_timeout_ms,
+                                       .compose = compose,
+                                       .answered = on_query_done,
+                                       .owner = t};
     t->then = then;
     if (filter_read(arena_copy(&t->arena, filter), &t->arena, &filter_default_limits, &tree,
-                    &t->ask.facts, &why) != 0) {
-        trigger_job_hopeless(t, "%s", why.text); // an attribute that there is not any more
+                    &t->query.facts, &why) != 0) {
+        trigger_job_hopeless(t, "%s",
+                             why.text); // for example an attribute that no longer exists
         return;
     }
-    t->ask.filter = tree;
-    audience_query(&t->ask);
+    t->query.filter = tree;
+    audience_query(&t->query);
 }
 
 // ---- push ----
@@ -124,7 +125,7 @@ struct pushing {
     void (*then)(struct trigger_job *t);
 };
 
-// The first item of a push's answer that was not taken; SPAN_NONE: all were.
+// Returns the first refused item in the reply to a push; SPAN_NONE: none.
 static span refused(span answer, struct arena *a)
 {
     struct js j = js_read(answer);
@@ -161,7 +162,8 @@ static void on_pushed(struct queen_response *r, const struct queen_error *err, v
         why = arena_copy(&t->arena, span_of(err->text));
     queen_response_free(r);
     if (why.ptr)
-        trigger_job_failed(t, "the broker did not take the messages: " SPAN_FMT, SPAN_ARG(why));
+        trigger_job_failed(t, "the broker did not accept the messages: " SPAN_FMT,
+                           SPAN_ARG(why));
     else
         pushing->then(t);
 }

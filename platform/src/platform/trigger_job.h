@@ -1,6 +1,6 @@
-// trigger_job.h: a trigger that is being handled.
+// trigger_job.h: a trigger that is being processed.
 //
-// The tenant's pool is held for as long as the job takes; there are few jobs at a time
+// A job keeps the tenant's pool until it ends; few jobs run at once
 // (PLATFORM_TRIGGER_CONCURRENCY).
 #ifndef QUEEN_PLATFORM_TRIGGER_JOB_H
 #define QUEEN_PLATFORM_TRIGGER_JOB_H
@@ -26,28 +26,29 @@ struct trigger_job {
     struct pg_params params;
     struct pg_call call;
     void (*then)(struct trigger_job *t, const struct pg_reply *reply);
-    struct audience_query ask;
+    struct audience_query query;
     void *state; // of the kind of trigger; in the arena
 };
 
-// Ends it.  why NULL: done.  Else it failed: again by the queue's retry policy, or, when
-// nothing can help, a dead letter at once.
+// End a job: done; failed, to be retried by the queue's retry policy; or hopeless, which makes
+// it a dead letter immediately.
 void trigger_job_done(struct trigger_job *t);
 void trigger_job_failed(struct trigger_job *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void trigger_job_hopeless(struct trigger_job *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-// A statement with t->params, then `then`; a failure ends the job.
+// Runs a statement with t->params, then calls `then`.  An error ends the job.
 void trigger_job_exec(struct trigger_job *t, const struct pg_statement *s,
                       void (*then)(struct trigger_job *t, const struct pg_reply *reply));
-// Reads a stored filter and asks with it; a failure ends the job.
-void trigger_job_ask(struct trigger_job *t, span filter,
-                     void (*compose)(struct audience_query *q, struct compiled *c),
-                     void (*then)(struct trigger_job *t, const struct pg_reply *reply));
-// Pushes {"items":[...]} to the broker; one item that is refused fails the job.
+// Reads a stored filter and runs a query with it.  An error ends the job.
+void trigger_job_query(struct trigger_job *t, span filter,
+                       void (*compose)(struct audience_query *q, struct compiled *c),
+                       void (*then)(struct trigger_job *t, const struct pg_reply *reply));
+// Pushes {"items":[...]} to the broker.  One refused item fails the job.
 void trigger_job_push(struct trigger_job *t, span body, void (*then)(struct trigger_job *t));
 
-// ,"partition":"7": the one of a customer, whose messages keep their order.  Of a few, whatever
-// the number of customers; a queue with a fixed set needs as many.
+// Writes ,"partition":"7", the partition of a customer, so that its messages keep their order.
+// The number of partitions is small and independent of the number of customers; a queue with a
+// fixed set needs this many.
 enum { CUSTOMER_PARTITIONS = 32 };
 void trigger_put_partition(struct buf *out, span customer);
 

@@ -1,10 +1,10 @@
-// trigger_watch.c: a look at a watched segment.
+// trigger_watch.c: checks a watched segment.
 //
-//      the segment ──► who is inside now: members, outbox, runs (one transaction)
-//              ──► outbox to its queue, page by page ──► new runs to the queue of triggers ──►
-//              done
+//       the segment ──► members, outbox and runs as of now (one transaction)
+//               ──► outbox to its queue, page by page ──► new runs to the queue of triggers ──►
+//               done
 //
-// What a look has written and not told is told by the next one, or by this one's retry.
+// Rows that a check wrote and did not send are sent by its retry or by the next check.
 #include "platform/trigger_job.h"
 #include "tenant/sql.gen.h"
 #include "json/write.h"
@@ -12,7 +12,7 @@
 enum { PAGE = 500, RUNS = 100 /* as segment_new_runs.sql */ };
 
 struct watch {
-    span name, queue; // queue: SPAN_NONE: only campaigns want to know
+    span name, queue; // queue SPAN_NONE: only campaigns use the segment
     unsigned n_page;
     // runs to announce
     struct run_key {
@@ -23,15 +23,15 @@ struct watch {
 
 static void on_segment(struct trigger_job *t, const struct pg_reply *reply);
 static void compose(struct audience_query *q, struct compiled *c);
-static void on_looked(struct trigger_job *t, const struct pg_reply *reply);
-static void tell(struct trigger_job *t);
+static void on_checked(struct trigger_job *t, const struct pg_reply *reply);
+static void send_outbox(struct trigger_job *t);
 static void on_outbox(struct trigger_job *t, const struct pg_reply *reply);
-static void on_told(struct trigger_job *t);
-static void on_forgotten(struct trigger_job *t, const struct pg_reply *reply);
+static void on_outbox_sent(struct trigger_job *t);
+static void on_outbox_deleted(struct trigger_job *t, const struct pg_reply *reply);
 static void look_for_runs(struct trigger_job *t);
 static void on_runs(struct trigger_job *t, const struct pg_reply *reply);
 static void announce(struct trigger_job *t);
-static void on_runs_noted(struct trigger_job *t, const struct pg_reply *reply);
+static void on_announced_recorded(struct trigger_job *t, const struct pg_reply *reply);
 
 void trigger_watch(struct trigger_job *t)
 {
@@ -52,9 +52,9 @@ static void on_segment(struct trigger_job *t, const struct pg_reply *reply)
     if (!pg_reply_is_null(reply, 0, 2))
         w->queue = arena_copy(&t->arena, pg_reply_bytes(reply, 0, 2));
     if (pg_reply_bool(reply, 0, 3))
-        trigger_job_ask(t, pg_reply_bytes(reply, 0, 0), compose, on_looked);
+        trigger_job_query(t, pg_reply_bytes(reply, 0, 0), compose, on_checked);
     else
-        tell(t); // what an earlier one could not
+        send_outbox(t); // rows that an earlier check did not send
 }
 
 static void compose(struct audience_query *q, struct compiled *c)
@@ -64,15 +64,15 @@ static void compose(struct audience_query *q, struct compiled *c)
     compile_watch(c, q->filter, &q->facts, t->id);
 }
 
-static void on_looked(struct trigger_job *t, const struct pg_reply *reply)
+static void on_checked(struct trigger_job *t, const struct pg_reply *reply)
 {
     (void)reply;
-    tell(t);
+    send_outbox(t);
 }
 
 // ---- the outbox ----
 
-static void tell(struct trigger_job *t)
+static void send_outbox(struct trigger_job *t)
 {
     struct watch *w = t->state;
 
@@ -85,8 +85,8 @@ static void tell(struct trigger_job *t)
     trigger_job_exec(t, &pg_stmt_tenant_segment_outbox, on_outbox);
 }
 
-// In the partition of its customer a customer's comings and goings keep their order; the
-// transaction id is that of the row, so a page that is sent again is stored once.
+// The partition of the customer keeps the order of its events.  The transaction id is that of
+// the row, so a page that is sent again is stored once.
 static void put_event(struct buf *out, const struct trigger_job *t,
                       const struct pg_reply *reply, unsigned row)
 {
@@ -132,27 +132,27 @@ static void on_outbox(struct trigger_job *t, const struct pg_reply *reply)
     }
     pg_end_array(&t->params);
     buf_put_lit(&body, "]}");
-    trigger_job_push(t, buf_span(&body), on_told);
+    trigger_job_push(t, buf_span(&body), on_outbox_sent);
     buf_free(&body);
 }
 
-static void on_told(struct trigger_job *t)
+static void on_outbox_sent(struct trigger_job *t)
 {
-    trigger_job_exec(t, &pg_stmt_tenant_segment_told, on_forgotten);
+    trigger_job_exec(t, &pg_stmt_tenant_segment_told, on_outbox_deleted);
 }
 
-static void on_forgotten(struct trigger_job *t, const struct pg_reply *reply)
+static void on_outbox_deleted(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct watch *w = t->state;
 
     (void)reply;
     if (w->n_page == PAGE)
-        tell(t);
+        send_outbox(t);
     else
         look_for_runs(t);
 }
 
-// ---- campaigns on entering ----
+// ---- campaigns on entry ----
 
 static void look_for_runs(struct trigger_job *t)
 {
@@ -178,14 +178,13 @@ static void on_announced(void *ctx, const struct queen_error *why)
     struct trigger_job *t = ctx;
 
     if (why)
-        trigger_job_failed(t, "the broker did not take a trigger: %s", why->text);
+        trigger_job_failed(t, "the broker did not accept a trigger: %s", why->text);
     else
         announce(t);
 }
 
-// From now on the broker retries these triggers: runs that fail again and again must not keep
-// the others from being announced.
-static void note_runs(struct trigger_job *t)
+// From now on the broker retries these triggers: runs that keep failing must not delay others.
+static void record_announced(struct trigger_job *t)
 {
     const struct watch *w = t->state;
 
@@ -197,10 +196,10 @@ static void note_runs(struct trigger_job *t)
     for (unsigned i = 0; i < w->n_runs; i++)
         pg_put_text(&t->params, w->runs[i].key);
     pg_end_array(&t->params);
-    trigger_job_exec(t, &pg_stmt_tenant_segment_announced, on_runs_noted);
+    trigger_job_exec(t, &pg_stmt_tenant_segment_announced, on_announced_recorded);
 }
 
-static void on_runs_noted(struct trigger_job *t, const struct pg_reply *reply)
+static void on_announced_recorded(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct watch *w = t->state;
 
@@ -218,7 +217,7 @@ static void announce(struct trigger_job *t)
     struct buf payload = {0};
 
     if (w->announced == w->n_runs) {
-        note_runs(t);
+        record_announced(t);
         return;
     }
     const struct run_key *run = &w->runs[w->announced++];

@@ -1,6 +1,6 @@
-// triggers.c: the part that handles triggers, and the state of segments.
+// triggers.c: the part that processes triggers, and the state of segments.
 //
-//      configure the queue (until the broker takes it) ──► consume: each message is a job
+//       configure the queue (retried until it succeeds) ──► consume: each message is a job
 #include <stdlib.h>
 
 #include "base/id.h"
@@ -12,38 +12,38 @@
 #include "json/scan.h"
 #include "json/write.h"
 
-enum { MAX_COUNTS = 4096, CONFIGURE_AGAIN_MS = 2000, LEASE_S = 60, RENEW_MS = 20000 };
+enum { MAX_COUNTS = 4096, CONFIGURE_RETRY_MS = 2000, LEASE_S = 60, RENEW_MS = 20000 };
 
-struct trigger_crew {
+struct trigger_worker {
     struct platform *p;
-    struct queen_consumer *consumer; // NULL: the queue is not there yet
-    uv_timer_t again;
+    struct queen_consumer *consumer; // NULL until the queue exists
+    uv_timer_t retry_timer;
     bool configuring, stopping;
 };
 
-static void configure(struct trigger_crew *c);
+static void configure_queue(struct trigger_worker *c);
 static void on_configured(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void consume(struct trigger_crew *c);
+static void consume(struct trigger_worker *c);
 static enum queen_verdict on_trigger(struct queen_job *job, void *ctx);
 static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                       const struct fault *why);
 
-static void on_again(uv_timer_t *timer) { configure(timer->data); }
+static void on_retry_due(uv_timer_t *timer) { configure_queue(timer->data); }
 
-static void start(struct platform *p)
+static void start_triggers(struct platform *p)
 {
-    struct trigger_crew *c = mem_new(struct trigger_crew);
+    struct trigger_worker *c = mem_new(struct trigger_worker);
 
     p->audience = mem_new(struct audience_state);
     p->audience->counts = audience_cache_new(MAX_COUNTS);
     p->audience->triggers = c;
     c->p = p;
-    uv_timer_init(&p->loop, &c->again);
-    c->again.data = c;
-    configure(c);
+    uv_timer_init(&p->loop, &c->retry_timer);
+    c->retry_timer.data = c;
+    configure_queue(c);
 }
 
-static void configure(struct trigger_crew *c)
+static void configure_queue(struct trigger_worker *c)
 {
     struct buf body = {0};
 
@@ -62,32 +62,32 @@ static void configure(struct trigger_crew *c)
     buf_free(&body);
 }
 
-static void free_crew(struct trigger_crew *c);
+static void free_worker(struct trigger_worker *c);
 
 static void on_configured(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
-    struct trigger_crew *c = ctx;
+    struct trigger_worker *c = ctx;
 
     queen_response_free(r);
     c->configuring = false;
     if (c->stopping) {
-        free_crew(c);
+        free_worker(c);
     } else if (err->code == QUEEN_OK) {
         consume(c);
     } else {
-        log_warn("trigger.no_queue", "queue=%s why=\"%s\"", c->p->conf->trigger_queue,
+        log_warn("trigger.configure_failed", "queue=%s why=\"%s\"", c->p->conf->trigger_queue,
                  err->text);
-        uv_timer_start(&c->again, on_again, CONFIGURE_AGAIN_MS, 0);
+        uv_timer_start(&c->retry_timer, on_retry_due, CONFIGURE_RETRY_MS, 0);
     }
 }
 
 static void on_error(const struct queen_error *err, void *ctx)
 {
     (void)ctx;
-    log_warn("trigger.consume", "why=\"%s\"", err->text);
+    log_warn("trigger.consume_failed", "why=\"%s\"", err->text);
 }
 
-static void consume(struct trigger_crew *c)
+static void consume(struct trigger_worker *c)
 {
     struct queen_consumer_options o = {
         .pop = {.queue = c->p->conf->trigger_queue,
@@ -105,12 +105,12 @@ static void consume(struct trigger_crew *c)
 
     c->consumer = queen_consumer_new(c->p->broker, &o, &err);
     if (c->consumer == NULL)
-        log_error("trigger.no_consumer", "why=\"%s\"", err.text);
+        log_error("trigger.consumer_failed", "why=\"%s\"", err.text);
 }
 
 static enum queen_verdict on_trigger(struct queen_job *job, void *ctx)
 {
-    struct trigger_crew *c = ctx;
+    struct trigger_worker *c = ctx;
     const struct queen_delivery *d = &queen_job_batch(job)->items[0];
     struct trigger_job *t = mem_new(struct trigger_job);
     span data = {d->data, d->data_len};
@@ -123,7 +123,7 @@ static enum queen_verdict on_trigger(struct queen_job *job, void *ctx)
     span kind = member_of(data, "kind", &t->arena), id = member_of(data, "id", &t->arena);
     if (t->tenant.len == 0 || !id_parse_uuid(id, t->id) ||
         (!span_eq(kind, SPAN("watch")) && !span_eq(kind, SPAN("campaign")))) {
-        trigger_job_hopeless(t, "the message is no trigger");
+        trigger_job_hopeless(t, "not a trigger");
         return QUEEN_LATER;
     }
     id_format_uuid(t->id, t->id_text);
@@ -144,7 +144,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
         trigger_job_failed(t, "%s", why->text);
     } else if (tenant_ref_kind(ref) != TENANT_PG) {
         t->ref = ref;
-        trigger_job_hopeless(t, "segments of tenants on MySQL are not watched");
+        trigger_job_hopeless(t, "watching segments is not supported on MySQL");
     } else {
         t->ref = ref;
         if (t->watching)
@@ -154,11 +154,11 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     }
 }
 
-// ---- the end ----
+// ---- stop ----
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct trigger_crew *c = handle->data;
+    struct trigger_worker *c = handle->data;
     struct platform *p = c->p;
 
     audience_cache_free(p->audience->counts);
@@ -168,27 +168,27 @@ static void on_timer_closed(uv_handle_t *handle)
     platform_part_stopped(p);
 }
 
-static void free_crew(struct trigger_crew *c)
+static void free_worker(struct trigger_worker *c)
 {
-    uv_close((uv_handle_t *)&c->again, on_timer_closed);
+    uv_close((uv_handle_t *)&c->retry_timer, on_timer_closed);
 }
 
-static void on_consumer_closed(void *ctx) { free_crew(ctx); }
+static void on_consumer_closed(void *ctx) { free_worker(ctx); }
 
 static void stop(struct platform *p)
 {
-    struct trigger_crew *c = p->audience->triggers;
+    struct trigger_worker *c = p->audience->triggers;
 
     c->stopping = true;
-    uv_timer_stop(&c->again);
+    uv_timer_stop(&c->retry_timer);
     if (c->consumer)
         queen_consumer_close(c->consumer, on_consumer_closed, c);
     else if (!c->configuring)
-        free_crew(c);
+        free_worker(c);
 }
 
 const struct platform_part platform_triggers = {.name = "segments",
-                                                .start = start,
+                                                .start = start_triggers,
                                                 .stop = stop,
                                                 .expose = audience_expose,
                                                 .put_json = audience_put_json};

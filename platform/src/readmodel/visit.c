@@ -148,7 +148,7 @@ static void on_tenant_ready(struct tenant_want *w, int status, struct tenant_ref
 
     if (status == 0 && tenant_ref_kind(ref) != TENANT_PG) {
         tenant_put(ref);
-        status = fault_set(&v->why, QE_NOT_SUPPORTED, "read models are for PostgreSQL tenants");
+        status = fault_set(&v->why, QE_NOT_SUPPORTED, "read models are not supported on MySQL");
     } else if (status != 0) {
         fault_set(&v->why, status, "%s", why->text);
     }

@@ -165,7 +165,7 @@ def test_without_the_broker_a_campaign_is_refused_with_503_and_not_kept(tenant, 
     try:
         for n, when in enumerate(("now", {"cron": "0 9 * * *"})):
             answer = tenant.expect(503, "POST", "/campaigns", {"name": "away%d" % n, "segment": "away", "when": when, "queue": "q"})
-            assert "the broker did not take the trigger" in answer["error"]
+            assert "the broker did not accept the trigger" in answer["error"]
             tenant.expect(404, "GET", "/campaigns/away%d" % n)
     finally:
         rig.broker.start()

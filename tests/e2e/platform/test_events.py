@@ -157,7 +157,7 @@ def test_events_that_are_wrong_are_refused_one_by_one(platform):
                                                           'type: unknown event type "nothing"', "an event must be a JSON object"]
     status, answer = platform.ask("POST", "/api/v1/tenants/alpha/events", visit("nobody"))
     assert status == 400 and answer["refused"] == 1
-    assert platform.ask("POST", "/api/v1/tenants/nobody/events", good) == (404, {"error": 'there is no tenant "nobody"'})
+    assert platform.ask("POST", "/api/v1/tenants/nobody/events", good) == (404, {"error": 'tenant nobody: there is no such tenant'})
     assert platform.ask("POST", "/api/v1/tenants/alpha/events", {**good, "tenant": "beta"})[1]["events"][0]["error"] == \
         "tenant: must be the tenant of the path"
     assert platform.ask("POST", "/api/v1/tenants/alpha/events", [])[1] == {"events": [], "accepted": 0, "refused": 0}

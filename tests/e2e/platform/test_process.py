@@ -91,7 +91,7 @@ def test_tenants_by_command(cli, platform, tenant_name):
     assert "hit rate" in cli("pools", "--table").expect(0).out
     assert "current" in cli("tenant", "migrate", "--table").expect(0).out
     assert cli("tenant", "add", tenant_name).expect(3).err.count("already") == 1
-    assert "own" in cli("tenant", "change", tenant_name, "--password").expect(3).err
+    assert "the platform created" in cli("tenant", "change", tenant_name, "--password").expect(3).err
     assert "--yes" in cli("tenant", "rm", tenant_name).err
     cli("tenant", "rm", tenant_name, "--drop", "--yes").expect(0)
     cli("tenant", "show", tenant_name).expect(4)

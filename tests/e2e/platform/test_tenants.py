@@ -30,7 +30,7 @@ def test_a_new_tenant_has_a_database_with_the_schema_at_once(platform, pg, tenan
 
 def test_a_name_is_taken_once(platform, tenant):
     r = platform.post("/api/v1/tenants", {"name": tenant}).expect(409)
-    assert r.json["error"] == "there is a tenant %s already" % tenant
+    assert r.json["error"] == "tenant %s already exists" % tenant
 
 
 @pytest.mark.parametrize("body, words", [
@@ -42,15 +42,15 @@ def test_a_name_is_taken_once(platform, tenant):
     ({"name": "a" * 49}, "name must be"),
     ({"name": "a.b"}, "name must be"),
     ({"name": "x", "kind": "oracle"}, 'kind must be "postgresql" or "mysql"'),
-    ({"name": "x", "kind": "mysql"}, "a mysql tenant needs a url"),
-    ({"name": "x", "kind": "mysql", "url": "postgresql://h/d"}, "url is not that of a mysql database"),
+    ({"name": "x", "kind": "mysql"}, "a mysql tenant requires a url"),
+    ({"name": "x", "kind": "mysql", "url": "postgresql://h/d"}, "url must be the address of a mysql database"),
     ({"name": "x", "url": "http://h/d"}, "url: not an address of the form postgresql://"),
     ({"name": "x", "url": "postgresql://u@h"}, "the address names no database"),
     ({"name": "x", "url": "postgresql://u@h/d?password=p"}, "must not be a parameter"),
     ({"name": "x", "url": "mysql://u@h"}, "the address names no database"),
     ({"name": "x", "url": "mysql://u@h:port/d"}, "url: not an address of the form mysql://"),
-    ({"name": "x", "password": "p"}, "needs no password"),
-    ({"name": "x", "url": "postgresql://u@h/d", "password": "p", "credential": "env:P"}, "either a password or a credential"),
+    ({"name": "x", "password": "p"}, "require a url"),
+    ({"name": "x", "url": "postgresql://u@h/d", "password": "p", "credential": "env:P"}, "password and credential must not both be given"),
     ({"name": "x", "url": "postgresql://u@h/d", "credential": "P"}, "credential must be env:NAME or file:/path"),
 ])
 def test_bad_tenants_are_refused(platform, body, words):
@@ -103,7 +103,7 @@ def test_forgetting_keeps_the_database_and_adding_finds_it(platform, pg, tenant_
 @pytest.mark.parametrize("name", ["nobody", "No%20Body", "%ff"])
 def test_an_unknown_tenant_is_404(platform, method, name):
     body = {"body": {"password": "p"}} if method == "patch" else {}
-    assert getattr(platform, method)("/api/v1/tenants/" + name, **body).expect(404).json["error"].startswith("there is no")
+    assert getattr(platform, method)("/api/v1/tenants/" + name, **body).expect(404).json["error"].endswith("there is no such tenant")
 
 
 def test_all_are_migrated_with_a_report(platform, pg, tenant, tenant_name):
@@ -135,7 +135,7 @@ def test_a_migration_that_fails_is_reported_and_leaves_the_others(make_platform,
 
 def test_what_is_to_be_changed_must_fit(platform, pg, tenant, tenant_name):
     assert "nothing to change" in platform.patch("/api/v1/tenants/" + tenant, {}).expect(400).json["error"]
-    assert "platform's own" in platform.patch("/api/v1/tenants/" + tenant, {"password": "p"}).expect(409).json["error"]
+    assert "the platform created" in platform.patch("/api/v1/tenants/" + tenant, {"password": "p"}).expect(409).json["error"]
 
 
 def test_references_to_credentials_are_shown_and_changed(platform, pg):
@@ -147,7 +147,7 @@ def test_references_to_credentials_are_shown_and_changed(platform, pg):
     t = platform.patch("/api/v1/tenants/" + name, {"credential": "file:/etc/hostname"}).expect(200).json
     assert t["credential"] == "file:/etc/hostname"
     assert platform.patch("/api/v1/tenants/" + name, {"credential": None}).expect(200).json["credential"] is None
-    assert "another kind" in platform.patch("/api/v1/tenants/" + name, {"url": "mysql://u@h/d"}).expect(409).json["error"]
+    assert "the same kind of database" in platform.patch("/api/v1/tenants/" + name, {"url": "mysql://u@h/d"}).expect(409).json["error"]
     platform.remove_tenant(name, drop=False).expect(200)
     r = platform.post("/api/v1/tenants", {"name": name, "url": url, "credential": "env:NO_SUCH_VARIABLE"})
     assert r.status == 500 and "no such variable" in r.json["error"]

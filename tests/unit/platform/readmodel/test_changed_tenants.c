@@ -1,5 +1,5 @@
-// changed_tenants.c: what is told to the control database, and model_stats.c: one record per tenant and
-// model.
+// changed_tenants.c: what is told to the control database, and model_stats.c: one record per
+// tenant and model.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "readmodel/model_stats.h"
 #include "readmodel/changed_tenants.h"
+#include "readmodel/model_stats.h"
 
 static void a_tenant_is_noted_once(void **state)
 {
