@@ -43,7 +43,7 @@ def test_a_good_history_has_nothing_wrong():
     assert rules_broken(GOOD) == set()
 
 
-def test_what_nobody_gets_is_lost():
+def test_a_message_that_is_never_delivered_is_lost():
     assert rules_broken(PUSHED + [pop(1, [0, 1, 2]), ack(2, 2)]) == {"lost"}
     assert rules_broken([push(0, 0, 4, outcome=UNKNOWN, stored=""), pop(1, [0, 1, 2]), ack(2, 2)]) == set(), "was never answered"
 
@@ -60,7 +60,7 @@ def test_a_message_in_two_places_is_doubled():
     assert "doubled" in rules_broken(GOOD + [repeated]), "the answer to a repeated push names other messages"
 
 
-def test_what_nobody_pushed_is_forged():
+def test_a_message_that_was_never_pushed_is_forged():
     assert rules_broken(GOOD + [pop(5, [4], "j"), ack(6, 4, "j")]) == {"forged"}
 
 
@@ -81,7 +81,7 @@ def test_order_of_buffered_pushes(brokers, stored, wrong):
     assert rules_broken(events) == wrong
 
 
-def test_a_push_that_was_tried_elsewhere_may_come_before_what_is_buffered():
+def test_a_push_tried_elsewhere_may_precede_buffered_messages():
     events = [push(0, 0, broker=0, stored="buffered"), push(1, 1, broker=1, outcome=UNKNOWN, stored=""), push(1.5, 1, broker=0),
               pop(2, [1, 0], ids=[0, 1]), ack(3, 1)]
     assert rules_broken(events) == set()
@@ -129,7 +129,7 @@ def test_a_lease_is_not_taken_away():
     assert rules_broken(late) == set()
 
 
-def test_auto_ack_may_lose_what_was_in_a_lost_answer():
+def test_auto_ack_may_lose_messages_in_a_lost_answer():
     seen = PUSHED + [pop(1, [0, 1], "", auto=True)]
     assert rules_broken(seen, AUTO) == {"lost"}
     assert rules_broken(seen + [LostPop("lostpop", 2, 3, "q", "g", 0, True, 2)], AUTO) == set()
@@ -226,7 +226,7 @@ def test_what_was_answered_during_a_loss_may_be_missing():
     assert rules_broken(GOOD + [push(11.95, 4, 2), LOSS]) == set(), "asked before it had ended"
 
 
-def test_what_was_answered_before_or_asked_after_a_loss_may_not():
+def test_answers_before_and_requests_after_a_loss_must_hold():
     assert rules_broken(GOOD + [push(9.8, 4, 2), LOSS]) == {"lost"}
     assert rules_broken(GOOD + [push(12.1, 4, 2), LOSS]) == {"lost"}
 

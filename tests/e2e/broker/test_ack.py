@@ -145,7 +145,7 @@ def test_an_expired_lease_is_rejected(broker, acker, queue):
     assert acker.ack(again)["success"] is True
 
 
-def test_without_a_lease_id_there_is_no_lease_check(broker, acker, queue):
+def test_without_a_lease_id_the_lease_is_not_checked(broker, acker, queue):
     filled(broker, queue, 3)
     m = {"transactionId": "m1", "partitionId": broker.push([{"queue": queue, "partition": "p", "payload": "x"}]).json[0]["partition_id"]}
     assert acker.ack(m, lease=None)["success"] is True
@@ -345,7 +345,7 @@ def test_dlq_dead_letters_at_once(broker, acker, queue, group, sql):
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batch"])
-def test_a_dead_letter_without_a_text_says_retries_exhausted(broker, acker, queue, sql, batch):
+def test_a_dead_letter_without_an_error_has_retries_exhausted(broker, acker, queue, sql, batch):
     broker.configure(queue, retryLimit=0)
     (m,) = filled(broker, queue, 1)
     if batch:

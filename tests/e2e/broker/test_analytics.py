@@ -196,7 +196,7 @@ def test_parked_replicas(metered, queue):
     assert abs(sum(p["parkedCount"] for p in ops(metered, queue)["series"]) - share()) < 0.05
 
 
-def test_a_process_that_died_parks_nobody_any_more(metered):
+def test_a_dead_process_has_no_parked_consumers(metered):
     metered.sql("insert into queen.worker_metrics select gen_random_uuid(), now() - interval '20 minutes', 60000, 'dead', 0, 1, "
                 "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0")
     metered.sql("insert into queen.queue_parked_replica values (now() - interval '21 minutes', 'left', 'dead', 0, 1, 4)")

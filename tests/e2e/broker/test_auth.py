@@ -167,7 +167,7 @@ def test_every_route_has_the_level_of_the_contract():
     assert not wrong
 
 
-def test_every_route_lets_in_its_level_and_nobody_below(guarded):
+def test_every_route_accepts_its_role_and_rejects_weaker_ones(guarded):
     levels = {None: 0, "nothing": 0, "read-only": 1, "read-write": 2, "admin": 3}
     needs = {"PUBLIC": 0, "READ_ONLY": 1, "READ_WRITE": 2, "ADMIN": 3}
     tokens = {r: token(role=r) for r in levels if r}
@@ -362,7 +362,7 @@ def test_keys_that_cannot_be_fetched_are_503_and_come_back(make_broker, publishe
     assert knock(b, t).status == 204, "old keys stay"
 
 
-def test_waiting_for_keys_stops_nobody_else(make_broker, published, rsa):
+def test_waiting_for_keys_does_not_delay_other_requests(make_broker, published, rsa):
     published.keys, published.delay = [rsa.jwk("r1")], 1.5
     b = make_broker(NUM_WORKERS=1, JWT_ENABLED="true", JWT_ALGORITHM="auto", JWT_SECRET=SECRET,
                     JWT_JWKS_URL=published.url, JWT_JWKS_TIMEOUT_MS=4000)
@@ -461,13 +461,13 @@ def test_pushes_are_stamped_with_the_subject(guarded, queue, sql):
     assert [m["producerSub"] for m in got] == ["alice", None, 'bob "ü"']
 
 
-def test_without_tokens_the_header_is_ignored_and_nobody_is_stamped(broker, queue, sql):
+def test_without_tokens_the_header_is_ignored_and_the_producer_is_null(broker, queue, sql):
     broker.push([{"queue": queue, "payload": 1, "producerSub": "mallory"}], headers=bearer(token())).expect(201)
     broker.push([{"queue": queue, "payload": 2}], headers={"Authorization": "garbage"}).expect(201)
     assert subs(sql, queue) == [None, None]
 
 
-def test_the_sql_functions_tell_the_subject(guarded, queue, sql):
+def test_the_sql_functions_return_the_subject(guarded, queue, sql):
     guarded.push([{"queue": queue, "payload": 1}], headers=bearer(token(sub="carol"))).expect(201)
     request = [{"idx": 0, "queue_name": queue, "partition_name": "Default", "consumer_group": "__QUEUE_MODE__",
                 "batch_size": 1, "lease_seconds": 30, "worker_id": "w"}]

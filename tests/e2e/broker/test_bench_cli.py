@@ -63,7 +63,7 @@ def test_push_reports_throughput_latency_and_the_brokers_cpu(fake):
     assert result["brokerRssKb"] > 1000
 
 
-def test_a_push_of_many_spreads_over_partitions_and_has_the_payload_asked_for(fake):
+def test_a_large_push_uses_all_partitions_and_the_requested_payload_size(fake):
     code, result, _ = bench("-u", fake(), "-w", "e2e", "-c", 2, "-C", 2, "-b", 50, "--spread", "-s", 300, "--random",
                             "-p", 7, "-P", 3)
     assert_clean(code, result)
@@ -205,7 +205,7 @@ def test_refused_acks_are_counted(fake):
     assert code in (FAILED, WRONG)
 
 
-def test_a_lost_connection_loses_what_was_acknowledged_on_delivery(fake):
+def test_a_lost_connection_loses_auto_acknowledged_messages(fake):
     code, result, _ = bench("-u", fake("--drop-pop", "20"), "-w", "e2e", "-c", 2, "-C", 2)
     assert code == WRONG
     assert result["connErrors"] > 0 and result["lost"] > 0
@@ -235,7 +235,7 @@ def test_a_server_that_dies_in_the_middle_ends_the_run_with_errors(fake):
 
 # ---- the command itself ----
 
-def test_an_unreachable_server_is_said_so():
+def test_an_unreachable_server_is_reported():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         code, result, errors = bench("-u", "http://127.0.0.1:%d" % free.getsockname()[1])

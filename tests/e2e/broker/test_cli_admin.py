@@ -44,7 +44,7 @@ def test_a_queue_is_configured_shown_emptied_and_removed(cli, queue):
     assert cli("queue", "show", queue).expect(4).err.count("\n") == 1
 
 
-def test_wrong_options_of_a_queue_are_refused_by_whoever_knows(cli, queue):
+def test_wrong_options_of_a_queue_are_rejected(cli, queue):
     assert "OPTION=VALUE" in cli("queue", "configure", queue, "leaseTime").expect(1).err
     assert "leaseTime" in cli("queue", "configure", queue, "leaseTime=soon").expect(3).err
 

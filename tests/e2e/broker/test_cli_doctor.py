@@ -196,7 +196,7 @@ def test_a_replication_slot_left_behind(examined):
         examined.sql("select pg_drop_replication_slot('forgotten')")
 
 
-def test_pools_that_are_larger_than_what_postgresql_lets_in(examined):
+def test_pools_larger_than_max_connections(examined):
     examined.sql("create view doctor.pg_stat_activity as select a.* from pg_catalog.pg_stat_activity a, generate_series(1, 200)")
     found = examined()["connections"]
     assert found["verdict"] == "warn" and "SIDECAR_POOL_SIZE" in found["advice"] and "max_connections" in found["advice"]
@@ -223,7 +223,7 @@ def test_the_disk(examined, tmp_path):
         subprocess.run(["umount", str(small)], check=True)
 
 
-def test_a_postgresql_that_is_not_there_or_tells_little(cli, pg, examined):
+def test_an_unreachable_or_restricted_postgresql(cli, pg, examined):
     r = cli("doctor", "--pg", "host=127.0.0.1 port=1 user=x").expect(5)
     found = checks(r)["postgresql"]
     assert found["verdict"] == "bad" and "psql with the same words" in found["advice"]

@@ -60,7 +60,7 @@ def test_messages_may_be_for_later(cli, broker, queue):
     broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)
 
 
-def test_what_is_said_about_a_message_arrives_with_it(cli, broker, queue, group):
+def test_options_of_push_arrive_with_the_message(cli, broker, queue, group):
     trace, parent = "7d444840-9dc0-11d1-b245-5ffdce74fad2", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     cli("push", queue, "1", "--correlation-id", "c-" + queue, "--event-type", "paid", "--trace-id", trace, "--traceparent", parent,
         "--retry-policy", '{"mode": "scheduled", "maxAttempts": 1}', "-q").expect()
@@ -77,7 +77,7 @@ def test_what_is_said_about_a_message_arrives_with_it(cli, broker, queue, group)
         assert r.err.count("\n") <= 2 and ("retry policy" in r.err or "maxAttempts" in r.err)
 
 
-def test_what_is_no_json_is_named_with_its_place(cli, queue):
+def test_invalid_json_is_reported_with_its_position(cli, queue):
     r = cli("push", queue, "nonsense").expect(1)
     assert "nonsense" in r.err and "--text" in r.err
     r = cli("push", queue, input='{"a":1}\n{"a":}\n').expect(5)
@@ -114,7 +114,7 @@ def test_failed_messages_come_again_or_die(cli, queue, broker):
     assert [(d["errorMessage"], d["consumerGroup"]) for d in dead] == [("gave up", "g")]
 
 
-def test_a_refused_acknowledgement_is_told(cli, queue):
+def test_a_rejected_acknowledgement_is_reported(cli, queue):
     cli("push", queue, "1", "-q").expect()
     message = cli("pop", queue).expect().rows[0]
     message["leaseId"] = "00000000-0000-4000-8000-000000000000"
@@ -123,7 +123,7 @@ def test_a_refused_acknowledgement_is_told(cli, queue):
     assert "completed, failed" in cli("ack", "-s", "fine", "a", "b").expect(1).err
 
 
-def test_pop_waits_as_long_as_it_is_told(cli, queue):
+def test_pop_waits_for_the_requested_time(cli, queue):
     begin = time.monotonic()
     cli("pop", queue, "--wait", "700ms").expect(4)
     assert 0.5 < time.monotonic() - begin < patience(10)
@@ -150,7 +150,7 @@ def test_tail_follows_until_interrupted_and_leaves_no_group(cli, queue, broker):
     assert [g for g in broker.get("/api/v1/consumer-groups").json if g["queueName"] == queue] == []
 
 
-def test_tail_as_a_group_acknowledges_what_was_written(cli, queue, group):
+def test_tail_as_a_group_acknowledges_written_messages(cli, queue, group):
     cli("push", queue, "-q", input="\n".join(map(str, range(300)))).expect()
     assert cli("tail", queue, "-g", group, "-d", "--all", "--limit", 120).expect().rows == list(range(120))
     assert cli("tail", queue, "-g", group, "-d").expect().rows == list(range(120, 300))
@@ -178,7 +178,7 @@ def test_a_slow_reader_holds_tail_back(cli, queue, group, broker):
     p.stderr.close()
 
 
-def test_an_interrupted_tail_finishes_what_it_holds(cli, queue, group, broker):
+def test_an_interrupted_tail_settles_its_messages(cli, queue, group, broker):
     cli("push", queue, "-q", input="\n".join([json.dumps("x" * 2000)] * 1000)).expect()
     p = cli.start("tail", "-f", queue, "-g", group, "--all", "-d")
     time.sleep(1)  # until the pipe is full
@@ -234,7 +234,7 @@ def test_a_full_disk_is_an_error(cli, queue):
     assert r.code == 5 and "No space left" in r.err
 
 
-def test_a_server_that_is_away_is_told_with_the_next_step(cli, queue):
+def test_an_unavailable_server_is_reported_with_the_next_step(cli, queue):
     r = cli("push", queue, "1", "--timeout", "2s", QUEEN_URL="http://127.0.0.1:1").expect(2)
     assert "queen serve" in r.err or "--url" in r.err
     assert cli("queue", "ls", "--url", "http://127.0.0.1:1").expect(2).err.count("\n") == 1
@@ -249,14 +249,14 @@ def test_messages_on_a_terminal_are_lines_for_people(cli, queue):
     assert json.loads(cli.terminal("tail", queue, "--json").end())["transactionId"] == "inv-41"
 
 
-def test_a_terminal_without_messages_is_told_how(cli, queue):
+def test_push_on_a_terminal_without_messages_explains_stdin(cli, queue):
     t = cli.terminal("push", queue)
     assert "stdin" in t.end() and t.code == 1
     t = cli.terminal("push", queue, "1")
     assert t.end() == "1 queued in %s\n" % queue and t.code == 0
 
 
-def test_push_to_a_server_that_dies_says_what_was_stored(make_broker, tmp_path, queue):
+def test_push_to_a_server_that_dies_reports_stored_messages(make_broker, tmp_path, queue):
     b = make_broker()
     mine = Cli(b, tmp_path)
     p = mine.start("push", queue, "--timeout", "3s", stdin=subprocess.PIPE)

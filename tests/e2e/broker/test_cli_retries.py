@@ -20,7 +20,7 @@ def failed(cli, queue, tx, group="g", status="dlq", error="db timeout"):
     cli("ack", "-s", status, "--error", error, "-q", input=message).expect()
 
 
-def test_a_timeline_says_what_happened_and_what_will(cli, queue):
+def test_a_timeline_shows_past_and_planned_events(cli, queue):
     cli("queue", "configure", queue, 'retryPolicy={"mode": "scheduled", "base": 3600, "floor": 3600}').expect()
     failed(cli, queue, "tl-" + queue, status="failed")
     line = cli("timeline", "-t", "tl-" + queue, "--queue", queue).expect().rows[0]
@@ -136,7 +136,7 @@ def test_completion_is_accepted_by_the_shell(cli, shell):
     assert subprocess.run([shell, "-n"], input=text, text=True, capture_output=True).returncode == 0
 
 
-def test_completion_knows_three_shells(cli):
+def test_completion_supports_three_shells(cli):
     assert "fish" in cli("completion", "csh").expect(1).err
 
 

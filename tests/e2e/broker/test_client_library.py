@@ -49,7 +49,7 @@ def test_payloads_arrive_byte_for_byte(broker, queue, group):
     assert consume(broker.url, queue, group) == lines
 
 
-def test_a_line_that_is_no_json_is_refused_and_the_others_are_stored(broker, queue):
+def test_an_invalid_line_is_rejected_and_the_others_are_stored(broker, queue):
     r = produce(broker.url, queue, ["1", "{", "2"])
     assert r.returncode == 0 and r.stdout == "stored 2, failed 0\n"
     assert "the payload is not JSON" in r.stderr
@@ -73,7 +73,7 @@ def test_an_interrupted_consumer_gives_everything_back(broker, queue, group):
     assert [m["data"] for m in broker.take(queue, consumerGroup=group, batch=10, wait="true", timeout=3000)] == [3]
 
 
-def test_nobody_there_is_said_in_one_line(queue):
+def test_an_unreachable_server_is_one_line_of_error(queue):
     r = subprocess.run([example("consumer"), "http://127.0.0.1:%d" % free_port(), queue, "g", "100"],
                        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert "connection refused" in r.stderr.splitlines()[0]
@@ -247,7 +247,7 @@ def test_the_server_name_is_sent_with_and_without_verification(certificate):
         assert r.returncode == 0 and asked == ["localhost"], (args, asked, r.stderr)
 
 
-def test_large_answers_and_bodies_are_packed_when_asked(broker, queue):
+def test_large_answers_and_bodies_are_compressed_on_request(broker, queue):
     text = json.dumps("x" * 100000)
     body = json.dumps({"items": [{"queue": queue, "payload": "x" * 100000}]})
     assert run_request(broker.url, "POST", "/api/v1/push", "--compress", "--body", body).returncode == 0
@@ -255,6 +255,6 @@ def test_large_answers_and_bodies_are_packed_when_asked(broker, queue):
     assert json.dumps(json.loads(r.stdout)["messages"][0]["data"]) == text
 
 
-def test_an_error_of_the_server_is_told_with_its_text(broker):
+def test_an_error_of_the_server_is_reported_with_its_text(broker):
     r = run_request(broker.url, "POST", "/api/v1/push", "--body", '{"items": 1}')
     assert r.returncode == 1 and r.stderr == "refused (400): items must be an array\n"

@@ -93,7 +93,7 @@ def test_binary_data_of_any_length_survives(broker, queue, n):
     assert base64.b64decode(e.get("data_base64", "")) == data
 
 
-def test_structured_base64_stays_what_it_is(broker, queue):
+def test_structured_base64_is_unchanged(broker, queue):
     sent = event(1, data=..., data_base64="AQID")
     send(broker, queue, sent).expect(201)
     assert own(events(broker, queue).json[0]) == sent
@@ -116,7 +116,7 @@ def test_the_path_wins_over_the_attributes(broker, queue):
     assert (e["queenqueue"], e["queenpartition"]) == (queue, "a b/c")
 
 
-def test_one_event_for_those_who_ask_for_one(broker, queue):
+def test_a_single_event_on_request(broker, queue):
     send(broker, queue, [event(1), event(2)], MANY).expect(201)
     r = events(broker, queue, ONE, batch=1).expect(200)
     assert r.headers["content-type"] == ONE and own(r.json) == event(1)
@@ -174,7 +174,7 @@ def test_the_tracing_extension_is_the_trace_context_of_the_message(broker, queue
     (event(1, partitionkey="x" * 256), "partition must be at most 255 characters of UTF-8 without NUL"),
     (event(1, long="x" * 66000), "the attributes are longer than 65535 bytes"),
     ([], "the body must be an object")])
-def test_what_is_no_event_is_refused(broker, queue, body, text):
+def test_invalid_events_are_rejected(broker, queue, body, text):
     assert send(broker, queue, body).expect(400).json["error"] == text
     if isinstance(body, dict):
         assert send(broker, queue, [event(0), body], MANY).expect(400).json["error"] == "event 1: " + text
@@ -219,7 +219,7 @@ def test_an_event_may_wait_for_its_time(broker, queue):
     broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)
 
 
-def test_headers_say_when_in_binary_mode(broker, queue):
+def test_headers_schedule_events_in_binary_mode(broker, queue):
     head = {"ce-specversion": "1.0", "ce-id": "b", "ce-source": "/s", "ce-type": "t", "ce-delayseconds": "7200"}
     [r] = send(broker, queue, {"x": 1}, "application/json", **head).expect(201).json
     assert r["status"] == "scheduled" and [w["id"] for w in waiting(broker, queue)] == [r["scheduleId"]]

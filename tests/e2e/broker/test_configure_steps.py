@@ -74,7 +74,7 @@ def test_options_that_stay_the_same_cost_nothing(core, queue):
 
 
 @pytest.mark.parametrize("how", ["configure", "update"])
-def test_a_change_that_nobody_continues_is_finished_by_the_chore(core, queue, how):
+def test_the_chore_finishes_an_interrupted_change(core, queue, how):
     lanes = fill(core, queue)
     if how == "configure":
         core.configure(queue, delayedProcessing=60, leaseTime=7)

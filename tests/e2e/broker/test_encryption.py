@@ -90,7 +90,7 @@ def test_another_broker_notices_before_long_that_it_was_switched_off(sealing, ma
     wait_until(lambda: other.put(queue, [1]) and not stored(sql, queue)[-1][1], 10, "stored in clear", 0.1)
 
 
-def test_a_transaction_seals_what_it_pushes(sealing, queue, sql):
+def test_a_transaction_encrypts_its_pushes(sealing, queue, sql):
     sealing.configure(queue, encryptionEnabled=True)
     r = sealing.transaction([{"type": "push", "items": [{"queue": queue, "payload": SECRET},
                                                         {"queue": queue + "-clear", "payload": 7}]}])
@@ -151,7 +151,7 @@ def test_keys_are_rotated_over_restarts(make_broker, queue, sql):
     assert "seal.unread" in new.log_text()
 
 
-def test_without_a_key_it_is_stored_in_clear_and_the_log_says_so_once(make_broker, queue, sql):
+def test_without_a_key_payloads_are_unencrypted_and_logged_once(make_broker, queue, sql):
     b = make_broker(NUM_WORKERS=1)
     b.configure(queue, encryptionEnabled=True)
     b.put(queue, [SECRET])
@@ -163,7 +163,7 @@ def test_without_a_key_it_is_stored_in_clear_and_the_log_says_so_once(make_broke
     assert b.log_text().count("seal.no_key") == 1 and queue in b.log_text()
 
 
-def test_a_broker_without_the_key_hands_out_what_is_stored(sealing, broker, queue):
+def test_a_broker_without_the_key_delivers_the_ciphertext(sealing, broker, queue):
     sealing.configure(queue, encryptionEnabled=True)
     sealing.put(queue, [SECRET])
     assert set(broker.take(queue)[0]["data"]) == {"encrypted", "iv", "authTag", "keyId"}
@@ -212,7 +212,7 @@ def test_what_a_stream_sinks_is_sealed(sealing, queue, sql):
     assert stored(sql, queue)[0][1] and sealing.take(queue)[0]["data"] == SECRET
 
 
-def test_reports_open_what_they_show(sealing, broker, queue):
+def test_reports_decrypt_payloads(sealing, broker, queue):
     sealing.configure(queue, encryptionEnabled=True)
     pushed = sealing.put(queue, [SECRET])[0]
     path = "/api/v1/messages/%s/%s" % (pushed["partition_id"], pushed["transaction_id"])
@@ -328,7 +328,7 @@ def test_a_recurring_payload_stored_while_its_queue_is_made_is_sealed_before_the
     assert answers and kept(sql, queue)[1] and "4000" not in json.dumps(kept(sql, queue)[0])
 
 
-def test_without_a_key_a_recurring_payload_is_kept_in_clear_and_the_log_says_so(make_broker, queue, sql):
+def test_without_a_key_a_recurring_payload_is_unencrypted_and_logged(make_broker, queue, sql):
     b = make_broker()
     b.configure(queue, encryptionEnabled=True)
     assert schedule(b, queue, payload=SECRET)["payload"] == SECRET

@@ -72,7 +72,7 @@ def test_a_kill_in_the_middle_of_the_replay_loses_and_doubles_nothing(make_broke
     assert [m["data"] for m in c.drain(queue)] == list(range(2000))
 
 
-def test_the_size_has_a_limit_and_says_so(make_broker, database, queue):
+def test_the_size_is_limited_and_rejections_are_explained(make_broker, database, queue):
     b = make_broker(database=database, QUEEN_FILE_BUFFER_MAX_BYTES="1048576")
     switch(b, True)
     big = [{"queue": queue, "payload": "x" * 300000}]

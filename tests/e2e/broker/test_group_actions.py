@@ -47,7 +47,7 @@ def test_a_group_is_deleted_on_one_queue(broker, broker2, queue, group):
     assert data(broker2.drain(queue, consumerGroup=group)) == [1]
 
 
-def test_an_unknown_group_is_no_mistake(broker, queue, group):
+def test_an_unknown_group_is_not_an_error(broker, queue, group):
     assert remove(broker, group)["deletedPartitions"] == 0
     assert remove(broker, group, queue)["deletedPartitions"] == 0
     assert remove(broker, group, metadata="false")["metadataDeleted"] is False
@@ -100,7 +100,7 @@ def change(broker, group, body):
     return broker.post("/api/v1/consumer-groups/%s/subscription" % group, body)
 
 
-def test_a_changed_subscription_moves_only_who_has_not_begun(broker, broker2, sql, queue, group):
+def test_a_changed_subscription_applies_only_to_partitions_without_progress(broker, broker2, sql, queue, group):
     early = iso(-3600)
     broker.put(queue, [1, 2], partition="a")
     assert broker2.take(queue, consumerGroup=group, subscriptionMode="new") == []

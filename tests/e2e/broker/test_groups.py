@@ -62,7 +62,7 @@ def test_queue_mode_ignores_subscriptions(broker, queue, params):
 
 @pytest.mark.parametrize("params", [{}, {"subscriptionMode": "all"}, {"subscriptionMode": "from_beginning"},
                                     {"subscriptionMode": ""}, {"subscriptionMode": "whatever"}])
-def test_a_group_starts_at_the_beginning_unless_told_otherwise(broker, queue, group, sql, params):
+def test_a_group_starts_at_the_beginning_by_default(broker, queue, group, sql, params):
     broker.put(queue, [1, 2])
     assert drained(broker, queue, consumerGroup=group, **params) == [1, 2]
     assert sql("select 1 from queen.consumer_groups_metadata where consumer_group = %s", group) == []
@@ -74,7 +74,7 @@ NEW = [{"subscriptionMode": "new"}, {"subscriptionMode": "new-only"}, {"subscrip
 
 @pytest.mark.parametrize("params", NEW, ids=str)
 @pytest.mark.parametrize("partition", [None, "p"])
-def test_new_skips_history_and_delivers_what_follows(broker, queue, group, params, partition):
+def test_new_skips_history_and_delivers_later_messages(broker, queue, group, params, partition):
     broker.put(queue, ["old"] * 3, partition="p")
     assert broker.take(queue, partition, consumerGroup=group, batch=10, **params) == []
     broker.put(queue, ["new1", "new2"], partition="p")
@@ -187,7 +187,7 @@ def test_a_subscription_for_one_partition_does_not_bind_the_others(broker, queue
     assert drained(broker, queue, consumerGroup=group) == ["old q"]
 
 
-def test_a_namespace_subscription_delivers_only_what_follows(broker, queue, group):
+def test_a_namespace_subscription_delivers_only_later_messages(broker, queue, group):
     broker.put(queue + ".a", ["old"])
     params = {"namespace": queue, "consumerGroup": group, "subscriptionMode": "new", "batch": 10, "partitions": 10}
     assert broker.take(**params) == []

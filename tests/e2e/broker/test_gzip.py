@@ -30,7 +30,7 @@ def numbers(messages):
 @pytest.mark.parametrize("accept,packed", [
     ("gzip", True), ("gzip, deflate", True), ("br;q=1.0, gzip;q=0.5", True), ("x-gzip", True), ("*", True), ("GZIP", True),
     ("deflate", False), ("identity", False), ("gzip;q=0", False), ("gzip;q=0.000, *", False), ("*;q=0", False), ("", False)])
-def test_large_answers_are_packed_for_those_who_accept_it(broker, queue, accept, packed):
+def test_large_answers_are_compressed_for_clients_that_accept_gzip(broker, queue, accept, packed):
     broker.post("/api/v1/push", big_push(queue)).expect(201)
     r = pop(broker, queue, accept)
     assert r.headers["vary"] == "Accept-Encoding"
@@ -92,7 +92,7 @@ def test_members_may_follow_one_another_and_identity_is_nothing(broker, queue):
     assert len(broker.drain(queue)) == 4
 
 
-def test_a_packed_body_is_not_overtaken_by_what_follows_on_its_connection(broker, queue):
+def test_later_requests_do_not_overtake_a_compressed_body(broker, queue):
     def push(n, packed):
         body = json.dumps({"items": [{"queue": queue, "payload": {"n": n, "fill": "x" * (3000000 if packed else 1)}}]}).encode()
         return request("POST", "/api/v1/push", gzip.compress(body) if packed else body,
@@ -112,7 +112,7 @@ def test_damaged_bodies_are_refused(broker, bad):
     broker.get("/health").expect(200)
 
 
-def test_other_codings_are_refused_with_what_is_understood(broker):
+def test_other_codings_are_rejected_with_the_supported_ones(broker):
     for coding in ("br", "deflate", "gzip, gzip"):
         r = broker.post("/api/v1/push", b"{}", headers={"Content-Encoding": coding}).expect(415)
         assert r.headers["accept-encoding"] == "gzip" and r.json["error"] == "Content-Encoding must be gzip or identity"

@@ -45,7 +45,7 @@ def make_due(sql, names, seconds=0):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_recurring_message_whose_partition_is_held_delays_nothing_else(broker, sql, queue, hold, exists):
+def test_a_recurring_message_with_a_locked_partition_delays_nothing_else(broker, sql, queue, hold, exists):
     """The partition exists, or the open transaction is creating it."""
     held, free = every(broker, queue, partition="held"), every(broker, queue + "-free")
     if exists:
@@ -100,7 +100,7 @@ def test_delayed_pushes_and_failures_do_not_wait_for_a_slice(broker, queue, grou
     broker.request("DELETE", "/api/v1/scheduled?queue=" + queue + "-other").expect(200)
 
 
-def test_held_messages_are_not_asked_for_all_the_time(make_broker, pg, queue):
+def test_blocked_messages_are_not_polled_constantly(make_broker, pg, queue):
     """A message is due, its partition is held, and a pop is parked, which makes the broker read the change feed."""
     database = pg.create_database("held_%d" % time.monotonic_ns())
     b = make_broker(database=database)

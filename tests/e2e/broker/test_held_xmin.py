@@ -200,7 +200,7 @@ def swell(sql, table):
         told(sql)
 
 
-def test_tables_that_are_updated_in_place_are_written_anew(pg, broker, queue, sql, small):
+def test_tables_updated_in_place_are_rewritten(pg, broker, queue, sql, small):
     with held_snapshot(pg):
         for name, table in small.items():
             swell(sql, table)

@@ -339,6 +339,6 @@ def test_failures_are_logged_with_their_request_id(make_broker, pg):
     assert "find-me" in line and "/api/v1/resources/queues/x" in line and "500" in line
 
 
-def test_head_of_a_pop_says_what_is_allowed(broker):
+def test_head_of_a_pop_lists_the_allowed_methods(broker):
     r = broker.request("HEAD", "/api/v1/pop/queue/x").expect(405)
     assert r.headers["allow"] == "GET, OPTIONS"

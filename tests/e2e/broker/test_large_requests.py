@@ -71,7 +71,7 @@ def test_a_push_that_names_very_many_queues_by_key_does_not_hold_up_others(make_
     assert worst < patience(3)
 
 
-def test_sizes_of_more_queues_than_are_remembered_are_known_for_one_request(broker, sql, queue):
+def test_one_request_may_name_more_fixed_queues_than_are_cached(broker, sql, queue):
     """The memory for 10,000 queues was emptied while the request that filled it still needed it."""
     n = 10050
     sql("""insert into queen.queues (name, partitions) select %s || '-' || i, 4 from generate_series(1, %s) i""", queue, n)

@@ -39,6 +39,6 @@ def test_the_example_pushes_pops_acknowledges_and_runs_a_statement(pg):
 
 
 @pytest.mark.parametrize("conninfo", [[], ["host=127.0.0.1 port=1 connect_timeout=2"]])
-def test_the_example_says_what_is_wrong(conninfo):
+def test_the_example_reports_errors(conninfo):
     r = run(conninfo)
     assert r.returncode == 1 and len(r.stderr.splitlines()) == 1

@@ -270,7 +270,7 @@ def test_a_client_that_hung_up_while_parked_claims_nothing(broker, queue, reset)
     assert [m["data"] for m in broker.take(queue, wait=True, timeout=1000)] == ["still here"]
 
 
-def test_a_living_waiter_gets_what_a_gone_one_cannot_take(broker, queue):
+def test_a_waiting_pop_gets_the_messages_of_one_that_hung_up(broker, queue):
     hang_up(broker, "/api/v1/pop/queue/%s?wait=true&timeout=20000" % queue, 0.2)
     call = parked(broker, queue, settle=0.3)
     broker.put(queue, ["mine"])

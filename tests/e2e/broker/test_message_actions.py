@@ -46,7 +46,7 @@ def test_a_message_in_the_middle_of_a_segment_is_deleted(broker, broker2, sql, q
     assert pending(sql, queue) == 0
 
 
-def test_a_message_that_is_not_there_is_said_so(broker, queue):
+def test_a_missing_message_is_reported(broker, queue):
     (m,) = put(broker, queue, 1)
     no = {"partitionId": m["partitionId"], "transactionId": "nobody"}
     assert delete(broker, no) == {"success": False, **no, "message": "Message not found"}
@@ -98,7 +98,7 @@ def test_a_failed_batch_comes_again_without_the_deleted_message(broker, queue):
     assert [m["data"] for m in broker.take(queue, batch=3)] == [2]
 
 
-def test_an_ack_of_a_deleted_message_that_came_anew_moves_nothing(broker, queue):
+def test_an_ack_of_a_deleted_and_pushed_again_message_changes_nothing(broker, queue):
     ms = put(broker, queue, 3)
     got = broker.take(queue, batch=2)
     delete(broker, ms[1])
@@ -204,7 +204,7 @@ def test_a_dead_letter_is_retried_with_its_transaction_id(broker, broker2, sql, 
 
 
 @pytest.mark.parametrize("body", [None, {}, []])
-def test_what_is_no_dead_letter_is_not_retried(broker, queue, body):
+def test_only_dead_letters_are_retried(broker, queue, body):
     (m,) = put(broker, queue, 1)
     for target in (m, {**m, "transactionId": "no"}, {**m, "partitionId": "no-uuid"}):
         r = broker.post(path(target, "/retry"), body).expect(404).json
@@ -317,7 +317,7 @@ def test_what_came_after_a_clear_is_found_although_there_was_a_lease(broker, bro
     assert parked.seconds < 40
 
 
-def test_clearing_what_is_not_there(broker, queue):
+def test_clearing_a_missing_queue_or_partition(broker, queue):
     assert clear(broker, queue).expect(404).json == {"success": False, "error": "Queue not found"}
     broker.configure(queue)
     assert clear(broker, queue).expect(200).json["deleted"] == 0

@@ -161,7 +161,7 @@ def test_an_unknown_transaction_id_is_404(broker, queue):
         detail(broker, m["partitionId"], t, 404)
 
 
-def test_what_is_consumed_does_not_hide_what_is_pending(broker, queue):
+def test_consumed_messages_do_not_hide_pending_ones(broker, queue):
     broker.put(queue, ["waits"], partition="old", ids=["waits"])
     for i in range(4):
         broker.put(queue, [i], partition="p%d" % i)

@@ -51,7 +51,7 @@ def test_refused_acks_count_as_failed(metered, queue):
     wait_counted(metered, queue, ack_requests=1, ack_success=0, ack_failed=1)
 
 
-def test_a_transaction_counts_once_and_its_parts_as_what_they_are(metered, queue):
+def test_a_transaction_counts_once_and_its_parts_by_kind(metered, queue):
     metered.put(queue, [1])
     m, = metered.take(queue)
     assert metered.transaction([{"type": "push", "items": [{"queue": queue, "payload": 2}, {"queue": queue, "payload": 3}]},
@@ -109,7 +109,7 @@ def test_polls_that_end_empty_wait_for_something_worth_a_row(metered, quiet):
     wait_counted(metered, queue, push_messages=2, pop_empty=1, pop_requests=2)
 
 
-def test_parked_consumers_are_told_when_their_number_changes(metered, quiet):
+def test_parked_consumers_are_recorded_when_their_number_changes(metered, quiet):
     names, before, polls = quiet
     assert len(told(metered, names["parked"])) == before["parked"], "written again without a change"
     metered.push([{"queue": names["parked"], "partition": str(i), "payload": i} for i in range(2)]).expect(201)

@@ -191,6 +191,6 @@ def test_bad_input_names_the_field(broker, path, change, field):
     assert "error" in broker.post(M + path, "").expect(400).json
 
 
-def test_missing_programs_are_told(make_broker, target, tmp_path):
+def test_missing_programs_are_reported(make_broker, target, tmp_path):
     b = make_broker(PATH=str(tmp_path))
     assert "postgresql-client" in b.post(M + "start", target).expect(400).json["error"]

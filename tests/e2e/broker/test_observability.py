@@ -87,7 +87,7 @@ def test_metrics_as_json_count_requests_and_messages(make_broker, queue):
 
 
 @pytest.mark.one_broker
-def test_metrics_as_json_say_what_the_kernel_and_postgresql_say(make_broker, pg, queue):
+def test_json_metrics_match_the_kernel_and_postgresql(make_broker, pg, queue):
     database = pg.create_database("observed_" + queue.replace("-", "_"))
     b = make_broker(database=database)
     b.put(queue, [1])

@@ -136,7 +136,7 @@ def test_a_quiet_broker_does_not_take_a_lock_for_a_dead_database(quiet, pg, queu
     assert "pg.silent" not in b.log_text()
 
 
-def test_a_prepared_transaction_that_nobody_ends(quiet, pg, queue):
+def test_a_prepared_transaction_that_is_never_ended(quiet, pg, queue):
     b = quiet
     push(b, queue, "p", 0)
     with Holder(pg, (queue, "p"), (queue, "made by SQL")) as holder:

@@ -95,7 +95,7 @@ def test_consuming_makes_room(broker, queue):
 
 
 @pytest.mark.parametrize("options", [{}, {"maxSize": 0}])
-def test_without_max_size_there_is_no_limit(broker, queue, options):
+def test_without_max_size_a_queue_is_unlimited(broker, queue, options):
     broker.configure(queue, maxSize=1)
     broker.configure(queue, **options)
     broker.put(queue, list(range(50)))
@@ -215,7 +215,7 @@ def test_a_window_holds_up_only_its_partition(broker, queue):
     assert [m["data"] for m in broker.take(queue, batch=9, partitions=9)] == ["quiet"]
 
 
-def test_delay_and_window_apply_to_what_is_already_there(broker, queue):
+def test_delay_and_window_apply_to_stored_messages(broker, queue):
     broker.put(queue, [1])
     broker.configure(queue, delayedProcessing=60)
     assert broker.take(queue) == []

@@ -87,6 +87,6 @@ def test_a_parked_pop_survives_a_short_outage_or_ends_cleanly(outage, queue):
         assert call.seconds > 2.9, "an empty answer before the timeout makes consumers spin"
 
 
-def test_an_unknown_lease_is_no_storage_failure(broker):
+def test_an_unknown_lease_is_not_a_storage_failure(broker):
     """4xx, never 5xx, for what retrying cannot cure."""
     assert broker.extend(str(uuid.uuid4()), 5).status == 404

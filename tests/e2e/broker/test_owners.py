@@ -40,7 +40,7 @@ def four(broker, queue, group):
 
 # ---- the fixed set ----
 
-def test_configure_makes_the_partitions_and_says_how_many(broker, queue, sql):
+def test_configure_creates_the_partitions_and_returns_their_number(broker, queue, sql):
     r = broker.post("/api/v1/configure", {"queue": queue, "options": {"partitions": 32}}).expect(200).json
     assert r["options"]["partitions"] == 32
     rows = sql("select p.name, p.id::text from queen.partitions p join queen.queues q on q.id = p.queue_id where q.name = %s", queue)
@@ -124,7 +124,7 @@ def test_a_key_needs_a_fixed_set_and_no_partition_beside_it(broker, queue):
     assert "both given" in r["error"]
 
 
-def test_sql_pushes_mind_the_set_too(broker, queue, sql):
+def test_sql_pushes_respect_the_fixed_set(broker, queue, sql):
     broker.configure(queue, partitions=2)
     with pytest.raises(Exception, match="fixed set of partitions"):
         sql("select queen.push_messages_v2(%s)", '[{"queue": "%s", "payload": 1}]' % queue)
@@ -161,13 +161,13 @@ def test_a_claim_is_compare_and_set(four):
     assert (r["success"], r["owner"], r["epoch"]) == (True, "b", 2)
 
 
-def test_of_many_who_claim_at_once_one_succeeds(four):
+def test_one_of_many_concurrent_claims_succeeds(four):
     results = in_parallel([lambda i=i: four.claim("w%d" % i, {"0": 0, "1": 0}) for i in range(8)])
     for n in (0, 1):
         assert sum(r[n]["success"] for r in results) == 1
 
 
-def test_an_owner_can_be_asked_for_a_partition(four):
+def test_a_hand_over_can_be_requested(four):
     four.claim("a", {"0": 0, "1": 0})
     ask = [{"partition": "0", "epoch": 1}, {"partition": "1", "epoch": 9}, {"partition": "2", "epoch": 0}]
     assert four.post("ask", {"owner": "b", "partitions": ask}) == {"asked": 1}

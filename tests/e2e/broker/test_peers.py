@@ -65,7 +65,7 @@ def test_a_lease_that_ends_at_one_server_wakes_a_consumer_at_another(make_broker
     assert waiter.result()[0]["data"] == 2
 
 
-def test_transactions_and_selectors_are_told_too(make_broker, pg, queue):
+def test_peers_are_notified_of_transactions_and_selectors(make_broker, pg, queue):
     a, b = pair(make_broker, pg)
     b.configure(queue, namespace=queue)
     waiter = Background(lambda: b.take(namespace=queue, wait=True, timeout=20000, autoAck=True))
@@ -93,7 +93,7 @@ def test_maintenance_is_heard_at_once(make_broker, pg, queue):
     wait_until(lambda: not state(a)["maintenance_mode"], 5, "heard")
 
 
-def test_what_servers_know_of_each_other(make_broker, pg):
+def test_servers_report_their_peers(make_broker, pg):
     a, b = pair(make_broker, pg)
     s = state(a)
     t = s["transport"]

@@ -30,7 +30,7 @@ def each(small, queue):
 
 
 @pytest.mark.parametrize("way", [1, -1])
-def test_batches_are_finished_in_whatever_order_they_are_named(small, queue, way):
+def test_batches_are_finished_in_any_order(small, queue, way):
     for _ in range(2):
         small.push([{"queue": queue, "partition": str(i), "payload": i} for i in range(LANES)]).expect(201)
     for _ in range(2):
@@ -63,7 +63,7 @@ FINISH = """select queen.finish(0, array_agg(c.num), array_agg(c.lane), array_ag
 CHANGES = "select count(*) from queen.changes_since(%s, 1)"
 
 
-def test_what_a_call_reads_does_not_grow_with_what_there_is(small, queue):
+def test_pages_read_per_call_do_not_grow_with_the_data(small, queue):
     """The plans are this session's first, made by what ANALYZE saw."""
     def reads():
         small.sql.execute("select pg_current_snapshot()::text")
@@ -86,7 +86,7 @@ def test_a_group_that_meets_many_partitions_finds_each_of_its_consumers_at_once(
     assert read_by(small, "consumers", "select count(*) from queen.discover(%s, null, 'g', '', '', '', '')", queue) < 10 * n
 
 
-def test_only_segments_that_are_asked_for_are_opened(small, queue):
+def test_only_requested_segments_are_read(small, queue):
     """Statistics say that a lane has one segment, so that all of them may as well be opened before it is known which."""
     for lo in range(0, 2000, 500):
         small.push([{"queue": queue + "-many", "partition": str(p), "payload": 1} for p in range(lo, lo + 500)]).expect(201)

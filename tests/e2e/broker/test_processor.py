@@ -320,7 +320,7 @@ def test_a_queue_that_is_deleted_and_made_again_is_handled(crew, partitions):
     w.stop()
 
 
-def test_a_queue_without_a_fixed_set_is_told(broker, queue, group):
+def test_a_queue_without_a_fixed_set_is_reported(broker, queue, group):
     w = Worker(broker.url, queue, group, "a")
     try:
         wait_until(lambda: w.has("error not_found there is no queue of that name with a fixed set"), 5, "it says so")

@@ -57,7 +57,7 @@ def test_a_moved_event_is_in_the_other_queue_and_gone_from_its_own(crew):
     assert dead(crew)["total"] == 5
 
 
-def test_what_a_handler_does_not_answer_is_delivered_again_with_what_is_behind_it(crew):
+def test_events_without_an_outcome_are_delivered_again_with_later_ones(crew):
     """The first three times the worker forgets to answer; what is moved behind that must not be moved then."""
     key = {"queue": crew.queue, "partitionKey": "k1"}
     crew.broker.push([{**key, "payload": {"n": i, "do": do}} for i, do in enumerate(["move", "forget", "move", "", "hopeless"])])
@@ -84,7 +84,7 @@ def test_a_second_gets_its_share_and_nothing_is_handled_twice(crew):
     assert in_order(a.events()) and in_order(b.events())
 
 
-def test_a_stop_waits_for_the_batch_and_gives_back_what_was_not_begun(crew):
+def test_a_stop_waits_for_the_batch_and_returns_unstarted_events(crew):
     a = crew.start("a", expiry=60, mode="batch")
     wait_until(lambda: len(a.owned()) == PARTITIONS, 10, "a has all")
     crew.push(80, do="slow")

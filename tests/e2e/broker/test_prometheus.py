@@ -85,7 +85,7 @@ def test_a_family_of_the_contract_is_there_with_its_labels(exposed, family, labe
             assert {l[label] for l, _ in samples[family]} == set(values.split("/")), label
 
 
-def test_without_shared_state_there_is_no_cache_to_tell_of(exposed):
+def test_without_shared_state_cache_metrics_are_missing(exposed):
     samples, _ = exposed
     assert samples["queen_shared_state_enabled"] == [({}, 0)] and not [f for f in samples if f.startswith("queen_qc_cache")]
 
@@ -131,7 +131,7 @@ def test_the_file_buffer_and_maintenance_are_shown(metered, queue):
         metered.post("/api/v1/system/maintenance/pop", {"enabled": False}).expect(200)
 
 
-def test_cluster_sums_rise_with_what_is_done(metered, queue):
+def test_cluster_sums_rise_with_activity(metered, queue):
     before = value(metered, "queen_cluster_push_messages_total") or 0
     metered.put(queue, list(range(7)))
     wait_until(lambda: value(metered, "queen_cluster_push_messages_total") >= before + 7, 12, "seven more", 0.1)
@@ -145,7 +145,7 @@ def test_parked_consumers_of_a_queue(metered, queue):
         p.result()
 
 
-def test_the_database_is_asked_seldom(metered):
+def test_the_database_is_queried_rarely(metered):
     def asked():
         return value(metered, "queen_op_requests_total", op="custom")
     begun, before = time.monotonic(), asked()

@@ -49,7 +49,7 @@ def test_by_filter_back_to_the_group_that_gave_up(broker, queue, group):
                                                                 "completed"]
 
 
-def test_attempts_start_anew_and_history_stays(broker, queue, group):
+def test_attempts_restart_and_history_stays(broker, queue, group):
     bury(broker, queue, 1, group)
     broker.configure(queue, retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 0.05, "maxAttempts": 2})
     redrive(broker, queue=queue)
@@ -61,7 +61,7 @@ def test_attempts_start_anew_and_history_stays(broker, queue, group):
     assert [(a["attempt"], a["outcome"]) for a in d["attempts"]] == [(1, "dlq"), (0, "redriven"), (1, "retry"), (2, "dlq")]
 
 
-def test_by_id_once_whatever_is_repeated(broker, queue, group):
+def test_by_id_once_even_if_repeated(broker, queue, group):
     bury(broker, queue, 3, group)
     letters = dlq(broker, queue)
     ids = [letters[0]["dlqId"], letters[1]["id"]]
@@ -150,7 +150,7 @@ def test_a_target_with_a_fixed_set_of_partitions_takes_no_others(broker, queue, 
     assert len(dlq(broker, queue)) == 1
 
 
-def test_a_target_that_is_deleted_meanwhile_is_made_anew(broker, queue, group, pg):
+def test_a_target_deleted_meanwhile_is_created_again(broker, queue, group, pg):
     """The redrive has found the partition and waits for its lock; when it gets that, the partition is gone."""
     target = queue + "-repair"
     bury(broker, queue, 1, group)

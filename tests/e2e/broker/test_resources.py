@@ -56,7 +56,7 @@ def test_the_figures_follow_push_pop_ack_and_dead_letters(broker, queue):
     assert (e["partitions"], e["partitionCount"], e["completed"], e["dlq"]) == (1, 1, 2, 1)
 
 
-def test_pending_is_what_the_slowest_group_has_not_consumed(broker, queue):
+def test_pending_counts_messages_not_consumed_by_the_slowest_group(broker, queue):
     broker.put(queue, range(10))
     broker.take(queue, batch=4, autoAck=True, consumerGroup="fast-" + queue)
     assert len(broker.take(queue, batch=10, consumerGroup="slow-" + queue)) == 10
@@ -234,12 +234,12 @@ def test_the_sums_agree_with_a_count_of_everything(broker, queue, sql):
     assert groups == states
 
 
-def test_refresh_drains_whatever_body_comes(broker):
+def test_refresh_ignores_the_body(broker):
     for body in (None, "{}", "[]", "rubbish"):
         broker.post("/api/v1/stats/refresh", body).expect(200)
 
 
-def test_a_pass_that_is_under_way_makes_refresh_say_so(broker, pg):
+def test_refresh_reports_a_pass_that_is_running(broker, pg):
     conn = pg.connect()
     try:
         conn.autocommit = False
@@ -252,13 +252,13 @@ def test_a_pass_that_is_under_way_makes_refresh_say_so(broker, pg):
         conn.close()
 
 
-def test_the_background_pass_counts_without_being_asked(make_broker, queue, sql):
+def test_the_background_pass_counts_by_itself(make_broker, queue, sql):
     b = make_broker(STATS_INTERVAL_MS=100, STATS_RECONCILE_INTERVAL_MS=1000)
     b.put(queue, range(4))
     wait_until(lambda: sql("select total from queen.queue_stats(%s)", queue) == [(4,)], 5, "the pass")
 
 
-def test_rotation_keeps_what_was_not_counted_yet(broker, queue, sql):
+def test_rotation_keeps_uncounted_changes(broker, queue, sql):
     sql("select * from queen.refresh_stats(null, false, 2000)")
     broker.put(queue, range(4))
     broker.take(queue, batch=3, autoAck=True)

@@ -57,7 +57,7 @@ class Lab:
         time.sleep(0.9)
 
 
-def test_retention_removes_what_is_older_consumed_or_not(lab):
+def test_retention_removes_old_messages_consumed_or_not(lab):
     lab.broker.configure(lab.queue, retentionEnabled=True, retentionSeconds=60)
     lab.broker.put(lab.queue, [1, 2], partition="a", ids=["x", "y"])
     lab.broker.put(lab.queue, [3], partition="b")
@@ -85,7 +85,7 @@ def test_retention_without_the_flag_is_switched_on_and_with_false_is_off(lab):
     lab.wait_stored([])
 
 
-def test_an_option_set_later_finds_what_is_there_already(lab):
+def test_an_option_set_later_applies_to_stored_messages(lab):
     lab.broker.put(lab.queue, [1], partition="a")
     lab.broker.put(lab.queue, [2], partition="b")
     lab.sql("update queen.segments set created_at = created_at - interval '100 s' where lane in (select l.num from queen.lanes l "
@@ -112,7 +112,7 @@ def test_completed_retention_waits_for_every_group(lab):
     assert lab.stored() == ["1", "2"], "the second group has no cursor yet"
 
 
-def test_completed_retention_removes_what_all_have_consumed_and_keeps_the_rest(lab):
+def test_completed_retention_removes_messages_consumed_by_all(lab):
     b = lab.broker
     b.configure(lab.queue, retentionEnabled=True, completedRetentionSeconds=60)
     for i in range(4):
@@ -143,7 +143,7 @@ def test_a_half_consumed_segment_stays_whole(lab):
 
 
 @pytest.mark.parametrize("groups", [[], ["ahead"]])
-def test_eviction_removes_what_somebody_has_not_consumed(lab, groups):
+def test_eviction_removes_messages_not_consumed_by_some_group(lab, groups):
     b = lab.broker
     b.configure(lab.queue, maxWaitTimeSeconds=60)
     b.put(lab.queue, [1], partition="p")
@@ -160,7 +160,7 @@ def test_eviction_removes_what_somebody_has_not_consumed(lab, groups):
         assert [m["data"] for m in b.take(lab.queue, "p", consumerGroup=g, batch=9)] == [3]
 
 
-def test_eviction_spares_what_all_groups_have_consumed(lab):
+def test_eviction_keeps_messages_consumed_by_all_groups(lab):
     b = lab.broker
     b.configure(lab.queue, maxWaitTimeSeconds=60)
     b.put(lab.queue, [1, 2], partition="p")
@@ -246,7 +246,7 @@ def test_an_idle_queue_is_not_looked_at(lab, sql):
     wait_until(lambda: sql(due, lab.queue) == [(20, True, True)], 5 * TIME_FACTOR, "twenty lanes noted")
 
 
-def test_rotation_does_not_forget_what_will_be_due(lab, sql):
+def test_rotation_keeps_future_due_times(lab, sql):
     lab.broker.configure(lab.queue, retentionSeconds=3600)
     lab.broker.put(lab.queue, [1], partition="p")
     done = []
@@ -271,7 +271,7 @@ def partitions(sql, queue):
                               "where q.name = %s order by 1", queue)]
 
 
-def test_partitions_that_nobody_uses_are_removed(lab, broker2, sql):
+def test_unused_partitions_are_removed(lab, broker2, sql):
     b = lab.broker
     b.configure(lab.queue, ttl=60)
     for name in ("empty", "emptied", "full", "served", "young"):
@@ -350,7 +350,7 @@ def test_space_is_used_again_also_after_a_transaction_held_it(lab, pg, sql):
 FIVE = {"retentionMsgs", "completedRetentionMsgs", "evictionMsgs", "totalMsgs", "eventCount"}
 
 
-def test_the_report_adds_up_what_was_removed(lab, sql):
+def test_the_report_sums_removed_messages(lab, sql):
     lab.broker.put(lab.queue, [1])
     (pid,) = sql("select p.id::text from queen.partitions p join queen.queues q on q.id = p.queue_id where q.name = %s", lab.queue)[0]
     for at, n, what in (("2001-02-03T04:00:10Z", 40, "completed_retention"), ("2001-02-03T04:00:50Z", 2, "retention"),

@@ -56,7 +56,7 @@ def test_the_rest_of_the_partition_goes_on(broker, queue, group, pg):
     assert dlq(broker, queue) == []
 
 
-def test_a_retry_comes_to_that_group_alone_with_what_happened(broker, queue, group, pg):
+def test_a_retry_is_delivered_only_to_its_group_with_its_history(broker, queue, group, pg):
     other = group + "-other"
     broker.configure(queue, retryPolicy=SOON)
     broker.push([{"queue": queue, "partition": "p", "transactionId": "t-1", "payload": {"a":  1}}])
@@ -106,7 +106,7 @@ def test_errors_that_are_not_worth_it_are_dead_at_once(broker, queue, group, pg)
     assert r["dlq"] is False and len(waiting(pg, queue)) == 1 and len(dlq(broker, queue)) == 1
 
 
-def test_inline_policies_too_know_codes_attempts_and_delays(broker, queue, group):
+def test_inline_policies_support_codes_attempts_and_delays(broker, queue, group):
     broker.configure(queue, retryLimit=9, retryPolicy={"maxAttempts": 2, "nonRetryable": ["BAD"], "strategy": "fixed", "base": 0.3})
     broker.put(queue, [1, 2])
     a = next_of(broker, queue, group)
@@ -160,7 +160,7 @@ def test_many_retries_in_one_batch_and_an_expired_lease(broker, queue, group):
     assert [(m["id"], m["attempt"]) for m in again[:len(got)]] == [(m["id"], m["attempt"]) for m in got]
 
 
-def test_status_retry_and_transactions_mean_what_they_did(broker, queue, group, pg):
+def test_status_retry_and_transactions_ignore_the_policy(broker, queue, group, pg):
     broker.configure(queue, retryPolicy=LATER)
     broker.put(queue, [1])
     m = next_of(broker, queue, group)

@@ -76,7 +76,7 @@ def own_pg(frail_pg):
     frail_pg.database = old
 
 
-def test_one_retry_per_failure_whatever_dies(own_pg, queue):
+def test_one_retry_per_failure_despite_kills(own_pg, queue):
     rng = random.Random(11)
     env = {**own_pg.env(), "SIDECAR_POOL_SIZE": "4"}
     brokers = [harness.Broker(env).start(), harness.Broker(env).start()]

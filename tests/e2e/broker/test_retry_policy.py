@@ -57,7 +57,7 @@ def generated(rng):
     return policy
 
 
-def test_delays_rise_and_stay_between_floor_and_cap_whatever_the_policy(sql):
+def test_delays_rise_between_floor_and_cap_for_every_policy(sql):
     rng = random.Random(4)
     for _ in range(60):
         policy = generated(rng)

@@ -26,7 +26,7 @@ def test_a_push_by_another_broker_outlives_its_feed_row(broker, broker2, queue, 
     assert [m["data"] for m in broker.take(queue, partition)] == ["second"]
 
 
-def test_a_parked_pop_finds_what_the_emptied_feed_told(broker, broker2, queue, sql):
+def test_a_parked_pop_sees_changes_of_an_emptied_feed(broker, broker2, queue, sql):
     """The pop parks before the push and looks seldom by then; rotation must not hide the push from it."""
     broker.put(queue, ["first"], partition="p")
     assert len(broker.take(queue, autoAck=True)) == 1

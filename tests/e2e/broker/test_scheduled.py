@@ -46,7 +46,7 @@ def let_pass(broker, queue, seconds):
 
 # --- pushing ---------------------------------------------------------------------------------------------------------
 
-def test_the_answer_tells_the_id_and_the_time_and_the_message_has_both(broker, queue):
+def test_the_answer_has_id_and_time_and_so_has_the_message(broker, queue):
     before = time.time()
     first, second, third = broker.push([
         {"queue": queue, "payload": {"n": 1}, "delaySeconds": 0.4, "transactionId": "a", "traceId": str(uuid.uuid4())},
@@ -78,7 +78,7 @@ def test_the_answer_tells_the_id_and_the_time_and_the_message_has_both(broker, q
     ({"delaySeconds": 1e10}, "delaySeconds must be within 10 years"),
     ({"delaySeconds": 1, "scheduledAt": FAR}, "scheduledAt and delaySeconds exclude each other"),
 ])
-def test_what_is_no_time_is_refused_and_nothing_is_stored(broker, queue, sql, fields, wrong):
+def test_an_invalid_time_is_rejected_and_nothing_is_stored(broker, queue, sql, fields, wrong):
     items = [{"queue": queue, "payload": 1}, later(queue), dict({"queue": queue}, **fields)]
     assert broker.push(items).expect(400).json["error"].startswith("item 2: " + wrong)
     r = broker.post("/api/v1/transaction", {"operations": [{"type": "push", "items": items}]}).expect(400)
@@ -121,7 +121,7 @@ def test_equals_come_in_the_order_in_which_they_were_scheduled(broker, queue):
     assert [m["data"] for m in all_of(broker, queue, 600)] == list(range(600))
 
 
-def test_earlier_times_come_first_whatever_was_scheduled_first(broker, queue):
+def test_messages_are_delivered_in_order_of_their_times(broker, queue):
     for delay in (0.9, 0.3, 0.6):
         broker.push([{"queue": queue, "payload": delay, "delaySeconds": delay}]).expect(201)
     assert [m["data"] for m in all_of(broker, queue, 3)] == [0.3, 0.6, 0.9]
@@ -193,7 +193,7 @@ def test_a_request_with_items_for_now_and_for_later_is_stored_whole_or_not_at_al
     assert [r["status"] for r in broker.push(items).expect(201).json] == ["duplicate", "scheduled", "scheduled"]
 
 
-def test_every_item_of_a_mixed_request_is_told_its_own_fate(broker, queue, sql):
+def test_every_item_of_a_mixed_request_has_its_own_result(broker, queue, sql):
     item = lambda tx, **more: {"queue": queue, "payload": tx, "transactionId": tx, **more}  # noqa: E731
     later = {"delaySeconds": 3600}
     first = broker.push([item("old"), item("waits", **later)]).expect(201).json
@@ -301,7 +301,7 @@ def cancel(broker, **params):
     return broker.request("DELETE", "/api/v1/scheduled?" + urlencode(params))
 
 
-def test_a_list_tells_all_but_the_payload(broker, queue):
+def test_a_list_has_all_fields_but_the_payload(broker, queue):
     (r,) = broker.push([later(queue, {"secret": 1}, partition="p", transactionId="a-1")]).expect(201).json
     page = listed(broker, queue=queue)
     (entry,) = page["scheduled"]
@@ -442,7 +442,7 @@ def test_cancelling_in_the_moment_of_firing_happens_or_does_not(broker, broker2,
 
 # --- queues and their options ----------------------------------------------------------------------------------------
 
-def test_a_full_queue_takes_what_was_accepted_long_ago(broker, queue):
+def test_a_full_queue_accepts_scheduled_messages_when_due(broker, queue):
     broker.configure(queue, maxSize=1)
     answers = broker.push([{"queue": queue, "payload": i, "delaySeconds": 0.3} for i in range(3)]).expect(201).json
     assert [r["status"] for r in answers] == ["scheduled"] * 3, "what waits does not count"
@@ -461,7 +461,7 @@ def test_a_deleted_queue_takes_its_waiting_messages_along(broker, queue, sql):
     assert broker.take(queue) == [] and count(broker, queue=queue) == 1
 
 
-def test_clearing_a_queue_leaves_what_waits(broker, queue):
+def test_clearing_a_queue_keeps_scheduled_messages(broker, queue):
     broker.push([{"queue": queue, "payload": "now"}, {"queue": queue, "payload": "then", "delaySeconds": 0.4, "transactionId": "x"}]).expect(201)
     broker.request("DELETE", "/api/v1/queues/%s/clear" % queue).expect(200)
     (again,) = broker.push([{"queue": queue, "payload": "twice", "transactionId": "x"}]).expect(201).json
@@ -559,7 +559,7 @@ def test_a_session_that_holds_a_partition_stops_that_one_only(broker, queue, pg)
 
 
 @pytest.mark.one_broker  # a process counts what it did itself
-def test_the_figures_tell_of_it(broker, queue):
+def test_scheduled_messages_are_in_the_metrics(broker, queue):
     def value(name):
         return sum(float(line.rsplit(" ", 1)[1]) for line in broker.get("/metrics/prometheus").expect(200).text.splitlines()
                    if line.startswith(name))

@@ -121,7 +121,7 @@ def test_paused_is_silent_and_run_works_all_the_same(broker, queue, name):
 
 
 @pytest.mark.parametrize("missed, runs", [("skip", 0), ("once", 1), ("all", 5)])
-def test_times_that_nobody_was_there_for(broker, queue, name, sql, missed, runs):
+def test_missed_runs_follow_the_policy(broker, queue, name, sql, missed, runs):
     """Five times were missed, the last of them ten minutes ago."""
     (last,), = sql("select date_trunc('minute', now()) - interval '10 minutes'")
     made = create(broker, name, queue, "%d * * * *" % last.minute, missed=missed)
@@ -182,7 +182,7 @@ def test_a_partition_that_a_fixed_set_does_not_have_is_refused(broker, queue, na
     drop(broker, name)
 
 
-def test_by_sql_too_what_waits_goes_to_no_other_than_the_fixed_partitions(broker, queue, sql):
+def test_sql_schedules_only_into_the_fixed_partitions(broker, queue, sql):
     broker.configure(queue, partitions=4)
     with pytest.raises(psycopg2.Error, match="item 0: the queue has a fixed set"):
         sql("select queen.push_messages_v2(%s::jsonb)", json.dumps([{"queue": queue, "payload": 1, "delaySeconds": 60}]))
@@ -280,7 +280,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_cron_is_what_the_walls_show(sql, seed):
+def test_cron_follows_local_time(sql, seed):
     rng = random.Random(seed)
     zone = rng.choice(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca", "Asia/Tehran"])
     begin = datetime(2026, *rng.choice([(3, 6), (3, 27), (4, 2), (9, 4), (10, 2), (10, 23), (10, 30), (2, 12), (3, 20)]), tzinfo=timezone.utc)

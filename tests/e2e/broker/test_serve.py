@@ -22,7 +22,7 @@ def ended(b, timeout=20):
 # --- embedded PostgreSQL --------------------------------------------------------------------------------------------
 
 @embedded
-def test_one_command_starts_everything_and_says_how_to_go_on(make_broker, queue):
+def test_one_command_starts_everything_and_prints_the_next_steps(make_broker, queue):
     b = make_broker(embedded=True)
     text = b.log_text()
     assert "curl" in text and str(b.port) in text and b.env["QUEEN_DATA_DIR"] in text
@@ -274,12 +274,12 @@ def test_security_that_cannot_work_stops_the_start_without_telling_secrets(make_
     assert value not in b.log_text() or value == "true"
 
 
-def test_authentication_switched_off_is_no_obstacle(make_broker):
+def test_authentication_can_be_switched_off(make_broker):
     b = make_broker(JWT_ENABLED="false", QUEEN_ENCRYPTION_KEY="")
     assert "JWT_ENABLED" not in b.log_text() and "ENCRYPTION" not in b.log_text()
 
 
-def test_an_unknown_variable_is_warned_of_with_the_nearest_known_one(make_broker):
+def test_an_unknown_variable_is_logged_with_the_nearest_name(make_broker):
     b = make_broker(QUEEN_DATADIR="/x", SIDECAR_POOLSIZE="4", LOG_LEVEL="info")
     text = b.log_text()
     assert re.search("QUEEN_DATADIR.*QUEEN_DATA_DIR", text) and re.search("SIDECAR_POOLSIZE.*SIDECAR_POOL_SIZE", text)

@@ -72,14 +72,14 @@ def test_a_lane_whose_front_was_cut_off_is_left_to_the_careful_way(core, lane):
     assert (rows[0].status, rows[0].start_seq, rows[0].take) == (0, 3, 1)
 
 
-def test_a_hint_beyond_the_cursor_is_not_believed(core, lane):
+def test_a_hint_beyond_the_cursor_is_ignored(core, lane):
     core.push([(lane[0], ["a"]), (lane[0], ["b"]), (lane[0], ["c"])])
     rows, _ = core.claim_hot(core.consumers("g", lane[0]), batch=2, auto=True, near=3)
     assert [r.first_seq for r in rows] == [1, 2]
 
 
 @pytest.mark.parametrize("joins", ["hash", "merge", "nested loop"])
-def test_rows_come_in_the_order_of_the_targets_whatever_the_plan(core, queue, joins):
+def test_rows_have_the_order_of_the_targets_for_every_plan(core, queue, joins):
     """A pooler may drop the planner settings that the broker sends when it connects."""
     lanes = core.lanes(*[(queue, "p%d" % i) for i in range(40)])
     for number, _ in lanes:

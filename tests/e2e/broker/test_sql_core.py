@@ -80,7 +80,7 @@ def test_a_duplicate_of_any_kind_is_found_and_named(core, lane, make):
     assert rows[0].dup_id == first
 
 
-def test_every_duplicate_of_a_segment_is_told(core, lane):
+def test_every_duplicate_of_a_segment_is_reported(core, lane):
     base = int(time.time() * 1000)
     ids = [v7(base + i) for i in range(40)]
     stored(core, core.push([(lane[0], ids)]))
@@ -89,13 +89,13 @@ def test_every_duplicate_of_a_segment_is_told(core, lane):
     assert core.one("select count(*) from queen.messages where partition_id = %s", lane[1]) == 40
 
 
-def test_the_same_id_in_another_lane_is_no_duplicate(core, lane, queue):
+def test_the_same_id_in_another_lane_is_not_a_duplicate(core, lane, queue):
     other = core.lanes((queue, "other"))[0]
     for i in (v7(), "plain"):
         stored(core, core.push([(lane[0], [i]), (other[0], [i])]))
 
 
-def test_a_neighbour_of_a_duplicate_is_stored_and_what_follows_in_its_lane_is_held_back(core, lane, queue):
+def test_after_a_duplicate_other_lanes_are_stored_and_its_lane_is_held_back(core, lane, queue):
     other = core.lanes((queue, "other"))[0]
     core.push([(lane[0], ["a"])])
     rows = core.push([(lane[0], ["b"]), (lane[0], ["a"]), (lane[0], ["c"]), (other[0], ["a"])])

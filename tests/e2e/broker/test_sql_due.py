@@ -68,7 +68,7 @@ def test_a_held_message_is_tried_again_when_it_has_waited_a_quarter_longer(core,
     assert got == {lane} and not last.busy and last.through_us is not None
 
 
-def test_a_schedule_that_another_session_changes_is_no_reason_to_ask_all_the_time(core, begin, queue):
+def test_a_locked_schedule_does_not_cause_constant_polling(core, begin, queue):
     core.rows("insert into queen.schedules (name, queue_name, lane_name, cron, timezone, payload, missed, paused, next_at) "
               "values (%s, %s, 'p', '0 0 1 1 *', 'UTC', '1', 'skip', false, now())", queue, queue)
     admin = begin()

@@ -131,7 +131,7 @@ def test_an_emptied_lane_goes_on_counting(core, queue, only):
     assert core.one("select count(*) from queen.segments where lane = %s", lane) == 2
 
 
-def test_eviction_spares_what_everybody_has_consumed(core, queue, only):
+def test_sql_eviction_keeps_messages_consumed_by_all(core, queue, only):
     core.configure(queue, maxWaitTimeSeconds=100)
     (one, one_id), (two, _), (none, _) = core.lanes((queue, "1"), (queue, "2"), (queue, "3"))
     core.push([(one, ["a"]), (two, ["a"]), (none, ["a"])])
@@ -235,7 +235,7 @@ def test_a_late_writer_keeps_its_slot_from_being_emptied(core, connect, queue):
     assert core.state(made[0]).cursor_seq == 0 and core.claim(consumer)[0][0].status == 2
 
 
-def test_the_feed_is_told_once_while_somebody_keeps_a_slot_from_being_emptied(core, connect, queue):
+def test_the_feed_reports_changes_once_while_a_slot_cannot_be_emptied(core, connect, queue):
     core.configure(queue)
     (lane, _), = core.lanes((queue, "p"))
     core.push([(lane, ["a"])])
@@ -255,8 +255,8 @@ def test_the_feed_is_told_once_while_somebody_keeps_a_slot_from_being_emptied(co
     assert told() == before
 
 
-def test_what_a_dump_lacks_of_marks_is_made_anew(core, queue):
-    """One that began while they were written anew (queen.rewrite_bloated_table)."""
+def test_marks_missing_from_a_dump_are_created_again(core, queue):
+    """A dump that began while they were rewritten (queen.rewrite_bloated_table)."""
     core.configure(queue, retentionEnabled=True, retentionSeconds=3600)
     (lane, _), = core.lanes((queue, "p"))
     core.push([(lane, ["a"])])
@@ -275,7 +275,7 @@ def feed(core, seen, origin=99):
     return rows[0].snapshot, {r.lane for r in rows[1:]}
 
 
-def test_the_feed_tells_everything_once_whatever_the_order_of_commits(core, connect, queue):
+def test_the_feed_reports_every_change_once_in_any_order_of_commits(core, connect, queue):
     core.configure(queue)
     (a, _), (b, _), (c, _) = core.lanes((queue, "a"), (queue, "b"), (queue, "c"))
     seen, _ = feed(core, None)

@@ -166,7 +166,7 @@ def test_a_group_without_state_succeeds_and_changes_nothing(core):
     assert core.one("select count(*) from queen.consumers where lane = %s", lane) == 0
 
 
-def test_several_groups_in_one_call_are_told_apart(core):
+def test_several_groups_in_one_call_are_distinguished(core):
     core.configure("several")
     lanes = core.lanes(("several", "a"), ("several", "b"))
     core.push([(n, ["x", "y"]) for n, _ in lanes])

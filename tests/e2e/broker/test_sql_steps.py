@@ -117,7 +117,7 @@ def test_a_queue_is_deleted_in_steps(core, queue):
 
 
 @pytest.mark.parametrize("how", ["delete_queue", "sql"])
-def test_a_deletion_that_nobody_continues_is_finished_by_the_chore(core, queue, how):
+def test_the_chore_finishes_an_interrupted_deletion(core, queue, how):
     old = fill(core, queue)
     if how == "sql":
         core.rows("delete from queen.queues where name = %s", queue)
@@ -214,7 +214,7 @@ def test_the_contents_of_a_deleted_partition_are_neither_delivered_nor_acknowled
     nothing_is_left(core)
 
 
-def test_the_chore_waits_for_nobody(core, connect, queue):
+def test_the_chore_does_not_wait_for_locks(core, connect, queue):
     lanes = fill(core, queue)
     stuck = fill(core, queue + "-stuck")
     holder = connect(autocommit=False)

@@ -82,7 +82,7 @@ def test_what_was_stored_although_it_was_given_up_is_delivered_at_once(stalled, 
     assert b.take(queue, "p") == []
 
 
-def test_a_slow_question_is_no_silence(stalled, queue):
+def test_a_slow_statement_is_not_a_stall(stalled, queue):
     """Others are answered meanwhile: the pushes stay on their way."""
     b, server = stalled
     b.put(queue, [0], partition="p")

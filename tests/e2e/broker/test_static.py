@@ -96,12 +96,12 @@ def test_the_interface_goes_on_beside_it(web, queue):
     assert len(web.take(queue)) == 1
 
 
-def test_without_a_root_there_is_no_page(broker):
+def test_without_a_root_pages_are_not_found(broker):
     for path in ("/", "/index.html", "/queues/x"):
         assert broker.get(path).expect(404).json == {"error": "not found"}
 
 
-def test_a_root_that_is_none_stops_the_start(make_broker):
+def test_an_invalid_root_prevents_start_up(make_broker):
     b = make_broker(start=False, WEBAPP_ROOT="/no/such/folder").spawn()
     assert b.process.wait(30) != 0
     assert "WEBAPP_ROOT: /no/such/folder is no folder" in b.log_text()

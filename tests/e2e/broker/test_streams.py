@@ -263,7 +263,7 @@ def test_sink_pushes_wake_parked_pops_and_are_seen_at_once(broker, broker2, quer
 
 # ---- acknowledgement ----
 
-def test_a_released_lease_is_offered_to_those_who_wait(broker, broker2, query, queue, group):
+def test_a_released_lease_wakes_waiting_pops(broker, broker2, query, queue, group):
     broker.put(queue, list(range(5)))
     got = broker.take(queue, consumerGroup=group, batch=2)
     waiting = [Background(lambda b=b: b.take(queue, consumerGroup=group, wait=True, timeout=8000)) for b in (broker, broker2)]

@@ -71,7 +71,7 @@ def test_when_the_next_attempt_is(broker, queue, group):
     assert plain(timeline(broker, transactionId="t", queue=queue)) == ("RETRYING", 1, 29, True)
 
 
-def test_each_group_has_its_own_state_and_the_worst_is_told(broker, queue, group):
+def test_each_group_has_its_own_state_and_the_worst_is_reported(broker, queue, group):
     broker.configure(queue, retryPolicy={**LATER, "nonRetryable": ["X"]})
     broker.put(queue, [1], ids=["t"])
     a, b, c, d = (group + x for x in "abcd")
@@ -89,7 +89,7 @@ def test_each_group_has_its_own_state_and_the_worst_is_told(broker, queue, group
     assert plain(timeline(broker, transactionId="t", queue=queue, consumerGroup=c))[:2] == ("FAILED", 1)
 
 
-def test_inline_failures_are_told_too(broker, queue, group):
+def test_inline_failures_are_in_the_timeline(broker, queue, group):
     broker.configure(queue, retryLimit=2)
     broker.put(queue, [1, 2], ids=["t", "u"])
     for error in ("one", "two"):

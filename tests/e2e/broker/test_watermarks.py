@@ -43,7 +43,7 @@ def test_an_empty_scan_is_noted_and_a_seek_or_deletion_overrules_it(broker, brok
         assert rows(sql, queue, group) == [(False,)], "noted again at once"
 
 
-def test_pushes_are_found_whatever_the_row_says(broker, broker2, sql, queue, group):
+def test_pushes_are_found_for_any_watermark(broker, broker2, sql, queue, group):
     consumed(broker, queue, group)
     into_the_future(sql, queue, group)
     broker2.put(queue, [4], partition="a")
