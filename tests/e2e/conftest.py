@@ -1,4 +1,4 @@
-"""Fixtures of the black-box tests; what they are made of is in harness.py."""
+"""Fixtures of the black-box tests, built from harness.py."""
 import os
 import shutil
 import sys
@@ -134,7 +134,7 @@ def make_broker(pg):
 
 @pytest.fixture
 def queue():
-    """A queue name nobody has used."""
+    """An unused queue name."""
     return "t-" + uuid.uuid4().hex[:16]
 
 

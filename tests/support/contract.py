@@ -1,4 +1,4 @@
-"""Every answer that the tests see, against docs/reference/openapi.
+"""Compares every answer in the tests with docs/reference/openapi.
 
 The harness hands over each answer; the first few per route and status are kept, and checked when the session ends. Objects may
 have only the members that the document names, unless it says `additionalProperties: true`.
@@ -118,7 +118,7 @@ def check(key, sample):
 
 
 def misfit(schema, value, name="docs/reference/openapi"):
-    """None, or where and how the value is not as the schema says."""
+    """None, or where and how the value differs from the schema."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": load(name)["components"], **schema}
     validator = jsonschema.Draft202012Validator(schema, format_checker=formats)
     errors = sorted(validator.iter_errors(value), key=lambda e: list(map(str, e.path)))

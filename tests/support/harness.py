@@ -1,4 +1,4 @@
-"""What the black-box tests stand on: a throw-away PostgreSQL, broker processes, and an HTTP client without opinions.
+"""The base of the black-box tests: a temporary PostgreSQL, broker processes, and an HTTP client that changes nothing in requests.
 
 Environment:
   QUEEN_BIN            the binary (default <repo>/build/queen)
@@ -48,7 +48,7 @@ _ports_lock = threading.Lock()
 
 
 def free_port():
-    """A port of our range that nobody listens on now."""
+    """A port of our range that is free now."""
     for _ in range(_high - _low + 1):
         with _ports_lock:
             port = next(_ports)
@@ -460,7 +460,7 @@ class Broker(Client):
 
 
 def is_blocked(pg):
-    """Somebody waits for a row that another transaction holds."""
+    """A session waits for a row that another transaction has locked."""
     with pg.connect() as conn, conn.cursor() as cur:
         cur.execute("select count(*) from pg_locks where not granted and locktype in ('tuple', 'transactionid')")
         return cur.fetchone()[0] > 0

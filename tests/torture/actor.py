@@ -1,4 +1,4 @@
-"""What all clients of a torture run share: a broker to talk to, a seed, a history to write, and a phase that tells them to end."""
+"""Common parts of all clients of a torture run: a broker, a seed, a history to write, and a phase that ends them."""
 import http.client
 import os
 import random
@@ -47,7 +47,7 @@ class Actor(threading.Thread):
         return self.random.random() < probability
 
     def call(self, method, path, body=None, patience=0.0):
-        """The answer, or None when there is none or it leaves the outcome open. t0, t1 and broker say when and where."""
+        """The answer, or None if there is none or the outcome is unknown.  t0, t1 and broker are the times and the server."""
         self.broker = self.at
         self.t0 = time.monotonic()
         try:

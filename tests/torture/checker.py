@@ -1,4 +1,4 @@
-"""From a history to what is wrong with it. Pure: no clock, no network, no files.
+"""Finds violations in a history.  Pure: no clock, no network, no files.
 
 check(events, rules) gives Violations. A round ends with every fault over and all consumers having found nothing more; then:
 
@@ -77,7 +77,7 @@ class Partition:
         self.acks = collections.defaultdict(list)     # group -> Passed
         self.place = {}                               # id -> place in the partition; of one that may be lost: of the one before it
         self.doubtful = collections.defaultdict(list)  # group -> Pop that a loss may have undone
-        self.order_unknown = False                    # places say nothing
+        self.order_unknown = False                    # positions have no meaning
 
     def seen_by(self, group):
         """((producer, n), id) of all that was delivered to a group."""
@@ -131,7 +131,7 @@ class Log:
                 p.place[id] = at
 
     def may_be_undone(self, e):
-        """It was answered after a loss began, and asked before it ended."""
+        """It was answered after a loss began, and sent before it ended."""
         return any(e.t1 > loss.t0 and e.t0 < loss.t1 for loss in self.losses)
 
     def _doubt(self, e):

@@ -1,4 +1,4 @@
-"""The system under torture: brokers and their PostgreSQL, each of which may be in any state when asked for something."""
+"""The system under torture: brokers and their PostgreSQL, each of which may be in any state when it is used."""
 import glob
 import os
 import socket
@@ -30,7 +30,7 @@ class Cluster:
         self.block = "queen_torture_%d" % os.getpid()  # table of the packet filter
         self.power = self._compile_power()
         self.addresses = ["127.0.0.%d" % (2 + i) for i in range(brokers)]
-        self.udp_ports = [udp_port() for _ in range(brokers)] if brokers > 1 else []  # by which they tell each other
+        self.udp_ports = [udp_port() for _ in range(brokers)] if brokers > 1 else []  # for their notifications
         self.has_standby = standby
         if standby:
             self.server = Pair(folder, self.addresses)
@@ -75,7 +75,7 @@ class Cluster:
         return os.path.join(self.folder, "synced-%d" % i)
 
     def _fake_clock(self, i, env):
-        """The file that says how far the broker's clock is off; None without libfaketime."""
+        """The file with the offset of the broker's clock; None without libfaketime."""
         if not os.path.exists(FAKETIME):
             return None
         path = os.path.join(self.folder, "clock-%d" % i)
@@ -96,7 +96,7 @@ class Cluster:
     def ports(self):
         return [b.port for b in self.brokers]
 
-    # --- what the nemesis wants to know ---------------------------------------------------------------------------
+    # --- for the nemesis -------------------------------------------------------------------------------------------
 
     @property
     def postmaster(self):

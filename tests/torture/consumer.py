@@ -1,4 +1,4 @@
-"""Pops, and acknowledges in all the ways that there are, or not at all."""
+"""Pops, and acknowledges in every possible way, or not at all."""
 import collections
 import itertools
 import time
@@ -30,7 +30,7 @@ class Consumer(Actor):
             ending = self.phase >= self.ends_in
             self.manners = GOOD if ending else self.rude
             deliveries = self.pop(ending)
-            # Leases that somebody let run out come back within the time that the last pops wait.
+            # Leases that a consumer let expire end within the time that the last pops wait.
             empty = empty + 1 if ending and deliveries == [] else 0
             if deliveries:
                 self.treat(deliveries)

@@ -1,4 +1,4 @@
-"""A small disk that can be filled up, and that forgets what was not synced."""
+"""A small disk that can be filled up, and that loses data that was not synced."""
 import glob
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the clients of a torture run saw: one tuple per event, in one file per process.
+"""The events seen by the clients of a torture run: one tuple per event, in one file per process.
 
 Times are seconds of CLOCK_MONOTONIC, the same for all processes of the machine: `t0` before a request was sent, `t1` after
 its answer was read (or given up). What happened in the database happened between the two. Message ids are 16 bytes.
@@ -31,7 +31,7 @@ Renew = collections.namedtuple("Renew", "kind t0 t1 lease seconds outcome")
 Txn = collections.namedtuple("Txn", "kind t0 t1 queue partition group lease sources made outcome")
 # A message that is to be delivered `delay` seconds after its push.
 Schedule = collections.namedtuple("Schedule", "kind t0 t1 queue partition producer n delay broker outcome")
-# Of a queue whose failures are retried later.  A delivery: [(producer, n, attempt)]; what was said about each of its messages:
+# Of a queue whose failures are retried later.  A delivery: [(producer, n, attempt)]; the acknowledgement of each of its messages:
 # [(producer, n, attempt, failed, dead)], dead as answered.
 Try = collections.namedtuple("Try", "kind t0 t1 queue partition group broker lease messages")
 Verdict = collections.namedtuple("Verdict", "kind t0 t1 queue partition group lease messages outcome")

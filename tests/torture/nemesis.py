@@ -1,4 +1,4 @@
-"""The faults, one class each, and the order in which a seed brings them."""
+"""The faults, one class each, and their order by seed."""
 import http.client
 import json
 import os
@@ -93,7 +93,7 @@ class CrashBackend(Kind):
 
 
 class TerminateBackends(Kind):
-    """Some sessions, or all, are told to end."""
+    """Some sessions, or all, are terminated."""
     seconds = (0.0, 0.1)
 
     def begin(self, broker):
@@ -162,7 +162,7 @@ class BlockClients(Blocked):
 
 
 class BlockPeers(Blocked):
-    """Between the brokers: what they would tell each other is lost, and nothing else."""
+    """Between the brokers: only their notifications are lost."""
     seconds = (1.0, 6.0)
 
     def rule_of(self, broker):

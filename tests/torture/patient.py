@@ -1,4 +1,4 @@
-"""Consumes from a queue whose failures are retried later, and fails a good part of what it gets."""
+"""Consumes from a queue whose failures are retried later, and fails many of its messages."""
 import itertools
 
 from consumer import Consumer

@@ -1,4 +1,4 @@
-"""Figures of a run: faults by kind, what was checked, how long recovery took; and the shortest history of a violation."""
+"""Statistics of a run: faults by kind, checks, recovery times; and the shortest history of a violation."""
 import collections
 
 from history import OK

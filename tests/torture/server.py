@@ -1,4 +1,4 @@
-"""A PostgreSQL that is found in any state and brought back."""
+"""A PostgreSQL that may be in any state, and its recovery."""
 import os
 import shutil
 

@@ -1,4 +1,4 @@
-"""A primary and its standby, and how the one takes the place of the other."""
+"""A primary and its standby, and the promotion of the standby."""
 import os
 import shutil
 import subprocess

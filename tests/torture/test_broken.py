@@ -1,4 +1,4 @@
-"""The torture finds what it is for: each of these systems is wrong in one way, and a short run must say so.
+"""The torture can fail: each of these systems has one defect, and a short run must find it.
 
 What is broken is a function in the database of the test, a setting of its PostgreSQL, or what the disk is said to hold (power.c). The
 product has no switch for any of it.

@@ -1,4 +1,4 @@
-"""The checker: good histories pass, and each kind of wrong is found in the smallest history that has it."""
+"""The checker: good histories pass, and each kind of violation is found in the smallest history that has it."""
 import os
 import sys
 
@@ -48,7 +48,7 @@ def test_a_message_that_is_never_delivered_is_lost():
     assert rules_broken([push(0, 0, 4, outcome=UNKNOWN, stored=""), pop(1, [0, 1, 2]), ack(2, 2)]) == set(), "was never answered"
 
 
-def test_what_another_group_has_seen_is_lost_too():
+def test_a_message_seen_only_by_another_group_is_lost():
     two = Rules({"q": 3}, {"q": {"g": False, "h": False}})
     events = [push(0, 0, 2, outcome=UNKNOWN, stored=""), pop(1, [0, 1]), ack(2, 1), pop(1, [0], "k", group="h")]
     assert rules_broken(events, two) == {"lost"}
@@ -73,7 +73,7 @@ def test_order_of_one_producer():
 
 @pytest.mark.parametrize("brokers, stored, wrong", [
     ((0, 0), "buffered", {"reordered"}),  # behind what waits in the same buffer
-    ((0, 1), "buffered", set()),          # another broker knows nothing of that buffer
+    ((0, 1), "buffered", set()),          # another broker does not see that buffer
     ((0, 1), "queued", {"reordered"}),    # what is in the database is in front for everybody
 ])
 def test_order_of_buffered_pushes(brokers, stored, wrong):
@@ -220,7 +220,7 @@ def test_recovery_times():
 LOSS = Loss("loss", 10, 12)
 
 
-def test_what_was_answered_during_a_loss_may_be_missing():
+def test_messages_answered_during_a_loss_may_be_missing():
     assert rules_broken(GOOD + [push(11, 4, 2), LOSS]) == set()
     assert rules_broken(GOOD + [push(9.95, 4, 2), LOSS]) == set(), "answered when it had begun"
     assert rules_broken(GOOD + [push(11.95, 4, 2), LOSS]) == set(), "asked before it had ended"
@@ -231,7 +231,7 @@ def test_answers_before_and_requests_after_a_loss_must_hold():
     assert rules_broken(GOOD + [push(12.1, 4, 2), LOSS]) == {"lost"}
 
 
-def test_what_was_seen_during_a_loss_may_be_missing_or_have_another_id():
+def test_messages_seen_during_a_loss_may_be_missing_or_have_another_id():
     seen = GOOD + [push(10.1, 4, ids=[mid(4)]), pop(10.5, [4], "x"), ack(10.8, 4, "x"), LOSS]
     assert rules_broken(seen) == set()
     again = [push(13, 4, ids=[mid(7)]), pop(14, [4], "y", ids=[7]), ack(15, 7, "y")]

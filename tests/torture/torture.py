@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Torture: clients of all kinds work against brokers while a nemesis breaks things; a checker reads what the clients saw.
+"""Torture: clients of all kinds use brokers while a nemesis injects faults; a checker examines the histories of the clients.
 
   tests/torture/torture.py --minutes 5 --seed 7            two brokers on one PostgreSQL
   tests/torture/torture.py --brokers 1                     one broker with the PostgreSQL inside

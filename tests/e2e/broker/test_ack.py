@@ -12,7 +12,7 @@ NOT_FOUND, BAD_LEASE = "Message not found", "Invalid or expired lease"
 
 @pytest.fixture(params=["serving broker", "other broker"])
 def acker(request, broker, broker2):
-    """Acks must work alike on the broker that served the pop and on one that knows nothing of it."""
+    """Acks must work the same on the broker that served the pop and on another one."""
     return broker if request.param == "serving broker" else broker2
 
 
@@ -188,7 +188,7 @@ def test_acks_are_cumulative(broker, acker, queue):
     assert [m["data"] for m in broker.take(queue, batch=9)] == [3, 4]
 
 
-def test_a_partial_batch_keeps_the_lease_and_only_the_rest_comes_again(broker, acker, queue):
+def test_a_partial_batch_keeps_the_lease_and_only_the_rest_is_redelivered(broker, acker, queue):
     broker.configure(queue, leaseTime=1)
     messages = filled(broker, queue, 10)
     assert [r["leaseReleased"] for r in acker.ack_batch(messages[:4])] == [False] * 4
@@ -255,7 +255,7 @@ def test_acking_an_auto_acked_message_is_harmless(broker, acker, queue):
 
 # --- failed, retry, dlq ---------------------------------------------------------------------------------------------
 
-def test_a_failure_releases_the_lease_and_the_rest_comes_again(broker, acker, queue):
+def test_a_failure_releases_the_lease_and_the_rest_is_redelivered(broker, acker, queue):
     messages = filled(broker, queue, 4)
     acker.ack(messages[0])
     result = acker.ack(messages[1], "failed", error="boom")

@@ -164,7 +164,7 @@ def run_case(rng, popper, acker, sql, queue, partition, limit):
 
 @pytest.mark.parametrize("where", ["serving broker", "other broker"])
 @pytest.mark.parametrize("limit", [0, 1, 2, 3])
-def test_generated_batches_behave_as_the_model_says(broker, broker2, sql, queue, limit, where):
+def test_generated_batches_match_the_model(broker, broker2, sql, queue, limit, where):
     broker.configure(queue, retryLimit=limit)
     for case in range(CASES):
         rng = random.Random("%d-%d-%s" % (limit, case, where))

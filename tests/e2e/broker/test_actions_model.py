@@ -8,7 +8,7 @@ GROUPS = ("one", "two")
 
 
 class Model:
-    """One partition: what each group must be given next, and what nobody may be given."""
+    """One partition: the next message of each group, and the messages that must not be delivered."""
 
     def __init__(self):
         self.log = []           # transaction ids, in order, deleted ones too

@@ -1,4 +1,4 @@
-"""Tokens: who may call what, which tokens are believed, and who is stamped on messages."""
+"""Tokens: roles and routes, valid and invalid tokens, and the producer recorded on messages."""
 import base64
 import hashlib
 import hmac
@@ -158,7 +158,7 @@ def expected_access(verb, path):
     if verb == "GET" and path.startswith(("/api/v1/resources/", "/api/v1/messages", "/api/v1/dlq", "/api/v1/traces/",
                                           "/api/v1/consumer-groups", "/api/v1/status", "/api/v1/analytics/")):
         return "READ_ONLY"
-    return None  # an addition of ours: its file says
+    return None  # our own endpoint: its file has the level
 
 
 def test_every_route_has_the_level_of_the_contract():
@@ -479,7 +479,7 @@ def test_the_sql_functions_return_the_subject(guarded, queue, sql):
     assert got["messages"][0]["producerSub"] == "dave"
 
 
-def test_what_a_stream_sinks_is_stamped(guarded, queue, sql):
+def test_output_of_a_stream_has_the_producer(guarded, queue, sql):
     erin = bearer(token(sub="erin"))
     query = guarded.post("/streams/v1/queries", {"name": queue, "source_queue": queue + "-src", "config_hash": "h"},
                          headers=erin).expect(200).json["query_id"]

@@ -156,7 +156,7 @@ def test_the_human_report_names_the_essentials(fake):
     assert run.returncode == OK
     for text in ("messages/s", "p99", "CPU s per 1M messages", "lost 0", "repeated 0", "out of order 0"):
         assert text in run.stdout
-    assert run.stderr == ""  # no progress line where nobody watches
+    assert run.stderr == ""  # no progress line without a terminal
 
 
 # ---- a broker that misbehaves must be caught ----

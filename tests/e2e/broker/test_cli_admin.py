@@ -1,4 +1,4 @@
-"""`queen queue`, `partition`, `group`, `dlq`, `schedule`, `context`, and what all commands share."""
+"""`queen queue`, `partition`, `group`, `dlq`, `schedule`, `context`, and options common to all commands."""
 import json
 import stat
 
@@ -50,7 +50,7 @@ def test_wrong_options_of_a_queue_are_rejected(cli, queue):
 
 
 @pytest.mark.parametrize("command", [["queue", "rm"], ["queue", "purge"], ["group", "rm"]])
-def test_what_cannot_be_undone_needs_a_yes(cli, queue, command):
+def test_irreversible_commands_need_confirmation(cli, queue, command):
     cli("push", queue, "1", "-q").expect()
     assert "--yes" in cli(*command, queue).expect(1).err
     t = cli.terminal(*command, queue).wait_for("[y/N]").type("n\n")
@@ -79,7 +79,7 @@ def test_a_group_is_listed_moved_and_forgotten(cli, queue, group):
     assert cli("group", "ls", "--queue", queue).expect().rows == []
 
 
-def test_who_is_behind(cli, queue, group):
+def test_lagging_groups_are_listed(cli, queue, group):
     cli("push", queue, "1", "-q").expect()
     cli("pop", queue, "-g", group).expect()
     wait_until(lambda: [r["queue_name"] for r in cli("group", "lag").expect().rows if r["consumer_group"] == group] == [queue],

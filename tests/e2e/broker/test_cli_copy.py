@@ -62,7 +62,7 @@ def test_a_file_is_not_overwritten(cli, queue, tmp_path):
     cli("import", queue, tmp_path / "none").expect(5)
 
 
-def test_a_stopped_export_goes_on(cli, queue, tmp_path, broker):
+def test_an_interrupted_export_can_be_resumed(cli, queue, tmp_path, broker):
     fill(cli, queue, 3000)
     file, state = tmp_path / "f", tmp_path / "f.export"
     p = cli.start("export", queue, file)
@@ -95,7 +95,7 @@ def test_a_batch_that_was_written_but_not_acknowledged_is_there_once(cli, queue,
     assert by_partition(file) == {"p0": list(range(10))}
 
 
-def test_a_stopped_import_goes_on_at_its_place(make_broker, tmp_path, queue):
+def test_an_interrupted_import_resumes_at_its_position(make_broker, tmp_path, queue):
     b = make_broker()
     cli = Cli(b, tmp_path)
     file = tmp_path / "f"

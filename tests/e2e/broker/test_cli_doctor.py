@@ -1,4 +1,4 @@
-"""`queen doctor`: every check is provoked once, and says what to do."""
+"""`queen doctor`: every check fails once and recommends an action."""
 import json
 import os
 import re
@@ -30,13 +30,13 @@ def test_a_healthy_server_is_fine(cli):
         assert seen[name]["verdict"] == "fine" and seen[name]["advice"] is None, seen[name]
 
 
-# --- what the server tells: one that tells what the test wants -------------------------------------------------------
+# --- checks of the server: a fake one with the answers of the test ---------------------------------------------------
 
 VERSION = subprocess.run([Cli.PROGRAM, "version", "--json"], capture_output=True, text=True).stdout
 
 
 class Patient:
-    """Answers the questions of the doctor; .say(path, field=value) makes it ill."""
+    """Answers the requests of the doctor.  .say(path, field=value) changes an answer."""
 
     def __init__(self):
         now = datetime.now(timezone.utc).isoformat()
@@ -101,7 +101,7 @@ def ago(**kw):
     ("/api/v1/analytics/postgres-stats", {"deadTuples": [{"table": "a", "deadTuples": 3}, {"table": "b", "deadTuples": 2000000}]},
      "dead rows", "warn", "2000000 at most, in b", "--pg"),
 ])
-def test_what_the_server_tells(patient, tmp_path, path, fields, name, verdict, found, advice):
+def test_checks_of_the_server(patient, tmp_path, path, fields, name, verdict, found, advice):
     cli = Cli(patient, tmp_path)
     assert {r["verdict"] for r in cli("doctor").expect().rows} == {"fine"}
     patient.say(path, **fields)
@@ -111,7 +111,7 @@ def test_what_the_server_tells(patient, tmp_path, path, fields, name, verdict, f
     assert found in ill[0]["found"] and advice in ill[0]["advice"]
 
 
-# --- what PostgreSQL tells -------------------------------------------------------------------------------------------
+# --- checks of PostgreSQL --------------------------------------------------------------------------------------------
 
 class Examined:
     """doctor --pg on the tests' PostgreSQL; what stands in schema `doctor` hides what stands in pg_catalog."""

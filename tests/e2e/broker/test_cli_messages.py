@@ -1,4 +1,4 @@
-"""`queen push`, `pop`, `ack`, `tail`: arguments, pipes, groups, what is given back."""
+"""`queen push`, `pop`, `ack`, `tail`: arguments, pipes, groups, returned messages."""
 import json
 import signal
 import subprocess
@@ -101,7 +101,7 @@ def test_envelopes_keep_partition_and_transaction_id(cli, queue):
     assert "--envelope" in cli("push", queue, "-e", input="{}").expect(5).err
 
 
-def test_failed_messages_come_again_or_die(cli, queue, broker):
+def test_failed_messages_are_retried_or_dead_lettered(cli, queue, broker):
     broker.post("/api/v1/configure", {"queue": queue, "options": {"retryLimit": 3}}).expect(200)
     cli("push", queue, "1", "-q").expect()
     message = cli("pop", queue, "-g", "g").expect().out

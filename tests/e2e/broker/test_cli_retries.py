@@ -37,7 +37,7 @@ def test_a_timeline_shows_past_and_planned_events(cli, queue):
     cli("timeline", "-t", "-m", "x").expect(1)
 
 
-def test_dead_letters_go_on_their_way_again(cli, queue):
+def test_dead_letters_are_redriven(cli, queue):
     for n in range(3):
         failed(cli, queue, "a-%d" % n, error="bad card" if n == 2 else "db timeout")
     assert cli("dlq", "redrive", queue, "--error", "TIMEOUT", "-n", 1).expect().rows[0]["redriven"] == 1

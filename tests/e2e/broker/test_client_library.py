@@ -35,7 +35,7 @@ def consume(url, queue, group, idle_ms=400):
     return [line.split(" ", 1)[1] for line in r.stdout.splitlines()]
 
 
-def test_what_is_produced_is_consumed_once_and_in_order(broker, queue, group):
+def test_produced_messages_are_consumed_once_and_in_order(broker, queue, group):
     r = produce(broker.url, queue, range(2000))
     assert (r.returncode, r.stdout, r.stderr) == (0, "stored 2000, failed 0\n", "")
     assert consume(broker.url, queue, group) == [str(i) for i in range(2000)]
@@ -195,7 +195,7 @@ def test_tls_is_verified(tls_front):
 
 def tls_request(certificate, answer, end, *args):
     """One request over TLS to a server that sends these bytes and then ends as end(connection) does.  Returns what the example
-    did, and the server name that the client asked for."""
+    did, and the server name that the client requested."""
     cert, key = certificate
     asked = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -227,7 +227,7 @@ def close_properly(secure):
 
 
 def cut_off(secure):
-    """The TCP connection ends without TLS having said so, as anybody on the way can make it."""
+    """The TCP connection ends without a TLS close_notify, as an attacker on the path can cause it."""
     os.close(secure.detach())
 
 

@@ -1,4 +1,4 @@
-"""The scenarios that the existing clients' own test suites go through, asked the way their clients ask.
+"""The scenarios of the existing clients' own test suites, with the requests that these clients send.
 
 `consume` below follows client-expectations.md section 4: pop, handle, ack with what the message carried; an empty answer
 counts as idle; only `messages` is read of an answer.
@@ -222,8 +222,8 @@ def test_a_message_that_always_fails(broker, queue):
     assert pop(broker, queue) == []
 
 
-def test_each_goes_on_after_a_failure(broker, queue):
-    """Acks behind a failed one are refused, since its lease is over; what was not acked comes again."""
+def test_each_continues_after_a_failure(broker, queue):
+    """Acks after a failed one are rejected, because its lease has ended.  Messages without an ack are delivered again."""
     create(broker, queue)
     push(broker, queue, list(range(5)))
     seen = []

@@ -57,7 +57,7 @@ def test_a_batch_is_stored_whole_in_order(broker, queue):
     assert send(broker, queue, [], MANY).expect(201).json == []
 
 
-def test_an_event_that_comes_again_is_a_duplicate(broker, queue):
+def test_a_repeated_event_is_a_duplicate(broker, queue):
     first = send(broker, queue, event(1)).expect(201).json[0]
     again = send(broker, queue, event(1, data={"other": 1})).expect(201).json[0]
     assert again["status"] == "duplicate" and again["message_id"] == first["message_id"]
@@ -125,7 +125,7 @@ def test_a_single_event_on_request(broker, queue):
     assert events(broker, queue, ONE, batch=1, wait="false").status == 204  # the first is still leased
 
 
-def test_what_a_pop_adds_is_enough_to_acknowledge(broker, queue, group):
+def test_attributes_added_by_a_pop_suffice_to_acknowledge(broker, queue, group):
     send(broker, queue, event(1)).expect(201)
     [e] = events(broker, queue, consumerGroup=group).json
     [r] = broker.post("/api/v1/ack", {"transactionId": e["queentransactionid"], "partitionId": e["queenpartitionid"],
@@ -213,7 +213,7 @@ def test_an_event_may_wait_for_its_time(broker, queue):
     while len(got) < 2:
         r = events(broker, queue, autoAck="true", wait="true", timeout=10000)
         got += r.json if r.status == 200 else []
-    # When to deliver it was said to the broker, and is no part of the event.
+    # The delivery time is an instruction to the broker and not part of the event.
     assert [own(e) for e in got] == [event(2), event(4)]
     assert sorted(w["transactionId"] for w in waiting(broker, queue)) == ["/shop/7 e-1", "/shop/7 e-3"]
     broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)

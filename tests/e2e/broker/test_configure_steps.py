@@ -33,7 +33,7 @@ def fill(core, queue):
 
 
 def careful(core, lanes):
-    """How many of the partitions know that delivery is delayed."""
+    """The number of partitions with the delay."""
     return core.one("select count(*) from queen.lanes where num = any (%s) and careful and lease_seconds = 7", lanes)
 
 

@@ -72,7 +72,7 @@ def test_the_neighbours_of_a_damaged_segment_are_delivered(broker, sql, queue, a
         assert [m["data"] for m in broker.take(queue, batch=10)] == ["later"]
 
 
-def test_the_damaged_ones_alone_are_answered_with_204_and_do_not_come_again(broker, sql, queue):
+def test_only_damaged_messages_are_204_and_are_not_redelivered(broker, sql, queue):
     fill(broker, queue)
     cut_meta(sql, queue, 2)
     assert broker.take(queue, batch=1, autoAck=True)[0]["data"] == 0

@@ -1,4 +1,4 @@
-"""Deleted messages, and those that a group is not to be given, are in no count (ADR 19)."""
+"""Deleted messages, and messages skipped for a group, are not counted (ADR 19)."""
 import pytest
 from harness import QUEUE_MODE, wait_for_figures, wait_until
 
@@ -14,7 +14,7 @@ def act(broker, m, method="DELETE", action="", body=None):
 
 
 def figures(broker, queue, group=QUEUE_MODE):
-    """What every page says of a queue and its only partition."""
+    """The counts of a queue and its only partition on every page."""
     def get(path):
         return broker.get("/api/v1/" + path).expect(200).json
 
@@ -94,7 +94,7 @@ def test_deleted_under_a_lease(broker, queue):
     expect(broker, queue, [8], total=8, pending=4, processing=4)
 
 
-def test_what_one_group_is_not_given_counts_for_the_others(broker, queue):
+def test_a_message_skipped_for_one_group_counts_for_the_others(broker, queue):
     ms = put(broker, queue, 6)
     for g in ("a", "b"):
         broker.ack(broker.take(queue, batch=1, consumerGroup=g + queue)[0], "retry", consumerGroup=g + queue)

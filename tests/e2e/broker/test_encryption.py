@@ -1,4 +1,4 @@
-"""Encryption at rest: what lies in the tables, what comes out, and what happens when keys or options change."""
+"""Encryption at rest: stored payloads, delivered payloads, and changes of keys and options."""
 import contextlib
 import json
 import threading
@@ -57,7 +57,7 @@ def test_a_queue_without_the_option_is_stored_in_clear(sealing, queue, sql):
     assert stored(sql, queue) == [(SECRET, False)]
 
 
-def test_an_object_that_only_looks_sealed_is_left_alone(sealing, queue):
+def test_an_object_that_only_looks_encrypted_is_unchanged(sealing, queue):
     look = {"encrypted": "AAAA", "iv": "AAAA", "authTag": "AAAA"}
     sealing.put(queue, [look])
     assert sealing.take(queue)[0]["data"] == look
@@ -74,7 +74,7 @@ def test_switching_the_option_counts_for_later_messages_at_once(sealing, queue, 
 
 def test_another_broker_cannot_store_plaintext_after_the_option_was_switched_on(sealing, make_broker, queue, sql):
     other = make_broker(QUEEN_ENCRYPTION_KEY="first:" + KEY)
-    other.put(queue, ["clear"])  # knows the queue as one without
+    other.put(queue, ["clear"])  # has cached the queue as unencrypted
     sealing.configure(queue, encryptionEnabled=True)
     other.put(queue, ["sealed"])
     other.transaction([{"type": "push", "items": [{"queue": queue, "payload": "sealed too"}]}])
@@ -202,7 +202,7 @@ def test_a_dead_letter_stays_sealed_in_its_lane(sealing, queue, sql):
                "join queen.queues q on q.id = l.queue_id where q.name = %s", queue) == [(1,)]
 
 
-def test_what_a_stream_sinks_is_sealed(sealing, queue, sql):
+def test_output_of_a_stream_is_encrypted(sealing, queue, sql):
     sealing.configure(queue, encryptionEnabled=True)
     query = sealing.post("/streams/v1/queries", {"name": queue, "source_queue": queue + "-src",
                                                  "config_hash": "h"}).expect(200).json["query_id"]
@@ -226,7 +226,7 @@ def test_reports_decrypt_payloads(sealing, broker, queue):
     assert set(broker.get(path).expect(200).json["payload"]) == {"encrypted", "iv", "authTag", "keyId"}
 
 
-def test_what_comes_out_of_the_file_buffer_is_sealed(make_broker, pg, queue):
+def test_replayed_messages_are_encrypted(make_broker, pg, queue):
     """Files of the buffer hold plaintext; draining them is an ordinary push."""
     database = pg.create_database("sealed_%s" % uuid.uuid4().hex[:12])
     b = make_broker(database=database, QUEEN_ENCRYPTION_KEY=KEY)

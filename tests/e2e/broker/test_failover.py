@@ -1,4 +1,4 @@
-"""A primary with a synchronous standby: the primary dies, the standby is promoted, nothing that was answered is lost.
+"""A primary with a synchronous standby: the primary dies, the standby is promoted, and no answered request is lost.
 
 Both listen on one port, on addresses of their own, as two machines would; PG_HOST names both.
 """
@@ -116,7 +116,7 @@ def test_a_promoted_standby_has_everything_and_the_brokers_find_it(servers, make
         wait_until(lambda: b.get("/ready").status == 200, START_TIMEOUT, "the new primary was found")
         wait_until(lambda: b.get("/api/v1/status/buffers").json["pending"] == 0, 30 * max(1, TIME_FACTOR), "replayed")
 
-    # The former primary comes back as a standby, first in PG_HOST and read-only: nobody writes to it.
+    # The former primary comes back as a standby, first in PG_HOST and read-only: no broker writes to it.
     with open(os.path.join(servers.first.data, "standby.signal"), "w"):
         pass
     servers.first.launch()

@@ -1,4 +1,4 @@
-"""The file buffer: what is answered `buffered` is stored once, in order, whatever happens (semantics 19.2, 19.3)."""
+"""The file buffer: pushes answered with `buffered` are stored once, in order, after every kind of failure (semantics 19.2, 19.3)."""
 import glob
 import os
 import subprocess
@@ -101,7 +101,7 @@ def test_a_directory_that_cannot_be_made_stops_the_start(make_broker, pg):
     assert r.returncode == 1 and "FILE_BUFFER_DIR /proc/nowhere/buffers cannot be made" in r.stderr
 
 
-def test_what_the_database_refuses_is_set_aside(make_broker, pg, database, folder, queue):
+def test_records_rejected_by_the_database_are_set_aside(make_broker, pg, database, folder, queue):
     b = make_broker(database=database, FILE_BUFFER_DIR=folder)
     b.put(queue, ["known"])
     switch(b, True)
@@ -163,7 +163,7 @@ def outage(make_broker):
         server.stop()
 
 
-def test_pushes_are_buffered_while_the_database_is_away_and_keep_their_order(outage, queue):
+def test_pushes_during_an_outage_are_buffered_in_order(outage, queue):
     b, server = outage
     sent, stop = [], threading.Event()
 

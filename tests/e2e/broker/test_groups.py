@@ -158,7 +158,7 @@ def test_an_unreadable_timestamp_is_refused(broker, queue, group, when, wait):
     assert drained(broker, queue, consumerGroup=group) == [1], "nothing was recorded or leased"
 
 
-def test_what_is_recorded(broker, queue, group, sql):
+def test_subscriptions_are_recorded(broker, queue, group, sql):
     broker.put(queue, ["old"], partition="p")
     broker.take(queue, consumerGroup=group + "1", subscriptionMode="new")
     broker.take(queue, "p", consumerGroup=group + "2", subscriptionMode="new")

@@ -45,7 +45,7 @@ def test_small_answers_and_uninterested_clients_get_plain_ones(broker, queue):
     broker.post("/api/v1/push", big_push(queue)).expect(201)
     r = pop(broker, queue, "gzip", batch=1)
     assert "content-encoding" not in r.headers and "vary" not in r.headers and r.json["messages"]
-    with Wire(broker) as w:  # http.client always says something
+    with Wire(broker) as w:  # http.client always sends the header
         w.send(request("GET", "/api/v1/pop/queue/%s?batch=500&autoAck=true" % queue))
         status, headers, body = w.answer()
     assert status == 200 and "content-encoding" not in headers and len(json.loads(body)["messages"]) == 199
@@ -62,7 +62,7 @@ def test_very_large_answers_keep_their_place_among_others(broker, queue):
         assert json.loads(w.answer()[2])["status"] == "healthy"
 
 
-def test_what_does_not_get_smaller_is_sent_as_it_is(broker, queue):
+def test_incompressible_answers_are_not_compressed(broker, queue):
     import secrets
     broker.put(queue, [secrets.token_urlsafe(30000)])
     r = pop(broker, queue, "gzip")

@@ -87,7 +87,7 @@ def test_a_time_that_found_its_partition_held_was_not_missed(broker, sql, queue,
 
 
 def test_delayed_pushes_and_failures_do_not_wait_for_a_slice(broker, queue, group, hold):
-    """The open transaction has scheduled a message for a month that nobody has used before; others do so, too."""
+    """The open transaction and others have scheduled messages for a month that was not used before."""
     policy = {"mode": "scheduled", "strategy": "fixed", "base": 40 * 86400, "maxAttempts": 3}
     broker.configure(queue, retryPolicy=policy)
     broker.put(queue, ["x"])

@@ -1,4 +1,4 @@
-"""A transaction that is left open: retention does not pile up rows that vacuum cannot free (docs/operations/retention.md, decision 33)."""
+"""An open transaction: retention does not add dead rows that vacuum cannot reclaim (docs/operations/retention.md, ADR 33)."""
 import contextlib
 import time
 
@@ -9,7 +9,7 @@ from harness import TIME_FACTOR, wait_until
 from test_observability import scrape
 
 LIMIT, VERSIONS = 50, 500  # rows, instead of many
-# What is updated in place, and how a test does it without changing what it says.
+# Tables that are updated in place, and an update of each that changes no value.
 SMALL = {"lane_stats": "dead = dead", "consumer_stats": "ver = ver", "stats": "child_count = child_count", "stats_history": "total_messages = total_messages",
          "stats_pass": "emptied = emptied", "lane_due": "evict_at = evict_at", "sweeps": "seen = seen", "rotation": "emptied = emptied", "owners": "epoch = epoch",
          "consumer_watermarks": "updated_at = updated_at", "worker_metrics_summary": "dlq = dlq"}
@@ -18,7 +18,7 @@ SMALL = {"lane_stats": "dead = dead", "consumer_stats": "ver = ver", "stats": "c
 @pytest.fixture(scope="module")
 def pg():
     p = harness.Postgres()
-    p.settings = {"autovacuum_naptime": "1d"}  # the tests say when vacuum comes
+    p.settings = {"autovacuum_naptime": "1d"}  # the tests run vacuum themselves
     p.start()
     yield p
     p.stop()
@@ -93,7 +93,7 @@ class Table:
         return self.sql("select pg_stat_get_dead_tuples(%s::regclass)", self.name)[0][0]
 
     def removed(self):
-        """As far as those who did it have told, which they do once a second."""
+        """As far as the sessions have reported it, which they do once a second."""
         return self.sql("select pg_stat_get_tuples_deleted(%s::regclass)", self.name)[0][0]
 
     def vacuum(self):
@@ -101,7 +101,7 @@ class Table:
 
 
 @pytest.mark.parametrize("name", ["segments", "message_keys"])
-def test_what_cannot_be_freed_is_not_removed_until_it_can(pg, broker, queue, sql, name):
+def test_retention_pauses_while_vacuum_cannot_reclaim(pg, broker, queue, sql, name):
     table, keys = Table(sql, name), name == "message_keys"
 
     def stored():

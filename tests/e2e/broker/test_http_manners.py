@@ -110,7 +110,7 @@ def test_preflight_is_answered_for_any_path(wire):
         assert "content-length" not in headers and "content-type" not in headers
 
 
-def test_unknown_path_is_404_and_the_connection_goes_on(wire):
+def test_unknown_path_is_404_and_the_connection_stays_open(wire):
     wire.send(request("GET", "/no/such/path"))
     assert wire.answer()[::2] == (404, b'{"error":"not found"}')
     wire.send(HEALTH)

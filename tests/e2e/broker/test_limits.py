@@ -1,4 +1,4 @@
-"""Bounds: what is too much is refused at once and the broker stays well."""
+"""Limits: excessive requests are rejected at once and the broker stays healthy."""
 import json
 import time
 

@@ -27,7 +27,7 @@ def test_a_full_log_pipe_does_not_freeze_a_worker(pg):
         os.set_blocking(reader, False)
         seen = b""
 
-        def told():  # the pipe drains, the next scrape or line tells
+        def told():  # the pipe drains, and the next scrape or line reports it
             nonlocal seen
             dropped()
             try:

@@ -69,7 +69,7 @@ def test_a_pop_parked_on_an_unknown_partition_is_woken_by_its_first_message(brok
 def test_a_namespace_pop_is_woken_by_a_queue_that_did_not_exist(broker, queue):
     call = parked(broker, namespace=queue)
     broker.put(queue + ".fresh", [1])
-    # a queue nobody has heard of may need one round of the fallback; lenient
+    # an unknown queue may need one round of polling
     assert woken(call, time.monotonic(), 6)[0]["queue"] == queue + ".fresh"
 
 
@@ -132,7 +132,7 @@ def test_fifty_waiters_share_fifty_partitions(broker, queue):
 
 
 def test_two_first_pops_of_a_partition_and_its_first_push_at_once(broker, queue):
-    """The partition's number comes by the discovery of a pop or by the push, whichever is first: nobody is forgotten."""
+    """The number of the partition comes from the discovery of a pop or from the push, whichever is first.  Every waiting request is answered."""
     def race(name, pause):
         broker.configure(name, leaseTime=60)
         pops = [Background(lambda: broker.take(name, "Default", wait=True, timeout=700, http_timeout=6)) for _ in range(2)]
@@ -144,7 +144,7 @@ def test_two_first_pops_of_a_partition_and_its_first_push_at_once(broker, queue)
         assert got == [[0, 1]] * 40
 
 
-def test_waiters_on_other_queues_and_groups_are_left_alone(broker, queue, group):
+def test_waiters_on_other_queues_and_groups_are_not_woken(broker, queue, group):
     other = parked(broker, queue + "-other", timeout=1500, settle=0)
     mine = parked(broker, queue, consumerGroup=group)
     broker.put(queue, [1])

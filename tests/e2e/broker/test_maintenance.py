@@ -168,7 +168,7 @@ def test_modes_act_on_all_brokers_and_survive_restarts(make_broker, pg, queue):
     c = make_broker(database=name)
     assert c.push([{"queue": queue, "payload": 2}]).json[0]["status"] == "buffered", "read before the first push"
     assert c.get("/api/v1/system/shared-state").json["pop_maintenance_mode"] is True
-    # a learns through its feed, which it asks because a pop is parked there
+    # a sees it in the change feed, which it reads because a pop is parked there
     maintenance(b, OFF)
     b.post("/api/v1/system/maintenance/pop", OFF).expect(200)
     assert parked.result()[0]["data"] in (1, 2)

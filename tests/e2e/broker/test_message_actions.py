@@ -87,7 +87,7 @@ def test_a_lease_whose_last_message_is_deleted_ends(broker, broker2, queue):
     assert parked.seconds < 40
 
 
-def test_a_failed_batch_comes_again_without_the_deleted_message(broker, queue):
+def test_a_failed_batch_is_delivered_again_without_the_deleted_message(broker, queue):
     ms = put(broker, queue, 3)
     got = broker.take(queue, batch=3)
     delete(broker, ms[1])
@@ -108,7 +108,7 @@ def test_an_ack_of_a_deleted_and_pushed_again_message_changes_nothing(broker, qu
     assert [m["data"] for m in broker.drain(queue)] == [2, "new"]
 
 
-def test_deleting_all_leaves_nothing_and_numbering_goes_on(broker, sql, queue):
+def test_deleting_all_messages_keeps_the_numbering(broker, sql, queue):
     ms = put(broker, queue, 5)
     assert [m["data"] for m in broker.take(queue, consumerGroup="slow", autoAck=True)] == [0]
     for m in (ms[4], ms[0], ms[2], ms[1], ms[3]):
@@ -165,7 +165,7 @@ def test_deleting_while_consumers_run(broker, broker2, queue):
     def consume():
         while True:
             last = len(gone) == n // 3
-            # Waiting: a partition that somebody deletes from is busy for a moment.
+            # Waiting, because a partition is locked for a moment while a message is deleted.
             batch = broker.take(queue, batch=7, wait=True, timeout=1000)
             if not batch:
                 if last:
@@ -307,7 +307,7 @@ def test_a_queue_is_cleared(broker, broker2, sql, queue):
                               queue)] == [6, 4]
 
 
-def test_what_came_after_a_clear_is_found_although_there_was_a_lease(broker, broker2, queue):
+def test_messages_pushed_after_a_clear_are_found_despite_a_lease(broker, broker2, queue):
     put(broker, queue, 2)
     broker.take(queue)
     parked = Background(lambda: broker.take(queue, wait=True, timeout=60000))

@@ -1,4 +1,4 @@
-"""What brokers count goes into tables once per period: http-api sections 14 and 15, environment section 5."""
+"""Brokers write their counts into tables once per period: http-api sections 14 and 15, environment section 5."""
 import uuid
 
 import pytest
@@ -165,7 +165,7 @@ def test_old_rows_are_removed_in_batches(metered):
     metered.sql("delete from queen.partition_changes where queue_name = 'old'")
 
 
-def test_what_was_counted_is_written_when_the_broker_stops(make_broker, sql, queue):
+def test_counts_are_written_when_the_broker_stops(make_broker, sql, queue):
     b = make_broker(METRICS_AGGREGATE_INTERVAL_S="3600")
     b.put(queue, [1, 2])
     assert b.terminate() == 0

@@ -78,7 +78,7 @@ def wait_counted(broker, **messages):
     assert broker.get("/api/v1/resources/overview").expect(200).json["messages"]["pending"] == messages["pending"]
 
 
-def test_everything_is_copied_and_goes_on_there(source, make_broker, target, other):
+def test_everything_is_copied_and_usable_at_the_target(source, make_broker, target, other):
     query, partition = fill(source)
     assert source.post(M + "start", target).expect(202).json == {"status": "started", "message": "copy running"}
     done = wait_for(source, "complete")
@@ -110,7 +110,7 @@ def test_everything_is_copied_and_goes_on_there(source, make_broker, target, oth
 @pytest.mark.parametrize("more", [["stats", "queues", "nonsense"], []])
 def test_a_second_copy_replaces_the_first_and_may_leave_messages_behind(source, make_broker, target, other, more):
     fill(source)
-    # Where positions start anew, nothing is passed over because it was deleted here.
+    # Positions start at zero there, so nothing is skipped because it was deleted here.
     gone = source.put("q", ["a message"] * 3, partition="d")[1]
     source.request("DELETE", "/api/v1/messages/%s/%s" % (gone["partition_id"], gone["transaction_id"])).expect(200)
     source.post(M + "start", target).expect(202)

@@ -115,7 +115,7 @@ def test_json_metrics_match_the_kernel_and_postgresql(make_broker, pg, queue):
     assert abs(got["cpu"]["user"] - user) < 0.3 and abs(got["cpu"]["system"] - system) < 0.3
     assert got["cpu"]["user"] + got["cpu"]["system"] > 0
     assert abs(got["memory"]["rss"] - rss) < 0.3 * rss
-    if "asan" not in harness.BIN:  # its allocator tells nothing
+    if "asan" not in harness.BIN:  # its allocator has no statistics
         assert 0 < got["memory"]["heapUsed"] <= got["memory"]["heapTotal"] < 2 * rss
 
 

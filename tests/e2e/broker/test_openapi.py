@@ -1,4 +1,4 @@
-"""The document at /openapi.json. That answers are as it says is checked at the end of every session (contract.py)."""
+"""The document at /openapi.json.  contract.py compares the answers with it at the end of every session."""
 import re
 
 import contract
@@ -41,7 +41,7 @@ def contents(node, where=""):
                 yield from contents(value, where + "/" + key)
 
 
-def test_every_example_is_as_its_schema_says():
+def test_every_example_matches_its_schema():
     seen = 0
     for where, content in contents(contract.load()):
         if "example" not in content:

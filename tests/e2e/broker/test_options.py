@@ -1,4 +1,4 @@
-"""What each option of configure does: decisions.md, semantics 14-16."""
+"""The effect of each option of configure: decisions.md, semantics 14-16."""
 import time
 
 import pytest

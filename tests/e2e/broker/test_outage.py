@@ -1,4 +1,4 @@
-"""What clients see while PostgreSQL is away, and that everything goes on when it is back (http-api 1.5 and 4.6)."""
+"""Answers to clients while PostgreSQL is unavailable, and recovery afterwards (http-api 1.5 and 4.6)."""
 import time
 import uuid
 

@@ -1,4 +1,4 @@
-"""Queues with a fixed set of partitions; who owns which of them, checkpoints, and fencing."""
+"""Queues with a fixed set of partitions: owners, checkpoints and fencing."""
 import pytest
 
 from harness import in_parallel, wait_until
@@ -7,7 +7,7 @@ PATH = "/api/v1/consumer-groups/%s/queues/%s/owners"
 
 
 def fnv_partition(key, n):
-    """As docs/reference/protocol.md says it."""
+    """The hash of docs/guide/processor.md."""
     h = 2166136261
     for byte in key.encode():
         h = (h ^ byte) * 16777619 % 2**32
@@ -74,7 +74,7 @@ def test_the_number_cannot_be_changed_and_is_for_new_queues(broker, queue):
     broker.configure(unused, partitions=4)
 
 
-def test_a_key_goes_to_the_partition_that_its_hash_says(broker, queue):
+def test_a_key_is_mapped_to_a_partition_by_its_hash(broker, queue):
     broker.configure(queue, partitions=8)
     keys = ["customer-%d" % i for i in range(40)] + ["ä", "A", "a"]
     broker.push([{"queue": queue, "partitionKey": k, "payload": k} for k in keys])
@@ -134,7 +134,7 @@ def test_sql_pushes_respect_the_fixed_set(broker, queue, sql):
 
 # ---- owners ----
 
-def test_partitions_are_claimed_renewed_and_given_up(four):
+def test_partitions_are_claimed_renewed_and_released(four):
     assert [(o["owner"], o["epoch"], o["expired"]) for o in four.list().values()] == [(None, 0, True)] * 4
     r = four.claim("a", {"0": 0, "3": 0})
     assert [(x["partition"], x["success"], x["epoch"]) for x in r] == [("0", True, 1), ("3", True, 1)]
@@ -222,7 +222,7 @@ def test_a_long_poll_of_the_old_owner_does_not_keep_messages_from_the_new_one(fo
     assert old.result().status in (204, 409)
 
 
-def test_who_gives_up_loses_his_lease_to_the_next(four):
+def test_a_release_ends_the_lease_of_the_owner(four):
     b = four.broker
     b.push([{"queue": four.queue, "partition": "2", "payload": 1}])
     four.claim("a", {"2": 0})
@@ -244,7 +244,7 @@ def checkpoint(four, owner, partition, epoch, message, **more):
     return four.post("checkpoint", body)["results"][0]
 
 
-def test_behind_the_last_checkpoint_everything_comes_again(four):
+def test_everything_after_the_last_checkpoint_is_redelivered(four):
     b = four.broker
     b.push([{"queue": four.queue, "partition": "1", "payload": i} for i in range(6)])
     four.claim("a", {"1": 0}, manualCheckpoints=True)

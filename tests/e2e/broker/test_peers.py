@@ -1,4 +1,4 @@
-"""Several servers on one database: what they tell each other by UDP, and that all works without it.
+"""Several servers on one database: notifications by UDP, and that everything works without them.
 
 The long-poll interval is set to a minute where a wake-up is to be shown: then only a datagram can have been the reason.
 """
@@ -77,7 +77,7 @@ def test_peers_are_notified_of_transactions_and_selectors(make_broker, pg, queue
 def test_notify_reaches_the_peers(make_broker, pg, queue):
     a, b = pair(make_broker, pg)
     waiter = parked(b, queue, autoAck=True)
-    with pg.connect(database=b.env["PG_DB"]) as db:  # a SQL session tells nobody
+    with pg.connect(database=b.env["PG_DB"]) as db:  # a SQL session notifies no server
         db.cursor().execute("select queen.push_messages_v2(%s::jsonb)", ('[{"queue":"%s","payload":7}]' % queue,))
     time.sleep(0.3)
     assert not waiter.done
@@ -147,7 +147,7 @@ def test_strangers_and_replays_are_refused(make_broker, pg):
 
 def test_without_udp_everything_is_found_by_looking(make_broker, pg, queue):
     name = pg.create_database("peers_%d" % time.monotonic_ns())
-    # Peers that are not there: a closed port, and a name that nobody knows.
+    # Unreachable peers: a closed port, and a name that cannot be resolved.
     a = make_broker(database=name, QUEEN_UDP_PEERS="localhost:1,nobody.invalid", QUEEN_UDP_NOTIFY_PORT=str(udp_port()))
     b = make_broker(database=name, QUEEN_UDP_PEERS="localhost", QUEEN_SYNC_ENABLED="false")
     assert state(b)["enabled"] is False
@@ -160,7 +160,7 @@ def test_without_udp_everything_is_found_by_looking(make_broker, pg, queue):
 
 @pytest.mark.parametrize("settle", ["ack", "transaction"])
 def test_a_lease_that_another_server_ended_holds_nothing_back(make_broker, pg, queue, settle):
-    """The server that gave out the lease believes in it for its whole time unless it hears; nothing was left when it ended."""
+    """The server that granted the lease relies on it until it expires, unless a peer notifies it.  No message was left when it ended."""
     name = pg.create_database("peers_%d" % time.monotonic_ns())
     a, b = make_broker(database=name), make_broker(database=name)
     a.put(queue, [1])

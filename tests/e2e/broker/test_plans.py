@@ -1,4 +1,4 @@
-"""Plans that PostgreSQL made when there was next to nothing, and keeps: they must stay right, and not walk over all there is later."""
+"""Plans made and kept while the tables were nearly empty must stay correct, and must not scan all rows later."""
 import pytest
 
 import harness
@@ -8,7 +8,7 @@ LANES = 40
 
 @pytest.fixture(scope="module")
 def small():
-    """A broker whose PostgreSQL was told (ANALYZE) that one queue with one partition is all there is, before it planned anything."""
+    """A broker whose PostgreSQL has statistics (ANALYZE) of one queue with one partition, made before it planned anything."""
     pg = harness.Postgres().start()
     try:
         b = harness.begin(pg.env())
@@ -49,7 +49,7 @@ def plan_as_the_broker(small):
 def read_by(small, table, call, *args):
     """How many rows of the table the call reads."""
     plan_as_the_broker(small)
-    small.sql.execute("begin")  # this transaction's figures are nobody else's
+    small.sql.execute("begin")  # pg_stat counters of this transaction alone
     small.sql.execute(call, args)
     small.sql.execute("select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables"
                       " where schemaname = 'queen' and relname = %s", (table,))
@@ -87,7 +87,7 @@ def test_a_group_that_meets_many_partitions_finds_each_of_its_consumers_at_once(
 
 
 def test_only_requested_segments_are_read(small, queue):
-    """Statistics say that a lane has one segment, so that all of them may as well be opened before it is known which."""
+    """By the statistics a lane has one segment, so the planner may read all segments before it selects some."""
     for lo in range(0, 2000, 500):
         small.push([{"queue": queue + "-many", "partition": str(p), "payload": 1} for p in range(lo, lo + 500)]).expect(201)
     small.sql.execute("analyze queen.segments")

@@ -1,4 +1,4 @@
-"""Processors of libqueenclient: sharing, order, retries, hand-over, and what happens when one dies or sleeps."""
+"""Processors of libqueenclient: sharing, order, retries, hand-over, and processors that die or sleep."""
 import json
 import os
 import signal
@@ -69,7 +69,7 @@ class Worker:
 
 
 class Crew:
-    """start(name) starts a worker; push(n) pushes numbered events by key; owners() says who has what."""
+    """start(name) starts a worker; push(n) pushes numbered events by key; owners() returns the owner of each partition."""
 
     def __init__(self, broker, queue, group):
         self.broker, self.queue, self.group, self.url = broker, queue, group, broker.url
@@ -164,8 +164,8 @@ def test_a_stopped_worker_hands_over_at_once(crew):
     assert len(a.events()) + len(b.events()) == 80, "what was given back was not handled twice"
 
 
-def test_what_a_stopped_worker_leaves_to_a_dead_one_others_take(crew):
-    """Nobody can see yet that c is dead; some of what a gives up is c's share."""
+def test_others_claim_partitions_reserved_for_a_dead_worker(crew):
+    """The death of c is not visible yet.  Some of the partitions that a releases are the share of c."""
     a, b, c = (crew.start(name, expiry=60) for name in "abc")
     wait_until(lambda: sorted(len(w.owned()) for w in (a, b, c)) == [2, 3, 3], 20, "they share")
     c.signal(signal.SIGSTOP)
@@ -187,7 +187,7 @@ def test_a_killed_workers_partitions_are_claimed_when_they_expire(crew):
     crew.wait_all()
 
 
-def test_who_slept_past_his_expiry_is_fenced(crew):
+def test_an_owner_that_slept_past_its_expiry_is_fenced(crew):
     """SIGSTOP in the middle of a batch: when the worker wakes up it handles nothing more, and its acknowledgements do not count."""
     a = crew.start("a")
     wait_until(lambda: len(a.owned()) == PARTITIONS, 10, "a has all")
@@ -241,7 +241,7 @@ def test_failures_can_be_left_to_the_queues_policy(crew):
     assert len(w.events()) == 2 and {e[2] for e in w.events()} == {0}, "each delivery is handled once"
 
 
-def test_behind_a_checkpoint_by_hand_everything_comes_again(crew):
+def test_everything_after_a_manual_checkpoint_is_redelivered(crew):
     crew.push(1, do="checkpoint")
     key = {"queue": crew.queue, "partitionKey": "k0"}
     crew.broker.push([{**key, "payload": {"n": i}} for i in (1, 2)])
@@ -254,10 +254,10 @@ def test_behind_a_checkpoint_by_hand_everything_comes_again(crew):
     wait_until(lambda: [e[3]["n"] for e in b.events()] == [1, 2], 10, "the two behind the checkpoint")
 
 
-def test_what_was_handled_is_not_handled_again_when_it_is_delivered_again(crew):
-    """Without a checkpoint everything comes again when the partitions change hands; the same process knows its events."""
+def test_handled_events_are_recognised_when_delivered_again(crew):
+    """Without a checkpoint everything is delivered again when partitions change hands.  The same process recognises its events."""
     crew.push(30)
-    # A claim that runs out on a busy machine is claimed anew: with 2 s that came between looking and stealing.
+    # A claim that expires on a busy machine is claimed again.  With 2 s that happened between reading the list and stealing.
     w = crew.start("a", mode="manual", expiry=30)
     crew.wait_all()
     path = "/api/v1/consumer-groups/%s/queues/%s/owners/" % (crew.group, crew.queue)
@@ -271,7 +271,7 @@ def test_what_was_handled_is_not_handled_again_when_it_is_delivered_again(crew):
 
 
 def test_it_heals_when_its_broker_was_away(make_broker, crew):
-    """The broker is killed and comes back on its port: the connection is built anew, what is left is handled."""
+    """The broker is killed and restarted on its port.  The client reconnects and handles the remaining events."""
     away = make_broker()
     crew.url = away.url
     w = crew.start("a", expiry=30)

@@ -24,7 +24,7 @@ def test_batches_come_in_order_and_each_event_once(crew):
     assert in_order(w.events()) and len(w.events()) == 400
 
 
-def test_only_those_that_failed_come_again_and_then_they_are_dead(crew):
+def test_only_failed_events_are_retried_and_then_dead_lettered(crew):
     w = crew.start("a", mode="batch")
     key = {"queue": crew.queue, "partitionKey": "k1"}
     crew.broker.push([{**key, "payload": {"n": i, "do": do}} for i, do in
@@ -97,7 +97,7 @@ def test_a_stop_waits_for_the_batch_and_returns_unstarted_events(crew):
     assert len(a.events()) + len(b.events()) == 80, "nothing twice"
 
 
-def test_who_slept_past_his_expiry_is_fenced(crew):
+def test_an_owner_that_slept_past_its_expiry_is_fenced(crew):
     a = crew.start("a", mode="batch")
     wait_until(lambda: len(a.owned()) == PARTITIONS, 10, "a has all")
     crew.push(40, do="slow move")
@@ -112,7 +112,7 @@ def test_who_slept_past_his_expiry_is_fenced(crew):
     assert moved == 40, "what a moved late was refused together with its acknowledgements"
 
 
-def test_behind_a_checkpoint_by_hand_everything_comes_again(crew):
+def test_everything_after_a_manual_checkpoint_is_redelivered(crew):
     key = {"queue": crew.queue, "partitionKey": "k0"}
     crew.broker.push([{**key, "payload": {"n": i, "do": do}} for i, do in enumerate(["checkpoint", "", ""])])
     crew.n = 3

@@ -115,7 +115,7 @@ def test_two_signals_in_one_moment_are_one(make_broker, pg, queue):
     assert b.process.wait(20) == 0
 
 
-def test_what_is_unanswered_after_the_grace_is_cut_off(make_broker, pg, queue):
+def test_unanswered_requests_are_cut_off_after_the_grace_time(make_broker, pg, queue):
     b = make_broker(QUEEN_STOP_TIMEOUT_MS=500)
     conn, push = held_up(pg, b, queue)
     begin = time.monotonic()

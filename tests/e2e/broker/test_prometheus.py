@@ -163,7 +163,7 @@ def test_rates_fall_to_zero(metered, used):
     assert value(metered, "queen_queue_metrics_age_seconds", queue=label) > 0
 
 
-def test_families_of_the_database_are_missing_when_it_is_away(make_broker):
+def test_database_metrics_are_missing_while_it_is_unavailable(make_broker):
     own = Postgres().start()
     b = None
     try:

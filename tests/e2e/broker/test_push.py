@@ -82,7 +82,7 @@ def test_an_empty_string_counts_as_absent(broker, queue, field):
     assert results[0]["trace_id"] is None
 
 
-def test_what_a_client_may_not_set_is_ignored(broker, queue, sql):
+def test_fields_a_client_may_not_set_are_ignored(broker, queue, sql):
     mine = str(uuid.uuid4())
     (result,) = broker.push([{"queue": queue, "payload": 1, "producerSub": "me", "namespace": "n", "task": "t",
                               "messageId": mine, "is_encrypted": True, "data": 2, "what": "ever"}]).expect(201).json

@@ -1,4 +1,4 @@
-"""POST /api/v1/dlq/redrive: dead letters are sent on their way again."""
+"""POST /api/v1/dlq/redrive: dead letters are delivered again."""
 import pytest
 
 from harness import Background, is_blocked, urlencode, wait_until
@@ -165,7 +165,7 @@ def test_a_target_deleted_meanwhile_is_created_again(broker, queue, group, pg):
 
 
 def test_a_deletion_that_loses_against_a_redrive_is_sent_again(broker, queue, group, pg):
-    """A redrive holds dead letters and then waits for their lane, a deletion the other way round: PostgreSQL ends one, and nobody is told."""
+    """A redrive locks dead letters and then waits for their lane, a deletion does the opposite.  PostgreSQL aborts one; the broker repeats it."""
     bury(broker, queue, 1, group)
     with pg.connect(autocommit=False) as redriving, redriving.cursor() as cur:
         cur.execute("set local deadlock_timeout = '10s'")  # so that the other one notices first, also on a busy machine

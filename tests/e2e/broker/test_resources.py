@@ -1,4 +1,4 @@
-"""/api/v1/resources/...: what there is, with maintained figures."""
+"""/api/v1/resources/...: queues, partitions and labels with maintained statistics."""
 import re
 import uuid
 

@@ -1,4 +1,4 @@
-"""A dump (pg_dump) that is restored into another server: what was kept goes on there, whatever number that server's transactions have."""
+"""A dump (pg_dump) restored into another server: everything continues there, whatever its transaction numbers are."""
 import os
 import subprocess
 
@@ -35,7 +35,7 @@ class Site:
         return self.sql(STORED, queue)[0][0]
 
     def counts(self, queue):
-        """What the maintained figures say; nobody asks for a recount."""
+        """The maintained statistics, without a recount."""
         told = self.broker.request("GET", "/api/v1/resources/queues/" + queue).expect(200).json["totals"]
         return told["total"], told["pending"]
 
@@ -66,7 +66,7 @@ def open_site(servers):
 
 
 @pytest.mark.parametrize("later", ["source", "target"], ids=["its transactions have lower numbers", "its transactions have higher numbers"])
-def test_a_dump_goes_on_elsewhere(servers, open_site, later):
+def test_a_restored_dump_continues_on_another_server(servers, open_site, later):
     source, target = servers
     conn = (source if later == "source" else target).connect()
     for _ in range(20000):

@@ -124,7 +124,7 @@ def test_completed_retention_removes_messages_consumed_by_all(lab):
     lab.age(61)
     lab.wait_stored(["2", "3"])
     assert lab.history() == {"completed_retention": 2}
-    # It is looked at again without being told, the later the longer it has waited.
+    # It is checked again by itself, at growing intervals.
     assert [m["data"] for m in b.take(lab.queue, "p", consumerGroup="slow", batch=9, autoAck=True)] == [2, 3]
     lab.wait_stored([])
     assert lab.history() == {"completed_retention": 4}
@@ -188,7 +188,7 @@ def test_dead_letters_and_traces_go_with_their_message(lab):
 
 
 @pytest.mark.parametrize("options", [{"retentionSeconds": 60}, {"ttl": 60}, {"maxWaitTimeSeconds": 60}])
-def test_an_emptied_partition_goes_on_numbering(lab, broker2, options):
+def test_an_emptied_partition_continues_its_numbering(lab, broker2, options):
     b = lab.broker
     b.configure(lab.queue, **options)
     b.put(lab.queue, [1, 2, 3], partition="p")
@@ -202,7 +202,7 @@ def test_an_emptied_partition_goes_on_numbering(lab, broker2, options):
             assert [m["data"] for m in b.take(lab.queue, "p", consumerGroup=group, batch=9, autoAck=True)] == \
                 ["a%d" % turn, "b%d" % turn]
         if "maxWaitTimeSeconds" in options:
-            b.take(lab.queue, "p", batch=1, consumerGroup="other%d" % turn)  # somebody who has not consumed it
+            b.take(lab.queue, "p", batch=1, consumerGroup="other%d" % turn)  # a group that has not consumed it
 
 
 def test_brokers_share_the_lanes_and_count_each_message_once(lab, make_broker, sql):
@@ -218,7 +218,7 @@ def test_brokers_share_the_lanes_and_count_each_message_once(lab, make_broker, s
     assert all(b.alive and "chores." not in b.log_text() for b in more)
 
 
-def test_pushes_go_on_while_their_partition_is_swept(lab, sql):
+def test_pushes_continue_while_their_partition_is_swept(lab, sql):
     """Every message is delivered exactly once or removed, in order, and none is numbered twice."""
     b = lab.broker
     b.configure(lab.queue, ttl=60)
@@ -237,8 +237,8 @@ def test_pushes_go_on_while_their_partition_is_swept(lab, sql):
     assert high == 31
 
 
-def test_an_idle_queue_is_not_looked_at(lab, sql):
-    """What is not due costs nothing: no row says that it should be looked at before its time."""
+def test_an_idle_queue_is_not_polled(lab, sql):
+    """Messages that are not due cost nothing: no row makes retention check them early."""
     lab.broker.configure(lab.queue, retentionSeconds=3600, completedRetentionSeconds=1800, ttl=4000)
     lab.broker.push([{"queue": lab.queue, "partition": "p%d" % i, "payload": i} for i in range(20)]).expect(201)
     due = ("select count(*), min(d.retain_at) > now() + interval '29 minutes', min(d.evict_at) > now() + interval '66 minutes' "
@@ -297,7 +297,7 @@ def test_unused_partitions_are_removed(lab, broker2, sql):
     assert sql("select count(*) from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = %s and "
                "l.active_at < now() - interval '1 day'", lab.queue) == [(0,)], "those in use are not looked at again soon"
 
-    # Brokers that knew them get along: a push makes the partition anew, for consumers of all brokers.
+    # Brokers that had cached them continue: a push creates the partition again, for consumers of all brokers.
     b.put(lab.queue, ["back"], partition="emptied")
     for client in (b, broker2):
         assert [m["data"] for m in client.take(lab.queue, "emptied", consumerGroup="g", batch=9, autoAck=True)] == \

@@ -1,4 +1,4 @@
-"""Scheduled retries: a failed message leaves its partition's way and comes again, to the group that failed, when it is due."""
+"""Scheduled retries: a failed message leaves its partition and is delivered again to its group when it is due."""
 import uuid
 
 import pytest
@@ -40,7 +40,7 @@ def next_of(broker, queue, group=None, **params):
     return m
 
 
-def test_the_rest_of_the_partition_goes_on(broker, queue, group, pg):
+def test_the_rest_of_the_partition_is_delivered(broker, queue, group, pg):
     broker.configure(queue, retryPolicy=LATER)
     broker.put(queue, [1, 2, 3, 4])
     ms = broker.take(queue, batch=4, consumerGroup=group)
@@ -155,7 +155,7 @@ def test_many_retries_in_one_batch_and_an_expired_lease(broker, queue, group):
     broker.ack_batch([broker.ack_entry(m, "failed") for m in broker.take(queue, batch=20, consumerGroup=group)], group=group)
     got = wait_until(lambda: broker.take(queue, batch=20, consumerGroup=group), 5, "the retries")
     assert [m["data"] for m in got] == list(range(len(got))) and {m["attempt"] for m in got} == {2}
-    # Nobody says anything: the lease of the retries ends and the same come again, in order, as they were.
+    # Without an acknowledgement the lease of the retries expires, and the same retries are delivered again in order.
     again = wait_until(lambda: broker.take(queue, batch=20, consumerGroup=group), 5, "the lease to end")
     assert [(m["id"], m["attempt"]) for m in again[:len(got)]] == [(m["id"], m["attempt"]) for m in got]
 
@@ -223,7 +223,7 @@ def test_a_retry_lane_does_not_grow(broker, queue, group, pg):
 
 
 @pytest.mark.parametrize("how", ["queue", "clear", "group", "message"])
-def test_what_waits_goes_with_queue_messages_or_group(broker, queue, group, pg, how):
+def test_retries_are_deleted_with_queue_messages_or_group(broker, queue, group, pg, how):
     broker.configure(queue, retryPolicy=LATER)
     broker.put(queue, [1, 2], ids=["a", "b"])
     ms = broker.take(queue, batch=2, consumerGroup=group)

@@ -1,4 +1,4 @@
-"""Exactly one pending retry per failure, whatever is killed when: two brokers, two groups, real kills, every id checked."""
+"""Exactly one pending retry per failure, whatever process is killed: two brokers, two groups, real kills, every id checked."""
 import collections
 import os
 import random
@@ -21,7 +21,7 @@ def failures_of(number):
 
 
 class Consumer(threading.Thread):
-    """Pops, fails or completes as failures_of() says, and does not care for answers that are lost."""
+    """Pops, fails or completes according to failures_of(), and ignores lost answers."""
 
     def __init__(self, ports, queue, group, stop, rng):
         super().__init__(daemon=True)

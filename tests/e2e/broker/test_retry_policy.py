@@ -1,4 +1,4 @@
-"""Retry policies: what is accepted, what is shown, and the delays they mean."""
+"""Retry policies: validation, display, and the resulting delays."""
 import json
 import random
 

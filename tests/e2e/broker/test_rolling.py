@@ -1,4 +1,4 @@
-"""Brokers are restarted one after the other; programs that use our client notice nothing."""
+"""Brokers are restarted one after the other; programs that use our client see no error."""
 import subprocess
 import threading
 import time

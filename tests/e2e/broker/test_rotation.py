@@ -1,4 +1,4 @@
-"""Rotation empties the change feed: a broker that did not look in time must not miss what was in it."""
+"""Rotation empties the change feed: a broker that did not read it in time must not miss a change."""
 import time
 
 import pytest
@@ -27,7 +27,7 @@ def test_a_push_by_another_broker_outlives_its_feed_row(broker, broker2, queue, 
 
 
 def test_a_parked_pop_sees_changes_of_an_emptied_feed(broker, broker2, queue, sql):
-    """The pop parks before the push and looks seldom by then; rotation must not hide the push from it."""
+    """The pop parks before the push and polls rarely by then.  Rotation must not hide the push from it."""
     broker.put(queue, ["first"], partition="p")
     assert len(broker.take(queue, autoAck=True)) == 1
     parked = Background(lambda: broker.take(queue, wait=True, timeout=25000))

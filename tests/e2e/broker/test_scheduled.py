@@ -159,7 +159,7 @@ def test_a_transaction_id_is_taken_while_its_message_waits_and_afterwards(broker
     assert broker.take(queue) == []
 
 
-def test_what_was_pushed_before_makes_a_scheduled_one_a_duplicate(broker, queue, sql):
+def test_a_scheduled_message_is_a_duplicate_of_a_stored_one(broker, queue, sql):
     for tx in (uuid7(), "text-" + uuid.uuid4().hex):
         (first,) = broker.put(queue, ["x"], ids=[tx])
         (again,) = broker.push([later(queue, transactionId=tx)]).expect(201).json
@@ -176,7 +176,7 @@ def test_one_request_may_hold_an_id_twice(broker, queue, sql):
 
 
 def test_a_request_with_items_for_now_and_for_later_is_stored_whole_or_not_at_all(broker, queue, sql):
-    """What cannot be scheduled takes the items for now with it, and the answer says so."""
+    """If an item cannot be scheduled, the items for now are not stored either, and the answer reports it."""
     poison = "poison-" + queue
     name = "q" + queue.replace("-", "")
     sql("create function queen.%s() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$" % name)
@@ -374,7 +374,7 @@ def test_a_cancelled_message_never_comes_and_its_transaction_id_is_free(broker, 
     assert broker.take(queue) == []
 
 
-def test_what_was_fired_cannot_be_cancelled_or_moved(broker, queue):
+def test_delivered_messages_cannot_be_cancelled_or_rescheduled(broker, queue):
     (r,) = broker.push([{"queue": queue, "payload": 1, "delaySeconds": 0}]).expect(201).json
     all_of(broker, queue, 1)
     broker.request("DELETE", "/api/v1/scheduled/" + r["scheduleId"]).expect(404)

@@ -1,4 +1,4 @@
-"""Scheduled delivery: exactly once, whatever dies in the moment of firing."""
+"""Scheduled delivery: exactly once, whatever process dies when messages fall due."""
 import random
 import time
 

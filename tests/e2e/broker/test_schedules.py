@@ -189,7 +189,7 @@ def test_sql_schedules_only_into_the_fixed_partitions(broker, queue, sql):
 
 
 def test_one_that_cannot_run_does_not_hold_up_the_others(broker, queue, name, sql):
-    """Its queue was made anew with a fixed set of partitions."""
+    """Its queue was created again with a fixed set of partitions."""
     other = queue + "-other"
     bad, good = create(broker, name, queue), create(broker, name + "-good", other)
     broker.configure(queue, partitions=4)

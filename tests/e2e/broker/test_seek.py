@@ -113,7 +113,7 @@ def test_a_pop_by_namespace_sees_a_seek(broker, broker2, queue, group):
     assert data(broker2.take(namespace=queue, consumerGroup=group, wait=True, timeout=5000)) == [1]
 
 
-def test_what_was_passed_over_comes_again(broker, queue, group):
+def test_dead_lettered_messages_are_delivered_again_after_a_seek(broker, queue, group):
     (a, b, c) = broker.put(queue, [1, 2, 3], ids=["a", "b", "c"])
     m = broker.take(queue, consumerGroup=group)[0]
     broker.post("/api/v1/messages/%s/c/dlq" % m["partitionId"], {"consumerGroup": group}).expect(200)

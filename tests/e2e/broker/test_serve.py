@@ -230,7 +230,7 @@ def test_connections_that_are_cut_are_replaced(make_broker, pg, queue):
 
 
 def test_without_a_database_health_is_unhealthy(make_broker):
-    """The specification wants it to start; a broker that refuses instead must at least say why."""
+    """The specification requires it to start.  A broker that refuses must at least print the reason."""
     b = make_broker(start=False, PG_PORT=free_port()).spawn()
 
     def answer():
@@ -266,7 +266,7 @@ def test_a_bad_value_stops_the_start_with_one_line_that_names_it(make_broker, na
 
 @pytest.mark.parametrize("name,value,said", [
     ("JWT_ENABLED", "true", "JWT_SECRET"), ("QUEEN_ENCRYPTION_KEY", "c2VjcmV0IGtleSBvZiAzMiBieXRlcw==", "64 hexadecimal digits")])
-def test_security_that_cannot_work_stops_the_start_without_telling_secrets(make_broker, name, value, said):
+def test_invalid_security_settings_prevent_start_up_without_printing_secrets(make_broker, name, value, said):
     b = make_broker(start=False, **{name: value}).spawn()
     assert ended(b) == 1
     line = b.log_text().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Defaults of the broker's role, and objects of other users of the database, change nothing about what the broker does.
+"""Defaults of the broker's role, and objects of other users of the database, do not change the behaviour of the broker.
 
 The role of this broker has REPEATABLE READ and a search_path of its own as defaults.  Mallory may create objects in
 "public" and has made operators and functions there which fit calls better than those of PostgreSQL; each notes in

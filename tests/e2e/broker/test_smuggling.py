@@ -1,4 +1,4 @@
-"""Requests two parties could read differently: every one must be refused, and nothing after it read.
+"""Requests that two parties could parse differently: each must be rejected, and nothing after it read.
 
 Raw sockets only: a decent client cannot send these."""
 import re
@@ -45,7 +45,7 @@ PROBES = {
 
 
 def talk(broker, request, split=False):
-    """Everything the server says until it closes."""
+    """Everything the server sends until it closes."""
     with socket.create_connection((broker.host, broker.port), timeout=5) as s:
         if split:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

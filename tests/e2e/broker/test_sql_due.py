@@ -1,4 +1,4 @@
-"""Two sessions at once: messages that are due, those who hold them, and the slices they lie in (docs/internals/locking.md)."""
+"""Two sessions at once: due messages, sessions that lock them, and the slices that store them (docs/internals/locking.md)."""
 import json
 
 from harness import Background, wait_until

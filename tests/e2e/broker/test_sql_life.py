@@ -1,4 +1,4 @@
-"""The functions of broker/sql/procs without a broker: what is deleted, expires or is turned over."""
+"""The functions of broker/sql/procs without a broker: deletion, expiry and rotation."""
 import time
 
 import psycopg2
@@ -108,7 +108,7 @@ def test_expiry_removes_whole_old_segments_with_all_that_refers_to_them(core, qu
     assert core.one("select count(*) from queen.dead_letter_queue where lane = %s", lane) == 0
 
 
-def test_an_emptied_lane_goes_on_counting(core, queue, only):
+def test_an_emptied_lane_continues_its_numbering(core, queue, only):
     core.configure(queue, ttl=100)
     (lane, lane_id), = core.lanes((queue, "p"))
     consumer, = core.consumers("g", lane)

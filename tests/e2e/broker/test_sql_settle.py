@@ -11,7 +11,7 @@ COMPLETED, FAILED, DLQ, RETRY, UNKNOWN = range(5)
 
 
 class Model:
-    """One consumer group on one partition with messages 1..n, as the specification tells it."""
+    """One consumer group on one partition with messages 1..n, as the specification describes it."""
 
     def __init__(self, n, retry_limit):
         self.n, self.retry_limit = n, retry_limit

@@ -134,7 +134,7 @@ def test_the_chore_finishes_an_interrupted_deletion(core, queue, how):
 
 
 def test_a_repeated_deletion_finishes_the_first_one(core, queue):
-    """The broker of the first one died, and the client asks again.  When it has its answer, no old partition takes messages."""
+    """The broker of the first deletion died, and the client repeats the request.  After its answer no old partition accepts messages."""
     old = fill(core, queue)
     core.rows("select queen.delete_queue(%s)", json.dumps({"queue": queue}))
     new = fill(core, queue)
@@ -165,7 +165,7 @@ def test_a_held_consumer_keeps_only_its_own_partition(core, connect, queue):
 
 
 @pytest.mark.parametrize("status, policy", [(1, {"mode": "scheduled"}), (1, {"mode": "inline", "maxAttempts": 1}), (2, {})])
-def test_acknowledgements_go_on_when_a_partition_is_deleted_under_them(core, connect, queue, status, policy):
+def test_acknowledgements_continue_while_a_partition_is_deleted(core, connect, queue, status, policy):
     """One call for two partitions.  It waits at the first; the queue of the second is deleted meanwhile."""
     names = (queue, queue + "-gone")
     for name in names:

@@ -1,4 +1,4 @@
-"""What SQL users find: the tables, views and functions of client-expectations 11 and 12."""
+"""The SQL interface: the tables, views and functions of client-expectations 11 and 12."""
 import json
 import time
 import uuid

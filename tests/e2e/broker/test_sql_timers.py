@@ -365,7 +365,7 @@ def test_a_stream_that_completes_retries_notes_it_and_leaves_one_segment(core, q
     assert core.one("select count(*) from queen.segments where lane = %s", retries) == 1
 
 
-def test_a_stream_that_gives_up_a_retry_leaves_a_dead_letter_of_the_partition(core, queue, group):
+def test_a_retry_failed_by_a_stream_is_a_dead_letter_of_the_partition(core, queue, group):
     lane, retries, lease = due_retry(core, queue, group, "t")
     advance(core, retries, group, "t", lease, dead=True)
     assert letters(core, lane) == [group] and outcomes(core, lane) == ["r", "d"]
@@ -384,7 +384,7 @@ def test_a_stream_that_completes_a_message_that_failed_in_order_notes_it(core, q
 # ---- redrives ----
 
 def dead(core, queue, group):
-    """A partition with a dead letter of the group, and its retry lane, which nobody has used for long."""
+    """A partition with a dead letter of the group, and its retry lane, which was not used for long."""
     lane, retries = failed(core, queue, group)
     assert act(core, "move_to_dlq", lane, consumerGroup=group).status == 200
     idle(core)

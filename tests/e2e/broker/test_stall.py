@@ -67,7 +67,7 @@ def test_pushes_go_to_the_file_buffer_within_two_seconds_and_are_stored_once(sta
     assert rest == [100] + list(range(200, 220))
 
 
-def test_what_was_stored_although_it_was_given_up_is_delivered_at_once(stalled, queue):
+def test_a_push_stored_after_its_timeout_is_delivered_at_once(stalled, queue):
     """The push waits in the socket of a PostgreSQL that is stopped until it is given up; then it is stored all the same."""
     b, server = stalled
     b.put(queue, [0], partition="p")
@@ -105,7 +105,7 @@ def test_a_slow_statement_is_not_a_stall(stalled, queue):
 
 
 def test_everything_is_answered_in_seconds(stalled, queue):
-    """No plain push is out that would tell of the silence, and the usual deadline of a call is 35 s."""
+    """No push is in flight that would reveal the stall, and the usual deadline of a call is 35 s."""
     b, server = stalled
     b.put(queue, [0, 1])
     m = b.take(queue)[0]

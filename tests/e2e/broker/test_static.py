@@ -75,7 +75,7 @@ def test_nothing_outside_the_root_is_served(web, path):
 
 @pytest.mark.parametrize("path", ["/assets/none.js", "/api/v1/none", "/api/", "/health/x", "/healthz", "/metrics/x", "/ws/x",
                                   "/streams/v1/none", "/%00", "/%zz", "/" + "x/" * 3000])
-def test_what_is_not_there_is_404(web, path):
+def test_missing_items_are_404(web, path):
     assert web.get(path).expect(404).json == {"error": "not found"}
 
 
@@ -91,7 +91,7 @@ def test_large_text_is_packed(web):
     assert r.headers["content-encoding"] == "gzip" and gzip.decompress(r.body) == SCRIPT
 
 
-def test_the_interface_goes_on_beside_it(web, queue):
+def test_the_api_works_beside_the_dashboard(web, queue):
     web.put(queue, [1])
     assert len(web.take(queue)) == 1
 

@@ -276,7 +276,7 @@ def test_a_released_lease_wakes_waiting_pops(broker, broker2, query, queue, grou
     assert [m["data"] for m in next(w for w in waiting if w.result() is not first).result()] == [2]
 
 
-def test_an_unreleased_lease_runs_out_and_the_rest_comes_again(broker, query, queue, group, sql):
+def test_an_unreleased_lease_expires_and_the_rest_is_redelivered(broker, query, queue, group, sql):
     broker.configure(queue, leaseTime=1, retryLimit=0)
     broker.put(queue, list(range(6)))
     got = broker.take(queue, consumerGroup=group, batch=6)

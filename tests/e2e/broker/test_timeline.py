@@ -1,4 +1,4 @@
-"""GET /api/v1/messages/timeline: what happened to a message, will it be retried, and when."""
+"""GET /api/v1/messages/timeline: the history of a message, and when it is retried."""
 import uuid
 
 import pytest

@@ -1,4 +1,4 @@
-"""W3C Trace Context: what a producer sends, a consumer gets."""
+"""W3C Trace Context: the consumer receives the context of the producer."""
 import json
 
 import pytest

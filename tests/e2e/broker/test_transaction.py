@@ -60,7 +60,7 @@ def test_ack_and_push_commit_together(broker, queue, out, group):
     assert got["Default"]["data"] == 2
 
 
-def test_what_was_committed_is_seen_by_the_next_pop(broker, broker2, queue):
+def test_committed_messages_are_seen_by_the_next_pop(broker, broker2, queue):
     for i in range(10):
         assert broker.transaction([push_op({"queue": queue, "partition": "p%d" % i, "payload": i})])["success"]
         assert (broker2 if i % 2 else broker).take(queue, autoAck=True)[0]["data"] == i

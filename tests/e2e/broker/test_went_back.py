@@ -158,7 +158,7 @@ def lost_acknowledgements(site, queue):
     waiting = Background(lambda: site.broker.take(queue, consumerGroup=GROUP, wait=True, timeout=60000, http_timeout=70))
     yield
     yield
-    # The server does not know the lease any more: the acknowledgement fails and changes nothing.
+    # The server has lost the lease: the acknowledgement fails and changes nothing.
     assert site.broker.ack(held[0], consumerGroup=GROUP)["success"] is False
     again = waiting.result(30 * TIME_FACTOR)
     assert again[0]["data"] == 3, "the pop that waited gets them without a push"
