@@ -1,13 +1,14 @@
 -- queen.discover_page: what a group can find on some partitions of a queue.
 --
--- needs: ensure_consumers, subscribe, lane_page, pending_lanes, step_lanes
+-- needs: number_consumers, subscribe, lane_page, pending_lanes, step_lanes
 -- called by  broker/src/broker/pop/group.c, broker/src/broker/pop/selector.c (call "discover") at first contact of a group with a queue, and again when
 --            something may have changed behind the broker's back; broker/src/broker/pop/scan.c for the pages after the first
 -- in         as queen.discover; p_after: the page behind the partition of this name, null: the first page
--- out        as queen.discover.  A last row with lane 0: there may be more, behind the partition lane_name
+-- out        as queen.discover.  A pending lane with consumer 0 is locked by another transaction, and the broker asks for its consumer
+--            again.  A last row with lane 0: there may be more, behind the partition lane_name
 -- effects    as queen.discover, for the partitions of this page.  An empty scan is noted only if the first page has all partitions; else the
 --            broker does that (queen.note_empty)
--- locks      as queen.ensure_consumers
+-- locks      as queen.number_consumers; for one partition as queen.ensure_consumers
 create or replace function queen.discover_page(
     p_queue text, p_partition text, p_group text, p_namespace text, p_task text, p_mode text, p_from text, p_after text)
 returns table (lane bigint, lane_id uuid, lane_name text, consumer bigint, pending boolean, lease_us bigint)
@@ -17,6 +18,7 @@ as $$
 declare
     v_queue_id uuid;
     v_page     record;
+    v_locked   bigint[];
 begin
     if p_partition is not null then
         return query select * from queen.discover(p_queue, p_partition, p_group, p_namespace, p_task, p_mode, p_from);
@@ -31,8 +33,12 @@ begin
         return;
     end if;
     select * into v_page from queen.lane_page(v_queue_id, p_after, queen.step_lanes());
-    perform queen.ensure_consumers(v_page.lanes, array_fill(p_group, array[cardinality(v_page.lanes)]));
-    return query select * from queen.pending_lanes(p_group, v_page.lanes, false);
+    v_locked := array(select n.lane from queen.number_consumers(v_page.lanes, array_fill(p_group, array[cardinality(v_page.lanes)])) n
+                       where n.consumer = 0);
+    return query
+    select * from queen.pending_lanes(p_group, v_page.lanes, false)
+     union all
+    select l.num, l.id, l.name::text, 0::bigint, true, null::bigint from queen.lanes l where l.num = any (v_locked);
 
     if not found and p_after is null and not v_page.more then
         insert into queen.consumer_watermarks as w (queue_name, consumer_group)

@@ -1,7 +1,7 @@
 -- queen.ensure_consumers: the consumers of lanes for a group, created on first contact.
 --
--- needs: start_cursor
--- called by  broker/src/broker/pop/group.c (call "ensure_consumers"); queen.discover; the JSON surface
+-- needs: start_time, cursor_at
+-- called by  queen.number_consumers; queen.discover; the JSON surface
 -- in         pairs of lane and group
 -- out        one row per pair whose lane exists, in order; a retry lane exists for its own group only
 -- locks      lanes that get a consumer, against deletion, in num order; new rows of consumers by (lane, group)
@@ -28,8 +28,17 @@ begin
                 on conflict (lane, grp) do nothing
             returning num, lane, grp)
         insert into queen.consumer_states (consumer, ver, cursor_seq, slot)
-        select made.num, 1, queen.start_cursor(made.lane, made.grp), r.active
-          from made cross join queen.rotation r;
+        -- As queen.start_cursor.  Mostly a group starts at the beginning or at the end, which needs no call.
+        select made.num, 1,
+               coalesce(case when t.starts_at > head.created_at then head.last_seq
+                             when t.starts_at is not null
+                             then queen.cursor_at(made.lane, t.starts_at - interval '1 microsecond') end, 0),
+               r.active
+          from made
+          cross join queen.rotation r
+          left join lateral queen.start_time(made.lane, made.grp) t on true
+          left join lateral (select s.created_at, s.first_seq + greatest(s.count, 1) - 1 as last_seq from queen.segments s
+                              where s.lane = made.lane order by s.first_seq desc limit 1) head on t.starts_at is not null;
     end if;
     return query
     select u.ord::int - 1, u.lane, c.num

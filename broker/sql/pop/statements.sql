@@ -28,7 +28,7 @@ select target, status, wait_us, lane_id, retries, start_seq, take, more,
                            $7::text[], $8::int[]);
 
 -- statement: discover
--- A last row with lane 0 asks for the next page.  A retry lane comes with the name of its partition and its group, others with null.
+-- A last row with lane 0 asks for the next page.  Consumer 0: the partition is locked.  A retry lane comes with the name of its partition and its group, others with null.
 -- returns: lane int8, lane_id uuid, lane_name text, consumer int8, pending bool, lease_us int8?,
 -- returns: partition_name text?, only_group text?
 select lane, lane_id, lane_name, consumer, pending, lease_us, partition_name, only_group
@@ -40,8 +40,9 @@ select lane, lane_id, lane_name, consumer, pending, lease_us, partition_name, on
  order by ord;
 
 -- statement: ensure_consumers
+-- Consumer 0: the partition is locked.
 -- returns: idx int4, lane int8?, consumer int8
-select idx, lane, consumer from queen.ensure_consumers($1::bigint[], $2::text[]);
+select idx, lane, consumer from queen.number_consumers($1::bigint[], $2::text[]);
 
 -- statement: note_empty
 -- returns: note_empty void

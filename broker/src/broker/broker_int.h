@@ -105,6 +105,7 @@ struct consumer {
     bool dirty;                   // something came while it was CLAIMING or LEASED
     bool gone;                    // deleted in the database while in flight
     bool asking;                  // its number is being asked for
+    bool locked;                  // the answer: another transaction has locked the partition
     uint8_t misses;               // lease polls in a row that found it leased by others
     uint8_t busy;                 // claims in a row that found it locked by another transaction
     struct pop_op *pop;           // CLAIMING: for this one
@@ -410,6 +411,8 @@ void pop_place(struct broker *b, struct pop_op *pop); // find it a seat, or serv
 void pop_empty(struct broker *b,
                struct pop_op *pop); // nothing there: look, note, park or finish
 void pops_empty(struct broker *b, struct pop_list *seats); // for those not yet parked
+// All answers that pops of the group have waited for are there.
+void group_answered(struct broker *b, struct group *g);
 void pop_finish(struct broker *b, struct pop_op *pop, int status);
 void group_serve(struct broker *b, struct group *g);
 void consumer_serve(struct broker *b, struct consumer *c);

@@ -149,6 +149,19 @@ void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop)
     c->group->n_busy++;
 }
 
+// How long to wait before the next look at what other sessions may change at any moment: ever
+// longer, as a poll would.
+static uint64_t next_look_us(struct broker *b, struct consumer *c)
+{
+    double ms = b->conf.poll_initial_ms;
+
+    for (unsigned i = b->conf.poll_threshold; i < c->misses && ms < b->conf.poll_max_ms; i++)
+        ms *= b->conf.poll_multiplier;
+    if (c->misses < 32)
+        c->misses++;
+    return (uint64_t)((ms < b->conf.poll_max_ms ? ms : b->conf.poll_max_ms) * 1000);
+}
+
 // A lease of ours ends by our ack, or by itself; one of somebody else's may end any moment
 // without a word, so we look again, ever more seldom, as a poll would.
 void consumer_leased(struct broker *b, struct consumer *c, uint64_t since_us, uint64_t us,
@@ -160,15 +173,9 @@ void consumer_leased(struct broker *b, struct consumer *c, uint64_t since_us, ui
     if (by_us) {
         c->misses = 0;
     } else {
-        double ms = b->conf.poll_initial_ms;
-        for (unsigned i = b->conf.poll_threshold; i < c->misses; i++)
-            ms *= b->conf.poll_multiplier;
-        if (ms > b->conf.poll_max_ms)
-            ms = b->conf.poll_max_ms;
-        if (us > (uint64_t)(ms * 1000))
-            us = (uint64_t)(ms * 1000);
-        if (c->misses < 32)
-            c->misses++;
+        uint64_t next_us = next_look_us(b, c);
+        if (us > next_us)
+            us = next_us;
     }
     due_set(&b->due, &c->due, since_us + us, on_due);
 }
@@ -339,26 +346,28 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
         unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
         int64_t num = pg_reply_i64(reply, row, 2);
-        if (i < asked->n && num > 0)
+        if (i >= asked->n || num < 0)
+            status = call_unexpected(call, "a consumer that was not asked for, or no number");
+        else if (num > 0)
             consumer_set_num(b, asked->consumers[i], num);
         else
-            status = call_unexpected(call, "a consumer that was not asked for, or no number");
+            asked->consumers[i]->locked = true; // another transaction has locked the partition
     }
     for (unsigned i = 0; i < asked->n; i++) {
         struct consumer *c = asked->consumers[i];
         struct group *group = c->group;
-        c->asking = false;
+        bool locked = c->locked;
+        c->asking = c->locked = false;
         group->n_asking--;
-        if (c->gone || (status == 0 && c->num == 0)) {
+        if (c->gone || (status == 0 && c->num == 0 && !locked)) {
             if (c->gone)
                 group->known = false; // a discovery since then may have counted on c
             consumer_gone(b, c);      // the lane was deleted meanwhile
         } else {
             if (c->num != 0 && (c->state == READY || c->state == IDLE))
                 consumer_ready(b, c, false);
-            else if (c->num == 0)
-                consumer_timed(b, c, clock_mono_us(),
-                               b->conf.poll_initial_ms * 1000ull); // the database is away
+            else if (c->num == 0) // locked, or the database is away
+                consumer_timed(b, c, clock_mono_us(), next_look_us(b, c));
             // A discovery may have numbered it first, and a claim may have come and gone since.
             if (c->state != CLAIMING)
                 pops_empty(b, &c->seats);
@@ -366,8 +375,7 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         if (group->n_asking == 0) { // pops that waited for this have been served, or were not
             if (!group->known && !TAILQ_EMPTY(&group->seats))
                 group_place_again(b, group, false); // to discover the group, or to wait for it
-            pops_empty(b, &group->seats);
-            selectors_settle(b, group);
+            group_answered(b, group);
         }
     }
     if (status != 0)
@@ -426,7 +434,8 @@ static void learn_row(struct broker *b, struct group *g, const struct pg_reply *
 {
     struct lane *lane = lane_of_row(b, g->queue, reply, row, discover_cols);
     struct consumer *c = consumer_get(b, g, lane);
-    consumer_set_num(b, c, pg_reply_i64(reply, row, 3));
+    if (pg_reply_i64(reply, row, 3) > 0)
+        consumer_set_num(b, c, pg_reply_i64(reply, row, 3));
     if (c->state == READY || c->state == CLAIMING || !pg_reply_bool(reply, row, 4))
         return;
     if (pg_reply_is_null(reply, row,
@@ -503,7 +512,7 @@ bool group_learn_page(struct broker *b, struct group *g, const struct pg_reply *
     if (rows > 0 && pg_reply_i64(reply, rows - 1, discover_cols.num) == 0)
         *after = pg_reply_bytes(reply, --rows, discover_cols.name);
     for (unsigned row = 0; row < rows; row++)
-        if (!lane_is_in_row(reply, row, discover_cols) || pg_reply_i64(reply, row, 3) <= 0)
+        if (!lane_is_in_row(reply, row, discover_cols) || pg_reply_i64(reply, row, 3) < 0)
             return false;
     for (unsigned row = 0; row < rows; row++)
         learn_row(b, g, reply, row);

@@ -18,6 +18,7 @@ static void seat_at(struct pop_op *pop, struct consumer *c, bool first);
 static void seat(struct pop_op *pop, struct pop_list *seats, bool first);
 static void fly_to(struct broker *b, struct pop_op *pop, struct consumer *c);
 static void park(struct broker *b, struct pop_op *pop);
+static void set_deadline(struct broker *b, struct pop_op *pop);
 static void wait_out(struct broker *b, struct pop_op *pop);
 static void on_deadline(struct due *d);
 static void deliver_cancel(struct mailbox_item *item);
@@ -76,10 +77,12 @@ void pop_place(struct broker *b, struct pop_op *pop)
     } else if (pop->partition.ptr) {
         place_on_lane(b, pop);
     } else if (group_must_discover(pop->at, pop)) {
-        if (pop->at->discovering)
+        if (pop->at->discovering) {
             seat(pop, &pop->at->seats, false);
-        else
+            set_deadline(b, pop);
+        } else {
             group_discover(b, pop->at, pop);
+        }
     } else {
         seat(pop, &pop->at->seats, pop->parked); // who has waited comes first
         group_serve(b, pop->at);
@@ -227,6 +230,18 @@ void pop_fly(struct broker *b, struct pop_op *pop)
     broker_wake(b);
 }
 
+// Writes the watermark of a group that has nothing to consume, if it is time.  Returns whether
+// it does.
+static bool note_empty(struct broker *b, struct group *g, uint64_t now)
+{
+    if (!g->known || g->n_ready > 0 || g->n_busy > 0 ||
+        (g->empty_noted_us != 0 && now - g->empty_noted_us <= NOTE_EMPTY_EVERY_US))
+        return false;
+    g->empty_noted_us = now;
+    watermark_add(b, g);
+    return true;
+}
+
 // Nothing for this pop at the moment.
 void pop_empty(struct broker *b, struct pop_op *pop)
 {
@@ -253,20 +268,18 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     bool asking = pop->only ? pop->only->asking
                   : pop->by ? selector_is_asking(pop)
                             : g && g->n_asking > 0;
-    if (asking && pop->state == POP_SEATED)
-        return; // pops_empty() will come
+    if (asking && pop->state == POP_SEATED) {
+        set_deadline(b, pop);
+        return; // group_answered() will come
+    }
     uint64_t now = clock_mono_us();
-    if (g && !pop->partition.ptr && g->known && g->n_ready == 0 && g->n_busy == 0 &&
-        (g->empty_noted_us == 0 || now - g->empty_noted_us > NOTE_EMPTY_EVERY_US)) {
-        g->empty_noted_us = now;
-        watermark_add(b, g);
-        if (!pop->wait) { // the note is part of the answer
-            if (pop->state == POP_SEATED)
-                pop_unseat(b, pop);
-            pop->state = POP_NOTING;
-            TAILQ_INSERT_TAIL(&b->noting_pops, pop, seat);
-            return;
-        }
+    if (g && !pop->partition.ptr && note_empty(b, g, now) && !pop->wait) {
+        // The note is part of the answer.
+        if (pop->state == POP_SEATED)
+            pop_unseat(b, pop);
+        pop->state = POP_NOTING;
+        TAILQ_INSERT_TAIL(&b->noting_pops, pop, seat);
+        return;
     }
     // Its retries may have come while it was asking for the partition itself.
     struct consumer *retries = pop->only ? consumer_retries(pop->only) : NULL;
@@ -291,9 +304,30 @@ void pops_empty(struct broker *b, struct pop_list *seats)
 
     for (pop = TAILQ_FIRST(seats); pop; pop = next) {
         next = TAILQ_NEXT(pop, seat);
-        if (!due_is_set(&pop->deadline)) // those who have one know already
+        if (!due_is_set(&pop->deadline)) // the others wait anyway
             pop_empty(b, pop);
     }
+}
+
+void group_answered(struct broker *b, struct group *g)
+{
+    pops_empty(b, &g->seats);
+    if (!TAILQ_EMPTY(&g->seats))
+        (void)note_empty(b, g, clock_mono_us());
+    selectors_settle(b, g);
+}
+
+// A seated pop that waits is answered at its timeout at the latest, whatever it waits for, and
+// meanwhile the change feed is read for it.
+static void set_deadline(struct broker *b, struct pop_op *pop)
+{
+    if (!pop->wait)
+        return;
+    if (!due_is_set(&pop->deadline))
+        count_parked(b, pop, 1);
+    due_set(&b->due, &pop->deadline, pop->op.since_us + pop->timeout_ms * 1000ull, on_deadline);
+    feed_rearm(b);
+    broker_wake(b);
 }
 
 static void park(struct broker *b, struct pop_op *pop)
@@ -305,11 +339,7 @@ static void park(struct broker *b, struct pop_op *pop)
     else if (pop->state != POP_SEATED)
         seat(pop, &pop->at->seats, true);
     pop->parked = true;
-    if (!due_is_set(&pop->deadline))
-        count_parked(b, pop, 1);
-    due_set(&b->due, &pop->deadline, pop->op.since_us + pop->timeout_ms * 1000ull, on_deadline);
-    feed_rearm(b);
-    broker_wake(b);
+    set_deadline(b, pop);
 }
 
 // Maintenance: nothing is delivered and nothing is learnt.

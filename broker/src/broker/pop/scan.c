@@ -58,10 +58,8 @@ static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply
         g->n_asking--;
         if (status != 0)
             group_place_again(b, g, false);
-        if (g->n_asking == 0) {
-            pops_empty(b, &g->seats);
-            selectors_settle(b, g);
-        }
+        if (g->n_asking == 0)
+            group_answered(b, g);
     }
     call_free(call);
     broker_wake(b);

@@ -184,7 +184,7 @@ static void a_discovered_partition_without_its_id_is_refused(void **state)
     assert_int_equal(a.status, QE_PG_SHAPE);
     pop_start(&c, "q", 0);
     fake_row("lane:l lane_id:u lane_name:t consumer:l pending:b", (int64_t)1, uuid(1), "p1",
-             (int64_t)0, 1); // a consumer without a number
+             (int64_t)-1, 1); // a number that no consumer has
     fake_answer(fake_call("discover"), 0);
     turn();
     assert_int_equal(c.status, QE_PG_SHAPE);

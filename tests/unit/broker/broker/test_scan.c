@@ -117,6 +117,124 @@ static void a_failed_page_is_read_again(void **state)
     assert_int_equal(b.rendered, 1);
 }
 
+// The next page takes longer than the pop waits.
+static void a_waiting_pop_ends_at_its_timeout(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_start(&p, "q", 500);
+    answer_changes();
+    row_more("p");
+    answer_page();
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(p.times, 0);
+        wait_ms(100);
+        answer_feed();
+    }
+    assert_non_null(fake_find("discover"));
+    assert_int_equal(p.times, 1);
+    assert_int_equal(p.status, 0);
+    answer_page();
+    assert_null(fake_find("discover"));
+}
+
+// Pops that came while the first page was asked for wait for it, but not longer than they said.
+static void a_second_waiting_pop_ends_at_its_timeout(void **state)
+{
+    (void)state;
+    static struct pop a, b, c;
+    rig_open();
+    pop_start(&a, "q", 60000);
+    answer_changes();
+    pop_start(&b, "q", 500);
+    answer_feed();
+    pop_start(&c, "q", 60000);
+    answer_feed();
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(b.times, 0);
+        wait_ms(100);
+        answer_feed();
+    }
+    assert_int_equal(b.times, 1);
+    row_lane(1, "p1");
+    row_lane(2, "p2");
+    answer_page();
+    row_claimed(1, 1, false, MINUTE_US);
+    row_claimed(2, 2, false, MINUTE_US);
+    answer("claim", 0);
+    assert_int_equal(a.rendered, 1);
+    assert_int_equal(c.rendered, 1);
+}
+
+// Another process pushes to a partition of a page that was read before.
+static void a_waiting_pop_is_woken_by_the_feed(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_start(&p, "q", 60000);
+    answer_changes();
+    row_more("p");
+    answer_page();
+    wait_ms(100);
+    fake_row("snapshot:t", "2:2:");
+    fake_row("lane:l lane_id:u lane_name:t queue_name:t", (int64_t)1, uuid(1), "p1", "q");
+    answer("changes", 0);
+    struct pg_call *call = fake_find("ensure_consumers");
+    assert_non_null(call);
+    fake_row("idx:i lane:l consumer:l", 0, (int64_t)1, (int64_t)101);
+    fake_answer(call, 0);
+    turn();
+    claim_lane(1);
+    assert_int_equal(p.rendered, 1);
+    answer_page();
+}
+
+// The watermark is written once the last page was read, also if all pops wait.
+static void an_empty_scan_is_noted(void **state)
+{
+    (void)state;
+    static struct pop p;
+    rig_open();
+    pop_start(&p, "q", 60000);
+    answer_changes();
+    row_more("p");
+    answer_page();
+    assert_null(fake_find("note_empty"));
+    answer_page();
+    assert_non_null(fake_find("note_empty"));
+    answer("note_empty", 0);
+    assert_int_equal(p.times, 0);
+}
+
+static void a_locked_partition_is_asked_about_again(void **state)
+{
+    (void)state;
+    static struct pop a, b;
+    rig_open();
+    pop_start(&a, "q", 0);
+    answer_changes();
+    row_lane(2, "p2");
+    fake_row("lane:l lane_id:u lane_name:t consumer:l pending:b", (int64_t)1, uuid(1), "p1",
+             (int64_t)0, 1);
+    answer_page();
+    claim_lane(2);
+    assert_int_equal(a.rendered, 1);
+    pop_start(&b, "q", 60000);
+    fake_row("idx:i lane:l consumer:l", 0, (int64_t)1, (int64_t)0); // still locked
+    answer("ensure_consumers", 0);
+    answer_feed();
+    assert_int_equal(b.times, 0);
+    assert_null(fake_find("ensure_consumers"));
+    wait_ms(100);
+    answer_feed();
+    fake_row("idx:i lane:l consumer:l", 0, (int64_t)1, (int64_t)101);
+    answer("ensure_consumers", 0);
+    claim_lane(1);
+    assert_int_equal(b.rendered, 1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -124,6 +242,11 @@ int main(void)
         T(a_pop_is_served_from_the_first_page),
         T(a_pop_is_empty_after_the_last_page),
         T(a_failed_page_is_read_again),
+        T(a_waiting_pop_ends_at_its_timeout),
+        T(a_second_waiting_pop_ends_at_its_timeout),
+        T(a_waiting_pop_is_woken_by_the_feed),
+        T(an_empty_scan_is_noted),
+        T(a_locked_partition_is_asked_about_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
