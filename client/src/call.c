@@ -112,6 +112,8 @@ static void on_delivered(struct mailbox_item *item)
     call_begin(container_of(item, struct call, post));
 }
 
+void call_may_park(struct call *call) { call->wait.may_park = true; }
+
 void call_begin(struct call *call)
 {
     struct queen_client *c = call->client;
@@ -144,7 +146,8 @@ static void attempt(struct call *call)
     call->response = NULL;
     // A loop that was busy has an old idea of now, and the timer would go off early.
     uv_update_time(c->loop);
-    uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
+    if (!call->wait.may_park)
+        uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
     pool_acquire(&c->pools[call->server], &call->wait);
 }
 
@@ -154,6 +157,8 @@ static void on_link(struct pool_wait *w, struct link *l)
     struct buf bytes = {0};
 
     call->link = l;
+    if (w->may_park)
+        uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
     request_write(call, &bytes);
     link_send(l, &bytes, strcmp(call->method, "HEAD") == 0, on_outcome, call);
 }

@@ -20,6 +20,9 @@ struct call *call_new(struct queen_client *c, const struct queen_request *req,
 struct call *call_new_failed(struct queen_client *c, const struct queen_error *err,
                              queen_response_cb done, void *ctx);
 
+// Before it begins: a long poll, which leaves some connections to other requests (pool.h).  Its
+// timeout begins when it has a connection.
+void call_may_park(struct call *call);
 // On the loop's thread.  done is called later, once; the call is gone then.
 void call_begin(struct call *call);
 // Before done: ends it with QUEEN_E_CLOSED, which done is told later.

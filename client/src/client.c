@@ -128,6 +128,8 @@ static void open_pools(struct queen_client *c, const struct queen_options *o)
     }
 }
 
+unsigned client_max_parked(const struct queen_client *c) { return c->pools[0].max_parked; }
+
 // Signals are the program's: none of them is for our thread.
 static int start_thread(struct queen_client *c, struct queen_error *err)
 {

@@ -59,6 +59,8 @@ void client_await_close(struct queen_client *c, struct mailbox_item *close,
                         const unsigned *n_inside);
 // Closes all connections that are idle; those in use end with their calls.
 void client_drop_links(struct queen_client *c);
+// Long polls that one server is sent at the same time, at most.
+unsigned client_max_parked(const struct queen_client *c);
 // A call is done; a closing client may go on.
 void client_call_gone(struct queen_client *c);
 

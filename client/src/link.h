@@ -62,6 +62,7 @@ struct link_slot {
     TAILQ_ENTRY(link_slot) entry;
     struct link *link;
     bool is_idle;
+    bool is_parked; // lent for a request that may wait at the server
 };
 struct link_slot *link_slot(struct link *l);
 

@@ -1,7 +1,8 @@
 // pool.h: the links to one server.
 //
-// The link used last is used first, so that a quiet client keeps few.  Who finds all of them
-// busy waits in line.
+// The link used last is used first, so that a quiet client keeps few.  A request that finds all
+// of them busy waits in line.  Long polls leave some links to other requests: else a processor
+// with as many partitions as links could not renew its ownership.
 #ifndef QUEEN_CLIENT_POOL_H
 #define QUEEN_CLIENT_POOL_H
 
@@ -12,13 +13,15 @@ struct pool_wait {
     void (*ready)(struct pool_wait *w, struct link *l);
     TAILQ_ENTRY(pool_wait) entry;
     bool is_waiting;
+    bool may_park; // set by the caller: a long poll
 };
 
 struct pool {
     struct link_conf conf;
-    unsigned max_links, n_links; // n_links: also those that are closing
+    unsigned max_links, n_links;   // n_links: also those that are closing
+    unsigned max_parked, n_parked; // links of long polls
     TAILQ_HEAD(, link_slot) idle;
-    TAILQ_HEAD(, pool_wait) waiting;
+    TAILQ_HEAD(pool_line, pool_wait) waiting, parking; // parking: long polls, served last
     TAILQ_HEAD(, link_slot) busy;
     void (*drained)(void *ctx); // after pool_close(), when the last link has gone
     void *ctx;

@@ -244,6 +244,8 @@ static struct call *make_call(struct queen_client *c, const struct queen_pop *po
     encode(pop, &path, &req, &err);
     struct call *call = err.code != 0 ? call_new_failed(c, &err, on_popped, p)
                                       : call_new(c, &req, on_popped, p);
+    if (pop->wait)
+        call_may_park(call);
     buf_free(&path);
     return call;
 }

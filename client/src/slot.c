@@ -8,7 +8,8 @@
 #include "pop.h"
 #include "processor_int.h"
 
-enum { PAUSE_AFTER_ERROR_MS = 1000, WAIT_MS = 30000 };
+// With more partitions than connections for long polls, partitions take turns.
+enum { PAUSE_AFTER_ERROR_MS = 1000, WAIT_MS = 30000, TURN_MS = 1000 };
 
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
 static void mark_start(struct slot *s);
@@ -71,17 +72,19 @@ void slot_pop(struct slot *s)
     }
     s->state = SLOT_POPPING;
     p->n_calls++;
-    s->pop = pop_begin(p->client,
-                       &(struct queen_pop){.queue = p->queue,
-                                           .partition = s->name,
-                                           .group = p->group,
-                                           .batch = p->conf.batch,
-                                           .wait = true,
-                                           .timeout_ms = WAIT_MS,
-                                           .subscription_mode = p->mode,
-                                           .owner = p->owner,
-                                           .epoch = s->epoch},
-                       on_popped, s);
+    s->pop = pop_begin(
+        p->client,
+        &(struct queen_pop){.queue = p->queue,
+                            .partition = s->name,
+                            .group = p->group,
+                            .batch = p->conf.batch,
+                            .wait = true,
+                            .timeout_ms =
+                                p->n_owned > client_max_parked(p->client) ? TURN_MS : WAIT_MS,
+                            .subscription_mode = p->mode,
+                            .owner = p->owner,
+                            .epoch = s->epoch},
+        on_popped, s);
 }
 
 static void wait_a_moment(struct slot *s)

@@ -131,8 +131,10 @@ int main(int argc, char **argv)
     by_hand = argc > 6 && strstr(argv[6], "manual") != NULL;
     bool patient = argc > 6 && strstr(argv[6], "patient"); // as most programs are
     struct queen_client *client = queen_client_new(
-        &(struct queen_options){
-            .url = argv[1], .retry_delay_ms = patient ? 0 : 100, .attempts = patient ? 0 : 2},
+        &(struct queen_options){.url = argv[1],
+                                .retry_delay_ms = patient ? 0 : 100,
+                                .attempts = patient ? 0 : 2,
+                                .max_connections = argc > 8 ? (unsigned)atoi(argv[8]) : 0},
         &err);
     struct queen_processor_options options = {
         .queue = argv[2],

@@ -58,7 +58,8 @@ struct queen_options {
     unsigned attempts;           // 3 in total with one server; with several, each is tried once
     unsigned retry_delay_ms;     // 1000; doubles with each attempt
     unsigned unhealthy_ms;       // 5000: how long a server is avoided after a failure
-    unsigned max_connections;    // 256 per server; further requests wait for a free one
+    unsigned max_connections;    // 256 per server; further requests wait for a free one. A
+                                 // quarter is kept free of long polls
     size_t max_response_bytes;   // 256 MB
     const char *token;           // bearer token
     const char *token_file;      // or a file that contains it; read again when it changes

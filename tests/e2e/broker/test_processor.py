@@ -18,10 +18,10 @@ PARTITIONS = 8
 
 
 class Worker:
-    def __init__(self, url, queue, group, name, expiry=2, mode="plain", look_ms=200):
+    def __init__(self, url, queue, group, name, expiry=2, mode="plain", look_ms=200, connections=0):
         assert PROGRAM, "client_worker is not built (make, or set QUEEN_CLIENT_WORKER)"
         self.name, self.lines = name, []
-        self.process = subprocess.Popen([PROGRAM, url, queue, group, name, str(expiry), mode, str(look_ms)], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([PROGRAM, url, queue, group, name, str(expiry), mode, str(look_ms), str(connections)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -129,6 +129,20 @@ def test_one_has_all_and_handles_all_in_order(crew):
     crew.push(100)
     crew.wait_all()
     assert in_order(w.events()) and len(w.events()) == 400
+
+
+@pytest.mark.parametrize("connections", [2, PARTITIONS])
+def test_a_processor_with_as_many_partitions_as_connections_stays_the_owner(crew, connections):
+    """Pops that wait took all connections: renewals waited behind them, and the partitions expired again and again."""
+    w = crew.start("a", expiry=2, connections=connections)
+    wait_until(lambda: len(w.owned()) == PARTITIONS, patience(10), "it owns all")
+    epochs = {o["partition"]: o["epoch"] for o in crew.records()}
+    time.sleep(5)
+    assert not w.has("closed ") and not w.has("error ")
+    crew.push(100)
+    crew.wait_all()
+    assert in_order(w.events()) and len(w.events()) == 100
+    assert {o["partition"]: o["epoch"] for o in crew.records()} == epochs
 
 
 def test_a_second_gets_its_share_and_nothing_is_handled_twice(crew):
