@@ -1,8 +1,8 @@
--- platform.held_close(queue, partition, partition_id, epoch, tenant): a lane was seen to be empty.
+-- platform.held_close(queue, partition, partition_id, epoch, tenant): deletes a lane that was found empty.
 -- needs: held_owner
 -- called by: platform/src/ingest/lane.c
--- in:  as whom        out: nothing        locks: the partition, shared; the lane
--- raises: 55000 when the partition has another owner, in whose hands it may not be empty any more
+-- in:  the owner        out: nothing        locks: the partition, shared; the lane
+-- raises: 55000 when the partition has another owner, for whom the lane may contain events again
 create or replace function platform.held_close(p_queue text, p_partition text, p_partition_id text, p_epoch bigint, p_tenant text)
 returns void
 language plpgsql

@@ -1,12 +1,13 @@
--- platform.held_enter(queue, partition, partition_id, epoch, instead_of): a partition has a new owner; the lanes it begins with.
+-- platform.held_enter(queue, partition, partition_id, epoch, instead_of): records a new owner of a partition and returns
+-- its lanes.
 --
--- The epoch that is noted may be a later one than the broker's after the broker's database was restored from a backup.  An owner that is refused
--- asks the broker whether its epoch is the present one, and enters again instead of the epoch that refused it.
+-- After a restore of the broker's database the recorded epoch may be later than the broker's.  A refused owner asks the
+-- broker whether its own epoch is current.  If so, it enters again with the refusing epoch as instead_of.
 -- called by: platform/src/ingest/lanes.c
--- in:  partition_id, epoch: of the ownership, as the broker gave it; instead_of: null, or a noted epoch that is known to be void
--- out: the lanes, with wait_ms until they are tried next; replay: the tenant has lost events, which are applied first.  Refused, because a later owner was here first: one row without a tenant, whose
---      wait_ms is the epoch of that one
--- locks: the row of the partition: behind it no earlier owner can say anything about its lanes
+-- in:  partition_id, epoch: of the ownership, from the broker; instead_of: null, or a recorded epoch that is invalid
+-- out: the lanes, with wait_ms until the next attempt; replay: the tenant has lost events, which are applied first.  If a
+-- later owner has entered: one row without a tenant, whose wait_ms is the epoch of that owner
+-- locks: the row of the partition: after it no earlier owner can change its lanes
 -- raises: nothing
 create or replace function platform.held_enter(p_queue text, p_partition text, p_partition_id text, p_epoch bigint, p_instead_of bigint)
 returns table (tenant text, attempts int, wait_ms bigint, replay boolean)
@@ -24,7 +25,7 @@ begin
         select null::text, 0, h.epoch, false from platform.held_partition h where h.queue = p_queue and h.partition = p_partition;
         return;
     end if;
-    -- A statement of its own: its snapshot is younger than the lock.
+    -- A separate statement, so that its snapshot is newer than the lock.
     return query
     select l.tenant, l.attempts, greatest(0, extract(epoch from l.next_attempt_at - clock_timestamp()) * 1000)::bigint, l.replay
       from platform.held_lane l

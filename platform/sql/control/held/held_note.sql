@@ -1,4 +1,4 @@
--- platform.held_note(queue, partition, partition_id, epoch, tenant, attempts, wait_ms, why): an attempt has failed.
+-- platform.held_note(queue, partition, partition_id, epoch, tenant, attempts, wait_ms, why): records a failed attempt.
 -- needs: held_owner
 -- called by: platform/src/ingest/lane.c
 -- in:  attempts: so far; wait_ms: until the next        out: nothing        locks: the partition, shared; the lane
@@ -10,7 +10,7 @@ set search_path = platform, pg_temp
 as $$
 begin
     perform platform.held_owner(p_queue, p_partition, p_partition_id, p_epoch);
-    -- A lane that is not here was found at the broker, or this database was restored from a backup.
+    -- The lane is missing if it was found at the broker, or if this database was restored from a backup.
     insert into platform.held_lane as h (queue, partition, tenant, since, attempts, next_attempt_at, last_error)
     values (p_queue, p_partition, p_tenant, clock_timestamp(), p_attempts, clock_timestamp() + p_wait_ms * interval '1 ms', p_why)
         on conflict (queue, partition, tenant) do update

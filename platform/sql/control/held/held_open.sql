@@ -1,7 +1,8 @@
--- platform.held_open(queue, partition, partition_id, epoch, tenant, wait_ms, why, replay): before the first event goes into a lane.
+-- platform.held_open(queue, partition, partition_id, epoch, tenant, wait_ms, why, replay): records a lane before its first
+-- event is pushed.
 -- needs: held_owner
 -- called by: platform/src/ingest/lane.c
--- in:  wait_ms: until it is tried; replay: the tenant has lost events, which are applied before those in the lane
+-- in:  wait_ms: until the first attempt; replay: the tenant has lost events, which are applied before those in the lane
 -- out: nothing        locks: the partition, shared; the lane
 -- raises: 55000 when the partition has another owner
 create or replace function platform.held_open(p_queue text, p_partition text, p_partition_id text, p_epoch bigint, p_tenant text,

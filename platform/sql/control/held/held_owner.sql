@@ -1,11 +1,11 @@
--- platform.held_owner(queue, partition, partition_id, epoch): whoever speaks of the lanes of a partition is its owner.
+-- platform.held_owner(queue, partition, partition_id, epoch): checks that the caller owns the partition.
 --
--- Epochs of a partition grow.  A caller of a later epoch than the noted one has entered the partition before this database was restored from a
--- backup: it is noted again.
+-- Epochs of a partition grow.  A caller with a later epoch than the recorded one entered the partition before this database
+-- was restored from a backup: its epoch is recorded again.
 -- called by: platform.held_open, held_note, held_close, each before it changes anything
--- in:  partition_id, epoch: as which the caller has entered the partition (platform.held_enter)
--- out: nothing        locks: the row of the partition, shared: a new owner waits for what the old one has begun
--- raises: 55000 when somebody has entered it since
+-- in:  partition_id, epoch: as the caller entered the partition (platform.held_enter)
+-- out: nothing        locks: the row of the partition, shared: a new owner waits for calls of the old one
+-- raises: 55000 when another owner has entered it since
 create or replace function platform.held_owner(p_queue text, p_partition text, p_partition_id text, p_epoch bigint) returns void
 language plpgsql
 set search_path = platform, pg_temp

@@ -1,13 +1,13 @@
--- platform.claim_visit(tenant, model, who, lease_ms, at_once): takes a read model for a visit.
+-- platform.claim_visit(tenant, model, who, lease_ms, at_once): claims a read model for a visit.
 --
--- The claim only shares the work out; that two never refresh the same view is seen to by a lock in the
--- tenant's database, which also outlives a claim that ran out too early.
+-- The claim only distributes the work.  A lock in the tenant's database ensures that a view is never refreshed twice at
+-- once, even if a claim expires too early.
 -- called by: platform/src/readmodel/visit.c
--- in:  who takes it; lease_ms: for how long without renewal; at_once: how many tenants may be visited at the same time by all
---      processes together
--- out: taken; abandoned_by: who had it and was not heard of any more
--- locks: the advisory lock 7642/1 for the transaction, so that two processes do not both take the last place;
---        the row          raises: nothing
+-- in:  who: the process; lease_ms: duration without renewal; at_once: how many tenants all processes together may visit at
+--      once
+-- out: taken; abandoned_by: the process whose claim expired
+-- locks: the advisory lock 7642/1 for the transaction, so that two processes do not both take the last place; the row
+-- raises: nothing
 create or replace function platform.claim_visit(p_tenant text, p_model text, p_who text, p_lease_ms int, p_at_once int,
                                                 out taken boolean, out abandoned_by text)
 language plpgsql
@@ -25,7 +25,8 @@ begin
         return;
     end if;
     select * into r from platform.read_model m where m.tenant = p_tenant and m.model = p_model for no key update;
-    -- A claim that runs for longer than a lease was made before the clock was set back; whoever lives has renewed it since.
+    -- A claim that ends later than one lease from now was made before the clock was set back.  A live process has renewed
+    -- it since.
     if not found or (r.claimed_until > clock_timestamp() and r.claimed_until <= clock_timestamp() + p_lease_ms * interval '1 ms')
        or (r.first_change_at is null and r.wanted_at is null) then
         return;

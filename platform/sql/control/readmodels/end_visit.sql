@@ -1,8 +1,7 @@
--- platform.end_visit(tenant, model, who, error, retry_ms, refreshed): what became of a visit.
+-- platform.end_visit(tenant, model, who, error, retry_ms, refreshed): records the result of a visit and releases the claim.
 -- called by: platform/src/readmodel/visit.c
--- in:  error: null when all that was to be done is done; retry_ms: after a failure, how long to wait;
---      refreshed: the view was refreshed
--- out: true: it was still ours        locks: the row        raises: nothing
+-- in:  error: null on success; retry_ms: pause after a failure; refreshed: the view was refreshed
+-- out: true if the claim was still valid        locks: the row        raises: nothing
 create or replace function platform.end_visit(p_tenant text, p_model text, p_who text, p_error text, p_retry_ms int,
                                               p_refreshed boolean) returns boolean
 language plpgsql
@@ -13,7 +12,7 @@ begin
     set claimed_by = null, claimed_at = null, claimed_until = null,
         refreshed_at = case when p_refreshed then clock_timestamp() else r.refreshed_at end,
         visited_at = case when p_error is null then r.claimed_at else r.visited_at end,
-        -- What we were told of before the visit is done; what came later is a change since.
+        -- Changes reported before the claim are done; later ones are new changes.
         first_change_at = case when p_error is not null then r.first_change_at
                                when r.changes > r.claimed_changes then r.claimed_at end,
         wanted_at = case when p_error is not null or r.wishes > r.claimed_wishes then r.wanted_at end,

@@ -1,9 +1,9 @@
--- platform.enrol_read_models(all): gives new tenants their rows, and wants a visit for tenants whose schema was brought up
--- to date since: definitions may have changed.  A process that starts wants a visit for all: when it crashed, nobody
--- may have been told of its last changes.
+-- platform.enrol_read_models(all): adds rows for new tenants, and requests a visit for tenants whose schema was migrated
+-- since, because definitions may have changed.  A process that starts requests a visit of all tenants: its last changes
+-- before a crash may not have been reported.
 -- called by: platform/src/readmodel/readmodel.c
--- in:  all: every tenant (when a process starts), else those that are new or were migrated since, however long ago
--- out: how many rows        locks: rows of read_model, by tenant        raises: nothing
+-- in:  all: every tenant (when a process starts), else those that are new or were migrated since their last visit
+-- out: number of rows        locks: rows of read_model, by tenant        raises: nothing
 create or replace function platform.enrol_read_models(p_all boolean) returns int
 language plpgsql
 set search_path = platform, pg_temp

@@ -1,4 +1,4 @@
--- platform.list_read_models(tenant): the read models as the control database knows them.
+-- platform.list_read_models(tenant): the read models in the control database.
 -- needs: iso_ms
 -- called by: platform/src/platform/refresh.c
 -- in:  tenant; null: all

@@ -1,7 +1,8 @@
--- platform.note_changes(tenants): the data of these tenants changed.  Of which model, a visit finds out.
+-- platform.note_changes(tenants): records that the data of these tenants changed.  A visit determines the models.
 -- called by: platform/src/readmodel/readmodel.c, every second for the tenants that had events
 -- in:  tenants
--- out: how many rows        locks: rows of read_model, by tenant and model        raises: nothing; unknown tenants are left out
+-- out: number of rows        locks: rows of read_model, by tenant and model        raises: nothing; unknown tenants are
+--      ignored
 create or replace function platform.note_changes(p_tenants text[]) returns int
 language plpgsql
 set search_path = platform, pg_temp
@@ -13,7 +14,7 @@ begin
         select r.tenant, r.model
         from platform.read_model r
         where r.tenant = any (p_tenants)
-          -- A tenant with changes all the time is not written down all the time, unless a visit needs to know.
+          -- Do not update the row of a tenant with continuous changes every time, unless a visit depends on it.
           and (r.first_change_at is null or r.changes <= r.claimed_changes
                or r.last_change_at not between clock_timestamp() - interval '2 seconds' and clock_timestamp())
         order by r.tenant, r.model

@@ -1,8 +1,8 @@
--- platform.read_model_agenda(zone): the read models with something to do, and the time by this database's clock.
+-- platform.read_model_agenda(zone): the read models with work, and the time by this database's clock.
 -- called by: platform/src/readmodel/readmodel.c
 -- in:  zone of the bulk window
--- out: one row per model with changes or a wish; times in microseconds since 1970, null: never.
---      minute: of the day in that zone
+-- out: one row per model with changes or a requested visit; times in microseconds since 1970, null: never. minute: of the
+--      day in that zone
 -- locks: none          raises: 22023 for an unknown zone
 create or replace function platform.read_model_agenda(p_zone text)
 returns table (tenant text, model text, mode text, wanted_us bigint, first_change_us bigint, last_change_us bigint,
@@ -11,7 +11,7 @@ returns table (tenant text, model text, mode text, wanted_us bigint, first_chang
 language sql volatile
 set search_path = platform, pg_temp
 as $$
-    -- The time even when there is nothing to do: the first row names no tenant.
+    -- The first row has no tenant: it returns the time even when there is no work.
     select null, null, null, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, null::bigint, 0,
            (extract(epoch from clock_timestamp()) * 1000000)::bigint,
            (extract(hour from clock_timestamp() at time zone p_zone) * 60

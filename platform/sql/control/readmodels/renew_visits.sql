@@ -1,6 +1,6 @@
--- platform.renew_visits(who, lease_ms): this process is still at what it has claimed.
+-- platform.renew_visits(who, lease_ms): renews the claims of a process.
 -- called by: platform/src/readmodel/readmodel.c
--- in: who, lease_ms          out: how many        locks: its rows, by tenant and model        raises: nothing
+-- in: who, lease_ms          out: number of claims        locks: its rows, by tenant and model        raises: nothing
 create or replace function platform.renew_visits(p_who text, p_lease_ms int) returns int
 language plpgsql
 set search_path = platform, pg_temp

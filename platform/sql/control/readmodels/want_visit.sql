@@ -1,7 +1,7 @@
--- platform.want_visit(tenant, model, mode): asks for a visit as soon as a process has time; sets the mode with it.
+-- platform.want_visit(tenant, model, mode): requests a visit as soon as a process has time, and sets the mode.
 -- called by: platform/src/platform/refresh.c
--- in:  model: null for both; mode: live, views; default: as the process is set; null: leave it
--- out: how many models; 0: no such tenant, or it has no read models        locks: its rows        raises: nothing
+-- in:  model: null for both; mode: live, views; default: the setting of the process; null: unchanged
+-- out: number of models; 0: unknown tenant, or it has no read models        locks: its rows        raises: nothing
 create or replace function platform.want_visit(p_tenant text, p_model text, p_mode text) returns int
 language plpgsql
 set search_path = platform, pg_temp

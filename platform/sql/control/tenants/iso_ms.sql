@@ -1,5 +1,5 @@
--- platform.iso_ms: a time as answers write it, "2026-02-03T04:05:06.123Z".
--- called by: functions that make JSON
+-- platform.iso_ms: formats a time for replies: "2026-02-03T04:05:06.123Z".
+-- called by: functions that build JSON
 -- in: a time          out: text, null for null          locks: none          raises: nothing
 create or replace function platform.iso_ms(p_time timestamptz) returns text
 language sql stable parallel safe

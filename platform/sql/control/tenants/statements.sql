@@ -3,8 +3,9 @@
 select platform.tenant_add($1::text, $2::text, $3::text, $4::text, $5::text);
 
 -- statement: tenant_changes
--- Tenants that changed in the last so many seconds, removed ones among them; null: all.  The window is longer than the pause between two
--- looks, since rows become visible after their time of change.  By platform/src/tenant/directory.c.
+-- Tenants that changed in the last so many seconds, including removed ones; null: all.  The window is longer than the
+-- interval between two
+-- reads, because rows become visible after their time of change.  By platform/src/tenant/directory.c.
 select name, kind, url, database, credential, made, revision, state = 'gone'
   from platform.tenant
  where changed_at > coalesce(statement_timestamp() - $1::int4 * interval '1 s', '-infinity');
@@ -22,7 +23,8 @@ select coalesce(jsonb_agg(platform.tenant_json(t) order by t.name), '[]')::text
  where t.state <> 'gone';
 
 -- statement: tenant_migrated
--- What became of a migration: the version reached, or null and why it failed.  Not a change of connection: the revision stays.
+-- Records the result of a migration: the version reached, or null and the error.  The connection does not change, so the
+-- revision stays.
 -- By platform/src/platform/migrate.c.
 update platform.tenant t
    set schema_version = coalesce($2::int4, t.schema_version),
@@ -41,7 +43,7 @@ select outcome, database from platform.tenant_remove($1::text, $2::boolean);
 select outcome, body from platform.tenant_rotate($1::text, $2::text, $3::boolean, $4::text, $5::text, $6::text);
 
 -- statement: tenant_rows
--- All tenants with what it takes to connect, for migrations.  By platform/src/platform/migrate.c.
+-- All tenants with their connection data, for migrations.  By platform/src/platform/migrate.c.
 select name, kind, url, database, credential, made, revision
   from platform.tenant
  where state <> 'gone'

@@ -1,12 +1,12 @@
--- Takes a name for a new tenant.
+-- platform.tenant_add: reserves the name of a new tenant.
 --
 -- called by: platform/src/platform/tenants.c
--- in:        name; kind, url (null: made on the platform's server), database, credential
--- out:       true: the name is ours; false: somebody has it
+-- in:        name; kind, url (null: created on the platform's server), database, credential
+-- out:       true: the name is reserved; false: it is in use
 -- locks:     the row of platform.tenant
 --
--- A row that is gone is taken over, and so is one whose database was never finished: the process that began it has ended, or
--- has told its client that it failed.
+-- A removed row is reused, and so is one whose database was never completed: the process that started it has ended or has
+-- reported the failure to its client.
 create or replace function platform.tenant_add(p_name text, p_kind text, p_url text, p_database text, p_credential text)
 returns boolean language plpgsql set search_path = platform, pg_temp as $$
 begin

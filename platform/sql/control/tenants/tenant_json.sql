@@ -1,6 +1,6 @@
--- A tenant as the interface shows it; never a secret.
+-- platform.tenant_json: a tenant as the HTTP interface shows it, without secrets.
 --
--- called by: platform/sql/control/calls/tenant_*.sql
+-- called by: platform/sql/control/tenants/statements.sql
 -- in:        a row of platform.tenant
 -- out:       jsonb
 create or replace function platform.tenant_json(t platform.tenant) returns jsonb

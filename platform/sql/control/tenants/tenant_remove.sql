@@ -1,8 +1,10 @@
--- Forgets a tenant.  Its row stays as a mark for other processes; marks of more than a day ago go.
+-- platform.tenant_remove: removes a tenant.  Its row stays marked as gone for other processes; rows that were marked more
+-- than a day ago are deleted.
 --
 -- called by: platform/src/platform/tenants.c
 -- in:        name; whether its database is to be dropped
--- out:       outcome: removed, unknown, or adopted (not ours to drop: nothing has changed); the name of the database
+-- out:       outcome: removed, unknown, or adopted (not created by the platform, so it is not dropped and nothing changes);
+--            the name of the database
 -- locks:     the row of platform.tenant
 create or replace function platform.tenant_remove(p_name text, p_drop boolean, out outcome text, out database text)
 language plpgsql set search_path = platform, pg_temp as $$

@@ -1,8 +1,9 @@
--- Another address or credential for a tenant whose database is not the platform's own.
+-- platform.tenant_rotate: changes the address or credential of a tenant whose database the platform did not create.
 --
 -- called by: platform/src/platform/tenants.c
--- in:        name; url and database (null: as they are); whether there is a credential, and it; the kind of the url
--- out:       outcome: changed, unknown, made (the platform's own), kind (the url is of another kind); the tenant as JSON
+-- in:        name; url and database (null: unchanged); whether a credential is given, and its value; the kind of the url
+-- out:       outcome: changed, unknown, made (created by the platform), kind (the url is of another kind); the tenant as
+--            JSON
 -- locks:     the row of platform.tenant
 create or replace function platform.tenant_rotate(p_name text, p_url text, p_has_credential boolean, p_credential text,
                                                   p_database text, p_kind text, out outcome text, out body text)

@@ -1,4 +1,4 @@
--- delete_customers: the customers and everything of theirs.  called by: ingest
+-- delete_customers: deletes customers with all of their rows.  called by: ingest
 delimiter //
 create or replace procedure delete_customers(p_customers json)
 begin

@@ -1,28 +1,30 @@
--- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest of PostgreSQL tenants.
+-- ingest: applies the events of one batch, each once, all or none, together with the checkpoints: crm.ingest of PostgreSQL
+-- tenants.
 --
 -- called by: platform/src/ingest/write_my.c
--- in:  queue; marks: [{"name": partition, "position": microseconds, "stamp": ..., "seen": ...}], as crm.ingest has them; events, deleted: lists of ids; rows for each table, null: none
--- out: ids of events that were applied before, and then nothing was done; none: all of it is done
--- locks: rows of ingest_checkpoint, in order, so that a late writer of the same events is waited for; rows of applied_day and the ids in
---        applied_event, shared; rows of the tables
+-- in:  queue; marks: [{"name": partition, "position": microseconds, "stamp": ..., "seen": ...}], as in crm.ingest; events,
+-- deleted: lists of ids; rows for each table, null: none
+-- out: ids of events that were applied earlier, in which case nothing changed; no row: everything was applied
+-- locks: rows of ingest_checkpoint, in order, so that it waits for a late writer of the same events; rows of applied_day
+--        and the ids in applied_event, shared; rows of the tables
 delimiter //
 create or replace procedure ingest(p_queue varchar(255), p_marks json, p_events json, p_deleted json, p_customers json, p_subscriptions json,
                                    p_wallets json, p_adjustments json, p_packages json, p_transactions json, p_visits json, p_purchases json)
 begin
-    declare v_today date default utc_date(); -- asked once: it may be another day at the next statement
-    -- The slices take turns, one step on each day on which events are applied: see crm.turn_applied_day of PostgreSQL tenants.
+    declare v_today date default utc_date(); -- read once: the day may change before the next statement
+    -- The slices rotate, one step on each day on which events are applied: see crm.turn_applied_day of PostgreSQL tenants.
     declare v_slice tinyint default (select slice from applied_day order by day desc, slice desc limit 1);
-    -- Names of locks are the server's: each of its databases has its own.
+    -- Lock names are global to the server, so the name contains the database.
     declare v_lock varchar(64) default concat('queen.applied_day.', md5(database()));
     declare v_day date default (select day from applied_day where slice = v_slice);
     declare exit handler for sqlexception
     begin
         rollback;
-        do release_lock(v_lock); -- if it is ours: the session lives on
+        do release_lock(v_lock); -- if this session holds it: the session continues
         resignal;
     end;
 
-    -- Outside of the transaction, which it would commit; once a day, by one of those who see it.
+    -- Outside of the transaction, because it would commit it; once a day, by one of the sessions that see the new day.
     if v_day < v_today then
         if coalesce(get_lock(v_lock, 2), 0) = 0 then
             signal sqlstate 'HY000' set mysql_errno = 1205, message_text = 'waited too long for the turn of the day';
@@ -36,7 +38,7 @@ begin
         do release_lock(v_lock);
     end if;
 
-    -- Outside of the transaction, whose snapshot must be younger than its locks.
+    -- Outside of the transaction, because its snapshot must be newer than its locks.
     if exists (select 1
                  from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', seen bigint path '$.seen')) m
                  left join ingest_checkpoint c on c.queue = p_queue and c.`partition` = m.name
@@ -50,8 +52,8 @@ begin
       from json_table(p_marks, '$[*]' columns (name varchar(100) path '$.name', position bigint path '$.position', stamp bigint path '$.stamp')) m
      order by m.name
         on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = values(at);
-    -- Each id is looked up in each slice.  Locked: of two transactions that apply the same event, also in different slices, one waits for the other
-    -- or is ended by a deadlock and tried again.
+    -- Look up each id in each slice, with locks: of two transactions that apply the same event, even in different slices,
+    -- one waits for the other or is ended by a deadlock and retried.
     if exists (select 1 from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e
                  straight_join applied_day d
                  straight_join applied_event a on a.slice = d.slice and a.id = e.id

@@ -1,4 +1,5 @@
--- write_accounts: customers, subscriptions, wallets and packages as they are now; adjustments add to wallets.  called by: ingest
+-- write_accounts: writes the current state of customers, subscriptions, wallets and packages, and adds adjustments to
+-- wallets.  called by: ingest
 delimiter //
 create or replace procedure write_accounts(p_customers json, p_subscriptions json, p_wallets json, p_adjustments json, p_packages json)
 begin

@@ -1,7 +1,7 @@
--- crm.adjust_wallets: adds to balances; a wallet that is not known yet begins with what is added.
+-- crm.adjust_wallets: adds to balances; an unknown wallet is created with the amount as its balance.
 --
 -- called by: crm.ingest, after crm.write_wallets          out: -          locks: the rows          raises: 22xxx
--- in:  an array of objects, one for each wallet, with the members named below; delta is the sum of its adjustments
+-- in:  an array of objects, one per wallet, with the members named below; delta is the sum of its adjustments
 create or replace function crm.adjust_wallets(p_rows jsonb) returns void
 language plpgsql
 as $$

@@ -1,11 +1,11 @@
--- crm.changed(customers, attributes, transactions): these customers' data changed in this transaction, and it is not known
--- in which tables.  For repairs and backfills by SQL.
+-- crm.changed(customers, attributes, transactions): reports that data of these customers changed in this transaction, if
+-- the tables are not known.  For repairs, backfills and manual use.
 -- called by: operators
--- in:  customers      those touched; order and doubles do not matter
+-- in:  customers      those affected; order and repetitions do not matter
 --      attributes     customer, subscription, wallet or package rows were written
 --      transactions   transaction, visit or purchase rows were written
 -- out: -
--- locks: as crm.changed_attributes, then as crm.changed_transactions
+-- locks: those of crm.changed_attributes, then those of crm.changed_transactions
 -- raises: nothing of its own
 create or replace function crm.changed(p_customers uuid[], p_attributes boolean, p_transactions boolean) returns void
 language plpgsql
@@ -17,7 +17,8 @@ begin
     if p_attributes then
         perform crm.changed_attributes(p_customers, '{}', '{}', '{}', '{}');
     end if;
-    -- A customer who came or went has a row to gain or to lose here too, transactions or not; and it has copies.
+    -- A customer that was created or deleted gains or loses a row here too, even without transactions, and the row has
+    -- copied columns.
     if p_attributes and not p_transactions then
         others := crm.without_transactions(p_customers) || crm.stale_copies(p_customers);
     elsif p_transactions then

@@ -1,12 +1,12 @@
--- crm.changed_attributes(whole, customers, subscriptions, wallets, packages): of these customers data behind the read model
--- customer_attributes changed in this transaction.
+-- crm.changed_attributes(whole, customers, subscriptions, wallets, packages): reports that data of these customers behind
+-- the read model customer_attributes changed in this transaction.
 --
--- Counts the change and notes its time, and brings the live table up to date for these customers, so that what is committed
--- is what a segment sees.  Call it last: it computes from what the transaction has written.
+-- Counts the change, records its time, and updates the live table for these customers, so that a segment sees exactly the
+-- committed data.  Call it last: it computes from the rows that the transaction has written.
 -- called by: crm.ingest, crm.changed
--- in:  whole                     customers of whom anything may have changed, also that they went
+-- in:  whole                     customers for whom anything may have changed, including deletion
 --      customers ... packages    those whose rows of that table were written
---      none is null; order and doubles do not matter
+--      none is null; order and repetitions do not matter
 -- out: -
 -- locks: advisory 7642/changes shared, until commit; then advisory 7643 / hash for customers without a row, and rows of the
 --        live table in the order of id
@@ -20,7 +20,7 @@ declare
     model record;
     done text;
 begin
-    -- Expressions, not `perform`, as in crm.ingest.
+    -- Assignments instead of `perform`, as in crm.ingest.
     done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
     done := nextval('crm.customer_attributes_changes');
     done := setval('crm.customer_attributes_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);

@@ -1,9 +1,9 @@
--- crm.changed_transactions(whole, transactions, visits, purchases): of these customers data behind the read model
--- customer_transactions changed in this transaction.  As crm.changed_attributes, for the other model.
+-- crm.changed_transactions(whole, transactions, visits, purchases): reports that data of these customers behind the read
+-- model customer_transactions changed in this transaction.  Like crm.changed_attributes, for the other model.
 -- called by: crm.ingest, crm.changed
--- in:  whole                         customers of whom anything may have changed, also that they came or went
+-- in:  whole                         customers for whom anything may have changed, including creation and deletion
 --      transactions ... purchases    those whose rows of that table were written
---      none is null; order and doubles do not matter
+--      none is null; order and repetitions do not matter
 -- out: -
 -- locks: advisory 7642/changes shared, until commit; then advisory 7644 / hash for customers without a row, and rows of the
 --        live table in the order of id
@@ -17,7 +17,7 @@ declare
     model record;
     done text;
 begin
-    -- Expressions, not `perform`, as in crm.ingest.
+    -- Assignments instead of `perform`, as in crm.ingest.
     done := pg_advisory_xact_lock_shared(7642, crm.model_lock('changes'));
     done := nextval('crm.customer_transactions_changes');
     done := setval('crm.customer_transactions_changed', (extract(epoch from clock_timestamp()) * 1000000)::bigint);

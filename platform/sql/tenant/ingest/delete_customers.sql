@@ -1,4 +1,4 @@
--- crm.delete_customers: the customers and everything of theirs.
+-- crm.delete_customers: deletes customers with all of their rows.
 --
 -- called by: crm.ingest          in: their uuids          out: -          raises: nothing
 -- locks: their rows

@@ -1,24 +1,25 @@
 -- crm.ingest: applies the events of one batch: each once, all or none, together with the checkpoints.
 --
--- An event that was applied before makes the whole call return without a change, naming it: rows have been folded together by the
--- caller (platform/src/ingest/fold.c), who then leaves the event out and asks again.  That is rare: events come again only after a crash or
--- when a producer sends them twice.
+-- If an event was applied earlier, the call changes nothing and returns its id: the caller (platform/src/ingest/fold.c) has
+-- merged rows, so it must omit the event and call again.  That is rare: events are repeated only after a crash or when a
+-- producer sends them twice.
 --
--- The settings hold for what it calls, too.  Plans are made once for a connection, from indexes: made anew for
--- each call they cost more than the work, and made while a tenant is new they would read whole tables for as long as nobody analyses them.
+-- The settings also apply to the functions that it calls.  Plans are cached per connection and use indexes: planning every
+-- call would cost more than the work, and plans made while a tenant is new would scan whole tables until the next analyze.
 -- called by: platform/src/ingest/write_pg.c
--- in:  queue, partitions, positions    where the events came from and how far they go; position 0 leaves a checkpoint where it is
---      stamp                           microseconds since 1970 by the caller's clock, noted as the time of the checkpoints
---      seen                            for each partition the last stamp that the caller knows to be committed; 0: none
+-- in:  queue, partitions, positions    source of the events, and the last position; position 0 keeps a checkpoint
+--      stamp                           microseconds since 1970 by the caller's clock, recorded as the time of the
+--      checkpoints
+--      seen                            per partition, the last stamp that the caller saw committed; 0: none
 --      events                          their ids, each once
---      deleted                         customers whose rows go, before anything is written; may be empty
---      customers ... purchases         rows for each table, null: none; see the functions of their names
---      of_customers ... of_purchases   whose these rows are; empty: none
--- out: ids of events that were applied before; none: all of it is done
--- locks: applied_day once a day; advisory locks of the partitions, in order, so that a late writer of the same events is waited for;
---        rows of the tables; what crm.changed_attributes takes, then what crm.changed_transactions takes
--- raises: QT001 when a checkpoint is older than seen, or missing: the database was restored, or is a standby that lagged
---         22xxx, 23xxx for data that the tables do not take
+--      deleted                         customers to delete before anything is written; may be empty
+--      customers ... purchases         rows for each table, null: none; see the functions of these names
+--      of_customers ... of_purchases   customers of these rows; empty: none
+-- out: ids of events that were applied earlier; no row: everything was applied
+-- locks: applied_day once a day; advisory locks of the partitions, in order, so that it waits for a late writer of the same
+--        events; rows of the tables; locks of crm.changed_attributes, then those of crm.changed_transactions
+-- raises: QT001 when a checkpoint is older than seen, or missing: the database was restored, or is a standby that lagged;
+--         22xxx, 23xxx for data that the tables refuse
 create or replace function crm.ingest(p_queue text, p_partitions text[], p_positions bigint[], p_stamp bigint, p_seen bigint[],
                                         p_events uuid[], p_deleted uuid[],
                                         p_customers jsonb, p_subscriptions jsonb, p_wallets jsonb, p_adjustments jsonb, p_packages jsonb,
@@ -34,8 +35,8 @@ set jit = off
 as $$
 declare
     today smallint := crm.turn_applied_day();
-    come_or_gone uuid[] := p_deleted; -- and more: whose row in the model of transactions is computed whole
-    done text; -- of calls, which are made as expressions: `perform` would set up a query for each
+    come_or_gone uuid[] := p_deleted; -- and new customers: their rows in the model of transactions are computed whole
+    done text; -- result of calls, which are assignments because `perform` would set up a query for each
 begin
     if cardinality(p_partitions) = 1 then
         done := pg_advisory_xact_lock(hashtextextended(p_queue || '/' || p_partitions[1], 7643));
@@ -48,7 +49,7 @@ begin
                 where s.seen > 0 and (c.at is null or c.at < timestamptz 'epoch' + s.seen * interval '1 microsecond')) then
         raise exception 'the database went back behind its checkpoint: it was restored, or is a standby that lagged' using errcode = 'QT001';
     end if;
-    -- One by one: asked of the table as a whole, the index, which begins with the slice, is no help.
+    -- One slice at a time: the index starts with the slice and does not help a search of the whole table.
     return query select e.id from crm.applied_event_0 e where e.slice = 0 and e.id = any (p_events)
        union all select e.id from crm.applied_event_1 e where e.slice = 1 and e.id = any (p_events)
        union all select e.id from crm.applied_event_2 e where e.slice = 2 and e.id = any (p_events)
@@ -56,7 +57,7 @@ begin
     if found then
         return;
     end if;
-    -- Into the slice itself: finding it from the whole costs more than the row.
+    -- Insert into the slice itself: routing through the parent table costs more than the row.
     if today = 0 then
         insert into crm.applied_event_0 (slice, id) select 0, id from unnest(p_events) id;
     elsif today = 1 then

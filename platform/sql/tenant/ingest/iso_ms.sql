@@ -1,5 +1,5 @@
--- crm.iso_ms(at): a time as the platform's answers write it: UTC, milliseconds.
--- called by: statements and functions that make JSON
+-- crm.iso_ms(at): formats a time for replies: UTC, milliseconds.
+-- called by: statements and functions that build JSON
 -- in: a time or null          out: text or null          locks: none          raises: nothing
 create or replace function crm.iso_ms(p_at timestamptz) returns text
 language sql stable

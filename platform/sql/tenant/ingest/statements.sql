@@ -5,9 +5,9 @@ select duplicate from crm.ingest($1::text, $2::text[], $3::int8[], $4::int8, $5:
     $16::uuid[], $17::uuid[], $18::uuid[], $19::uuid[], $20::uuid[], $21::uuid[], $22::uuid[], $23::uuid[]);
 
 -- statement: checkpoint
--- How far a partition has come in this database.
+-- The checkpoint of a partition in this database.
 select position from crm.ingest_checkpoint where queue = $1::text and partition = $2::text;
 
 -- statement: ping
--- Is the database there?  By platform/src/tenant/link.c.
+-- Checks that the database replies.  By platform/src/tenant/link.c.
 select 1;

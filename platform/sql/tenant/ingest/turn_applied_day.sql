@@ -1,13 +1,14 @@
--- crm.turn_applied_day: the slice of crm.applied_event for the ids of this transaction.
+-- crm.turn_applied_day: returns the slice of crm.applied_event for the ids of this transaction.
 --
--- The slices take turns.  On a new day by this server's clock the oldest one is emptied and becomes the newest, one step at a time: the ids of the
--- last three days on which events were applied are known, however long nothing was applied and whatever the clock was set to.
--- A turn waits for the transactions that use the slice before it, so of two that apply the same event one sees the other's id.
+-- The slices rotate.  On a new day by this server's clock the oldest slice is truncated and becomes the newest, one step at
+-- a time.  So the ids of the last three days on which events were applied are kept, regardless of pauses and clock changes.
+-- A rotation waits for the transactions that use the previous slice, so of two transactions that apply the same event one
+-- sees the other's id.
 --
--- called by: crm.ingest, before anything else: who truncates waits for all that have read the slice, so it must not have
---            read it itself
+-- called by: crm.ingest, before anything else: the truncate waits for all transactions that have read the slice, so this
+--            one must not have read it
 -- out: the slice         raises: nothing
--- locks: advisory 7642/9 shared until commit; once a day alone, then the slice exclusively
+-- locks: advisory 7642/9 shared until commit; once a day exclusively, then the slice exclusively
 create or replace function crm.turn_applied_day() returns smallint
 language plpgsql
 as $$
@@ -22,7 +23,7 @@ begin
     else
         done := pg_advisory_xact_lock(7642, 9);
     end if;
-    -- Again, behind the lock: somebody may have been first.
+    -- Check again behind the lock: another transaction may have rotated first.
     select d.slice, d.day into newest from crm.applied_day d order by d.day desc, d.slice desc limit 1;
     if newest.day < today then
         newest.slice := (newest.slice + 1) % 4;

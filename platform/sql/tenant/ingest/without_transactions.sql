@@ -1,5 +1,5 @@
--- crm.without_transactions(customers): those of the customers who have no row in the model of transactions but should, or
--- have one and should not: they came or went.
+-- crm.without_transactions(customers): the customers that lack a row in the model of transactions, or have one that must be
+-- deleted, because they were created or deleted.
 -- called by: crm.changed
 -- in: customers          out: some of them, or null          locks: none          raises: nothing
 create or replace function crm.without_transactions(p_customers uuid[]) returns uuid[]
@@ -22,7 +22,7 @@ begin
         where exists (select from crm.customer c where c.customer_uuid = u)
            <> exists (select from crm.customer_transactions_mv m where m.customer_uuid = u);
     else
-        -- Nothing to compare with, or two tables of which one is not complete.
+        -- There is no table to compare with, or two tables of which one is incomplete.
         found_ones := p_customers;
     end if;
     return found_ones;

@@ -1,7 +1,7 @@
--- crm.write_subscriptions: subscriptions as they are now.
+-- crm.write_subscriptions: writes the current state of subscriptions.
 --
 -- called by: crm.ingest          out: -          locks: the rows          raises: 22xxx, 23xxx
--- in:  an array of objects, one for each row, with the members named below; what is missing is empty
+-- in:  an array of objects, one per row, with the members named below; an absent member becomes null
 create or replace function crm.write_subscriptions(p_rows jsonb) returns void
 language plpgsql
 as $$

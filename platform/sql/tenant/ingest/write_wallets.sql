@@ -1,7 +1,7 @@
--- crm.write_wallets: wallets as they are now.
+-- crm.write_wallets: writes the current state of wallets.
 --
 -- called by: crm.ingest          out: -          locks: the rows          raises: 22xxx, 23xxx
--- in:  an array of objects, one for each row, with the members named below; what is missing is empty
+-- in:  an array of objects, one per row, with the members named below; an absent member becomes null
 create or replace function crm.write_wallets(p_rows jsonb) returns void
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- crm.changes_under_way(): whether a transaction has called crm.changed() and not ended yet.
+-- crm.changes_under_way(): true if a transaction has called crm.changed() and has not ended.
 -- called by: crm.refresh_view
--- in: -          out: yes or no          locks: none          raises: nothing
+-- in: -          out: boolean          locks: none          raises: nothing
 create or replace function crm.changes_under_way() returns boolean
 language sql volatile
 set search_path = crm, pg_temp

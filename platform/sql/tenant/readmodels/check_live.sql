@@ -1,10 +1,9 @@
--- crm.check_live(model, n): compares n customers' rows of a live table, taken at random, with a computation from the write
--- model, and repairs those that differ.  One statement looks at both, so ingestion cannot make them
--- differ: a difference is a mistake of ours, or somebody wrote to the tables by hand.
+-- crm.check_live(model, n): compares n random rows of a live table with the write model, and repairs differing ones.  One
+-- statement reads both, so ingestion cannot cause a difference: it is a bug, or the tables were changed by hand.
 -- called by: platform/src/readmodel/visit.c
--- in:  model; n: how many; null: all
+-- in:  model; n: number of customers; null: all
 -- out: checked, differing
--- locks: none; those of crm.changed when something is repaired          raises: nothing of its own
+-- locks: none; those of crm.changed when a row is repaired          raises: nothing of its own
 create or replace function crm.check_live(p_model text, p_n int, out checked bigint, out differing bigint)
 language plpgsql
 set search_path = crm, pg_temp
@@ -16,7 +15,7 @@ declare
 begin
     checked := 0;
     differing := 0;
-    -- A table of an older definition is about to be replaced, and cannot be compared with the new one.
+    -- A table of an older definition will be replaced and cannot be compared with the new one.
     if not exists (select from crm.read_model r
                    where r.model = p_model and r.live_version = crm.read_model_version(p_model)) then
         return;

@@ -1,13 +1,13 @@
--- crm.customer_attributes_definition(): what crm.customer_attributes_mv and crm.customer_attributes_live hold: one row
--- per customer, with what subscriptions, wallets and packages say about them.
+-- crm.customer_attributes_definition(): the query of crm.customer_attributes_mv and crm.customer_attributes_live: one row
+-- per customer with attributes from subscriptions, wallets and packages.
 --
--- One text, two uses: crm.read_model_query() puts `true` for {only column} when all customers are computed, and a
--- condition on the given ones when the write path recomputes a few.  So the view and the live table cannot disagree.
--- The text's checksum is the definition's version: an edit here makes every tenant's models be built anew
--- beside the old ones and swapped.  platform/docs/read-models.md describes the columns.
+-- One text, two uses: crm.read_model_query() replaces {only column} by `true` to compute all customers, and by a condition
+-- on the given ones when the write path recomputes a few.  So the view and the live table cannot disagree. The checksum of
+-- the text is the version of the definition: an edit rebuilds every tenant's models next to the old ones and swaps them.
+-- platform/docs/read-models.md describes the columns.
 --
--- Rules: no clock (a row changes only when its customer's data does); arrays are distinct, ordered and never null;
--- every aggregate is deterministic; `id` is unique; no sum is cast to a narrower type than PostgreSQL gives it.
+-- Rules: no clock (a row changes only when its customer's data does); arrays are distinct, ordered and never null; every
+-- aggregate is deterministic; `id` is unique; no sum is cast to a narrower type than PostgreSQL gives it.
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_attributes_definition() returns text

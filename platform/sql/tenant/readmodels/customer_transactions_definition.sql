@@ -1,17 +1,18 @@
--- crm.customer_transactions_definition(): what crm.customer_transactions_mv and crm.customer_transactions_live hold:
--- one row per customer, with what transactions, visits and purchases say about them.  The rules and the two uses are
--- those of crm.customer_attributes_definition().
+-- crm.customer_transactions_definition(): the query of crm.customer_transactions_mv and crm.customer_transactions_live: one
+-- row per customer with attributes from transactions, visits and purchases.  The rules and the two uses are those of
+-- crm.customer_attributes_definition().
 --
--- "In the last N days" without a clock.  A column `transactions_30d` would be wrong the day after, or
--- every customer would have to be touched every day.  Here the row says *when*, and the query brings the day:
+-- "In the last N days" without a clock: a column `transactions_30d` would be wrong the next day unless every customer were
+-- updated every day.  Instead the row contains the days, and the query compares them with the current day:
 --   last_X_days         the UTC days of the last 10 X, newest first, one entry per X.
 --                       at least 3 in the last 30 days:  last_transaction_days[3] > today - 30
---                       (fewer: is null or <=).  The commonest of these is a column, third_last_transaction_on: an index on a column
---                       answers a count without the table, one on an expression does not.
--- More than 10, and sums of the last days, are for the write model.
+--                       (fewer: is null or <=).  The most common one is a column, third_last_transaction_on, because an index on a
+--                       column supports an index-only count and an index on an expression does not.
+-- Counts over 10 and sums of the last days use the write model.
 --
--- is_active_subscriber and few_location_codes are copies of columns of the other model, for an index over them and the above: see
--- crm.stale_copies.  few_location_codes is null for a customer with more locations than fit into an index entry (crm.few_codes).
+-- is_active_subscriber and few_location_codes are copies of columns of the other model, for an index over them and the
+-- above: see crm.stale_copies.  few_location_codes is null for a customer with more locations than fit into an index entry
+-- (crm.few_codes).
 -- called by: crm.read_model_query
 -- in: -          out: the text of a select          locks: none          raises: nothing
 create or replace function crm.customer_transactions_definition() returns text

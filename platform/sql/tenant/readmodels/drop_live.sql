@@ -1,7 +1,7 @@
--- crm.drop_live(model): ends the live table: the tenant uses the views.
+-- crm.drop_live(model): drops the live table: the tenant uses the views.
 -- called by: platform/src/readmodel/visit.c
--- in: model          out: true: it is gone; false: readers or writers were in the way, try again
--- locks: as crm.finish_live          raises: nothing of its own
+-- in: model          out: true: dropped; false: blocked by readers or writers, try again
+-- locks: those of crm.finish_live          raises: nothing of its own
 create or replace function crm.drop_live(p_model text) returns boolean
 language plpgsql
 set search_path = crm, pg_temp

@@ -1,11 +1,11 @@
--- crm.fill_live(model, chunk): one step towards a complete live table; call it until it says ready.
--- Ingestion goes on all the while.
+-- crm.fill_live(model, chunk): one step towards a complete live table; call it until it returns ready. Ingestion continues
+-- meanwhile.
 -- called by: platform/src/readmodel/visit.c
--- in:  model; chunk: how many customers at once
--- out: ready: the table is complete and of the current definition; started; filling: a chunk was computed
---      busy: somebody else is at it, or readers or writers were in the way; try again
+-- in:  model; chunk: number of customers per step
+-- out: ready: the table is complete and of the current definition; started; filling: a chunk was computed; busy: another
+--      session is filling, or readers or writers blocked it; try again
 -- locks: advisory 7642/model_live (tried); then those of crm.changed for a chunk, of crm.start_live or crm.finish_live
--- raises: what the computation raises
+-- raises: errors of the computation
 create or replace function crm.fill_live(p_model text, p_chunk int) returns text
 language plpgsql
 set search_path = crm, pg_temp

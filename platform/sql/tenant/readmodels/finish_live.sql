@@ -1,15 +1,15 @@
--- crm.finish_live(model): puts the filled live table in the place of the one in use.
+-- crm.finish_live(model): replaces the live table in use by the filled one.
 -- called by: crm.fill_live
 -- in: model          out: -
--- locks: the row of crm.read_model, advisory 7642/changes alone, then ACCESS EXCLUSIVE on the old table; the last two
---        are waited for 20 ms at most, so that neither writers nor readers wait longer behind it
--- raises: 55P03 when that is not enough; try again
+-- locks: the row of crm.read_model, advisory 7642/changes exclusively, then ACCESS EXCLUSIVE on the old table; it waits at
+--        most 20 ms for the last two, so that writers and readers do not queue behind it for longer
+-- raises: 55P03 on timeout; try again
 create or replace function crm.finish_live(p_model text) returns void
 language plpgsql
 set search_path = crm, pg_temp
 as $$
 begin
-    -- All that can be done before the locks; the old table is dropped later, by crm.start_live.
+    -- Everything that is possible before the locks.  crm.start_live drops the old table later.
     execute format('drop table if exists crm.%I', p_model || '_live_old');
     perform crm.recompute_function('recompute_' || p_model, p_model || '_live', p_model, p_model || '_live_next');
     perform crm.recompute_parts_function(p_model, p_model || '_live_next');

@@ -1,8 +1,8 @@
--- crm.index_read_model(model, relation, version, live): gives a new relation of a model its indexes.
--- The names carry the version, since the old relation with its own is still there.
+-- crm.index_read_model(model, relation, version, live): creates the indexes of a new relation of a model. Their names
+-- contain the version, because the old relation still has its own.
 -- called by: crm.build_view, crm.start_live
 -- in:  model; relation: a name in schema crm; version: of the definition; live: only those for live tables
--- out: -          locks: as create index does, on a relation that nobody reads yet          raises: nothing of its own
+-- out: -          locks: those of create index, on a relation without readers          raises: nothing of its own
 create or replace function crm.index_read_model(p_model text, p_relation text, p_version text, p_live boolean) returns void
 language plpgsql
 set search_path = crm, pg_temp

@@ -1,5 +1,5 @@
--- crm.model_changed_at(model): when the data behind a model last changed, for people; null: never.
--- called by: the view crm.mv_refresh_status, platform/sql/tenant/calls/segment_explain_state.sql
+-- crm.model_changed_at(model): the time of the last change of the data behind a model; null: never.
+-- called by: the view crm.mv_refresh_status, the statement segment_explain_state
 -- in: model          out: the time          locks: none          raises: nothing
 create or replace function crm.model_changed_at(p_model text) returns timestamptz
 language sql stable

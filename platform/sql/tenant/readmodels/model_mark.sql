@@ -1,11 +1,12 @@
 -- crm.model_mark(model): how many transactions changed the data behind a model.
 --
--- A counter, not a time: it never goes back.  A transaction counts while it holds the lock 7642/changes, which it keeps until it
--- commits, so whoever reads the mark and then finds nobody with that lock sees all that was counted (crm.refresh_view).
--- called by: crm.refresh_view, crm.read_model_sources, the view crm.mv_refresh_status, calls of src/audience
+-- A counter instead of a time, because it never decreases.  A transaction counts while it holds the lock 7642/changes,
+-- which it keeps until commit.  So a reader that reads the mark and then finds the lock free sees all counted changes
+-- (crm.refresh_view).
+-- called by: crm.refresh_view, crm.read_model_sources, the view crm.mv_refresh_status, statements of platform/src/audience
 -- in: model          out: the mark          locks: none          raises: nothing
 create or replace function crm.model_mark(p_model text) returns bigint
-language plpgsql stable -- every question about a segment asks for it, and plans of `sql` are not kept
+language plpgsql stable -- every query of a segment calls it, and plans of `sql` functions are not cached
 as $$
 begin
     return case p_model

@@ -1,13 +1,13 @@
--- crm.mv_refresh_status: each materialized view: how fresh it is, and who refreshes it now.
--- is_refreshing is not a flag that a crash could leave behind: it is whether somebody holds the model's lock, and
--- the lock goes with its connection.
+-- crm.mv_refresh_status: the freshness of each materialized view, and the process that refreshes it now. is_refreshing is
+-- not a flag that a crash could leave behind: it shows whether the model's lock is held, and the lock is released with its
+-- connection.
 -- needs: model_changed_at, model_lock, model_mark, read_model_version
 create or replace view crm.mv_refresh_status as
 select r.model || '_mv' as mv_name,
        r.refreshed_at as last_refresh_at,
        crm.model_changed_at(r.model) as last_data_change_at,
        l.pid is not null as is_refreshing,
-       -- null when the refresher is another user's and we may not look
+       -- null if the refresher is another user whose activity is not visible to this one
        case when s.application_name like 'refresh by %' then substr(s.application_name, 12) end as refreshing_by,
        s.xact_start as refreshing_since,
        l.pid as refreshing_pid,
@@ -27,5 +27,5 @@ left join pg_locks l
        on l.locktype = 'advisory' and l.classid = 7642 and l.objsubid = 2 and l.granted and l.mode = 'ExclusiveLock'
       and l.objid = crm.model_lock(r.model)
       and l.database = (select oid from pg_database where datname = current_database())
--- Asked after the locks: who holds one has told his name before he took it.  (0: nobody; null would be everybody.)
+-- Read after the locks: a session sets its application_name before it takes the lock.  (0: no session; null would be all.)
 left join lateral pg_stat_get_activity(coalesce(l.pid, 0)) s on true;

@@ -1,9 +1,10 @@
 -- crm.read_model_indexes(model): the indexes of a model's view and live table.
 --
--- Few, because a refresh pays for each one.  In the live table an index on a column that most events change also costs the
--- cheap updates within a page (HOT), so those with live = false exist on the view only.
+-- There are few, because every refresh maintains them.  In the live table, an index on a column that most events change
+-- also prevents HOT updates, so those with live = false exist only on the view.
 --
--- An entry of a btree has at most 2,704 bytes, else the write fails.  So a btree here has no column whose length grows with the data.
+-- An entry of a btree has at most 2,704 bytes, otherwise the write fails.  So no btree here has a column of unbounded
+-- length.
 -- called by: crm.read_model_version, crm.index_read_model
 -- in:  model
 -- out: suffix of the name; whether it is unique; method and columns; whether the live table has it too
@@ -15,14 +16,14 @@ set search_path = crm, pg_temp
 as $$
     select i.suffix, i.is_unique, i.definition, i.live
     from (values
-        -- The first one is what REFRESH ... CONCURRENTLY compares by.
+        -- REFRESH ... CONCURRENTLY compares by the first one.
         ('customer_attributes', 'id', true, '(id)', true),
         ('customer_attributes', 'uuid', true, '(customer_uuid)', true),
         ('customer_attributes', 'locations', false, 'using gin (location_codes)', true),
         ('customer_attributes', 'packages', false, 'using gin (package_ids)', true),
         ('customer_attributes', 'tags', false, 'using gin (tags)', true),
-        -- Answer counts of the commonest filters without the table, and joins of them by id.  In the live tables they make an
-        -- update of these columns some 35 us dearer, and the count a hundred times cheaper (bench/segments.py).
+        -- These support index-only counts of the most common filters, and joins by id.  In the live tables they make an
+        -- update of these columns about 35 us slower and the count a hundred times faster (bench/segments.py).
         ('customer_attributes', 'active', false, '(is_active_subscriber) where is_active_subscriber', true),
         ('customer_attributes', 'subscribers', false, '(wallet_balance, id) where is_active_subscriber', true),
 

@@ -1,11 +1,10 @@
--- crm.read_model_parts(model): which table of the write model each column of a read model comes from.
+-- crm.read_model_parts(model): the table of the write model that each column of a read model comes from.
 --
--- A part begins at a column and goes on to the next part's first.  The definitions are written in this order; a column
--- that needs two tables would have to be computed with both, so there is none.  What stands before the first part is computed with the
--- whole row only.
+-- A part starts at a column and ends before the first column of the next part.  The definitions have this order.  No column
+-- may depend on two tables.  Columns before the first part are computed only with the whole row.
 -- called by: crm.read_model_version, crm.recompute_parts_function
 -- in:  model
--- out: nth, from 1: the part's place among the lists of crm.recompute_<model>_parts; source: the table; first_column
+-- out: nth, from 1: index of the part among the lists of crm.recompute_<model>_parts; source: the table; first_column
 -- locks: none          raises: nothing
 create or replace function crm.read_model_parts(p_model text)
 returns table (nth int, source text, first_column text)

@@ -1,8 +1,8 @@
--- crm.read_model_sources(): where a query finds each model now, and how fresh that is.
+-- crm.read_model_sources(): the relation to query for each model, and its freshness.
 -- called by: platform/src/audience (segments)
 -- in:  -
--- out: one row per model.  relation: a name in schema crm, null: nothing is built yet, use the write model;
---      source: live, view or null; stale_ms: 0 when it holds all that is committed
+-- out: one row per model.  relation: a name in schema crm, null: not built yet, use the write model; source: live, view or
+--      null; stale_ms: 0 if it contains all committed data
 -- locks: none          raises: nothing
 create or replace function crm.read_model_sources()
 returns table (model text, relation text, source text, as_of timestamptz, stale_ms bigint)

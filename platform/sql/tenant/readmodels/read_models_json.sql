@@ -1,4 +1,4 @@
--- crm.read_models_json(): the tenant's read models for people and programs: GET /api/v1/tenants/:tenant/read-models.
+-- crm.read_models_json(): the tenant's read models for GET /api/v1/tenants/:tenant/read-models.
 -- needs: read_model_sources, mv_refresh_status, unknown_columns, iso_ms
 -- called by: platform/src/platform/refresh.c
 -- in: -          out: JSON text          locks: none          raises: nothing

@@ -1,11 +1,11 @@
--- crm.recompute_function(name, relation, model, shape): makes the function crm.<name>(customers) that brings a live
--- table up to date for some customers.
+-- crm.recompute_function(name, relation, model, shape): creates the function crm.<name>(customers) that updates a live
+-- table for some customers.
 --
--- The function is made, not written, because its select is the model's definition at the time when the table was built.
--- Its order matters: locks for customers without a row, then the rows' locks, until each customer has one of them; then, in a statement of its own so that it
--- sees what committed while it waited, the computation.  So of two transactions with the same customer, the
--- second computes with the data of the first.  Ingestion keeps a customer's events in order anyway; repairs, backfills
--- and people with a prompt do not.
+-- The function is generated because its select is the model's definition at the time when the table was built. Its order
+-- matters: locks for customers without a row, then row locks, until each customer has one of them; then the computation, in
+-- a separate statement so that it sees rows that were committed while it waited.  So of two transactions with the same
+-- customer, the second computes with the data of the first.  Ingestion keeps a customer's events in order anyway; repairs,
+-- backfills and manual changes do not.
 -- called by: crm.start_live, crm.finish_live
 -- in: name of the function, relation of the table, model, shape: a table that has its columns already          out: -
 -- locks: none          raises: nothing of its own
@@ -32,14 +32,14 @@ begin
             locked uuid[];
         begin
             loop
-                -- Customers without a row yet: there is none to lock, so they share a few locks by number.
+                -- Customers without a row have none to lock, so they share a few locks by number.
                 absent := array(select u from unnest(p_customers) u
                                 where not exists (select from crm.%2$I l where l.customer_uuid = u));
                 perform pg_advisory_xact_lock(%5$s, bucket)
                 from (select distinct hashtext(u::text) & 1023 as bucket from unnest(absent) u order by 1) buckets;
                 locked := array(select l.customer_uuid from crm.%2$I l
                                 where l.customer_uuid = any (p_customers) order by l.id for no key update);
-                -- A row that another transaction deleted while we waited for it is not locked.
+                -- A row that another transaction deleted while this one waited is not locked.
                 exit when not exists (select unnest(p_customers) except select unnest(absent || locked));
             end loop;
 
@@ -65,8 +65,8 @@ begin
         $body$
         $make$,
         p_name, p_relation, assignments, crm.read_model_query(p_model, true),
-        -- A transaction that keeps both tables takes the locks of the one in use, then those of the next one.  With one set of locks for
-        -- both it would take them out of order, and deadlock with a backfill.
+        -- A transaction that maintains both tables takes the locks of the one in use, then those of the next one.  With one
+        -- set of locks for both it would take them out of order and deadlock with a backfill.
         7642 + crm.model_lock(case when p_relation = p_model || '_live' then p_model else p_model || '_live' end));
 end
 $$;

@@ -1,10 +1,11 @@
--- crm.recompute_parts_function(model, shape): makes the function crm.recompute_<model>_parts that brings the live table up to
--- date for customers of whom it is known which tables of the write model changed: one list of customers for each part, after
--- one for those of whom anything may have changed.
+-- crm.recompute_parts_function(model, shape): creates the function crm.recompute_<model>_parts that updates the live table
+-- for customers whose changed tables are known: one list of customers per part, after one for those for whom anything may
+-- have changed.
 --
--- It selects the columns of a part only, so PostgreSQL leaves the joins of the other parts out of the model's definition (they
--- are left joins of something unique); directly in the `from` of an update it would not.  The order is that of crm.recompute_function, for the same reasons: locks for
--- those without a row, in one go, then the rows', then the computation in statements of their own.
+-- It selects only the columns of a part, so PostgreSQL removes the joins of the other parts from the model's definition
+-- (they are left joins on unique keys).  It would not remove them directly in the `from` of an update.  The order is that
+-- of crm.recompute_function, for the same reasons: locks for customers without a row, at once, then row locks, then the
+-- computation in separate statements.
 -- called by: crm.finish_live
 -- in: model; shape: a table that has the live table's columns already          out: -
 -- locks: none          raises: nothing of its own
@@ -55,11 +56,11 @@ begin
             absent uuid[];
             locked uuid[];
         begin
-            -- Who has no row is asked only if somebody has none: the plan for that may read the whole index.
+            -- Search for customers without a row only if there are any, because that plan may read the whole index.
             if (select count(*) from crm.%5$I l where l.customer_uuid = any (customers)) = cardinality(customers) then
                 locked := array(select l.customer_uuid from crm.%5$I l where l.customer_uuid = any (customers) order by l.id for no key update);
             end if;
-            -- A row that another transaction deleted while we waited for it is not locked.
+            -- A row that another transaction deleted while this one waited is not locked.
             while cardinality(locked) is distinct from cardinality(customers) loop
                 absent := array(select u from unnest(customers) u where not exists (select from crm.%5$I l where l.customer_uuid = u));
                 perform pg_advisory_xact_lock(%4$s, bucket)

@@ -1,6 +1,6 @@
--- crm.refresh_failed(model, error): notes why a refresh failed; the next one that works clears it.
+-- crm.refresh_failed(model, error): records why a refresh failed; the next successful one clears it.
 -- called by: platform/src/readmodel/visit.c
--- in: model, the sentence          out: -          locks: the row of crm.read_model          raises: nothing
+-- in: model, the error          out: -          locks: the row of crm.read_model          raises: nothing
 create or replace function crm.refresh_failed(p_model text, p_error text) returns void
 language sql
 set search_path = crm, pg_temp

@@ -1,18 +1,18 @@
--- crm.refresh_view(model, who, work_mem_mb, force): refreshes a model's materialized view if that has a use.
+-- crm.refresh_view(model, who, work_mem_mb, force): refreshes a model's materialized view if its data changed.
 --
--- All in one transaction: while it runs it holds the model's lock, and when the caller or the server dies there is
--- nothing to clear up.  A definition that has changed, or that was never built, is built beside as <model>_mv_next for
--- crm.swap_view.  Readers are not kept waiting by any of it.
+-- It runs in one transaction that holds the model's lock, so there is nothing to clean up when the caller or the server
+-- dies.  A changed definition, or one that was never built, is built next to the old view as <model>_mv_next for
+-- crm.swap_view.  None of this blocks readers.
 -- called by: platform/src/readmodel/visit.c
 -- in:  model
 --      who          shown as the refresher in crm.mv_refresh_status while this runs
 --      work_mem_mb  for this transaction only
 --      force        refresh although nothing changed
--- out: one row.  action: busy (somebody else refreshes), clean (nothing changed), refreshed, or built (now swap);
+-- out: one row.  action: busy (another session refreshes), clean (nothing changed), refreshed, or built (swap it next);
 --      rows and ms of the work
--- locks: advisory 7642/model until commit (tried, not waited for); EXCLUSIVE on the view, which lets readers in;
---        the row of crm.read_model, at the end
--- raises: what the computation raises
+-- locks: advisory 7642/model until commit (tried, not waited for); EXCLUSIVE on the view, which admits readers; the row of
+--        crm.read_model, at the end
+-- raises: errors of the computation
 create or replace function crm.refresh_view(p_model text, p_who text, p_work_mem_mb int, p_force boolean,
                                             out action text, out rows bigint, out ms int)
 language plpgsql
@@ -26,14 +26,14 @@ declare
 begin
     rows := 0;
     ms := 0;
-    perform set_config('application_name', left('refresh by ' || p_who, 63), true); -- who holds the lock has told his name
+    perform set_config('application_name', left('refresh by ' || p_who, 63), true); -- set before the lock is taken
     if not pg_try_advisory_xact_lock(7642, crm.model_lock(p_model)) then
         action := 'busy';
         return;
     end if;
 
-    -- First the mark, then whether changes are under way, then the data.  A change is missed by the data only if it
-    -- commits later than this line: then it holds the lock now, or it is yet to be counted.
+    -- Read the mark, then check for uncommitted changes, then read the data.  The data misses a change only if it commits
+    -- after this line: then it holds the lock now, or it is not counted yet.
     mark := crm.model_mark(p_model);
     if crm.changes_under_way() then
         mark := mark - 1;
@@ -47,7 +47,7 @@ begin
 
     perform set_config('work_mem', p_work_mem_mb || 'MB', true),
             set_config('maintenance_work_mem', p_work_mem_mb || 'MB', true),
-            -- Compiling these hundreds of expressions takes longer than running them.
+            -- JIT compilation of these hundreds of expressions takes longer than running them.
             set_config('jit', 'off', true);
 
     if model.view_version = version then

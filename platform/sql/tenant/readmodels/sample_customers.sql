@@ -1,4 +1,4 @@
--- crm.sample_customers(n): at most n customers, each found at a random id, so that the cost does not grow with their number.
+-- crm.sample_customers(n): at most n customers at random ids, so that the cost does not depend on the number of customers.
 -- called by: crm.check_live
 -- in: n          out: their uuids; null when there are none          locks: none          raises: nothing
 create or replace function crm.sample_customers(p_n int) returns uuid[]

@@ -1,10 +1,10 @@
--- crm.start_live(model): begins to keep a model's live table beside the one in use: from its commit on,
--- crm.changed() computes the customers of every transaction into it, and crm.fill_live() the others.
+-- crm.start_live(model): starts to maintain a new live table next to the one in use.  From its commit on, crm.changed()
+-- computes the customers of every transaction into it, and crm.fill_live() computes the others.
 -- called by: crm.fill_live
 -- in: model          out: -
--- locks: advisory 7642/changes alone for a moment: a transaction that has called crm.changed() without knowing of
---        the new table ends first, and its data is there when crm.fill_live() computes
--- raises: 55P03 when changes are under way for longer than 200 ms; try again
+-- locks: advisory 7642/changes exclusively for a moment: a transaction that called crm.changed() before the new table
+--        existed ends first, and crm.fill_live() sees its data
+-- raises: 55P03 when uncommitted changes block it for longer than 200 ms; try again
 create or replace function crm.start_live(p_model text) returns void
 language plpgsql
 set search_path = crm, pg_temp

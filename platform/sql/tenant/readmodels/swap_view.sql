@@ -1,10 +1,10 @@
--- crm.swap_view(model): puts the view that crm.refresh_view() built in the place of the one in use.
+-- crm.swap_view(model): replaces the view in use by the one that crm.refresh_view() built.
 --
--- The swap needs the old view for a moment without readers.  Waiting for that would hold up readers who come after,
--- so it waits 20 ms at most; the caller tries again.  While it has the view it only renames.
+-- The swap needs the old view without readers for a moment.  Waiting for that would block later readers, so it waits at
+-- most 20 ms and the caller tries again.  While it has the lock it only renames.
 -- called by: platform/src/readmodel/visit.c
 -- in:  model
--- out: true: done, or nothing was waiting to be swapped; false: readers were there, try again
+-- out: true: done, or there was nothing to swap; false: blocked by readers, try again
 -- locks: advisory 7642/model, the row of crm.read_model, then ACCESS EXCLUSIVE on the old view
 -- raises: nothing of its own
 create or replace function crm.swap_view(p_model text) returns boolean
@@ -21,7 +21,7 @@ begin
     if model.next_view_version is null then
         return true;
     end if;
-    -- All that can be done before the lock is; the old view is dropped later, by crm.build_view.
+    -- Everything that is possible before the lock.  crm.build_view drops the old view later.
     execute format('drop materialized view if exists crm.%I', p_model || '_mv_old');
     update crm.read_model r
     set view_version = r.next_view_version, view_as_of = r.next_view_as_of, view_mark = r.next_view_mark,

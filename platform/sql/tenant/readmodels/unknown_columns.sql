@@ -1,5 +1,5 @@
--- crm.unknown_columns(): columns of the write model that no read model knows: a filter on them would have to use the slow
--- path, and nobody would notice.  What a view reads is what PostgreSQL itself noted when it was built.
+-- crm.unknown_columns(): columns of the write model that no read model contains.  A filter on them would silently use the
+-- slow path.  The columns that a view reads come from PostgreSQL's own dependencies.
 -- called by: the view crm.mv_refresh_status
 -- in: -          out: table.column, ordered; null while a view is not built          locks: none          raises: nothing
 create or replace function crm.unknown_columns() returns text[]
@@ -14,7 +14,7 @@ as $$
             where c.relnamespace = 'crm'::regnamespace
               and c.relname in ('customer', 'subscription_account', 'wallet_account', 'package_account',
                                 'transaction_log', 'visit_log', 'purchase_log')
-              -- Left out on purpose: free text, keys of single rows, and when a row was last written.
+              -- Excluded on purpose: free text, keys of single rows, and times of the last write.
               and (c.relname, a.attname) not in (('customer', 'note'))
               and a.attname <> 'id'
               and (a.attname <> 'updated_at' or c.relname = 'customer')

@@ -1,9 +1,9 @@
--- crm.visit_model(model, mode): a visit begins: sets the mode, and says what there is to be done.
+-- crm.visit_model(model, mode): the start of a visit: sets the mode and returns the state of the model.
 -- called by: platform/src/readmodel/visit.c
 -- in:  model; mode: live or views
 -- out: live_ready: the live table is complete and of the current definition; live_there: one exists or is being filled;
---      view_ready: the view is built and of the current definition; refreshed_ms_ago: null when never;
---      unknown_columns: see crm.unknown_columns
+--      view_ready: the view is built and of the current definition; refreshed_ms_ago: null when never; unknown_columns: see
+--      crm.unknown_columns
 -- locks: the row, when the mode changes          raises: nothing
 create or replace function crm.visit_model(p_model text, p_mode text, out live_ready boolean, out live_there boolean,
                                            out view_ready boolean, out refreshed_ms_ago bigint, out unknown_columns text)

@@ -1,5 +1,5 @@
--- crm.campaign_json(campaign): a campaign as the interface shows it.
--- called by: the functions about campaigns
+-- crm.campaign_json(campaign): a campaign as the HTTP interface shows it.
+-- called by: the functions for campaigns
 -- in: a row of crm.campaign          out: JSON          locks: none          raises: nothing
 -- needs: iso_ms
 create or replace function crm.campaign_json(p_campaign crm.campaign) returns json

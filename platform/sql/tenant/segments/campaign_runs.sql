@@ -1,9 +1,9 @@
--- crm.campaign_runs(args): the triggers of a campaign, newest first: those that have begun a run, and the one that is to
--- come of a campaign that runs once.
+-- crm.campaign_runs(args): the triggers of a campaign, newest first: those that started a run, and the scheduled one of a
+-- campaign that runs once.
 -- called by: platform/src/platform/campaign_runs.c
 -- in:  campaign: id or name; tenant: its name; limit
--- out: none: there is no such campaign.  Else first a row of nulls, then one per trigger: its key, and the run as JSON
---      without its last brace
+-- out: no row: unknown campaign.  Otherwise a row of nulls, then one per trigger: its key, and the run as JSON without its
+--      last brace
 -- locks: none          raises: nothing
 -- needs: iso_ms, find_campaign
 create or replace function crm.campaign_runs(p_args json) returns table (key text, body text)

@@ -1,9 +1,9 @@
--- crm.create_campaign(args): a campaign to a saved segment.
+-- crm.create_campaign(args): creates a campaign for a saved segment.
 -- called by: platform/src/platform/campaigns.c
 -- in:  name, segment (id or name), kind, at, cron, timezone, queue, template, retryPolicy (checked by the caller)
--- out: status 201 and the campaign; 404: no such segment; 409: the name is taken; the segment is watched from now on
---      if kind is entering
--- locks: the segment's row          raises: 22007 for what is no time
+-- out: status 201 and the campaign; 404: unknown segment; 409: the name is in use.  If kind is entering, the segment is
+--      watched from now on
+-- locks: the segment's row          raises: 22007 for an invalid time
 -- needs: campaign_json, find_segment
 create or replace function crm.create_campaign(p_args json) returns table (status int, body text)
 language plpgsql

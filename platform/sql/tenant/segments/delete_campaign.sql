@@ -1,4 +1,4 @@
--- crm.delete_campaign(args): ends a campaign; its runs go with it.  What the broker has already is delivered.
+-- crm.delete_campaign(args): deletes a campaign with its runs.  Messages that the broker already has are delivered.
 -- called by: platform/src/platform/campaigns.c
 -- in: campaign: id or name          out: status 200, {"deleted": id}; 404
 -- locks: the segment's row, then the campaign's          raises: nothing
@@ -11,14 +11,14 @@ declare
     gone crm.campaign;
 begin
     select * into gone from crm.find_campaign(p_args ->> 'campaign');
-    -- Before the campaign: a look holds the segment and adds runs to the campaign.
+    -- Lock the segment before the campaign: a check locks the segment and adds runs to the campaign.
     perform from crm.segment s where s.id = gone.segment_id for no key update;
     delete from crm.campaign c where c.id = gone.id returning * into gone;
     if gone.id is null then
         return query select 404, '{"error":"there is no such campaign"}';
         return;
     end if;
-    -- Stop watching the segment when it has no subscription and no other campaign on entering.
+    -- Stop watching the segment when it has no subscription and no other campaign on entry.
     update crm.segment s set watch_every_s = null
     where s.id = gone.segment_id and s.watch_queue is null
       and not exists (select from crm.campaign c where c.segment_id = s.id and c.kind = 'entering');

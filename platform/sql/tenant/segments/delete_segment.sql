@@ -1,7 +1,7 @@
--- crm.delete_segment(args): forgets a saved segment with its members and history.
+-- crm.delete_segment(args): deletes a saved segment with its members and history.
 -- called by: platform/src/platform/saved.c
 -- in:  segment: id or name
--- out: status 200 and {"deleted": id}; 404; 409 while a campaign is sent to it
+-- out: status 200 and {"deleted": id}; 404; 409 while a campaign uses it
 -- locks: the segment's row          raises: nothing
 -- needs: find_segment
 create or replace function crm.delete_segment(p_args json) returns table (status int, body text)

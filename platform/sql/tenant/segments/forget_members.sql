@@ -1,5 +1,5 @@
--- crm.forget_members(segment): forgets the members and unsent events of a segment that is not watched any more.
--- Members that stayed would be reported as having left, or not as having entered, when it is watched again.
+-- crm.forget_members(segment): deletes the members and unsent events of a segment that is not watched any more. Otherwise
+-- they would cause wrong entries and exits when it is watched again.
 -- called by: crm.watch_segment, crm.delete_campaign
 -- in: a segment's id          out: -          locks: its row, then its members          raises: nothing
 create or replace function crm.forget_members(p_segment uuid) returns void

@@ -1,4 +1,4 @@
--- crm.save_segment(args): makes a segment, or changes the one of that name.
+-- crm.save_segment(args): creates a segment, or changes the one of that name.
 -- called by: platform/src/platform/saved.c
 -- in:  name, filter (checked by the caller)
 -- out: status 201 or 200, and the segment

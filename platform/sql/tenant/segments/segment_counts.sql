@@ -1,7 +1,7 @@
 -- crm.segment_counts(args): the history of a saved segment's counts, newest first.
 -- called by: platform/src/platform/saved.c
 -- in: segment: id or name; before (a time), limit          out: status 200, {"counts": [...]}; or 404
--- locks: none          raises: 22007 for what is no time
+-- locks: none          raises: 22007 for an invalid time
 -- needs: iso_ms, find_segment
 create or replace function crm.segment_counts(p_args json) returns table (status int, body text)
 language sql stable

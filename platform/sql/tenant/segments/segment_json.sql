@@ -1,4 +1,4 @@
--- crm.segment_json(segment): a saved segment as the interface shows it.
+-- crm.segment_json(segment): a saved segment as the HTTP interface shows it.
 -- called by: crm.save_segment, crm.get_segment, crm.list_segments
 -- in: a row of crm.segment          out: JSON          locks: none          raises: nothing
 -- needs: iso_ms

@@ -1,5 +1,5 @@
 -- statement: campaign_recipients
--- The next recipients of a run, with what templates may say of them.  $1: run; $2: behind this number; $3: how many
+-- The next recipients of a run, with the values for templates.  $1: run; $2: after this number; $3: limit
 select r.n, r.customer_uuid::text, c.first_name, c.last_name, c.email, c.phone, c.language, c.city, c.country
 from crm.campaign_recipient r left join crm.customer c on c.customer_uuid = r.customer_uuid
 where r.run_id = $1 and r.n > $2 order by r.n limit $3;
@@ -8,14 +8,16 @@ where r.run_id = $1 and r.n > $2 order by r.n limit $3;
 select key, body from crm.campaign_runs($1::json);
 
 -- statement: campaign_sent
--- The broker has the recipients of a run up to this number.  $1: run; $2: number.  Returns whether that is all.
+-- Records that the broker has the recipients of a run up to this number.  $1: run; $2: number.  Returns whether that is
+-- all.
 update crm.campaign_run
 set sent = greatest(sent, $2), finished_at = case when greatest(sent, $2) >= recipients then coalesce(finished_at, now()) end
 where id = $1
 returning sent >= recipients;
 
 -- statement: campaign_to_run
--- A campaign, with its segment's filter, and the run of this trigger if it has begun.  $1: campaign; $2: key of the trigger
+-- A campaign with its segment's filter, and the run of this trigger if it has started.  $1: campaign; $2: key of the
+-- trigger
 select c.name, c.queue, c.template::text, coalesce(c.retry_policy::text, ''), s.filter::text, c.kind,
        r.id, coalesce(r.recipients, 0), coalesce(r.sent, 0), r.finished_at is not null
 from crm.campaign c
@@ -48,7 +50,7 @@ select status, body from crm.get_segment($1::json);
 select status, body from crm.list_segments($1::json);
 
 -- statement: note_count
--- A count of a saved segment into its history.
+-- Adds a count of a saved segment to its history.
 insert into crm.segment_history (segment_id, count, path) values ($1, $2, $3)
 on conflict do nothing;
 
@@ -57,7 +59,7 @@ on conflict do nothing;
 select status, body from crm.save_segment($1::json);
 
 -- statement: segment_announced
--- The broker has the triggers of these runs.  $1: keys
+-- Records that the broker has the triggers of these runs.  $1: keys
 update crm.campaign_run set announced = true where key = any ($1) and not announced;
 
 -- statement: segment_counts
@@ -65,7 +67,7 @@ update crm.campaign_run set announced = true where key = any ($1) and not announ
 select status, body from crm.segment_counts($1::json);
 
 -- statement: segment_explain_state
--- How far ingestion and read models are, for "why is this customer (not) in the segment": two JSON texts.
+-- The progress of ingestion and read models, for the explanation of a segment: two JSON texts.
 -- $1: queue of the events
 select coalesce((select json_build_object('queue', i.queue, 'partition', i.partition, 'position', i.position,
                                           'at', crm.iso_ms(i.at))
@@ -78,7 +80,7 @@ select coalesce((select json_build_object('queue', i.queue, 'partition', i.parti
                  from crm.read_model r), '[]')::text;
 
 -- statement: segment_models
--- Which read models a segment may be asked of, and how old the views are.  One row per model, attributes first.
+-- The available read models and the age of the views.  One row per model, attributes first.
 select r.model, r.mode, r.live_version is not null, r.view_version is not null, r.view_as_of,
        case when crm.model_mark(r.model) <= r.view_mark then 0
             else greatest(0, extract(epoch from clock_timestamp() - r.view_as_of) * 1000) end::bigint,
@@ -87,27 +89,27 @@ from crm.read_model r
 order by r.model;
 
 -- statement: segment_new_runs
--- Runs of campaigns on entering that were made by a look and are not announced yet, oldest first.  $1: segment
+-- Runs of campaigns on entry that a check created and that are not announced yet, oldest first.  $1: segment
 select r.campaign_id::text, r.key
 from crm.campaign c join crm.campaign_run r on r.campaign_id = c.id
 where c.segment_id = $1 and c.kind = 'entering' and not r.announced
 order by r.created_at, r.key limit 100;
 
 -- statement: segment_outbox
--- The oldest comings and goings of a segment that the broker has not got.  $1: segment; $2: how many
+-- The oldest entries and exits of a segment that were not sent to the broker yet.  $1: segment; $2: limit
 select o.id, o.customer_uuid::text, o.entered, crm.iso_ms(o.at)
 from crm.segment_outbox o where o.segment_id = $1 order by o.id limit $2;
 
 -- statement: segment_to_watch
--- A watched segment.  $1: id.  Nothing: it is gone, or nobody watches it any more.
--- The last column: a look that waited behind another is not worth a second one.
+-- A watched segment.  $1: id.  No row: it was deleted or is not watched any more.
+-- The last column: a check that waited behind another one does not need to run.
 select s.filter::text, s.name, s.watch_queue,
        coalesce(s.evaluated_at < clock_timestamp() - make_interval(secs => s.watch_every_s * 0.5), true)
 from crm.segment s
 where s.id = $1 and s.watch_every_s is not null;
 
 -- statement: segment_told
--- The broker has these.  $1: ids of crm.segment_outbox
+-- Deletes entries and exits that the broker has received.  $1: ids of crm.segment_outbox
 delete from crm.segment_outbox where id = any ($1);
 
 -- statement: watch_segment

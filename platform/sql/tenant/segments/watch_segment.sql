@@ -1,8 +1,8 @@
--- crm.watch_segment(args): subscribes a queue to a segment, or ends that.
+-- crm.watch_segment(args): subscribes a queue to a segment, or ends the subscription.
 -- called by: platform/src/platform/saved.c
 -- in:  segment: id or name; queue (null: end it), everySeconds, initial
 -- out: status 200 and the segment, or 404
--- locks: the segment's row, which a look at the segment holds too          raises: nothing
+-- locks: the segment's row, which a check of the segment also locks          raises: nothing
 -- needs: segment_json, find_segment, forget_members
 create or replace function crm.watch_segment(p_args json) returns table (status int, body text)
 language plpgsql
@@ -17,7 +17,7 @@ begin
         return query select 404, '{"error":"there is no such segment"}';
         return;
     end if;
-    -- Behind a look that is under way: it has written all members and events then.
+    -- Wait for a check in progress: then all of its members and events are written.
     select * into old from crm.segment s where s.id = found_one.id for no key update;
     update crm.segment s
     set watch_queue = p_args ->> 'queue',
@@ -27,11 +27,11 @@ begin
                              then coalesce((p_args ->> 'everySeconds')::int, s.watch_every_s, 10) end
     where s.id = found_one.id
     returning * into found_one;
-    -- Events that the old queue did not get are not for the new one.
+    -- Events that were not sent to the old queue must not go to the new one.
     if old.watch_queue is distinct from found_one.watch_queue then
         delete from crm.segment_outbox o where o.segment_id = found_one.id;
     end if;
-    -- A segment that is watched already has its members: they are reported now instead of by the first look.
+    -- A segment that is already watched has its members: report them now instead of with the first check.
     if found_one.watch_queue is not null and found_one.watch_initial and found_one.watched_since is not null
        and (old.watch_queue is distinct from found_one.watch_queue or not old.watch_initial) then
         insert into crm.segment_outbox (segment_id, customer_uuid, entered)
