@@ -4,6 +4,7 @@
 - The target of every relative link exists, and so does its heading (`page.md#heading`).
 - Every page can be reached by links from README.md.
 - A page is linked, not only named: `retries.md` in back ticks is an error unless the same page links to it.
+- docs/operations/operations.md lists every event that the broker logs as a warning or an error, and no event that is gone.
 """
 import os
 import re
@@ -30,6 +31,20 @@ def anchors(text):
             name = "%s-%d" % (anchor, number)
         made.add(name)
     return made
+
+
+def log_events():
+    """Compares the table of log events with the sources."""
+    page = os.path.join("docs", "operations", "operations.md")
+    text = open(os.path.join(ROOT, page), encoding="utf-8").read().split("## Log events", 1)[-1]
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    listed = {event for row in rows for event in re.findall(r"`([a-z0-9]+\.[a-z0-9_]+)`", row)}
+    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "lib/*.c", "broker/*.c", "broker/*.h", "cli/*.c"],
+                           capture_output=True, text=True, check=True).stdout.split()
+    source = "\n".join(open(os.path.join(ROOT, f), encoding="utf-8").read() for f in files if os.path.exists(os.path.join(ROOT, f)))
+    logged = set(re.findall(r'log_(?:warn|error)\(\s*"([a-z0-9]+\.[a-z0-9_]+)"', source))
+    return (["%s: no source logs %s" % (page, e) for e in listed if '"%s"' % e not in source]
+            + ["%s: the event %s is missing" % (page, e) for e in logged - listed])
 
 
 def main():
@@ -65,6 +80,7 @@ def main():
                 inside = [p for p in pages if os.path.dirname(p) == there]
                 readme = os.path.join(there, "README.md")
                 todo += [readme] if readme in pages else inside if inside else [there]
+    wrong += log_events()
     wrong += ["%s: no link leads to this page" % p for p in sorted(pages) if p not in reached]
     for line in sorted(wrong):
         print(line)
