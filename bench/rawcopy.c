@@ -43,7 +43,7 @@ static void make_data(void);
 static void *copy_until_stopped(void *arg);
 static double cpu_below(long root);
 
-static void fail(PGconn *pg, const char *what)
+static void rawcopy_fail(PGconn *pg, const char *what)
 {
     fprintf(stderr, "rawcopy: %s: %s", what, PQerrorMessage(pg));
     exit(1);
@@ -53,7 +53,7 @@ static PGconn *dial(void)
 {
     PGconn *pg = PQconnectdb(run.conninfo);
     if (PQstatus(pg) != CONNECTION_OK)
-        fail(pg, "connect");
+        rawcopy_fail(pg, "connect");
     return pg;
 }
 
@@ -61,7 +61,7 @@ static void execute(PGconn *pg, const char *sql)
 {
     PGresult *r = PQexec(pg, sql);
     if (PQresultStatus(r) != PGRES_COMMAND_OK)
-        fail(pg, sql);
+        rawcopy_fail(pg, sql);
     PQclear(r);
 }
 
@@ -69,7 +69,7 @@ static double query_number(PGconn *pg, const char *sql)
 {
     PGresult *r = PQexec(pg, sql);
     if (PQresultStatus(r) != PGRES_TUPLES_OK || PQntuples(r) != 1)
-        fail(pg, sql);
+        rawcopy_fail(pg, sql);
     double v = strtod(PQgetvalue(r, 0, 0), NULL);
     PQclear(r);
     return v;
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
         copiers[i].pg = dial();
         copiers[i].ms = calloc(MAX_SAMPLES, sizeof(float));
         if (!copiers[i].ms)
-            fail(pg, "no memory");
+            rawcopy_fail(pg, "no memory");
     }
     // A server elsewhere has no process of that number here, or one that is not its backend:
     // then the parent does not burn CPU either and the figure is visibly 0.
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     double wal_from = query_number(pg, wal), cpu_from = cpu_below(postmaster), from = now_s();
     for (unsigned i = 0; i < run.connections; i++)
         if (pthread_create(&copiers[i].thread, NULL, copy_until_stopped, &copiers[i]) != 0)
-            fail(pg, "thread");
+            rawcopy_fail(pg, "thread");
     usleep((useconds_t)(run.seconds * 1e6));
     run.stop = true;
     uint64_t transactions = 0, n = 0;
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         PQfinish(copiers[i].pg);
     }
     if (!ms || n == 0)
-        fail(pg, "nothing was copied");
+        rawcopy_fail(pg, "nothing was copied");
     qsort(ms, (size_t)n, sizeof *ms, compare);
     double rows = (double)transactions * run.rows;
     printf(
@@ -258,14 +258,14 @@ static void *copy_until_stopped(void *arg)
         double from = now_s();
         PGresult *r = PQexec(c->pg, "copy rawcopy from stdin (format binary)");
         if (PQresultStatus(r) != PGRES_COPY_IN)
-            fail(c->pg, "copy");
+            rawcopy_fail(c->pg, "copy");
         PQclear(r);
         if (PQputCopyData(c->pg, run.data, (int)run.data_len) != 1 ||
             PQputCopyEnd(c->pg, NULL) != 1)
-            fail(c->pg, "copy data");
+            rawcopy_fail(c->pg, "copy data");
         while ((r = PQgetResult(c->pg))) {
             if (PQresultStatus(r) != PGRES_COMMAND_OK)
-                fail(c->pg, "copy end");
+                rawcopy_fail(c->pg, "copy end");
             PQclear(r);
         }
         uint64_t i = c->transactions++;

@@ -51,7 +51,7 @@ int args_parse(struct args *a, int argc, char **argv, struct fault *f)
     return 0;
 }
 
-static bool find(const struct args *a, span name, char letter, struct found *out)
+static bool args_find(const struct args *a, span name, char letter, struct found *out)
 {
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; i < a->sizes[t]; i++) {
@@ -70,7 +70,7 @@ static int read_long(struct args *a, const char *word, char **next, struct fault
     span name = {word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2)};
     struct found o;
 
-    if (!find(a, name, 0, &o)) {
+    if (!args_find(a, name, 0, &o)) {
         const char *meant = nearest(a, name);
         return fault_set(f, QE_BAD_PARAM, "no option --" SPAN_FMT "%s%s%s", SPAN_ARG(name),
                          meant ? " (is --" : "", meant ? meant : "", meant ? " meant?)" : "");
@@ -92,7 +92,7 @@ static int read_letters(struct args *a, const char *word, char **next, struct fa
         char shown[3] = {'-', *p, '\0'};
         struct found o;
 
-        if (!find(a, SPAN_NONE, *p, &o))
+        if (!args_find(a, SPAN_NONE, *p, &o))
             return fault_set(f, QE_BAD_PARAM, "no option %s", shown);
         if (o.option->kind != CLI_FLAG) {
             const char *value = p[1] ? p + 1 : *next;
@@ -224,7 +224,7 @@ const char *args_text(const struct args *a, const char *name)
 {
     struct found o;
 
-    if (!find(a, span_of(name), 0, &o))
+    if (!args_find(a, span_of(name), 0, &o))
         BUG("option --%s is in no table", name);
     return a->values[o.table][o.index];
 }

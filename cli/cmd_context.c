@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "json/write.h"
 
-static int add(struct cli *cli)
+static int cmd_context_add(struct cli *cli)
 {
     const char *name = cli->args.rest[0];
     struct contexts all;
@@ -42,7 +42,7 @@ static int add(struct cli *cli)
     return CLI_OK;
 }
 
-static int list(struct cli *cli)
+static int cmd_context_list(struct cli *cli)
 {
     static const struct column columns[] = {{"CONTEXT", "name", CELL_TEXT},
                                             {"URL", "url", CELL_LONG},
@@ -88,7 +88,7 @@ static int use(struct cli *cli)
     return CLI_OK;
 }
 
-static int forget(struct cli *cli)
+static int cmd_context_forget(struct cli *cli)
 {
     const char *name = cli->args.rest[0];
     struct contexts all;
@@ -126,7 +126,7 @@ static const struct cli_command context_add = {
                 "queen context add pair --url http://a:6632,http://b:6632|two brokers",
     CLI_OPTIONS(add_options),
     .offline = true,
-    .run = add,
+    .run = cmd_context_add,
 };
 static const struct cli_command context_ls = {
     .name = "ls",
@@ -134,7 +134,7 @@ static const struct cli_command context_ls = {
     .summary = "list the contexts",
     .examples = "queen context ls|which there are and which is in use",
     .offline = true,
-    .run = list,
+    .run = cmd_context_list,
 };
 static const struct cli_command context_use = {
     .name = "use",
@@ -150,7 +150,7 @@ static const struct cli_command context_rm = {
     .summary = "forget a context",
     .examples = "queen context rm old|the server itself is not touched",
     .offline = true,
-    .run = forget,
+    .run = cmd_context_forget,
 };
 
 static const struct cli_command *const subs[] = {&context_add, &context_ls, &context_use,

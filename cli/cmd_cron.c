@@ -17,7 +17,7 @@ static const struct column columns[] = {
     {"MISSED", "missed", CELL_TEXT},      {"PAYLOAD", "payload", CELL_LONG},
 };
 
-static int list(struct cli *cli)
+static int cmd_cron_list(struct cli *cli)
 {
     struct buf path = {0};
     span body;
@@ -32,7 +32,7 @@ static int list(struct cli *cli)
     return rc;
 }
 
-static int add(struct cli *cli)
+static int cmd_cron_add(struct cli *cli)
 {
     const struct args *a = &cli->args;
     const char *text = a->n_rest > 3 ? a->rest[3] : "null";
@@ -95,7 +95,7 @@ static int run_now(struct cli *cli)
     return rc;
 }
 
-static int forget(struct cli *cli)
+static int cmd_cron_forget(struct cli *cli)
 {
     span body;
     int rc = confirm(cli, "end the recurring message %s for good", cli->args.rest[0]);
@@ -121,7 +121,7 @@ static const struct cli_command cron_ls = {
     .args = "[QUEUE]",
     .summary = "list recurring messages",
     .examples = "queen cron ls|with their next runs",
-    .run = list,
+    .run = cmd_cron_list,
 };
 static const struct cli_command cron_add = {
     .name = "add",
@@ -132,7 +132,7 @@ static const struct cli_command cron_add = {
     .examples = "queen cron add nightly reports '30 2 * * *' '{\"kind\": \"daily\"}' --zone "
                 "Europe/Berlin|every night, also when the clocks change",
     CLI_OPTIONS(add_options),
-    .run = add,
+    .run = cmd_cron_add,
 };
 static const struct cli_command cron_pause = {
     .name = "pause",
@@ -161,7 +161,7 @@ static const struct cli_command cron_rm = {
     .summary = "end a recurring message for good",
     .examples = "queen cron rm nightly --yes|without being asked",
     CLI_OPTIONS(rm_options),
-    .run = forget,
+    .run = cmd_cron_forget,
 };
 static const struct cli_command *const subs[] = {
     &cron_ls, &cron_add, &cron_pause, &cron_resume, &cron_run, &cron_rm, NULL};

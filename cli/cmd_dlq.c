@@ -27,7 +27,7 @@ static void path_page(struct cli *cli, struct buf *path, const char *queue, uint
                (unsigned long long)limit, (unsigned long long)offset);
 }
 
-static int list(struct cli *cli)
+static int cmd_dlq_list(struct cli *cli)
 {
     static const struct column columns[] = {
         {"FAILED", "failedAt", CELL_TIME},
@@ -56,7 +56,7 @@ static int list(struct cli *cli)
 }
 
 // Looks through the pages, newest first, for the one of that transaction or message id.
-static int find(struct cli *cli, const char *queue, const char *id, span *found)
+static int cmd_dlq_find(struct cli *cli, const char *queue, const char *id, span *found)
 {
     struct buf path = {0};
     uint64_t offset = 0;
@@ -83,7 +83,7 @@ static int find(struct cli *cli, const char *queue, const char *id, span *found)
     return rc;
 }
 
-static int show(struct cli *cli)
+static int cmd_dlq_show(struct cli *cli)
 {
     static const struct column columns[] = {
         {"queue", "queue", CELL_TEXT},
@@ -99,7 +99,7 @@ static int show(struct cli *cli)
         {"payload", "data", CELL_TEXT},
     };
     span letter;
-    int rc = find(cli, cli->args.rest[0], cli->args.rest[1], &letter);
+    int rc = cmd_dlq_find(cli, cli->args.rest[0], cli->args.rest[1], &letter);
 
     if (rc == CLI_OK && !letter.ptr)
         return ask_complain(cli, CLI_NOTHING,
@@ -213,7 +213,7 @@ static const struct cli_command dlq_ls = {
                 "queen dlq ls --from -1h --json | jq -r .errorMessage | sort | uniq "
                 "-c|which errors there were",
     CLI_OPTIONS(list_options),
-    .run = list,
+    .run = cmd_dlq_list,
 };
 static const struct cli_command dlq_show = {
     .name = "show",
@@ -222,7 +222,7 @@ static const struct cli_command dlq_show = {
     .about = "ID is the transaction id or the message id.",
     .examples = "queen dlq show orders inv-41|the payload of what failed",
     CLI_OPTIONS(show_options),
-    .run = show,
+    .run = cmd_dlq_show,
 };
 static const struct cli_command dlq_redrive = {
     .name = "redrive",

@@ -38,14 +38,14 @@ struct exporting {
     bool waited;
 };
 
-static int start(struct exporting *e);
-static int resume(struct exporting *e);
+static int cmd_export_start(struct exporting *e);
+static int cmd_export_resume(struct exporting *e);
 static int read_rest(struct exporting *e);
-static int copy(struct exporting *e);
+static int cmd_export_copy(struct exporting *e);
 static int write_batch(struct exporting *e, const struct queen_batch *batch);
-static int note(struct exporting *e);
+static int cmd_export_note(struct exporting *e);
 static int lag(struct exporting *e, int64_t *n);
-static int finish(struct exporting *e);
+static int cmd_export_finish(struct exporting *e);
 
 static const char *with_suffix(struct cli *cli, const char *path, const char *suffix)
 {
@@ -64,16 +64,16 @@ static int export(struct cli *cli)
     e.state_path = with_suffix(cli, e.path, ".export");
     bool again = args_has(&cli->args, "resume");
     int64_t total;
-    int rc = again ? resume(&e) : CLI_OK;
+    int rc = again ? cmd_export_resume(&e) : CLI_OK;
     if (rc == CLI_OK)
         rc = lag(&e, &total); // is there such a queue?
     if (rc == CLI_OK && !again)
-        rc = start(&e);
+        rc = cmd_export_start(&e);
     if (rc != CLI_OK)
         return rc;
     progress_begin(&e.progress, &cli->out, e.messages + (uint64_t)total);
     stop_watch(NULL, NULL);
-    rc = copy(&e);
+    rc = cmd_export_copy(&e);
     stop_unwatch();
     progress_end(&e.progress, e.messages, e.messages);
     if (fclose(e.file) != 0 && rc == CLI_OK)
@@ -81,7 +81,7 @@ static int export(struct cli *cli)
     if (rc == CLI_OK && stop_was_asked())
         return ask_complain(cli, CLI_FAILED, "stopped after %llu messages; --resume goes on",
                             (unsigned long long)e.messages);
-    return rc == CLI_OK ? finish(&e) : rc;
+    return rc == CLI_OK ? cmd_export_finish(&e) : rc;
 }
 
 // ---- beginning ----
@@ -98,17 +98,17 @@ static int open_file(struct exporting *e, const char *mode)
     return CLI_OK;
 }
 
-static int start(struct exporting *e)
+static int cmd_export_start(struct exporting *e)
 {
     int rc = open_file(e, "wxe");
 
     if (rc != CLI_OK)
         return rc;
     e->group = own_group_name(e->cli, "export");
-    return note(e);
+    return cmd_export_note(e);
 }
 
-static int resume(struct exporting *e)
+static int cmd_export_resume(struct exporting *e)
 {
     struct buf text = {0};
     struct fault f;
@@ -162,7 +162,7 @@ static int read_rest(struct exporting *e)
 
 // ---- copying ----
 
-static int copy(struct exporting *e)
+static int cmd_export_copy(struct exporting *e)
 {
     struct queen_pop pop = {
         .queue = e->queue,
@@ -232,10 +232,10 @@ static int write_batch(struct exporting *e, const struct queen_batch *batch)
         return rc;
     e->messages += fresh;
     e->bytes = (uint64_t)ftello(e->file);
-    return note(e);
+    return cmd_export_note(e);
 }
 
-static int note(struct exporting *e)
+static int cmd_export_note(struct exporting *e)
 {
     struct buf b = {0};
     struct fault f;
@@ -270,7 +270,7 @@ static int lag(struct exporting *e, int64_t *n)
     return rc;
 }
 
-static int finish(struct exporting *e)
+static int cmd_export_finish(struct exporting *e)
 {
     own_group_forget(e->cli, e->group);
     if (unlink(e->state_path) != 0)

@@ -8,7 +8,7 @@
 #include "json/scan.h"
 #include "json/write.h"
 
-static int list(struct cli *cli)
+static int cmd_group_list(struct cli *cli)
 {
     static const struct column columns[] = {
         {"GROUP", "name", CELL_TEXT},
@@ -143,7 +143,7 @@ static int seek(struct cli *cli)
     return rc;
 }
 
-static int forget(struct cli *cli)
+static int cmd_group_forget(struct cli *cli)
 {
     const char *group = cli->args.rest[0], *queue = args_text(&cli->args, "queue");
     struct buf path = {0};
@@ -192,7 +192,7 @@ static const struct cli_command group_ls = {
     .summary = "list consumer groups with their lag",
     .examples = "queen group ls --queue orders|who consumes orders",
     CLI_OPTIONS(list_options),
-    .run = list,
+    .run = cmd_group_list,
 };
 static const struct cli_command group_lag = {
     .name = "lag",
@@ -219,7 +219,7 @@ static const struct cli_command group_rm = {
     .summary = "forget a group: where it is, and what it subscribed to",
     .examples = "queen group rm ledger --queue orders --yes|on one queue",
     CLI_OPTIONS(rm_options),
-    .run = forget,
+    .run = cmd_group_forget,
 };
 static const struct cli_command *const subs[] = {&group_ls, &group_lag, &group_seek, &group_rm,
                                                  NULL};

@@ -39,8 +39,8 @@ static int find_place(struct importing *m);
 static int push_all(struct importing *m, int fd);
 static void on_result(const struct queen_push_result *r, const struct queen_error *err,
                       void *tag, void *ctx);
-static int note(struct importing *m);
-static int report(struct importing *m, int rc);
+static int cmd_import_note(struct importing *m);
+static int cmd_import_report(struct importing *m, int rc);
 
 static int import(struct cli *cli)
 {
@@ -84,7 +84,7 @@ static int import(struct cli *cli)
     bool whole = rc == CLI_OK && m.failed == 0 && !stop_was_asked();
     progress_end(&m.progress, whole ? (uint64_t)st.st_size : m.settled,
                  m.stored + m.duplicates);
-    return report(&m, rc);
+    return cmd_import_report(&m, rc);
 }
 
 static int find_place(struct importing *m)
@@ -166,7 +166,7 @@ static void on_result(const struct queen_push_result *r, const struct queen_erro
     pthread_mutex_unlock(&m->lock);
 }
 
-static int note(struct importing *m)
+static int cmd_import_note(struct importing *m)
 {
     struct buf b = {0};
     struct fault f;
@@ -179,7 +179,7 @@ static int note(struct importing *m)
     return rc == 0 ? CLI_OK : ask_complain(m->cli, CLI_FAILED, "%s", f.text);
 }
 
-static int report(struct importing *m, int rc)
+static int cmd_import_report(struct importing *m, int rc)
 {
     struct cli *cli = m->cli;
 
@@ -190,7 +190,7 @@ static int report(struct importing *m, int rc)
     if (rc != CLI_OK) {
         unsigned long long there = m->stored + m->duplicates;
         ask_complain(cli, 0, "%llu messages are stored; --resume goes on", there);
-        (void)!note(m);
+        (void)!cmd_import_note(m);
         return rc;
     }
     if (unlink(m->state_path) != 0 && errno != ENOENT)

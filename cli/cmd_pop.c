@@ -118,7 +118,7 @@ static bool read_status(const char *text, enum queen_ack_status *out)
     return false;
 }
 
-static int flush(struct acking *a)
+static int cmd_pop_flush(struct acking *a)
 {
     struct queen_error err;
 
@@ -150,7 +150,7 @@ static int add_message(struct acking *a, span message)
         group = NULL;
     bool other = a->n > 0 && (!group != !a->group || (group && strcmp(group, a->group) != 0));
     if (other || a->n == ACK_BATCH)
-        rc = flush(a);
+        rc = cmd_pop_flush(a);
     a->group = group;
     struct queen_ack *ack = &a->acks[a->n];
     *ack = (struct queen_ack){
@@ -212,7 +212,7 @@ static int ack(struct cli *cli)
     } else {
         rc = ack_stream(a);
     }
-    int flushed = flush(a); // also what came before something unreadable
+    int flushed = cmd_pop_flush(a); // also what came before something unreadable
     arena_deinit(&a->texts);
     rc = rc != CLI_OK ? rc : flushed;
     if (cli->out.json && !cli->out.quiet)

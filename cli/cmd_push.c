@@ -37,9 +37,9 @@ static int send_stream(struct pushing *p, int fd, const char *name);
 static int send_value(struct pushing *p, span value);
 static void on_result(const struct queen_push_result *r, const struct queen_error *err,
                       void *tag, void *ctx);
-static int report(struct pushing *p, int rc);
+static int cmd_push_report(struct pushing *p, int rc);
 
-static int push(struct cli *cli)
+static int cmd_push_send(struct cli *cli)
 {
     const struct args *a = &cli->args;
     const char *files = args_text(a, "file");
@@ -84,7 +84,7 @@ static int push(struct cli *cli)
     if (rc == CLI_OK && a->n_rest < 2 && !files)
         rc = send_stream(&p, STDIN_FILENO, "stdin");
     queen_producer_free(p.producer); // waits until each message has its result
-    return report(&p, rc);
+    return cmd_push_report(&p, rc);
 }
 
 static int read_options(struct pushing *p)
@@ -242,7 +242,7 @@ static void on_result(const struct queen_push_result *r, const struct queen_erro
     pthread_mutex_unlock(&p->lock);
 }
 
-static int report(struct pushing *p, int rc)
+static int cmd_push_report(struct pushing *p, int rc)
 {
     struct cli *cli = p->cli;
 
@@ -304,5 +304,5 @@ const struct cli_command cli_push = {
                 "queen tail orders --data | jq -c 'select(.total > 100)' | queen push "
                 "audit|what is large goes to audit, too",
     CLI_OPTIONS(options),
-    .run = push,
+    .run = cmd_push_send,
 };

@@ -11,7 +11,7 @@
 #include "json/scan.h"
 #include "json/write.h"
 
-static int list(struct cli *cli)
+static int cmd_queue_list(struct cli *cli)
 {
     static const struct column columns[] = {
         {"QUEUE", "name", CELL_TEXT},
@@ -47,7 +47,7 @@ static const struct column partition_columns[] = {
     {"LAST MESSAGE", "newestMessage", CELL_TIME},
 };
 
-static int show(struct cli *cli)
+static int cmd_queue_show(struct cli *cli)
 {
     static const struct column columns[] = {
         {"queue", "queue.name", CELL_TEXT},
@@ -219,7 +219,7 @@ static const struct cli_command queue_ls = {
     .examples = "queen queue ls|all of them\n"
                 "queen queue ls --json | jq -r 'select(.dlq > 0).name'|those with dead letters",
     CLI_OPTIONS(labels),
-    .run = list,
+    .run = cmd_queue_list,
 };
 static const struct cli_command queue_show = {
     .name = "show",
@@ -227,7 +227,7 @@ static const struct cli_command queue_show = {
     .summary = "one queue: options, figures, partitions",
     .examples = "queen queue show orders|as a table\n"
                 "queen queue show orders --json | jq .queue.config|only its options",
-    .run = show,
+    .run = cmd_queue_show,
 };
 static const struct cli_command queue_configure = {
     .name = "configure",

@@ -55,7 +55,7 @@ static int list_tenant(struct cli *cli)
     return rc;
 }
 
-static int list(struct cli *cli)
+static int cmd_refresh_list(struct cli *cli)
 {
     return cli->args.n_rest > 0 ? list_tenant(cli) : list_all(cli);
 }
@@ -78,7 +78,10 @@ static int wish(struct cli *cli, const char *method, const char *rest, const cha
     return rc;
 }
 
-static int run(struct cli *cli) { return wish(cli, "POST", "/read-models/refresh", "model"); }
+static int cmd_refresh_run(struct cli *cli)
+{
+    return wish(cli, "POST", "/read-models/refresh", "model");
+}
 
 static int mode(struct cli *cli) { return wish(cli, "PUT", "/read-models", "mode"); }
 
@@ -89,7 +92,7 @@ static const struct cli_command refresh_ls = {
     .examples = "queen refresh ls|where the work on all tenants stands\n"
                 "queen refresh ls acme|what one tenant has",
     .platform = true,
-    .run = list,
+    .run = cmd_refresh_list,
 };
 static const struct cli_command refresh_run = {
     .name = "run",
@@ -98,7 +101,7 @@ static const struct cli_command refresh_run = {
     .about = "MODEL is customer_attributes or customer_transactions; both without it.",
     .examples = "queen refresh run acme|both, if data changed",
     .platform = true,
-    .run = run,
+    .run = cmd_refresh_run,
 };
 static const struct cli_command refresh_mode = {
     .name = "mode",

@@ -26,7 +26,7 @@ static bool path_filters(struct cli *cli, struct buf *path, const char *queue)
     return path->len > before;
 }
 
-static int list(struct cli *cli)
+static int cmd_schedule_list(struct cli *cli)
 {
     static const struct column columns[] = {
         {"DUE", "scheduledAt", CELL_TIME},
@@ -70,7 +70,7 @@ static int list(struct cli *cli)
 
 // ---- add ----
 
-static int add(struct cli *cli)
+static int cmd_schedule_add(struct cli *cli)
 {
     static const struct column columns[] = {{"due", "scheduledAt", CELL_TIME},
                                             {"id", "scheduleId", CELL_TEXT},
@@ -205,7 +205,7 @@ static const struct cli_command schedule_ls = {
     .summary = "list messages that wait, the next to be due first",
     .examples = "queen schedule ls reminders --to +1h|what is due within the hour",
     CLI_OPTIONS(list_options),
-    .run = list,
+    .run = cmd_schedule_list,
 };
 static const struct cli_command schedule_add = {
     .name = "add",
@@ -214,7 +214,7 @@ static const struct cli_command schedule_add = {
     .examples = "queen schedule add reminders '{\"call\": 7}' --in 10m|in ten minutes\n"
                 "queen schedule add reminders '{}' --at 2030-01-31T08:00:00+01:00|years ahead",
     CLI_OPTIONS(add_options),
-    .run = add,
+    .run = cmd_schedule_add,
 };
 static const struct cli_command schedule_cancel = {
     .name = "cancel",

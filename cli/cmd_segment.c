@@ -62,7 +62,7 @@ static int question(struct cli *cli, const char *what, size_t at, span more, spa
     return rc;
 }
 
-static int list(struct cli *cli)
+static int cmd_segment_list(struct cli *cli)
 {
     static const struct column columns[] = {
         {"NAME", "name", CELL_TEXT},
@@ -216,7 +216,7 @@ static const struct cli_command segment_ls = {
     .summary = "list saved segments",
     .examples = "queen segment ls acme|with their last counts",
     .platform = true,
-    .run = list,
+    .run = cmd_segment_list,
 };
 static const struct cli_command segment_count = {
     .name = "count",

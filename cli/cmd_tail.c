@@ -36,7 +36,7 @@ static int drain(struct tailing *t, struct queen_pop *pop);
 static int follow(struct tailing *t, const struct queen_pop *pop);
 static enum queen_verdict on_messages(struct queen_job *job, void *ctx);
 static void on_error(const struct queen_error *err, void *ctx);
-static void on_stop(void *ctx);
+static void on_cmd_tail_stop(void *ctx);
 
 static int tail(struct cli *cli)
 {
@@ -245,7 +245,7 @@ static int follow(struct tailing *t, const struct queen_pop *pop)
     pthread_mutex_unlock(&t->lock);
     if (!t->consumer)
         return ask_failed(cli, &err);
-    stop_watch(on_stop, t);
+    stop_watch(on_cmd_tail_stop, t);
     int rc = queen_consumer_wait(t->consumer, &err) != 0 ? ask_failed(cli, &err) : CLI_OK;
     stop_unwatch();
     queen_consumer_free(t->consumer);
@@ -277,7 +277,7 @@ static void on_error(const struct queen_error *err, void *ctx)
         ask_complain(t->cli, 0, "%s; trying on", err->text);
 }
 
-static void on_stop(void *ctx)
+static void on_cmd_tail_stop(void *ctx)
 {
     struct tailing *t = ctx;
 

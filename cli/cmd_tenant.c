@@ -23,7 +23,7 @@ static void tenant_path(struct buf *path, const char *tenant, const char *below)
     buf_put(path, span_of(below));
 }
 
-static int list(struct cli *cli)
+static int cmd_tenant_list(struct cli *cli)
 {
     span body;
     int rc = ask(cli, "GET", SPAN("/api/v1/tenants"), SPAN_NONE, &body);
@@ -59,7 +59,7 @@ static int ask_one(struct cli *cli, const char *method, span request)
     return rc;
 }
 
-static int show(struct cli *cli) { return ask_one(cli, "GET", SPAN_NONE); }
+static int cmd_tenant_show(struct cli *cli) { return ask_one(cli, "GET", SPAN_NONE); }
 
 // The members that add and change share.
 static void put_place(struct cli *cli, struct buf *b)
@@ -72,7 +72,7 @@ static void put_place(struct cli *cli, struct buf *b)
         ask_put_text(b, "password", getenv("TENANT_PASSWORD") ? getenv("TENANT_PASSWORD") : "");
 }
 
-static int add(struct cli *cli)
+static int cmd_tenant_add(struct cli *cli)
 {
     struct buf b = {0};
 
@@ -97,7 +97,7 @@ static int change(struct cli *cli)
     return rc;
 }
 
-static int forget(struct cli *cli)
+static int cmd_tenant_forget(struct cli *cli)
 {
     const char *name = cli->args.rest[0];
     bool drop = args_has(&cli->args, "drop");
@@ -120,7 +120,7 @@ static int forget(struct cli *cli)
     return rc;
 }
 
-static int migrate(struct cli *cli)
+static int cmd_tenant_migrate(struct cli *cli)
 {
     static const struct column columns[] = {
         {"TENANT", "tenant", CELL_TEXT},
@@ -208,7 +208,7 @@ static const struct cli_command tenant_ls = {
     .summary = "list tenants",
     .examples = "queen tenant ls|names, versions of the schema, where they are",
     .platform = true,
-    .run = list,
+    .run = cmd_tenant_list,
 };
 static const struct cli_command tenant_show = {
     .name = "show",
@@ -216,7 +216,7 @@ static const struct cli_command tenant_show = {
     .summary = "all about one tenant",
     .platform = true,
     .examples = "queen tenant show acme|where it is, its schema, its last error",
-    .run = show,
+    .run = cmd_tenant_show,
 };
 static const struct cli_command tenant_add = {
     .name = "add",
@@ -227,7 +227,7 @@ static const struct cli_command tenant_add = {
                 "env:OLD_PASSWORD|adopts one",
     CLI_OPTIONS(add_options),
     .platform = true,
-    .run = add,
+    .run = cmd_tenant_add,
 };
 static const struct cli_command tenant_change = {
     .name = "change",
@@ -245,7 +245,7 @@ static const struct cli_command tenant_rm = {
     .examples = "queen tenant rm acme --drop --yes|and its database",
     CLI_OPTIONS(rm_options),
     .platform = true,
-    .run = forget,
+    .run = cmd_tenant_forget,
 };
 static const struct cli_command tenant_migrate = {
     .name = "migrate",
@@ -253,7 +253,7 @@ static const struct cli_command tenant_migrate = {
     .summary = "bring the schemas of all tenants up to date",
     .platform = true,
     .examples = "queen tenant migrate|all of them, with a report",
-    .run = migrate,
+    .run = cmd_tenant_migrate,
 };
 static const struct cli_command tenant_health = {
     .name = "health",

@@ -75,7 +75,7 @@ const struct cli_command *const cli_commands[] = {
 };
 // clang-format on
 
-static const struct cli_command *find(const struct cli_command *const *in, const char *name)
+static const struct cli_command *cli_find(const struct cli_command *const *in, const char *name)
 {
     for (; *in; in++)
         if (strcmp(name, (*in)->name) == 0)
@@ -131,7 +131,7 @@ static int show_help(int argc, char **argv)
         help_list(stdout);
         return CLI_OK;
     }
-    const struct cli_command *c = find(cli_commands, argv[1]);
+    const struct cli_command *c = cli_find(cli_commands, argv[1]);
     if (!c)
         return complain(cli_commands, NULL, argv[1]);
     if (c->run_raw && c != &cli_help) {
@@ -139,7 +139,7 @@ static int show_help(int argc, char **argv)
         char *args[] = {argv[1], option, NULL};
         return c->run_raw(2, args);
     }
-    const struct cli_command *sub = c->subs && argc > 2 ? find(c->subs, argv[2]) : NULL;
+    const struct cli_command *sub = c->subs && argc > 2 ? cli_find(c->subs, argv[2]) : NULL;
     if (c->subs && argc > 2 && !sub)
         return complain(c->subs, c->name, argv[2]);
     help_command(stdout, sub ? c->name : NULL, sub ? sub : c);
@@ -147,7 +147,7 @@ static int show_help(int argc, char **argv)
 }
 
 // argv: what follows the name of the command.
-static int run(const char *parent, const struct cli_command *c, int argc, char **argv)
+static int cli_run(const char *parent, const struct cli_command *c, int argc, char **argv)
 {
     struct cli cli = {.command = c, .parent = parent};
     struct fault f;
@@ -188,8 +188,9 @@ static int run_below(const struct cli_command *c, int argc, char **argv)
         help_command(stdout, NULL, c);
         return CLI_OK;
     }
-    const struct cli_command *sub = find(c->subs, argv[0]);
-    return sub ? run(c->name, sub, argc - 1, argv + 1) : complain(c->subs, c->name, argv[0]);
+    const struct cli_command *sub = cli_find(c->subs, argv[0]);
+    return sub ? cli_run(c->name, sub, argc - 1, argv + 1)
+               : complain(c->subs, c->name, argv[0]);
 }
 
 int main(int argc, char **argv)
@@ -202,12 +203,12 @@ int main(int argc, char **argv)
         return show_help(1, argv);
     const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
 
-    const struct cli_command *c = find(cli_commands, name);
+    const struct cli_command *c = cli_find(cli_commands, name);
     if (!c)
         return complain(cli_commands, NULL, name);
     if (c->run_raw)
         return c->run_raw(argc - 1, argv + 1);
     // A reader that goes away is seen when writing to it, and ends the command in order.
     signal(SIGPIPE, SIG_IGN);
-    return c->subs ? run_below(c, argc - 2, argv + 2) : run(NULL, c, argc - 2, argv + 2);
+    return c->subs ? run_below(c, argc - 2, argv + 2) : cli_run(NULL, c, argc - 2, argv + 2);
 }

@@ -36,7 +36,7 @@ struct out out_init(bool json, bool table, bool no_colour, bool quiet)
     };
 }
 
-static void remember(bool ok)
+static void out_remember(bool ok)
 {
     if (!ok && first_error == 0)
         first_error = errno ? errno : EIO;
@@ -51,12 +51,12 @@ void out_line(span raw)
         const char *stop = p;
         while (stop < end && *stop != '\n' && *stop != '\r')
             stop++;
-        remember(fwrite(p, 1, (size_t)(stop - p), stdout) == (size_t)(stop - p));
+        out_remember(fwrite(p, 1, (size_t)(stop - p), stdout) == (size_t)(stop - p));
         if (stop < end)
-            remember(putchar(' ') != EOF);
+            out_remember(putchar(' ') != EOF);
         p = stop + 1;
     }
-    remember(putchar('\n') != EOF);
+    out_remember(putchar('\n') != EOF);
 }
 
 void out_note(const struct out *o, const char *fmt, ...)
@@ -67,9 +67,9 @@ void out_note(const struct out *o, const char *fmt, ...)
         return;
     FILE *to = o->json ? stderr : stdout;
     va_start(ap, fmt);
-    remember(vfprintf(to, fmt, ap) >= 0 || to == stderr);
+    out_remember(vfprintf(to, fmt, ap) >= 0 || to == stderr);
     va_end(ap);
-    remember(fputc('\n', to) != EOF || to == stderr);
+    out_remember(fputc('\n', to) != EOF || to == stderr);
 }
 
 const char *out_on(const struct out *o, enum out_style style)
@@ -86,7 +86,7 @@ const char *out_off(const struct out *o) { return o->colour ? "\033[0m" : ""; }
 
 bool out_is_broken(void)
 {
-    remember(fflush(stdout) == 0);
+    out_remember(fflush(stdout) == 0);
     return first_error != 0;
 }
 

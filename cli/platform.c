@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static int run(int argc, char **argv);
+static int platform_exec(int argc, char **argv);
 
 const struct cli_command cli_platform = {
     .name = "platform",
     .args = "[--option VALUE]...",
     .summary = "run the event platform: tenants, their data and segments, on top of a broker",
-    .run_raw = run,
+    .run_raw = platform_exec,
 };
 
 // Tries the folder of this program first, so that a build directory works without installing.
@@ -33,7 +33,7 @@ static void try_beside(char **argv)
     execv(path, argv);
 }
 
-static int run(int argc, char **argv)
+static int platform_exec(int argc, char **argv)
 {
     (void)argc;
     try_beside(argv);

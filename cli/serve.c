@@ -8,14 +8,14 @@
 #include "conf/show_conf.h"
 #include "server/server.h"
 
-static int serve(int argc, char **argv);
+static int serve_run(int argc, char **argv);
 static void print(const void *conf, struct buf *out);
 
 const struct cli_command cli_serve = {
     .name = "serve",
     .args = "[--option VALUE]...",
     .summary = "run the broker, with a PostgreSQL of its own unless PG_HOST is set",
-    .run_raw = serve,
+    .run_raw = serve_run,
 };
 
 static const struct conf_texts texts = {
@@ -25,7 +25,7 @@ static const struct conf_texts texts = {
     .markdown = conf_markdown,
 };
 
-static int serve(int argc, char **argv)
+static int serve_run(int argc, char **argv)
 {
     struct conf c;
     struct fault f;

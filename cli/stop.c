@@ -35,7 +35,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
-static void *watch(void *ctx)
+static void *stop_watch_signals(void *ctx)
 {
     (void)ctx;
     while (sem_wait(&wake) != 0)
@@ -52,7 +52,7 @@ void stop_watch(void (*asked)(void *ctx), void *ctx)
     on_asked = asked;
     on_asked_ctx = ctx;
     sem_init(&wake, 0, 0);
-    if (pthread_create(&watcher, NULL, watch, NULL) != 0)
+    if (pthread_create(&watcher, NULL, stop_watch_signals, NULL) != 0)
         BUG("no thread for signals");
     for (unsigned i = 0; i < countof(signals); i++)
         sigaction(signals[i], &action, NULL);

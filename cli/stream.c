@@ -20,7 +20,7 @@ void stream_deinit(struct stream *s) { buf_free(&s->bytes); }
 uint64_t stream_offset(const struct stream *s) { return s->offset + s->used; }
 
 // More bytes behind those that are there.
-static int fill(struct stream *s, struct fault *f)
+static int stream_fill(struct stream *s, struct fault *f)
 {
     if (s->used > 0) {
         memmove(s->bytes.ptr, s->bytes.ptr + s->used, s->bytes.len - s->used);
@@ -101,7 +101,7 @@ int stream_next(struct stream *s, span *value, struct fault *f)
                            : find_end(&finder, p, there, s->ended);
         if (len == 0 && s->ended)
             return 0;
-        int rc = len == 0 ? fill(s, f) : 0;
+        int rc = len == 0 ? stream_fill(s, f) : 0;
         if (rc != 0)
             return rc;
     }

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-static int on_pushed(struct worker *w, struct conn *c, span body);
-static int on_popped(struct worker *w, struct conn *c, span body, uint64_t now);
-static int on_acked(struct worker *w, struct conn *c, span body);
+static int on_bench_pushed(struct worker *w, struct conn *c, span body);
+static int on_bench_popped(struct worker *w, struct conn *c, span body, uint64_t now);
+static int on_bench_acked(struct worker *w, struct conn *c, span body);
 
 static void note_bad_answer(struct worker *w, const struct conn *c, const struct bench_reply *r)
 {
@@ -37,11 +37,11 @@ bool worker_answer(struct worker *w, struct conn *c, const struct bench_reply *r
     int n = r->status >= 200 && r->status <= 299 ? 0 : QE_BAD_REQUEST;
 
     if (c->op == BENCH_OP_PUSH)
-        n = on_pushed(w, c, n == 0 ? r->body : SPAN_NONE);
+        n = on_bench_pushed(w, c, n == 0 ? r->body : SPAN_NONE);
     else if (n == 0 && c->op == BENCH_OP_POP)
-        n = on_popped(w, c, r->body, now);
+        n = on_bench_popped(w, c, r->body, now);
     else if (n == 0 && c->op == BENCH_OP_ACK)
-        n = on_acked(w, c, r->body);
+        n = on_bench_acked(w, c, r->body);
     if (n < 0 || (c->op == BENCH_OP_ACK && c->n_acks > 0)) {
         note_bad_answer(w, c, r);
         counter_add(&w->stats.http_errors, n < 0);
@@ -66,7 +66,7 @@ bool worker_answer(struct worker *w, struct conn *c, const struct bench_reply *r
 }
 
 // These three return how many messages went well, or a code.
-static int on_pushed(struct worker *w, struct conn *c, span body)
+static int on_bench_pushed(struct worker *w, struct conn *c, span body)
 {
     unsigned buffered = 0;
     int rc = bench_read_push(body, c->sent, c->n_sent, &buffered);
@@ -80,7 +80,7 @@ static int on_pushed(struct worker *w, struct conn *c, span body)
     return rc != 0 ? rc : (int)(c->n_sent - refused);
 }
 
-static int on_popped(struct worker *w, struct conn *c, span body, uint64_t now)
+static int on_bench_popped(struct worker *w, struct conn *c, span body, uint64_t now)
 {
     struct bench_load *l = w->load;
     bool measured = phase_of(l) == BENCH_MEASURE;
@@ -114,7 +114,7 @@ static int on_popped(struct worker *w, struct conn *c, span body, uint64_t now)
     return rc != 0 ? rc : n;
 }
 
-static int on_acked(struct worker *w, struct conn *c, span body)
+static int on_bench_acked(struct worker *w, struct conn *c, span body)
 {
     unsigned ok;
     int rc = bench_read_acks(body, &ok);

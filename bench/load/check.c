@@ -94,8 +94,8 @@ uint32_t ledger_answer_id(struct ledger *l)
 }
 
 // True when the message had not been delivered to this group before.
-static bool judge(struct stripe *s, struct cursor *c, uint64_t index,
-                  const struct ledger_answer *a, uint32_t number)
+static bool bench_check_decide(struct stripe *s, struct cursor *c, uint64_t index,
+                               const struct ledger_answer *a, uint32_t number)
 {
     if (number >= c->next) {
         for (uint32_t n = c->next; n < number; n++)
@@ -125,7 +125,7 @@ bool ledger_receive(struct ledger *l, const struct ledger_answer *a, uint32_t pr
     struct stripe *s = &l->stripes[partition % N_STRIPES];
 
     pthread_mutex_lock(&s->lock);
-    bool first = judge(s, &l->cursors[index], index, a, number);
+    bool first = bench_check_decide(s, &l->cursors[index], index, a, number);
     pthread_mutex_unlock(&s->lock);
     if (first)
         atomic_fetch_add_explicit(&l->delivered, 1, memory_order_relaxed);

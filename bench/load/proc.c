@@ -38,7 +38,7 @@ static bool read_file(const char *path, char *text, size_t room)
 }
 
 // Cuts text at blanks and colons; the number of parts, at most max.
-static unsigned split(char *text, char **part, unsigned max)
+static unsigned proc_split(char *text, char **part, unsigned max)
 {
     unsigned n = 0;
     char *rest = text;
@@ -71,7 +71,7 @@ static bool read_proc(int64_t pid, struct proc *p)
         return false;
     // "pid (name) state ...": the name may hold blanks and parentheses.
     char *open = strchr(text, '('), *end = strrchr(text, ')');
-    if (!open || !end || split(end + 1, field, N_FIELDS) != N_FIELDS)
+    if (!open || !end || proc_split(end + 1, field, N_FIELDS) != N_FIELDS)
         return false;
     *p = (struct proc){
         .pid = pid,
@@ -109,7 +109,7 @@ static struct table read_table(void)
     return t;
 }
 
-static const struct proc *find(const struct table *t, int64_t pid)
+static const struct proc *proc_find_named(const struct table *t, int64_t pid)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->rows[i].pid == pid)
@@ -128,8 +128,8 @@ static uint64_t find_socket(unsigned port)
     for (size_t i = 0; i < countof(files) && inode == 0; i++) {
         FILE *f = fopen(files[i], "re");
         while (f && fgets(line, sizeof line, f)) {
-            if (split(line, field, N_FIELDS) == N_FIELDS && number(field[PORT], 16) == port &&
-                number(field[STATE], 16) == LISTENING)
+            if (proc_split(line, field, N_FIELDS) == N_FIELDS &&
+                number(field[PORT], 16) == port && number(field[STATE], 16) == LISTENING)
                 inode = number(field[INODE], 10);
         }
         if (f)
@@ -159,7 +159,7 @@ static bool holds_socket(int64_t pid, uint64_t inode)
 
 static bool is_below(const struct table *t, const struct proc *p, int64_t root)
 {
-    for (int depth = 0; p && depth < 64; depth++, p = find(t, p->parent))
+    for (int depth = 0; p && depth < 64; depth++, p = proc_find_named(t, p->parent))
         if (p->pid == root)
             return true;
     return false;
@@ -171,7 +171,7 @@ static void find_postmaster(const struct table *t, struct proc_target *target)
     unsigned n = 0;
 
     for (size_t i = 0; i < t->n; i++) {
-        const struct proc *p = &t->rows[i], *parent = find(t, p->parent);
+        const struct proc *p = &t->rows[i], *parent = proc_find_named(t, p->parent);
         if (!p->is_postgres || (parent && parent->is_postgres))
             continue;
         only = p->pid;
@@ -206,7 +206,8 @@ static uint64_t machine_ticks(void)
     enum { USER = 1, NICE, SYSTEM, IRQ = 6, SOFTIRQ, N_FIELDS };
     char text[512], *field[N_FIELDS];
 
-    if (!read_file("/proc/stat", text, sizeof text) || split(text, field, N_FIELDS) != N_FIELDS)
+    if (!read_file("/proc/stat", text, sizeof text) ||
+        proc_split(text, field, N_FIELDS) != N_FIELDS)
         return 0;
     return number(field[USER], 10) + number(field[NICE], 10) + number(field[SYSTEM], 10) +
            number(field[IRQ], 10) + number(field[SOFTIRQ], 10);

@@ -11,7 +11,7 @@ static size_t home_of(const struct bench_set *s, uint64_t key)
 }
 
 // The slot that holds key, or the free one where it would go.
-static size_t find(const struct bench_set *s, uint64_t key)
+static size_t bench_set_find(const struct bench_set *s, uint64_t key)
 {
     size_t i = home_of(s, key);
 
@@ -28,7 +28,7 @@ static void grow(struct bench_set *s)
     s->slot = mem_new_array(uint64_t, s->cap);
     for (size_t i = 0; i < old.cap; i++)
         if (old.slot[i] != 0)
-            s->slot[find(s, old.slot[i])] = old.slot[i];
+            s->slot[bench_set_find(s, old.slot[i])] = old.slot[i];
     free(old.slot);
 }
 
@@ -36,7 +36,7 @@ void bench_set_add(struct bench_set *s, uint64_t v)
 {
     if (s->n * 2 >= s->cap)
         grow(s);
-    size_t i = find(s, v + 1);
+    size_t i = bench_set_find(s, v + 1);
     if (s->slot[i] == 0) {
         s->slot[i] = v + 1;
         s->n++;
@@ -45,14 +45,14 @@ void bench_set_add(struct bench_set *s, uint64_t v)
 
 bool bench_set_has(const struct bench_set *s, uint64_t v)
 {
-    return s->n > 0 && s->slot[find(s, v + 1)] != 0;
+    return s->n > 0 && s->slot[bench_set_find(s, v + 1)] != 0;
 }
 
 bool bench_set_take(struct bench_set *s, uint64_t v)
 {
     if (s->n == 0)
         return false;
-    size_t hole = find(s, v + 1);
+    size_t hole = bench_set_find(s, v + 1);
     if (s->slot[hole] == 0)
         return false;
     s->n--;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct counter *into, const struct counter *from)
+static void bench_stats_add(struct counter *into, const struct counter *from)
 {
     counter_add(into, counter_get(from));
 }
@@ -13,19 +13,19 @@ static void add(struct counter *into, const struct counter *from)
 void bench_stats_merge(struct bench_stats *into, const struct bench_stats *from)
 {
     for (int op = 0; op < BENCH_N_OPS; op++) {
-        add(&into->messages[op], &from->messages[op]);
-        add(&into->requests[op], &from->requests[op]);
-        add(&into->window_messages[op], &from->window_messages[op]);
-        add(&into->window_requests[op], &from->window_requests[op]);
+        bench_stats_add(&into->messages[op], &from->messages[op]);
+        bench_stats_add(&into->requests[op], &from->requests[op]);
+        bench_stats_add(&into->window_messages[op], &from->window_messages[op]);
+        bench_stats_add(&into->window_requests[op], &from->window_requests[op]);
         bench_hist_merge(&into->latency[op], &from->latency[op]);
     }
-    add(&into->empty_pops, &from->empty_pops);
-    add(&into->http_errors, &from->http_errors);
-    add(&into->conn_errors, &from->conn_errors);
-    add(&into->not_accepted, &from->not_accepted);
-    add(&into->buffered, &from->buffered);
-    add(&into->ack_refused, &from->ack_refused);
-    add(&into->foreign, &from->foreign);
+    bench_stats_add(&into->empty_pops, &from->empty_pops);
+    bench_stats_add(&into->http_errors, &from->http_errors);
+    bench_stats_add(&into->conn_errors, &from->conn_errors);
+    bench_stats_add(&into->not_accepted, &from->not_accepted);
+    bench_stats_add(&into->buffered, &from->buffered);
+    bench_stats_add(&into->ack_refused, &from->ack_refused);
+    bench_stats_add(&into->foreign, &from->foreign);
     bench_hist_merge(&into->e2e, &from->e2e);
     if (!into->first_error[0])
         memcpy(into->first_error, from->first_error, sizeof into->first_error);

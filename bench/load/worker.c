@@ -25,7 +25,7 @@ static void push_due(struct worker *w, uint64_t now);
 static void conn_push(struct worker *w, struct conn *c, uint64_t due_us);
 static void conn_send(struct worker *w, struct conn *c, enum bench_op op);
 static void arm_timer(struct worker *w);
-static void on_ready(struct worker *w, struct conn *c);
+static void on_worker_ready(struct worker *w, struct conn *c);
 static void conn_lost(struct worker *w, struct conn *c, int rc);
 static void conn_rest(struct worker *w, struct conn *c);
 static bool may_leave(const struct worker *w);
@@ -67,7 +67,7 @@ void *worker_main(void *arg)
         int n = epoll_wait(w->epoll, events, MAX_EVENTS, LOOK_MS);
         for (int i = 0; i < n; i++)
             if (events[i].data.ptr)
-                on_ready(w, events[i].data.ptr);
+                on_worker_ready(w, events[i].data.ptr);
     }
     worker_clean(w);
     atomic_store(&w->done, true);
@@ -194,7 +194,7 @@ static void arm_timer(struct worker *w)
         BUG("cannot set a timer: %s", strerror(errno));
 }
 
-static void on_ready(struct worker *w, struct conn *c)
+static void on_worker_ready(struct worker *w, struct conn *c)
 {
     struct bench_reply reply;
     int rc = BENCH_CONN_DONE;

@@ -32,8 +32,9 @@ static void put_ack(struct buf *body, const struct queen_ack *a)
     buf_put_lit(body, "\"}");
 }
 
-static void encode(const char *group, const struct queen_ack *acks, size_t n, struct buf *body,
-                   struct queen_request *req, struct queen_error *err)
+static void client_ack_encode(const char *group, const struct queen_ack *acks, size_t n,
+                              struct buf *body, struct queen_request *req,
+                              struct queen_error *err)
 {
     *err = (struct queen_error){0};
     buf_putc(body, '{');
@@ -75,8 +76,8 @@ static void read_result(struct js *j, struct arena *a, struct queen_ack_result *
 }
 
 // Takes the answer.
-static struct queen_ack_results *decode(struct queen_response *response, size_t n,
-                                        struct queen_error *err)
+static struct queen_ack_results *client_ack_decode(struct queen_response *response, size_t n,
+                                                   struct queen_error *err)
 {
     struct owned_results *o = mem_new(struct owned_results);
     struct js j = js_read((span){response->body, response->body_len});
@@ -124,9 +125,9 @@ struct queen_ack_results *queen_ack(struct queen_client *c, const char *group,
     struct buf body = {0};
 
     err = err ? err : &mine;
-    encode(group, acks, n, &body, &req, err);
+    client_ack_encode(group, acks, n, &body, &req, err);
     struct queen_response *r = ask(c, &req, &body, err);
-    return r ? decode(r, n, err) : NULL;
+    return r ? client_ack_decode(r, n, err) : NULL;
 }
 
 struct ack_call {
@@ -135,14 +136,14 @@ struct ack_call {
     size_t n;
 };
 
-static void on_acked(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_client_acked(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
     struct ack_call *a = ctx;
     struct queen_ack_results *results = NULL;
     struct queen_error mine = *err;
 
     if (r && mine.code == 0)
-        results = decode(r, a->n, &mine);
+        results = client_ack_decode(r, a->n, &mine);
     else
         queen_response_free(r);
     a->done(results, &mine, a->ctx);
@@ -158,6 +159,6 @@ void queen_ack_start(struct queen_client *c, const char *group, const struct que
     struct buf body = {0};
 
     *a = (struct ack_call){done, ctx, n};
-    encode(group, acks, n, &body, &req, &err);
-    submit(c, &req, &body, &err, on_acked, a);
+    client_ack_encode(group, acks, n, &body, &req, &err);
+    submit(c, &req, &body, &err, on_client_acked, a);
 }

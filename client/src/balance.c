@@ -49,7 +49,7 @@ static struct dealt *poorest(struct dealt *owners, unsigned n)
     return p;
 }
 
-static struct dealt *find(struct dealt *owners, unsigned n, const char *owner)
+static struct dealt *balance_find(struct dealt *owners, unsigned n, const char *owner)
 {
     for (unsigned i = 0; i < n; i++)
         if (strcmp(owners[i].owner, owner) == 0)
@@ -71,8 +71,9 @@ static void deal(const struct balance_record *records, unsigned n, const char *m
     for (unsigned i = 0; i < n; i++) {
         if (!is_free(&records[i]))
             continue;
-        struct dealt *to = records[i].wanted_by ? find(owners, n_owners, records[i].wanted_by)
-                                                : poorest(owners, n_owners);
+        struct dealt *to = records[i].wanted_by
+                               ? balance_find(owners, n_owners, records[i].wanted_by)
+                               : poorest(owners, n_owners);
         if (to) // else one who owns nothing yet wants it
             to->count++;
         if (records[i].left_over || (to && strcmp(to->owner, me) == 0))
@@ -82,8 +83,8 @@ static void deal(const struct balance_record *records, unsigned n, const char *m
 }
 
 // What is missing, in a circle; first what was given up for me.
-static void take(const struct balance_record *records, unsigned n, const char *me,
-                 unsigned start, unsigned missing, struct balance_plan *plan)
+static void balance_take(const struct balance_record *records, unsigned n, const char *me,
+                         unsigned start, unsigned missing, struct balance_plan *plan)
 {
     for (unsigned i = 0; i < n && plan->n_claim < missing; i++)
         if (is_free(&records[i]) && is_wanted_by(&records[i], me))
@@ -120,7 +121,7 @@ void balance_plan(const struct balance_record *records, unsigned n, const char *
     }
     unsigned share = (n + others) / (others + 1); // rounded up
     if (greedy || mine == 0)
-        take(records, n, me, start, greedy ? n : share, plan);
+        balance_take(records, n, me, start, greedy ? n : share, plan);
     else
         deal(records, n, me, plan);
     if (any_free || waiting || !busiest || most < mine + 2 || mine >= share)

@@ -24,18 +24,21 @@ static void on_outcome(const struct link_outcome *o, void *owner);
 static void on_timer(uv_timer_t *timer);
 static void leave_link(struct call *call);
 static void try_again_or_finish(struct call *call, bool again);
-static void finish(struct call *call);
-static void on_timer_closed(uv_handle_t *handle);
+static void call_finish(struct call *call);
+static void on_call_timer_closed(uv_handle_t *handle);
 
-static char *copy(const char *text) { return text ? mem_strndup(text, strlen(text)) : NULL; }
+static char *call_copy(const char *text)
+{
+    return text ? mem_strndup(text, strlen(text)) : NULL;
+}
 
 static void copy_headers(struct call *call, const struct queen_request *req)
 {
     call->headers = mem_new_array(struct call_header, req->n_headers);
     call->n_headers = req->n_headers;
     for (size_t i = 0; i < req->n_headers; i++) {
-        call->headers[i].name = copy(req->headers[i].name);
-        call->headers[i].value = copy(req->headers[i].value);
+        call->headers[i].name = call_copy(req->headers[i].name);
+        call->headers[i].value = call_copy(req->headers[i].value);
     }
 }
 
@@ -58,10 +61,10 @@ struct call *call_new(struct queen_client *c, const struct queen_request *req,
     struct call *call = mem_new(struct call);
 
     call->client = c;
-    call->method = copy(req->method ? req->method : "GET");
-    call->path = copy(req->path ? req->path : "/");
-    call->key = copy(req->key);
-    call->traceparent = copy(req->traceparent);
+    call->method = call_copy(req->method ? req->method : "GET");
+    call->path = call_copy(req->path ? req->path : "/");
+    call->key = call_copy(req->key);
+    call->traceparent = call_copy(req->traceparent);
     call->has_body = req->body != NULL;
     call->once = req->once;
     call->timeout_ms = req->timeout_ms > 0 ? req->timeout_ms : c->conf.request_timeout_ms;
@@ -128,7 +131,7 @@ void call_begin(struct call *call)
                  "method, path or a header is not allowed, or has a control character");
 
     if (call->err.code != 0)
-        finish(call);
+        call_finish(call);
     else if (c->closing)
         call_cancel(call);
     else
@@ -221,7 +224,7 @@ static void try_again_or_finish(struct call *call, bool again)
     call->tried |= (uint64_t)1 << call->server;
     if (!again || call->attempts == 1 ||
         call->n_failed >= (several ? c->servers.n : call->attempts)) {
-        finish(call);
+        call_finish(call);
     } else if (several) {
         attempt(call);
     } else {
@@ -239,7 +242,7 @@ void call_cancel(struct call *call)
     queen_response_free(call->response);
     call->response = NULL;
     fail_set(&call->err, QUEEN_E_CLOSED, "the request was given up: the client is closing");
-    finish(call);
+    call_finish(call);
 }
 
 void call_hang_up(struct call *call)
@@ -258,13 +261,13 @@ void call_hang_up(struct call *call)
 struct call *call_next(struct call *call) { return TAILQ_NEXT(call, entry); }
 
 // Tells from the loop, so that nobody is called back from inside what he called.
-static void finish(struct call *call)
+static void call_finish(struct call *call)
 {
     call->ended = true;
-    uv_close((uv_handle_t *)&call->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&call->timer, on_call_timer_closed);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_call_timer_closed(uv_handle_t *handle)
 {
     struct call *call = handle->data;
     struct queen_client *c = call->client;

@@ -33,7 +33,7 @@ static void close_pools_if_quiet(struct queen_client *c);
 static void on_pool_drained(void *ctx);
 static void on_mailbox_closed(void *ctx);
 static void end_if_quiet(struct queen_client *c);
-static void dispose(struct queen_client *c);
+static void client_dispose(struct queen_client *c);
 
 const char *queen_version(void) { return QUEEN_VERSION; }
 
@@ -58,21 +58,21 @@ struct queen_client *queen_client_new(const struct queen_options *o, struct quee
         .user_agent = mem_strndup(agent, strlen(agent)),
     };
     if (open_parts(c, o, err) != 0) {
-        dispose(c);
+        client_dispose(c);
         return NULL;
     }
     c->has_thread = !o->loop;
     c->loop = o->loop ? o->loop : &c->own_loop;
     if (c->has_thread && uv_loop_init(c->loop) != 0) {
         fail_set(err, QUEEN_E_MEMORY, "no event loop can be made");
-        dispose(c);
+        client_dispose(c);
         return NULL;
     }
     if (mailbox_open(&c->mailbox, c->loop) != 0) {
         fail_set(err, QUEEN_E_MEMORY, "no event loop can be made");
         if (c->has_thread)
             uv_loop_close(c->loop);
-        dispose(c);
+        client_dispose(c);
         return NULL;
     }
     open_pools(c, o);
@@ -144,7 +144,7 @@ static int start_thread(struct queen_client *c, struct queen_error *err)
     fail_set(err, QUEEN_E_MEMORY, "no thread can be made: %s", strerror(rc));
     mailbox_close(&c->mailbox, NULL, NULL);
     run_thread(c);
-    dispose(c);
+    client_dispose(c);
     return QUEEN_E_MEMORY;
 }
 
@@ -250,7 +250,7 @@ struct queen_response *queen_request(struct queen_client *c, const struct queen_
 
 // ---- closing: calls first, then links, then the mailbox ----
 
-static void on_stop(struct mailbox_item *item)
+static void on_client_stop(struct mailbox_item *item)
 {
     begin_close(container_of(item, struct queen_client, stop));
 }
@@ -261,7 +261,7 @@ void queen_client_free(struct queen_client *c)
 
     if (!c || client_may_block(c, NULL) != 0)
         return;
-    c->stop.deliver = on_stop;
+    c->stop.deliver = on_client_stop;
     // Cannot fail: only we close the mailbox.
     if (mailbox_post(&c->mailbox, &c->stop) != 0)
         return;
@@ -271,7 +271,7 @@ void queen_client_free(struct queen_client *c)
         item->deliver(item);
         run_thread(c);
     }
-    dispose(c);
+    client_dispose(c);
 }
 
 void queen_client_close(struct queen_client *c, void (*closed)(void *ctx), void *ctx)
@@ -344,12 +344,12 @@ static void end_if_quiet(struct queen_client *c)
         return;
     void (*closed)(void *) = c->closed;
     void *closed_ctx = c->closed_ctx;
-    dispose(c);
+    client_dispose(c);
     if (closed)
         closed(closed_ctx);
 }
 
-static void dispose(struct queen_client *c)
+static void client_dispose(struct queen_client *c)
 {
     if (c->pools) { // the loop was opened
         mailbox_deinit(&c->mailbox);

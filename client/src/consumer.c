@@ -56,18 +56,20 @@ struct queen_consumer {
 static void on_start(struct mailbox_item *item);
 static void next_pop(struct lane *l);
 static void on_pause_over(uv_timer_t *timer);
-static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
+static void on_consumer_popped(struct queen_batch *batch, const struct queen_error *err,
+                               void *ctx);
 static void on_pop_failed(struct lane *l, const struct queen_error *err);
-static void give_back(struct lane *l, struct queen_batch *batch);
+static void consumer_give_back(struct lane *l, struct queen_batch *batch);
 static void run_handler(struct lane *l, struct queen_batch *batch);
 static void on_renew(uv_timer_t *timer);
 static void on_finished(struct queen_job *job);
-static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
+static void on_consumer_acked(struct queen_ack_results *r, const struct queen_error *err,
+                              void *ctx);
 static void end_lane(struct lane *l);
-static void on_stop(struct mailbox_item *item);
+static void on_consumer_stop(struct mailbox_item *item);
 static void on_close(struct mailbox_item *item);
-static void on_handle_closed(uv_handle_t *handle);
-static void dispose(struct queen_consumer *c);
+static void on_consumer_handle_closed(uv_handle_t *handle);
+static void consumer_dispose(struct queen_consumer *c);
 
 static void copy_names(struct queen_consumer *c)
 {
@@ -99,7 +101,7 @@ struct queen_consumer *queen_consumer_new(struct queen_client *client,
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
     c->start.deliver = on_start;
-    c->stop.deliver = on_stop;
+    c->stop.deliver = on_consumer_stop;
     c->close.deliver = on_close;
     int rc = o->handler ? 0 : fail_set(err, QUEEN_E_ARGUMENT, "a consumer needs a handler");
     if (rc == 0 && client->has_thread) {
@@ -110,7 +112,7 @@ struct queen_consumer *queen_consumer_new(struct queen_client *client,
         rc = fail_set(err, QUEEN_E_CLOSED, "the client is closing");
     if (rc == 0)
         return c;
-    dispose(c);
+    consumer_dispose(c);
     return NULL;
 }
 
@@ -158,7 +160,7 @@ static void next_pop(struct lane *l)
         pop.timeout_ms = c->conf.idle_ms;
     l->asked = pop.batch;
     c->n_asked += l->asked;
-    l->pop = pop_begin(c->client, &pop, on_popped, l);
+    l->pop = pop_begin(c->client, &pop, on_consumer_popped, l);
 }
 
 static void pause_lane(struct lane *l, unsigned ms)
@@ -168,13 +170,14 @@ static void pause_lane(struct lane *l, unsigned ms)
 
 static void on_pause_over(uv_timer_t *timer) { next_pop(timer->data); }
 
-static void report(struct queen_consumer *c, const struct queen_error *err)
+static void consumer_report(struct queen_consumer *c, const struct queen_error *err)
 {
     if (c->conf.on_error)
         c->conf.on_error(err, c->conf.ctx);
 }
 
-static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
+static void on_consumer_popped(struct queen_batch *batch, const struct queen_error *err,
+                               void *ctx)
 {
     struct lane *l = ctx;
     struct queen_consumer *c = l->consumer;
@@ -190,7 +193,7 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         else
             next_pop(l);
     } else if (c->stopping && !c->conf.pop.auto_ack) {
-        give_back(l, batch);
+        consumer_give_back(l, batch);
     } else {
         c->n_messages += batch->n;
         run_handler(l, batch);
@@ -202,7 +205,7 @@ static void on_pop_failed(struct lane *l, const struct queen_error *err)
     struct queen_consumer *c = l->consumer;
 
     if (!(c->stopping && err->code == QUEEN_E_CLOSED))
-        report(c, err);
+        consumer_report(c, err);
     if (err->retryable && !c->stopping) {
         pause_lane(l, PAUSE_AFTER_ERROR_MS);
         return;
@@ -218,7 +221,7 @@ static void on_pop_failed(struct lane *l, const struct queen_error *err)
 }
 
 // They came after the stop: to be delivered to others, at once and not as failures.
-static void give_back(struct lane *l, struct queen_batch *batch)
+static void consumer_give_back(struct lane *l, struct queen_batch *batch)
 {
     l->job = job_new(l->consumer->client, batch, on_finished, l);
     l->job->verdict = QUEEN_RETRY;
@@ -245,7 +248,7 @@ static void run_handler(struct lane *l, struct queen_batch *batch)
         queen_job_finish(job, v);
 }
 
-static void on_renewed(const struct queen_error *err, void *ctx)
+static void on_consumer_renewed(const struct queen_error *err, void *ctx)
 {
     struct lane *l = ctx;
 
@@ -253,7 +256,7 @@ static void on_renewed(const struct queen_error *err, void *ctx)
     // The job may have ended meanwhile: then nobody minds.
     if (err->code == QUEEN_E_LEASE && l->job && l->n_jobs == l->renewing_job) {
         l->job->lost = true;
-        report(l->consumer, err);
+        consumer_report(l->consumer, err);
     }
     if (l->want_end)
         end_lane(l);
@@ -268,8 +271,8 @@ static void on_renew(uv_timer_t *timer)
         return;
     l->renewing = true;
     l->renewing_job = l->n_jobs;
-    queen_extend_start(c->client, l->job->batch->lease_id, c->conf.renew_seconds, on_renewed,
-                       l);
+    queen_extend_start(c->client, l->job->batch->lease_id, c->conf.renew_seconds,
+                       on_consumer_renewed, l);
 }
 
 static void on_finished(struct queen_job *job)
@@ -291,24 +294,25 @@ static void on_finished(struct queen_job *job)
     }
     struct queen_ack *acks = mem_new_array(struct queen_ack, job->batch->n);
     job_verdicts(job, acks);
-    queen_ack_start(c->client, c->conf.pop.group, acks, job->batch->n, on_acked, l);
+    queen_ack_start(c->client, c->conf.pop.group, acks, job->batch->n, on_consumer_acked, l);
     free(acks);
 }
 
-static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
+static void on_consumer_acked(struct queen_ack_results *r, const struct queen_error *err,
+                              void *ctx)
 {
     struct lane *l = ctx;
     struct queen_error refused;
 
     if (!r) {
-        report(l->consumer, err);
+        consumer_report(l->consumer, err);
     } else if (r->n_refused > 0) {
         const char *why = NULL;
         for (size_t i = 0; i < r->n && !why; i++)
             why = r->items[i].success ? NULL : r->items[i].error;
         fail_set(&refused, QUEEN_E_LEASE, "%zu of %zu acknowledgements were refused: %s",
                  r->n_refused, r->n, why ? why : "no reason given");
-        report(l->consumer, &refused);
+        consumer_report(l->consumer, &refused);
     }
     queen_ack_results_free(r);
     job_free(l->job);
@@ -350,7 +354,7 @@ void queen_consumer_stop(struct queen_consumer *c)
         (void)!mailbox_post(&c->client->mailbox, &c->stop); // open: see job.c
 }
 
-static void on_stop(struct mailbox_item *item)
+static void on_consumer_stop(struct mailbox_item *item)
 {
     struct queen_consumer *c = container_of(item, struct queen_consumer, stop);
 
@@ -392,7 +396,7 @@ void queen_consumer_free(struct queen_consumer *c)
     queen_consumer_stop(c);
     (void)queen_consumer_wait(c, NULL);
     client_await_close(c->client, &c->close, &c->lock, &c->changed, &c->closed, &c->n_inside);
-    dispose(c);
+    consumer_dispose(c);
 }
 
 void queen_consumer_close(struct queen_consumer *c, void (*closed)(void *ctx), void *ctx)
@@ -411,10 +415,10 @@ static void on_close(struct mailbox_item *item)
     struct queen_consumer *c = container_of(item, struct queen_consumer, close);
 
     for (unsigned i = 0; i < c->conf.concurrency; i++)
-        uv_close((uv_handle_t *)&c->lanes[i].timer, on_handle_closed);
+        uv_close((uv_handle_t *)&c->lanes[i].timer, on_consumer_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_consumer_handle_closed(uv_handle_t *handle)
 {
     struct queen_consumer *c = ((struct lane *)handle->data)->consumer;
 
@@ -429,12 +433,12 @@ static void on_handle_closed(uv_handle_t *handle)
     }
     void (*closed)(void *) = c->on_closed;
     void *ctx = c->closed_ctx;
-    dispose(c);
+    consumer_dispose(c);
     if (closed)
         closed(ctx);
 }
 
-static void dispose(struct queen_consumer *c)
+static void consumer_dispose(struct queen_consumer *c)
 {
     threads_free(c->threads);
     for (size_t i = 0; i < countof(c->names); i++)

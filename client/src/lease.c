@@ -8,8 +8,8 @@
 enum { DEFAULT_SECONDS = 60 };
 
 // body holds the body and behind it the path.
-static void encode(const char *lease_id, unsigned seconds, struct buf *body,
-                   struct queen_request *req, struct queen_error *err)
+static void client_lease_encode(const char *lease_id, unsigned seconds, struct buf *body,
+                                struct queen_request *req, struct queen_error *err)
 {
     *err = (struct queen_error){0};
     if (!lease_id || lease_id[0] == '\0')
@@ -43,7 +43,7 @@ int queen_extend(struct queen_client *c, const char *lease_id, unsigned seconds,
     struct buf body = {0};
 
     err = err ? err : &mine;
-    encode(lease_id, seconds, &body, &req, err);
+    client_lease_encode(lease_id, seconds, &body, &req, err);
     queen_response_free(ask(c, &req, &body, err));
     mind_lost(err);
     return err->code;
@@ -74,6 +74,6 @@ void queen_extend_start(struct queen_client *c, const char *lease_id, unsigned s
     struct buf body = {0};
 
     *e = (struct extend_call){done, ctx};
-    encode(lease_id, seconds, &body, &req, &err);
+    client_lease_encode(lease_id, seconds, &body, &req, &err);
     submit(c, &req, &body, &err, on_extended, e);
 }

@@ -60,16 +60,16 @@ struct link {
 static void look_up(struct link *l);
 static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found);
 static void connect_next(struct link *l, int why);
-static void on_socket(uv_poll_t *poll, int status, int events);
+static void on_link_socket(uv_poll_t *poll, int status, int events);
 static void greet(struct link *l);
 static void become_ready(struct link *l);
 static void put_request(struct link *l);
-static void flush(struct link *l);
+static void link_flush(struct link *l);
 static void read_some(struct link *l);
 static void take_plain(struct link *l, const char *bytes, size_t n);
 static void take_end(struct link *l, bool clean);
-static void finish(struct link *l);
-static void fail(struct link *l, const struct queen_error *err);
+static void link_finish(struct link *l);
+static void link_fail(struct link *l, const struct queen_error *err);
 static void drop_wire(struct link *l);
 static void let_go(struct link *l);
 
@@ -86,7 +86,7 @@ static void on_impatient(uv_timer_t *timer)
     else
         fail_set(&err, QUEEN_E_TIMEOUT, "%s: no connection within %u ms",
                  l->conf.address->authority, l->conf.connect_timeout_ms);
-    fail(l, &err);
+    link_fail(l, &err);
 }
 
 struct link *link_open(const struct link_conf *conf)
@@ -131,7 +131,7 @@ static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *foun
     } else if (status != 0) {
         fail_set(&err, QUEEN_E_UNREACHABLE, "%s: %s", l->conf.address->host,
                  uv_strerror(status));
-        fail(l, &err);
+        link_fail(l, &err);
     } else {
         connect_next(l, UV_EADDRNOTAVAIL);
     }
@@ -179,19 +179,19 @@ static void connect_next(struct link *l, int why)
         l->wire = wire_open(l, a, &why);
         if (l->wire) {
             l->n_pending++;
-            uv_poll_start(&l->wire->poll, UV_WRITABLE, on_socket);
+            uv_poll_start(&l->wire->poll, UV_WRITABLE, on_link_socket);
             return;
         }
     }
     fail_set(&err, QUEEN_E_UNREACHABLE, "%s: %s", l->conf.address->authority, uv_strerror(why));
-    fail(l, &err);
+    link_fail(l, &err);
 }
 
-static void watch(struct link *l)
+static void link_watch(struct link *l)
 {
     int events = UV_READABLE | (l->out_done < l->out.len ? UV_WRITABLE : 0);
 
-    uv_poll_start(&l->wire->poll, events, on_socket);
+    uv_poll_start(&l->wire->poll, events, on_link_socket);
 }
 
 // libuv says only that something is wrong (EBADF); the socket knows what.
@@ -214,7 +214,7 @@ static void on_connected(struct link *l, int status)
     }
 }
 
-static void on_socket(uv_poll_t *poll, int status, int events)
+static void on_link_socket(uv_poll_t *poll, int status, int events)
 {
     struct wire *w = poll->data;
     struct link *l = w->link;
@@ -226,7 +226,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         return;
     }
     if (events & UV_WRITABLE)
-        flush(l);
+        link_flush(l);
     // Closed in the meantime, or an error that recv() will tell.
     if (w->link && (events & UV_READABLE || status != 0))
         read_some(l);
@@ -243,14 +243,14 @@ static void greet(struct link *l)
         fail_set(&err, QUEEN_E_TLS, "%s is no host that a certificate can be for",
                  l->conf.address->host);
     if (r == TLS_FAILED) {
-        fail(l, &err);
+        link_fail(l, &err);
         return;
     }
     tls_take(l->tls, &l->out);
     if (r == TLS_DONE)
         become_ready(l);
     else
-        flush(l);
+        link_flush(l);
 }
 
 static void become_ready(struct link *l)
@@ -262,7 +262,7 @@ static void become_ready(struct link *l)
     if (l->has_request)
         put_request(l);
     else
-        flush(l);
+        link_flush(l);
 }
 
 void link_send(struct link *l, struct buf *bytes, bool to_head, link_done_cb done, void *owner)
@@ -295,12 +295,12 @@ static void put_request(struct link *l)
         l->out_done = 0;
     }
     l->has_request = false;
-    flush(l);
+    link_flush(l);
 }
 
 // Failures are left to read_some(): an answer may lie in the socket although the server does
 // not read any more.  Never calls back, so link_send() does not either.
-static void flush(struct link *l)
+static void link_flush(struct link *l)
 {
     while (l->out_done < l->out.len) {
         ssize_t n =
@@ -321,7 +321,7 @@ static void flush(struct link *l)
         buf_reset(&l->out);
         l->out_done = 0;
     }
-    watch(l);
+    link_watch(l);
 }
 
 static void read_some(struct link *l)
@@ -355,7 +355,7 @@ static void read_some(struct link *l)
             take_end(l, tls_was_closed(l->tls));
         } else if (w->link) {
             tls_take(l->tls, &l->out);
-            flush(l);
+            link_flush(l);
         }
     }
 }
@@ -372,17 +372,17 @@ static void take_plain(struct link *l, const char *bytes, size_t n)
     case ANSWER_MORE:
         break;
     case ANSWER_DONE:
-        finish(l);
+        link_finish(l);
         break;
     case ANSWER_BAD:
         fail_set(&err, QUEEN_E_PROTOCOL, "%s: the answer is not HTTP",
                  l->conf.address->authority);
-        fail(l, &err);
+        link_fail(l, &err);
         break;
     case ANSWER_TOO_LARGE:
         fail_set(&err, QUEEN_E_MEMORY, "%s: the answer is larger than %zu bytes",
                  l->conf.address->authority, l->conf.max_response_bytes);
-        fail(l, &err);
+        link_fail(l, &err);
         break;
     }
 }
@@ -393,7 +393,7 @@ static void take_end(struct link *l, bool clean)
     struct queen_error err;
 
     if (l->state == LINK_BUSY && clean && answer_end(l->answer) == ANSWER_DONE) {
-        finish(l);
+        link_finish(l);
         return;
     }
     fail_set(&err, QUEEN_E_UNREACHABLE, "%s: the connection was closed%s",
@@ -401,10 +401,10 @@ static void take_end(struct link *l, bool clean)
              l->state == LINK_BUSY && answer_has_begun(l->answer)
                  ? " in the middle of an answer"
                  : "");
-    fail(l, &err);
+    link_fail(l, &err);
 }
 
-static void finish(struct link *l)
+static void link_finish(struct link *l)
 {
     struct link_outcome o = {.sent = true, .response = answer_take(l->answer)};
     link_done_cb done = l->done;
@@ -424,7 +424,7 @@ static void finish(struct link *l)
     done(&o, l->owner);
 }
 
-static void fail(struct link *l, const struct queen_error *err)
+static void link_fail(struct link *l, const struct queen_error *err)
 {
     struct link_outcome o = {.sent = l->sent, .err = *err};
     link_done_cb done = l->done;
@@ -475,7 +475,7 @@ static void drop_wire(struct link *l)
     l->n_pending--;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_link_timer_closed(uv_handle_t *handle)
 {
     struct link *l = handle->data;
 
@@ -491,7 +491,7 @@ void link_close(struct link *l)
         uv_cancel((uv_req_t *)&l->lookup);
     l->state = LINK_CLOSED;
     drop_wire(l);
-    uv_close((uv_handle_t *)&l->patience, on_timer_closed);
+    uv_close((uv_handle_t *)&l->patience, on_link_timer_closed);
     l->conf.gone(l, l->conf.ctx);
 }
 

@@ -125,7 +125,7 @@ static void read_name(struct js *j, struct arena *a, void *item)
         js_fail(j, QUEEN_E_PROTOCOL, "the name of a partition must be a string");
 }
 
-static void take(struct js *j, bool good, const char *why)
+static void owners_take(struct js *j, bool good, const char *why)
 {
     if (!good)
         js_fail(j, QUEEN_E_PROTOCOL, why);
@@ -135,7 +135,7 @@ static void take_name(struct js *j, struct arena *a, span raw, const char **out,
                       const char *why)
 {
     *out = take_text(raw, a);
-    take(j, *out != NULL, why);
+    owners_take(j, *out != NULL, why);
 }
 
 static void read_fields(struct js *j, struct arena *a, struct fields *f)
@@ -160,15 +160,15 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
         else if (span_eq(key, SPAN("error")))
             take_name(j, a, raw, &f->error, "error must be a string");
         else if (span_eq(key, SPAN("epoch")))
-            take(j, js_int(raw, &f->epoch), "epoch must be an integer");
+            owners_take(j, js_int(raw, &f->epoch), "epoch must be an integer");
         else if (span_eq(key, SPAN("lag")))
-            take(j, js_int(raw, &f->lag), "lag must be an integer");
+            owners_take(j, js_int(raw, &f->lag), "lag must be an integer");
         else if (span_eq(key, SPAN("freeMs")))
-            take(j, js_int(raw, &f->free_ms), "freeMs must be an integer");
+            owners_take(j, js_int(raw, &f->free_ms), "freeMs must be an integer");
         else if (span_eq(key, SPAN("expired")))
-            take(j, js_bool(raw, &f->expired), "expired must be a boolean");
+            owners_take(j, js_bool(raw, &f->expired), "expired must be a boolean");
         else if (span_eq(key, SPAN("success")))
-            take(j, js_bool(raw, &f->success), "success must be a boolean");
+            owners_take(j, js_bool(raw, &f->success), "success must be a boolean");
     }
     if (!f->partition)
         js_fail(j, QUEEN_E_PROTOCOL, "an element without partition");

@@ -75,8 +75,8 @@ static void put_key(struct buf *out, const struct queen_pop *pop)
 }
 
 // path holds the path and behind its NUL the key.
-static void encode(const struct queen_pop *pop, struct buf *path, struct queen_request *req,
-                   struct queen_error *err)
+static void client_pop_encode(const struct queen_pop *pop, struct buf *path,
+                              struct queen_request *req, struct queen_error *err)
 {
     unsigned wait_ms = pop->timeout_ms > 0 ? pop->timeout_ms : DEFAULT_WAIT_MS;
     unsigned margin_ms = wait_ms > UINT_MAX - WAIT_MARGIN_MS ? 0 : WAIT_MARGIN_MS;
@@ -163,7 +163,8 @@ static void read_messages(struct js *j, struct owned_batch *o)
 }
 
 // Takes the answer.
-static struct queen_batch *decode(struct queen_response *response, struct queen_error *err)
+static struct queen_batch *client_pop_decode(struct queen_response *response,
+                                             struct queen_error *err)
 {
     struct owned_batch *o = mem_new(struct owned_batch);
     struct js j = js_read((span){response->body, response->body_len});
@@ -207,9 +208,9 @@ struct queen_batch *queen_pop(struct queen_client *c, const struct queen_pop *po
     struct buf path = {0};
 
     err = err ? err : &mine;
-    encode(pop, &path, &req, err);
+    client_pop_encode(pop, &path, &req, err);
     struct queen_response *r = ask(c, &req, &path, err);
-    return r ? decode(r, err) : NULL;
+    return r ? client_pop_decode(r, err) : NULL;
 }
 
 struct pop_call {
@@ -217,14 +218,14 @@ struct pop_call {
     void *ctx;
 };
 
-static void on_popped(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_client_popped(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
     struct pop_call *p = ctx;
     struct queen_batch *batch = NULL;
     struct queen_error mine = *err;
 
     if (r && mine.code == 0)
-        batch = decode(r, &mine);
+        batch = client_pop_decode(r, &mine);
     else
         queen_response_free(r);
     p->done(batch, &mine, p->ctx);
@@ -241,9 +242,9 @@ static struct call *make_call(struct queen_client *c, const struct queen_pop *po
     struct buf path = {0};
 
     *p = (struct pop_call){done, ctx};
-    encode(pop, &path, &req, &err);
-    struct call *call = err.code != 0 ? call_new_failed(c, &err, on_popped, p)
-                                      : call_new(c, &req, on_popped, p);
+    client_pop_encode(pop, &path, &req, &err);
+    struct call *call = err.code != 0 ? call_new_failed(c, &err, on_client_popped, p)
+                                      : call_new(c, &req, on_client_popped, p);
     if (pop->wait)
         call_may_park(call);
     buf_free(&path);

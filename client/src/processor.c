@@ -9,7 +9,7 @@
 
 enum { SLACK_MS = 100 }; // of a look: it may come late
 
-static void look(struct queen_processor *p);
+static void processor_look(struct queen_processor *p);
 static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx);
 static struct slot **meet_slots(struct queen_processor *p, const struct owner_list *list);
 static void mind_records(struct queen_processor *p, const struct owner_list *list,
@@ -17,8 +17,9 @@ static void mind_records(struct queen_processor *p, const struct owner_list *lis
 static void claim_and_ask(struct queen_processor *p, const struct owner_list *list,
                           struct slot **slots);
 static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void renew(struct queen_processor *p);
-static void on_renewed(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void processor_renew(struct queen_processor *p);
+static void on_processor_renewed(struct queen_response *r, const struct queen_error *err,
+                                 void *ctx);
 
 void processor_report(struct queen_processor *p, const struct queen_error *err)
 {
@@ -64,9 +65,9 @@ void processor_tick(struct queen_processor *p)
     reconnect_tick(&p->reconnect, now);
     if (p->reconnect.state == RECONNECT_HEALTHY && now >= p->look_due_ms && !p->looking &&
         !p->claiming)
-        look(p);
+        processor_look(p);
     if (now >= p->renew_due_ms)
-        renew(p);
+        processor_renew(p);
 }
 
 // ---- looking ----
@@ -77,7 +78,7 @@ struct look {
     unsigned rebuild;
 };
 
-static void look(struct queen_processor *p)
+static void processor_look(struct queen_processor *p)
 {
     struct look *l = mem_new(struct look);
 
@@ -225,7 +226,7 @@ static void on_asked(struct queen_response *r, const struct queen_error *err, vo
 }
 
 // Asks the owner of one partition to finish and give it.
-static void ask(struct queen_processor *p, const struct slot *s, int64_t epoch)
+static void processor_request(struct queen_processor *p, const struct slot *s, int64_t epoch)
 {
     struct buf body = {0};
 
@@ -279,7 +280,7 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
         if (slots[plan.claim[k]]->state == SLOT_CLOSED)
             add_claim(slots[plan.claim[k]], &body, list->records[plan.claim[k]].epoch, &n);
     if (plan.ask >= 0)
-        ask(p, slots[plan.ask], list->records[plan.ask].epoch);
+        processor_request(p, slots[plan.ask], list->records[plan.ask].epoch);
     send_claims(p, n > 0 ? &body : &stolen, n > 0 ? n : n_stolen, n == 0);
     buf_free(&body);
     buf_free(&stolen);
@@ -335,7 +336,7 @@ static void on_extended(const struct queen_error *err, void *ctx)
     processor_stop_if_done(p);
 }
 
-static void renew(struct queen_processor *p)
+static void processor_renew(struct queen_processor *p)
 {
     struct buf body = {0};
     unsigned n = 0;
@@ -361,7 +362,7 @@ static void renew(struct queen_processor *p)
     *renewal = (struct renewal){p, p->now_ms()};
     owners_end(&body, p->conf.expiry_s, false, false);
     p->renewing = true;
-    processor_post(p, "renew", &body, on_renewed, renewal);
+    processor_post(p, "renew", &body, on_processor_renewed, renewal);
 }
 
 static bool is_among(const char *name, const char **names, unsigned n)
@@ -372,7 +373,8 @@ static bool is_among(const char *name, const char **names, unsigned n)
     return false;
 }
 
-static void on_renewed(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_processor_renewed(struct queen_response *r, const struct queen_error *err,
+                                 void *ctx)
 {
     struct renewal *renewal = ctx;
     struct queen_processor *p = renewal->processor;
@@ -455,7 +457,7 @@ static void subscribe(void *ctx)
 {
     struct queen_processor *p = ctx;
 
-    look(p);
+    processor_look(p);
 }
 
 void processor_heal_init(struct queen_processor *p)

@@ -12,11 +12,11 @@
 enum { TICK_MS = 50 };
 
 static void on_start(struct mailbox_item *item);
-static void on_tick(uv_timer_t *timer);
-static void on_stop(struct mailbox_item *item);
+static void on_processor_tick(uv_timer_t *timer);
+static void on_processor_stop(struct mailbox_item *item);
 static void on_close(struct mailbox_item *item);
 static void on_tick_closed(uv_handle_t *handle);
-static void dispose(struct queen_processor *p);
+static void processor_dispose(struct queen_processor *p);
 
 // Unlike the monotonic clock it goes on while the machine sleeps: claims expire then, too.
 static uint64_t boot_ms(void)
@@ -72,7 +72,10 @@ static char *make_path(const char *group, const char *queue)
     return path.ptr;
 }
 
-static char *copy(const char *text) { return text ? mem_strndup(text, strlen(text)) : NULL; }
+static char *processor_copy(const char *text)
+{
+    return text ? mem_strndup(text, strlen(text)) : NULL;
+}
 
 struct queen_processor *queen_processor_new(struct queen_client *c,
                                             const struct queen_processor_options *o,
@@ -87,16 +90,16 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
     p->client = c;
     p->conf = *o;
     fill_defaults(&p->conf);
-    p->queue = copy(o->queue);
-    p->group = copy(o->group);
-    p->owner = o->owner ? copy(o->owner) : make_owner();
-    p->mode = copy(o->subscription_mode ? o->subscription_mode : "all");
+    p->queue = processor_copy(o->queue);
+    p->group = processor_copy(o->group);
+    p->owner = o->owner ? processor_copy(o->owner) : make_owner();
+    p->mode = processor_copy(o->subscription_mode ? o->subscription_mode : "all");
     p->path = make_path(p->group, p->queue);
     p->now_ms = boot_ms;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     p->start.deliver = on_start;
-    p->stop.deliver = on_stop;
+    p->stop.deliver = on_processor_stop;
     p->close.deliver = on_close;
     int rc = 0;
     if (c->has_thread && o->on_event) {
@@ -107,7 +110,7 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
         rc = fail_set(err, QUEEN_E_CLOSED, "the client is closing");
     if (rc == 0)
         return p;
-    dispose(p);
+    processor_dispose(p);
     return NULL;
 }
 
@@ -118,10 +121,10 @@ static void on_start(struct mailbox_item *item)
     uv_timer_init(p->client->loop, &p->tick);
     p->tick.data = p;
     processor_heal_init(p);
-    uv_timer_start(&p->tick, on_tick, 0, TICK_MS);
+    uv_timer_start(&p->tick, on_processor_tick, 0, TICK_MS);
 }
 
-static void on_tick(uv_timer_t *timer) { processor_tick(timer->data); }
+static void on_processor_tick(uv_timer_t *timer) { processor_tick(timer->data); }
 
 void queen_processor_stats(struct queen_processor *p, struct queen_processor_stats *out)
 {
@@ -148,7 +151,7 @@ void queen_processor_stop(struct queen_processor *p)
         (void)!mailbox_post(&p->client->mailbox, &p->stop); // open: see job.c
 }
 
-static void on_stop(struct mailbox_item *item)
+static void on_processor_stop(struct mailbox_item *item)
 {
     struct queen_processor *p = container_of(item, struct queen_processor, stop);
 
@@ -191,7 +194,7 @@ void queen_processor_free(struct queen_processor *p)
         pthread_cond_wait(&p->changed, &p->lock);
     pthread_mutex_unlock(&p->lock);
     client_await_close(p->client, &p->close, &p->lock, &p->changed, &p->closed, &(unsigned){0});
-    dispose(p);
+    processor_dispose(p);
 }
 
 void queen_processor_close(struct queen_processor *p, void (*closed)(void *ctx), void *ctx)
@@ -225,12 +228,12 @@ static void on_tick_closed(uv_handle_t *handle)
     }
     void (*closed)(void *) = p->on_closed;
     void *ctx = p->closed_ctx;
-    dispose(p);
+    processor_dispose(p);
     if (closed)
         closed(ctx);
 }
 
-static void dispose(struct queen_processor *p)
+static void processor_dispose(struct queen_processor *p)
 {
     threads_free(p->threads);
     for (unsigned i = 0; i < p->n_slots; i++) {

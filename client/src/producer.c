@@ -13,7 +13,7 @@
 // The way of a message, in order.
 static void on_wake(struct mailbox_item *item);
 static void on_timer(uv_timer_t *timer);
-static struct parcel *load(struct queen_producer *p);
+static struct parcel *producer_load(struct queen_producer *p);
 static void send_parcel(struct parcel *parcel);
 static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void settle(struct queen_producer *p, struct item *item,
@@ -22,8 +22,8 @@ static void set_too_late(struct queen_error *err);
 static void settle_all(struct parcel *parcel, const struct queen_push_results *results,
                        const struct queen_error *err);
 static void put_back(struct parcel *parcel, bool alone);
-static void on_stop(struct mailbox_item *item);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_producer_stop(struct mailbox_item *item);
+static void on_producer_handle_closed(uv_handle_t *handle);
 
 static void fill_defaults(struct queen_producer_options *o)
 {
@@ -56,7 +56,7 @@ struct queen_producer *queen_producer_new(struct queen_client *c,
     TAILQ_INIT(&p->parcels);
     STAILQ_INIT(&p->flushes);
     p->wake.deliver = on_wake;
-    p->stop.deliver = on_stop;
+    p->stop.deliver = on_producer_stop;
     if (err)
         *err = (struct queen_error){0};
     return p;
@@ -153,7 +153,7 @@ void producer_pump(struct queen_producer *p)
     open_handles(p);
     pthread_mutex_lock(&p->lock);
     while (may_send(p)) {
-        struct parcel *parcel = load(p);
+        struct parcel *parcel = producer_load(p);
         pthread_mutex_unlock(&p->lock);
         send_parcel(parcel);
         pthread_mutex_lock(&p->lock);
@@ -176,7 +176,7 @@ static void on_timer(uv_timer_t *timer)
 }
 
 // With the lock.
-static struct parcel *load(struct queen_producer *p)
+static struct parcel *producer_load(struct queen_producer *p)
 {
     struct parcel *parcel = mem_new(struct parcel);
     size_t bytes = 0;
@@ -347,7 +347,7 @@ void queen_producer_stats(struct queen_producer *p, struct queen_producer_stats 
 
 // ---- closing ----
 
-static void dispose(struct queen_producer *p)
+static void producer_dispose(struct queen_producer *p)
 {
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
@@ -363,7 +363,7 @@ void queen_producer_free(struct queen_producer *p)
     pthread_cond_broadcast(&p->changed); // those who wait for room are refused
     pthread_mutex_unlock(&p->lock);
     client_await_close(p->client, &p->stop, &p->lock, &p->changed, &p->closed, &p->n_inside);
-    dispose(p);
+    producer_dispose(p);
 }
 
 void queen_producer_close(struct queen_producer *p, void (*closed)(void *ctx), void *ctx)
@@ -411,7 +411,7 @@ static void on_patience(uv_timer_t *timer)
     producer_close_if_done(p);
 }
 
-static void on_stop(struct mailbox_item *item)
+static void on_producer_stop(struct mailbox_item *item)
 {
     struct queen_producer *p = container_of(item, struct queen_producer, stop);
 
@@ -431,11 +431,11 @@ void producer_close_if_done(struct queen_producer *p)
     if (!done || !p->stopping || p->n_in_flight > 0 || !STAILQ_EMPTY(&p->flushes) ||
         uv_is_closing((uv_handle_t *)&p->timer))
         return;
-    uv_close((uv_handle_t *)&p->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&p->patience, on_handle_closed);
+    uv_close((uv_handle_t *)&p->timer, on_producer_handle_closed);
+    uv_close((uv_handle_t *)&p->patience, on_producer_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_producer_handle_closed(uv_handle_t *handle)
 {
     struct queen_producer *p = handle->data;
 
@@ -450,7 +450,7 @@ static void on_handle_closed(uv_handle_t *handle)
     }
     void (*closed)(void *) = p->on_closed;
     void *ctx = p->closed_ctx;
-    dispose(p);
+    producer_dispose(p);
     if (closed)
         closed(ctx);
 }

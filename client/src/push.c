@@ -12,8 +12,8 @@ struct owned_results {
     struct arena arena;
 };
 
-static void encode(const struct queen_message *messages, size_t n, struct buf *body,
-                   struct queen_request *req, struct queen_error *err)
+static void client_push_encode(const struct queen_message *messages, size_t n, struct buf *body,
+                               struct queen_request *req, struct queen_error *err)
 {
     *err = (struct queen_error){0};
     buf_put_lit(body, "{\"items\":[");
@@ -111,7 +111,7 @@ struct queen_push_results *queen_push(struct queen_client *c,
     struct buf body = {0};
 
     err = err ? err : &mine;
-    encode(messages, n, &body, &req, err);
+    client_push_encode(messages, n, &body, &req, err);
     struct queen_response *r = ask(c, &req, &body, err);
     return r ? push_decode(r, n, err) : NULL;
 }
@@ -122,7 +122,7 @@ struct push_call {
     size_t n;
 };
 
-static void on_pushed(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_client_pushed(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
     struct push_call *p = ctx;
     struct queen_push_results *results = NULL;
@@ -145,6 +145,6 @@ void queen_push_start(struct queen_client *c, const struct queen_message *messag
     struct buf body = {0};
 
     *p = (struct push_call){done, ctx, n};
-    encode(messages, n, &body, &req, &err);
-    submit(c, &req, &body, &err, on_pushed, p);
+    client_push_encode(messages, n, &body, &req, &err);
+    submit(c, &req, &body, &err, on_client_pushed, p);
 }

@@ -11,9 +11,9 @@
 // With more partitions than connections for long polls, partitions take turns.
 enum { PAUSE_AFTER_ERROR_MS = 1000, WAIT_MS = 30000, TURN_MS = 1000 };
 
-static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
+static void on_slot_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
 static void mark_start(struct slot *s);
-static void run(struct slot *s);
+static void slot_run(struct slot *s);
 static void on_finished(struct queen_job *job);
 static void save_checkpoint(struct slot *s, const char *transaction_id, bool before);
 static void on_saved(struct queen_response *r, const struct queen_error *err, void *ctx);
@@ -84,7 +84,7 @@ void slot_pop(struct slot *s)
                             .subscription_mode = p->mode,
                             .owner = p->owner,
                             .epoch = s->epoch},
-        on_popped, s);
+        on_slot_popped, s);
 }
 
 static void wait_a_moment(struct slot *s)
@@ -118,7 +118,7 @@ static void forget_after_seek(struct slot *s, const struct queen_batch *batch)
     s->reopened = false;
 }
 
-static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
+static void on_slot_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx)
 {
     struct slot *s = ctx;
     struct queen_processor *p = s->processor;
@@ -149,7 +149,7 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
         else if (saves_checkpoints(s) && !s->marked)
             mark_start(s);
         else
-            run(s);
+            slot_run(s);
     }
 }
 
@@ -160,7 +160,7 @@ static void mark_start(struct slot *s)
     save_checkpoint(s, s->job->batch->items[0].transaction_id, true);
 }
 
-static void run(struct slot *s)
+static void slot_run(struct slot *s)
 {
     struct queen_processor *p = s->processor;
 
@@ -226,7 +226,7 @@ static void on_saved(struct queen_response *r, const struct queen_error *err, vo
     arena_deinit(&a);
     queen_response_free(r);
     if (s->state == SLOT_MARKING && why.code == 0 && !s->closing)
-        run(s);
+        slot_run(s);
     else if (s->state == SLOT_MARKING)
         slot_settle(s); // gives the batch back
     else if (s->state == SLOT_WAITING && s->closing)
@@ -262,7 +262,7 @@ void slot_tick(struct slot *s, uint64_t now)
     if (!s->closing && now >= s->valid_until_ms)
         slot_close(s, QUEEN_CLOSED_LOST);
     else if (s->state == SLOT_PAUSING && now >= s->due_ms)
-        run(s);
+        slot_run(s);
     else if (s->state == SLOT_WAITING && now >= s->due_ms)
         slot_pop(s);
 }

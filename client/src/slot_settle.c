@@ -11,8 +11,9 @@
 static void commit_moves(struct slot *s);
 static void on_moved(const struct queen_error *err, void *ctx);
 static void ack_from(struct slot *s, size_t first);
-static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
-static void finish(struct slot *s, const struct queen_error *err, bool lost);
+static void on_slot_acked(struct queen_ack_results *r, const struct queen_error *err,
+                          void *ctx);
+static void slot_finish(struct slot *s, const struct queen_error *err, bool lost);
 
 static bool has_moves(const struct slot *s)
 {
@@ -69,7 +70,7 @@ static void on_moved(const struct queen_error *err, void *ctx)
     if (err->code == 0 && s->at < s->job->batch->n)
         ack_from(s, s->at); // a transaction cannot give anything back
     else
-        finish(s, err, err->code == QUEEN_E_CONFLICT);
+        slot_finish(s, err, err->code == QUEEN_E_CONFLICT);
 }
 
 // Also when the partition is lost: what is not ours any more is refused by the server, which
@@ -84,11 +85,11 @@ static void ack_from(struct slot *s, size_t first)
     for (size_t i = s->at; i < n; i++)
         acks[i] = queen_ack_of(&s->job->batch->items[i], QUEEN_ACK_RETRY);
     p->n_calls++;
-    queen_ack_start(p->client, p->group, acks + first, n - first, on_acked, s);
+    queen_ack_start(p->client, p->group, acks + first, n - first, on_slot_acked, s);
     free(acks);
 }
 
-static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
+static void on_slot_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx)
 {
     struct slot *s = ctx;
     struct queen_error why = *err;
@@ -97,11 +98,11 @@ static void on_acked(struct queen_ack_results *r, const struct queen_error *err,
     if (r && r->n_refused > 0)
         fail_set(&why, QUEEN_E_LEASE, "partition %s: %zu of %zu events were not ours any more",
                  s->name, r->n_refused, r->n);
-    finish(s, &why, r && r->n_refused > 0);
+    slot_finish(s, &why, r && r->n_refused > 0);
     queen_ack_results_free(r);
 }
 
-static void finish(struct slot *s, const struct queen_error *err, bool lost)
+static void slot_finish(struct slot *s, const struct queen_error *err, bool lost)
 {
     struct queen_processor *p = s->processor;
 

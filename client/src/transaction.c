@@ -76,8 +76,8 @@ void queen_transaction_ack(struct queen_transaction *t, const struct queen_deliv
         need_lease(t, d->lease_id);
 }
 
-static void encode(struct queen_transaction *t, struct buf *body, struct queen_request *req,
-                   struct queen_error *err)
+static void client_tx_encode(struct queen_transaction *t, struct buf *body,
+                             struct queen_request *req, struct queen_error *err)
 {
     *err = t->err;
     if (err->code == 0 && t->n == 0)
@@ -98,7 +98,7 @@ static void encode(struct queen_transaction *t, struct buf *body, struct queen_r
 }
 
 // The status is 200 whether it was committed or not.
-static void decode(const struct queen_response *r, struct queen_error *err)
+static void client_tx_decode(const struct queen_response *r, struct queen_error *err)
 {
     struct js j = js_read((span){r->body, r->body_len});
     struct arena a;
@@ -130,10 +130,10 @@ int queen_transaction_commit(struct queen_client *c, struct queen_transaction *t
     struct buf body = {0};
 
     err = err ? err : &mine;
-    encode(t, &body, &req, err);
+    client_tx_encode(t, &body, &req, err);
     struct queen_response *r = ask(c, &req, &body, err);
     if (r)
-        decode(r, err);
+        client_tx_decode(r, err);
     queen_response_free(r);
     return err->code;
 }
@@ -149,7 +149,7 @@ static void on_committed(struct queen_response *r, const struct queen_error *err
     struct queen_error mine = *err;
 
     if (r && mine.code == 0)
-        decode(r, &mine);
+        client_tx_decode(r, &mine);
     queen_response_free(r);
     p->done(&mine, p->ctx);
     free(p);
@@ -164,6 +164,6 @@ void queen_transaction_commit_start(struct queen_client *c, struct queen_transac
     struct buf body = {0};
 
     *p = (struct commit_call){done, ctx};
-    encode(t, &body, &req, &err);
+    client_tx_encode(t, &body, &req, &err);
     submit(c, &req, &body, &err, on_committed, p);
 }

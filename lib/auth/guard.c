@@ -58,15 +58,15 @@ enum verdict { ADMITTED, REFUSED, MUST_WAIT };
 
 // Steps of a check, in order.
 static span token_of(struct http_req *req);
-static enum verdict judge(struct guard *g, struct http_req *req, span token);
+static enum verdict guard_decide(struct guard *g, struct http_req *req, span token);
 static enum verdict verify(struct guard *g, struct http_req *req, span token,
                            struct known **out);
-static struct known *remember(struct guard *g, span token, uint64_t version,
-                              const struct jwt_claims *claims);
+static struct known *guard_remember(struct guard *g, span token, uint64_t version,
+                                    const struct jwt_claims *claims);
 static void park(struct guard *g, struct http_req *req, span token);
 static void on_changed(uv_async_t *async);
 static void on_watch(uv_timer_t *timer);
-static void on_closed(uv_handle_t *handle);
+static void on_guard_closed(uv_handle_t *handle);
 
 static void keys_changed(void *ctx) { uv_async_send(&((struct guard *)ctx)->changed); }
 
@@ -101,7 +101,7 @@ bool guard_check(void *ctx, struct http_req *req)
         http_reply_errf(req, QE_UNAUTHORIZED, "a token is required: Authorization: Bearer ...");
         return false;
     }
-    enum verdict v = judge(g, req, token);
+    enum verdict v = guard_decide(g, req, token);
     if (v == MUST_WAIT)
         park(g, req, token);
     return v == ADMITTED;
@@ -118,7 +118,7 @@ static span token_of(struct http_req *req)
     return value;
 }
 
-static void refuse(struct http_req *req, const struct fault *f)
+static void guard_refuse(struct http_req *req, const struct fault *f)
 {
     if (f->code == QE_UNAUTHORIZED)
         http_reply_header(req, SPAN("WWW-Authenticate"),
@@ -126,7 +126,7 @@ static void refuse(struct http_req *req, const struct fault *f)
     http_reply_fault(req, f);
 }
 
-static void forget(struct guard *g, struct known *k)
+static void guard_forget(struct guard *g, struct known *k)
 {
     HASH_DELETE(hh, g->known, k);
     TAILQ_REMOVE(&g->recent, k, recent);
@@ -143,7 +143,7 @@ static struct known *recall(struct guard *g, span token)
     if (!k)
         return NULL;
     if (k->version != g->version || (int64_t)(clock_wall_us() / 1000000) >= k->until_s) {
-        forget(g, k);
+        guard_forget(g, k);
         return NULL;
     }
     TAILQ_REMOVE(&g->recent, k, recent);
@@ -151,7 +151,7 @@ static struct known *recall(struct guard *g, span token)
     return k;
 }
 
-static enum verdict judge(struct guard *g, struct http_req *req, span token)
+static enum verdict guard_decide(struct guard *g, struct http_req *req, span token)
 {
     struct known *k = recall(g, token);
 
@@ -218,23 +218,23 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token,
                        &f);
     if (rc != 0) {
         log_debug("auth.refused", "why=\"%s\"", f.text);
-        refuse(req, &f);
+        guard_refuse(req, &f);
         return REFUSED;
     }
     log_debug("auth.accepted", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
               SPAN_ARG(claims.sub), SPAN_ARG(claims.username), (int)claims.level);
-    *out = remember(g, token, g->version, &claims);
+    *out = guard_remember(g, token, g->version, &claims);
     return ADMITTED;
 }
 
-static struct known *remember(struct guard *g, span token, uint64_t version,
-                              const struct jwt_claims *claims)
+static struct known *guard_remember(struct guard *g, span token, uint64_t version,
+                                    const struct jwt_claims *claims)
 {
     struct known *k;
 
     while ((k = TAILQ_FIRST(&g->recent)) &&
            (HASH_COUNT(g->known) >= MAX_KNOWN || g->known_bytes > MAX_KNOWN_BYTES))
-        forget(g, k);
+        guard_forget(g, k);
     k = mem_zalloc(1, sizeof *k + token.len);
     k->version = version;
     k->until_s = claims->until_s;
@@ -272,7 +272,7 @@ static void on_changed(uv_async_t *async)
     while (last && (w = TAILQ_FIRST(&g->waiting))) {
         bool ends = w == last;
         TAILQ_REMOVE(&g->waiting, w, link);
-        enum verdict v = judge(g, w->req, w->token);
+        enum verdict v = guard_decide(g, w->req, w->token);
         if (v == ADMITTED)
             http_req_admit(w->req);
         else if (v == MUST_WAIT)
@@ -309,12 +309,12 @@ void guard_close(struct guard *g)
     while (!TAILQ_EMPTY(&g->recent))
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): false positive, it does not follow the
         // list
-        forget(g, TAILQ_FIRST(&g->recent));
-    uv_close((uv_handle_t *)&g->changed, on_closed);
-    uv_close((uv_handle_t *)&g->watch, on_closed);
+        guard_forget(g, TAILQ_FIRST(&g->recent));
+    uv_close((uv_handle_t *)&g->changed, on_guard_closed);
+    uv_close((uv_handle_t *)&g->watch, on_guard_closed);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_guard_closed(uv_handle_t *handle)
 {
     struct guard *g = handle->data;
 

@@ -28,10 +28,10 @@ struct jwks {
     bool wanted, fetching, stopping;
 };
 
-static void *run(void *arg);
+static void *jwks_run(void *arg);
 static void wait_for_work(struct jwks *j);
 static struct keyset *fetch(const struct jwks_conf *conf);
-static void publish(struct jwks *j, struct keyset *keys);
+static void jwks_publish(struct jwks *j, struct keyset *keys);
 
 int jwks_new(struct jwks **out, const struct jwks_conf *conf, struct fault *f)
 {
@@ -46,7 +46,7 @@ int jwks_new(struct jwks **out, const struct jwks_conf *conf, struct fault *f)
     pthread_cond_init(&j->change, &attr);
     pthread_condattr_destroy(&attr);
     j->wanted = true;
-    int err = pthread_create(&j->thread, NULL, run, j);
+    int err = pthread_create(&j->thread, NULL, jwks_run, j);
     if (err != 0) {
         free(j);
         return fault_set(f, QE_INTERNAL, "cannot start a thread: %s", strerror(err));
@@ -80,7 +80,7 @@ void jwks_free(struct jwks *j)
 
 // ---- the thread ----
 
-static void *run(void *arg)
+static void *jwks_run(void *arg)
 {
     struct jwks *j = arg;
 
@@ -96,7 +96,7 @@ static void *run(void *arg)
         struct keyset *keys = fetch(&j->conf);
         pthread_mutex_lock(&j->lock);
         j->fetching = false;
-        publish(j, keys);
+        jwks_publish(j, keys);
     }
     pthread_mutex_unlock(&j->lock);
     return NULL;
@@ -136,7 +136,7 @@ static struct keyset *fetch(const struct jwks_conf *conf)
 }
 
 // The previous keys stay in use while newer ones cannot be fetched.
-static void publish(struct jwks *j, struct keyset *keys)
+static void jwks_publish(struct jwks *j, struct keyset *keys)
 {
     unsigned retry_s = j->conf.refresh_s < RETRY_S ? j->conf.refresh_s : RETRY_S;
     struct jwks_watcher *w;

@@ -9,14 +9,14 @@
 
 enum { MAX_SUB_BYTES = 1024 };
 
-static int bad(struct fault *f, const char *what)
+static int jwt_bad(struct fault *f, const char *what)
 {
     return fault_set(f, QE_UNAUTHORIZED, "invalid token: %s", what);
 }
 
 // ---- the form ----
 
-static bool decode(struct arena *a, span text, span *bytes)
+static bool jwt_decode(struct arena *a, span text, span *bytes)
 {
     uint8_t *out = arena_alloc(a, text.len / 4 * 3 + 3);
     size_t n;
@@ -58,11 +58,11 @@ static int read_header(span header, struct arena *a, struct jwt *t, struct fault
             has_crit = true;
     }
     if (js_finish(&j) != 0)
-        return bad(f, "its header is not a JSON object");
+        return jwt_bad(f, "its header is not a JSON object");
     if (has_crit) // lists extensions that a verifier must support; we support none
-        return bad(f, "its header requires extensions");
+        return jwt_bad(f, "its header requires extensions");
     if (!has_alg)
-        return bad(f, "its algorithm is not accepted");
+        return jwt_bad(f, "its algorithm is not accepted");
     return 0;
 }
 
@@ -73,13 +73,13 @@ int jwt_parse(span token, struct arena *a, struct jwt *t, struct fault *f)
     *t = (struct jwt){.kid = SPAN_NONE};
     for (unsigned i = 0; i < 3; i++)
         if (!str_split(&rest, '.', &part[i]))
-            return bad(f, "it does not have three parts");
+            return jwt_bad(f, "it does not have three parts");
     if (rest.ptr)
-        return bad(f, "it does not have three parts");
+        return jwt_bad(f, "it does not have three parts");
     t->signed_part = (span){token.ptr, part[0].len + 1 + part[1].len};
-    if (!decode(a, part[0], &header) || !decode(a, part[1], &t->claims) ||
-        !decode(a, part[2], &t->signature))
-        return bad(f, "it is not base64url");
+    if (!jwt_decode(a, part[0], &header) || !jwt_decode(a, part[1], &t->claims) ||
+        !jwt_decode(a, part[2], &t->signature))
+        return jwt_bad(f, "it is not base64url");
     return read_header(header, a, t, f);
 }
 
@@ -90,7 +90,7 @@ struct found {
     span exp, nbf, iat, iss, aud, sub, username, role, roles;
 };
 
-static int find(span text, const struct jwt_rules *rules, struct found *c, struct fault *f)
+static int jwt_find(span text, const struct jwt_rules *rules, struct found *c, struct fault *f)
 {
     struct js j = js_read(text);
     span key;
@@ -113,7 +113,7 @@ static int find(span text, const struct jwt_rules *rules, struct found *c, struc
             if (js_key_is(key, wanted[i].name))
                 *wanted[i].to = raw;
     }
-    return js_finish(&j) == 0 ? 0 : bad(f, "its claims are not a JSON object");
+    return js_finish(&j) == 0 ? 0 : jwt_bad(f, "its claims are not a JSON object");
 }
 
 // A NumericDate may have a fraction. false: present, but not a number.
@@ -132,7 +132,7 @@ static int check_times(const struct found *c, const struct jwt_rules *rules, int
     *until_s = INT64_MAX;
     if (c->exp.ptr) {
         if (!date_of(c->exp, &at))
-            return bad(f, "exp is not a number");
+            return jwt_bad(f, "exp is not a number");
         if (at <= now - skew)
             return fault_set(f, QE_UNAUTHORIZED, "the token has expired");
         if (at + skew < 9e18)
@@ -140,13 +140,13 @@ static int check_times(const struct found *c, const struct jwt_rules *rules, int
     }
     if (c->nbf.ptr) {
         if (!date_of(c->nbf, &at))
-            return bad(f, "nbf is not a number");
+            return jwt_bad(f, "nbf is not a number");
         if (at > now + skew)
             return fault_set(f, QE_UNAUTHORIZED, "the token is not valid yet");
     }
     if (c->iat.ptr) {
         if (!date_of(c->iat, &at))
-            return bad(f, "iat is not a number");
+            return jwt_bad(f, "iat is not a number");
         if (at > now + skew)
             return fault_set(f, QE_UNAUTHORIZED, "the token was issued in the future");
     }
@@ -199,7 +199,7 @@ int jwt_check(const struct jwt *t, const struct jwt_rules *rules, int64_t now_s,
 {
     struct found c;
 
-    int rc = find(t->claims, rules, &c, f);
+    int rc = jwt_find(t->claims, rules, &c, f);
     if (rc == 0)
         rc = check_times(&c, rules, now_s, &claims->until_s, f);
     if (rc != 0)
@@ -211,7 +211,7 @@ int jwt_check(const struct jwt *t, const struct jwt_rules *rules, int64_t now_s,
     claims->sub = text_of(c.sub, a);
     // written into messages: if cut, it would name a different subject
     if (claims->sub.len > MAX_SUB_BYTES)
-        return bad(f, "sub is too long");
+        return jwt_bad(f, "sub is too long");
     claims->username = text_of(c.username, a);
     claims->level = level_of(&c, rules, a);
     return 0;

@@ -37,7 +37,7 @@ static unsigned value_of(char c, char c62, char c63)
 }
 
 // text has no padding.
-static bool decode(span text, char c62, char c63, uint8_t *out, size_t *n)
+static bool base64_decode_text(span text, char c62, char c63, uint8_t *out, size_t *n)
 {
     uint8_t *at = out;
     uint32_t bits = 0;
@@ -76,10 +76,10 @@ bool base64_decode(span text, uint8_t *out, size_t *n)
         return false;
     for (unsigned i = 0; i < 2 && text.len > 0 && text.ptr[text.len - 1] == '='; i++)
         text.len--;
-    return decode(text, '+', '/', out, n);
+    return base64_decode_text(text, '+', '/', out, n);
 }
 
 bool base64_decode_url(span text, uint8_t *out, size_t *n)
 {
-    return decode(text, '-', '_', out, n);
+    return base64_decode_text(text, '-', '_', out, n);
 }

@@ -8,14 +8,14 @@
 
 enum { N_STEPS = HISTOGRAM_STEPS * HISTOGRAM_POWERS, STEP_BITS = 4 };
 
-static uint64_t load(const _Atomic uint64_t *v)
+static uint64_t metric_load(const _Atomic uint64_t *v)
 {
     return atomic_load_explicit(v, memory_order_relaxed);
 }
 
-static void add(_Atomic uint64_t *v, uint64_t n)
+static void metric_add_relaxed(_Atomic uint64_t *v, uint64_t n)
 {
-    atomic_store_explicit(v, load(v) + n, memory_order_relaxed);
+    atomic_store_explicit(v, metric_load(v) + n, memory_order_relaxed);
 }
 
 static size_t step_of(uint64_t value)
@@ -40,17 +40,17 @@ static uint64_t step_top(size_t step)
 
 void histogram_add(struct histogram *h, uint64_t value)
 {
-    add(&h->step[step_of(value)], 1);
-    add(&h->sum, value);
-    add(&h->n, 1);
+    metric_add_relaxed(&h->step[step_of(value)], 1);
+    metric_add_relaxed(&h->sum, value);
+    metric_add_relaxed(&h->n, 1);
 }
 
 void histogram_sum(struct histogram *into, const struct histogram *from)
 {
     for (size_t i = 0; i < N_STEPS; i++)
-        add(&into->step[i], load(&from->step[i]));
-    add(&into->sum, load(&from->sum));
-    add(&into->n, load(&from->n));
+        metric_add_relaxed(&into->step[i], metric_load(&from->step[i]));
+    metric_add_relaxed(&into->sum, metric_load(&from->sum));
+    metric_add_relaxed(&into->n, metric_load(&from->n));
 }
 
 // Sums the steps instead of using n: the owner may be between its two stores.
@@ -58,7 +58,7 @@ uint64_t histogram_quantile(const struct histogram *h, double q)
 {
     uint64_t total = 0, seen = 0;
     for (size_t i = 0; i < N_STEPS; i++)
-        total += load(&h->step[i]);
+        total += metric_load(&h->step[i]);
     if (total == 0)
         return 0;
 
@@ -68,7 +68,7 @@ uint64_t histogram_quantile(const struct histogram *h, double q)
     if (rank > total)
         rank = total;
     for (size_t i = 0; i < N_STEPS; i++) {
-        seen += load(&h->step[i]);
+        seen += metric_load(&h->step[i]);
         if (seen >= rank)
             return step_top(i);
     }
@@ -79,6 +79,6 @@ uint64_t histogram_count_le(const struct histogram *h, uint64_t bound)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < N_STEPS && step_top(i) <= bound; i++)
-        count += load(&h->step[i]);
+        count += metric_load(&h->step[i]);
     return count;
 }

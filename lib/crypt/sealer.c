@@ -71,12 +71,12 @@ size_t sealer_size(const struct sealer *s, size_t n_plain)
            s->id_len;
 }
 
-static char *put(char *at, const void *bytes, size_t n)
+static char *sealer_put(char *at, const void *bytes, size_t n)
 {
     memcpy(at, bytes, n);
     return at + n;
 }
-#define PUT(at, literal) put(at, literal, sizeof(literal) - 1)
+#define PUT(at, literal) sealer_put(at, literal, sizeof(literal) - 1)
 
 void sealer_seal(struct sealer *s, struct buf *out, span plain)
 {
@@ -101,7 +101,7 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
     at = PUT(at + SHORT_CHARS, TAG);
     base64_encode(tag, sizeof tag, at);
     at = PUT(at + SHORT_CHARS, KEY_ID);
-    at = put(at, s->keys->key[0].id, s->id_len);
+    at = sealer_put(at, s->keys->key[0].id, s->id_len);
     (void)PUT(at, END);
     out->len += size;
 }
@@ -109,7 +109,7 @@ void sealer_seal(struct sealer *s, struct buf *out, span plain)
 // ---- opening ----
 
 // Takes one member in the order we write them. None of the values can contain an escape.
-static bool take(span *rest, span before, span *value)
+static bool sealer_take(span *rest, span before, span *value)
 {
     if (rest->len < before.len || memcmp(rest->ptr, before.ptr, before.len) != 0)
         return false;
@@ -128,10 +128,10 @@ static bool take_ours(span sealed, struct pieces *p)
 {
     span rest = sealed;
 
-    if (!take(&rest, SPAN(HEAD), &p->text) || !take(&rest, SPAN(IV), &p->iv) ||
-        !take(&rest, SPAN(TAG), &p->tag))
+    if (!sealer_take(&rest, SPAN(HEAD), &p->text) || !sealer_take(&rest, SPAN(IV), &p->iv) ||
+        !sealer_take(&rest, SPAN(TAG), &p->tag))
         return false;
-    if (!take(&rest, SPAN(KEY_ID), &p->id))
+    if (!sealer_take(&rest, SPAN(KEY_ID), &p->id))
         p->id = SPAN_NONE;
     return span_eq(rest, SPAN(END));
 }
@@ -150,13 +150,13 @@ static bool take_any(span sealed, struct pieces *p)
 
     for (char lead = '{'; rest.len > 0 && *rest.ptr == lead; lead = ',') {
         rest = skip_space((span){rest.ptr + 1, rest.len - 1});
-        if (!take(&rest, SPAN("\""), &key))
+        if (!sealer_take(&rest, SPAN("\""), &key))
             return false;
         rest = skip_space((span){rest.ptr + 1, rest.len - 1});
         if (rest.len == 0 || *rest.ptr != ':')
             return false;
         rest = skip_space((span){rest.ptr + 1, rest.len - 1});
-        if (!take(&rest, SPAN("\""), &value))
+        if (!sealer_take(&rest, SPAN("\""), &value))
             return false;
         rest = skip_space((span){rest.ptr + 1, rest.len - 1});
         if (span_eq(key, SPAN("encrypted")))

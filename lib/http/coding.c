@@ -43,8 +43,8 @@ static void pack(uv_work_t *work);
 static void take_packed(struct http_req *req, struct buf *out, int rc);
 static void packed(uv_work_t *work, int status);
 
-static struct http_job *start(struct http_req *req, struct http_job made, uv_work_cb run,
-                              uv_after_work_cb done)
+static struct http_job *http_coding_start(struct http_req *req, struct http_job made,
+                                          uv_work_cb run, uv_after_work_cb done)
 {
     struct http_server *s = req->server;
     struct http_job *job = mem_new(struct http_job);
@@ -73,7 +73,7 @@ static void start_waiting(struct http_server *s)
     }
 }
 
-static void finish(struct http_server *s, struct http_job *job)
+static void http_coding_finish(struct http_server *s, struct http_job *job)
 {
     free(job);
     s->n_jobs--;
@@ -96,7 +96,7 @@ bool http_coding_unpack(struct http_req *req)
     }
     if (req->msg.body.len > UNPACK_HERE) {
         req->conn->unpacking = true;
-        req->job = start(req, job, unpack, unpacked);
+        req->job = http_coding_start(req, job, unpack, unpacked);
         return true;
     }
     job.work.data = &job;
@@ -141,7 +141,7 @@ static void unpacked(uv_work_t *work, int status)
         http_conn_dispatch(req);
     if (c)
         http_conn_release(c, req);
-    finish(s, job);
+    http_coding_finish(s, job);
 }
 
 static void take_body(struct http_job *job)
@@ -179,7 +179,7 @@ bool http_coding_pack(struct http_req *req, int status)
     if (!gzip_is_wanted(http_req_header(req, SPAN("accept-encoding"))))
         return false;
     if (req->answer.len > PACK_HERE) {
-        (void)start(req, job, pack, packed);
+        (void)http_coding_start(req, job, pack, packed);
         return true;
     }
     job.work.data = &job;
@@ -214,5 +214,5 @@ static void packed(uv_work_t *work, int status)
     (void)status;
     take_packed(job->req, &job->out, job->rc);
     http_reply_settle(job->req, job->status);
-    finish(s, job);
+    http_coding_finish(s, job);
 }

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 // Steps of a request, in order.
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void on_http_conn_ready(uv_poll_t *poll, int status, int events);
 static void read_some(struct http_conn *c);
 static void request_begin(struct http_conn *c);
 static void head_arrived(struct http_conn *c);
@@ -26,7 +26,7 @@ static void request_refuse(struct http_conn *c, int status, const char *text);
 static void receive(struct http_req *req);
 static void peer_stopped(struct http_conn *c);
 static void drop_arriving(struct http_conn *c);
-static void on_closed(uv_handle_t *handle);
+static void on_http_conn_closed(uv_handle_t *handle);
 
 void http_conn_open(struct http_server *s, int fd)
 {
@@ -52,7 +52,7 @@ void http_conn_open(struct http_server *s, int fd)
     http_conn_settle(c, false);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events)
+static void on_http_conn_ready(uv_poll_t *poll, int status, int events)
 {
     struct http_conn *c = poll->data;
 
@@ -375,7 +375,8 @@ void http_conn_settle(struct http_conn *c, bool progress)
         return;
     c->watching = (uint8_t)events;
     // Fails only for a closed handle or a bad event mask.
-    int rc = events ? uv_poll_start(&c->poll, events, on_ready) : uv_poll_stop(&c->poll);
+    int rc =
+        events ? uv_poll_start(&c->poll, events, on_http_conn_ready) : uv_poll_stop(&c->poll);
     if (rc != 0)
         BUG("uv_poll_start: %s", uv_err_name(rc));
 }
@@ -416,7 +417,7 @@ void http_conn_close(struct http_conn *c)
     }
     drop_arriving(c);
     http_output_drop(c);
-    uv_close((uv_handle_t *)&c->poll, on_closed);
+    uv_close((uv_handle_t *)&c->poll, on_http_conn_closed);
     close(c->fd);
     counter_add(&s->stats->closed, 1);
 
@@ -437,7 +438,7 @@ void http_conn_close(struct http_conn *c)
     }
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_http_conn_closed(uv_handle_t *handle)
 {
     struct http_conn *c = handle->data;
     struct http_server *s = c->server;

@@ -68,7 +68,7 @@ int gzip_pack(span in, struct buf *out)
 }
 
 // Doubles the room, but never past one byte beyond max.
-static int make_room(struct buf *out, size_t from, size_t max)
+static int gzip_make_room(struct buf *out, size_t from, size_t max)
 {
     size_t have = out->len - from;
     size_t step = have < MIN_STEP ? MIN_STEP : have;
@@ -95,7 +95,7 @@ int gzip_unpack(span in, size_t max, struct buf *out)
         if (got == Z_STREAM_END && inflateReset(&z) != Z_OK)
             rc = QE_BAD_REQUEST;
         if (rc == 0)
-            rc = make_room(out, from, max);
+            rc = gzip_make_room(out, from, max);
         if (rc != 0)
             break;
         size_t room = out->cap - out->len;

@@ -68,7 +68,7 @@ void http_parser_start(struct http_parser *p, struct http_msg *msg)
     p->last = 0;
 }
 
-static enum http_feed bad(struct http_parser *p, int status, const char *text)
+static enum http_feed http_parser_bad(struct http_parser *p, int status, const char *text)
 {
     p->msg->bad_status = status;
     p->msg->bad_text = text;
@@ -77,7 +77,7 @@ static enum http_feed bad(struct http_parser *p, int status, const char *text)
 
 static int too_much(struct http_parser *p, int status, const char *text)
 {
-    (void)bad(p, status, text);
+    (void)http_parser_bad(p, status, text);
     return HPE_USER;
 }
 
@@ -88,9 +88,9 @@ static enum http_feed bad_grammar(struct http_parser *p, llhttp_errno_t err)
         return HTTP_FEED_BAD; // a callback has set the reason
     case HPE_INVALID_VERSION:
     case HPE_PAUSED_H2_UPGRADE:
-        return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
+        return http_parser_bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     default:
-        return bad(p, 400, "the request is malformed");
+        return http_parser_bad(p, 400, "the request is malformed");
     }
 }
 
@@ -114,8 +114,8 @@ static bool has_fold(struct http_parser *p, const char *data, size_t len)
 static enum http_feed head_too_large(struct http_parser *p)
 {
     if (p->msg->head.len == p->msg->target_len)
-        return bad(p, 414, "the address is too long");
-    return bad(p, 431, "the header block is too large");
+        return http_parser_bad(p, 414, "the address is too long");
+    return http_parser_bad(p, 431, "the header block is too large");
 }
 
 enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t len,
@@ -137,7 +137,7 @@ enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t 
     if (p->head_bytes > p->limits.max_head)
         return head_too_large(p);
     if (has_fold(p, data, *used))
-        return bad(p, 400, "folded header lines are not accepted");
+        return http_parser_bad(p, 400, "folded header lines are not accepted");
     return err == HPE_PAUSED ? head_done(p) : HTTP_FEED_MORE;
 }
 
@@ -329,9 +329,9 @@ static enum http_feed head_done(struct http_parser *p)
 
     p->in_body = true;
     if (g->http_major != 1 || g->http_minor > 1)
-        return bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
+        return http_parser_bad(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     if (g->method == HTTP_CONNECT)
-        return bad(p, 405, "this server is not a proxy");
+        return http_parser_bad(p, 405, "this server is not a proxy");
 
     msg->http10 = g->http_minor == 0;
     msg->verb = verb_of(g->method);
@@ -342,7 +342,7 @@ static enum http_feed head_done(struct http_parser *p)
     g->upgrade = 0;
 
     const char *wrong = check_headers(p);
-    return wrong ? bad(p, 400, wrong) : HTTP_FEED_HEAD;
+    return wrong ? http_parser_bad(p, 400, wrong) : HTTP_FEED_HEAD;
 }
 
 static int on_body(llhttp_t *g, const char *at, size_t len)

@@ -17,7 +17,7 @@
     "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n" \
     "Access-Control-Allow-Headers: Content-Type, Authorization\r\n"
 
-static void finish(struct http_req *req, int status);
+static void http_reply_finish(struct http_req *req, int status);
 
 static span status_line(int status)
 {
@@ -56,7 +56,7 @@ static span status_line(int status)
     }
 }
 
-static char *put(char *out, span s)
+static char *http_reply_put(char *out, span s)
 {
     if (s.len > 0)
         memcpy(out, s.ptr, s.len);
@@ -83,25 +83,25 @@ size_t http_reply_head(struct http_req *req, bool close, char *out)
     char *at = out;
 
     if (line.len > 0)
-        at = put(at, line);
+        at = http_reply_put(at, line);
     else
         at += snprintf(at, 64, "HTTP/1.1 %03d Status\r\n", req->status);
     if (req->is_json)
-        at = put(at, SPAN(JSON CORS));
+        at = http_reply_put(at, SPAN(JSON CORS));
     else
-        at = put(at, SPAN(CORS));
-    at = put(at, (span){s->date, s->date_len});
+        at = http_reply_put(at, SPAN(CORS));
+    at = http_reply_put(at, (span){s->date, s->date_len});
     if (req->status != 204 && req->status != 304) {
-        at = put(at, SPAN("Content-Length: "));
+        at = http_reply_put(at, SPAN("Content-Length: "));
         at = put_number(at, req->answer.len);
-        at = put(at, SPAN("\r\n"));
+        at = http_reply_put(at, SPAN("\r\n"));
     }
     if (close)
-        at = put(at, SPAN("Connection: close\r\n"));
+        at = http_reply_put(at, SPAN("Connection: close\r\n"));
     else if (req->msg.http10)
-        at = put(at, SPAN("Connection: keep-alive\r\n"));
-    at = put(at, buf_span(&req->extra));
-    at = put(at, SPAN("\r\n"));
+        at = http_reply_put(at, SPAN("Connection: keep-alive\r\n"));
+    at = http_reply_put(at, buf_span(&req->extra));
+    at = http_reply_put(at, SPAN("\r\n"));
     return (size_t)(at - out);
 }
 
@@ -116,7 +116,7 @@ void http_reply_json(struct http_req *req, int status, struct buf *body)
     req->answer = *body;
     *body = (struct buf){.max = body->max};
     req->is_json = req->packable = true;
-    finish(req, status);
+    http_reply_finish(req, status);
 }
 
 void http_reply_json_span(struct http_req *req, int status, span body)
@@ -150,13 +150,13 @@ void http_reply_text(struct http_req *req, int status, span content_type, struct
     req->packable = is_text(content_type);
     req->answer = *body;
     *body = (struct buf){.max = body->max};
-    finish(req, status);
+    http_reply_finish(req, status);
 }
 
 void http_reply_empty(struct http_req *req, int status)
 {
     assert(req->state == REQ_PENDING);
-    finish(req, status);
+    http_reply_finish(req, status);
 }
 
 void http_reply_err(struct http_req *req, int code)
@@ -283,7 +283,7 @@ static void log_failure(struct http_req *req, int status)
 }
 
 // Every answer goes through here. The request lives at least until the end of the turn.
-static void finish(struct http_req *req, int status)
+static void http_reply_finish(struct http_req *req, int status)
 {
     const struct http_server *s = req->server;
 

@@ -126,7 +126,7 @@ span http_req_id(struct http_req *req)
 void http_req_note_db(struct http_req *req, uint64_t us) { req->db_us = us; }
 
 // Decodes into the arena; false and SPAN_NONE on a malformed escape.
-static bool decode(struct http_req *req, span raw, bool plus_is_space, span *value)
+static bool http_req_decode(struct http_req *req, span raw, bool plus_is_space, span *value)
 {
     struct buf text = {0};
 
@@ -146,7 +146,7 @@ static bool decode(struct http_req *req, span raw, bool plus_is_space, span *val
 bool http_req_param(struct http_req *req, unsigned i, span *value)
 {
     assert(i < HTTP_MAX_PARAMS);
-    return decode(req, req->params[i], false, value) && str_is_utf8(*value);
+    return http_req_decode(req, req->params[i], false, value) && str_is_utf8(*value);
 }
 
 span http_req_query(struct http_req *req, span name)
@@ -158,12 +158,12 @@ span http_req_query(struct http_req *req, span name)
         span key = {pair.ptr, sign ? (size_t)(sign - pair.ptr) : pair.len};
         span raw = sign ? (span){sign + 1, pair.len - key.len - 1} : SPAN_NONE;
         span plain = key;
-        if (!decode(req, key, true, &plain))
+        if (!http_req_decode(req, key, true, &plain))
             plain = key;
         if (!span_eq(plain, name))
             continue;
         span value = raw;
-        if (!decode(req, raw, true, &value))
+        if (!http_req_decode(req, raw, true, &value))
             value = raw;
         return value.len > 0 ? value : SPAN_NONE;
     }

@@ -49,7 +49,7 @@ static void index_patterns(struct http_routes *r);
 
 // "/a//b/" has the segments "a", "", "b", "".  Returns their number, or 0 when there are
 // too many or path does not start with a slash.
-static unsigned split(span path, span segment[MAX_SEGMENTS])
+static unsigned route_split(span path, span segment[MAX_SEGMENTS])
 {
     const char *pos = path.ptr, *end = path.ptr + path.len;
     unsigned n = 0;
@@ -116,7 +116,7 @@ static void add_pattern(struct http_routes *r, const struct http_route *route)
     struct pattern fresh = {0};
     unsigned n_params = 0;
 
-    fresh.n_segments = split(span_of(route->path), fresh.segment);
+    fresh.n_segments = route_split(span_of(route->path), fresh.segment);
     for (unsigned i = 0; i < fresh.n_segments; i++) {
         if (fresh.segment[i].len > 0 && fresh.segment[i].ptr[0] == ':') {
             fresh.segment[i] = SPAN_NONE;
@@ -213,7 +213,7 @@ const struct http_route *http_routes_find(const struct http_routes *r, enum http
         return l->verbs.by[want];
     *other_verb = l != NULL;
 
-    unsigned n = split(path, segment);
+    unsigned n = route_split(path, segment);
     if (n == 0)
         return NULL;
     for (size_t i = r->first[n]; i < r->first[n + 1]; i++) {

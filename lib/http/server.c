@@ -30,7 +30,7 @@ enum { MAX_SPARE = 1024, SPARE_BODY = 4096, SPARE_HEAD = 2048 };
 static void on_turn(uv_prepare_t *turn);
 static void on_busy(uv_idle_t *busy);
 static void on_sweep(uv_timer_t *sweep);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_http_server_handle_closed(uv_handle_t *handle);
 static void free_server(struct http_server *s);
 
 static uint64_t sweep_every_ms(const struct http_server *s)
@@ -280,12 +280,12 @@ void http_server_finish(struct http_server *s)
         !STAILQ_EMPTY(&s->trash) || !STAILQ_EMPTY(&s->late))
         return;
     s->handles_closing = true;
-    uv_close((uv_handle_t *)&s->turn, on_handle_closed);
-    uv_close((uv_handle_t *)&s->busy, on_handle_closed);
-    uv_close((uv_handle_t *)&s->sweep, on_handle_closed);
+    uv_close((uv_handle_t *)&s->turn, on_http_server_handle_closed);
+    uv_close((uv_handle_t *)&s->busy, on_http_server_handle_closed);
+    uv_close((uv_handle_t *)&s->sweep, on_http_server_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_http_server_handle_closed(uv_handle_t *handle)
 {
     struct http_server *s = handle->data;
 

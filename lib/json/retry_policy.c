@@ -91,7 +91,7 @@ static const struct {
     [CODES] = {{"nonRetryable", 12}, is_codes, "an array of error codes"},
 };
 
-static double number_of(span raw)
+static double retry_policy_number_of(span raw)
 {
     char text[64];
 
@@ -127,7 +127,7 @@ int retry_policy_check(span raw, struct fault *why)
                              fields[i].what);
         values[i] = value;
     }
-    if (number_of(values[FLOOR]) > number_of(values[CAP]))
+    if (retry_policy_number_of(values[FLOOR]) > retry_policy_number_of(values[CAP]))
         return fault_set(why, QE_BAD_PARAM,
                          "retryPolicy.floor must be at most retryPolicy.cap");
     return 0;

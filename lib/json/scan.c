@@ -54,7 +54,7 @@ void js_fail(struct js *j, int code, const char *why)
     j->why = why;
 }
 
-static inline void bad(struct js *j, const char *why) { js_fail(j, QE_BAD_JSON, why); }
+static inline void scan_bad(struct js *j, const char *why) { js_fail(j, QE_BAD_JSON, why); }
 
 int js_finish(const struct js *j)
 {
@@ -98,9 +98,9 @@ static void open_container(struct js *j, char bracket, const char *why)
     if (j->rc != 0)
         return;
     if (next_byte(j) != bracket) {
-        bad(j, why);
+        scan_bad(j, why);
     } else if (j->depth == JS_MAX_DEPTH) {
-        bad(j, "nested too deeply");
+        scan_bad(j, "nested too deeply");
     } else {
         j->pos++;
         j->depth++;
@@ -133,7 +133,8 @@ static bool next_element(struct js *j, char bracket)
     }
     if (!j->fresh) {
         if (c != ',') {
-            bad(j, bracket == '}' ? "a comma or } was expected" : "a comma or ] was expected");
+            scan_bad(j, bracket == '}' ? "a comma or } was expected"
+                                       : "a comma or ] was expected");
             return false;
         }
         j->pos++;
@@ -146,14 +147,14 @@ static bool next_element(struct js *j, char bracket)
 static void skip_key(struct js *j, span *key)
 {
     if (next_byte(j) != '"') {
-        bad(j, "a key in quotes was expected");
+        scan_bad(j, "a key in quotes was expected");
         return;
     }
     const char *from = j->pos + 1;
     skip_string(j);
     *key = (span){from, (size_t)(j->pos - from - 1)};
     if (j->rc == 0 && next_byte(j) != ':')
-        bad(j, "a colon was expected");
+        scan_bad(j, "a colon was expected");
     else if (j->rc == 0)
         j->pos++;
 }
@@ -220,14 +221,14 @@ static void skip_scalar(struct js *j)
         skip_word(j, SPAN("null"));
         break;
     default:
-        bad(j, j->pos < j->end ? "a value was expected" : "the text ends too early");
+        scan_bad(j, j->pos < j->end ? "a value was expected" : "the text ends too early");
     }
 }
 
 static void skip_word(struct js *j, span word)
 {
     if ((size_t)(j->end - j->pos) < word.len || memcmp(j->pos, word.ptr, word.len) != 0)
-        bad(j, "an unknown word");
+        scan_bad(j, "an unknown word");
     else
         j->pos += word.len;
 }
@@ -239,7 +240,7 @@ static void skip_string(struct js *j)
     while (j->rc == 0) {
         j->pos = skip_plain(j->pos, j->end);
         if (j->pos == j->end) {
-            bad(j, "a string does not end");
+            scan_bad(j, "a string does not end");
             return;
         }
         unsigned char c = (unsigned char)*j->pos;
@@ -250,11 +251,11 @@ static void skip_string(struct js *j)
         if (c == '\\') {
             skip_escape(j);
         } else if (c < 0x20) {
-            bad(j, "a control character in a string");
+            scan_bad(j, "a control character in a string");
         } else {
             size_t n = utf8_sequence(j->pos, (size_t)(j->end - j->pos));
             if (n == 0)
-                bad(j, "a string is not UTF-8");
+                scan_bad(j, "a string is not UTF-8");
             j->pos += n;
         }
     }
@@ -322,19 +323,19 @@ static void skip_escape(struct js *j)
     }
     int unit = p < j->end && *p == 'u' ? hex4(p + 1, j->end) : -1;
     if (unit < 0) {
-        bad(j, "an unknown escape");
+        scan_bad(j, "an unknown escape");
         return;
     }
     p += 5;
     if (unit == 0) {
-        bad(j, "\\u0000 cannot be stored as text");
+        scan_bad(j, "\\u0000 cannot be stored as text");
         return;
     }
     if (unit >= 0xd800 && unit <= 0xdfff) {
         bool pair = unit < 0xdc00 && j->end - p >= 6 && p[0] == '\\' && p[1] == 'u' &&
                     (hex4(p + 2, j->end) & ~0x3ff) == 0xdc00;
         if (!pair) {
-            bad(j, "half of a surrogate pair");
+            scan_bad(j, "half of a surrogate pair");
             return;
         }
         p += 6;
@@ -359,7 +360,7 @@ static void skip_number(struct js *j)
     p = skip_digits(p, end);
     int64_t n_whole = p - whole, n_fraction = 0, exponent = 0;
     if (n_whole == 0 || (n_whole > 1 && *whole == '0')) {
-        bad(j, "a malformed number");
+        scan_bad(j, "a malformed number");
         return;
     }
     int64_t power = n_whole - 1;
@@ -368,7 +369,7 @@ static void skip_number(struct js *j)
         p = skip_digits(fraction, end);
         n_fraction = p - fraction;
         if (n_fraction == 0) {
-            bad(j, "a malformed number");
+            scan_bad(j, "a malformed number");
             return;
         }
         if (*whole == '0') {
@@ -384,7 +385,7 @@ static void skip_number(struct js *j)
         const char *digits = p;
         p = skip_digits(p, end);
         if (p == digits) {
-            bad(j, "a malformed number");
+            scan_bad(j, "a malformed number");
             return;
         }
         for (const char *d = digits; d < p && exponent < 1000000; d++)
@@ -393,7 +394,7 @@ static void skip_number(struct js *j)
             exponent = -exponent;
     }
     if (power + exponent > MAX_POWER || n_fraction - exponent > MAX_SCALE) {
-        bad(j, "a number beyond the range of numeric");
+        scan_bad(j, "a number beyond the range of numeric");
         return;
     }
     j->pos = p;

@@ -31,12 +31,12 @@ struct listener {
 // Steps of a listener, in order.
 static int open_socket(const struct listener_conf *conf, int *fd, struct fault *f);
 static int try_address(const struct addrinfo *a, int backlog, int *fd);
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void on_listener_ready(uv_poll_t *poll, int status, int events);
 static void hand_over(struct listener *l, int fd);
 static void turn_away(struct listener *l);
-static void rest(struct listener *l);
+static void listener_pause(struct listener *l);
 static void on_rested(uv_timer_t *timer);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_listener_handle_closed(uv_handle_t *handle);
 
 static int open_reserve(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -76,7 +76,7 @@ int listener_open(struct listener **out, uv_loop_t *loop, const struct listener_
     l->n_handles = 2;
     l->reserve = open_reserve();
     l->port = port_of(fd);
-    uv_poll_start(&l->poll, UV_READABLE, on_ready);
+    uv_poll_start(&l->poll, UV_READABLE, on_listener_ready);
     *out = l;
     return 0;
 }
@@ -133,14 +133,14 @@ static int try_address(const struct addrinfo *a, int backlog, int *out)
 unsigned listener_port(const struct listener *l) { return l->port; }
 unsigned long listener_refused(const struct listener *l) { return l->n_refused; }
 
-static void on_ready(uv_poll_t *poll, int status, int events)
+static void on_listener_ready(uv_poll_t *poll, int status, int events)
 {
     struct listener *l = poll->data;
 
     (void)events;
     if (status < 0) {
         log_error("listener.poll_failed", "error=%s", uv_err_name(status));
-        rest(l);
+        listener_pause(l);
         return;
     }
     for (int i = 0; i < LISTENER_BURST && !uv_is_closing((uv_handle_t *)poll); i++) {
@@ -160,7 +160,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         case ENOMEM:
             log_warn("listener.accept_failed", "error=%s",
                      uv_err_name(uv_translate_sys_error(errno)));
-            rest(l);
+            listener_pause(l);
             return;
         default: // an error of that client (ECONNABORTED and similar): accept the next one
             break;
@@ -197,10 +197,10 @@ static void turn_away(struct listener *l)
         }
     }
     l->reserve = open_reserve();
-    rest(l);
+    listener_pause(l);
 }
 
-static void rest(struct listener *l)
+static void listener_pause(struct listener *l)
 {
     uv_poll_stop(&l->poll);
     uv_timer_start(&l->rest, on_rested, LISTENER_REST_MS, 0);
@@ -210,21 +210,21 @@ static void on_rested(uv_timer_t *timer)
 {
     struct listener *l = timer->data;
 
-    uv_poll_start(&l->poll, UV_READABLE, on_ready);
+    uv_poll_start(&l->poll, UV_READABLE, on_listener_ready);
 }
 
 void listener_close(struct listener *l, void (*closed)(void *ctx), void *ctx)
 {
     l->closed = closed;
     l->closed_ctx = ctx;
-    uv_close((uv_handle_t *)&l->poll, on_handle_closed);
-    uv_close((uv_handle_t *)&l->rest, on_handle_closed);
+    uv_close((uv_handle_t *)&l->poll, on_listener_handle_closed);
+    uv_close((uv_handle_t *)&l->rest, on_listener_handle_closed);
     close(l->fd);
     if (l->reserve >= 0)
         close(l->reserve);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_listener_handle_closed(uv_handle_t *handle)
 {
     struct listener *l = handle->data;
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 static void on_wake(uv_async_t *wake);
-static void on_closed(uv_handle_t *handle);
+static void on_mailbox_handle_closed(uv_handle_t *handle);
 
 int mailbox_open(struct mailbox *m, uv_loop_t *loop)
 {
@@ -61,12 +61,12 @@ void mailbox_close(struct mailbox *m, void (*closed)(void *ctx), void *ctx)
     m->open = false;
     m->closed = closed;
     m->closed_ctx = ctx;
-    uv_close((uv_handle_t *)&m->wake, on_closed);
+    uv_close((uv_handle_t *)&m->wake, on_mailbox_handle_closed);
     pthread_mutex_unlock(&m->lock);
     mailbox_drain_now(m);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_mailbox_handle_closed(uv_handle_t *handle)
 {
     struct mailbox *m = handle->data;
 

@@ -9,7 +9,7 @@
 static const int watched[SIGNALS_N] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 
 static void on_signal(uv_signal_t *handle, int signum);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_signals_handle_closed(uv_handle_t *handle);
 
 // nohup(1) and some shells ignore HUP on purpose; keep it ignored.
 static bool is_ignored(int signum)
@@ -54,10 +54,10 @@ void signals_close(struct signals *s, void (*closed)(void *ctx))
 {
     s->closed = closed;
     for (unsigned i = 0, n = s->n_open; i < n; i++)
-        uv_close((uv_handle_t *)&s->handle[i], on_handle_closed);
+        uv_close((uv_handle_t *)&s->handle[i], on_signals_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_signals_handle_closed(uv_handle_t *handle)
 {
     struct signals *s = handle->data;
 

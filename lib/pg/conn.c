@@ -19,11 +19,11 @@
 // Steps of a call, in order.
 static bool is_prepared(const struct pg_conn *c, unsigned index);
 static bool send_statement(struct pg_conn *c, const struct pg_call *call);
-static void on_socket(uv_poll_t *handle, int status, int events);
+static void on_pg_conn_socket(uv_poll_t *handle, int status, int events);
 static bool gather(struct pg_conn *c);
-static bool keep(struct pg_conn *c, PGresult *r);
-static void land(struct pg_conn *c, bool complete);
-static void on_timer_closed(uv_handle_t *handle);
+static bool pg_conn_keep(struct pg_conn *c, PGresult *r);
+static void pg_conn_complete(struct pg_conn *c, bool complete);
+static void on_pg_conn_timer_closed(uv_handle_t *handle);
 
 enum { LIMIT_UNKNOWN = -1, UNEXPECTED_EVERY_US = 1000 * 1000 };
 
@@ -42,7 +42,7 @@ static bool follow_writes(struct pg_conn *c)
 
     if (pending < 0)
         return false;
-    conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+    conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_pg_conn_socket);
     return true;
 }
 
@@ -167,7 +167,7 @@ static void set_prepared(struct pg_conn *c, unsigned index)
     c->prepared[word] |= UINT64_C(1) << index % 64;
 }
 
-static void on_socket(uv_poll_t *handle, int status, int events)
+static void on_pg_conn_socket(uv_poll_t *handle, int status, int events)
 {
     struct pg_conn *c = ((struct conn_poll *)handle->data)->conn;
     bool alive = status == 0;
@@ -187,7 +187,7 @@ static void on_socket(uv_poll_t *handle, int status, int events)
         c->doomed = true;
 
     if (complete || (c->doomed && c->state == CONN_BUSY)) {
-        land(c, complete);
+        pg_conn_complete(c, complete);
     } else if (c->doomed) {
         conn_watch(c, 0, NULL);
         c->on->broken(c, conn_error(c));
@@ -205,7 +205,7 @@ static bool gather(struct pg_conn *c)
             if (!c->piped)
                 return true;
             // In a pipeline NULL only ends one command's results; the sync ends all.
-        } else if (keep(c, r)) {
+        } else if (pg_conn_keep(c, r)) {
             return true;
         }
     }
@@ -213,7 +213,7 @@ static bool gather(struct pg_conn *c)
 }
 
 // Takes r.  True when r ends a pipeline.
-static bool keep(struct pg_conn *c, PGresult *r)
+static bool pg_conn_keep(struct pg_conn *c, PGresult *r)
 {
     ExecStatusType s = PQresultStatus(r);
 
@@ -254,7 +254,7 @@ static void log_unexpected(const char *statement, const char *why)
 
 // The server commits after it has sent the rows and before ReadyForQuery. Rows without the end
 // of the result therefore prove nothing, and an error after them is the outcome.
-static void land(struct pg_conn *c, bool complete)
+static void pg_conn_complete(struct pg_conn *c, bool complete)
 {
     struct pg_call *call = c->call;
     PGresult *result = c->result;
@@ -316,10 +316,10 @@ void conn_close(struct pg_conn *c)
     conn_unwatch(c);
     PQfinish(c->pg);
     c->pg = NULL;
-    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&c->timer, on_pg_conn_timer_closed);
 }
 
-static void on_timer_closed(uv_handle_t *handle) { conn_handle_gone(handle->data); }
+static void on_pg_conn_timer_closed(uv_handle_t *handle) { conn_handle_gone(handle->data); }
 
 void conn_handle_gone(struct pg_conn *c)
 {

@@ -24,7 +24,7 @@ static PQconninfoOption *parse(const char *url, struct fault *f)
     return o;
 }
 
-static const char *find(const PQconninfoOption *o, const char *keyword)
+static const char *url_find(const PQconninfoOption *o, const char *keyword)
 {
     for (; o->keyword; o++)
         if (strcmp(o->keyword, keyword) == 0)
@@ -32,7 +32,7 @@ static const char *find(const PQconninfoOption *o, const char *keyword)
     return NULL;
 }
 
-static char *finish(struct buf *b)
+static char *url_finish(struct buf *b)
 {
     buf_putc(b, '\0');
     if (b->failed)
@@ -58,10 +58,10 @@ char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fa
         conninfo_put_text(&b, o->keyword, o->val);
     conninfo_put_text(&b, "password", c->password);
     PQconninfoFree(options);
-    return finish(&b);
+    return url_finish(&b);
 }
 
-static char *copy(const char *text)
+static char *url_copy(const char *text)
 {
     return text && text[0] ? mem_strndup(text, strlen(text)) : NULL;
 }
@@ -75,9 +75,9 @@ int pg_url_split(const char *url, char **without, char **password, char **db, st
 
     if (!o)
         return QE_BAD_PARAM;
-    *password = copy(find(o, "password"));
-    *db = copy(find(o, "dbname"));
-    *without = copy(url);
+    *password = url_copy(url_find(o, "password"));
+    *db = url_copy(url_find(o, "dbname"));
+    *without = url_copy(url);
     PQconninfoFree(o);
 
     authority += 3;

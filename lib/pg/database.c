@@ -40,15 +40,15 @@ struct database {
 
 // Steps from start to ready, in order.
 static void on_postgres_ready(void *ctx);
-static void migrate(struct database *d);
+static void database_migrate(struct database *d);
 static void do_migrate(uv_work_t *work);
 static void on_migrated(uv_work_t *work, int status);
 static void try_again(struct database *d);
 static void on_retry(uv_timer_t *timer);
 // Steps of stopping.
 static void on_embed_stopped(void *ctx);
-static void close_if_done(struct database *d);
-static void on_timer_closed(uv_handle_t *handle);
+static void database_close_if_done(struct database *d);
+static void on_database_timer_closed(uv_handle_t *handle);
 
 // The embedded server listens on a socket in a private directory and trusts every local client.
 static void point_at(struct pg_conninfo *info, const char *socket_dir, const char *db)
@@ -116,7 +116,7 @@ void database_start(struct database *d, uv_loop_t *loop, struct database_events 
     if (d->embed)
         embed_start(d->embed, loop, (struct embed_events){.on_ready = on_postgres_ready}, d);
     else
-        migrate(d);
+        database_migrate(d);
 }
 
 static void on_postgres_ready(void *ctx)
@@ -128,11 +128,11 @@ static void on_postgres_ready(void *ctx)
     d->on.on_up(d->ctx);
     if (!d->ready && !d->working) {
         uv_timer_stop(&d->retry);
-        migrate(d);
+        database_migrate(d);
     }
 }
 
-static void migrate(struct database *d)
+static void database_migrate(struct database *d)
 {
     d->working = true;
     int rc = uv_queue_work(d->loop, &d->work, do_migrate, on_migrated);
@@ -173,7 +173,7 @@ static void on_migrated(uv_work_t *work, int status)
 
     d->working = false;
     if (d->stopping) {
-        close_if_done(d);
+        database_close_if_done(d);
     } else if (status != 0 || may_pass(d->rc)) {
         try_again(d);
     } else if (d->rc != 0) {
@@ -196,7 +196,7 @@ static void try_again(struct database *d)
     d->wait_ms = d->wait_ms * 2 < RETRY_MAX_MS ? d->wait_ms * 2 : RETRY_MAX_MS;
 }
 
-static void on_retry(uv_timer_t *timer) { migrate(timer->data); }
+static void on_retry(uv_timer_t *timer) { database_migrate(timer->data); }
 
 void database_stop(struct database *d, void (*stopped)(void *ctx), void *ctx)
 {
@@ -209,7 +209,7 @@ void database_stop(struct database *d, void (*stopped)(void *ctx), void *ctx)
     d->embed_stopped = d->embed == NULL;
     if (d->embed)
         embed_stop(d->embed, on_embed_stopped, d);
-    close_if_done(d);
+    database_close_if_done(d);
 }
 
 static void on_embed_stopped(void *ctx)
@@ -217,16 +217,16 @@ static void on_embed_stopped(void *ctx)
     struct database *d = ctx;
 
     d->embed_stopped = true;
-    close_if_done(d);
+    database_close_if_done(d);
 }
 
-static void close_if_done(struct database *d)
+static void database_close_if_done(struct database *d)
 {
     if (!d->working && d->embed_stopped)
-        uv_close((uv_handle_t *)&d->retry, on_timer_closed);
+        uv_close((uv_handle_t *)&d->retry, on_database_timer_closed);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_database_timer_closed(uv_handle_t *handle)
 {
     struct database *d = handle->data;
 

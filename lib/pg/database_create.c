@@ -17,8 +17,8 @@ static int connect_to(const char *conninfo, PGconn **pg, struct fault *f)
 }
 
 // format has one %s: the quoted name.
-static int run(PGconn *pg, const char *before, const char *name, const char *after,
-               struct fault *f)
+static int database_run(PGconn *pg, const char *before, const char *name, const char *after,
+                        struct fault *f)
 {
     char *quoted = PQescapeIdentifier(pg, name, strlen(name)), sql[256];
     int n = snprintf(sql, sizeof sql, "%s %s %s", before, quoted ? quoted : "", after);
@@ -53,7 +53,7 @@ int database_create(const char *conninfo, const char *name, bool *made, struct f
     bool there = PQntuples(res) > 0;
     PQclear(res);
     if (!there)
-        rc = run(pg, "create database", name, "encoding 'UTF8' template template0", f);
+        rc = database_run(pg, "create database", name, "encoding 'UTF8' template template0", f);
     if (made)
         *made = rc == 0 && !there;
     PQfinish(pg);
@@ -67,7 +67,7 @@ int database_drop(const char *conninfo, const char *name, struct fault *f)
 
     if (rc != 0)
         return rc;
-    rc = run(pg, "drop database if exists", name, "with (force)", f);
+    rc = database_run(pg, "drop database if exists", name, "with (force)", f);
     PQfinish(pg);
     return rc;
 }

@@ -7,9 +7,9 @@
 
 // Steps of a dial, in order.
 static void on_looked_up(struct lookup *l);
-static void begin(struct pg_conn *c);
+static void dial_begin(struct pg_conn *c);
 static void on_cannot_begin(uv_timer_t *timer);
-static void on_socket(uv_poll_t *handle, int status, int events);
+static void on_dial_socket(uv_poll_t *handle, int status, int events);
 static void step(struct pg_conn *c);
 static void on_timeout(uv_timer_t *timer);
 static void on_poll_closed(uv_handle_t *handle);
@@ -35,7 +35,7 @@ struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned
         c->n_handles++;
         lookup_start(&c->lookup, loop, target, on_looked_up);
     } else {
-        begin(c);
+        dial_begin(c);
     }
     return c;
 }
@@ -46,11 +46,11 @@ static void on_looked_up(struct lookup *l)
 
     c->looking_up = false;
     if (c->state == CONN_DIALING)
-        begin(c);
+        dial_begin(c);
     conn_handle_gone(c);
 }
 
-static void begin(struct pg_conn *c)
+static void dial_begin(struct pg_conn *c)
 {
     bool found = c->lookup.n_found > 0;
     // A later keyword in the list overrides the connection string.
@@ -66,7 +66,7 @@ static void begin(struct pg_conn *c)
         return;
     }
     PQsetNoticeProcessor(c->pg, ignore_notice, NULL);
-    conn_watch(c, UV_WRITABLE, on_socket);
+    conn_watch(c, UV_WRITABLE, on_dial_socket);
 }
 
 static void on_cannot_begin(uv_timer_t *timer)
@@ -77,7 +77,7 @@ static void on_cannot_begin(uv_timer_t *timer)
 }
 
 // The status does not matter: libpq checks the socket itself and may then try the next host.
-static void on_socket(uv_poll_t *handle, int status, int events)
+static void on_dial_socket(uv_poll_t *handle, int status, int events)
 {
     (void)status, (void)events;
     step(((struct conn_poll *)handle->data)->conn);
@@ -91,10 +91,10 @@ static void step(struct pg_conn *c)
 
     switch (PQconnectPoll(c->pg)) {
     case PGRES_POLLING_READING:
-        conn_watch(c, UV_READABLE, on_socket);
+        conn_watch(c, UV_READABLE, on_dial_socket);
         break;
     case PGRES_POLLING_WRITING:
-        conn_watch(c, UV_WRITABLE, on_socket);
+        conn_watch(c, UV_WRITABLE, on_dial_socket);
         break;
     case PGRES_POLLING_OK:
         conn_identify(c);

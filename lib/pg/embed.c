@@ -29,7 +29,7 @@ enum {
 
 // Steps, in order.
 static int make_data_dir(struct embed *e, const char *wanted, struct fault *f);
-static int take_lock(struct embed *e, struct fault *f);
+static int embed_take_lock(struct embed *e, struct fault *f);
 static int choose_user(struct embed *e, const char *wanted, struct fault *f);
 static int check_way(const struct embed *e, struct fault *f);
 static int make_cluster(struct embed *e, struct fault *f);
@@ -42,7 +42,7 @@ int embed_prepare(const struct embed_conf *conf, struct embed **out, struct faul
     int major = 0, rc;
 
     e->lock_fd = -1;
-    if ((rc = make_data_dir(e, conf->data_dir, f)) != 0 || (rc = take_lock(e, f)) != 0 ||
+    if ((rc = make_data_dir(e, conf->data_dir, f)) != 0 || (rc = embed_take_lock(e, f)) != 0 ||
         (rc = choose_user(e, conf->run_as, f)) != 0 || (rc = check_way(e, f)) != 0)
         goto out;
 
@@ -104,7 +104,7 @@ static int make_data_dir(struct embed *e, const char *wanted, struct fault *f)
 }
 
 // flock() instead of a pid file: the kernel releases it however the process ends.
-static int take_lock(struct embed *e, struct fault *f)
+static int embed_take_lock(struct embed *e, struct fault *f)
 {
     char path[PATH_MAX], text[32] = "";
 

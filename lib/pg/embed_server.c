@@ -25,14 +25,14 @@ enum {
 };
 
 // Life of the server, in order.
-static void start(struct embed *e);
+static void embed_server_start(struct embed *e);
 static void on_timer(uv_timer_t *timer);
-static void look(struct embed *e);
+static void embed_server_look(struct embed *e);
 static void on_sigchld(uv_signal_t *handle, int signum);
 static void died(struct embed *e, int status);
 static void insist(struct embed *e);
-static void finish(struct embed *e);
-static void on_handle_closed(uv_handle_t *handle);
+static void embed_server_finish(struct embed *e);
+static void on_embed_server_handle_closed(uv_handle_t *handle);
 
 // The cluster's postmaster.pid: pid on line 1, status on line 8 (as pg_ctl reads it).
 static pid_t read_pid_file(const struct embed *e, char status[16])
@@ -83,7 +83,7 @@ void embed_start(struct embed *e, uv_loop_t *loop, struct embed_events on, void 
     e->sigchld.data = e->timer.data = e;
     e->n_handles = 2;
     uv_signal_start(&e->sigchld, on_sigchld, SIGCHLD);
-    start(e);
+    embed_server_start(e);
 }
 
 static void make_early_log(const char *path)
@@ -110,7 +110,7 @@ static void pause_then_start(struct embed *e)
     uv_timer_start(&e->timer, on_timer, ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS, 0);
 }
 
-static void start(struct embed *e)
+static void embed_server_start(struct embed *e)
 {
     char program[PATH_MAX], log[PATH_MAX], pg[PATH_MAX], socket[160];
 
@@ -151,10 +151,10 @@ static void on_timer(uv_timer_t *timer)
 
     switch (e->state) {
     case EMBED_STARTING:
-        look(e);
+        embed_server_look(e);
         break;
     case EMBED_PAUSED:
-        start(e);
+        embed_server_start(e);
         break;
     case EMBED_STOPPING:
         insist(e);
@@ -164,7 +164,7 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-static void look(struct embed *e)
+static void embed_server_look(struct embed *e)
 {
     char status[16];
 
@@ -194,7 +194,7 @@ static void died(struct embed *e, int status)
     if (e->state == EMBED_STOPPING) {
         log_info("embed.stopped", "after_ms=%llu",
                  (unsigned long long)(clock_mono_us() - e->stopping_us) / 1000);
-        finish(e);
+        embed_server_finish(e);
         return;
     }
     if (WIFSIGNALED(status))
@@ -218,7 +218,7 @@ void embed_stop(struct embed *e, void (*stopped)(void *ctx), void *ctx)
     e->stopped_ctx = ctx;
     e->stopping_us = clock_mono_us();
     if (e->pid == 0) {
-        finish(e); // it was waiting for a restart
+        embed_server_finish(e); // it was waiting for a restart
         return;
     }
     kill(e->pid, SIGINT);
@@ -233,13 +233,13 @@ static void insist(struct embed *e)
     kill(e->pid, first ? SIGQUIT : SIGKILL);
 }
 
-static void finish(struct embed *e)
+static void embed_server_finish(struct embed *e)
 {
-    uv_close((uv_handle_t *)&e->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&e->sigchld, on_handle_closed);
+    uv_close((uv_handle_t *)&e->timer, on_embed_server_handle_closed);
+    uv_close((uv_handle_t *)&e->sigchld, on_embed_server_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_embed_server_handle_closed(uv_handle_t *handle)
 {
     struct embed *e = handle->data;
 

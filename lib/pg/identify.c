@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static void on_socket(uv_poll_t *handle, int status, int events);
-static void finish(struct pg_conn *c);
+static void on_identify_socket(uv_poll_t *handle, int status, int events);
+static void identify_finish(struct pg_conn *c);
 
 static const char question[] =
     "select (extract(epoch from pg_catalog.pg_postmaster_start_time()) "
@@ -26,10 +26,11 @@ void conn_identify(struct pg_conn *c)
     if (pending < 0)
         conn_dial_failed(c, conn_error(c));
     else
-        conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+        conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE,
+                   on_identify_socket);
 }
 
-static void on_socket(uv_poll_t *handle, int status, int events)
+static void on_identify_socket(uv_poll_t *handle, int status, int events)
 {
     struct pg_conn *c = ((struct conn_poll *)handle->data)->conn;
 
@@ -45,12 +46,12 @@ static void on_socket(uv_poll_t *handle, int status, int events)
         conn_dial_failed(c, conn_error(c));
         return;
     }
-    conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+    conn_watch(c, pending > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_identify_socket);
 
     while (!PQisBusy(c->pg)) {
         PGresult *r = PQgetResult(c->pg);
         if (r == NULL) {
-            finish(c);
+            identify_finish(c);
             return;
         }
         if (PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1 && PQnfields(r) == 1 &&
@@ -64,7 +65,7 @@ static void on_socket(uv_poll_t *handle, int status, int events)
     }
 }
 
-static void finish(struct pg_conn *c)
+static void identify_finish(struct pg_conn *c)
 {
     conn_watch(c, 0, NULL); // conn.c watches the socket from here on
     if (c->server == 0 || PQstatus(c->pg) == CONNECTION_BAD)

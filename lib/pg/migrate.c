@@ -23,7 +23,7 @@ struct run {
 };
 
 // Steps, in order.
-static int take_lock(struct run *r);
+static int migrate_take_lock(struct run *r);
 static int make_books(struct run *r);
 static int check_versions(struct run *r, unsigned *version);
 static int apply_migration(struct run *r, const struct pg_migration *m);
@@ -112,7 +112,7 @@ int pg_migrate(const char *conninfo, const struct pg_schema *schema,
         goto out;
     }
     PQsetNoticeProcessor(r.pg, ignore_notice, NULL);
-    if ((rc = take_lock(&r)) != 0 || (rc = make_books(&r)) != 0 ||
+    if ((rc = migrate_take_lock(&r)) != 0 || (rc = make_books(&r)) != 0 ||
         (rc = check_versions(&r, &version)) != 0)
         goto out;
 
@@ -132,7 +132,7 @@ out:
     return rc;
 }
 
-static int take_lock(struct run *r)
+static int migrate_take_lock(struct run *r)
 {
     // The limits of the connection string are for calls; building an index may take long.
     // Waiting for another broker's migration has no limit either. Waiting for a table lock has

@@ -68,21 +68,22 @@ static void on_soon(uv_idle_t *soon);
 static void tell_refused(struct pg_pool *p);
 static void send_queued(struct pg_pool *p);
 static void dial_if_needed(struct pg_pool *p);
-static void on_ready(struct pg_conn *c);
+static void on_pg_pool_ready(struct pg_conn *c);
 static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
                         const struct pg_reply *reply);
 static void on_broken(struct pg_conn *c, const char *why);
-static void on_closed(struct pg_conn *c);
+static void on_pg_pool_closed(struct pg_conn *c);
 static void on_redial(uv_timer_t *timer);
 static void meet_server(struct pg_pool *p, uint64_t server);
-static void on_tick(uv_timer_t *timer);
-static void drop(struct pg_pool *p, struct pg_conn *c);
-static void close_if_done(struct pg_pool *p);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_pg_pool_tick(uv_timer_t *timer);
+static void pg_pool_drop(struct pg_pool *p, struct pg_conn *c);
+static void pg_pool_close_if_done(struct pg_pool *p);
+static void on_pg_pool_handle_closed(uv_handle_t *handle);
 
-static const struct conn_events events = {on_ready, on_answered, on_broken, on_closed};
+static const struct conn_events events = {on_pg_pool_ready, on_answered, on_broken,
+                                          on_pg_pool_closed};
 
-static void publish(struct pg_pool *p)
+static void pg_pool_publish(struct pg_pool *p)
 {
     atomic_store_explicit(&p->stats->n_open, p->n_ready, memory_order_relaxed);
     atomic_store_explicit(&p->stats->n_busy, p->n_busy, memory_order_relaxed);
@@ -123,7 +124,7 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     uv_timer_init(loop, &p->redial);
     p->soon.data = p->tick.data = p->redial.data = p;
     p->n_handles = 3;
-    uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&p->tick, on_pg_pool_tick, TICK_MS, TICK_MS);
     run_soon(p); // open the first connection to see whether the database is available
     return p;
 }
@@ -137,7 +138,7 @@ static struct pg_conn *take_idle(struct pg_pool *p)
     return c;
 }
 
-static void refuse(struct pg_pool *p, struct pg_call *call, int code)
+static void pg_pool_refuse(struct pg_pool *p, struct pg_call *call, int code)
 {
     call->refusal = code;
     STAILQ_INSERT_TAIL(&p->refused, call, link);
@@ -154,9 +155,9 @@ static void send_on(struct pg_pool *p, struct pg_conn *c, struct pg_call *call)
             p->busy_us = call->sent_us;
         return;
     }
-    refuse(p, call, rc);
+    pg_pool_refuse(p, call, rc);
     if (c->doomed)
-        drop(p, c);
+        pg_pool_drop(p, c);
     else
         TAILQ_INSERT_HEAD(&p->idle, c, idle);
 }
@@ -169,7 +170,7 @@ void pg_pool_exec(struct pg_pool *p, struct pg_call *call)
 
     struct pg_conn *c;
     if (p->closing || p->state == POOL_DOWN) {
-        refuse(p, call, p->closing ? QE_STOPPING : QE_PG_AWAY);
+        pg_pool_refuse(p, call, p->closing ? QE_STOPPING : QE_PG_AWAY);
     } else if (p->n_queued == 0 && (c = take_idle(p)) != NULL) {
         send_on(p, c, call);
     } else {
@@ -180,7 +181,7 @@ void pg_pool_exec(struct pg_pool *p, struct pg_call *call)
         p->n_queued++;
         run_soon(p);
     }
-    publish(p);
+    pg_pool_publish(p);
 }
 
 static void run_soon(struct pg_pool *p)
@@ -196,8 +197,8 @@ static void on_soon(uv_idle_t *soon)
     uv_idle_stop(soon);
     tell_refused(p);
     dial_if_needed(p);
-    publish(p);
-    close_if_done(p);
+    pg_pool_publish(p);
+    pg_pool_close_if_done(p);
 }
 
 // Only the calls present now: a done callback that retries at once must not block the loop.
@@ -263,7 +264,7 @@ static void dial_if_needed(struct pg_pool *p)
 
 static void on_redial(uv_timer_t *timer) { dial_if_needed(timer->data); }
 
-static void on_ready(struct pg_conn *c)
+static void on_pg_pool_ready(struct pg_conn *c)
 {
     struct pg_pool *p = c->owner;
 
@@ -281,7 +282,7 @@ static void on_ready(struct pg_conn *c)
     set_state(p, POOL_UP);
     send_queued(p);
     dial_if_needed(p);
-    publish(p);
+    pg_pool_publish(p);
 }
 
 // A connection to another server than the last one; never c, which the pool is using.
@@ -305,7 +306,7 @@ static void leave_server(struct pg_pool *p, struct pg_conn *c)
         p->n_busy--;
     else
         TAILQ_REMOVE(&p->idle, c, idle);
-    drop(p, c);
+    pg_pool_drop(p, c);
     if (call == NULL)
         return;
     counter_add(&p->stats->failed, 1);
@@ -325,7 +326,7 @@ static void meet_server(struct pg_pool *p, uint64_t server)
     for (unsigned left = p->n_queued; left > 0; left--) {
         struct pg_call *call = take_queued(p);
         if (call->of_server) {
-            refuse(p, call, QE_PG_RETRY);
+            pg_pool_refuse(p, call, QE_PG_RETRY);
         } else {
             STAILQ_INSERT_TAIL(&p->queue, call, link);
             p->n_queued++;
@@ -338,8 +339,8 @@ static void meet_server(struct pg_pool *p, uint64_t server)
         leave_server(p, c);
 }
 
-static void tell(struct pg_pool *p, struct pg_call *call, int status,
-                 const struct pg_reply *reply);
+static void pg_pool_notify(struct pg_pool *p, struct pg_call *call, int status,
+                           const struct pg_reply *reply);
 
 // Sends the next call before this result is processed, so that the server works meanwhile.
 static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
@@ -351,10 +352,10 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
     if (c->doomed) {
         log_warn("pg.connection_lost", "code=%s error=\"%s\"", err_name(status),
                  pg_reply_message(reply));
-        drop(p, c);
+        pg_pool_drop(p, c);
     } else if (p->closing || p->n_ready > p->conf.max_conns) {
         p->heard_us = clock_mono_us();
-        drop(p, c);
+        pg_pool_drop(p, c);
     } else {
         p->heard_us = c->idle_since_us = clock_mono_us();
         TAILQ_INSERT_HEAD(&p->idle, c, idle);
@@ -362,13 +363,13 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
     }
     if (status != 0)
         counter_add(&p->stats->failed, 1);
-    publish(p);
-    tell(p, call, status, reply);
-    close_if_done(p);
+    pg_pool_publish(p);
+    pg_pool_notify(p, call, status, reply);
+    pg_pool_close_if_done(p);
 }
 
-static void tell(struct pg_pool *p, struct pg_call *call, int status,
-                 const struct pg_reply *reply)
+static void pg_pool_notify(struct pg_pool *p, struct pg_call *call, int status,
+                           const struct pg_reply *reply)
 {
     bool odd = false, is_named = call->statement->index != PG_UNPREPARED;
     const char *name = is_named ? call->statement->name : "(made at run time)";
@@ -402,13 +403,13 @@ static void on_broken(struct pg_conn *c, const char *why)
         log_warn("pg.connection_lost", "code=%s error=\"%s\"", err_name(QE_PG_GONE), why);
         TAILQ_REMOVE(&p->idle, c, idle);
     }
-    drop(p, c);
+    pg_pool_drop(p, c);
     dial_if_needed(p);
-    publish(p);
+    pg_pool_publish(p);
 }
 
 // c is not in the idle list. Calls no callback.
-static void drop(struct pg_pool *p, struct pg_conn *c)
+static void pg_pool_drop(struct pg_pool *p, struct pg_conn *c)
 {
     if (c->state == CONN_DIALING) {
         p->n_dialing--;
@@ -425,12 +426,12 @@ static void drop(struct pg_pool *p, struct pg_conn *c)
     run_soon(p);
 }
 
-static void on_closed(struct pg_conn *c)
+static void on_pg_pool_closed(struct pg_conn *c)
 {
     struct pg_pool *p = c->owner;
 
     p->n_conns--;
-    close_if_done(p);
+    pg_pool_close_if_done(p);
 }
 
 // ---- timers ----
@@ -438,7 +439,7 @@ static void on_closed(struct pg_conn *c)
 static void fail_queued(struct pg_pool *p, int code)
 {
     while (p->n_queued > 0)
-        refuse(p, take_queued(p), code);
+        pg_pool_refuse(p, take_queued(p), code);
 }
 
 static void check_outage(struct pg_pool *p, uint64_t now)
@@ -451,7 +452,7 @@ static void check_outage(struct pg_pool *p, uint64_t now)
     fail_queued(p, QE_PG_AWAY);
 }
 
-static unsigned deadline_ms(const struct pg_pool *p, const struct pg_call *call)
+static unsigned pg_pool_deadline_ms(const struct pg_pool *p, const struct pg_call *call)
 {
     unsigned ms = call->deadline_ms > 0 ? call->deadline_ms : p->conf.deadline_ms;
 
@@ -463,10 +464,10 @@ static void tell_overdue(struct pg_pool *p, struct pg_conn *c)
     struct pg_call *call = c->call;
 
     log_error("pg.statement_timeout", "statement=%s deadline_ms=%u", call->statement->name,
-              deadline_ms(p, call));
+              pg_pool_deadline_ms(p, call));
     c->doomed = true;
     p->n_busy--;
-    drop(p, c);
+    pg_pool_drop(p, c);
     counter_add(&p->stats->failed, 1);
     call->done(call, QE_PG_GONE,
                &(struct pg_reply){.message = "no answer before the deadline"});
@@ -477,7 +478,8 @@ static struct pg_conn *find_overdue(const struct pg_pool *p, uint64_t now)
     struct pg_conn *c;
 
     TAILQ_FOREACH (c, &p->conns, all)
-        if (c->state == CONN_BUSY && now > c->call->sent_us + deadline_ms(p, c->call) * 1000ull)
+        if (c->state == CONN_BUSY &&
+            now > c->call->sent_us + pg_pool_deadline_ms(p, c->call) * 1000ull)
             return c;
     return NULL;
 }
@@ -493,8 +495,8 @@ static void check_deadlines(struct pg_pool *p, uint64_t now)
     // hang. Deadlines differ, so check every call, not only the first.
     for (unsigned left = p->n_queued; left > 0; left--) {
         struct pg_call *call = take_queued(p);
-        if (now > call->queued_us + deadline_ms(p, call) * 1000ull) {
-            refuse(p, call, QE_PG_RETRY);
+        if (now > call->queued_us + pg_pool_deadline_ms(p, call) * 1000ull) {
+            pg_pool_refuse(p, call, QE_PG_RETRY);
         } else {
             STAILQ_INSERT_TAIL(&p->queue, call, link);
             p->n_queued++;
@@ -510,11 +512,11 @@ static void close_surplus(struct pg_pool *p, uint64_t now)
     while (p->n_ready > keep && (c = TAILQ_LAST(&p->idle, conn_list)) != NULL &&
            now > c->idle_since_us + (uint64_t)p->conf.idle_close_ms * 1000) {
         TAILQ_REMOVE(&p->idle, c, idle);
-        drop(p, c);
+        pg_pool_drop(p, c);
     }
 }
 
-static void on_tick(uv_timer_t *timer)
+static void on_pg_pool_tick(uv_timer_t *timer)
 {
     struct pg_pool *p = timer->data;
     uint64_t now = clock_mono_us();
@@ -522,8 +524,8 @@ static void on_tick(uv_timer_t *timer)
     check_outage(p, now);
     check_deadlines(p, now);
     close_surplus(p, now);
-    publish(p);
-    close_if_done(p);
+    pg_pool_publish(p);
+    pg_pool_close_if_done(p);
 }
 
 // ---- state and shutdown ----
@@ -564,22 +566,22 @@ void pg_pool_close(struct pg_pool *p, void (*closed)(void *ctx), void *ctx)
             continue;
         if (c->state == CONN_IDLE)
             TAILQ_REMOVE(&p->idle, c, idle);
-        drop(p, c);
+        pg_pool_drop(p, c);
     }
     run_soon(p);
 }
 
-static void close_if_done(struct pg_pool *p)
+static void pg_pool_close_if_done(struct pg_pool *p)
 {
     if (!p->closing || p->n_conns > 0 || !STAILQ_EMPTY(&p->refused) ||
         uv_is_closing((uv_handle_t *)&p->tick))
         return;
-    uv_close((uv_handle_t *)&p->soon, on_handle_closed);
-    uv_close((uv_handle_t *)&p->tick, on_handle_closed);
-    uv_close((uv_handle_t *)&p->redial, on_handle_closed);
+    uv_close((uv_handle_t *)&p->soon, on_pg_pool_handle_closed);
+    uv_close((uv_handle_t *)&p->tick, on_pg_pool_handle_closed);
+    uv_close((uv_handle_t *)&p->redial, on_pg_pool_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_pg_pool_handle_closed(uv_handle_t *handle)
 {
     struct pg_pool *p = handle->data;
 

@@ -16,7 +16,7 @@
 static void next(struct lookup *l, uv_loop_t *loop);
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *list);
 static void put_found(struct lookup *l, span host, const char *address, span port);
-static void finish(struct lookup *l);
+static void target_finish(struct lookup *l);
 
 static bool is_name(span host)
 {
@@ -114,7 +114,7 @@ static void next(struct lookup *l, uv_loop_t *loop)
         log_debug("pg.lookup_failed", "host=" SPAN_FMT " error=\"%s\"", SPAN_ARG(host),
                   uv_strerror(rc));
     }
-    finish(l);
+    target_finish(l);
 }
 
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
@@ -133,7 +133,7 @@ static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo 
     }
     uv_freeaddrinfo(list);
     if (status == UV_ECANCELED) {
-        finish(l);
+        target_finish(l);
         return;
     }
     if (status != 0)
@@ -155,7 +155,7 @@ static void put_found(struct lookup *l, span host, const char *address, span por
     buf_put(&l->ports, port);
 }
 
-static void finish(struct lookup *l)
+static void target_finish(struct lookup *l)
 {
     buf_putc(&l->hosts, '\0');
     buf_putc(&l->addrs, '\0');

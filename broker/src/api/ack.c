@@ -19,7 +19,7 @@ static void ack_many(struct http_req *req);
 static int read_batch(struct ack *a, struct body *b);
 static void read_entries(struct ack *a, struct body *b);
 static void ack_start(struct ack *a);
-static void on_acked(struct ack_op *op, int status);
+static void on_api_acked(struct ack_op *op, int status);
 static void put_result(struct buf *out, struct ack *a, unsigned i);
 
 static struct ack *ack_new(struct http_req *req)
@@ -126,11 +126,11 @@ static void ack_start(struct ack *a)
     if (!a->op.group.ptr)
         a->op.group = API_QUEUE_MODE;
     a->op.arena = http_req_arena(a->req);
-    a->op.done = on_acked;
+    a->op.done = on_api_acked;
     broker_ack(api->broker, &a->op);
 }
 
-static void on_acked(struct ack_op *op, int status)
+static void on_api_acked(struct ack_op *op, int status)
 {
     struct ack *a = container_of(op, struct ack, op);
     struct buf out = {0};

@@ -29,7 +29,7 @@ struct asset {
 };
 
 static bool read_name(struct asset *a, span path);
-static void load(uv_work_t *work);
+static void assets_load(uv_work_t *work);
 static int open_below(struct asset *a, const char *name);
 static int load_file(struct asset *a, int fd);
 static void loaded(uv_work_t *work, int status);
@@ -62,7 +62,7 @@ void api_asset(struct http_req *req)
     a->work.data = a;
     if (!read_name(a, path))
         http_reply_err(req, a->rc);
-    else if (uv_queue_work(http_req_loop(req), &a->work, load, loaded) != 0)
+    else if (uv_queue_work(http_req_loop(req), &a->work, assets_load, loaded) != 0)
         http_reply_err(req, QE_INTERNAL);
 }
 
@@ -94,7 +94,7 @@ static bool read_name(struct asset *a, span path)
 
 // ---- on a thread of the pool ----
 
-static void load(uv_work_t *work)
+static void assets_load(uv_work_t *work)
 {
     struct asset *a = work->data;
 

@@ -59,8 +59,9 @@ static void read_structured(struct push *p, struct body *b, span queue, span par
 static void read_batch(struct push *p, struct body *b, span queue, span partition);
 static void read_binary(struct push *p, struct body *b, span queue, span partition);
 static void read_event(struct body *b, struct event *e);
-static void keep(struct body *b, struct event *e, span name, span raw);
-static void take(struct push *p, struct body *b, struct event *e, span queue, span partition);
+static void cloudevents_keep(struct body *b, struct event *e, span name, span raw);
+static void cloudevents_take(struct push *p, struct body *b, struct event *e, span queue,
+                             span partition);
 
 void events_push(struct http_req *req, span queue, span partition)
 {
@@ -96,7 +97,7 @@ static void read_structured(struct push *p, struct body *b, span queue, span par
     struct event e = {0};
 
     read_event(b, &e);
-    take(p, b, &e, queue, partition);
+    cloudevents_take(p, b, &e, queue, partition);
 }
 
 static void read_batch(struct push *p, struct body *b, span queue, span partition)
@@ -108,7 +109,7 @@ static void read_batch(struct push *p, struct body *b, span queue, span partitio
         struct event e = {0};
         b->at = p->op.n_items;
         read_event(b, &e);
-        take(p, b, &e, queue, partition);
+        cloudevents_take(p, b, &e, queue, partition);
     }
     if (b->j.rc == 0)
         b->at = -1;
@@ -130,7 +131,7 @@ static void read_event(struct body *b, struct event *e)
             if (e->is_base64)
                 e->data = raw;
         } else {
-            keep(b, e, key, raw);
+            cloudevents_keep(b, e, key, raw);
         }
     }
 }
@@ -145,12 +146,12 @@ static bool is_attribute_name(span name)
 }
 
 // In headers, and where fractions count, numbers are text.
-static span number_of(struct body *b, span raw)
+static span cloudevents_number_of(struct body *b, span raw)
 {
     return js_type_of(raw) == JS_STRING ? js_text(raw, b->arena) : raw;
 }
 
-static void keep(struct body *b, struct event *e, span name, span raw)
+static void cloudevents_keep(struct body *b, struct event *e, span name, span raw)
 {
     enum js_type type = js_type_of(raw);
 
@@ -172,7 +173,7 @@ static void keep(struct body *b, struct event *e, span name, span raw)
         return;
     }
     if (span_eq(name, SPAN("delayseconds"))) {
-        e->delay = number_of(b, raw);
+        e->delay = cloudevents_number_of(b, raw);
         return;
     }
     unsigned i = body_field_of(name, names, ATTRIBUTES);
@@ -259,8 +260,8 @@ static void keep_header(struct body *b, struct event *e, span name, span value)
         body_bad(b, "attribute %.*s is not percent-encoded UTF-8", (int)name.len, lower);
     } else {
         js_put_text(&json, buf_span(&text));
-        keep(b, e, arena_copy(b->arena, (span){lower, name.len}),
-             arena_copy(b->arena, buf_span(&json)));
+        cloudevents_keep(b, e, arena_copy(b->arena, (span){lower, name.len}),
+                         arena_copy(b->arena, buf_span(&json)));
     }
     buf_free(&text);
     buf_free(&json);
@@ -277,7 +278,7 @@ static void read_binary(struct push *p, struct body *b, span queue, span partiti
             keep_header(b, &e, (span){name.ptr + 3, name.len - 3}, value);
     if (type.len > 0)
         keep_header(b, &e, SPAN("datacontenttype"), type);
-    take(p, b, &e, queue, partition);
+    cloudevents_take(p, b, &e, queue, partition);
 }
 
 // ---- an event into an item ----
@@ -363,7 +364,8 @@ static span name_of(struct body *b, span path, span attribute, const char *what)
     return name;
 }
 
-static void take(struct push *p, struct body *b, struct event *e, span queue, span partition)
+static void cloudevents_take(struct push *p, struct body *b, struct event *e, span queue,
+                             span partition)
 {
     check(b, e);
     queue = name_of(b, queue, e->text[A_QUEUE], "queue");

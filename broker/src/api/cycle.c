@@ -52,7 +52,7 @@ static void take_state(struct cycle *c, struct body *b, const span *raw);
 static void read_items(struct cycle *c, struct body *b, span raw);
 static void read_ack(struct cycle *c, struct body *b, span raw, span release);
 static void on_decided(struct cycle_op *op, int status);
-static void reply(struct cycle *c);
+static void api_cycle_reply(struct cycle *c);
 
 static void cycle_handle(struct http_req *req)
 {
@@ -68,7 +68,7 @@ static void cycle_handle(struct http_req *req)
     if (read_body(c, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (c->refused)
-        reply(c);
+        api_cycle_reply(c);
     else
         broker_cycle(api->broker, &c->op);
 }
@@ -126,7 +126,7 @@ static void close_array(struct body *b, const struct body *inner)
     js_fail(&b->j, inner->j.rc, inner->j.why);
 }
 
-static void refuse(struct cycle *c, const char *why, span given)
+static void api_cycle_refuse(struct cycle *c, const char *why, span given)
 {
     if (c->refused)
         return;
@@ -159,11 +159,11 @@ static void take_state(struct cycle *c, struct body *b, const span *raw)
         return;
     bool upsert = span_eq(type, SPAN("upsert"));
     if (!upsert && !span_eq(type, SPAN("delete"))) {
-        refuse(c, "Unknown state operation type", type);
+        api_cycle_refuse(c, "Unknown state operation type", type);
         return;
     }
     if (!key.ptr) {
-        refuse(c, "A state operation has no key", SPAN_NONE);
+        api_cycle_refuse(c, "A state operation has no key", SPAN_NONE);
         return;
     }
     if (key.len > KEY_BYTES) {
@@ -215,7 +215,7 @@ static void take_status(struct cycle *c, struct body *b, span raw)
     else if (span_eq(status, SPAN("failed")) || span_eq(status, SPAN("dlq")))
         c->ack.dead = true;
     else
-        refuse(c, "Status not allowed in a cycle", status);
+        api_cycle_refuse(c, "Status not allowed in a cycle", status);
 }
 
 static void read_ack(struct cycle *c, struct body *b, span raw, span release)
@@ -265,7 +265,7 @@ static void on_decided(struct cycle_op *op, int status)
     if (status != 0)
         api_reply_failed(c->req, status, &op->op.why);
     else
-        reply(c);
+        api_cycle_reply(c);
 }
 
 // ---- the answer ----
@@ -309,7 +309,7 @@ static bool has_results(const struct cycle *c)
     return true;
 }
 
-static void reply(struct cycle *c)
+static void api_cycle_reply(struct cycle *c)
 {
     struct cycle_op *op = &c->op;
     struct buf out = {0};

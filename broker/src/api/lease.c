@@ -16,15 +16,15 @@ struct extend {
 
 static void extend_handle(struct http_req *req);
 static int read_seconds(struct body *b, int32_t *seconds);
-static void on_renewed(struct renew_op *op, int status);
-static void reply(struct extend *x);
+static void on_api_renewed(struct renew_op *op, int status);
+static void api_lease_reply(struct extend *x);
 
 static void extend_handle(struct http_req *req)
 {
     struct api *api = http_req_app(req);
     struct extend *x = arena_new(http_req_arena(req), struct extend);
     x->req = req;
-    x->op.done = on_renewed;
+    x->op.done = on_api_renewed;
 
     struct body b = body_open(req, "");
     uint8_t id[16];
@@ -34,7 +34,7 @@ static void extend_handle(struct http_req *req)
         http_reply_fault(req, &b.fault);
     } else if (!id_parse_uuid(x->op.lease, id)) {
         x->op.why = 1; // all leases are UUIDs
-        reply(x);
+        api_lease_reply(x);
     } else {
         broker_renew(api->broker, &x->op);
     }
@@ -73,7 +73,7 @@ static int read_seconds(struct body *b, int32_t *seconds)
     return 0;
 }
 
-static void on_renewed(struct renew_op *op, int status)
+static void on_api_renewed(struct renew_op *op, int status)
 {
     struct extend *x = container_of(op, struct extend, op);
 
@@ -81,11 +81,11 @@ static void on_renewed(struct renew_op *op, int status)
     if (status != 0)
         api_reply_failed(x->req, status, &op->op.why);
     else
-        reply(x);
+        api_lease_reply(x);
 }
 
 // A failure is a 404: the status is all that clients look at.
-static void reply(struct extend *x)
+static void api_lease_reply(struct extend *x)
 {
     static const span names[] = {
         {"expiresAt", 9}, {"newExpiresAt", 12}, {"lease_expires_at", 16}};

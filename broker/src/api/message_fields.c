@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "json/write.h"
 
-static void begin(struct buf *out, span name)
+static void message_fields_begin(struct buf *out, span name)
 {
     buf_put(out, out->len > 1 ? SPAN(",\"") : SPAN("\""));
     buf_put(out, name);
@@ -22,15 +22,15 @@ span message_fields_add(struct arena *a, span meta, const struct message_fields 
     else
         buf_putc(&out, '{');
     if (f->correlation.ptr) {
-        begin(&out, SPAN("correlationId"));
+        message_fields_begin(&out, SPAN("correlationId"));
         js_put_text(&out, f->correlation);
     }
     if (f->type.ptr) {
-        begin(&out, SPAN("eventType"));
+        message_fields_begin(&out, SPAN("eventType"));
         js_put_text(&out, f->type);
     }
     if (f->policy.ptr) {
-        begin(&out, SPAN("retryPolicy"));
+        message_fields_begin(&out, SPAN("retryPolicy"));
         buf_put(&out, f->policy);
     }
     buf_putc(&out, '}');

@@ -43,11 +43,11 @@ struct keyed {
     uint32_t *of; // by item: its queue, 1-based; 0: it has no key
 };
 
-static void ask(struct keyed *k);
+static void partition_key_query(struct keyed *k);
 static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
 static void place(struct keyed *k);
 
-static struct queue_size *find(struct api *api, span queue)
+static struct queue_size *partition_key_find(struct api *api, span queue)
 {
     struct queue_size *s;
 
@@ -55,9 +55,9 @@ static struct queue_size *find(struct api *api, span queue)
     return s;
 }
 
-static void remember(struct api *api, span queue, unsigned partitions)
+static void partition_key_remember(struct api *api, span queue, unsigned partitions)
 {
-    struct queue_size *s = find(api, queue);
+    struct queue_size *s = partition_key_find(api, queue);
 
     if (!s) {
         if (HASH_COUNT(api->queue_sizes) >= MAX_REMEMBERED)
@@ -83,7 +83,8 @@ void partition_keys_forget(struct api *api)
 }
 
 // The queue's number, new or not: an open table, as requests may name very many.
-static uint32_t number_of(struct keyed *k, uint32_t *table, uint32_t mask, span queue)
+static uint32_t partition_key_number_of(struct keyed *k, uint32_t *table, uint32_t mask,
+                                        span queue)
 {
     for (uint64_t i = XXH3_64bits_withSeed(queue.ptr, queue.len, map_seed);; i++) {
         uint32_t *slot = &table[i & mask];
@@ -118,11 +119,11 @@ void partition_keys_resolve(struct http_req *req, struct push_item *items, unsig
         if (i > 0 && k->of[i - 1] > 0 && span_eq(items[i].queue, items[i - 1].queue))
             k->of[i] = k->of[i - 1];
         else
-            k->of[i] = number_of(k, table, size - 1, items[i].queue);
+            k->of[i] = partition_key_number_of(k, table, size - 1, items[i].queue);
     }
     for (unsigned i = 0; i < k->n_queues; i++) {
         struct named *q = &k->queues[i];
-        const struct queue_size *s = find(api, q->queue);
+        const struct queue_size *s = partition_key_find(api, q->queue);
         q->known = s != NULL;
         q->partitions = s ? s->partitions : 0;
         // A queue that had no fixed set may have been made anew with one.
@@ -130,12 +131,12 @@ void partition_keys_resolve(struct http_req *req, struct push_item *items, unsig
         k->n_asked += q->asked;
     }
     if (k->n_asked > 0)
-        ask(k);
+        partition_key_query(k);
     else
         place(k);
 }
 
-static void ask(struct keyed *k)
+static void partition_key_query(struct keyed *k)
 {
     struct api *api = http_req_app(k->req);
 
@@ -171,7 +172,7 @@ static void on_told(struct custom_op *op, int status, const struct pg_reply *rep
         if (!q->asked)
             continue;
         q->partitions = (unsigned)pg_reply_i32(reply, row++, 0);
-        remember(api, q->queue, q->partitions);
+        partition_key_remember(api, q->queue, q->partitions);
     }
     // While the database is away what was true is still true, and the file buffer takes it.
     if (status == 0 || knows_all(k))

@@ -21,12 +21,12 @@ static void pop_start(struct pop *p);
 static bool read_names(struct pop *p);
 static bool read_form(struct pop *p);
 static void on_gone(struct http_req *req, void *ctx);
-static void on_popped(struct pop_op *op, int status);
-static void finish(struct pop *p, int status);
+static void on_api_popped(struct pop_op *op, int status);
+static void api_pop_finish(struct pop *p, int status);
 static void on_set_aside(struct pop *p);
-static void answer(struct pop *p);
-static void on_looked(struct pop *p, bool is_owner);
-static void give_back(struct pop *p);
+static void api_pop_answer(struct pop *p);
+static void on_api_pop_looked(struct pop *p, bool is_owner);
+static void api_pop_give_back(struct pop *p);
 
 static struct pop *pop_new(struct http_req *req)
 {
@@ -109,7 +109,7 @@ static void pop_start(struct pop *p)
         return;
 
     op->render = p->as == POP_PLAIN ? pop_render : pop_render_events;
-    op->done = on_popped;
+    op->done = on_api_popped;
     http_req_on_gone(req, on_gone, p);
     broker_pop(api->broker, op);
 }
@@ -192,7 +192,7 @@ static bool can_answer(const struct pop *p)
            !(p->has_lease ? http_req_has_hung_up(p->req) : http_req_is_gone(p->req));
 }
 
-static void on_popped(struct pop_op *op, int status)
+static void on_api_popped(struct pop_op *op, int status)
 {
     struct pop *p = container_of(op, struct pop, op);
 
@@ -200,25 +200,25 @@ static void on_popped(struct pop_op *op, int status)
     if (status == 0 && p->aside && !(p->has_lease && http_req_has_hung_up(p->req)))
         pop_aside_send(p, on_set_aside);
     else
-        finish(p, status);
+        api_pop_finish(p, status);
 }
 
-static void on_set_aside(struct pop *p) { finish(p, 0); }
+static void on_set_aside(struct pop *p) { api_pop_finish(p, 0); }
 
-static void finish(struct pop *p, int status)
+static void api_pop_finish(struct pop *p, int status)
 {
     struct pop_op *op = &p->op;
 
     pop_aside_free(p);
     if (status == 0 && can_answer(p)) {
         if (p->fence)
-            pop_fence_look(p, on_looked);
+            pop_fence_look(p, on_api_pop_looked);
         else
-            answer(p);
+            api_pop_answer(p);
         return;
     }
     if (p->has_lease && status == 0)
-        give_back(p);
+        api_pop_give_back(p);
     int rc = op->out.failed ? QE_NO_MEMORY : 0;
     buf_free(&op->out);
 
@@ -229,7 +229,7 @@ static void finish(struct pop *p, int status)
         api_reply_failed(p->req, status != 0 ? status : rc, &op->op.why);
 }
 
-static void answer(struct pop *p)
+static void api_pop_answer(struct pop *p)
 {
     if (p->as == POP_PLAIN)
         http_reply_json(p->req, 200, &p->op.out);
@@ -238,13 +238,13 @@ static void answer(struct pop *p)
                         &p->op.out);
 }
 
-static void on_looked(struct pop *p, bool is_owner)
+static void on_api_pop_looked(struct pop *p, bool is_owner)
 {
     if (is_owner && can_answer(p)) {
-        answer(p);
+        api_pop_answer(p);
         return;
     }
-    give_back(p);
+    api_pop_give_back(p);
     buf_free(&p->op.out);
     if (is_owner)
         http_reply_empty(p->req, 204);
@@ -252,7 +252,7 @@ static void on_looked(struct pop *p, bool is_owner)
         http_reply_errf(p->req, QE_CONFLICT, "the partition has another owner by now");
 }
 
-static void give_back(struct pop *p)
+static void api_pop_give_back(struct pop *p)
 {
     struct api *api = http_req_app(p->req);
 

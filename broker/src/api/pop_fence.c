@@ -10,7 +10,7 @@
 #include "pg/params.h"
 #include "pg/reply.h"
 
-static void on_looked(struct custom_op *op, int status, const struct pg_reply *reply);
+static void on_pop_fence_looked(struct custom_op *op, int status, const struct pg_reply *reply);
 
 bool pop_fence_read(struct pop *p)
 {
@@ -37,7 +37,7 @@ void pop_fence_look(struct pop *p, void (*looked)(struct pop *p, bool is_owner))
     f->pop = p;
     f->looked = looked;
     f->op.statement = &pg_stmt_owns_partition;
-    f->op.done = on_looked;
+    f->op.done = on_pop_fence_looked;
     pg_param_text(&f->op.params, p->op.queue);
     pg_param_text(&f->op.params, p->op.partition);
     pg_param_text(&f->op.params, p->op.group);
@@ -47,7 +47,7 @@ void pop_fence_look(struct pop *p, void (*looked)(struct pop *p, bool is_owner))
 }
 
 // Who cannot be asked is not believed.
-static void on_looked(struct custom_op *op, int status, const struct pg_reply *reply)
+static void on_pop_fence_looked(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct pop_fence *f = container_of(op, struct pop_fence, op);
 

@@ -24,9 +24,9 @@ static void put_late(struct buf *out, const struct api_shared *s);
 static void put_state(struct buf *out, const struct api_shared *s);
 static void put_buffer(struct buf *out, const struct api_shared *s);
 static void put_absent(struct buf *out, const struct api_shared *s);
-static void ask(struct api *api, struct http_req *req);
+static void prometheus_query(struct api *api, struct http_req *req);
 static void on_told(struct custom_op *op, int status, const struct pg_reply *reply);
-static void answer(struct api *api, struct http_req *req);
+static void prometheus_answer(struct api *api, struct http_req *req);
 
 static const char *const op_names[OP_KINDS] = {
     [OP_PUSH] = "push",   [OP_POP] = "pop",
@@ -41,9 +41,9 @@ static void prometheus_handle(struct http_req *req)
 
     if (snapshot_is_fresh(&api->snapshot, clock_mono_us(), api->shared->metrics_period_ms) ||
         api->snapshot.asking || !house_is_up(api->shared->house))
-        answer(api, req);
+        prometheus_answer(api, req);
     else
-        ask(api, req);
+        prometheus_query(api, req);
 }
 
 // In the request's arena.
@@ -52,7 +52,7 @@ struct asking {
     struct http_req *req;
 };
 
-static void ask(struct api *api, struct http_req *req)
+static void prometheus_query(struct api *api, struct http_req *req)
 {
     struct asking *a = arena_new(http_req_arena(req), struct asking);
 
@@ -78,10 +78,10 @@ static void on_told(struct custom_op *op, int status, const struct pg_reply *rep
         log_debug("prometheus.ask", "status=%s detail=\"%s\"", err_name(status),
                   op->op.why.text);
     }
-    answer(api, a->req);
+    prometheus_answer(api, a->req);
 }
 
-static void answer(struct api *api, struct http_req *req)
+static void prometheus_answer(struct api *api, struct http_req *req)
 {
     struct buf out = {0};
 

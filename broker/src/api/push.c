@@ -11,9 +11,9 @@
 
 static void push_handle(struct http_req *req);
 static int read_body(struct push *p, struct body *b);
-static void go(void *ctx);
+static void api_push_start(void *ctx);
 static void read_items(struct push *p, struct body *b);
-static void on_pushed(struct push_op *op, int status);
+static void on_api_pushed(struct push_op *op, int status);
 static void put_buffered(struct buf *out, const struct push_item *item, span queue, span txid);
 static void write_failed(struct push *p, const struct fault *why, struct buf *out);
 static char *put_result(char *at, const struct push_item *item, unsigned i, span queue,
@@ -24,7 +24,7 @@ struct push *push_new(struct http_req *req)
     struct push *p = arena_new(http_req_arena(req), struct push);
 
     p->req = req;
-    p->op.done = on_pushed;
+    p->op.done = on_api_pushed;
     return p;
 }
 
@@ -42,12 +42,12 @@ static void push_handle(struct http_req *req)
     else if (p->op.n_items == 0)
         http_reply_json_span(req, 201, SPAN("[]"));
     else if (b.has_keys)
-        partition_keys_resolve(req, p->op.items, p->op.n_items, go, p);
+        partition_keys_resolve(req, p->op.items, p->op.n_items, api_push_start, p);
     else
         push_start(p);
 }
 
-static void go(void *ctx) { push_start(ctx); }
+static void api_push_start(void *ctx) { push_start(ctx); }
 
 void push_start(struct push *p)
 {
@@ -105,7 +105,7 @@ static void read_items(struct push *p, struct body *b)
 }
 
 // If the client has hung up meanwhile, http_reply_*() only frees the request.
-static void on_pushed(struct push_op *op, int status)
+static void on_api_pushed(struct push_op *op, int status)
 {
     struct push *p = container_of(op, struct push, op);
     struct buf out = {0};

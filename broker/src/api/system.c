@@ -24,7 +24,7 @@ static void put_answer(struct maintenance *m, unsigned flags, struct buf *out);
 
 // ---- maintenance ----
 
-static struct maintenance *begin(struct http_req *req)
+static struct maintenance *system_begin(struct http_req *req)
 {
     struct maintenance *m = arena_new(http_req_arena(req), struct maintenance);
 
@@ -39,7 +39,7 @@ static struct maintenance *begin(struct http_req *req)
 static void maintenance_get(struct http_req *req)
 {
     struct api *api = http_req_app(req);
-    struct maintenance *m = begin(req);
+    struct maintenance *m = system_begin(req);
 
     m->op.statement = &pg_stmt_maintenance;
     broker_custom(api->broker, &m->op);
@@ -49,7 +49,7 @@ static void maintenance_post(struct http_req *req)
 {
     static const span names[] = {{"enabled", 7}};
     struct api *api = http_req_app(req);
-    struct maintenance *m = begin(req);
+    struct maintenance *m = system_begin(req);
     struct body b = body_open(req, "");
     span raw;
     bool enabled = false;

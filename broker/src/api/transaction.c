@@ -11,7 +11,7 @@
 
 static void tx_handle(struct http_req *req);
 static int read_body(struct tx *t, struct body *b);
-static void go(void *ctx);
+static void api_tx_start(void *ctx);
 static void read_operations(struct tx *t, struct body *b);
 static void read_operation(struct tx *t, struct body *b);
 static void take_push(struct tx *t, struct body *b, const span *raw);
@@ -82,12 +82,12 @@ static void tx_handle(struct http_req *req)
     else if (t->refused || t->n_steps == 0)
         tx_reply(t, !t->refused); // nothing to ask the database for
     else if (b.has_keys)
-        partition_keys_resolve(req, t->op.items, t->op.n_items, go, t);
+        partition_keys_resolve(req, t->op.items, t->op.n_items, api_tx_start, t);
     else
-        go(t);
+        api_tx_start(t);
 }
 
-static void go(void *ctx)
+static void api_tx_start(void *ctx)
 {
     struct tx *t = ctx;
     struct api *api = http_req_app(t->req);

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-static void put(struct due_heap *h, unsigned place, struct due *d)
+static void due_put(struct due_heap *h, unsigned place, struct due *d)
 {
     h->at[place - 1] = d;
     d->place = place;
@@ -16,10 +16,10 @@ static void sift_up(struct due_heap *h, struct due *d)
     unsigned place = d->place;
 
     while (place > 1 && h->at[place / 2 - 1]->at_us > d->at_us) {
-        put(h, place, h->at[place / 2 - 1]);
+        due_put(h, place, h->at[place / 2 - 1]);
         place /= 2;
     }
-    put(h, place, d);
+    due_put(h, place, d);
 }
 
 static void sift_down(struct due_heap *h, struct due *d)
@@ -34,10 +34,10 @@ static void sift_down(struct due_heap *h, struct due *d)
             child++;
         if (h->at[child - 1]->at_us >= d->at_us)
             break;
-        put(h, place, h->at[child - 1]);
+        due_put(h, place, h->at[child - 1]);
         place = child;
     }
-    put(h, place, d);
+    due_put(h, place, d);
 }
 
 void due_deinit(struct due_heap *h)
@@ -55,7 +55,7 @@ void due_set(struct due_heap *h, struct due *d, uint64_t at_us, void (*expire)(s
             h->at = mem_realloc(h->at, h->cap * sizeof *h->at);
         }
         d->at_us = at_us;
-        put(h, ++h->n, d);
+        due_put(h, ++h->n, d);
         sift_up(h, d);
     } else if (at_us != d->at_us) {
         bool earlier = at_us < d->at_us;
@@ -76,7 +76,7 @@ void due_cancel(struct due_heap *h, struct due *d)
     d->place = 0;
     if (last == d)
         return;
-    put(h, place, last);
+    due_put(h, place, last);
     sift_up(h, last);
     sift_down(h, last);
 }

@@ -18,9 +18,9 @@ static void take_turn(struct broker *b);
 static void call_finished(struct broker *b);
 static void rearm_timer(struct broker *b);
 static void on_pg_state(void *ctx, bool up);
-static void close_if_done(struct broker *b);
+static void broker_close_if_done(struct broker *b);
 static void on_pool_closed(void *ctx);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_broker_handle_closed(uv_handle_t *handle);
 static void on_mailbox_closed(void *ctx);
 
 // ---- life ----
@@ -187,14 +187,14 @@ static void on_pool_closed(void *ctx)
     struct broker *b = ctx;
 
     b->pg = NULL;
-    close_if_done(b);
+    broker_close_if_done(b);
 }
 
-static void close_if_done(struct broker *b)
+static void broker_close_if_done(struct broker *b)
 {
     call_finished(b);
-    uv_close((uv_handle_t *)&b->turn, on_handle_closed);
-    uv_close((uv_handle_t *)&b->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&b->turn, on_broker_handle_closed);
+    uv_close((uv_handle_t *)&b->timer, on_broker_handle_closed);
     mailbox_close(&b->mailbox, on_mailbox_closed, b);
 }
 
@@ -218,7 +218,7 @@ static void handle_gone(struct broker *b)
         b->closed(b->closed_ctx); // b itself goes with its house
 }
 
-static void on_handle_closed(uv_handle_t *handle) { handle_gone(handle->data); }
+static void on_broker_handle_closed(uv_handle_t *handle) { handle_gone(handle->data); }
 static void on_mailbox_closed(void *ctx) { handle_gone(ctx); }
 
 // ---- the turn ----

@@ -21,7 +21,7 @@ enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200 };
 
 enum { COL_QUEUE, COL_TYPE, COL_REMOVED, COL_AFTER_US, COL_AFTER_LANE, COL_MORE };
 
-static void on_due(struct due *d);
+static void on_chores_due(struct due *d);
 static void rotate(struct broker *b);
 static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void sweep(struct broker *b);
@@ -46,7 +46,7 @@ static void wait_for_next(struct broker *b)
     for (unsigned i = 0; i < CHORES; i++)
         if (b->chore_us[i] < next)
             next = b->chore_us[i];
-    due_set(&b->due, &b->chores_due, next, on_due);
+    due_set(&b->due, &b->chores_due, next, on_chores_due);
 }
 
 // Spread, so that several brokers do not all come at once.
@@ -68,7 +68,7 @@ void chores_start(struct broker *b)
 }
 
 // One after the other: each comes back here when it is through.
-static void on_due(struct due *d)
+static void on_chores_due(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, chores_due);
     uint64_t now = clock_mono_us();

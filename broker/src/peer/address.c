@@ -7,7 +7,7 @@
 #include <string.h>
 
 // The end of the host and, behind a colon, its port ("" when there is none).  NULL: neither.
-static const char *split(span item, span *host)
+static const char *peer_address_split(span item, span *host)
 {
     const char *end = item.ptr + item.len;
 
@@ -29,7 +29,7 @@ static int parse_one(span item, unsigned port, struct peer_name *name, struct fa
 {
     const char *end = item.ptr + item.len;
     span host = SPAN_NONE;
-    const char *digits = split(item, &host);
+    const char *digits = peer_address_split(item, &host);
 
     name->port = port;
     if (digits && digits < end) {

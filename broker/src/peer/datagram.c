@@ -102,7 +102,7 @@ struct reader {
     bool bad;
 };
 
-static const uint8_t *take(struct reader *r, size_t n)
+static const uint8_t *datagram_take(struct reader *r, size_t n)
 {
     const uint8_t *at = r->p;
 
@@ -116,7 +116,7 @@ static const uint8_t *take(struct reader *r, size_t n)
 
 static uint64_t take_be(struct reader *r, unsigned bytes)
 {
-    const uint8_t *p = take(r, bytes);
+    const uint8_t *p = datagram_take(r, bytes);
     uint64_t v = 0;
 
     for (unsigned i = 0; p && i < bytes; i++)
@@ -126,7 +126,7 @@ static uint64_t take_be(struct reader *r, unsigned bytes)
 
 static span take_span(struct reader *r, uint64_t n)
 {
-    const uint8_t *p = n <= PEER_MAX_BODY ? take(r, (size_t)n) : NULL;
+    const uint8_t *p = n <= PEER_MAX_BODY ? datagram_take(r, (size_t)n) : NULL;
 
     if (!p)
         r->bad = true;

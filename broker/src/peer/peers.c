@@ -151,7 +151,7 @@ int peers_open(struct peers **out, uv_loop_t *loop, const struct peers_conf *con
 
 // ---- names ----
 
-static void publish(struct peers *ps)
+static void peers_publish(struct peers *ps)
 {
     struct targets *t = mem_zalloc(1, sizeof *t + ps->n_peers * sizeof t->at[0]);
 
@@ -221,7 +221,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
     p->is_self = false;
     p->learned[0] = '\0';
     uv_mutex_unlock(&ps->lock);
-    publish(ps);
+    peers_publish(ps);
 }
 
 // ---- telling ----
@@ -272,7 +272,7 @@ static void note_own_address(struct peers *ps, struct peer *p)
     if (!p || p->is_self)
         return;
     p->is_self = true;
-    publish(ps);
+    peers_publish(ps);
 }
 
 // Whether the note is news; under the lock.

@@ -5,7 +5,7 @@
 
 enum { WINDOW = 64 };
 
-static struct replay_window *find(struct replay_windows *h, const char *sender)
+static struct replay_window *replay_window_find(struct replay_windows *h, const char *sender)
 {
     for (unsigned i = 0; i < h->n; i++)
         if (strcmp(h->server[i].sender, sender) == 0)
@@ -14,8 +14,8 @@ static struct replay_window *find(struct replay_windows *h, const char *sender)
 }
 
 // Room for another: a new place, or the place of one that is dead.
-static struct replay_window *make_room(struct replay_windows *h, uint64_t now_us,
-                                       uint64_t dead_us)
+static struct replay_window *replay_window_make_room(struct replay_windows *h, uint64_t now_us,
+                                                     uint64_t dead_us)
 {
     struct replay_window *oldest = &h->server[0];
 
@@ -61,10 +61,10 @@ const struct replay_window *replay_window_admit(struct replay_windows *h,
                                                 const struct peer_note *note, uint64_t now_us,
                                                 uint64_t dead_us)
 {
-    struct replay_window *s = find(h, note->sender);
+    struct replay_window *s = replay_window_find(h, note->sender);
 
     if (!s) {
-        s = make_room(h, now_us, dead_us);
+        s = replay_window_make_room(h, now_us, dead_us);
         if (!s)
             return NULL;
         *s = (struct replay_window){0};

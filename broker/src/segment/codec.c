@@ -82,7 +82,7 @@ struct segment_walk segment_walk(span body)
     return w;
 }
 
-static span take(struct segment_walk *w, size_t n)
+static span codec_take(struct segment_walk *w, size_t n)
 {
     if (w->rc != 0 || (size_t)(w->end - w->pos) < n) {
         w->rc = QE_BAD_SEGMENT;
@@ -95,7 +95,7 @@ static span take(struct segment_walk *w, size_t n)
 
 static size_t take_length(struct segment_walk *w, size_t width)
 {
-    span s = take(w, width);
+    span s = codec_take(w, width);
     size_t n = 0;
 
     for (size_t i = 0; i < s.len; i++)
@@ -113,16 +113,16 @@ bool segment_next(struct segment_walk *w, struct segment_message *m)
     if ((flags & ~(unsigned)KNOWN_FLAGS) != 0)
         w->rc = QE_BAD_SEGMENT;
     if (flags & HAS_TXID)
-        m->txid = take(w, take_length(w, 2));
+        m->txid = codec_take(w, take_length(w, 2));
     if (flags & HAS_TRACE)
-        m->trace = (const uint8_t *)take(w, 16).ptr;
+        m->trace = (const uint8_t *)codec_take(w, 16).ptr;
     if (flags & HAS_PRODUCER)
-        m->producer = take(w, take_length(w, 2));
+        m->producer = codec_take(w, take_length(w, 2));
     if (flags & HAS_ID)
-        m->id = (const uint8_t *)take(w, 16).ptr;
+        m->id = (const uint8_t *)codec_take(w, 16).ptr;
     if (flags & HAS_META)
-        m->meta = take(w, take_length(w, 2));
-    m->payload = take(w, take_length(w, 4));
+        m->meta = codec_take(w, take_length(w, 2));
+    m->payload = codec_take(w, take_length(w, 4));
     return w->rc == 0;
 }
 

@@ -35,13 +35,13 @@ static void on_late(uv_timer_t *limit);
 static void on_up(void *ctx);
 static void begin_serving(struct server *s);
 static int open_workers(struct server *s, struct fault *f);
-static void on_ready(void *ctx);
+static void on_server_ready(void *ctx);
 static bool may_admit(void *ctx);
 static void on_accepted(void *ctx, int fd);
 static void deal(struct server *s, int fd);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
-static void on_stop(void *ctx, int signum);
+static void on_server_stop(void *ctx, int signum);
 
 // A broker with ten thousand consumers has as many descriptors; the hard limit is ours to use.
 static void raise_file_limit(const struct conf *conf)
@@ -139,11 +139,12 @@ static int server_open(struct server *s, struct fault *f)
     rc = spool_open(&s->spool, &spool, f);
     if (rc != 0)
         return rc;
-    rc = signals_open(&s->signals, &s->loop, on_stop, on_dump, s);
+    rc = signals_open(&s->signals, &s->loop, on_server_stop, on_dump, s);
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
 
-    struct database_events on = {.on_up = on_up, .on_ready = on_ready, .on_failed = on_failed};
+    struct database_events on = {
+        .on_up = on_up, .on_ready = on_server_ready, .on_failed = on_failed};
     uv_update_time(&s->loop); // initdb may have blocked it for long
     uv_timer_start(&s->limit, on_late, database_is_embedded(s->database) ? UP_MS : 0, 0);
     database_start(s->database, &s->loop, on, s);
@@ -249,7 +250,7 @@ static int open_workers(struct server *s, struct fault *f)
     return rc;
 }
 
-static void on_ready(void *ctx)
+static void on_server_ready(void *ctx)
 {
     struct server *s = ctx;
 
@@ -314,7 +315,7 @@ static void on_failed(void *ctx, const struct fault *f)
         server_stop(s);
 }
 
-static void on_stop(void *ctx, int signum)
+static void on_server_stop(void *ctx, int signum)
 {
     struct server *s = ctx;
 

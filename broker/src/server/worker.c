@@ -38,14 +38,14 @@ struct parcel {
 
 // From start to end, in order.  Those marked (a) run on the acceptor's thread.
 static void open_http(struct worker *w);
-static void *run(void *arg);
+static void *worker_run(void *arg);
 static void on_parcel(struct mailbox_item *item);
 static void on_drain(struct mailbox_item *item);
 static void on_watch(uv_timer_t *watch);
 static void on_hang_up(struct mailbox_item *item);
 static void on_http_closed(void *ctx);
 static void on_quiet(uv_timer_t *watch);
-static void on_stop(struct mailbox_item *item);
+static void on_worker_stop(struct mailbox_item *item);
 static void on_broker_closed(void *ctx);
 static void report_drained(struct mailbox_item *item); // (a)
 static void report_hung_up(struct mailbox_item *item); // (a)
@@ -59,7 +59,7 @@ int worker_new(struct worker **out, const struct worker_conf *conf, struct fault
     w->conf = *conf;
     w->drain = (struct mailbox_item){.deliver = on_drain, .owner = w};
     w->hang_up = (struct mailbox_item){.deliver = on_hang_up, .owner = w};
-    w->stop = (struct mailbox_item){.deliver = on_stop, .owner = w};
+    w->stop = (struct mailbox_item){.deliver = on_worker_stop, .owner = w};
     w->drained = (struct mailbox_item){.deliver = report_drained, .owner = w};
     w->hung_up = (struct mailbox_item){.deliver = report_hung_up, .owner = w};
     w->stopped = (struct mailbox_item){.deliver = report_stopped, .owner = w};
@@ -108,7 +108,7 @@ struct api *worker_api(struct worker *w) { return &w->api; }
 
 int worker_start(struct worker *w, struct fault *f)
 {
-    int err = pthread_create(&w->thread, NULL, run, w);
+    int err = pthread_create(&w->thread, NULL, worker_run, w);
 
     if (err != 0)
         return fault_set(f, QE_INTERNAL, "cannot start a thread: %s", strerror(err));
@@ -116,7 +116,7 @@ int worker_start(struct worker *w, struct fault *f)
 }
 
 // The loop ends when on_broker_closed() has closed the last handle.
-static void *run(void *arg)
+static void *worker_run(void *arg)
 {
     struct worker *w = arg;
     char name[16];
@@ -153,17 +153,17 @@ static void on_parcel(struct mailbox_item *item)
     free(p);
 }
 
-static void ask(struct worker *w, struct mailbox_item *wish)
+static void worker_request(struct worker *w, struct mailbox_item *wish)
 {
     if (mailbox_post(&w->mailbox, wish) != 0)
         BUG("worker %u has ended by itself", w->conf.index);
 }
 
-void worker_drain(struct worker *w) { ask(w, &w->drain); }
-void worker_hang_up(struct worker *w) { ask(w, &w->hang_up); }
-void worker_stop(struct worker *w) { ask(w, &w->stop); }
+void worker_drain(struct worker *w) { worker_request(w, &w->drain); }
+void worker_hang_up(struct worker *w) { worker_request(w, &w->hang_up); }
+void worker_stop(struct worker *w) { worker_request(w, &w->stop); }
 
-static void report(struct worker *w, struct mailbox_item *item)
+static void worker_report(struct worker *w, struct mailbox_item *item)
 {
     if (mailbox_post(w->conf.reports, item) != 0)
         BUG("the acceptor ended before its workers");
@@ -185,7 +185,7 @@ static void on_watch(uv_timer_t *watch)
     if (http_server_connections(w->http) > 0 || !broker_is_quiet(w->broker))
         return;
     uv_timer_stop(watch);
-    report(w, &w->drained);
+    worker_report(w, &w->drained);
 }
 
 static void on_hang_up(struct mailbox_item *item)
@@ -215,10 +215,10 @@ static void on_quiet(uv_timer_t *watch)
     if (!broker_is_quiet(w->broker))
         return;
     uv_timer_stop(watch);
-    report(w, &w->hung_up);
+    worker_report(w, &w->hung_up);
 }
 
-static void on_stop(struct mailbox_item *item)
+static void on_worker_stop(struct mailbox_item *item)
 {
     struct worker *w = item->owner;
 

@@ -17,8 +17,8 @@
 #include "base/mem.h"
 
 static int make_dirs(const char *path);
-static int take_lock(struct spool *s, struct fault *f);
-static int find(struct spool *s, struct fault *f);
+static int spool_file_take_lock(struct spool *s, struct fault *f);
+static int spool_file_find(struct spool *s, struct fault *f);
 static int inspect(struct spool *s, const char *name, struct fault *f);
 static int count_records(struct spool *s, struct spool_file *file, int fd);
 static int set_file_aside(struct spool *s, const char *name, uint64_t size);
@@ -34,7 +34,7 @@ int files_open(struct spool *s, struct fault *f)
     s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->dir_fd < 0)
         return fault_set(f, QE_CONF, "FILE_BUFFER_DIR %s: %s", s->dir, strerror(errno));
-    int rc = take_lock(s, f);
+    int rc = spool_file_take_lock(s, f);
     if (rc != 0)
         return rc;
     if (mkdirat(s->dir_fd, "failed", 0700) != 0 && errno != EEXIST)
@@ -44,7 +44,7 @@ int files_open(struct spool *s, struct fault *f)
     if (s->failed_fd < 0)
         return fault_set(f, QE_CONF, "FILE_BUFFER_DIR %s/failed: %s", s->dir, strerror(errno));
     count_failed(s);
-    rc = find(s, f);
+    rc = spool_file_find(s, f);
     if (rc == 0 && !TAILQ_EMPTY(&s->files))
         log_info("spool.found", "dir=%s files=%llu records=%llu bytes=%llu ms=%llu", s->dir,
                  (unsigned long long)s->n_files, (unsigned long long)s->pending,
@@ -73,7 +73,7 @@ static int make_dirs(const char *path)
     return rc;
 }
 
-static int take_lock(struct spool *s, struct fault *f)
+static int spool_file_take_lock(struct spool *s, struct fault *f)
 {
     s->lock_fd = openat(s->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (s->lock_fd < 0)
@@ -151,7 +151,7 @@ static int by_age(const void *a, const void *b)
 
 // ---- what is there ----
 
-static int find(struct spool *s, struct fault *f)
+static int spool_file_find(struct spool *s, struct fault *f)
 {
     DIR *dir = fdopendir(dup(s->dir_fd));
     struct dirent *entry;

@@ -114,7 +114,7 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
     out->len = end;
 }
 
-static bool take(span *rest, size_t n, span *out)
+static bool record_take(span *rest, size_t n, span *out)
 {
     if (rest->len < n)
         return false;
@@ -128,10 +128,10 @@ static bool take_text(span *rest, span *out)
 {
     span length;
 
-    if (!take(rest, 2, &length))
+    if (!record_take(rest, 2, &length))
         return false;
-    return take(rest, (size_t)(unsigned char)length.ptr[0] << 8 | (unsigned char)length.ptr[1],
-                out);
+    return record_take(
+        rest, (size_t)(unsigned char)length.ptr[0] << 8 | (unsigned char)length.ptr[1], out);
 }
 
 static bool read_body(span body, struct spool_record *r)
@@ -139,7 +139,7 @@ static bool read_body(span body, struct spool_record *r)
     span part;
 
     *r = (struct spool_record){0};
-    if (!take(&body, 25, &part))
+    if (!record_take(&body, 25, &part))
         return false;
     unsigned flags = (unsigned char)part.ptr[0];
     r->buffered_us = (int64_t)get_be64(part.ptr + 1);
@@ -149,7 +149,7 @@ static bool read_body(span body, struct spool_record *r)
         return false;
     r->has_trace = flags & HAS_TRACE;
     if (r->has_trace) {
-        if (!take(&body, 16, &part))
+        if (!record_take(&body, 16, &part))
             return false;
         memcpy(r->trace, part.ptr, 16);
     }
@@ -158,7 +158,7 @@ static bool read_body(span body, struct spool_record *r)
         ((flags & HAS_META) && !take_text(&body, &r->meta)))
         return false;
     if (flags & HAS_DUE) {
-        if (!take(&body, 8, &part))
+        if (!record_take(&body, 8, &part))
             return false;
         r->due_us = (int64_t)get_be64(part.ptr);
     }

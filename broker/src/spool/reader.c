@@ -13,13 +13,13 @@
 
 static int settle(struct spool *s, struct spool_read *r);
 static int open_file(struct spool *s, struct spool_file *file);
-static int fill(struct spool *s, struct spool_read *r, struct spool_file *file);
+static int spool_reader_fill(struct spool *s, struct spool_read *r, struct spool_file *file);
 static int save_progress(struct spool *s, const struct spool_file *file);
 static int set_left_aside(struct spool *s, struct spool_read *r);
 static void finish_file(struct spool *s, const struct spool_read *r, struct spool_file *file);
 static void forget_kept(struct spool *s);
 static void close_file(struct spool *s, const struct spool_file *file);
-static void forget(struct spool *s, struct spool_file *file);
+static void spool_reader_forget(struct spool *s, struct spool_file *file);
 
 void reader_next(struct spool *s, struct spool_read *r)
 {
@@ -37,7 +37,7 @@ void reader_next(struct spool *s, struct spool_read *r)
             writer_complete(s);
         rc = open_file(s, file);
         if (rc == 0)
-            rc = fill(s, r, file);
+            rc = spool_reader_fill(s, r, file);
         if (rc == QE_NOT_FOUND) { // somebody has removed it
             atomic_fetch_sub(&s->pending, file->n_records);
             rc = 0;
@@ -101,7 +101,7 @@ static int set_left_aside(struct spool *s, struct spool_read *r)
 static void finish_file(struct spool *s, const struct spool_read *r, struct spool_file *file)
 {
     if (!r->keep) {
-        forget(s, file);
+        spool_reader_forget(s, file);
         return;
     }
     close_file(s, file);
@@ -117,7 +117,7 @@ static void forget_kept(struct spool *s)
     while ((file = TAILQ_FIRST(&s->kept))) {
         TAILQ_REMOVE(&s->kept, file, link);
         TAILQ_INSERT_HEAD(&s->files, file, link);
-        forget(s, file);
+        spool_reader_forget(s, file);
     }
     if (s->reading)
         (void)save_progress(s, s->reading);
@@ -154,7 +154,8 @@ static int open_file(struct spool *s, struct spool_file *file)
     return 0;
 }
 
-static void add(struct spool_read *r, const struct spool_record *record, uint64_t at)
+static void spool_reader_add(struct spool_read *r, const struct spool_record *record,
+                             uint64_t at)
 {
     if (r->n == r->cap) {
         r->cap = r->cap > 0 ? r->cap * 2 : 128;
@@ -182,7 +183,7 @@ static int set_aside(struct spool *s, struct spool_file *file, uint64_t size, sp
     return rc;
 }
 
-static int fill(struct spool *s, struct spool_read *r, struct spool_file *file)
+static int spool_reader_fill(struct spool *s, struct spool_read *r, struct spool_file *file)
 {
     size_t want = SPOOL_WINDOW_BYTES;
 
@@ -203,7 +204,7 @@ static int fill(struct spool *s, struct spool_read *r, struct spool_file *file)
             step = files_step(rest, left - n, &record, &size);
             if (step != STEP_RECORD)
                 break;
-            add(r, &record, used);
+            spool_reader_add(r, &record, used);
             used += size;
         }
         if (r->n > 0) {
@@ -232,7 +233,7 @@ static void close_file(struct spool *s, const struct spool_file *file)
     }
 }
 
-static void forget(struct spool *s, struct spool_file *file)
+static void spool_reader_forget(struct spool *s, struct spool_file *file)
 {
     close_file(s, file);
     // If it stays, it is replayed at the next start and every record found a duplicate.

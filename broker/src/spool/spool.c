@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-static void *run(void *arg);
+static void *spool_run(void *arg);
 static bool has_work(const struct spool *s);
 static void wait_for_work(struct spool *s);
 static void work(struct spool *s);
@@ -42,7 +42,7 @@ int spool_open(struct spool **out, const struct spool_conf *conf, struct fault *
 
     int rc = files_open(s, f);
     if (rc == 0 && !conf->by_hand) {
-        int err = pthread_create(&s->thread, NULL, run, s);
+        int err = pthread_create(&s->thread, NULL, spool_run, s);
         if (err != 0)
             rc = fault_set(f, QE_INTERNAL, "cannot start a thread: %s", strerror(err));
         else
@@ -87,7 +87,7 @@ void spool_close(struct spool *s)
 
 // ---- the thread ----
 
-static void *run(void *arg)
+static void *spool_run(void *arg)
 {
     struct spool *s = arg;
 

@@ -15,9 +15,9 @@
 
 enum { FLUSH_BYTES = 1 << 20, LOG_US = 1000000, PROBE_US = 1000000 };
 
-static int begin(struct spool *s);
-static int put(struct spool *s, const struct spool_write *w);
-static int flush(struct spool *s);
+static int spool_writer_begin(struct spool *s);
+static int spool_writer_put(struct spool *s, const struct spool_write *w);
+static int spool_writer_flush(struct spool *s);
 static void commit(struct spool *s, struct spool_writes *open, int rc);
 static void refuse_current(struct spool *s);
 
@@ -28,10 +28,10 @@ void writer_store(struct spool *s, struct spool_writes *writes)
 
     while ((w = STAILQ_FIRST(writes))) {
         STAILQ_REMOVE_HEAD(writes, link);
-        int rc = s->current ? 0 : begin(s);
+        int rc = s->current ? 0 : spool_writer_begin(s);
         STAILQ_INSERT_TAIL(&open, w, link);
         if (rc == 0)
-            rc = put(s, w);
+            rc = spool_writer_put(s, w);
         bool full = rc == 0 && s->current->n_records >= s->conf.events_per_file;
         if (rc != 0 || full || STAILQ_EMPTY(writes))
             commit(s, &open, rc);
@@ -62,7 +62,7 @@ static void log_failure(struct spool *s, const char *event, const char *file, ui
     errno = saved;
 }
 
-static int begin(struct spool *s)
+static int spool_writer_begin(struct spool *s)
 {
     char name[SPOOL_NAME_BYTES];
 
@@ -86,7 +86,7 @@ static int begin(struct spool *s)
     return 0;
 }
 
-static int put(struct spool *s, const struct spool_write *w)
+static int spool_writer_put(struct spool *s, const struct spool_write *w)
 {
     int rc = 0;
 
@@ -96,12 +96,12 @@ static int put(struct spool *s, const struct spool_write *w)
         if (s->out.failed)
             return QE_BUFFER_FAILED;
         if (s->out.len >= FLUSH_BYTES)
-            rc = flush(s);
+            rc = spool_writer_flush(s);
     }
     return rc;
 }
 
-static int flush(struct spool *s)
+static int spool_writer_flush(struct spool *s)
 {
     size_t done = 0;
 
@@ -128,7 +128,7 @@ static void commit(struct spool *s, struct spool_writes *open, int rc)
     STAILQ_FOREACH (w, open, link)
         n += w->n;
     if (rc == 0)
-        rc = flush(s);
+        rc = spool_writer_flush(s);
     if (rc == 0 && s->conf.disk->sync(s->fd) != 0)
         rc = failure();
     if (rc == 0) {
@@ -136,7 +136,7 @@ static void commit(struct spool *s, struct spool_writes *open, int rc)
         s->last_us = clock_mono_us();
         atomic_fetch_add(&s->appended, n);
     } else {
-        if (s->current) // else begin() has told
+        if (s->current) // else spool_writer_begin() has told
             log_failure(s, "spool.write", s->current->name, n);
         atomic_fetch_add(&s->refused, n);
         if (s->current) {

@@ -55,11 +55,11 @@ struct pg_transfer {
     bool stopped;
 };
 
-static void run(void *arg);
+static void transfer_run(void *arg);
 static int spawn_both(struct pg_transfer *t, struct fault *f);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void on_ended(uv_process_t *process, int64_t code, int signal);
-static void on_stop(uv_async_t *stop);
+static void on_transfer_stop(uv_async_t *stop);
 static void conclude(struct pg_transfer *t, const struct fault *f);
 
 struct pg_transfer *pg_transfer_new(const char *source)
@@ -127,11 +127,12 @@ int pg_transfer_start(struct pg_transfer *t, const char *target, const char *con
         t->target = mem_strndup(target, strlen(target));
         for (unsigned i = 0; i < n_tables && t->n_tables < MAX_TABLES; i++)
             t->tables[t->n_tables++] = mem_strndup(tables[i], strlen(tables[i]));
-        if (uv_loop_init(&t->loop) != 0 || uv_async_init(&t->loop, &t->stop, on_stop) != 0)
+        if (uv_loop_init(&t->loop) != 0 ||
+            uv_async_init(&t->loop, &t->stop, on_transfer_stop) != 0)
             BUG("no loop");
         t->stop.data = t;
         t->running = true;
-        if (uv_thread_create(&t->thread, run, t) != 0)
+        if (uv_thread_create(&t->thread, transfer_run, t) != 0)
             BUG("no thread");
         t->has_thread = true;
     }
@@ -160,7 +161,7 @@ void pg_transfer_status(struct pg_transfer *t, struct pg_transfer_status *out)
 
 // ---- the thread ----
 
-static void run(void *arg)
+static void transfer_run(void *arg)
 {
     struct pg_transfer *t = arg;
     struct fault f = {0};
@@ -338,7 +339,7 @@ static void on_ended(uv_process_t *process, int64_t code, int signal)
         uv_close((uv_handle_t *)&t->stop, NULL);
 }
 
-static void on_stop(uv_async_t *stop)
+static void on_transfer_stop(uv_async_t *stop)
 {
     struct pg_transfer *t = stop->data;
 

@@ -26,7 +26,7 @@ struct diverted {
     struct spool_record records[];
 };
 
-static enum verdict judge(struct broker *b, const struct push_op *push);
+static enum verdict buffer_decide(struct broker *b, const struct push_op *push);
 static bool is_behind(struct broker *b, const struct push_op *push);
 static void hold(struct broker *b, struct push_op *push);
 static void on_buffered(struct mailbox_item *item);
@@ -60,7 +60,7 @@ void pushes_buffer(struct broker *b)
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
-        enum verdict verdict = push->replay ? GO : judge(b, push);
+        enum verdict verdict = push->replay ? GO : buffer_decide(b, push);
         if (verdict == DIVERT && is_behind(b, push))
             verdict = HOLD;
         if (verdict == DIVERT) {
@@ -83,7 +83,7 @@ void pushes_buffer(struct broker *b)
         broker_wake(b);
 }
 
-static enum verdict judge(struct broker *b, const struct push_op *push)
+static enum verdict buffer_decide(struct broker *b, const struct push_op *push)
 {
     struct house *h = b->house;
 

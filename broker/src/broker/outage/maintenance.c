@@ -18,7 +18,7 @@ struct notice {
     char queue[];
 };
 
-static void on_due(struct due *d);
+static void on_maintenance_due(struct due *d);
 static void on_flags(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void apply(struct broker *b, unsigned flags);
 static void deliver_flags(struct mailbox_item *item);
@@ -26,7 +26,7 @@ static void deliver_notify(struct mailbox_item *item);
 
 void maintenance_start(struct broker *b)
 {
-    due_set(&b->due, &b->flags_due, clock_mono_us(), on_due);
+    due_set(&b->due, &b->flags_due, clock_mono_us(), on_maintenance_due);
     broker_wake(b);
 }
 
@@ -37,10 +37,10 @@ static void again(struct broker *b)
     due_set(&b->due, &b->flags_due,
             clock_mono_us() +
                 (known ? b->house->replay_conf.refresh_ms * 1000ull : (uint64_t)FIRST_US),
-            on_due);
+            on_maintenance_due);
 }
 
-static void on_due(struct due *d)
+static void on_maintenance_due(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, flags_due);
 

@@ -49,7 +49,7 @@ static uint64_t waits_since(const struct broker *b)
     return f ? f->call->left_us : op ? op->since_us : 0;
 }
 
-static void begin(struct broker *b, uint64_t now)
+static void watchdog_begin(struct broker *b, uint64_t now)
 {
     log_warn("pg.silent", "ms=%d what=\"pushes go to the file buffer\"", SILENCE_US / 1000);
     b->stalled_us = now;
@@ -88,7 +88,7 @@ static void on_look(struct due *d)
     // When no push waits, the probe is given its time: see on_probed().
     if (b->stalled_us == 0 && is_silent(b, now, SILENCE_US) && since != 0 &&
         now - since >= SILENCE_US && b->probing && now - b->probed_us >= ANSWER_US)
-        begin(b, now);
+        watchdog_begin(b, now);
     if (b->stalled_us != 0) {
         for (f = TAILQ_FIRST(&b->push_flights); f && b->house->spool; f = next) {
             next = TAILQ_NEXT(f, out);
@@ -152,5 +152,5 @@ static void on_probed(struct pg_call *pg, int status, const struct pg_reply *rep
     else if (status != 0 && b->stalled_us == 0 && !b->closing &&
              is_silent(b, clock_mono_us(), SILENCE_US) &&
              !pg_pool_is_full(b->pg)) // full: maybe all of them are just slow
-        begin(b, clock_mono_us());
+        watchdog_begin(b, clock_mono_us());
 }

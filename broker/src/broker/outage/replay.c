@@ -75,7 +75,7 @@ struct replay {
 };
 
 static void on_kick(struct mailbox_item *item);
-static void go(struct replay *r);
+static void replay_start(struct replay *r);
 static void read_on(struct replay *r);
 static void on_window(struct mailbox_item *item);
 static unsigned n_window(const struct replay *r);
@@ -88,7 +88,7 @@ static void bury(struct replay *r, unsigned i, const char *reason);
 static void settled(struct replay *r);
 static void on_kept_due(struct due *d);
 static void wait_for(struct replay *r);
-static void on_due(struct due *d);
+static void on_replay_due(struct due *d);
 
 struct replay *replay_new(struct house *h)
 {
@@ -160,7 +160,7 @@ static void on_kick(struct mailbox_item *item)
 
     atomic_store(&r->kicked, false);
     if (r->state == IDLE_)
-        go(r);
+        replay_start(r);
 }
 
 static struct broker *me(const struct replay *r) { return r->house->brokers[0]; }
@@ -174,7 +174,7 @@ static bool may_go(const struct replay *r)
 }
 
 // What stops it (maintenance, no database) kicks again when it ends.
-static void go(struct replay *r)
+static void replay_start(struct replay *r)
 {
     r->state = IDLE_;
     if (!may_go(r) || spool_pending(r->house->spool) == 0)
@@ -244,7 +244,7 @@ static void on_window(struct mailbox_item *item)
         broker_wake(me(r));
         return;
     }
-    go(r);
+    replay_start(r);
 }
 
 // The correlationId among a record's further fields; SPAN_NONE: none.
@@ -397,7 +397,7 @@ static void landed(struct replay *r)
     } else { // somebody in there is at fault, or its queue is full
         r->alone = true;
         r->at = r->tries = 0;
-        go(r);
+        replay_start(r);
     }
 }
 
@@ -417,7 +417,7 @@ static void landed_alone(struct replay *r)
     if (++r->at == r->n_kept + n_window(r))
         settled(r);
     else
-        go(r);
+        replay_start(r);
 }
 
 static void bury(struct replay *r, unsigned i, const char *reason)
@@ -428,7 +428,7 @@ static void bury(struct replay *r, unsigned i, const char *reason)
         spool_bury_left(&r->window, (span){r->kept[i].bytes, r->kept[i].len}, reason);
 }
 
-static void keep(struct replay *r, span bytes)
+static void replay_keep(struct replay *r, span bytes)
 {
     uint64_t size;
 
@@ -476,7 +476,7 @@ static void settled(struct replay *r)
         for (unsigned i = 0; i < n; i++) {
             r->window_left[i] = r->left[n_before + i];
             if (r->window_left[i])
-                keep(r, spool_bytes(&r->window, i));
+                replay_keep(r, spool_bytes(&r->window, i));
         }
         r->taken = true;
     }
@@ -495,7 +495,7 @@ static void on_kept_due(struct due *d)
     struct replay *r = container_of(d, struct replay, due);
 
     if (is_kept_full(r) || !may_go(r))
-        go(r);
+        replay_start(r);
     else
         read_on(r);
 }
@@ -510,8 +510,9 @@ static void wait_for(struct replay *r)
            (unsigned long long)spool_pending(r->house->spool), r->why.text);
     r->state = WAITING;
     due_set(&b->due, &r->due,
-            clock_mono_us() + (n % FAILURES_TO_PAUSE == 0 ? PAUSE_US : RETRY_US), on_due);
+            clock_mono_us() + (n % FAILURES_TO_PAUSE == 0 ? PAUSE_US : RETRY_US),
+            on_replay_due);
     broker_wake(b);
 }
 
-static void on_due(struct due *d) { go(container_of(d, struct replay, due)); }
+static void on_replay_due(struct due *d) { replay_start(container_of(d, struct replay, due)); }

@@ -42,11 +42,11 @@ struct claim_flight {
     struct consumer *targets[];
 };
 
-static struct claim_flight *load(struct broker *b);
-static void fill(struct pg_params *p, struct claim_flight *f);
+static struct claim_flight *claim_load(struct broker *b);
+static void claim_fill(struct pg_params *p, struct claim_flight *f);
 static void fill_careful(struct pg_params *p, struct claim_flight *f);
 static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply);
-static const char *find_fault(const struct claim_flight *f, const struct pg_reply *reply);
+static const char *claim_find_fault(const struct claim_flight *f, const struct pg_reply *reply);
 static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op *pop,
                          const struct pg_reply *reply, unsigned row, unsigned *target);
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
@@ -54,8 +54,8 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
 static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
                             const struct pop_slice *slice, int64_t now_us);
 static void end_pop(struct broker *b, struct pop_op *pop);
-static void fail(struct broker *b, struct claim_flight *f, int status,
-                 const struct pg_reply *reply);
+static void claim_fail(struct broker *b, struct claim_flight *f, int status,
+                       const struct pg_reply *reply);
 
 void claims_flush(struct broker *b)
 {
@@ -65,12 +65,12 @@ void claims_flush(struct broker *b)
                                oldest ? oldest->since_us : 0};
         if (!oldest || !gate_is_open(&b->pop_gate, q, clock_mono_us()))
             return;
-        struct claim_flight *f = load(b);
+        struct claim_flight *f = claim_load(b);
         struct call *c = call_new(b, f->careful ? &pg_stmt_claim_careful : &pg_stmt_claim, f);
         if (f->careful)
             fill_careful(&c->params, f);
         else
-            fill(&c->params, f);
+            claim_fill(&c->params, f);
         gate_left(&b->pop_gate);
         histogram_add(&b->stats.batch_requests[OP_POP], f->n_pops);
         call_send(c, on_claimed);
@@ -83,7 +83,7 @@ static bool wants_care(const struct pop_op *pop)
 }
 
 // As many as fit, all of the first one's kind; the others wait for the next flight.
-static struct claim_flight *load(struct broker *b)
+static struct claim_flight *claim_load(struct broker *b)
 {
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay), pops = STAILQ_HEAD_INITIALIZER(pops);
     bool careful = wants_care(pop_of(STAILQ_FIRST(&b->pop_queue)));
@@ -130,7 +130,7 @@ static int32_t batch_of(const struct consumer *c)
     return (int32_t)(c->fewer > 0 && c->fewer < c->pop->batch ? c->fewer : c->pop->batch);
 }
 
-static void fill(struct pg_params *p, struct claim_flight *f)
+static void claim_fill(struct pg_params *p, struct claim_flight *f)
 {
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->num));
@@ -180,11 +180,11 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
 
     gate_landed(&b->pop_gate, f->n_pops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
-    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    const char *fault = status == 0 ? claim_find_fault(f, reply) : NULL;
     if (fault)
         status = call_unexpected(c, fault);
     if (status != 0) {
-        fail(b, f, status, reply);
+        claim_fail(b, f, status, reply);
     } else {
         unsigned row = 0, target = 0, n_messages = 0;
         while (!STAILQ_EMPTY(&f->pops)) {
@@ -221,7 +221,7 @@ static bool is_claim(const struct pg_reply *reply, unsigned row, const struct po
 
 // Each target has rows, in the order sent, and the segments of a claimed one follow each other.
 // Returns what is wrong, or NULL.
-static const char *find_fault(const struct claim_flight *f, const struct pg_reply *reply)
+static const char *claim_find_fault(const struct claim_flight *f, const struct pg_reply *reply)
 {
     unsigned last = 0;
     bool claimed = false;
@@ -415,7 +415,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     case NOT_NEEDED:
         consumer_ready(b, c, true);
         break;
-    default: // WANTS_CARE: find_fault() lets no other pass
+    default: // WANTS_CARE: claim_find_fault() lets no other pass
         c->lane->careful = true;
         consumer_ready(b, c, true);
         break;
@@ -461,8 +461,8 @@ static void end_pop(struct broker *b, struct pop_op *pop)
 // leases may have been taken that nobody will ever use, so they are given back when the
 // database returns.  What was acknowledged on delivery cannot be taken back, others may have
 // got what follows: the client must hear that.
-static void fail(struct broker *b, struct claim_flight *f, int status,
-                 const struct pg_reply *reply)
+static void claim_fail(struct broker *b, struct claim_flight *f, int status,
+                       const struct pg_reply *reply)
 {
     bool taken = status == QE_PG_GONE || status == QE_PG_SHAPE;
 

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "db/sql.gen.h"
 
-static void on_due(struct due *d);
+static void on_group_due(struct due *d);
 static void number(struct broker *b, struct consumer *c);
 static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -177,7 +177,7 @@ void consumer_leased(struct broker *b, struct consumer *c, uint64_t since_us, ui
         if (us > next_us)
             us = next_us;
     }
-    due_set(&b->due, &c->due, since_us + us, on_due);
+    due_set(&b->due, &c->due, since_us + us, on_group_due);
 }
 
 void consumer_timed(struct broker *b, struct consumer *c, uint64_t since_us, uint64_t us)
@@ -185,10 +185,10 @@ void consumer_timed(struct broker *b, struct consumer *c, uint64_t since_us, uin
     leave_state(b, c);
     c->state = TIMED;
     c->group->n_busy++;
-    due_set(&b->due, &c->due, since_us + us, on_due);
+    due_set(&b->due, &c->due, since_us + us, on_group_due);
 }
 
-static void on_due(struct due *d)
+static void on_group_due(struct due *d)
 {
     struct consumer *c = container_of(d, struct consumer, due);
 

@@ -1,6 +1,6 @@
 // Pops: find a seat, be served, or wait.
 //
-//      arrive ──► place ──► (discover, look into the feed) ──► seat ──► fly ──► finish
+//      pop_arrive ──► place ──► (discover, look into the feed) ──► seat ──► fly ──► finish
 //                   ▲                                            │        │
 //                   └────────────── woken, or empty-handed ◄─────┴────────┘
 #include "broker/broker_int.h"
@@ -11,7 +11,7 @@
 // How often the watermark of a group that finds nothing is written.
 enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000, LOOK_EVERY_US = 25 * 1000 };
 
-static void arrive(struct mailbox_item *item);
+static void pop_arrive(struct mailbox_item *item);
 static void place_on_lane(struct broker *b, struct pop_op *pop);
 static struct consumer *consumer_of(struct broker *b, const struct pop_op *pop);
 static void seat_at(struct pop_op *pop, struct consumer *c, bool first);
@@ -38,10 +38,10 @@ void broker_pop(struct broker *b, struct pop_op *pop)
     pop->targets = NULL;
     pop->n_targets = pop->n_messages = 0;
     pop->deadline = (struct due){0};
-    op_go(b, pop->home, &pop->op, arrive);
+    op_go(b, pop->home, &pop->op, pop_arrive);
 }
 
-static void arrive(struct mailbox_item *item)
+static void pop_arrive(struct mailbox_item *item)
 {
     struct pop_op *pop = container_of(item, struct pop_op, op.mail);
     struct broker *b = pop->home;
@@ -417,7 +417,7 @@ void pops_place_again(struct broker *b, bool all)
             group_place_again(b, g, all);
 }
 
-static void resume(struct broker *b, struct queue *q)
+static void pop_resume(struct broker *b, struct queue *q)
 {
     struct group *g, *next_g;
     struct consumer *c, *next_c;
@@ -436,10 +436,10 @@ void pops_resume(struct broker *b, struct queue *only)
     struct queue *q, *next;
 
     if (only)
-        resume(b, only);
+        pop_resume(b, only);
     else
         HASH_ITER (hh, b->queues, q, next)
-            resume(b, q);
+            pop_resume(b, q);
     selectors_place_again(b);
     broker_wake(b);
 }

@@ -39,8 +39,8 @@ struct selector {
     uint64_t used_us;
 };
 
-static struct selector *find(struct broker *b, const struct pop_op *pop);
-static void ask(struct selector *s);
+static struct selector *selector_find(struct broker *b, const struct pop_op *pop);
+static void selector_query(struct selector *s);
 static void on_queues(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void follow(struct selector *s, span queue, unsigned rank);
 static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -52,9 +52,9 @@ static bool same(const char *kept, span given)
     return kept ? given.ptr && span_eq(span_of(kept), given) : !given.ptr;
 }
 
-static char *keep(span s) { return s.ptr ? mem_strndup(s.ptr, s.len) : NULL; }
+static char *selector_keep(span s) { return s.ptr ? mem_strndup(s.ptr, s.len) : NULL; }
 
-static struct selector *find(struct broker *b, const struct pop_op *pop)
+static struct selector *selector_find(struct broker *b, const struct pop_op *pop)
 {
     struct selector *s;
 
@@ -67,9 +67,9 @@ static struct selector *find(struct broker *b, const struct pop_op *pop)
         }
     s = mem_new(struct selector);
     s->broker = b;
-    s->namespace_ = keep(pop->namespace_);
-    s->task = keep(pop->task);
-    s->group = keep(pop->group);
+    s->namespace_ = selector_keep(pop->namespace_);
+    s->task = selector_keep(pop->task);
+    s->group = selector_keep(pop->group);
     TAILQ_INIT(&s->seats);
     TAILQ_INIT(&s->asking);
     TAILQ_INIT(&s->asked);
@@ -87,7 +87,7 @@ static void selector_bind(struct pop_op *pop, struct selector *s)
     pop->by = s;
 }
 
-static bool serve(struct selector *s, struct pop_op *pop)
+static bool selector_serve(struct selector *s, struct pop_op *pop)
 {
     struct consumer **last = &pop->targets, *c, *next;
 
@@ -109,15 +109,15 @@ static bool serve(struct selector *s, struct pop_op *pop)
 
 void selector_place(struct broker *b, struct pop_op *pop)
 {
-    struct selector *s = find(b, pop);
+    struct selector *s = selector_find(b, pop);
 
     selector_bind(pop, s);
     if (!pop->looked) { // a queue may have come, or its priority may have changed
         pop->state = POP_DISCOVERING;
         TAILQ_INSERT_TAIL(&s->asking, pop, seat);
         if (!s->flying)
-            ask(s);
-    } else if (serve(s, pop)) {
+            selector_query(s);
+    } else if (selector_serve(s, pop)) {
         pop_fly(b, pop);
     } else {
         pop->state = POP_SEATED;
@@ -130,7 +130,7 @@ void selector_place(struct broker *b, struct pop_op *pop)
 
 void selector_seat(struct broker *b, struct pop_op *pop)
 {
-    struct selector *s = find(b, pop);
+    struct selector *s = selector_find(b, pop);
 
     selector_bind(pop, s);
     pop->state = POP_SEATED;
@@ -148,7 +148,7 @@ void selectors_serve(struct broker *b, struct group *g)
         return;
     LIST_FOREACH (f, &g->selectors, of_group)
         while (g->n_ready > 0 && (pop = TAILQ_FIRST(&f->selector->seats))) {
-            if (!serve(f->selector, pop))
+            if (!selector_serve(f->selector, pop))
                 break;
             pop_unseat(b, pop);
             pop_fly(b, pop);
@@ -163,7 +163,7 @@ void selector_leave(struct broker *b, struct pop_op *pop)
 
 // ---- the list of queues ----
 
-static void ask(struct selector *s)
+static void selector_query(struct selector *s)
 {
     struct call *c = call_new(s->broker, &pg_stmt_select_queues, s);
 
@@ -300,7 +300,7 @@ static void refreshed(struct selector *s, int status)
         }
     }
     if (!TAILQ_EMPTY(&s->asking))
-        ask(s);
+        selector_query(s);
     broker_wake(b);
 }
 
@@ -311,7 +311,7 @@ static void on_refresh(struct due *d)
     if (TAILQ_EMPTY(&s->seats) || s->broker->closing)
         return;
     if (!s->flying)
-        ask(s);
+        selector_query(s);
     due_set(&s->broker->due, &s->refresh, clock_mono_us() + REFRESH_US, on_refresh);
 }
 

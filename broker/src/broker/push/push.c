@@ -2,7 +2,7 @@
 // items that have a time to be delivered at go on to schedule.c.  One that has both goes alone,
 // and all of it is stored or nothing.
 //
-//      arrive ──► push_queue ──► load ──► cut ──► fill ──► on_stored ──► push_result
+//      push_arrive ──► push_queue ──► push_load ──► cut ──► fill ──► on_stored ──► push_result
 //                     ▲                                        │
 //                     └── duplicates taken out, lane renewed, ─┘
 //                         connection lost, neighbour bad
@@ -23,23 +23,23 @@ enum {
 // PARK: it waits at a lane (locked.c).
 enum passage { PASSAGE_GO, PASSAGE_STAY, PASSAGE_PARK };
 
-static void arrive(struct mailbox_item *item);
-static struct push_flight *load(struct broker *b);
+static void push_arrive(struct mailbox_item *item);
+static struct push_flight *push_load(struct broker *b);
 static bool is_open(const struct push_item *it);
 static enum passage passage_of(struct broker *b, struct push_op *push, struct lane **at);
-static void add(struct broker *b, struct push_flight *f, struct push_op *push);
-static void launch(struct broker *b, struct push_flight *f);
-static void free_flight(struct push_flight *f);
+static void push_add(struct broker *b, struct push_flight *f, struct push_op *push);
+static void push_launch(struct broker *b, struct push_flight *f);
+static void push_free_flight(struct push_flight *f);
 static void on_stored(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 void broker_push(struct broker *b, struct push_op *push)
 {
     op_begin(b, &push->op, OP_PUSH);
-    op_go(b, house_home(b->house, push->items[0].queue), &push->op, arrive);
+    op_go(b, house_home(b->house, push->items[0].queue), &push->op, push_arrive);
 }
 
 // Finds each item's lane by name.  Neighbours usually share it, so look back first.
-static void arrive(struct mailbox_item *item)
+static void push_arrive(struct mailbox_item *item)
 {
     struct push_op *push = container_of(item, struct push_op, op.mail);
     struct broker *b = item->owner;
@@ -98,18 +98,18 @@ void pushes_flush(struct broker *b)
                                oldest ? oldest->since_us : 0};
         if (!oldest || !gate_is_open(&b->push_gate, q, clock_mono_us()))
             return;
-        struct push_flight *f = load(b);
+        struct push_flight *f = push_load(b);
         if (f->n_ops == 0) { // all wait for a lane
-            free_flight(f);
+            push_free_flight(f);
             return;
         }
-        launch(b, f);
+        push_launch(b, f);
     }
 }
 
 // Takes requests in order.  One that cannot go yet blocks its lanes for those behind it, so
 // that no request overtakes another in a lane.
-static struct push_flight *load(struct broker *b)
+static struct push_flight *push_load(struct broker *b)
 {
     struct push_flight *f = mem_new(struct push_flight);
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
@@ -146,7 +146,7 @@ static struct push_flight *load(struct broker *b)
             schedule_add(b, push);
             continue;
         }
-        add(b, f, push);
+        push_add(b, f, push);
         if (op->alone)
             break;
     }
@@ -198,7 +198,7 @@ static enum passage passage_of(struct broker *b, struct push_op *push, struct la
     return busy ? PASSAGE_PARK : PASSAGE_GO;
 }
 
-static void add(struct broker *b, struct push_flight *f, struct push_op *push)
+static void push_add(struct broker *b, struct push_flight *f, struct push_op *push)
 {
     STAILQ_INSERT_TAIL(&f->ops, &push->op, link);
     f->n_ops++;
@@ -221,7 +221,7 @@ static void add(struct broker *b, struct push_flight *f, struct push_op *push)
     }
 }
 
-static void launch(struct broker *b, struct push_flight *f)
+static void push_launch(struct broker *b, struct push_flight *f)
 {
     bool mixed = f->n_later > 0;
     struct call *c = call_new(b,
@@ -249,7 +249,7 @@ static void launch(struct broker *b, struct push_flight *f)
     call_send(c, on_stored);
 }
 
-static void free_flight(struct push_flight *f)
+static void push_free_flight(struct push_flight *f)
 {
     segs_free(&f->segs);
     free(f->later);
@@ -269,13 +269,13 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
     histogram_add(&b->stats.batch_us[OP_PUSH], now - c->left_us);
     TAILQ_REMOVE(&b->push_flights, f, out);
     if (f->given_up) {
-        free_flight(f);
+        push_free_flight(f);
         call_free(c);
         broker_wake(b);
         return;
     }
     push_result(b, f, status, reply);
-    free_flight(f);
+    push_free_flight(f);
     call_free(c);
     broker_wake(b);
 }

@@ -1,7 +1,8 @@
 // Pushes that come back from the database: what it says about each segment, and what becomes of
 // each request.
 //
-//      push_result ──► read_reply ──► land ──► push_finish, the queue again, the file buffer
+//      push_result ──► read_reply ──► push_result_apply ──► push_finish, the queue again, the
+//      file buffer
 //
 // The way there is push.c.
 #include "broker/push/push_int.h"
@@ -23,7 +24,8 @@ enum {
 enum { MAX_TRIES = 20 };
 
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
-static void land(struct broker *b, struct push_flight *f, int status, const char *detail);
+static void push_result_apply(struct broker *b, struct push_flight *f, int status,
+                              const char *detail);
 
 void push_result(struct broker *b, struct push_flight *f, int status,
                  const struct pg_reply *reply)
@@ -39,7 +41,7 @@ void push_result(struct broker *b, struct push_flight *f, int status,
         for (unsigned i = 0; i < f->n_later; i++)
             lane_suspect(b, f->later[i]->lane);
     }
-    land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    push_result_apply(b, f, status, status == 0 ? "" : pg_reply_message(reply));
 }
 
 static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
@@ -166,7 +168,8 @@ static unsigned still(struct broker *b, const struct push_op *push, enum push_st
     return n;
 }
 
-static void land(struct broker *b, struct push_flight *f, int status, const char *detail)
+static void push_result_apply(struct broker *b, struct push_flight *f, int status,
+                              const char *detail)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
     // One bad request spoiled the call for all: send each by itself, so that only the guilty

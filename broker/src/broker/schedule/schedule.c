@@ -1,7 +1,7 @@
 // Items that are to be delivered later: from their push into queen.scheduled.  Requests that
 // mix them with others take the way of those (push.c).
 //
-//      schedule_add ──► schedule_queue ──► launch ──► on_scheduled ──► push_finish
+//      schedule_add ──► schedule_queue ──► schedule_launch ──► on_scheduled ──► push_finish
 //                             ▲                            │
 //                             └── a lane was renewed, the ──┘
 //                                 connection lost
@@ -29,9 +29,10 @@ struct flight {
     size_t n_bytes;
 };
 
-static void launch(struct broker *b, struct flight *f);
+static void schedule_launch(struct broker *b, struct flight *f);
 static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void land(struct broker *b, struct flight *f, int status, const char *detail);
+static void schedule_finish_items(struct broker *b, struct flight *f, int status,
+                                  const char *detail);
 
 void schedule_add(struct broker *b, struct push_op *push)
 {
@@ -67,7 +68,7 @@ static struct lane *find_locked(const struct push_op *push)
     return NULL;
 }
 
-static void add(struct flight *f, struct push_op *push)
+static void schedule_add_item(struct flight *f, struct push_op *push)
 {
     STAILQ_INSERT_TAIL(&f->ops, &push->op, link);
     for (unsigned i = 0; i < push->n_items; i++) {
@@ -102,7 +103,7 @@ void schedules_flush(struct broker *b)
         if (locked)
             lane_park(b, locked, op, &b->schedule_queue);
         else if (may_go(b, push))
-            add(f, push);
+            schedule_add_item(f, push);
         else
             STAILQ_INSERT_TAIL(&stay, op, link);
         if (!locked && op->alone && f->n_items > 0)
@@ -113,7 +114,7 @@ void schedules_flush(struct broker *b)
     if (f->n_items == 0) // all wait for a lane
         free(f);
     else
-        launch(b, f);
+        schedule_launch(b, f);
 }
 
 #define FOR_ITEMS(type, put)                   \
@@ -167,7 +168,7 @@ void schedule_fill(struct broker *b, struct push_item *const *items, unsigned n,
     free(id_at);
 }
 
-static void launch(struct broker *b, struct flight *f)
+static void schedule_launch(struct broker *b, struct flight *f)
 {
     struct call *c = call_new(b, &pg_stmt_schedule, f);
 
@@ -263,7 +264,7 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
                   pg_reply_message(reply));
     for (unsigned i = 0; status != 0 && pg_reply_is_locked(reply) && i < f->n_items; i++)
         lane_suspect(b, f->items[i]->lane);
-    land(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    schedule_finish_items(b, f, status, status == 0 ? "" : pg_reply_message(reply));
     call_free(c);
     broker_wake(b);
 }
@@ -275,7 +276,8 @@ static bool goes_again(struct push_op *push, int status, bool scatter)
     return push->op.tries++ < MAX_TRIES && (status == 0 || is_worth_retry(status));
 }
 
-static void fail(struct broker *b, struct push_op *push, int status, const char *detail)
+static void schedule_fail(struct broker *b, struct push_op *push, int status,
+                          const char *detail)
 {
     if (push_may_buffer(b, push, status)) {
         push_buffer(b, push);
@@ -286,7 +288,8 @@ static void fail(struct broker *b, struct push_op *push, int status, const char 
     push_finish(b, push, code);
 }
 
-static void land(struct broker *b, struct flight *f, int status, const char *detail)
+static void schedule_finish_items(struct broker *b, struct flight *f, int status,
+                                  const char *detail)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
     struct op *op = STAILQ_FIRST(&f->ops);
@@ -309,7 +312,7 @@ static void land(struct broker *b, struct flight *f, int status, const char *det
         else if (goes_again(push, status, scatter))
             STAILQ_INSERT_TAIL(&again, op, link);
         else
-            fail(b, push, status, detail);
+            schedule_fail(b, push, status, detail);
     }
     STAILQ_CONCAT(&again, &b->schedule_queue);
     STAILQ_CONCAT(&b->schedule_queue, &again);
@@ -328,7 +331,7 @@ void schedules_fail_unresolved(struct broker *b, int status)
         if (is_resolved(push, status))
             STAILQ_INSERT_TAIL(&keep, op, link);
         else
-            fail(b, push, status, "");
+            schedule_fail(b, push, status, "");
     }
     STAILQ_CONCAT(&b->schedule_queue, &keep);
 }

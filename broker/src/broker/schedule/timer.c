@@ -58,8 +58,8 @@ struct timer {
 
 static void on_kick(struct mailbox_item *item);
 static void wake_at(struct timer *f, uint64_t at_us, bool expected);
-static void on_due(struct due *d);
-static void ask(struct timer *f);
+static void on_timer_due(struct due *d);
+static void timer_query(struct timer *f);
 static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void on_slices_due(struct due *d);
 
@@ -149,10 +149,10 @@ static void wake_at(struct timer *f, uint64_t at_us, bool expected)
 {
     f->expected = expected;
     atomic_store(&f->at_us, at_us);
-    due_set(&me(f)->due, &f->due, at_us, on_due);
+    due_set(&me(f)->due, &f->due, at_us, on_timer_due);
 }
 
-static void on_due(struct due *d)
+static void on_timer_due(struct due *d)
 {
     struct timer *f = container_of(d, struct timer, due);
     struct broker *b = me(f);
@@ -164,10 +164,10 @@ static void on_due(struct due *d)
     else if (house_maintenance(f->house) & MAINTENANCE_PUSH) // nothing comes into queues
         wake_at(f, clock_mono_us() + PAUSED_US, f->expected);
     else if (!f->flying)
-        ask(f);
+        timer_query(f);
 }
 
-static void ask(struct timer *f)
+static void timer_query(struct timer *f)
 {
     struct call *c = call_new(me(f), &pg_stmt_fire_scheduled, f);
     uint64_t now = clock_mono_us();

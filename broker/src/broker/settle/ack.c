@@ -24,12 +24,12 @@ struct ack_flight {
     struct ack_group **groups; // in the order sent
 };
 
-static void arrive(struct mailbox_item *item);
-static struct ack_flight *load(struct broker *b);
+static void ack_arrive(struct mailbox_item *item);
+static struct ack_flight *ack_load(struct broker *b);
 static void on_settled(struct pg_call *pg, int status, const struct pg_reply *reply);
 static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_reply *reply);
-static void land(struct broker *b, struct ack_flight *f, int status, bool too_slow,
-                 const struct pg_reply *reply);
+static void ack_apply_result(struct broker *b, struct ack_flight *f, int status, bool too_slow,
+                             const struct pg_reply *reply);
 
 // The broker that gave out a lease put its number into it.
 static struct broker *home_of_lease(struct broker *b, span lease)
@@ -46,10 +46,10 @@ static struct broker *home_of_lease(struct broker *b, span lease)
 void broker_ack(struct broker *b, struct ack_op *ack)
 {
     op_begin(b, &ack->op, OP_ACK);
-    op_go(b, home_of_lease(b, ack->entries[0].lease), &ack->op, arrive);
+    op_go(b, home_of_lease(b, ack->entries[0].lease), &ack->op, ack_arrive);
 }
 
-static void arrive(struct mailbox_item *item)
+static void ack_arrive(struct mailbox_item *item)
 {
     struct ack_op *ack = container_of(item, struct ack_op, op.mail);
     struct broker *b = item->owner;
@@ -77,7 +77,7 @@ void acks_flush(struct broker *b)
                                oldest ? oldest->since_us : 0};
         if (!oldest || !gate_is_open(&b->ack_gate, q, clock_mono_us()))
             return;
-        struct ack_flight *f = load(b);
+        struct ack_flight *f = ack_load(b);
         struct call *c = call_new(b, f->whole ? &pg_stmt_finish : &pg_stmt_settle, f);
         pg_param_i32(&c->params, b->house->origin);
         if (f->whole) {
@@ -94,7 +94,7 @@ void acks_flush(struct broker *b)
 }
 
 // As many as fit, all of the first one's kind.
-static struct ack_flight *load(struct broker *b)
+static struct ack_flight *ack_load(struct broker *b)
 {
     struct ack_flight *f = mem_new(struct ack_flight);
     struct op *op;
@@ -149,7 +149,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
         log_debug("ack.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
     bool too_slow = status != 0 && strcmp(pg_reply_sqlstate(reply), "57014") == 0;
-    land(b, f, status, too_slow, reply);
+    ack_apply_result(b, f, status, too_slow, reply);
     free(f->groups);
     free(f);
     call_free(c);
@@ -190,8 +190,8 @@ static bool is_in_doubt(const struct ack_op *ack)
 // names tells whether it is still the first.  One that took longer than the database allows is
 // tried once more alone, if it had company; then its client is told.  One whose consumer
 // another transaction has locked is tried alone, from time to time (locked.c).
-static void land(struct broker *b, struct ack_flight *f, int status, bool too_slow,
-                 const struct pg_reply *reply)
+static void ack_apply_result(struct broker *b, struct ack_flight *f, int status, bool too_slow,
+                             const struct pg_reply *reply)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
     const char *detail = status == 0 ? "" : pg_reply_message(reply);

@@ -57,7 +57,7 @@ static struct ack_group *group_of(const struct group_index *index, struct ack_gr
     }
 }
 
-static void add(struct ack_group *g, struct ack_entry *e)
+static void ack_group_add(struct ack_group *g, struct ack_entry *e)
 {
     uint8_t lease[16] = {0};
     bool has_lease = e->lease.ptr != NULL;
@@ -118,7 +118,7 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
             if (slot)
                 *slot = *n_groups;
         }
-        add(g, e);
+        ack_group_add(g, e);
     }
     return groups;
 }

@@ -1,6 +1,6 @@
 // Cycles of streams: state, sink pushes and source acknowledgement, each cycle one call.
 //
-//      arrive ──► cycle_queue ──► launch ──► on_done ──► finish
+//      cycle_arrive ──► cycle_queue ──► cycle_launch ──► on_done ──► finish
 //                     ▲                         │
 //                     └── duplicates taken out, ┘
 //                         a lane renewed
@@ -44,11 +44,11 @@ struct cycle_flight {
     struct segs segs;
 };
 
-static void arrive(struct mailbox_item *item);
-static void launch(struct broker *b, struct cycle_op *cycle);
+static void cycle_arrive(struct mailbox_item *item);
+static void cycle_launch(struct broker *b, struct cycle_op *cycle);
 static void put_receipt(struct pg_params *p, const struct cycle_flight *f);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
-static const char *find_fault(const struct cycle_flight *f, const struct pg_reply *reply);
+static const char *cycle_find_fault(const struct cycle_flight *f, const struct pg_reply *reply);
 static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply);
 static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, unsigned row);
 
@@ -58,10 +58,10 @@ void broker_cycle(struct broker *b, struct cycle_op *cycle)
     cycle->committed = cycle->released = false;
     cycle->error = cycle->source = SPAN_NONE;
     op_go(b, cycle->n_items > 0 ? house_home(b->house, cycle->items[0].queue) : b, &cycle->op,
-          arrive);
+          cycle_arrive);
 }
 
-static void arrive(struct mailbox_item *item)
+static void cycle_arrive(struct mailbox_item *item)
 {
     struct cycle_op *cycle = container_of(item, struct cycle_op, op.mail);
     struct broker *b = item->owner;
@@ -110,7 +110,7 @@ void cycles_flush(struct broker *b)
             lane_park(b, locked, op, &b->cycle_queue);
         } else if (lanes_are_known(b, cycle->items, cycle->n_items)) {
             b->n_cycle_requests--;
-            launch(b, cycle);
+            cycle_launch(b, cycle);
         } else {
             STAILQ_INSERT_TAIL(&stay, op, link);
         }
@@ -140,7 +140,7 @@ void cycles_fail_unresolved(struct broker *b, int status)
 
 // ---- there ----
 
-static void free_flight(struct cycle_flight *f)
+static void cycle_free_flight(struct cycle_flight *f)
 {
     segs_free(&f->segs);
     free(f);
@@ -187,7 +187,7 @@ static void put_ack(struct pg_params *p, const struct cycle_ack *ack)
     pg_param_bool(p, ack && ack->release);
 }
 
-static void launch(struct broker *b, struct cycle_op *cycle)
+static void cycle_launch(struct broker *b, struct cycle_op *cycle)
 {
     struct cycle_flight *f = mem_new(struct cycle_flight);
 
@@ -307,7 +307,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
 
     gate_landed(&b->cycle_gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_CYCLE], now - c->left_us);
-    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    const char *fault = status == 0 ? cycle_find_fault(f, reply) : NULL;
     if (fault)
         status = call_unexpected(c, fault);
     if (status == 0)
@@ -331,7 +331,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
                       *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
         cycle_finish(b, cycle, status);
     }
-    free_flight(f);
+    cycle_free_flight(f);
     call_free(c);
     broker_wake(b);
 }
@@ -393,7 +393,7 @@ static void resolve_repeated(struct cycle_op *cycle)
 
 // A cycle that was committed now has stored each of its segments.  Returns what is wrong, or
 // NULL.
-static const char *find_fault(const struct cycle_flight *f, const struct pg_reply *reply)
+static const char *cycle_find_fault(const struct cycle_flight *f, const struct pg_reply *reply)
 {
     unsigned n_stored = 0;
     bool other = false;

@@ -17,8 +17,8 @@ struct renew_flight {
     unsigned n;
 };
 
-static void arrive(struct mailbox_item *item);
-static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void renewal_arrive(struct mailbox_item *item);
+static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void on_given_back(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 // ---- renew ----
@@ -26,10 +26,10 @@ static void on_given_back(struct pg_call *pg, int status, const struct pg_reply 
 void broker_renew(struct broker *b, struct renew_op *renew)
 {
     op_begin(b, &renew->op, OP_RENEW);
-    op_go(b, b, &renew->op, arrive); // the database finds the lease: any broker will do
+    op_go(b, b, &renew->op, renewal_arrive); // the database finds the lease: any broker will do
 }
 
-static void arrive(struct mailbox_item *item)
+static void renewal_arrive(struct mailbox_item *item)
 {
     struct renew_op *renew = container_of(item, struct renew_op, op.mail);
     struct broker *b = item->owner;
@@ -75,11 +75,11 @@ void renewals_flush(struct broker *b)
         gate_left(&b->renew_gate);
         histogram_add(&b->stats.batch_requests[OP_RENEW], f->n);
         histogram_add(&b->stats.batch_items[OP_RENEW], f->n);
-        call_send(c, on_renewed);
+        call_send(c, on_lease_renewed);
     }
 }
 
-static void on_renewed(struct pg_call *pg, int status, const struct pg_reply *reply)
+static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;

@@ -27,10 +27,10 @@ struct tx_flight {
     unsigned n_groups;
 };
 
-static void arrive(struct mailbox_item *item);
-static void launch(struct broker *b, struct tx_op *tx);
+static void tx_arrive(struct mailbox_item *item);
+static void tx_launch(struct broker *b, struct tx_op *tx);
 static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply);
-static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply);
+static const char *tx_find_fault(const struct tx_flight *f, const struct pg_reply *reply);
 static void notify_tx_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
@@ -41,10 +41,11 @@ void broker_transaction(struct broker *b, struct tx_op *tx)
     tx->committed = false;
     tx->failed_item = tx->failed_entry = -1;
     tx->error = SPAN_NONE;
-    op_go(b, tx->n_items > 0 ? house_home(b->house, tx->items[0].queue) : b, &tx->op, arrive);
+    op_go(b, tx->n_items > 0 ? house_home(b->house, tx->items[0].queue) : b, &tx->op,
+          tx_arrive);
 }
 
-static void arrive(struct mailbox_item *item)
+static void tx_arrive(struct mailbox_item *item)
 {
     struct tx_op *tx = container_of(item, struct tx_op, op.mail);
     struct broker *b = item->owner;
@@ -87,7 +88,7 @@ void transactions_flush(struct broker *b)
             lane_park(b, locked, op, &b->tx_queue);
         } else if (lanes_are_known(b, tx->items, tx->n_items)) {
             b->n_tx_requests--;
-            launch(b, tx);
+            tx_launch(b, tx);
         } else {
             STAILQ_INSERT_TAIL(&stay, op, link);
         }
@@ -117,7 +118,7 @@ void transactions_fail_unresolved(struct broker *b, int status)
 
 // ---- there ----
 
-static void free_flight(struct tx_flight *f)
+static void tx_free_flight(struct tx_flight *f)
 {
     segs_free(&f->segs);
     free(f->group_list);
@@ -125,7 +126,7 @@ static void free_flight(struct tx_flight *f)
     free(f);
 }
 
-static void launch(struct broker *b, struct tx_op *tx)
+static void tx_launch(struct broker *b, struct tx_op *tx)
 {
     struct tx_flight *f = mem_new(struct tx_flight);
 
@@ -143,7 +144,7 @@ static void launch(struct broker *b, struct tx_op *tx)
         if (tx->items[i].same) { // twice in one transaction: no need to ask
             tx->failed_item = (int)i;
             tx->error = SPAN("duplicate transaction id");
-            free_flight(f);
+            tx_free_flight(f);
             transaction_finish(b, tx, 0);
             return;
         }
@@ -153,7 +154,7 @@ static void launch(struct broker *b, struct tx_op *tx)
         if (tx->entries[i].bad_partition) {
             tx->failed_entry = (int)i;
             tx->error = SPAN("Message not found");
-            free_flight(f);
+            tx_free_flight(f);
             transaction_finish(b, tx, 0);
             return;
         }
@@ -195,7 +196,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
 
     gate_landed(&b->tx_gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_TRANSACTION], now - c->left_us);
-    const char *fault = status == 0 ? find_fault(f, reply) : NULL;
+    const char *fault = status == 0 ? tx_find_fault(f, reply) : NULL;
     if (fault)
         status = call_unexpected(c, fault);
     if (status == 0)
@@ -225,7 +226,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
                       *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
         transaction_finish(b, tx, status);
     }
-    free_flight(f);
+    tx_free_flight(f);
     call_free(c);
     broker_wake(b);
 }
@@ -239,7 +240,7 @@ static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int
     return e ? (int)(e - tx->entries) : 0;
 }
 
-// find_fault() has seen that there is one.
+// tx_find_fault() has seen that there is one.
 static struct push_item *later_of(const struct tx_flight *f, const struct pg_reply *reply,
                                   unsigned row)
 {
@@ -269,7 +270,7 @@ static bool is_sound(const struct tx_flight *f, const struct pg_reply *reply, un
 }
 
 // Returns what is wrong with the rows, or NULL.  If nothing failed, each segment was stored.
-static const char *find_fault(const struct tx_flight *f, const struct pg_reply *reply)
+static const char *tx_find_fault(const struct tx_flight *f, const struct pg_reply *reply)
 {
     unsigned n_pushed = 0;
     bool failed = false;

@@ -1,7 +1,8 @@
 // Record: what was counted is written to the tables of metrics, one call per broker and minute.
 //
 //      on_sample ──► gauges ─┐
-//      tallies of queues ────┴─► on_due ──► build ──► dispatch ──► on_recorded ──► (trim)
+//      tallies of queues ────┴─► on_record_due ──► build ──► dispatch ──► on_recorded ──►
+//      (trim)
 //                                             ▲         │
 //                                             └─ later ─┘
 //
@@ -101,7 +102,7 @@ struct recorder {
 
 static void on_sample(struct due *d);
 static void sample_process(struct recorder *r, uint64_t now);
-static void on_due(struct due *d);
+static void on_record_due(struct due *d);
 static struct call *build(struct recorder *r, bool all);
 static void dispatch(struct recorder *r);
 static void on_recorded(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -113,7 +114,7 @@ static void again_in(struct recorder *r, uint64_t ms)
     uint64_t jitter_us = ms * 10 < MAX_JITTER_MS * 1000ull ? ms * 10 : MAX_JITTER_MS * 1000ull;
 
     due_set(&r->broker->due, &r->due,
-            clock_mono_us() + ms * 1000 + id_random_u64() % (jitter_us + 1), on_due);
+            clock_mono_us() + ms * 1000 + id_random_u64() % (jitter_us + 1), on_record_due);
 }
 
 void recorder_start(struct broker *b)
@@ -213,7 +214,7 @@ static void sample_process(struct recorder *r, uint64_t now)
 
 // ---- writing ----
 
-static void on_due(struct due *d)
+static void on_record_due(struct due *d)
 {
     struct recorder *r = container_of(d, struct recorder, due);
     struct broker *b = r->broker;
@@ -246,7 +247,7 @@ static bool is_nothing(const struct tally *t)
     return memcmp(t, &none, sizeof none) == 0;
 }
 
-static void add(struct tally *into, const struct tally *t)
+static void record_add(struct tally *into, const struct tally *t)
 {
     into->push_messages += t->push_messages;
     into->pop_messages += t->pop_messages;
@@ -272,7 +273,7 @@ static void choose(struct broker *b, bool all, struct chosen *c)
         next = LIST_NEXT(q, notes.touched);
         if (row) {
             c->queues[c->n_queues++] = q;
-            add(&c->sum, &notes->tally);
+            record_add(&c->sum, &notes->tally);
         }
         if (notes->n_parked != notes->parked_recorded && !all)
             c->parked[c->n_parked++] = q;

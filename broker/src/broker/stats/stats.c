@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "db/sql.gen.h"
 
-static void on_due(struct due *d);
+static void on_stats_due(struct due *d);
 static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 static void again(struct broker *b)
@@ -15,7 +15,7 @@ static void again(struct broker *b)
     // Spread, so that several processes do not all come at once.
     uint64_t ms = b->conf.stats_ms + id_random_u64() % (b->conf.stats_ms / 10 + 1);
 
-    due_set(&b->due, &b->stats_due, clock_mono_us() + ms * 1000, on_due);
+    due_set(&b->due, &b->stats_due, clock_mono_us() + ms * 1000, on_stats_due);
 }
 
 void stats_start(struct broker *b)
@@ -24,7 +24,7 @@ void stats_start(struct broker *b)
         again(b);
 }
 
-static void on_due(struct due *d)
+static void on_stats_due(struct due *d)
 {
     struct broker *b = container_of(d, struct broker, stats_due);
 

@@ -24,7 +24,7 @@ enum {
     COL_GROUP
 };
 
-static void ask(struct broker *b);
+static void feed_query(struct broker *b);
 static void on_poll(struct due *d);
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void learn(struct broker *b, const struct pg_reply *reply, unsigned row);
@@ -40,10 +40,10 @@ void feed_look(struct broker *b, struct pop_op *pop)
 void feed_flush(struct broker *b)
 {
     if (!b->feed_flying && !TAILQ_EMPTY(&b->feed_waiting))
-        ask(b);
+        feed_query(b);
 }
 
-static void ask(struct broker *b)
+static void feed_query(struct broker *b)
 {
     TAILQ_CONCAT(&b->feed_flying_pops, &b->feed_waiting, seat);
     b->feed_flying = true;
@@ -105,7 +105,7 @@ void feed_prompt(struct broker *b, span queue)
     if (b->feed_flying)
         b->feed_again = true;
     else
-        ask(b);
+        feed_query(b);
 }
 
 static void on_poll(struct due *d)
@@ -117,7 +117,7 @@ static void on_poll(struct due *d)
     if (b->feed_misses < 32)
         b->feed_misses++;
     if (!b->feed_flying)
-        ask(b);
+        feed_query(b);
     due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
 }
 
@@ -195,7 +195,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
         pops_place_again(b, missed);
     }
     if (b->feed_again && status == 0 && !b->closing)
-        ask(b);
+        feed_query(b);
     call_free(c);
     broker_wake(b);
 }
