@@ -4,8 +4,10 @@
 - The target of every relative link exists, and so does its heading (`page.md#heading`).
 - Every page can be reached by links from README.md.
 - A page is linked, not only named: `retries.md` in back ticks is an error unless the same page links to it.
+- A file named in back ticks exists, below the root or beside the page: `lib/net/mailbox.c`, `sql/push`.
 - docs/operations/operations.md lists every event that the broker logs as a warning or an error, and no event that is gone.
 """
+import glob
 import os
 import re
 import subprocess
@@ -16,6 +18,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.S | re.M)
 CODE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`([\w./-]+\.md)`")
+FILE = re.compile(r"`((?:lib|broker|client|cli|bench|platform|deploy|docs|tests|tools|src|sql|net|http|pg|api|base|auth)/[\w./*-]+)`")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*$", re.M)
 
 
@@ -69,6 +72,10 @@ def main():
         for name in NAMED.findall(text):
             if os.path.basename(name) not in linked and "*" not in name:
                 wrong.append("%s: %s is named but not linked" % (page, name))
+
+        for name in FILE.findall(text):
+            if page != "CHANGELOG.md" and not any(glob.glob(os.path.join(ROOT, at, name)) for at in ("", os.path.dirname(page))):
+                wrong.append("%s: there is no %s" % (page, name))
 
     reached, todo = set(), ["README.md"]
     while todo:

@@ -1,4 +1,4 @@
-"""The functions of broker/sql/procs without a broker: keys, ids, packing, pushes."""
+"""The functions of broker/sql without a broker: keys, ids, packing, pushes."""
 import time
 import uuid
 

@@ -1,4 +1,4 @@
-"""The functions of broker/sql/procs without a broker: transactions, the JSON surface, views."""
+"""The functions of broker/sql without a broker: transactions, the JSON surface, views."""
 import json
 import time
 import uuid

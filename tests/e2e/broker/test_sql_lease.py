@@ -1,4 +1,4 @@
-"""The functions of broker/sql/procs without a broker: claims, groups and subscriptions, leases."""
+"""The functions of broker/sql without a broker: claims, groups and subscriptions, leases."""
 import time
 import uuid
 

@@ -1,4 +1,4 @@
-"""The functions of broker/sql/procs without a broker: deletion, expiry and rotation."""
+"""The functions of broker/sql without a broker: deletion, expiry and rotation."""
 import time
 
 import psycopg2
