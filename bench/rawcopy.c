@@ -1,9 +1,10 @@
-// rawcopy: how fast this PostgreSQL takes rows at all, as the limit to hold a broker against.
+// rawcopy.c: measures how fast this PostgreSQL takes rows at all, as an upper limit for a
+// broker.
 //
-// COPY BINARY of payloads into a table of one column without index, K rows a transaction,
-// N connections with a thread each.  Prints one line of JSON: rows a second, latency of a
-// transaction, CPU seconds per million rows (postmaster and all below it), WAL bytes per
-// row.  The CPU figure needs a server on this machine.
+// COPY BINARY of payloads into a table of one column without index, K rows per transaction, N
+// connections with a thread each. Prints one line of JSON: rows per second, latency of a
+// transaction, CPU seconds per million rows (postmaster and all below it), WAL bytes per row.
+// The CPU value needs a server on this machine.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <getopt.h>
@@ -37,7 +38,7 @@ static struct {
     _Atomic bool stop;
 } run = {.conninfo = "", .connections = 2, .rows = 100, .payload = 100, .seconds = 5};
 
-// In the order they run.
+// Steps, in order.
 static void read_options(int argc, char **argv);
 static void make_data(void);
 static void *copy_until_stopped(void *arg);
@@ -144,8 +145,8 @@ int main(int argc, char **argv)
         if (!copiers[i].ms)
             rawcopy_fail(pg, "no memory");
     }
-    // A server elsewhere has no process of that number here, or one that is not its backend:
-    // then the parent does not burn CPU either and the figure is visibly 0.
+    // For a remote server, no process of that number exists here, or it is not its backend:
+    // then the parent uses no CPU either, and the value is visibly 0.
     if (!read_stat(PQbackendPID(pg), &postmaster, &ticks))
         postmaster = 0;
 

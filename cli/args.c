@@ -1,4 +1,4 @@
-// Options and arguments of a command, from its table.
+// args.c: parses options and arguments of a command from its table.
 #include "cli/args.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ int args_parse(struct args *a, int argc, char **argv, struct fault *f)
     a->rest = argv;
     for (int i = 0; i < argc && argv[i]; i++) {
         char *word = argv[i];
-        // The value of an option, should it want one; taken when next is NULL afterwards.
+        // The value of an option, if it takes one; used if next is NULL afterwards.
         char *next = i + 1 < argc ? argv[i + 1] : NULL;
         char *given = next;
         int rc = 0;
@@ -147,7 +147,7 @@ static int store(struct args *a, struct found o, const char *shown, const char *
 static const char *nearest(const struct args *a, span name)
 {
     const char *best = NULL;
-    unsigned best_distance = 3; // more mistakes than that are another word
+    unsigned best_distance = 3; // at a larger distance it is a different word
 
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; i < a->sizes[t]; i++) {
@@ -218,7 +218,7 @@ int args_check_count(const struct args *a, const char *spec, struct fault *f)
     return 0;
 }
 
-// ---- asking ----
+// ---- access ----
 
 const char *args_text(const struct args *a, const char *name)
 {

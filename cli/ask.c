@@ -1,4 +1,4 @@
-// Asking the server that the command line, the environment or a context names.
+// ask.c: sends requests to the configured server and explains failures.
 #include "cli/ask.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 static const char default_url[] = "http://localhost:6632";
 static const char platform_url[] = "http://localhost:6642";
 
-// ---- saying what is wrong ----
+// ---- messages ----
 
 static void put_name(const struct cli *cli)
 {
@@ -25,7 +25,7 @@ int ask_complain(struct cli *cli, int code, const char *fmt, ...)
 {
     va_list ap;
 
-    fflush(stdout); // what was found so far comes first
+    fflush(stdout); // results so far come first
     put_name(cli);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
@@ -34,7 +34,7 @@ int ask_complain(struct cli *cli, int code, const char *fmt, ...)
     return code;
 }
 
-// What a person can do about it; NULL: the sentence says enough.
+// Advice for the user; NULL: the message is sufficient.
 static const char *next_step(const struct cli *cli, int code)
 {
     switch (code) {
@@ -99,7 +99,7 @@ int ask_failed(struct cli *cli, const struct queen_error *err)
 
 static const char *first_of(const char *a, const char *b) { return a && a[0] ? a : b; }
 
-// A server that was named by itself is not given the token of a context: that is for another.
+// The token of a context is not sent to a server named with --url: it is for another server.
 static int choose_server(struct cli *cli, struct queen_options *o)
 {
     const struct args *a = &cli->args;
@@ -135,7 +135,7 @@ int ask_connect(struct cli *cli)
         return rc;
     o.request_timeout_ms = (unsigned)args_ms(&cli->args, "timeout", 30000);
     o.connect_timeout_ms = o.request_timeout_ms < 5000 ? o.request_timeout_ms : 5000;
-    o.attempts = 2; // a person waits; a pause of one second bridges a restart
+    o.attempts = 2; // a user waits; one retry after a second bridges a restart
     cli->client = queen_client_new(&o, &err);
     return cli->client ? CLI_OK : ask_failed(cli, &err);
 }

@@ -1,4 +1,4 @@
-// Values as people read them.
+// cell.c: formats values for people.
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -34,7 +34,7 @@ void cell_put_seconds(struct buf *b, double seconds)
         buf_printf(b, "%.1fs", seconds);
         return;
     }
-    // The two largest units say enough.
+    // The two largest units are sufficient.
     int64_t left = (int64_t)seconds;
     for (unsigned i = 0; i < countof(units); i++)
         if (left >= units[i].seconds || i + 1 == countof(units)) {
@@ -75,7 +75,7 @@ static void put_time(struct buf *b, span text)
     buf_put(b, span_of(shown));
 }
 
-// Control characters would move the cursor, or worse.
+// Replaces control characters, which could move the cursor.
 static void put_printable(struct buf *b, span text)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -1,7 +1,7 @@
 // cli.h: a command of the program `queen` is a descriptor.
 //
-// Commands form a tree of two levels (`queue`, `queue ls`).  Everything that is said about a
-// command (parsing, --help, completion, man pages) comes from its descriptor.
+// Commands form a tree of two levels (`queue`, `queue ls`). Parsing, --help, completion and
+// the manual pages all come from the descriptors.
 #ifndef QUEEN_CLI_CLI_H
 #define QUEEN_CLI_CLI_H
 
@@ -11,43 +11,43 @@
 
 struct queen_client;
 
-// What a script can rely on; docs/reference/cli.md has the table for people.
+// Exit codes that scripts can rely on; docs/reference/cli.md documents them.
 enum cli_exit {
     CLI_OK = 0,
-    CLI_USAGE = 1,       // the command line is wrong; nothing was asked of anybody
+    CLI_USAGE = 1,       // invalid command line; no request was sent
     CLI_UNREACHABLE = 2, // no server could be reached, or it did not answer in time
-    CLI_REFUSED = 3,     // the server said no: 4xx, or single messages of many
-    CLI_NOTHING = 4,     // it is not there: 404, or nothing to pop
-    CLI_FAILED = 5,      // the server failed (5xx), or a file here
+    CLI_REFUSED = 3,     // the server refused the request (4xx), or some of several messages
+    CLI_NOTHING = 4,     // not found: 404, or nothing to pop
+    CLI_FAILED = 5, // the server failed (5xx), or a local file could not be read or written
 };
 
 struct cli;
 
 struct cli_command {
     const char *name;
-    const char *args;     // "QUEUE [PAYLOAD...]"; says also how many there may be
+    const char *args;     // "QUEUE [PAYLOAD...]"; also defines their number
     const char *summary;  // one line, lower case, no full stop
     const char *about;    // paragraphs for --help and the manual; may be NULL
     const char *examples; // lines "command|what it does"; may be NULL
     const struct cli_option *options;
     size_t n_options;
-    bool offline;  // talks to no server: knows no --url and the like
-    bool platform; // talks to a platform (PLATFORM_URL), not to a broker
+    bool offline;  // uses no server: has no --url and related options
+    bool platform; // uses a platform (PLATFORM_URL), not a broker
 
     int (*run)(struct cli *cli);
-    int (*run_raw)(int argc, char **argv); // instead: reads its own options, --help among them
-    const struct cli_command *const *subs; // instead: commands below, NULL at the end
+    int (*run_raw)(int argc, char **argv); // instead: parses its own options, including --help
+    const struct cli_command *const *subs; // instead: subcommands, NULL at the end
 };
 
 #define CLI_OPTIONS(table) .options = (table), .n_options = countof(table)
 
-// A command that runs.
+// A running command.
 struct cli {
     const struct cli_command *command;
-    const char *parent; // name of the command above, or NULL
+    const char *parent; // name of the parent command, or NULL
     struct args args;
     struct out out;
-    struct arena arena; // for as long as the command runs
+    struct arena arena; // freed after the command
     struct queen_client *client;
 };
 

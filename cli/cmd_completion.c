@@ -1,4 +1,4 @@
-// `queen completion`: for shells, from the table of commands.
+// `queen completion`: shell completion from the table of commands.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void each_option(const struct cli_command *c, option_cb each)
     size_t n;
 
     if (c->run_raw)
-        return; // reads its own options; they are in no table
+        return; // parses its own options; they are in no table
     for (size_t i = 0; i < c->n_options; i++)
         each(&c->options[i]);
     common_options(c, &common, &n);
@@ -72,7 +72,7 @@ static void bash(void)
 
 // ---- zsh ----
 
-// 'name:what it does' with what zsh would take for its own left harmless.
+// 'name:description', escaped for zsh.
 static void zsh_entry(const char *dashes, const char *name, const char *text)
 {
     printf("'%s%s:", dashes, name);
@@ -130,7 +130,7 @@ static void zsh(void)
 
 // ---- fish ----
 
-static const char *fish_parent, *fish_name; // of the command whose options are written
+static const char *fish_parent, *fish_name; // the command whose options are being written
 
 static void fish_text(const char *text)
 {

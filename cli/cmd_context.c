@@ -1,4 +1,4 @@
-// `queen context`: servers by name.
+// `queen context`: named servers.
 #include <string.h>
 
 #include "base/attrs.h"

@@ -1,4 +1,4 @@
-// `queen cron`: messages that are pushed again and again.
+// `queen cron`: recurring messages.
 #include <string.h>
 
 #include "base/attrs.h"
@@ -72,7 +72,7 @@ static int do_to_one(struct cli *cli, const char *method, const char *verb, span
     return rc;
 }
 
-// pause and resume are called as their verbs.
+// pause and resume have the names of their verbs.
 static int change(struct cli *cli)
 {
     span body;

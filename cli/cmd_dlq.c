@@ -1,4 +1,4 @@
-// `queen dlq`: messages that consumers gave up on.
+// `queen dlq`: dead-lettered messages.
 #include <stdio.h>
 
 #include "base/attrs.h"
@@ -55,7 +55,7 @@ static int cmd_dlq_list(struct cli *cli)
     return rc;
 }
 
-// Looks through the pages, newest first, for the one of that transaction or message id.
+// Searches the pages, newest first, for a transaction id or message id.
 static int cmd_dlq_find(struct cli *cli, const char *queue, const char *id, span *found)
 {
     struct buf path = {0};
@@ -112,7 +112,7 @@ static int cmd_dlq_show(struct cli *cli)
 
 // ---- redrive ----
 
-// The request without its end; *chosen: it says which dead letters.
+// The request without its end; *chosen: it selects dead letters.
 static void put_request(struct cli *cli, struct buf *b, bool *chosen)
 {
     const struct args *a = &cli->args;
@@ -141,7 +141,7 @@ static void put_request(struct cli *cli, struct buf *b, bool *chosen)
         buf_printf(b, ",\"ratePerSecond\":%llu", (unsigned long long)args_count(a, "rate", 1));
 }
 
-// The server takes bounded batches; each goes completely or not at all.
+// The server processes bounded batches; each is all or nothing.
 static int redrive(struct cli *cli)
 {
     uint64_t left = args_count(&cli->args, "limit", UINT64_MAX), done = 0;

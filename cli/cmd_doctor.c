@@ -1,4 +1,4 @@
-// `queen doctor`: is everything well, and what to do if not.
+// `queen doctor`: checks a server and gives advice.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int doctor(struct cli *cli)
         check_maintenance(&d);
         check_database(&d);
     } else {
-        d.bad++; // it was said why
+        d.bad++; // the error was printed
     }
     if (pg)
         doctor_postgres(&d, pg);
@@ -170,7 +170,7 @@ static void check_maintenance(struct doctor *d)
                no_pop ? "get nothing" : "are served");
 }
 
-// What the server tells about its database.
+// Checks the server's statistics of its database.
 static void check_database(struct doctor *d)
 {
     struct arena *a = &d->cli->arena;

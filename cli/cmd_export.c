@@ -1,8 +1,9 @@
-// `queen export`: all messages of a queue into a file, resumable.
+// `queen export`: copies all messages of a queue to a file, resumable.
 //
-// A consumer group of the export's own remembers on the server what the file holds: a batch is
-// written, then acknowledged, then noted in FILE.export.  After a crash the file may hold a
-// batch that was not acknowledged; what comes again of it is left out.
+// A consumer group made for the export records on the server which messages the file holds: a
+// batch is written, then acknowledged, then recorded in FILE.export. After a crash the file
+// may hold a batch that was not acknowledged; its messages are skipped when they are delivered
+// again.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ struct exporting {
     const char *group;
     FILE *file;
     uint64_t messages, bytes; // in the file and acknowledged
-    span *seen;               // ids in the file behind bytes
+    span *seen;               // ids in the file after `bytes`
     size_t n_seen;
     struct progress progress;
     bool waited;
@@ -66,7 +67,7 @@ static int export(struct cli *cli)
     int64_t total;
     int rc = again ? cmd_export_resume(&e) : CLI_OK;
     if (rc == CLI_OK)
-        rc = lag(&e, &total); // is there such a queue?
+        rc = lag(&e, &total); // checks that the queue exists
     if (rc == CLI_OK && !again)
         rc = cmd_export_start(&e);
     if (rc != CLI_OK)
@@ -84,7 +85,7 @@ static int export(struct cli *cli)
     return rc == CLI_OK ? cmd_export_finish(&e) : rc;
 }
 
-// ---- beginning ----
+// ---- starting ----
 
 static int open_file(struct exporting *e, const char *mode)
 {
@@ -131,7 +132,8 @@ static int cmd_export_resume(struct exporting *e)
     return read_rest(e);
 }
 
-// What is in the file behind the noted place: whole lines count, half of one is cut off.
+// Reads the file after the recorded position: complete lines count, an incomplete one is cut
+// off.
 static int read_rest(struct exporting *e)
 {
     struct stat st;
@@ -190,7 +192,7 @@ static int cmd_export_copy(struct exporting *e)
         rc = lag(e, &left);
         if (rc != CLI_OK || left == 0)
             return rc;
-        // Delayed, or still leased to an export that was killed: they come.
+        // Delayed messages, or messages still leased to a killed export: wait for them.
         if (!e->waited && !e->cli->out.quiet)
             ask_complain(e->cli, 0, "waits for %lld messages that cannot be delivered yet",
                          (long long)left);
@@ -249,7 +251,7 @@ static int cmd_export_note(struct exporting *e)
     return rc == 0 ? CLI_OK : ask_complain(e->cli, CLI_FAILED, "%s", f.text);
 }
 
-// Messages that the export has not been given yet.
+// Number of messages not exported yet.
 static int lag(struct exporting *e, int64_t *n)
 {
     struct buf path = {0};
@@ -261,7 +263,8 @@ static int lag(struct exporting *e, int64_t *n)
     int rc = ask(e->cli, "GET", buf_span(&path), SPAN_NONE, &body);
     buf_free(&path);
     if (rc == CLI_OK && e->messages == 0)
-        *n = pick_int(body, "totals.total"); // nothing was popped yet: nobody knows the group
+        // nothing was popped yet, so the group does not exist
+        *n = pick_int(body, "totals.total");
     if (rc == CLI_OK)
         rc = ask(e->cli, "GET", SPAN("/api/v1/consumer-groups"), SPAN_NONE, &body);
     while (rc == CLI_OK && e->group && pick_next(&body, &item))

@@ -1,4 +1,4 @@
-// `queen group`: consumer groups, how far they are, and moving them.
+// `queen group`: consumer groups, their lag, and seeking.
 #include "base/attrs.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
@@ -35,7 +35,7 @@ static int cmd_group_list(struct cli *cli)
     return CLI_OK;
 }
 
-// {"orders": {"partitions": [...]}, ...} into rows that name group and queue.
+// Converts {"orders": {"partitions": [...]}, ...} to rows that name group and queue.
 static void lag_of_group(struct cli *cli, const char *group, span body)
 {
     static const struct column columns[] = {
@@ -61,7 +61,7 @@ static void lag_of_group(struct cli *cli, const char *group, span body)
             buf_put_lit(&row, "{\"group\":");
             js_put_text(&row, span_of(group));
             buf_put_lit(&row, ",\"queue\":\"");
-            buf_put(&row, key); // raw, as it stood between the quotes
+            buf_put(&row, key); // raw, as between the quotes
             buf_put_lit(&row, "\",");
             buf_put(&row, (span){item.ptr + 1, item.len - 1});
             table_add(t, buf_span(&row));

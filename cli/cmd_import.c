@@ -1,7 +1,7 @@
-// `queen import`: messages from a file into a queue, resumable.
+// `queen import`: stores messages of a file in a queue, resumable.
 //
-// Messages keep their partitions and transaction ids, so pushing one twice stores it once; the
-// place in FILE.import only saves the time to push them all again.
+// Messages keep their partitions and transaction ids, so a message pushed twice is stored
+// once. The position in FILE.import only saves the time of pushing them again.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ struct importing {
     struct queen_producer *producer;
     struct progress progress;
     uint64_t skipped;     // bytes that were imported before
-    pthread_mutex_t lock; // of what the client's thread writes
+    pthread_mutex_t lock; // guards what the client's thread writes
     uint64_t settled;     // bytes of the file whose messages are stored
     uint64_t stored, duplicates, failed;
     struct queen_error first_error;

@@ -7,7 +7,7 @@
 #include "cli/common.h"
 #include "cli/help.h"
 
-// scdoc takes these for its own.
+// Escapes characters that are special in scdoc.
 static void put_escaped(const char *text, int len)
 {
     for (int i = 0; i < len && text[i]; i++) {

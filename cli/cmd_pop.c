@@ -1,4 +1,4 @@
-// `queen pop` and `queen ack`: take messages, and say what became of them.
+// `queen pop` and `queen ack`: pop messages and acknowledge them.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,7 +98,7 @@ struct acking {
     enum queen_ack_status status;
     struct queen_ack acks[ACK_BATCH];
     size_t n;
-    const char *group; // of those that wait
+    const char *group; // of the acknowledgements not sent yet
     struct arena texts;
     uint64_t done, refused;
 };
@@ -139,7 +139,7 @@ static int cmd_pop_flush(struct acking *a)
     return CLI_OK;
 }
 
-// Acknowledgements of one request are for one group.
+// All acknowledgements of one request are for one group.
 static int add_message(struct acking *a, span message)
 {
     const char *asked = args_text(&a->cli->args, "group");
@@ -212,7 +212,7 @@ static int ack(struct cli *cli)
     } else {
         rc = ack_stream(a);
     }
-    int flushed = cmd_pop_flush(a); // also what came before something unreadable
+    int flushed = cmd_pop_flush(a); // also for values before an unreadable one
     arena_deinit(&a->texts);
     rc = rc != CLI_OK ? rc : flushed;
     if (cli->out.json && !cli->out.quiet)

@@ -1,4 +1,4 @@
-// `queen push`: messages from arguments, files and pipes, through the library's producer.
+// `queen push`: pushes messages from arguments, files and pipes, with the library's producer.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,13 +17,13 @@
 #include "json/scan.h"
 #include "json/write.h"
 
-// What became of the messages; written by the client's thread.
+// Results of the messages; written by the client's thread.
 struct pushing {
     struct cli *cli;
     struct queen_producer *producer;
     const char *queue;
     bool envelope, text;
-    struct queen_message model; // what the options say about all of them
+    struct queen_message model; // fields that the options set for all messages
     char when[ARGS_TIME_SIZE];
     pthread_mutex_t lock;
     uint64_t queued, scheduled, duplicates, buffered, failed;
@@ -76,7 +76,7 @@ static int cmd_push_send(struct cli *cli)
                            &err);
     if (!p.producer)
         return ask_failed(cli, &err);
-    setvbuf(stdout, NULL, _IOLBF, 0); // results are seen when they are there
+    setvbuf(stdout, NULL, _IOLBF, 0); // print each result at once
     if (a->n_rest > 1)
         rc = send_arguments(&p);
     if (rc == CLI_OK && files)
@@ -165,7 +165,7 @@ static int send_stream(struct pushing *p, int fd, const char *name)
     return rc;
 }
 
-// Blocks while the buffer is full: so the reader of a pipe is as slow as the server.
+// Blocks while the buffer is full, so that a pipe is read at the speed of the server.
 static int send_value(struct pushing *p, span value)
 {
     struct queen_message m = p->model;

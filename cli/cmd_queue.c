@@ -1,4 +1,4 @@
-// `queen queue` and `queen partition`: what there is, and how it is set up.
+// `queen queue` and `queen partition`: lists and configures queues.
 #include <stdio.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ static int cmd_queue_show(struct cli *cli)
     return rc;
 }
 
-// KEY=VALUE into a JSON object; a value that is no JSON is a string.
+// Converts KEY=VALUE to a JSON object; a value that is not JSON becomes a string.
 static int put_options(struct cli *cli, struct buf *b, char **pairs, size_t n)
 {
     buf_putc(b, '{');

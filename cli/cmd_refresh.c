@@ -5,7 +5,7 @@
 #include "cli/pick.h"
 #include "cli/table.h"
 
-// Where the work stands, from the control database.
+// State of the refreshes, from the control database.
 static int list_all(struct cli *cli)
 {
     static const struct column columns[] = {
@@ -23,7 +23,7 @@ static int list_all(struct cli *cli)
     return rc;
 }
 
-// What one tenant has, from its own database.
+// The read models of one tenant, from its own database.
 static int list_tenant(struct cli *cli)
 {
     static const struct column columns[] = {

@@ -1,4 +1,4 @@
-// `queen schedule`: messages that wait for their time.
+// `queen schedule`: scheduled messages.
 #include <stdio.h>
 
 #include "base/attrs.h"

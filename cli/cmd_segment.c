@@ -40,7 +40,7 @@ static int read_filter(struct cli *cli, const char *text, span *filter)
     return rc;
 }
 
-// Asks about the filter that is argument `at`; more: further members of the question.
+// Sends the filter in argument `at`; more: further members of the request.
 static int question(struct cli *cli, const char *what, size_t at, span more, span *answer)
 {
     const struct args *a = &cli->args;

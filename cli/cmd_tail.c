@@ -1,7 +1,7 @@
-// `queen tail`: the last messages of a queue, and those that come.
+// `queen tail`: shows the last messages of a queue, and new ones as they arrive.
 //
-// Without --group nobody else's place in the queue changes: the last messages are read, and new
-// ones come to a consumer group that exists as long as the command runs.
+// Without --group no other consumer is affected: the last messages are read without consuming
+// them, and new ones are delivered to a consumer group that exists while the command runs.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ enum { BATCH = 100 }; // at most OWN_GROUP_BATCH
 struct tailing {
     struct cli *cli;
     bool data_only;
-    pthread_mutex_t lock; // of what follows
+    pthread_mutex_t lock; // guards the fields below
     struct queen_consumer *consumer;
-    bool silent; // the server is away and that was said
-    span *shown; // ids of messages that were shown before following began
+    bool silent; // the server is unavailable, and that was printed
+    span *shown; // ids of messages shown before following began
     size_t n_shown;
 };
 
@@ -55,8 +55,8 @@ static int tail(struct cli *cli)
 
     const char *name = own_group_name(cli, "tail");
     if (!all && !timed) {
-        // The group first: what comes while the last ones are read is not missed, and what
-        // was read then is not shown again.
+        // Create the group first: messages that arrive while the last ones are read are not
+        // missed, and those already shown are not shown again.
         bool endless = args_has(a, "follow");
         int rc = endless ? begin_group(cli, name) : CLI_OK;
         if (rc == CLI_OK)
@@ -65,12 +65,12 @@ static int tail(struct cli *cli)
             own_group_forget(cli, name);
         if (rc != CLI_OK || !endless)
             return rc;
-        (void)out_is_broken(); // writes them out; following finds out if nobody reads
+        (void)out_is_broken(); // flushes; following detects a closed pipe
     }
     return consume(&t, name, all ? "1970-01-01T00:00:00Z" : timed ? from : "now", true);
 }
 
-// A new consumer group that is given what comes from now on.
+// A new consumer group that gets messages from now on.
 static int begin_group(struct cli *cli, const char *name)
 {
     struct queen_error err;
@@ -81,7 +81,7 @@ static int begin_group(struct cli *cli, const char *name)
                   &err);
     int rc = batch ? CLI_OK : ask_failed(cli, &err);
 
-    if (batch && batch->n > 0) // somebody was quick: we come to it later
+    if (batch && batch->n > 0) // a message arrived at once: it is delivered again later
         rc = own_group_settle(cli, batch, QUEEN_ACK_RETRY);
     queen_batch_free(batch);
     return rc;
@@ -98,7 +98,7 @@ static void put_field(struct buf *b, const char *name, span message)
     buf_putc(b, ',');
 }
 
-// A message of the reading endpoints in the shape in which pop gives it.
+// Converts a message of the read endpoints to the format of a pop.
 static void show_read(struct tailing *t, span message)
 {
     static const char *const fields[] = {"id",        "transactionId", "queue",
@@ -159,7 +159,7 @@ static int consume(struct tailing *t, const char *group, const char *from, bool 
         .group = group,
         .batch = BATCH,
         .partitions = BATCH,
-        // A group of somebody's own is acknowledged once the message is written.
+        // A group named by the user is acknowledged after the message is written.
         .auto_ack = forget,
         .subscription_from = from,
     };
@@ -178,8 +178,8 @@ static bool was_shown(const struct tailing *t, const char *id)
     return false;
 }
 
-// Writing blocks while the reader of the pipe is busy, and no pop happens meanwhile.  false:
-// there is no reader any more.
+// Writing blocks while the reader of the pipe is busy, and no pop happens meanwhile. false: the
+// reader has closed the pipe.
 static bool show_batch(struct tailing *t, const struct queen_batch *batch)
 {
     struct cli mine = *t->cli; // with an arena for this batch: a tail may run for weeks
@@ -197,7 +197,7 @@ static bool show_batch(struct tailing *t, const struct queen_batch *batch)
     return !out_is_broken();
 }
 
-// What is there now, to the end.
+// Shows all messages that are available now.
 static int drain(struct tailing *t, struct queen_pop *pop)
 {
     uint64_t left = args_count(&t->cli->args, "limit", UINT64_MAX);
@@ -226,7 +226,7 @@ static int drain(struct tailing *t, struct queen_pop *pop)
     return rc;
 }
 
-// ---- those that come ----
+// ---- new messages ----
 
 static int follow(struct tailing *t, const struct queen_pop *pop)
 {

@@ -1,4 +1,4 @@
-// `queen tenant` and `queen pools`: the tenants of a platform, and connections to them.
+// `queen tenant` and `queen pools`: the tenants of a platform, and their connections.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ static int ask_one(struct cli *cli, const char *method, span request)
 
 static int cmd_tenant_show(struct cli *cli) { return ask_one(cli, "GET", SPAN_NONE); }
 
-// The members that add and change share.
+// Members used by both add and change.
 static void put_place(struct cli *cli, struct buf *b)
 {
     const struct args *a = &cli->args;

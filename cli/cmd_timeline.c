@@ -1,4 +1,4 @@
-// `queen timeline` and `queen owners`: what happened to a message, and who processes what.
+// `queen timeline` and `queen owners`: the history of a message, and the owners of partitions.
 #include <stdio.h>
 
 #include "base/attrs.h"

@@ -1,4 +1,4 @@
-// `queen top`: what a server does now, refreshed in place.
+// `queen top`: live view of a server.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 enum { N_FIGURES = 4, MAX_QUEUES = 200, NAME_WIDTH = 28 };
 
-// Counters of the server that become rates.
+// Counters of the server, shown as rates.
 static const struct {
     const char *title, *metric, *json;
 } figures[N_FIGURES] = {
@@ -66,7 +66,7 @@ static int top(struct cli *cli)
     if (every_ms < 100)
         return ask_complain(cli, CLI_USAGE, "--interval is at least 100ms");
     t->queues = mem_new_array(struct queue_row, MAX_QUEUES);
-    int rc = sample(t); // errors are told before the screen is taken
+    int rc = sample(t); // print errors before switching the screen
     if (rc == CLI_OK) {
         stop_watch(NULL, NULL);
         if (drawn)
@@ -94,9 +94,9 @@ static int top(struct cli *cli)
     return rc;
 }
 
-// ---- figures ----
+// ---- sampling ----
 
-// Each request of a sample has an arena of its own: a view may stay open for days.
+// Each request of a sample has its own arena: a view may stay open for days.
 static int sample(struct top *t)
 {
     struct arena kept = t->cli->arena;
@@ -113,7 +113,7 @@ static int sample(struct top *t)
     return rc;
 }
 
-// The sum of all series whose name begins so.
+// The sum of all series whose name starts with name.
 static double metric(span text, const char *name)
 {
     span line;
@@ -142,7 +142,7 @@ static int read_metrics(struct top *t, span text)
     for (unsigned i = 0; i < N_FIGURES; i++) {
         double v = metric(text, figures[i].metric);
         if (t->n_samples > 0) {
-            // A server that was started anew counts from 0.
+            // The counters of a restarted server start from 0.
             t->rates[i] = v >= t->last[i] ? (v - t->last[i]) / seconds : 0;
             spark_add(&t->trends[i], t->rates[i]);
         }
@@ -208,7 +208,7 @@ static int read_queues(struct top *t)
         row->lag_s = pick_number(item, "lagSeconds");
         spark_add(&row->trend, (double)row->pending);
     }
-    for (size_t i = 0; i < t->n_queues; i++) // removed ones go
+    for (size_t i = 0; i < t->n_queues; i++) // drop removed queues
         if (t->queues[i].present)
             t->queues[kept++] = t->queues[i];
     t->n_queues = kept;
@@ -216,7 +216,7 @@ static int read_queues(struct top *t)
     return CLI_OK;
 }
 
-// ---- showing ----
+// ---- drawing ----
 
 static void put_count(struct buf *b, double v, unsigned width)
 {

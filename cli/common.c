@@ -1,10 +1,10 @@
-// Options that all commands share.
+// common.c: options that all commands share.
 #include "cli/common.h"
 
 #include "base/attrs.h"
 #include "cli/cli.h"
 
-// The first ones are for every command, the rest for those that talk to a server.
+// The first options are for every command, the others for commands that use a server.
 static const struct cli_option options[] = {
     {"json", 'j', CLI_FLAG, NULL, "one JSON object per line (the default into a pipe or file)"},
     {"table", 0, CLI_FLAG, NULL, "tables, also into a pipe or file"},

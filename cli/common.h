@@ -8,7 +8,7 @@
 
 struct cli_command;
 
-// Those of a command: all, or without the ones about servers if it talks to none.
+// The options of a command: all, or without those for servers if it uses none.
 void common_options(const struct cli_command *c, const struct cli_option **table, size_t *n);
 
 #endif

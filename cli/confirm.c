@@ -1,4 +1,4 @@
-// What cannot be undone is asked for twice.
+// confirm.c: asks the user before an irreversible action.
 #include "cli/confirm.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-// confirm.h: what cannot be undone is asked for twice.
+// confirm.h: asks the user before an irreversible action.
 #ifndef QUEEN_CLI_CONFIRM_H
 #define QUEEN_CLI_CONFIRM_H
 
@@ -12,8 +12,8 @@ struct cli;
         "yes", 'y', CLI_FLAG, NULL, "do not ask" \
     }
 
-// With --yes at once; on a terminal asks; else says that --yes is needed.  CLI_OK: go on.
-// question: "remove the queue orders and all its messages"
+// Continues at once with --yes; prompts on a terminal; otherwise fails and mentions --yes.
+// CLI_OK: continue. The text is like "remove the queue orders and all its messages".
 MUST_USE int confirm(struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

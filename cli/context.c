@@ -1,4 +1,4 @@
-// Servers by name: the file.
+// context.c: reads and writes the file of named servers.
 #include "cli/context.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "cli/pick.h"
 #include "json/write.h"
 
-// The folder of the file; NULL: there is no home.
+// The folder of the file; NULL: $HOME is not set.
 static const char *folder(struct arena *a)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -94,13 +94,13 @@ void context_put(struct buf *b, const struct context *c)
     buf_put_lit(b, "}\n");
 }
 
-// mkdir -p; what exists is fine.
+// mkdir -p
 static void make_folders(char *path)
 {
     for (char *p = path + 1; *p; p++)
         if (*p == '/') {
             *p = '\0';
-            (void)mkdir(path, 0700); // a mistake shows when the file is opened
+            (void)mkdir(path, 0700); // a failure shows when the file is opened
             *p = '/';
         }
     (void)mkdir(path, 0700);

@@ -1,4 +1,4 @@
-// doctor.h: checks and their verdicts.
+// doctor.h: checks of `queen doctor` and their results.
 #ifndef QUEEN_CLI_DOCTOR_H
 #define QUEEN_CLI_DOCTOR_H
 
@@ -13,12 +13,11 @@ struct doctor {
     unsigned warned, bad;
 };
 
-// One line: what was looked at, what was found, and, unless it is fine, what to do (advice;
-// NULL when fine).
+// Prints one line: the subject, the finding, and advice (NULL when fine).
 void doctor_say(struct doctor *d, enum verdict v, const char *what, const char *advice,
                 const char *fmt, ...) PRINTF_LIKE(5, 6);
 
-// Everything that PostgreSQL itself can tell, through a connection of our own.
+// Checks PostgreSQL itself, through a connection of our own.
 void doctor_postgres(struct doctor *d, const char *conninfo);
 
 #endif

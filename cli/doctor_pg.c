@@ -1,4 +1,4 @@
-// What PostgreSQL itself can tell: settings, old transactions, slots, connections, disk.
+// doctor_pg.c: checks of PostgreSQL: settings, old transactions, slots, connections, disk.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void doctor_postgres(struct doctor *d, const char *conninfo)
     PQfinish(c);
 }
 
-// NULL after saying what went wrong.
+// NULL after printing the error.
 static PGresult *query(struct doctor *d, PGconn *c, const char *what, const char *sql)
 {
     PGresult *r = PQexec(c, sql);
@@ -83,7 +83,7 @@ static void check_settings(struct doctor *d, PGconn *c)
         if (!r)
             continue;
         const char *value = PQgetvalue(r, 0, 0);
-        // Everything but off waits for the disk here or on a standby.
+        // Every value except off waits for a disk, here or on a standby.
         bool good =
             settings[i].good ? strcmp(value, settings[i].good) == 0 : strcmp(value, "off") != 0;
         doctor_say(d, good ? DOCTOR_FINE : settings[i].otherwise, settings[i].name,
@@ -112,8 +112,7 @@ static void check_connections(struct doctor *d, PGconn *c)
     PQclear(r);
 }
 
-// A snapshot holds it, and so does a number: that of a transaction which has written and
-// sleeps.
+// xmin is held by a snapshot or by the id of a transaction that has written and is idle.
 static void check_xmin(struct doctor *d, PGconn *c)
 {
     PGresult *r = query(d, c, "held xmin",
@@ -200,7 +199,7 @@ static void check_disk(struct doctor *d, PGconn *c)
     if (!r)
         return;
     cell_put_bytes(&b, atof(PQgetvalue(r, 0, 0)));
-    // Only when PostgreSQL is on this machine can we look.
+    // Only possible if PostgreSQL runs on this machine.
     if (PQgetisnull(r, 0, 1) || statvfs(PQgetvalue(r, 0, 1), &fs) != 0) {
         doctor_say(d, DOCTOR_FINE, "disk", NULL,
                    "the database has " SPAN_FMT "; its disk cannot be seen from here",

@@ -1,4 +1,4 @@
-// Whole messages, to be pushed again.
+// envelope.c: parses whole messages, to be pushed again.
 #include "cli/envelope.h"
 
 #include "cli/pick.h"

@@ -1,4 +1,4 @@
-// Small files, read and replaced as a whole.
+// file.c: reads and replaces small files.
 #include "cli/file.h"
 
 #include <errno.h>

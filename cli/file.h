@@ -1,4 +1,4 @@
-// file.h: small files, read and replaced as a whole.
+// file.h: reads and replaces small files.
 #ifndef QUEEN_CLI_FILE_H
 #define QUEEN_CLI_FILE_H
 
@@ -8,10 +8,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-// Appends to out.  A file that is not there reads as empty; *exists (may be NULL) tells.
+// Appends to out. A missing file reads as empty; *exists (may be NULL) is set.
 MUST_USE int file_read(const char *path, struct buf *out, bool *exists, struct fault *f);
-// Writes a new file (path and ".new") and puts it in the place of the old one, so that no
-// reader sees half of it.
+// Writes a new file (path and ".new") and renames it, so that readers see the old or the new
+// contents.
 MUST_USE int file_replace(const char *path, span text, mode_t mode, struct fault *f);
 
 #endif

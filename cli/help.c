@@ -1,4 +1,4 @@
-// What is said about commands, from their descriptors.
+// help.c: prints help from the descriptors of commands.
 #include "cli/help.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { WIDTH = 80 };
 
-// Paragraphs (lines of text) broken at spaces.
+// Prints paragraphs (lines of text), wrapped at spaces.
 static void put_wrapped(FILE *to, const char *text, unsigned indent)
 {
     span lines = span_of(text), line;
@@ -70,7 +70,7 @@ void help_each_example(const char *examples, help_example_cb each, void *ctx)
     span rest = span_of(examples), line;
 
     while (examples && str_split(&rest, '\n', &line)) {
-        // The last bar: the command may hold a pipe.
+        // The last bar separates, because the command may contain a pipe.
         const char *bar = memrchr(line.ptr, '|', line.len);
         int command_len = bar ? (int)(bar - line.ptr) : (int)line.len;
         each(line.ptr, command_len, bar ? bar + 1 : "",

@@ -1,4 +1,4 @@
-// The program `queen`: a table of commands.
+// main.c: the program `queen`: finds a command in the table and runs it.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,11 +83,11 @@ static const struct cli_command *cli_find(const struct cli_command *const *in, c
     return NULL;
 }
 
-// Says what the user may have meant, if anything is near.
+// Suggests the nearest command, if one is similar.
 static int complain(const struct cli_command *const *in, const char *parent, const char *name)
 {
     const char *nearest = NULL;
-    unsigned best = 3; // more mistakes than that are another word
+    unsigned best = 3; // at a larger distance it is a different word
 
     for (unsigned i = 0; in[i]; i++) {
         unsigned d = str_distance(span_of(name), span_of(in[i]->name));
@@ -146,7 +146,7 @@ static int show_help(int argc, char **argv)
     return CLI_OK;
 }
 
-// argv: what follows the name of the command.
+// argv: the arguments after the name of the command.
 static int cli_run(const char *parent, const struct cli_command *c, int argc, char **argv)
 {
     struct cli cli = {.command = c, .parent = parent};
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
         return complain(cli_commands, NULL, name);
     if (c->run_raw)
         return c->run_raw(argc - 1, argv + 1);
-    // A reader that goes away is seen when writing to it, and ends the command in order.
+    // A closed pipe is noticed when writing to it, and ends the command in an orderly way.
     signal(SIGPIPE, SIG_IGN);
     return c->subs ? run_below(c, argc - 2, argv + 2) : cli_run(NULL, c, argc - 2, argv + 2);
 }

@@ -1,4 +1,4 @@
-// Delivered messages, as people and as programs read them.
+// message.c: formats delivered messages for people and programs.
 #include "cli/message.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ void message_show(struct cli *cli, span object, bool data_only)
     struct buf b = {0};
 
     if (!data.ptr)
-        data = pick(object, "payload"); // as the reading endpoints call it
+        data = pick(object, "payload"); // the name in the read endpoints
     if (data_only) {
         out_line(data);
         return;

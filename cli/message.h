@@ -1,4 +1,4 @@
-// message.h: delivered messages, as people and as programs read them.
+// message.h: formats delivered messages for people and programs.
 #ifndef QUEEN_CLI_MESSAGE_H
 #define QUEEN_CLI_MESSAGE_H
 
@@ -9,11 +9,11 @@
 
 struct cli;
 
-// One message of a pop, the server's own JSON: a line of JSON, or of time, partition, id and
-// payload; with data_only the payload alone.
+// Prints one message of a pop, in the server's JSON: as a line of JSON, or as time, partition,
+// id and payload; with data_only the payload alone.
 void message_show(struct cli *cli, span object, bool data_only);
 
-// A delivery of the library in the shape of the server's JSON.
+// Writes a delivery of the library as the server's JSON.
 void message_write(struct buf *b, const struct queen_delivery *d);
 
 #endif

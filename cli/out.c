@@ -1,4 +1,4 @@
-// Where and how a command shows its result.
+// out.c: output of a command: format, colours, errors.
 #include "cli/out.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 
-static int first_error; // errno of the first write that failed; stdio forgets it
+static int first_error; // errno of the first failed write; stdio does not keep it
 
 static unsigned terminal_width(void)
 {
@@ -46,7 +46,7 @@ void out_line(span raw)
 {
     const char *p = raw.ptr, *end = raw.ptr + raw.len;
 
-    // A raw line break can stand only between tokens: strings hold them escaped.
+    // A raw line break can only occur between tokens: in strings it is escaped.
     while (p < end) {
         const char *stop = p;
         while (stop < end && *stop != '\n' && *stop != '\r')

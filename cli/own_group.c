@@ -1,4 +1,4 @@
-// A consumer group that a command makes for itself.
+// own_group.c: a temporary consumer group of a command.
 #include "cli/own_group.h"
 
 #include "cli/ask.h"

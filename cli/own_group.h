@@ -1,5 +1,5 @@
-// own_group.h: a consumer group that a command makes for itself, so that nobody else's place in
-// a queue changes.
+// own_group.h: a temporary consumer group of a command, so that other consumers are not
+// affected.
 #ifndef QUEEN_CLI_OWN_GROUP_H
 #define QUEEN_CLI_OWN_GROUP_H
 
@@ -11,12 +11,12 @@ struct cli;
 
 // purpose and a new id; in the arena of the command.
 const char *own_group_name(struct cli *cli, const char *purpose);
-// Settles a whole batch of at most OWN_GROUP_BATCH messages.  0, or an exit code after saying
-// why.  Also for a group of somebody else's.
+// Settles a whole batch of at most OWN_GROUP_BATCH messages. Returns 0, or an exit code after
+// printing the error. Also works for a group named by the user.
 enum { OWN_GROUP_BATCH = 500 };
 MUST_USE int own_group_settle(struct cli *cli, const struct queen_batch *batch,
                               enum queen_ack_status status);
-// Removes it.  Whoever may not leaves it to somebody who may, and says so.
+// Removes the group. Without the permission to do so, it prints a note instead.
 void own_group_forget(struct cli *cli, const char *name);
 
 #endif

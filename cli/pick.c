@@ -1,4 +1,4 @@
-// Single values out of JSON that a server sent.
+// pick.c: extracts single values from a server's JSON.
 #include "cli/pick.h"
 
 #include "base/str.h"

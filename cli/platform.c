@@ -1,4 +1,4 @@
-// `queen platform`: starts the program queen-platform, which is a product of its own.
+// `queen platform`: runs the program queen-platform, which is a separate product.
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-// How far a long command is.
+// progress.c: draws the progress of a long command.
 #include "cli/progress.h"
 
 #include <stdio.h>

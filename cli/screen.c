@@ -1,4 +1,4 @@
-// A full-screen view that is drawn again in its place.
+// screen.c: a full-screen view that is redrawn in place.
 #include "cli/screen.h"
 
 #include <poll.h>
@@ -43,7 +43,7 @@ void screen_close(struct screen *s)
     fflush(stdout);
 }
 
-// The bytes of a line that fit; escape sequences take no room.
+// The bytes of a line that fit; escape sequences have no width.
 static size_t fitting(span line, unsigned columns)
 {
     unsigned used = 0;
@@ -83,7 +83,8 @@ char screen_key(unsigned ms)
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
     char key;
 
-    // In small steps: a signal may reach another thread, and poll() here would sleep on.
+    // In small steps: a signal may be delivered to another thread, and poll() here would not
+    // return.
     for (unsigned waited = 0; waited < ms && !stop_was_asked(); waited += 50)
         if (poll(&in, 1, 50) > 0)
             return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q'; // the terminal is gone

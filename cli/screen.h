@@ -1,4 +1,4 @@
-// screen.h: a full-screen view that is drawn again in its place.
+// screen.h: a full-screen view that is redrawn in place.
 #ifndef QUEEN_CLI_SCREEN_H
 #define QUEEN_CLI_SCREEN_H
 
@@ -10,11 +10,12 @@ struct screen {
     unsigned columns, rows; // as of the last frame
 };
 
-void screen_open(struct screen *s);  // the terminal's other page; keys come without Enter
-void screen_close(struct screen *s); // everything as it was
-// lines: text with line breaks; what does not fit is left out.
+// the terminal's alternate screen; keys are read without Enter
+void screen_open(struct screen *s);
+void screen_close(struct screen *s); // restores the terminal
+// lines: text with line breaks; excess lines and columns are cut off.
 void screen_draw(struct screen *s, span lines);
-// Waits so long for a key; 0: none came.  Ends early when a signal asked for the end.
+// Waits this long for a key; 0: none. Returns early after a signal.
 char screen_key(unsigned ms);
 
 #endif

@@ -1,4 +1,4 @@
-// `queen serve`: settings in, server on.
+// `queen serve`: reads the settings and runs the server.
 #include "cli/cli.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The last values of a figure as a row of bars.
+// spark.c: draws the last values as a row of bars.
 #include "cli/spark.h"
 
 void spark_add(struct spark *s, double value) { s->values[s->n++ % SPARK_MAX] = value; }

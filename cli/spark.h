@@ -1,4 +1,4 @@
-// spark.h: the last values of a figure as a row of bars.
+// spark.h: draws the last values as a row of bars.
 #ifndef QUEEN_CLI_SPARK_H
 #define QUEEN_CLI_SPARK_H
 
@@ -9,7 +9,7 @@ enum { SPARK_MAX = 120 };
 // {0} is empty.
 struct spark {
     double values[SPARK_MAX]; // a ring
-    unsigned n;               // how many were added, ever
+    unsigned n;               // total number added
 };
 
 void spark_add(struct spark *s, double value);

@@ -1,4 +1,4 @@
-// An orderly end: a signal handler may do next to nothing, so a thread does the rest.
+// stop.c: an orderly end on a signal: the handler wakes a thread, which does the work.
 #include "cli/stop.h"
 
 #include <errno.h>
@@ -28,7 +28,9 @@ static void on_signal(int number)
     if (!atomic_exchange(&asked_by_signal, true)) {
         first_at = now.tv_sec;
         sem_post(&wake);
-    } else if (now.tv_sec > first_at + 1) { // two in one moment are one: timeout(1) does that
+    } else if (now.tv_sec >
+               first_at +
+                   1) { // two signals at the same moment count as one: timeout(1) sends two
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -60,17 +62,17 @@ void stop_watch(void (*asked)(void *ctx), void *ctx)
 
 void stop_unwatch(void)
 {
-    // Once it was asked, the second signal of the same moment may still be on its way.
+    // After the first signal, a second one of the same moment may still be pending.
     for (unsigned i = 0; i < countof(signals) && !stop_was_asked(); i++)
         signal(signals[i], SIG_DFL);
-    sem_post(&wake); // in case nobody did
+    sem_post(&wake); // in case no signal did
     pthread_join(watcher, NULL);
     sem_destroy(&wake);
 }
 
 bool stop_was_asked(void) { return atomic_load(&asked_by_signal); }
 
-// In small steps: the signal may reach another thread, and this one would sleep on.
+// In small steps: the signal may be delivered to another thread, and this one would not wake.
 void stop_sleep(unsigned ms)
 {
     for (unsigned slept = 0; slept < ms && !stop_was_asked(); slept += 50)

@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-// From now on the first signal calls asked(ctx, may be NULL) once, on a thread of its own; one
-// that comes more than a second later ends the process at once.  One watch at a time.
+// From now on the first signal calls asked(ctx, may be NULL) once, on a thread of its own. A
+// signal more than a second later ends the process at once. One watch at a time.
 void stop_watch(void (*asked)(void *ctx), void *ctx);
-void stop_unwatch(void); // asked() has returned or never runs; signals end the process again
+void stop_unwatch(void); // asked() has returned or will not run; signals end the process again
 bool stop_was_asked(void);
-void stop_sleep(unsigned ms); // or until it is asked
+void stop_sleep(unsigned ms); // or until a signal arrives
 
 #endif

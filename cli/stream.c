@@ -1,4 +1,4 @@
-// JSON values from a file or pipe: finds where each ends, without looking at it twice.
+// stream.c: reads JSON values from a file or pipe and finds their ends in one pass.
 #include "cli/stream.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void stream_deinit(struct stream *s) { buf_free(&s->bytes); }
 
 uint64_t stream_offset(const struct stream *s) { return s->offset + s->used; }
 
-// More bytes behind those that are there.
+// Reads more bytes.
 static int stream_fill(struct stream *s, struct fault *f)
 {
     if (s->used > 0) {
@@ -43,14 +43,14 @@ static int stream_fill(struct stream *s, struct fault *f)
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Where a value ends, looked for over as many reads as it takes.
+// The search for the end of a value, across reads.
 struct finder {
-    size_t at; // bytes of the value that were looked at
+    size_t at; // bytes of the value already examined
     int depth;
     bool string, escape;
 };
 
-// The length of the value that starts at p, 0 if its end is not there yet.
+// The length of the value that starts at p; 0 if its end has not been read yet.
 static size_t find_end(struct finder *s, const char *p, size_t len, bool ended)
 {
     bool scalar = p[0] != '{' && p[0] != '[' && p[0] != '"';

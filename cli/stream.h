@@ -1,8 +1,8 @@
-// stream.h: JSON values from a file or pipe, one after another.
+// stream.h: reads JSON values from a file or pipe, one after another.
 //
-// They may stand on lines of their own (NDJSON), be pretty-printed, or follow each other with
-// white space between, as jq writes them.  A value is handed out as soon as it is complete, so
-// a pipe is read no faster than its values are used.
+// They may be one per line (NDJSON), pretty-printed, or separated by white space, as jq writes
+// them. A value is returned as soon as it is complete, so a pipe is read no faster than its
+// values are used.
 #ifndef QUEEN_CLI_STREAM_H
 #define QUEEN_CLI_STREAM_H
 
@@ -12,8 +12,8 @@
 
 struct stream {
     int fd;
-    const char *name; // for complaints; borrowed
-    bool lines;       // each line is one piece of text, not JSON
+    const char *name; // for messages; borrowed
+    bool lines;       // each line is text, not JSON
     struct buf bytes; // read and not yet used from `used` on
     size_t used;
     uint64_t offset; // of bytes.ptr in the file

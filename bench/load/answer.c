@@ -1,4 +1,4 @@
-// Answers: what went well, what the ledger must know, what to acknowledge.
+// answer.c: evaluates responses: successes, entries for the ledger, acknowledgements to send.
 #include "bench/load/worker.h"
 
 #include "base/clock.h"
@@ -65,7 +65,7 @@ bool worker_answer(struct worker *w, struct conn *c, const struct bench_reply *r
     return !empty || w->load->text->conf->wait_ms > 0;
 }
 
-// These three return how many messages went well, or a code.
+// These three return the number of successful messages, or an error code.
 static int on_bench_pushed(struct worker *w, struct conn *c, span body)
 {
     unsigned buffered = 0;
@@ -123,6 +123,6 @@ static int on_bench_acked(struct worker *w, struct conn *c, span body)
         return rc;
     counter_add(&w->stats.ack_refused, c->n_acks > ok ? c->n_acks - ok : 0);
     if (ok >= c->n_acks)
-        c->n_acks = 0; // all well; else worker_answer() makes a note
+        c->n_acks = 0; // all successful; otherwise worker_answer() records an error
     return (int)ok;
 }

@@ -15,11 +15,11 @@
 #include "bench/load/report.h"
 
 enum {
-    LOOK_US = 2000,        // how often the main thread looks at the load
+    LOOK_US = 2000,        // how often the main thread checks the load
     SETUP_CONNECTIONS = 8, // that prefill and configure
     SETUP_BATCH = 500,
-    SETUP_STUCK_US = 20000000, // no answer for that long: give the stage up
-    GRACE_US = 200000,         // for repetitions that come after everything has come
+    SETUP_STUCK_US = 20000000, // abort the stage after this time without a response
+    GRACE_US = 200000,         // wait for repeated deliveries after everything has arrived
 };
 
 struct bench {
@@ -46,7 +46,7 @@ static int bench_verdict(const struct bench *b);
 
 int cli_bench(int argc, char **argv)
 {
-    struct bench *b = mem_new(struct bench); // large: histograms
+    struct bench *b = mem_new(struct bench); // large because of its histograms
 
     int rc = BENCH_USAGE;
     switch (bench_conf_read(&b->conf, argc, argv)) {
@@ -67,7 +67,7 @@ int cli_bench(int argc, char **argv)
     return rc;
 }
 
-// Thousands of connections need as many descriptors; the hard limit is ours to use.
+// Thousands of connections need as many descriptors, so raise the soft limit to the hard limit.
 static void raise_file_limit(void)
 {
     struct rlimit files;
@@ -146,7 +146,7 @@ static int bench_prepare(struct bench *b)
     return rc;
 }
 
-// A stage that ends by itself.  Any failure in it spoils what would be measured.
+// A stage that ends by itself. Any failure in it would distort the measurement.
 static int run_setup(struct bench *b, struct bench_plan plan, const char *what)
 {
     struct bench_load *l = load_new(plan, &b->addr, &b->text, b->ledger);
@@ -177,7 +177,7 @@ static bool read_probe(const struct bench *b, double *v)
         return false;
     char text[64] = "", *end = text;
     FILE *f =
-        popen(b->conf.probe, "re"); // NOLINT(cert-env33-c): a command is what was asked for
+        popen(b->conf.probe, "re"); // NOLINT(cert-env33-c): running a command is the purpose
     if (f && fgets(text, sizeof text, f))
         *v = strtod(text, &end);
     bool ok = end != text;
@@ -225,7 +225,7 @@ static int run_main(struct bench *b)
     } else {
         r->account_messages = counter_get(&r->stats.window_messages[unit]);
     }
-    // A process that has ended or was replaced meanwhile: better no figure than a wrong one.
+    // If a process has ended or was replaced meanwhile, report no value instead of a wrong one.
     if (r->after.broker_s < r->before.broker_s)
         r->target.broker = 0;
     if (r->after.pg_s < r->before.pg_s)
@@ -240,7 +240,7 @@ static int run_main(struct bench *b)
     return bench_verdict(b);
 }
 
-// Everything that was pushed for sure has been delivered to every group.
+// Every message that was certainly pushed has been delivered to every group.
 static bool has_all(const struct bench *b, const struct bench_load *l)
 {
     uint64_t groups = b->conf.groups > 0 ? (uint64_t)b->conf.groups : 1;
@@ -249,7 +249,7 @@ static bool has_all(const struct bench *b, const struct bench_load *l)
     return ledger_delivered(b->ledger) >= sure * groups;
 }
 
-// Warm-up and measured time.  A backlog may be used up before its time is.
+// Warm-up and measured time. A backlog may be consumed earlier.
 static void watch_window(struct bench *b, struct bench_load *l)
 {
     const struct bench_conf *c = &b->conf;
@@ -284,7 +284,8 @@ static void watch_window(struct bench *b, struct bench_load *l)
         }
         if (backlog &&
             (double)(now - progress) >= c->drain_s * 1e6 + (double)c->wait_ms * 1e3) {
-            r->complete = b->prefilled > 0; // gave up; of somebody else's queue we know nothing
+            r->complete =
+                b->prefilled > 0; // gave up; the contents of an existing queue are unknown
             break;
         }
         show_progress(b, l);
@@ -300,8 +301,8 @@ static void watch_window(struct bench *b, struct bench_load *l)
     load_set_phase(l, c->workload == BENCH_IDLE ? BENCH_END : BENCH_DRAIN);
 }
 
-// End to end: until everything has come, or nothing came for drain_s.  Else: until what is
-// under way has been answered.
+// End to end: until everything has arrived, or nothing arrived for drain_s. Otherwise: until
+// requests in flight are answered.
 static void watch_drain(struct bench *b, struct bench_load *l)
 {
     const struct bench_conf *c = &b->conf;
@@ -311,7 +312,8 @@ static void watch_drain(struct bench *b, struct bench_load *l)
         uint64_t now = clock_mono_us(), delivered = ledger_delivered(b->ledger);
         if (delivered != seen)
             seen = delivered, progress = now;
-        // With doubtful messages about, the count may be reached before all sure ones came.
+        // With doubtful messages, the count may be reached before all certain ones have
+        // arrived.
         bool all = bench_conf_drains(c) && has_all(b, l) && ledger_doubtful(b->ledger) == 0;
         if (!all)
             complete = 0;

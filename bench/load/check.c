@@ -1,4 +1,4 @@
-// The ledger: one cursor per group and stream, plus two sets for the exceptions.
+// check.c: the ledger: one cursor per group and stream, plus two sets for the exceptions.
 #include "bench/load/check.h"
 
 #include <pthread.h>
@@ -9,10 +9,10 @@
 
 enum { N_STRIPES = 64 };
 
-// Where a group stands in a stream.
+// The position of a group in a stream.
 struct cursor {
     uint32_t next;    // youngest number seen, plus one
-    uint32_t answer;  // that brought the youngest
+    uint32_t answer;  // the pop that returned the youngest
     uint32_t seen_ms; // when it arrived
 };
 
@@ -89,11 +89,11 @@ void ledger_doubt(struct ledger *l, uint32_t producer, uint32_t partition, uint3
 
 uint32_t ledger_answer_id(struct ledger *l)
 {
-    // From 1: a fresh cursor names answer 0, which no message ever came with.
+    // From 1: a new cursor names answer 0, which no message has.
     return atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed) + 1;
 }
 
-// True when the message had not been delivered to this group before.
+// True if the message had not been delivered to this group before.
 static bool bench_check_decide(struct stripe *s, struct cursor *c, uint64_t index,
                                const struct ledger_answer *a, uint32_t number)
 {
@@ -142,7 +142,7 @@ uint64_t ledger_doubtful(const struct ledger *l)
     return atomic_load_explicit(&l->doubtful, memory_order_relaxed);
 }
 
-// Doubtful messages that did not come are no loss: take them out of the two counts.
+// Doubtful messages that did not arrive are not lost: subtract them from both counts.
 static void excuse_doubtful(const struct ledger *l, const struct stripe *s,
                             struct ledger_sum *sum)
 {

@@ -1,21 +1,21 @@
-// bench_check.h: the ledger; knows of every message whether it came, once, and in order.
+// check.h: the ledger checks that every message arrives once and in order.
 //
-// Messages of one producer in one partition are a stream, numbered 0, 1, 2, ...  A
-// consumer group must see each stream whole, once, and in that order.  Per group and
-// stream the ledger keeps one cursor:
+// Messages of one producer in one partition are a stream, numbered 0, 1, 2, ... A consumer
+// group must see each stream completely, once, and in that order. Per group and stream the
+// ledger keeps one cursor:
 //
-//      number == next   the normal case; next moves on
-//      number >  next   those between are missing, until they come late
-//      number <  next   late (then it was missing), or a repetition
+//     number == next   the normal case; next advances
+//     number >  next   those between are missing, until they arrive late
+//     number <  next   late (it was missing), or a repetition
 //
-// A late message is not always out of order: two pops that were under way together may
-// be answered in either order.  It is, when both came in one answer, or when the pop that
-// brought it was sent after the younger message had arrived.
+// A late message is not always out of order: two pops in flight together may be answered in
+// either order. It is out of order if both messages came in one answer, or if the pop that
+// returned it was sent after the younger message had arrived.
 //
-// A push that failed or was never answered may have been stored or not.  Its messages are
-// doubtful: fine if they come, fine if not.
+// A push that failed or was never answered may or may not have been stored. Its messages are
+// doubtful: they may arrive or not.
 //
-// ledger_send() may be called by the producer's own thread only; everything else by any.
+// ledger_send() may only be called by the producer's own thread; everything else by any.
 #ifndef QUEEN_CLI_BENCH_CHECK_H
 #define QUEEN_CLI_BENCH_CHECK_H
 
@@ -44,11 +44,11 @@ struct ledger_sum {
 struct ledger *ledger_new(struct ledger_shape shape);
 void ledger_free(struct ledger *l);
 
-// The number of the producer's next message in that partition.
+// Assigns the number of the producer's next message in that partition.
 uint32_t ledger_send(struct ledger *l, uint32_t producer, uint32_t partition);
 void ledger_doubt(struct ledger *l, uint32_t producer, uint32_t partition, uint32_t number);
 
-// One answer to a pop: take one before reading its messages.
+// One answer to a pop: create one before reading its messages.
 struct ledger_answer {
     uint32_t id; // of this answer
     uint32_t group;
@@ -57,12 +57,13 @@ struct ledger_answer {
 };
 uint32_t ledger_answer_id(struct ledger *l);
 
-// False: no such stream (the message is not of this run).
+// False: no such stream (the message is from another run).
 bool ledger_receive(struct ledger *l, const struct ledger_answer *a, uint32_t producer,
                     uint32_t partition, uint32_t number);
 
 uint64_t ledger_delivered(const struct ledger *l); // cheap
 uint64_t ledger_doubtful(const struct ledger *l);  // cheap
-struct ledger_sum ledger_sum(struct ledger *l);    // slow; only while nobody calls the rest
+// slow; only while no other thread uses the ledger
+struct ledger_sum ledger_sum(struct ledger *l);
 
 #endif

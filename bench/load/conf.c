@@ -129,7 +129,7 @@ enum bench_conf_result bench_conf_read(struct bench_conf *c, int argc, char **ar
     shorts[n] = '\0';
 
     set_fallbacks(c);
-    optind = 0; // somebody may have used getopt before us; 0 resets glibc's
+    optind = 0; // getopt may have been used before; 0 resets glibc's
     for (int o; (o = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         const struct option_row *row = NULL;
         for (size_t i = 0; i < countof(rows); i++)
@@ -296,12 +296,12 @@ static void choose_defaults(struct bench_conf *c)
         c->groups = c->workload == BENCH_FANOUT ? 10 : 0;
     if (c->prefill < 0)
         c->prefill = backlog && !c->queue ? 100000 : 0;
-    // Configuring resets every option: never do that unasked to a queue that may be in use.
+    // Configuring resets every option: never do that to an existing queue without a request.
     if (c->lease_s < 0)
         c->lease_s = c->queue && c->workload != BENCH_IDLE ? 0 : 60;
     if (c->workload == BENCH_POPACK)
         c->ack = true;
-    // One consumer per group at least, or that group would wait for ever.
+    // At least one consumer per group; otherwise that group would wait for ever.
     int64_t *consumers = backlog ? &c->connections : &c->consumers;
     if (c->workload != BENCH_IDLE && *consumers < c->groups)
         *consumers = c->groups;

@@ -1,4 +1,4 @@
-// bench_conf.h: what the user asked the load generator to do.
+// conf.h: the options of the load generator.
 #ifndef QUEEN_CLI_BENCH_CONF_H
 #define QUEEN_CLI_BENCH_CONF_H
 
@@ -20,7 +20,7 @@ struct bench_conf {
     const char *url, *token, *queue, *label, *json, *probe, *workload_name;
     enum bench_workload workload;
     char host[256], port[8]; // from url
-    int64_t connections;     // that push; that pop, where nobody pushes
+    int64_t connections;     // producers; consumers if there are no producers
     int64_t consumers;       // beside producers
     int64_t threads;
     int64_t batch, pop_batch;
@@ -40,7 +40,7 @@ struct bench_conf {
 
 enum bench_conf_result { BENCH_CONF_OK, BENCH_CONF_HELP, BENCH_CONF_WRONG };
 
-// Writes help to stdout and mistakes to stderr itself.
+// Prints help to stdout and errors to stderr.
 enum bench_conf_result bench_conf_read(struct bench_conf *c, int argc, char **argv);
 
 bool bench_conf_has_producers(const struct bench_conf *c);

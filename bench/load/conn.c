@@ -1,4 +1,4 @@
-// HTTP client connection: write the request, read the head, read the body.
+// conn.c: an HTTP client connection: writes the request, reads head and body.
 #include "bench/load/conn.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int bench_conn_open(struct bench_conn *c, const struct bench_addr *a)
     c->fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0)
         return -errno;
-    // The send time-out is what limits a blocking connect().
+    // The send timeout limits a blocking connect().
     if (setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
         connect(c->fd, (const struct sockaddr *)&a->sa, a->len) != 0 ||
         setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
@@ -176,8 +176,8 @@ static int read_body(struct bench_conn *c, struct bench_reply *reply)
     return BENCH_CONN_DONE;
 }
 
-// Starts over whenever more has come: no server of this contract chunks large answers,
-// so what this costs does not matter.
+// Starts over whenever more arrives. No server of this contract chunks large answers, so the
+// cost does not matter.
 static int join_chunks(struct bench_conn *c)
 {
     const char *p = c->in.ptr + c->head_len, *end = c->in.ptr + c->in.len;

@@ -1,11 +1,11 @@
-// bench_conn.h: one kept-alive HTTP/1.1 connection, one request at a time.
+// conn.h: one keep-alive HTTP/1.1 connection, one request at a time.
 //
-//      open ──► put the request into out ──► start ──► flush ... ──► read ... ──► reply
-//                    ▲                                                              │
-//                    └──────────────────────────────────────────────────────────────┘
+//     open ──► put the request into out ──► start ──► flush ... ──► read ... ──► reply
+//                   ▲                                                              │
+//                   └──────────────────────────────────────────────────────────────┘
 //
-// Never blocks except in open.  The caller waits for readiness (edge-triggered will do:
-// read and flush go on until the kernel has no more).
+// Never blocks except in open. The caller waits for readiness (edge-triggered is enough: read
+// and flush continue until the kernel has no more).
 #ifndef QUEEN_CLI_BENCH_CONN_H
 #define QUEEN_CLI_BENCH_CONN_H
 
@@ -24,7 +24,7 @@ struct bench_addr {
 
 struct bench_conn {
     int fd;         // -1: not open
-    struct buf out; // the request; the caller's to fill between reply and start
+    struct buf out; // the request; filled by the caller between reply and start
     size_t out_done;
     struct buf in;
     struct buf joined; // body of a chunked answer
@@ -41,7 +41,7 @@ struct bench_reply {
 
 enum bench_conn_result { BENCH_CONN_MORE, BENCH_CONN_DONE }; // or a negative errno
 
-// Looks the name up.  0, or a text that says what is wrong, given by gai_strerror().
+// Resolves the name. Returns 0, or an error text from gai_strerror().
 const char *bench_addr_find(struct bench_addr *a, const char *host, const char *port);
 
 // c is {.fd = -1} or was closed.  Waits up to 5 s for the peer.  0 or -errno.
@@ -49,7 +49,7 @@ MUST_USE int bench_conn_open(struct bench_conn *c, const struct bench_addr *a);
 void bench_conn_close(struct bench_conn *c);  // buffers stay for the next open
 void bench_conn_deinit(struct bench_conn *c); // closes and frees
 
-// Both: BENCH_CONN_*, or -errno (-EPROTO when the answer is not HTTP as we know it).
+// Both: BENCH_CONN_*, or -errno (-EPROTO if the answer is not valid HTTP).
 MUST_USE int bench_conn_start(struct bench_conn *c); // sends out
 MUST_USE int bench_conn_flush(struct bench_conn *c);
 MUST_USE int bench_conn_read(struct bench_conn *c, struct bench_reply *reply);

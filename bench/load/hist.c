@@ -1,4 +1,4 @@
-// Latency histogram: 128 equal steps in every power of two.
+// hist.c: latency histogram with 128 equal steps in every power of two.
 #include "bench/load/hist.h"
 
 #include <math.h>

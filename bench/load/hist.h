@@ -1,7 +1,7 @@
-// bench_hist.h: latencies in microseconds, log-linear, within 0.8 % of the true value.
+// hist.h: latencies in microseconds, log-linear, within 0.8 % of the true value.
 //
-// base/metric.h has a histogram too, but its steps are 6 % wide: enough for a dashboard,
-// too coarse to tell whether a goal was met.  One thread writes; others read after it ended.
+// base/metric.h has a histogram too, but its steps are 6 % wide: enough for a dashboard, too
+// coarse to check a goal. One thread writes; others read after it has ended.
 #ifndef QUEEN_CLI_BENCH_HIST_H
 #define QUEEN_CLI_BENCH_HIST_H
 

@@ -1,4 +1,4 @@
-// A load: deals the plan's connections to threads, and looks at them from outside.
+// load.c: distributes the connections of a plan over threads, and observes them.
 #include "bench/load/load.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ struct bench_load *load_new(struct bench_plan plan, const struct bench_addr *add
     return l;
 }
 
-// ---- seen from the main thread ----
+// ---- for the main thread ----
 
 void load_set_phase(struct bench_load *l, enum bench_phase phase)
 {

@@ -1,16 +1,16 @@
-// bench_load.h: threads that keep connections busy.
+// load.h: threads that keep connections busy.
 //
-// A plan says how many producers and consumers there are and when they have done enough;
-// a load carries a plan out:
+// A plan defines the number of producers and consumers and when they are done; a load executes
+// a plan:
 //
-//      load_new ──► WARM ──► MEASURE ──► DRAIN ──► END ──► load_free
+//     load_new ──► WARM ──► MEASURE ──► DRAIN ──► END ──► load_free
 //
-// WARM and MEASURE differ only in what is counted into the window.  In DRAIN nobody
-// pushes any more; consumers go on only if the plan drains, else what is under way
-// is finished.  END: leave everything and stop.
+// WARM and MEASURE differ only in what is counted into the window. In DRAIN producers stop;
+// consumers continue only if the plan drains, else requests in flight are finished. END: stop
+// at once.
 //
-// A producer with a rate is an open loop: each push has a due time, taken from a steady
-// schedule, and its latency counts from there, however late a connection was free for it.
+// A producer with a rate is an open loop: each push has a due time from a steady schedule, and
+// its latency counts from there, however late a connection became free for it.
 #ifndef QUEEN_CLI_BENCH_LOAD_H
 #define QUEEN_CLI_BENCH_LOAD_H
 
@@ -50,7 +50,7 @@ uint64_t load_requests(const struct bench_load *l, enum bench_op op);
 uint64_t load_errors(const struct bench_load *l);
 uint64_t load_parked(const struct bench_load *l); // requests without an answer so far
 
-// Waits for the threads, adds what they counted to sum, frees l.
+// Waits for the threads, adds their counts to sum, frees l.
 void load_free(struct bench_load *l, struct bench_stats *sum);
 
 #endif

@@ -1,4 +1,4 @@
-// Requests out, answers in.
+// msg.c: writes requests and reads answers.
 #include "bench/load/msg.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "json/write.h"
 
 enum {
-    POOL_BYTES = 4 << 20, // random fill: far longer than what a server compresses together
+    POOL_BYTES = 4 << 20, // random fill: far longer than a server's compression window
     LENGTH_DIGITS = 10,
 };
 
@@ -47,7 +47,7 @@ static void put_head(struct buf *out, const struct bench_text *t)
     buf_put_lit(out, "\r\n");
 }
 
-// The length is not known yet: leaves blanks for it and returns where the body begins.
+// The length is not known yet: leaves blanks for it and returns the start of the body.
 static size_t begin_post(struct buf *out, const struct bench_text *t, span path)
 {
     buf_reset(out);
@@ -63,7 +63,7 @@ static void end_post(struct buf *out, size_t body)
     char digits[LENGTH_DIGITS + 1];
 
     if (out->failed)
-        return; // bench_conn_start() will say so
+        return; // bench_conn_start() reports it
     snprintf(digits, sizeof digits, "%*zu", LENGTH_DIGITS, out->len - body);
     memcpy(out->ptr + body - 4 - LENGTH_DIGITS, digits, LENGTH_DIGITS);
 }

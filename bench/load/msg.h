@@ -1,7 +1,7 @@
-// bench_msg.h: the requests the generator sends and what it reads from the answers.
+// msg.h: the requests of the load generator, and the parts of the answers that it reads.
 //
-// Every payload is {"bench":"run.producer.partition.number.due","fill":"..."}: one string,
-// so that it survives a server that reorders keys or respells numbers.
+// Every payload is {"bench":"run.producer.partition.number.due","fill":"..."}: one string, so
+// that it survives a server that reorders keys or reformats numbers.
 #ifndef QUEEN_CLI_BENCH_MSG_H
 #define QUEEN_CLI_BENCH_MSG_H
 
@@ -19,13 +19,13 @@ struct ledger;
 // Shared by all threads, read-only while they run.
 struct bench_text {
     const struct bench_conf *conf; // borrowed
-    uint32_t run;                  // tells our messages from those of other runs
+    uint32_t run;                  // distinguishes our messages from those of other runs
     uint64_t origin_us;            // due times are relative to it
-    char *fill;                    // what payloads are padded with
+    char *fill;                    // padding of payloads
     size_t fill_len;
 };
 
-// One message of a push under way.
+// One message of a push in flight.
 struct bench_sent {
     uint32_t partition, number;
     bool accepted;
@@ -41,8 +41,8 @@ struct bench_push {
 void bench_text_init(struct bench_text *t, const struct bench_conf *conf);
 void bench_text_deinit(struct bench_text *t);
 
-// All of these replace what is in out by a whole HTTP request.
-// sent: room for p.n, filled.
+// Each of these replaces the contents of out by a whole HTTP request. sent: room for p.n,
+// filled.
 void bench_put_push(struct buf *out, const struct bench_text *t, struct ledger *l,
                     struct bench_push p, struct bench_sent *sent);
 // consumer chooses the partition or queue where that matters; group -1: queue mode.
@@ -50,13 +50,13 @@ void bench_put_pop(struct buf *out, const struct bench_text *t, uint32_t consume
 void bench_put_ack(struct buf *out, const struct bench_text *t, span acks, int group);
 void bench_put_configure(struct buf *out, const struct bench_text *t, uint64_t queue);
 
-// Marks which were accepted and counts the buffered among them.  0 or a code of err.h.
+// Marks accepted messages and counts the buffered ones. 0 or a code of err.h.
 MUST_USE int bench_read_push(span body, struct bench_sent *sent, unsigned n,
                              unsigned *buffered);
-// How many entries of an ack/batch answer say success.  0 or a code of err.h.
+// Number of successful entries in an ack/batch answer. 0 or a code of err.h.
 MUST_USE int bench_read_acks(span body, unsigned *n_ok);
 
-// Walks over the messages of a pop's answer.
+// Iterates over the messages of a pop's answer.
 struct bench_walk {
     struct js js;
 };

@@ -1,4 +1,4 @@
-// Reading the process table.
+// proc.c: reads /proc.
 #include "bench/load/proc.h"
 
 #include <dirent.h>
@@ -50,8 +50,8 @@ static unsigned proc_split(char *text, char **part, unsigned max)
 
 static uint64_t number(const char *digits, int base) { return strtoull(digits, NULL, base); }
 
-// Of a process with one thread, exactly.  Each process's ticks are rounded down, but the sum of
-// those that exited is not: connections that end during a run would look like work.
+// Exact time of a process with one thread. The ticks of a process are rounded down, but the
+// sum of exited children is not: connections that end during a run would look like work.
 static double exact_s(int64_t pid, double otherwise)
 {
     char path[64], text[128];

@@ -1,4 +1,4 @@
-// The report: a page for people, a line of JSON for programs.
+// report.c: prints the report: a page for people, a line of JSON for programs.
 #include "bench/load/report.h"
 
 #include <errno.h>

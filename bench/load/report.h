@@ -1,4 +1,4 @@
-// bench_report.h: the result of a run, for people and for programs.
+// report.h: the result of a run, for people and for programs.
 #ifndef QUEEN_CLI_BENCH_REPORT_H
 #define QUEEN_CLI_BENCH_REPORT_H
 
@@ -15,11 +15,11 @@ struct bench_result {
     const struct bench_conf *conf;
     struct bench_stats stats;
     struct ledger_sum sum;
-    bool complete; // nothing more was coming: what remains is lost, not left over
+    bool complete; // nothing more was to come: remaining messages are lost, not left over
     double window_s;
 
-    // CPU account: the measured time; for end-to-end runs all of the run, drain included,
-    // so that every message is charged its whole way.
+    // CPU account: the measured time; for end-to-end runs the whole run including the drain, so
+    // that all work for a message is counted.
     struct proc_target target;
     struct proc_usage before, after;
     double account_s;

@@ -1,4 +1,4 @@
-// Set of numbers: open addressing, linear probing, no tombstones.
+// set.c: a set of numbers: open addressing, linear probing, no tombstones.
 #include "bench/load/set.h"
 
 #include <stdlib.h>
@@ -57,8 +57,8 @@ bool bench_set_take(struct bench_set *s, uint64_t v)
         return false;
     s->n--;
 
-    // Close the hole: whoever stands behind it and could stand in it moves up, so that a
-    // search never meets a gap in its way.
+    // Close the hole: move up entries that could be in it, so that a search never stops early
+    // at a gap.
     size_t mask = s->cap - 1;
     for (size_t i = (hole + 1) & mask; s->slot[i] != 0; i = (i + 1) & mask) {
         size_t home = home_of(s, s->slot[i]);

@@ -1,7 +1,7 @@
-// bench_set.h: a set of 64-bit numbers.
+// set.h: a set of 64-bit numbers.
 //
-// Holds the few messages the ledger cannot judge yet, so it stays small while all is
-// well.  {0} is an empty set.  Not locked.
+// Holds the few messages that the ledger cannot classify yet, so it stays small in normal
+// operation. {0} is an empty set. Not locked.
 #ifndef QUEEN_CLI_BENCH_SET_H
 #define QUEEN_CLI_BENCH_SET_H
 

@@ -1,4 +1,4 @@
-// Counters of a generator thread: merging and the first error.
+// stats.c: counters of a generator thread: merging and the first error.
 #include "bench/load/stats.h"
 
 #include <stdarg.h>

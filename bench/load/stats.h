@@ -1,7 +1,7 @@
-// bench_stats.h: what one generator thread counted.
+// stats.h: counters of one generator thread.
 //
-// The thread is the only writer; the progress line reads counters meanwhile, histograms
-// are read after the thread has ended.
+// The thread is the only writer. The progress line reads counters meanwhile; histograms are
+// read after the thread has ended.
 #ifndef QUEEN_CLI_BENCH_STATS_H
 #define QUEEN_CLI_BENCH_STATS_H
 
@@ -17,9 +17,9 @@ struct bench_stats {
     struct counter window_requests[BENCH_N_OPS];
     struct counter empty_pops;
     struct counter http_errors;  // answers that are not 2xx, or not readable
-    struct counter conn_errors;  // connections refused or lost with a request under way
-    struct counter not_accepted; // messages that a push did not take
-    struct counter buffered;     // taken, but not yet into the database
+    struct counter conn_errors;  // connections refused, or lost with a request in flight
+    struct counter not_accepted; // messages that a push did not accept
+    struct counter buffered;     // accepted, but not in the database yet
     struct counter ack_refused;  // messages
     struct counter foreign;      // popped, but not sent by this run
 
@@ -30,7 +30,7 @@ struct bench_stats {
 
 void bench_stats_merge(struct bench_stats *into, const struct bench_stats *from);
 uint64_t bench_stats_errors(const struct bench_stats *s);
-// Keeps the first one only: the rest is usually the same again.
+// Keeps only the first error: the others are usually the same.
 void bench_stats_note(struct bench_stats *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

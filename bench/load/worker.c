@@ -1,4 +1,4 @@
-// Generator thread: an epoll loop over the connections of producers and consumers.
+// worker.c: a generator thread: an epoll loop over the connections of producers and consumers.
 #include "bench/load/worker.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 
 enum {
     REST_US = 5000, // before the next try after an empty pop, an error, a lost connection
-    LOOK_MS = 20,   // at the phase, at least that often
+    LOOK_MS = 20,   // how often it checks the phase, at least
     MAX_EVENTS = 256,
 };
 
-// The way of a thread, in order.
+// Steps of a thread, in order.
 static void wake_rested(struct worker *w, uint64_t now);
 static void conn_open(struct worker *w, struct conn *c);
 static void conn_next(struct worker *w, struct conn *c);
@@ -103,7 +103,7 @@ static void conn_open(struct worker *w, struct conn *c)
     conn_next(w, c);
 }
 
-// What the connection does next, now that it has nothing to do.
+// Decides what an idle connection does next.
 static void conn_next(struct worker *w, struct conn *c)
 {
     struct bench_load *l = w->load;
@@ -176,7 +176,7 @@ static void conn_send(struct worker *w, struct conn *c, enum bench_op op)
         conn_lost(w, c, rc);
 }
 
-// For the next due push, if somebody is free to send it, and the next to wake.
+// Set to the next due push, if a connection is free to send it, or the next connection to wake.
 static void arm_timer(struct worker *w)
 {
     uint64_t at = UINT64_MAX;
@@ -208,7 +208,7 @@ static void on_worker_ready(struct worker *w, struct conn *c)
     if (rc == BENCH_CONN_MORE)
         return;
     if (rc == BENCH_CONN_DONE && !c->busy)
-        rc = -EPROTO; // an answer nobody asked for
+        rc = -EPROTO; // an unsolicited answer
     if (rc < 0) {
         conn_lost(w, c, rc);
         return;
@@ -230,7 +230,7 @@ static void on_worker_ready(struct worker *w, struct conn *c)
 
 static void conn_lost(struct worker *w, struct conn *c, int rc)
 {
-    // A server may close a connection that idles; only a request under way is an error.
+    // A server may close an idle connection; only a request in flight is an error.
     if (c->busy) {
         c->busy = false;
         atomic_fetch_sub_explicit(&w->n_busy, 1, memory_order_relaxed);

@@ -1,4 +1,4 @@
-// bench_worker.h: one generator thread, for bench_load.c and its two halves only.
+// worker.h: one generator thread; for load.c, worker.c and answer.c only.
 #ifndef QUEEN_CLI_BENCH_WORKER_H
 #define QUEEN_CLI_BENCH_WORKER_H
 
@@ -8,17 +8,17 @@
 
 #include "bench/load/load.h"
 
-// A connection is in exactly one place: busy, idle (producers that wait for their due
-// time), resting, or, when its part is over, nowhere.
+// A connection is in exactly one list: busy, idle (a producer that waits for its due time),
+// resting, or none when its part is over.
 TAILQ_HEAD(conn_queue, conn);
 struct conn {
     struct bench_conn http;
     bool produces, busy;
-    uint32_t id; // producer's name in the ledger, or number of the consumer
+    uint32_t id; // number of the producer in the ledger, or of the consumer
     int group;
     enum bench_op op;
     uint64_t sent_us, due_us, wake_us;
-    struct bench_sent *sent; // the push under way
+    struct bench_sent *sent; // the push in flight
     unsigned n_sent;
     struct buf pop; // a consumer's request, always the same
     struct buf acks;
@@ -56,13 +56,13 @@ static inline enum bench_phase phase_of(const struct bench_load *l)
     return (enum bench_phase)atomic_load_explicit(&l->phase, memory_order_relaxed);
 }
 
-// The thread: runs until the plan or the phase says so.  arg is the worker, set up.
+// The thread: runs until the plan or the phase ends it. arg is the worker, initialised.
 void *worker_main(void *arg);
 
-// In bench_answer.c: counts an answer and gives its messages to the ledger.  False: give
-// the server a moment before the next request.
+// In answer.c: counts an answer and passes its messages to the ledger. False: pause before the
+// next request.
 bool worker_answer(struct worker *w, struct conn *c, const struct bench_reply *r);
-// Everything of the push under way that was not accepted may still turn up, or not.
+// Messages of the push in flight that were not accepted become doubtful.
 unsigned worker_doubt(struct worker *w, struct conn *c);
 
 #endif

@@ -1,4 +1,4 @@
-// ack.c: acknowledgements in one request, one result for each out of the answer.
+// ack.c: sends acknowledgements in one request and decodes their results.
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -75,7 +75,7 @@ static void read_result(struct js *j, struct arena *a, struct queen_ack_result *
     }
 }
 
-// Takes the answer.
+// Takes the response.
 static struct queen_ack_results *client_ack_decode(struct queen_response *response, size_t n,
                                                    struct queen_error *err)
 {

@@ -1,4 +1,4 @@
-// address.c: the few forms of a URL that name a server.
+// address.c: parses the URL of a server.
 #include "address.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static int url_bad(struct queen_error *err, span url, const char *why)
     return fail_set(err, QUEEN_E_ARGUMENT, "url \"" SPAN_FMT "\": %s", SPAN_ARG(url), why);
 }
 
-// Takes "host", "host:port", "[v6]" or "[v6]:port" apart; false: it is none of these.
+// Splits "host", "host:port", "[v6]" or "[v6]:port"; false for anything else.
 static bool split_host(span authority, span *host, span *port)
 {
     *port = SPAN_NONE;

@@ -1,4 +1,4 @@
-// answer.c: llhttp in the role of a client.
+// answer.c: parses HTTP responses with llhttp.
 #include "answer.h"
 
 #include <stdlib.h>
@@ -23,14 +23,14 @@ struct answer {
     size_t trailer_bytes;
 };
 
-// The public part first, so that a pointer to it is a pointer to all.
+// The public part comes first, so that a pointer to it is a pointer to the whole.
 struct owned_response {
     struct queen_response pub;
     struct buf head, body;
     struct queen_header *headers;
 };
 
-// Trailers are read and forgotten, as long as they are not larger than a head may be.
+// Trailers are read and discarded, up to the size limit of a head.
 static int skip_trailer(struct answer *a, size_t n)
 {
     a->trailer_bytes += n;
@@ -93,7 +93,7 @@ static int on_complete(llhttp_t *p)
 {
     struct answer *a = p->data;
 
-    if (p->status_code < 200) { // 100 Continue and the like: the answer itself follows
+    if (p->status_code < 200) { // 100 Continue and similar: the final response follows
         buf_reset(&a->head);
         a->n_headers = 0;
         a->in_trailer = false;
@@ -154,8 +154,8 @@ enum answer_state answer_feed(struct answer *a, const char *bytes, size_t n)
 {
     a->begun = a->begun || n > 0;
     llhttp_errno_t rc = llhttp_execute(&a->parser, bytes, n);
-    // Bytes behind the answer: we have asked for nothing else, so they must not be taken for
-    // the answer to the next request.
+    // Bytes behind the response: there is no other request, so they must not be taken for the
+    // response to the next one.
     if (a->done && llhttp_get_error_pos(&a->parser) != bytes + n)
         a->keep_alive = false;
     return state_of(a, rc);
@@ -186,7 +186,7 @@ static void point_headers(struct owned_response *r, size_t n)
     r->pub.n_headers = n;
 }
 
-// Replaces the body by what it holds.
+// Replaces the body by its decompressed contents.
 static bool unpack(struct owned_response *r, size_t max)
 {
     struct buf plain = {.max = max + 1}; // one for the NUL

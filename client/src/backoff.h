@@ -1,4 +1,4 @@
-// backoff.h: how long to wait before the next attempt.
+// backoff.h: the delay before the next attempt.
 #ifndef QUEEN_CLIENT_BACKOFF_H
 #define QUEEN_CLIENT_BACKOFF_H
 
@@ -6,7 +6,7 @@
 
 enum { BACKOFF_MAX_MS = 60000 };
 
-// failed: attempts that have failed, from 1.  first_ms, twice that, four times that ...
+// failed: number of failed attempts, from 1. The delay is first_ms and doubles each time.
 static inline unsigned backoff_ms(unsigned first_ms, unsigned failed)
 {
     uint64_t ms = failed > 16 ? BACKOFF_MAX_MS : (uint64_t)first_ms << (failed - 1);

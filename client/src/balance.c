@@ -1,4 +1,4 @@
-// balance.c: counting.
+// balance.c: computes which partitions a processor claims or requests.
 #include "balance.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct dealt {
     unsigned count;
 };
 
-// The owner with the fewest; of several, the first by name.
+// The owner with the fewest partitions; of several, the first by name.
 static struct dealt *poorest(struct dealt *owners, unsigned n)
 {
     struct dealt *p = &owners[0];
@@ -57,7 +57,7 @@ static struct dealt *balance_find(struct dealt *owners, unsigned n, const char *
     return NULL;
 }
 
-// As everybody who owns something does it; me among them.
+// The same distribution that every other owner computes, including this processor.
 static void deal(const struct balance_record *records, unsigned n, const char *me,
                  struct balance_plan *plan)
 {
@@ -74,7 +74,7 @@ static void deal(const struct balance_record *records, unsigned n, const char *m
         struct dealt *to = records[i].wanted_by
                                ? balance_find(owners, n_owners, records[i].wanted_by)
                                : poorest(owners, n_owners);
-        if (to) // else one who owns nothing yet wants it
+        if (to) // otherwise a processor that owns nothing yet wants it
             to->count++;
         if (records[i].left_over || (to && strcmp(to->owner, me) == 0))
             claim(plan, i);
@@ -82,7 +82,7 @@ static void deal(const struct balance_record *records, unsigned n, const char *m
     free(owners);
 }
 
-// What is missing, in a circle; first what was given up for me.
+// Claims the missing number of partitions in a circle, starting with those released for us.
 static void balance_take(const struct balance_record *records, unsigned n, const char *me,
                          unsigned start, unsigned missing, struct balance_plan *plan)
 {

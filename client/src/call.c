@@ -1,4 +1,4 @@
-// call.c: attempts, one after the other.
+// call.c: performs the attempts of a call, one after another.
 #include "call.h"
 
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 
 enum {
     WORTH_PACKING = 4096,
-    HANG_UP_MS = 1000, // for a server, or what is before it, that does not mind half a close
+    HANG_UP_MS = 1000, // limit for servers and proxies that ignore a half-closed connection
 };
 
-// The way of a call, in order.
+// Steps of a call, in order.
 static void on_delivered(struct mailbox_item *item);
 static void attempt(struct call *call);
 static void on_link(struct pool_wait *w, struct link *l);
@@ -145,9 +145,9 @@ static void attempt(struct call *call)
     call->server =
         servers_choose(&c->servers, span_of(call->key), call->tried, clock_mono_us());
     call->pausing = false;
-    queen_response_free(call->response); // of the attempt before
+    queen_response_free(call->response); // of the previous attempt
     call->response = NULL;
-    // A loop that was busy has an old idea of now, and the timer would go off early.
+    // After a long callback the loop's time is stale, and the timer would fire early.
     uv_update_time(c->loop);
     if (!call->wait.may_park)
         uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
@@ -186,7 +186,7 @@ static void on_outcome(const struct link_outcome *o, void *owner)
                                   !(call->once && o->sent));
 }
 
-// The end of a pause, or of the patience with an attempt.
+// The end of a pause, or the timeout of an attempt.
 static void on_timer(uv_timer_t *timer)
 {
     struct call *call = timer->data;
@@ -260,7 +260,7 @@ void call_hang_up(struct call *call)
 
 struct call *call_next(struct call *call) { return TAILQ_NEXT(call, entry); }
 
-// Tells from the loop, so that nobody is called back from inside what he called.
+// Calls back from the loop, never from inside a function of the caller.
 static void call_finish(struct call *call)
 {
     call->ended = true;

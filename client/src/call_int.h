@@ -1,4 +1,4 @@
-// call_int.h: a call, and its bytes.
+// call_int.h: the fields of a call, and its encoding.
 #ifndef QUEEN_CLIENT_CALL_INT_H
 #define QUEEN_CLIENT_CALL_INT_H
 
@@ -14,7 +14,7 @@ struct call {
     TAILQ_ENTRY(call) entry;
     struct mailbox_item post;
 
-    // the request, ours
+    // the request (own copies)
     char *method, *path, *key, *traceparent;
     struct call_header *headers;
     size_t n_headers;
@@ -25,10 +25,10 @@ struct call {
     void *ctx;
 
     // the attempt
-    uv_timer_t timer; // patience with an attempt, or the pause before one
+    uv_timer_t timer; // timeout of an attempt, or the pause before one
     bool pausing, ended, hung_up;
     unsigned server, n_failed;
-    uint64_t tried; // a bit for each server
+    uint64_t tried; // a bit per server
     struct pool_wait wait;
     struct link *link; // NULL: none
 
@@ -37,12 +37,13 @@ struct call {
     struct queen_error err;
 };
 
-// Can this text be the value of a header?  NULL can.
+// Whether the text is a valid header value; NULL is.
 bool request_is_line(const char *text);
-// No part of the head can end a line, or say where the body ends.
+// Whether no part of the head can inject a line or change the framing of the body.
 bool request_is_sound(const struct call *call);
-bool request_has_header(const struct call *call, const char *name); // of the caller's
-// The request as the call's server wants it.
+// among the caller's headers
+bool request_has_header(const struct call *call, const char *name);
+// Writes the request for the call's server.
 void request_write(struct call *call, struct buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-// client.c: the handle: options, the thread, requests, closing.
+// client.c: the client handle: options, thread, requests, closing.
 #include "client_int.h"
 
 #include <ctype.h>
@@ -130,7 +130,7 @@ static void open_pools(struct queen_client *c, const struct queen_options *o)
 
 unsigned client_max_parked(const struct queen_client *c) { return c->pools[0].max_parked; }
 
-// Signals are the program's: none of them is for our thread.
+// Signals belong to the program: block all of them in our thread.
 static int start_thread(struct queen_client *c, struct queen_error *err)
 {
     sigset_t all, before;
@@ -267,7 +267,7 @@ void queen_client_free(struct queen_client *c)
         return;
     pthread_join(c->thread, NULL);
     c->thread = pthread_self();
-    while ((item = take_late(c))) { // the loop is ours now
+    while ((item = take_late(c))) { // the loop belongs to this thread now
         item->deliver(item);
         run_thread(c);
     }
@@ -312,7 +312,7 @@ static void close_pools_if_quiet(struct queen_client *c)
     if (c->pools_closed || !TAILQ_EMPTY(&c->calls))
         return;
     c->pools_closed = true;
-    c->n_draining = 1; // ours, until all pools have been told
+    c->n_draining = 1; // one reference of our own, until all pools are closing
     for (unsigned i = 0; i < c->servers.n; i++) {
         c->n_draining += c->pools[i].n_links > 0;
         pool_close(&c->pools[i]);
@@ -336,8 +336,8 @@ static void on_mailbox_closed(void *ctx)
     end_if_quiet(c);
 }
 
-// On its own thread the loop ends by itself, and queen_client_free() goes on.  Callbacks of
-// calls may have started others until now.
+// A client with its own thread ends the loop here, and queen_client_free() continues.
+// Callbacks may have started more calls until now.
 static void end_if_quiet(struct queen_client *c)
 {
     if (c->has_thread || !TAILQ_EMPTY(&c->calls))

@@ -1,4 +1,4 @@
-// client_int.h: what a client is made of; for this folder only.
+// client_int.h: the fields of a client; private to this folder.
 #ifndef QUEEN_CLIENT_CLIENT_INT_H
 #define QUEEN_CLIENT_CLIENT_INT_H
 
@@ -24,7 +24,7 @@ struct client_conf {
 struct queen_client {
     struct client_conf conf;
     struct servers servers;
-    struct pool *pools; // one for each server
+    struct pool *pools; // one per server
     struct token token;
     struct ssl_ctx_st *tls; // NULL: no server needs it
 
@@ -33,9 +33,9 @@ struct queen_client {
     pthread_t thread;
     uv_loop_t own_loop;
     struct mailbox mailbox;
-    struct mailbox_item stop; // to the own thread
+    struct mailbox_item stop; // sent to the client's own thread
     pthread_mutex_t late_lock;
-    struct mailbox_queue late; // came after the mailbox had closed
+    struct mailbox_queue late; // posted after the mailbox was closed
 
     TAILQ_HEAD(, call) calls; // begun and not done
     unsigned n_draining;      // pools with links, while closing
@@ -44,24 +44,25 @@ struct queen_client {
     void *closed_ctx;
 };
 
-// May this thread touch what belongs to the loop?
+// Whether this thread may access the loop's data.
 bool client_is_here(const struct queen_client *c);
-// May it wait for the loop?  QUEEN_E_MISUSE if not.
+// QUEEN_E_MISUSE if this thread must not wait for the loop.
 int client_may_block(const struct queen_client *c, struct queen_error *err);
-// Into the mailbox.  Items that come when the own thread is about to end are delivered by the
-// thread that runs queen_client_free(): none is lost, and none is delivered from in here.
+// Posts to the mailbox. Items posted while the client's thread is about to end are delivered
+// by the thread that runs queen_client_free(): none is lost, and none is delivered from inside
+// this function.
 void client_post(struct queen_client *c, struct mailbox_item *item);
-// Sends what closes something to the loop, and blocks until the loop has set *closed, with the
-// lock, and told so, and until *n_inside threads have left.  If the client is closed there is
-// nobody to wait for.
+// Posts `close` to the loop and blocks until the loop has set *closed under the lock and
+// signalled it, and until *n_inside threads have left. Returns at once if the client is
+// closed.
 void client_await_close(struct queen_client *c, struct mailbox_item *close,
                         pthread_mutex_t *lock, pthread_cond_t *changed, bool *closed,
                         const unsigned *n_inside);
-// Closes all connections that are idle; those in use end with their calls.
+// Closes all idle connections; busy ones are closed after their calls.
 void client_drop_links(struct queen_client *c);
 // Long polls that one server is sent at the same time, at most.
 unsigned client_max_parked(const struct queen_client *c);
-// A call is done; a closing client may go on.
+// A call has ended; a closing client may continue to close.
 void client_call_gone(struct queen_client *c);
 
 #endif

@@ -1,4 +1,4 @@
-// codec.c: fields out, fields in.
+// codec.c: encodes and decodes fields of messages.
 #include "codec.h"
 
 #include <inttypes.h>
@@ -54,7 +54,7 @@ void put_query_u64(struct buf *out, const char *name, uint64_t value)
     buf_put_u64(out, value);
 }
 
-// It goes out as it is, so it must be one value and nothing behind it.
+// The text is sent unchanged, so it must be exactly one JSON value.
 static int check_json_text(span text, const char *what, size_t index, struct queen_error *err)
 {
     struct js j = js_read(text);
@@ -97,7 +97,7 @@ int put_message(struct buf *out, const struct queen_message *m, size_t index,
     put_field(out, "traceId", m->trace_id);
     put_field(out, "traceparent", m->traceparent);
     put_field(out, "scheduledAt", m->scheduled_at);
-    if (m->delay_ms > 0) // not %f: that follows the locale
+    if (m->delay_ms > 0) // not %f, which depends on the locale
         buf_printf(out, "\"delaySeconds\":%" PRIu64 ".%03u,", m->delay_ms / 1000,
                    (unsigned)(m->delay_ms % 1000));
     put_field(out, "correlationId", m->correlation_id);

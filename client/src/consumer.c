@@ -1,4 +1,4 @@
-// consumer.c: loops of pop, handler and acknowledgement.
+// consumer.c: runs loops of pop, handler and acknowledgement.
 #include "queen/consumer.h"
 
 #include <stdatomic.h>
@@ -15,14 +15,14 @@
 
 enum { PAUSE_AFTER_ERROR_MS = 1000, PAUSE_WHEN_EMPTY_MS = 100, DEFAULT_RENEW_S = 60 };
 
-// One of the loops.
+// One of the concurrent loops.
 struct lane {
     struct queen_consumer *consumer;
-    uv_timer_t timer;      // the pause before a pop, or the next extension
-    struct call *pop;      // NULL: none is out
-    struct queen_job *job; // NULL: no handler has one
-    unsigned asked;        // how many messages that pop may bring
-    uint64_t n_jobs;       // counts them, to tell a late answer of an extension from another's
+    uv_timer_t timer;      // pause before a pop, or time until the next extension
+    struct call *pop;      // NULL: none in flight
+    struct queen_job *job; // NULL: no batch is being handled
+    unsigned asked;        // most messages that this pop may return
+    uint64_t n_jobs;       // number of jobs so far, to recognise a late answer to an extension
     bool handling, renewing, want_end, ended;
     uint64_t renewing_job;
 };
@@ -39,9 +39,9 @@ struct queen_consumer {
     unsigned n_running; // lanes
     unsigned n_handles;
     _Atomic uint64_t n_messages;
-    uint64_t n_asked;    // what pops that are out may bring
-    unsigned n_handling; // lanes whose handler has a job
-    uint64_t idle_us;    // since when none of them has
+    uint64_t n_asked;    // messages that pops in flight may return
+    unsigned n_handling; // lanes with a running handler
+    uint64_t idle_us;    // since when no handler runs
 
     pthread_mutex_t lock; // guards the rest
     pthread_cond_t changed;
@@ -52,7 +52,7 @@ struct queen_consumer {
     void *closed_ctx;
 };
 
-// The way of a lane, in order.
+// Steps of a lane, in order.
 static void on_start(struct mailbox_item *item);
 static void next_pop(struct lane *l);
 static void on_pause_over(uv_timer_t *timer);
@@ -145,7 +145,7 @@ static void next_pop(struct lane *l)
     struct queen_consumer *c = l->consumer;
     struct queen_pop pop = c->conf.pop;
 
-    // A server may give more than it was asked for.
+    // A server may return more messages than requested.
     uint64_t used = c->n_messages + c->n_asked;
     uint64_t room = used < c->conf.limit ? c->conf.limit - used : 0;
     if (c->conf.limit > 0 && pop.batch > room)
@@ -154,7 +154,7 @@ static void next_pop(struct lane *l)
         end_lane(l);
         return;
     }
-    // A long poll must not sleep through the end of the patience.
+    // A long poll must not outlast idle_ms.
     if (c->conf.idle_ms > 0 && pop.wait &&
         (pop.timeout_ms == 0 || pop.timeout_ms > c->conf.idle_ms))
         pop.timeout_ms = c->conf.idle_ms;
@@ -210,7 +210,7 @@ static void on_pop_failed(struct lane *l, const struct queen_error *err)
         pause_lane(l, PAUSE_AFTER_ERROR_MS);
         return;
     }
-    if (!c->stopping) { // trying again would do no good: the others stop, too
+    if (!c->stopping) { // not retryable: stop the other lanes, too
         pthread_mutex_lock(&c->lock);
         if (c->err.code == 0)
             c->err = *err;
@@ -220,7 +220,7 @@ static void on_pop_failed(struct lane *l, const struct queen_error *err)
     end_lane(l);
 }
 
-// They came after the stop: to be delivered to others, at once and not as failures.
+// They arrived after the stop: release them, without counting a failure.
 static void consumer_give_back(struct lane *l, struct queen_batch *batch)
 {
     l->job = job_new(l->consumer->client, batch, on_finished, l);
@@ -253,7 +253,7 @@ static void on_consumer_renewed(const struct queen_error *err, void *ctx)
     struct lane *l = ctx;
 
     l->renewing = false;
-    // The job may have ended meanwhile: then nobody minds.
+    // Ignore it if the job has ended meanwhile.
     if (err->code == QUEEN_E_LEASE && l->job && l->n_jobs == l->renewing_job) {
         l->job->lost = true;
         consumer_report(l->consumer, err);
@@ -326,7 +326,7 @@ static void end_lane(struct lane *l)
 {
     struct queen_consumer *c = l->consumer;
 
-    if (l->ended || l->renewing) { // the answer of an extension needs the lane
+    if (l->ended || l->renewing) { // the pending extension still refers to the lane
         l->want_end = true;
         return;
     }
@@ -382,7 +382,7 @@ int queen_consumer_wait(struct queen_consumer *c, struct queen_error *err)
     if (err)
         *err = c->err;
     if (--c->n_inside == 0)
-        pthread_cond_broadcast(&c->changed); // queen_consumer_free() goes on
+        pthread_cond_broadcast(&c->changed); // queen_consumer_free() continues
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -428,7 +428,7 @@ static void on_consumer_handle_closed(uv_handle_t *handle)
         pthread_mutex_lock(&c->lock);
         c->closed = true;
         pthread_cond_broadcast(&c->changed);
-        pthread_mutex_unlock(&c->lock); // queen_consumer_free() goes on
+        pthread_mutex_unlock(&c->lock); // queen_consumer_free() continues
         return;
     }
     void (*closed)(void *) = c->on_closed;

@@ -1,4 +1,4 @@
-// dedup.c: a ring of ids in order of time, and chains by hash through it.
+// dedup.c: a ring of ids in order of time, with hash chains through it.
 #include "dedup.h"
 
 #include <assert.h>
@@ -14,15 +14,15 @@ enum { NONE = -1 };
 struct entry {
     XXH128_hash_t id;
     uint64_t at_ms;
-    int next; // of the same chain
+    int next; // next in the same chain
 };
 
 struct dedup {
     unsigned max_count;
     uint64_t max_age_ms;
     struct entry *ring;
-    unsigned first, n; // oldest, and how many
-    unsigned n_hidden; // of the oldest
+    unsigned first, n; // index of the oldest, and count
+    unsigned n_hidden; // hidden entries, from the oldest on
     int *heads;        // max_count chains
 };
 

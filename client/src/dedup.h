@@ -1,7 +1,7 @@
-// dedup.h: was this event handled a moment ago, and is its acknowledgement in doubt?
+// dedup.h: remembers recently handled events whose acknowledgement is unconfirmed.
 //
-// A window of the ids handled last, bounded by count and by age.  Ids are kept as 128 bits of
-// XXH3: two different ones are taken for the same once in 10^30 or so.
+// A window of the last ids, limited by count and by age. Ids are stored as 128-bit XXH3
+// hashes: two different ids collide about once in 10^30.
 #ifndef QUEEN_CLIENT_DEDUP_H
 #define QUEEN_CLIENT_DEDUP_H
 
@@ -13,11 +13,11 @@
 struct dedup;
 
 struct dedup *dedup_new(unsigned max_count, uint64_t max_age_ms);
-void dedup_free(struct dedup *d); // NULL is fine
+void dedup_free(struct dedup *d); // d may be NULL
 bool dedup_has(struct dedup *d, span id, uint64_t now_ms);
-void dedup_add(struct dedup *d, span id, uint64_t now_ms); // not one that it has
+void dedup_add(struct dedup *d, span id, uint64_t now_ms); // id must not be in it yet
 void dedup_clear(struct dedup *d);
-void dedup_hide(struct dedup *d); // those in it are not found ...
-void dedup_show(struct dedup *d); // ... until now
+void dedup_hide(struct dedup *d); // present entries are not found ...
+void dedup_show(struct dedup *d); // ... until this call
 
 #endif

@@ -1,4 +1,4 @@
-// event_plan.c: the table of outcomes.
+// event_plan.c: decides what happens to an event after its handler returned.
 #include "event_plan.h"
 
 struct event_plan event_plan(enum queen_outcome outcome, unsigned tried,

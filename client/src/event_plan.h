@@ -1,7 +1,7 @@
-// event_plan.h: what becomes of an event after its handler has spoken.
+// event_plan.h: decides what happens to an event after its handler returned.
 //
-// An event is settled, never abandoned: it is acknowledged, dead, or left to the queue's
-// policy; or it is tried again here, and after the last try it is one of these.
+// Every event is settled in the end: acknowledged, dead-lettered, or left to the queue's
+// policy. It may be retried here first; after the last retry it is settled.
 #ifndef QUEEN_CLIENT_EVENT_PLAN_H
 #define QUEEN_CLIENT_EVENT_PLAN_H
 
@@ -11,7 +11,7 @@
 struct event_plan {
     bool again; // after pause_ms
     unsigned pause_ms;
-    enum queen_ack_status status; // otherwise: how it is acknowledged
+    enum queen_ack_status status; // otherwise: its acknowledgement
 };
 
 // tried: how often it was handled, from 1.

@@ -1,4 +1,4 @@
-// fail.c: codes, their names, and the error that an HTTP status is.
+// fail.c: error codes, their names, and the error for an HTTP status.
 #include "fail.h"
 
 #include <stdarg.h>
@@ -33,7 +33,7 @@ int fail_set(struct queen_error *err, int code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
-    str_clean_utf8(err->text, sizeof err->text, span_of(err->text)); // it may be cut
+    str_clean_utf8(err->text, sizeof err->text, span_of(err->text)); // it may have been cut
     return code;
 }
 
@@ -56,7 +56,7 @@ static int code_of_status(int status)
     }
 }
 
-// What a server, or something between it and us, says that is no JSON object is not repeated.
+// Text from a server or proxy that is not a JSON object is not repeated.
 static span error_text(span body, struct arena *a)
 {
     struct js j = js_read(body);

@@ -1,4 +1,4 @@
-// job.c: what a handler says about its messages.
+// job.c: records the handler's verdicts on its messages.
 #include "job.h"
 
 #include <stdlib.h>
@@ -72,10 +72,10 @@ void job_verdicts(const struct queen_job *job, struct queen_ack *acks)
     static const enum queen_ack_status statuses[] = {
         [QUEEN_DONE] = QUEEN_ACK_COMPLETED, [QUEEN_FAIL] = QUEEN_ACK_FAILED,
         [QUEEN_RETRY] = QUEEN_ACK_RETRY,    [QUEEN_DEAD] = QUEEN_ACK_DLQ,
-        [QUEEN_LATER] = QUEEN_ACK_RETRY, // said twice: then it has not been handled
+        [QUEEN_LATER] = QUEEN_ACK_RETRY, // QUEEN_LATER as the final verdict: not handled
     };
 
-    unsigned verdict = job->verdict; // of the program
+    unsigned verdict = job->verdict; // set by the program, so it may be out of range
     enum queen_ack_status status =
         verdict < countof(statuses) ? statuses[verdict] : QUEEN_ACK_RETRY;
     for (size_t i = 0; i < job->batch->n; i++) {

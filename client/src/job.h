@@ -1,8 +1,8 @@
 // job.h: a batch, from the pop to its acknowledgement.
 //
-//      job_open ──► handler (on a thread, or here) ──► finished ──► acks ──► job_close
+//     job_open ──► handler (on a thread, or here) ──► finished ──► acks ──► job_close
 //
-// All but what the handler calls happens on the loop's thread.
+// Everything except the functions for handlers runs on the loop's thread.
 #ifndef QUEEN_CLIENT_JOB_H
 #define QUEEN_CLIENT_JOB_H
 
@@ -35,7 +35,7 @@ struct queen_job *job_new(struct queen_client *c, struct queen_batch *batch,
                           void (*finished)(struct queen_job *job), void *owner);
 void job_free(struct queen_job *job);
 
-// The handler's word on each message; acks has room for all of the batch.
+// The verdict on each message; acks has room for the whole batch.
 void job_verdicts(const struct queen_job *job, struct queen_ack *acks);
 
 #endif

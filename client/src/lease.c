@@ -1,4 +1,4 @@
-// lease.c: holding on to messages for longer.
+// lease.c: extends leases.
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 
 enum { DEFAULT_SECONDS = 60 };
 
-// body holds the body and behind it the path.
+// body holds the body, followed by the path.
 static void client_lease_encode(const char *lease_id, unsigned seconds, struct buf *body,
                                 struct queen_request *req, struct queen_error *err)
 {
@@ -28,7 +28,7 @@ static void client_lease_encode(const char *lease_id, unsigned seconds, struct b
         .method = "POST", .path = body->ptr + len, .body = body->ptr, .body_len = len};
 }
 
-// 404 is how a server says that the lease is somebody else's by now, or nobody's.
+// A server answers 404 if the lease has expired or belongs to another consumer.
 static void mind_lost(struct queen_error *err)
 {
     if (err->code == QUEEN_E_NOT_FOUND)

@@ -1,5 +1,5 @@
-// link.c: a socket on uv_poll.  libuv's own streams write without MSG_NOSIGNAL, so a program
-// that leaves SIGPIPE alone would die with its server.
+// link.c: a connection on uv_poll. libuv's own streams write without MSG_NOSIGNAL, so a program
+// that does not handle SIGPIPE would be killed when the server closes a connection.
 #include "link.h"
 
 #include <errno.h>
@@ -26,37 +26,37 @@ enum link_state {
     LINK_CLOSED
 };
 
-// A socket and its handle live until the loop has let go of them, longer than an attempt.
+// A socket and its handle live until the loop has closed them, which is after the attempt.
 struct wire {
     uv_poll_t poll;
     int fd;
-    struct link *link; // NULL: nobody listens any more
+    struct link *link; // NULL: the link is closed
 };
 
 struct link {
     struct link_conf conf;
     struct link_slot slot;
     enum link_state state;
-    unsigned n_pending; // look-up and handles that still point to us
+    unsigned n_pending; // lookup and handles that still refer to the link
 
     uv_getaddrinfo_t lookup;
-    int lookup_error;              // of a look-up that could not be started
+    int lookup_error;              // of a lookup that could not be started
     struct addrinfo *found, *next; // addresses, and the one to try next
-    uv_timer_t patience;           // until it is ready
+    uv_timer_t patience;           // limit until it is ready
     struct wire *wire;
     struct tls *tls;
     struct answer *answer;
 
-    struct buf request; // plain, until it is put out
+    struct buf request; // unencrypted, until it is written
     struct buf out;     // bytes for the socket
     size_t out_done;
     bool has_request, sent, to_head;
-    bool write_closed; // by us, or because the server reads no more
+    bool write_closed; // by us, or because the server does not read any more
     link_done_cb done;
     void *owner;
 };
 
-// The way of a link, in order.
+// Steps of a link, in order.
 static void look_up(struct link *l);
 static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found);
 static void connect_next(struct link *l, int why);
@@ -99,7 +99,7 @@ struct link *link_open(const struct link_conf *conf)
     uv_timer_init(conf->loop, &l->patience);
     l->patience.data = l;
     l->n_pending = 1;
-    uv_update_time(conf->loop); // after a long callback the loop's time is old
+    uv_update_time(conf->loop); // after a long callback the loop's time is stale
     uv_timer_start(&l->patience, on_impatient, conf->connect_timeout_ms, 0);
     look_up(l);
     return l;
@@ -115,7 +115,7 @@ static void look_up(struct link *l)
         uv_getaddrinfo(l->conf.loop, &l->lookup, on_found, a->host, a->port, &hints);
     if (l->lookup_error == 0)
         l->n_pending++;
-    else // reported like any other failure: from the loop
+    else // reported from the loop, like any other failure
         uv_timer_start(&l->patience, on_impatient, 0, 0);
 }
 
@@ -147,7 +147,7 @@ static struct wire *wire_open(struct link *l, const struct addrinfo *a, int *why
         return NULL;
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
-                     sizeof one); // slower without, not wrong
+                     sizeof one); // failure costs only speed
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
         *why = -errno;
@@ -167,7 +167,7 @@ static struct wire *wire_open(struct link *l, const struct addrinfo *a, int *why
     return w;
 }
 
-// A name may have several addresses: the first that answers is used.
+// A name may have several addresses: use the first that accepts a connection.
 static void connect_next(struct link *l, int why)
 {
     struct queen_error err;
@@ -194,7 +194,7 @@ static void link_watch(struct link *l)
     uv_poll_start(&l->wire->poll, events, on_link_socket);
 }
 
-// libuv says only that something is wrong (EBADF); the socket knows what.
+// libuv only reports EBADF; the socket has the actual error.
 static void on_connected(struct link *l, int status)
 {
     int error = 0;
@@ -227,7 +227,7 @@ static void on_link_socket(uv_poll_t *poll, int status, int events)
     }
     if (events & UV_WRITABLE)
         link_flush(l);
-    // Closed in the meantime, or an error that recv() will tell.
+    // Closed by the peer, or an error that recv() will report.
     if (w->link && (events & UV_READABLE || status != 0))
         read_some(l);
 }
@@ -284,7 +284,7 @@ static void put_request(struct link *l)
     l->state = LINK_BUSY;
     answer_start(l->answer, l->to_head);
     if (l->tls) {
-        // What fails here shows again when reading.
+        // A failure here is also reported when reading.
         (void)tls_write(l->tls, l->request.ptr, l->request.len);
         tls_take(l->tls, &l->out);
         buf_free(&l->request);
@@ -298,8 +298,8 @@ static void put_request(struct link *l)
     link_flush(l);
 }
 
-// Failures are left to read_some(): an answer may lie in the socket although the server does
-// not read any more.  Never calls back, so link_send() does not either.
+// read_some() reports failures: a response may be in the socket although the server does not
+// read any more. Never calls back, so link_send() does not either.
 static void link_flush(struct link *l)
 {
     while (l->out_done < l->out.len) {
@@ -336,7 +336,7 @@ static void read_some(struct link *l)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            // TLS ends with a message of its own: without it anybody may have cut it off.
+            // TLS has its own end message; without it the data may have been truncated.
             take_end(l, n == 0 && !l->tls);
             return;
         }
@@ -364,7 +364,7 @@ static void take_plain(struct link *l, const char *bytes, size_t n)
 {
     struct queen_error err;
 
-    if (l->state != LINK_BUSY) { // bytes that nobody has asked for
+    if (l->state != LINK_BUSY) { // unsolicited bytes
         link_close(l);
         return;
     }
@@ -387,7 +387,8 @@ static void take_plain(struct link *l, const char *bytes, size_t n)
     }
 }
 
-// An answer without a length is complete only if the server has closed in the proper way.
+// A response without a length is complete only if the server has closed the connection
+// properly.
 static void take_end(struct link *l, bool clean)
 {
     struct queen_error err;
@@ -417,7 +418,8 @@ static void link_finish(struct link *l)
                  l->conf.address->authority);
     l->done = NULL;
     l->state = LINK_READY;
-    // An answer before the whole request was read: the rest would be taken for the next one.
+    // If the response came before the whole request was sent, the server would take the rest
+    // for the next request.
     o.open = answer_keeps_alive(l->answer) && l->out_done == l->out.len && !l->write_closed;
     if (!o.open)
         link_close(l);
@@ -452,7 +454,7 @@ bool link_hang_up(struct link *l)
 {
     if (!l->sent)
         return false;
-    (void)shutdown(l->wire->fd, SHUT_WR); // a broken one fails on its own
+    (void)shutdown(l->wire->fd, SHUT_WR); // a broken connection reports its failure elsewhere
     l->write_closed = true;
     return true;
 }

@@ -1,4 +1,4 @@
-// owners.c: JSON of the requests about owners, out and in.
+// owners.c: JSON of the requests about owners of partitions.
 #include "owners.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "fail.h"
 #include "json/write.h"
 
-// What the elements of all these answers are made of; each kind has some of it.
+// The members of all list elements; each kind of list uses some of them.
 struct fields {
     const char *partition, *partition_id, *owner, *wanted_by, *error;
     int64_t epoch, lag, free_ms;
@@ -53,7 +53,7 @@ int owners_read_lost(const struct queen_response *r, struct arena *a, const char
     return rc;
 }
 
-// Grows in doubles; what it has grown to is copied into the arena at the end.
+// The array grows by doubling and is copied into the arena at the end.
 static int read_list(const struct queen_response *r, struct arena *a, span name, size_t size,
                      read_one *one, void **items, unsigned *n, struct queen_error *err)
 {
@@ -148,7 +148,7 @@ static void read_fields(struct js *j, struct arena *a, struct fields *f)
         if (j->rc != 0)
             return;
         if (js_type_of(raw) == JS_NULL)
-            continue; // the same as a missing member: the default stays
+            continue; // null, like a missing member: keep the default
         if (span_eq(key, SPAN("partition")))
             take_name(j, a, raw, &f->partition, "partition must be a string");
         else if (span_eq(key, SPAN("partitionId")))

@@ -1,4 +1,4 @@
-// pool.c: idle links, busy links, and a line.
+// pool.c: idle links, busy links, and waiting calls.
 #include "pool.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ void pool_init(struct pool *p, const struct link_conf *conf, unsigned max_links,
     TAILQ_INIT(&p->parking);
 }
 
-// The first idle link that is still good.
+// The first idle link that is still usable.
 static struct link *take_idle(struct pool *p)
 {
     struct link_slot *slot;
@@ -30,7 +30,7 @@ static struct link *take_idle(struct pool *p)
             TAILQ_REMOVE(&p->idle, slot, entry);
             return slot->link;
         }
-        link_close(slot->link); // leaves the list
+        link_close(slot->link); // removes it from the list
     }
     return NULL;
 }

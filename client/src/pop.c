@@ -1,4 +1,4 @@
-// pop.c: the address of a pop, and the messages out of its answer.
+// pop.c: builds the path of a pop and decodes its messages.
 #include "pop.h"
 
 #include <limits.h>
@@ -13,7 +13,7 @@ enum { DEFAULT_WAIT_MS = 30000, WAIT_MARGIN_MS = 5000 };
 struct owned_batch {
     struct queen_batch pub;
     struct arena arena;
-    struct queen_response *response; // payloads lie in its body
+    struct queen_response *response; // its body holds the payloads
 };
 
 static void put_escaped(struct buf *out, const char *text)
@@ -24,7 +24,7 @@ static void put_escaped(struct buf *out, const char *text)
     free(escaped);
 }
 
-// Clients do not name the partition Default: without one it is found, too.
+// The partition Default is not named in the path: the server finds it without a name.
 static void put_path(struct buf *out, const struct queen_pop *pop)
 {
     buf_put_lit(out, "/api/v1/pop");
@@ -60,7 +60,7 @@ static void put_parameters(struct buf *out, const struct queen_pop *pop, unsigne
     }
 }
 
-// The key that all clients use: queue:partition:group, or namespace:task:group.
+// The affinity key that all clients use: queue:partition:group, or namespace:task:group.
 static void put_key(struct buf *out, const struct queen_pop *pop)
 {
     const char *first = pop->queue ? pop->queue : pop->namespace_;
@@ -74,7 +74,7 @@ static void put_key(struct buf *out, const struct queen_pop *pop)
     buf_putc(out, '\0');
 }
 
-// path holds the path and behind its NUL the key.
+// path holds the path and, after its NUL, the key.
 static void client_pop_encode(const struct queen_pop *pop, struct buf *path,
                               struct queen_request *req, struct queen_error *err)
 {
@@ -93,8 +93,8 @@ static void client_pop_encode(const struct queen_pop *pop, struct buf *path,
         .path = path->ptr,
         .key = path->ptr + key,
         .timeout_ms = pop->wait ? wait_ms + margin_ms : 0,
-        // Sent again after a lost answer it would wait for the lease that the first one got;
-        // who owns the partition can end that (slot_doubt()), so he is told.
+        // A retry after a lost response would wait for the lease of the first pop. The owner
+        // of the partition can end that lease (slot_doubt()), so it gets the error instead.
         .once = pop->owner != NULL,
     };
 }
@@ -162,7 +162,7 @@ static void read_messages(struct js *j, struct owned_batch *o)
     o->pub.n = n;
 }
 
-// Takes the answer.
+// Takes the response.
 static struct queen_batch *client_pop_decode(struct queen_response *response,
                                              struct queen_error *err)
 {
@@ -232,7 +232,7 @@ static void on_client_popped(struct queen_response *r, const struct queen_error 
     free(p);
 }
 
-// A call that is not begun yet.
+// A call that is not started yet.
 static struct call *make_call(struct queen_client *c, const struct queen_pop *pop,
                               queen_pop_cb done, void *ctx)
 {

@@ -1,4 +1,4 @@
-// pop.h: a pop that can be given up, for consumers.
+// pop.h: a pop that can be cancelled, for consumers.
 #ifndef QUEEN_CLIENT_POP_H
 #define QUEEN_CLIENT_POP_H
 

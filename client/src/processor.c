@@ -1,4 +1,4 @@
-// processor.c: looking at owners, claiming, renewing, giving up, healing.
+// processor.c: reads owners, claims, renews and releases partitions, reconnects.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "processor_int.h"
 
-enum { SLACK_MS = 100 }; // of a look: it may come late
+enum { SLACK_MS = 100 }; // of a read: it may be late
 
 static void processor_look(struct queen_processor *p);
 static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx);
@@ -70,9 +70,9 @@ void processor_tick(struct queen_processor *p)
         processor_renew(p);
 }
 
-// ---- looking ----
+// ---- reading owners ----
 
-// Of one look: a rebuild makes the one that is under way void.
+// One read of the owners; a rebuild invalidates the one in flight.
 struct look {
     struct queen_processor *processor;
     unsigned rebuild;
@@ -100,11 +100,11 @@ static void on_listed(struct queen_response *r, const struct queen_error *err, v
 
     free(l);
     p->n_calls--;
-    p->looking = p->looking && is_void; // the one that counts is still out
+    p->looking = p->looking && is_void; // the valid one is still in flight
     arena_init(&a);
     bool ok = r && why.code == 0 && owners_read(r, &a, &list, &why) == 0;
     if (is_void && !p->stopping) {
-        // what it says is of before
+        // its contents are outdated
     } else if (p->stopping) {
         processor_stop_if_done(p);
     } else if (ok) {
@@ -141,8 +141,9 @@ static struct slot *add_slot(struct queen_processor *p, const char *name)
     return s;
 }
 
-// The slot of each record; free() it.  A queue may be deleted and made again, with any number
-// of partitions.  As long as it is the same one, slots and records are in the same order.
+// The slot of each record; free() it. A queue may be deleted and created again, with any
+// number of partitions. As long as it is the same one, slots and records are in the same
+// order.
 static struct slot **meet_slots(struct queen_processor *p, const struct owner_list *list)
 {
     struct slot **slots = mem_new_array(struct slot *, list->n);
@@ -167,7 +168,7 @@ static bool was_made_again(const struct slot *s, const struct owner_record *r)
     return s->partition_id && r->partition_id && strcmp(s->partition_id, r->partition_id) != 0;
 }
 
-// What the records say about partitions that we take for ours.
+// Compares the records with the partitions that we own.
 static void mind_records(struct queen_processor *p, const struct owner_list *list,
                          struct slot **slots)
 {
@@ -181,7 +182,8 @@ static void mind_records(struct queen_processor *p, const struct owner_list *lis
         s->is_listed = true;
         if (!slot_is_open(s))
             continue;
-        // A record older than our claim says nothing; one of a later epoch says it all.
+        // A record older than our claim is outdated; one of a later epoch means that we lost
+        // it.
         if (was_made_again(s, r) || r->epoch > s->epoch ||
             (r->epoch == s->epoch && !is_mine(p, r)))
             slot_close(s, QUEEN_CLOSED_LOST);
@@ -225,7 +227,7 @@ static void on_asked(struct queen_response *r, const struct queen_error *err, vo
     processor_stop_if_done(p);
 }
 
-// Asks the owner of one partition to finish and give it.
+// Requests one partition from its owner.
 static void processor_request(struct queen_processor *p, const struct slot *s, int64_t epoch)
 {
     struct buf body = {0};
@@ -255,7 +257,7 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
     for (unsigned i = 0; i < list->n; i++) {
         const struct owner_record *r = &list->records[i];
         struct slot *s = slots[i];
-        // Whoever it was left to has looked by then, or is dead.
+        // By then the processor it was reserved for has read the owners, or is dead.
         if (r->free_ms >= 0 && r->free_ms < patience_ms)
             look_by(p, now + (uint64_t)(patience_ms - r->free_ms));
         records[i].owner = r->owner;
@@ -266,8 +268,9 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
         else if (s->asked_ms == 0)
             s->asked_ms = now;
         records[i].left_over = r->free_ms >= patience_ms;
-        // Ours by the record, but closed here (a rebuild) and not just given up: claimed anew.
-        // Who was asked for an expiry and has not given, though he renews, loses it.
+        // Claim again a partition that the record assigns to us but that is closed here (a
+        // rebuild), unless we have just released it. Steal a partition if its owner renews but
+        // has not released it within one expiry of being asked.
         if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED && p->n_releasing == 0)
             add_claim(s, &body, r->epoch, &n);
         else if (s->asked_ms > 0 && now - s->asked_ms > p->conf.expiry_s * 1000ull &&
@@ -304,7 +307,7 @@ static void on_claimed(struct queen_response *r, const struct queen_error *err, 
         for (unsigned i = 0; i < n; i++) {
             struct slot *s = find_slot(p, results[i].partition);
             if (results[i].error)
-                p->look_due_ms = 0; // somebody was quicker; others may be free
+                p->look_due_ms = 0; // another processor was faster; others may be free
             else if (s && s->state == SLOT_CLOSED)
                 slot_open(s, &results[i], until);
         }
@@ -319,7 +322,7 @@ static void on_claimed(struct queen_response *r, const struct queen_error *err, 
     processor_stop_if_done(p);
 }
 
-// ---- staying the owner ----
+// ---- renewing ----
 
 struct renewal {
     struct queen_processor *processor;
@@ -330,7 +333,7 @@ static void on_extended(const struct queen_error *err, void *ctx)
 {
     struct queen_processor *p = ctx;
 
-    // A lost lease shows when it is acknowledged.
+    // A lost lease is noticed when the batch is acknowledged.
     (void)err;
     p->n_calls--;
     processor_stop_if_done(p);
@@ -393,7 +396,7 @@ static void on_processor_renewed(struct queen_response *r, const struct queen_er
                 continue;
             if (is_among(s->name, lost, n))
                 slot_close(s, QUEEN_CLOSED_LOST);
-            else // from when we asked, not from when it was answered
+            else // counted from the request, not from its response
                 s->valid_until_ms = renewal->sent_ms + p->conf.expiry_s * 1000ull;
         }
     } else {
@@ -405,7 +408,7 @@ static void on_processor_renewed(struct queen_response *r, const struct queen_er
     processor_stop_if_done(p);
 }
 
-// ---- giving up ----
+// ---- releasing ----
 
 static void on_released(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
@@ -413,7 +416,7 @@ static void on_released(struct queen_response *r, const struct queen_error *err,
 
     p->n_calls--;
     if (err->code != 0)
-        processor_report(p, err); // they expire
+        processor_report(p, err); // the claims expire instead
     queen_response_free(r);
     p->n_releasing--;
     processor_stop_if_done(p);
@@ -436,7 +439,7 @@ void processor_release(struct queen_processor *p, struct slot *only)
     processor_post(p, "release", &body, on_released, p);
 }
 
-// ---- healing: a rebuild is torn down first, then subscribed ----
+// ---- reconnecting: a rebuild first tears down, then subscribes ----
 
 static void tear_down(void *ctx)
 {
@@ -446,13 +449,13 @@ static void tear_down(void *ctx)
     for (unsigned i = 0; i < p->n_slots; i++) {
         struct slot *s = p->slots[i];
         slot_close(s, QUEEN_CLOSED_REBUILT);
-        if (s->pop) // no hanging up: the connection is the suspect
+        if (s->pop) // close at once: the connection may be broken
             call_cancel(s->pop);
     }
     client_drop_links(p->client);
 }
 
-// The next list tells whether it works; partitions that are still ours are claimed anew.
+// The next list shows whether it works; partitions that are still ours are claimed again.
 static void subscribe(void *ctx)
 {
     struct queen_processor *p = ctx;

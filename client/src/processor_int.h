@@ -1,8 +1,8 @@
 // processor_int.h: a processor and its partitions; for processor.c, processor_life.c, slot.c,
 // slot_event.c, slot_events.c and slot_settle.c.
 //
-// Everything belongs to the loop's thread, but for what is said to be atomic or under the lock,
-// and the fields of a slot that its handler has while it runs.
+// Everything belongs to the loop's thread, except fields marked as atomic or under the lock,
+// and the fields of a slot that its handler owns while it runs.
 #ifndef QUEEN_CLIENT_PROCESSOR_INT_H
 #define QUEEN_CLIENT_PROCESSOR_INT_H
 
@@ -26,46 +26,46 @@ enum slot_state {
     SLOT_CLOSED,
     SLOT_POPPING,
     SLOT_WAITING,  // after an error, for due_ms
-    SLOT_MARKING,  // the first checkpoint is saved before anything is handled
+    SLOT_MARKING,  // the first checkpoint is saved before any event is handled
     SLOT_HANDLING, // its handler runs, or waits for a thread
-    SLOT_PAUSING,  // an event is tried again at due_ms
+    SLOT_PAUSING,  // an event is retried at due_ms
     SLOT_ACKING,
 };
 
-struct slot_move { // queue NULL: it stays
+struct slot_move { // queue NULL: it is not moved
     char *queue, *partition;
 };
 
-// One partition; there is one for each of the queue, owned or not.
+// One partition; there is one slot per partition of the queue, owned or not.
 struct slot {
     struct queen_processor *processor;
     char *name;
-    char *partition_id; // when it was opened last; another one if the queue was made again
+    char *partition_id; // when it was opened last; differs if the queue was created again
     enum slot_state state;
-    bool closing;   // comes to CLOSED as soon as it can
-    bool is_listed; // in the list that was seen last
+    bool closing;   // changes to CLOSED as soon as possible
+    bool is_listed; // in the last list of owners
     enum queen_closed why;
     int64_t epoch;
-    _Atomic uint64_t valid_until_ms; // by our clock: later we are not the owner
-    _Atomic bool halt;               // the handler must not begin another event
-    bool renewing;                   // the renewal that is under way names it
+    _Atomic uint64_t valid_until_ms; // by our clock: after it we are not the owner
+    _Atomic bool halt;               // the handler must not start another event
+    bool renewing;                   // named in the renewal in flight
     struct call *pop;
     uint64_t due_ms;
-    uint64_t asked_ms; // since when its owner is asked for it by us; 0: he is not
-    bool doubted;      // and since then nothing was settled, nor found empty
+    uint64_t asked_ms; // since when we have requested it from its owner; 0: not requested
+    bool doubted;      // nothing was settled or found empty since a failure
 
-    // the batch; the handler's while HANDLING
+    // the batch; belongs to the handler while HANDLING
     struct queen_job *job;
-    size_t at;         // event under way: those in front of it are settled
+    size_t at;         // current event: those before it are settled
     unsigned tried;    // how often it was handled
-    unsigned pause_ms; // > 0: it is to be tried again
+    unsigned pause_ms; // > 0: it is to be retried
     char error[240];
-    struct slot_events *events; // under way with on_events
-    struct slot_move *moves;    // where each message of the batch goes; NULL: none goes
-    struct dedup *dedup;        // handled, but not known to be acknowledged; outlives ownership
+    struct slot_events *events; // current batch of on_events
+    struct slot_move *moves;    // destination of each message of the batch; NULL: none is moved
+    struct dedup *dedup;        // handled, acknowledgement unconfirmed; outlives ownership
     bool reopened;              // nothing was popped since it was opened
 
-    // checkpoints on time or by hand
+    // checkpoints by time or manual
     char *checkpoint; // transaction id to save; under the processor's lock
     bool marked;      // one was saved since it was opened
     bool saving;
@@ -79,11 +79,11 @@ struct queen_processor {
     char *path; // of the requests about owners
     struct threads *threads;
     struct reconnect reconnect;
-    uint64_t (*now_ms)(void); // goes on while the process sleeps
+    uint64_t (*now_ms)(void); // continues while the machine sleeps
 
     uv_timer_t tick;
     struct mailbox_item start, stop, close;
-    struct slot **slots; // of all partitions that were ever listed
+    struct slot **slots; // all partitions ever listed
     unsigned n_slots;
     unsigned n_calls; // requests that will call back
     bool looking, claiming, renewing;
@@ -103,19 +103,19 @@ struct queen_processor {
 
 // ---- slot.c ----
 void slot_open(struct slot *s, const struct owner_result *claimed, uint64_t valid_until_ms);
-void slot_close(struct slot *s, enum queen_closed why); // on_closed is called when it has ended
+void slot_close(struct slot *s, enum queen_closed why); // calls on_closed when it has ended
 void slot_tick(struct slot *s, uint64_t now_ms);
 static inline bool slot_is_open(const struct slot *s)
 {
     return s->state != SLOT_CLOSED && !s->closing;
 }
-void slot_end(struct slot *s); // nothing is under way: closed, or another pop
+void slot_end(struct slot *s); // nothing is in flight: closes it, or pops again
 void slot_pop(struct slot *s);
-void slot_forget_settled(struct slot *s); // a whole batch is known to be settled
-// A pop or a settlement has failed, and may have happened for all we know.  If something is
-// leased, another pop would wait for that lease to end; claiming the partition anew ends it at
-// once, and makes void whatever of it is still on its way.  So: closed, to be opened again.
-// Nothing is under way.
+void slot_forget_settled(struct slot *s); // a whole batch is confirmed as settled
+// A pop or a settlement failed with an unknown outcome. If messages are leased, another pop
+// would wait for that lease to end. Claiming the partition again ends it at once and
+// invalidates requests still in flight. So close the partition, to be opened again. Nothing
+// may be in flight.
 void slot_doubt(struct slot *s, const struct queen_error *err);
 static inline uint64_t slot_now_ms(const struct slot *s) { return s->processor->now_ms(); }
 static inline bool slot_may_go_on(struct slot *s)
@@ -126,7 +126,7 @@ static inline bool slot_may_go_on(struct slot *s)
 // ---- slot_event.c: on_event ----
 enum queen_verdict slot_handle(struct queen_job *job,
                                void *processor); // the handler of the threads
-// Settled by what was said about it; counted, and known from now on when it was handled.
+// Settles an event with this status; counts it, and remembers it if it was handled.
 void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
                        const char *error);
 void slot_note_checkpoint(struct slot *s, const char *transaction_id);
@@ -140,13 +140,14 @@ void slot_settle(struct slot *s);
 
 // ---- processor.c ----
 void processor_tick(struct queen_processor *p);
-void processor_failed(struct queen_processor *p, const struct queen_error *err); // and heals
+// reconnects as well
+void processor_failed(struct queen_processor *p, const struct queen_error *err);
 void processor_report(struct queen_processor *p, const struct queen_error *err);
-// POST <owners>/<action>; body is taken.  done is told once; n_calls counts it.
+// POST <owners>/<action>; takes body. done is called once; n_calls counts it.
 void processor_post(struct queen_processor *p, const char *action, struct buf *body,
                     queen_response_cb done, void *ctx);
 void processor_release(struct queen_processor *p,
-                       struct slot *only); // NULL: all that are owned
+                       struct slot *only); // NULL: all owned partitions
 void processor_heal_init(struct queen_processor *p);
 
 // ---- processor_life.c ----

@@ -1,4 +1,4 @@
-// processor_life.c: a processor from its options to its end.
+// processor_life.c: creates, stops and frees a processor.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +18,8 @@ static void on_close(struct mailbox_item *item);
 static void on_tick_closed(uv_handle_t *handle);
 static void processor_dispose(struct queen_processor *p);
 
-// Unlike the monotonic clock it goes on while the machine sleeps: claims expire then, too.
+// Unlike the monotonic clock it advances while the machine sleeps, because claims expire then,
+// too.
 static uint64_t boot_ms(void)
 {
     struct timespec t;
@@ -139,7 +140,7 @@ void queen_processor_stats(struct queen_processor *p, struct queen_processor_sta
     };
 }
 
-// ---- the end: close all partitions, then give them up, then stop ----
+// ---- stopping: close all partitions, then release them, then stop ----
 
 void queen_processor_stop(struct queen_processor *p)
 {
@@ -180,7 +181,7 @@ void processor_stop_if_done(struct queen_processor *p)
     p->stopped = true;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
-    if (p->closing) // behind a stop that may still be in the mailbox
+    if (p->closing) // queued behind a stop that may still be in the mailbox
         (void)!mailbox_post(&p->client->mailbox, &p->close);
 }
 
@@ -223,7 +224,7 @@ static void on_tick_closed(uv_handle_t *handle)
         pthread_mutex_lock(&p->lock);
         p->closed = true;
         pthread_cond_broadcast(&p->changed);
-        pthread_mutex_unlock(&p->lock); // queen_processor_free() goes on
+        pthread_mutex_unlock(&p->lock); // queen_processor_free() continues
         return;
     }
     void (*closed)(void *) = p->on_closed;

@@ -10,7 +10,7 @@
 #include "fail.h"
 #include "push.h"
 
-// The way of a message, in order.
+// Steps of a message, in order.
 static void on_wake(struct mailbox_item *item);
 static void on_timer(uv_timer_t *timer);
 static struct parcel *producer_load(struct queen_producer *p);
@@ -71,7 +71,7 @@ void producer_wake(struct queen_producer *p)
 
 static bool is_full(const struct queen_producer *p, size_t more)
 {
-    // One that is larger than all is let in alone.
+    // A message larger than the limit is accepted if the buffer is empty.
     return p->n_held >= p->conf.max_count ||
            (p->n_held > 0 && p->held_bytes + more > p->conf.max_bytes);
 }
@@ -91,7 +91,7 @@ int queen_producer_send(struct queen_producer *p, const struct queen_message *m,
     while (rc == 0 && !p->closing && is_full(p, item->json.len) && !p->conf.refuse && !here)
         pthread_cond_wait(&p->changed, &p->lock);
     if (--p->n_inside == 0 && p->closing)
-        pthread_cond_broadcast(&p->changed); // queen_producer_free() goes on
+        pthread_cond_broadcast(&p->changed); // queen_producer_free() continues
     if (rc == 0 && p->closing)
         rc = fail_set(err, QUEEN_E_CLOSED, "the producer is closing");
     if (rc == 0 && is_full(p, item->json.len))
@@ -103,7 +103,8 @@ int queen_producer_send(struct queen_producer *p, const struct queen_message *m,
         p->n_held++;
         p->held_bytes += item->json.len;
         p->waiting_bytes += item->json.len;
-        // The first starts the clock; then the loop need not know before there is a batch.
+        // The first message starts the linger timer; after that, wake the loop only for a full
+        // batch.
         if (++p->n_waiting == 1 || p->n_waiting == p->conf.batch_count ||
             p->waiting_bytes >= p->conf.batch_bytes)
             producer_wake(p);
@@ -117,7 +118,7 @@ int queen_producer_send(struct queen_producer *p, const struct queen_message *m,
     return rc;
 }
 
-// Handles belong to the loop, so they are made there, with the first message.
+// Handles belong to the loop, so they are created there, with the first message.
 static void open_handles(struct queen_producer *p)
 {
     if (p->n_handles > 0)
@@ -140,7 +141,7 @@ static void on_wake(struct mailbox_item *item)
     producer_close_if_done(p);
 }
 
-// With the lock: is there a batch that should leave?
+// With the lock: whether a batch should be sent.
 static bool may_send(const struct queen_producer *p)
 {
     return p->n_waiting > 0 && !p->pausing && p->n_in_flight < p->conf.max_in_flight &&
@@ -224,8 +225,8 @@ static void send_parcel(struct parcel *parcel)
     buf_free(&body);
 }
 
-// The request failed: should its messages be sent again?  Those of a refused one go out one by
-// one, so that the good ones are stored.
+// Whether to retry the messages of a failed request. Those of a refused request are sent one
+// by one, so that the valid ones are stored.
 static bool is_worth_another(const struct parcel *parcel, const struct queen_error *why)
 {
     return why->retryable || (why->code == QUEEN_E_REFUSED && parcel->n > 1);
@@ -270,7 +271,7 @@ static void set_too_late(struct queen_error *err)
     fail_set(err, QUEEN_E_CLOSED, "the producer was closed before a server had confirmed it");
 }
 
-// The parcel is in the list until all of its messages are reported: a flush waits for that.
+// The parcel stays in the list until all of its messages are reported: a flush waits for that.
 static void settle_all(struct parcel *parcel, const struct queen_push_results *results,
                        const struct queen_error *err)
 {
@@ -288,7 +289,7 @@ static void settle_all(struct parcel *parcel, const struct queen_push_results *r
     free(parcel);
 }
 
-// Tells of a message and forgets it.
+// Reports the result of a message and frees it.
 static void settle(struct queen_producer *p, struct item *item,
                    const struct queen_push_result *result, const struct queen_error *err)
 {
@@ -310,8 +311,8 @@ static void settle(struct queen_producer *p, struct item *item,
     free(item);
 }
 
-// Merges two lists that are in order.  With several requests in flight a parcel can come back
-// after one that was accepted later, and producer_flush.c relies on the head being the oldest.
+// Merges two ordered lists. With several requests in flight a parcel may fail after one that
+// was accepted later, and producer_flush.c relies on the head being the oldest.
 static void put_back(struct parcel *parcel, bool alone)
 {
     struct queen_producer *p = parcel->producer;
@@ -360,7 +361,7 @@ void queen_producer_free(struct queen_producer *p)
         return;
     pthread_mutex_lock(&p->lock);
     p->closing = true;
-    pthread_cond_broadcast(&p->changed); // those who wait for room are refused
+    pthread_cond_broadcast(&p->changed); // callers that wait for room fail
     pthread_mutex_unlock(&p->lock);
     client_await_close(p->client, &p->stop, &p->lock, &p->changed, &p->closed, &p->n_inside);
     producer_dispose(p);
@@ -372,10 +373,10 @@ void queen_producer_close(struct queen_producer *p, void (*closed)(void *ctx), v
     p->closed_ctx = ctx;
     p->closing = true;
     if (mailbox_post(&p->client->mailbox, &p->stop) != 0)
-        p->closed = true; // the client is closed already, which its header forbids
+        p->closed = true; // the client is closed already, contrary to its documentation
 }
 
-// With the lock: all that waits, as a parcel that is not sent.
+// With the lock: all waiting messages, as a parcel that is not sent.
 static struct parcel *load_all(struct queen_producer *p)
 {
     struct parcel *parcel = mem_new(struct parcel);
@@ -390,7 +391,7 @@ static struct parcel *load_all(struct queen_producer *p)
     return parcel;
 }
 
-// Requests under way are given up; on_answer() reports their messages.
+// Cancels requests in flight; on_answer() reports their messages.
 static void on_patience(uv_timer_t *timer)
 {
     struct queen_producer *p = timer->data;
@@ -417,7 +418,7 @@ static void on_producer_stop(struct mailbox_item *item)
 
     p->stopping = true;
     open_handles(p);
-    uv_update_time(p->client->loop); // after a long callback the loop's time is old
+    uv_update_time(p->client->loop); // after a long callback the loop's time is stale
     uv_timer_start(&p->patience, on_patience, p->conf.close_timeout_ms, 0);
     producer_pump(p);
     producer_close_if_done(p);
@@ -445,7 +446,7 @@ static void on_producer_handle_closed(uv_handle_t *handle)
         pthread_mutex_lock(&p->lock);
         p->closed = true;
         pthread_cond_broadcast(&p->changed);
-        pthread_mutex_unlock(&p->lock); // queen_producer_free() goes on
+        pthread_mutex_unlock(&p->lock); // queen_producer_free() continues
         return;
     }
     void (*closed)(void *) = p->on_closed;

@@ -1,4 +1,4 @@
-// producer_flush.c: waiting until all that was accepted is settled.
+// producer_flush.c: waits until all accepted messages are stored or have failed.
 #include "producer_int.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "fail.h"
 
-// With the lock: the number of the oldest message that is not settled, or beyond all.
+// With the lock: the number of the oldest message that is not settled, or one past the last.
 static uint64_t oldest(const struct queen_producer *p)
 {
     uint64_t number = p->stats.accepted + 1;
@@ -48,14 +48,14 @@ int queen_producer_flush(struct queen_producer *p, unsigned timeout_ms, struct q
     uint64_t up_to = p->stats.accepted;
     p->n_inside++;
     p->hurry = true;
-    if (!p->closing) // which hurries by itself
+    if (!p->closing) // closing flushes anyway
         producer_wake(p);
     while (oldest(p) <= up_to && late == 0)
         late = timeout_ms > 0 ? pthread_cond_timedwait(&p->changed, &p->lock, &until)
                               : pthread_cond_wait(&p->changed, &p->lock);
     size_t left = p->n_held;
     if (--p->n_inside == 0 && p->closing)
-        pthread_cond_broadcast(&p->changed); // queen_producer_free() goes on
+        pthread_cond_broadcast(&p->changed); // queen_producer_free() continues
     pthread_mutex_unlock(&p->lock);
     if (late == ETIMEDOUT)
         return fail_set(err, QUEEN_E_TIMEOUT, "%zu messages are not stored after %u ms", left,

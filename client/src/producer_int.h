@@ -1,7 +1,7 @@
 // producer_int.h: a producer; for producer.c (buffer, requests, closing) and producer_flush.c.
 //
-// Any thread adds to the buffer; the loop takes from it.  What both touch is guarded by `lock`;
-// the rest belongs to the loop.
+// Any thread adds to the buffer; the loop takes from it. `lock` guards the fields that both
+// use; the rest belongs to the loop.
 #ifndef QUEEN_CLIENT_PRODUCER_INT_H
 #define QUEEN_CLIENT_PRODUCER_INT_H
 
@@ -14,17 +14,17 @@ struct item {
     struct buf json;
     void *tag;
     uint64_t number; // in order of acceptance, from 1
-    bool alone;      // one of its request was refused: shares none any more
+    bool alone;      // its request was refused: send it alone from now on
 };
 STAILQ_HEAD(item_list, item);
 
-// A request and the messages it will answer for.
+// A request and its messages.
 struct parcel {
     struct queen_producer *producer;
     TAILQ_ENTRY(parcel) link;
     struct item_list items;
     size_t n;
-    uint64_t first;    // number of the first message; others may read it, unlike the list
+    uint64_t first; // number of the first message; unlike the list, other threads may read it
     struct call *call; // until it is answered
 };
 
@@ -45,7 +45,7 @@ struct queen_producer {
     pthread_cond_t changed;
     struct item_list waiting;        // by number
     size_t n_waiting, waiting_bytes; // in the buffer
-    size_t n_held, held_bytes;       // and under way, too
+    size_t n_held, held_bytes;       // including those in flight
     struct queen_producer_stats stats;
     TAILQ_HEAD(, parcel) parcels;
     unsigned n_inside; // threads that wait in queen_producer_send() or _flush()
@@ -53,7 +53,7 @@ struct queen_producer {
     bool wake_posted, hurry, closing, closed; // ... to here
     struct mailbox_item wake, stop;
 
-    uv_timer_t timer; // lingering, or the pause after a failure
+    uv_timer_t timer; // linger timer, or the pause after a failure
     bool due, pausing, stopping, deadline_passed;
     unsigned n_in_flight, n_failed;
     STAILQ_HEAD(, flush) flushes;
@@ -66,10 +66,12 @@ struct queen_producer {
 // ---- producer.c ----
 void producer_close_if_done(struct queen_producer *p); // on the loop
 void producer_wake(
-    struct queen_producer *p); // with the lock: the loop shall look at the buffer
-void producer_pump(struct queen_producer *p); // on the loop: sends what should leave
+    // With the lock: makes the loop check the buffer.
+    struct queen_producer *p);
+void producer_pump(struct queen_producer *p); // on the loop: sends batches that are due
 
 // ---- producer_flush.c ----
-void producer_end_flushes(struct queen_producer *p); // on the loop: tells those that are done
+// on the loop: completes flushes that are done
+void producer_end_flushes(struct queen_producer *p);
 
 #endif

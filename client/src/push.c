@@ -1,4 +1,4 @@
-// push.c: messages into one request, one result for each out of the answer.
+// push.c: sends messages in one request and decodes their results.
 #include "push.h"
 
 #include <stdlib.h>

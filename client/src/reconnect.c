@@ -1,4 +1,4 @@
-// reconnect.c: the three layers as one state.
+// reconnect.c: the state machine of reconnecting.
 #include "reconnect.h"
 
 static const unsigned pauses_ms[] = {5000, 10000, 15000};
@@ -16,7 +16,7 @@ void reconnect_init(struct reconnect *h, const struct reconnect_conf *conf,
     *h = (struct reconnect){.conf = *conf, .ops = ops, .last_event_ms = now_ms};
 }
 
-// The next try of the second layer, or of the third when those are used up.
+// The next attempt of the second layer, or of the third once those are exhausted.
 static void wait_for_next(struct reconnect *h, uint64_t now_ms)
 {
     bool by_watchdog = h->n_failed >= h->conf.n_pauses;
@@ -36,7 +36,7 @@ void reconnect_event(struct reconnect *h, uint64_t now_ms) { h->last_event_ms = 
 void reconnect_look(struct reconnect *h, bool has_events, uint64_t now_ms)
 {
     if (!has_events) {
-        h->last_event_ms = now_ms; // silence is right then
+        h->last_event_ms = now_ms; // silence is expected then
     } else if (h->state == RECONNECT_HEALTHY && now_ms - h->last_event_ms >= h->conf.stale_ms) {
         h->state = RECONNECT_WAITING;
         h->due_ms = now_ms;

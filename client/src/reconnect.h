@@ -1,14 +1,14 @@
-// reconnect.h: what a processor does about its connection, as a matter of time only.
+// reconnect.h: decides when a processor re-establishes its connection.
 //
-//      healthy ──error──► 5 s ─► rebuild ─► 10 s ─► rebuild ─► 15 s ─► rebuild ──► watchdog
-//         ▲                          │ worked                                │  every 60 s
-//         └──────────────────────────┴───────────────────────────────────────┘
+//     healthy ──error──► 5 s ─► rebuild ─► 10 s ─► rebuild ─► 15 s ─► rebuild ──► watchdog
+//        ▲                          │ worked                                │  every 60 s
+//        └──────────────────────────┴───────────────────────────────────────┘
 //
-// The first layer is below: a link is checked before it is used (pool.c).  This is the second
-// (three rebuilds) and the third (the watchdog, of which there is one: it is a state).  And the
-// stale check: no event for 5 minutes although the queue has some means rebuild, too.
+// The first layer is in pool.c: a link is checked before it is used. This file has the second
+// layer (three rebuilds) and the third (the watchdog). A stale connection is rebuilt as well:
+// no event for 5 minutes although the queue has some.
 //
-// No clock in here: every function is told the time, so tests need none.
+// No clock is read here: every function takes the time as a parameter, so tests need none.
 #ifndef QUEEN_CLIENT_HEAL_H
 #define QUEEN_CLIENT_HEAL_H
 
@@ -29,10 +29,10 @@ struct reconnect_conf {
     unsigned stale_ms;
 };
 
-// A rebuild: first torn down, then subscribed.  Both are told by reconnect_done().
+// A rebuild first tears down, then subscribes; reconnect_done() reports its result.
 struct reconnect_ops {
-    void (*tear_down)(void *ctx); // forget all connections and what is under way on them
-    void (*subscribe)(void *ctx); // start from scratch; the result is told by reconnect_done()
+    void (*tear_down)(void *ctx); // close all connections and cancel their calls
+    void (*subscribe)(void *ctx); // start from scratch; reconnect_done() reports the result
     void *ctx;
 };
 
@@ -51,15 +51,15 @@ extern const struct reconnect_conf reconnect_defaults; // 5 s, 10 s, 15 s; 60 s;
 void reconnect_init(struct reconnect *h, const struct reconnect_conf *conf,
                     struct reconnect_ops ops, uint64_t now_ms);
 
-// Something went wrong.  While it is being dealt with, more of it changes nothing.
+// An error occurred. Further errors have no effect until it is resolved.
 void reconnect_error(struct reconnect *h, uint64_t now_ms);
-// An event has come: the connection works.
+// An event has arrived: the connection works.
 void reconnect_event(struct reconnect *h, uint64_t now_ms);
-// A look at the queue: does it have events that we should have got?
+// The queue was checked: whether it has events that should have arrived.
 void reconnect_look(struct reconnect *h, bool has_events, uint64_t now_ms);
-// Calls tear_down and subscribe when their time has come.
+// Calls tear_down and subscribe when they are due.
 void reconnect_tick(struct reconnect *h, uint64_t now_ms);
-// Of a subscribe: did it work?
+// The result of a subscribe.
 void reconnect_done(struct reconnect *h, bool works, uint64_t now_ms);
 
 #endif

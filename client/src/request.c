@@ -1,10 +1,10 @@
-// request.c: a call as HTTP/1.1.
+// request.c: encodes a call as HTTP/1.1.
 #include <string.h>
 #include <strings.h>
 
 #include "call_int.h"
 
-// Text that cannot end its line.
+// Text without line breaks or other control characters.
 bool request_is_line(const char *text)
 {
     for (; text && *text; text++)
@@ -24,7 +24,8 @@ static bool is_token(const char *text)
     return text && *text != '\0';
 }
 
-// These say where the request ends and where it goes: two opinions on that are an attack.
+// These headers determine the framing and the destination. Conflicting values would allow
+// request smuggling.
 static bool is_ours_alone(const char *name)
 {
     static const char *const names[] = {"connection", "content-length", "host",
@@ -64,7 +65,7 @@ static void put_header(struct buf *out, const char *name, span value)
     buf_put_lit(out, "\r\n");
 }
 
-// A header of ours, unless the caller has one of that name.
+// Adds a default header, unless the caller has set one of that name.
 static void put_default(const struct call *call, struct buf *out, const char *name, span value)
 {
     if (!request_has_header(call, name))

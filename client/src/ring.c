@@ -1,4 +1,4 @@
-// ring.c: a sorted array of points.
+// ring.c: a hash ring as a sorted array of points.
 #include "ring.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include "base/fnv.h"
 #include "base/mem.h"
 
-// Equal points, which are rare, are in the order of the servers everywhere.
+// Equal points, which are rare, are ordered by server, so that every client agrees.
 static int compare(const void *a, const void *b)
 {
     const struct ring_point *x = a, *y = b;

@@ -1,4 +1,4 @@
-// servers.c: the list, health, and the two strategies.
+// servers.c: the list of servers, their health, and the two strategies.
 #include "servers.h"
 
 #include <stdlib.h>

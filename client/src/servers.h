@@ -1,7 +1,7 @@
-// servers.h: which server is asked next.
+// servers.h: chooses the server for the next attempt.
 //
-// No server is asked how it is: one that failed (5xx, connection) is left alone for a while,
-// one that answered is well.  When none is well all are tried.
+// There are no health checks: a server that failed (5xx, connection) is avoided for a while,
+// one that answered is healthy. If none is healthy, all are tried.
 #ifndef QUEEN_CLIENT_SERVERS_H
 #define QUEEN_CLIENT_SERVERS_H
 
@@ -13,7 +13,7 @@
 
 struct server {
     struct address address;
-    uint64_t sick_until_us; // 0: it is well
+    uint64_t sick_until_us; // 0: healthy
 };
 
 struct servers {
@@ -25,13 +25,13 @@ struct servers {
     struct ring ring;
 };
 
-// urls: one or several with commas between.
+// urls: one or several, separated by commas.
 MUST_USE int servers_init(struct servers *s, const char *urls, enum queen_strategy strategy,
                           unsigned unhealthy_ms, struct queen_error *err);
 void servers_deinit(struct servers *s);
 
-// tried: a bit for each server (of the first 64) that this call has failed on already; those
-// are chosen last.  key SPAN_NONE: in turn.
+// tried: a bit per server (of the first 64) on which this call has already failed; those are
+// chosen last. key SPAN_NONE: in turn.
 unsigned servers_choose(struct servers *s, span key, uint64_t tried, uint64_t now_us);
 void servers_note(struct servers *s, unsigned server, bool well, uint64_t now_us);
 

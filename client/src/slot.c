@@ -1,4 +1,4 @@
-// slot.c: one partition of a processor: from claim to claim, pop, handle, settle, pop ...
+// slot.c: one partition of a processor: claim, then pop, handle and settle in a loop.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ static bool saves_checkpoints(const struct slot *s)
     return s->processor->conf.checkpoints != QUEEN_CHECKPOINT_BATCH;
 }
 
-// What is remembered of a partition is of no use for one of the same name in a queue that was
-// made again: ids of events that were handled there may come again, and are new.
+// Remembered ids are invalid for a partition of the same name in a queue that was created
+// again: the same ids may occur there and are new.
 static void forget_if_made_again(struct slot *s, const char *partition_id)
 {
     if (!partition_id || (s->partition_id && strcmp(s->partition_id, partition_id) == 0))
@@ -98,8 +98,8 @@ static bool was_refused(const struct queen_error *err)
     return err->http_status >= 400 && err->http_status < 500;
 }
 
-// What the broker has confirmed comes again only if somebody moves the group's cursor: then it
-// is to be handled again.  With checkpoints it also comes again when the partition is opened.
+// A confirmed event is delivered again only if the group's cursor was moved; it must then be
+// handled again. With checkpoints it is also delivered again when the partition is reopened.
 void slot_forget_settled(struct slot *s)
 {
     if (saves_checkpoints(s))
@@ -108,8 +108,8 @@ void slot_forget_settled(struct slot *s)
         dedup_clear(s->dedup);
 }
 
-// A batch whose acknowledgement is in doubt comes again from its first event, or not at all.
-// Anything else in front means that the cursor was moved.
+// A batch whose acknowledgement is unconfirmed is delivered again from its first event, or not
+// at all. Any other first event means that the cursor was moved.
 static void forget_after_seek(struct slot *s, const struct queen_batch *batch)
 {
     if (s->reopened && !saves_checkpoints(s) &&
@@ -145,7 +145,7 @@ static void on_slot_popped(struct queen_batch *batch, const struct queen_error *
         s->job = job_new(p->client, batch, on_finished, s);
         s->at = s->tried = s->pause_ms = 0;
         if (s->closing)
-            slot_settle(s); // nothing is settled: all of it is given back
+            slot_settle(s); // nothing is settled: all of it is released
         else if (saves_checkpoints(s) && !s->marked)
             mark_start(s);
         else
@@ -153,7 +153,8 @@ static void on_slot_popped(struct queen_batch *batch, const struct queen_error *
     }
 }
 
-// Without it the next owner would go on behind what was acknowledged, not behind what was done.
+// Without it the next owner would continue behind the acknowledged events, not behind the last
+// checkpoint.
 static void mark_start(struct slot *s)
 {
     s->state = SLOT_MARKING;
@@ -174,7 +175,7 @@ static void slot_run(struct slot *s)
         queen_job_finish(s->job, slot_handle(s->job, p));
 }
 
-// ---- what the handler said ----
+// ---- after the handler ----
 
 static void on_finished(struct queen_job *job)
 {
@@ -228,7 +229,7 @@ static void on_saved(struct queen_response *r, const struct queen_error *err, vo
     if (s->state == SLOT_MARKING && why.code == 0 && !s->closing)
         slot_run(s);
     else if (s->state == SLOT_MARKING)
-        slot_settle(s); // gives the batch back
+        slot_settle(s); // releases the batch
     else if (s->state == SLOT_WAITING && s->closing)
         slot_end(s);
 }
@@ -252,7 +253,7 @@ static void save_if_due(struct slot *s, uint64_t now)
     free(id);
 }
 
-// ---- time, and the end ----
+// ---- timers and closing ----
 
 void slot_tick(struct slot *s, uint64_t now)
 {
@@ -287,7 +288,7 @@ void slot_doubt(struct slot *s, const struct queen_error *err)
     struct queen_processor *p = s->processor;
 
     if (s->doubted)
-        processor_failed(p, err); // it is no single lost answer: healing takes its time
+        processor_failed(p, err); // not a single lost response: reconnecting takes its time
     else
         processor_report(p, err);
     s->doubted = true;
@@ -302,7 +303,7 @@ void slot_end(struct slot *s)
 
     save_if_due(s, slot_now_ms(s));
     if (s->saving) {
-        s->state = SLOT_WAITING; // on_saved() comes back here
+        s->state = SLOT_WAITING; // on_saved() continues
         s->due_ms = UINT64_MAX;
         return;
     }

@@ -1,4 +1,4 @@
-// slot_event.c: handling a batch one event after the other (on_event).
+// slot_event.c: handles a batch one event after another (on_event).
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
     }
 }
 
-// Events of the batch, until one must wait, the partition is lost, or there are no more.
+// Handles events of the batch until one must wait, the partition is lost, or the batch ends.
 enum queen_verdict slot_handle(struct queen_job *job, void *processor)
 {
     struct queen_processor *p = processor;

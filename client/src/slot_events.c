@@ -1,4 +1,4 @@
-// slot_events.c: handling a batch at once, answered later (on_events).
+// slot_events.c: hands out a whole batch, answered later (on_events).
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ void slot_hand_out(struct slot *s)
         queen_events_done(&e->pub);
 }
 
-// ---- the handler's side ----
+// ---- functions for the handler ----
 
 void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome outcome,
                          const char *error)
@@ -128,7 +128,7 @@ static void read_answer(struct slot *s, size_t i, const struct answer *a)
 {
     struct event_plan plan = event_plan(a->outcome, s->tried, &s->processor->conf.retry);
 
-    if (a->moved) { // not yet known to be done: if it fails, it must be handled again
+    if (a->moved) { // not confirmed yet: if the move fails, it must be handled again
         queen_job_settle(s->job, i, QUEEN_ACK_COMPLETED, NULL);
         s->processor->n_moved++;
     } else if (plan.again) {

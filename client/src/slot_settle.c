@@ -1,7 +1,8 @@
-// slot_settle.c: acknowledging a batch; what leaves the partition goes with it.
+// slot_settle.c: acknowledges a batch, together with the events moved out of the partition.
 //
-// What was not settled goes back, and everything behind it: the server's cursor cannot pass
-// over it.  Events behind it that were handled are known by their ids when they come again.
+// An event that was not settled is delivered again, and so is everything behind it, because the
+// server's cursor cannot skip it. Events behind it that were handled are recognised by their
+// ids when they are delivered again.
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -68,13 +69,13 @@ static void on_moved(const struct queen_error *err, void *ctx)
 
     s->processor->n_calls--;
     if (err->code == 0 && s->at < s->job->batch->n)
-        ack_from(s, s->at); // a transaction cannot give anything back
+        ack_from(s, s->at); // a transaction cannot release messages
     else
         slot_finish(s, err, err->code == QUEEN_E_CONFLICT);
 }
 
-// Also when the partition is lost: what is not ours any more is refused by the server, which
-// knows best.
+// Also if the partition is lost: the server refuses acknowledgements that are not valid any
+// more.
 static void ack_from(struct slot *s, size_t first)
 {
     struct queen_processor *p = s->processor;
@@ -119,7 +120,7 @@ static void slot_finish(struct slot *s, const struct queen_error *err, bool lost
     s->due_ms = 0;
     bool was_closing = s->closing;
     if (lost) {
-        // Perhaps by ourselves: sent again after a lost answer, it finds its lease ended.
+        // Possibly our own: a retry after a lost response finds its lease ended.
         processor_report(p, err);
         p->look_due_ms = 0;
         slot_close(s, QUEEN_CLOSED_LOST);

@@ -1,4 +1,4 @@
-// threads.c: a list of jobs and threads that wait for it.
+// threads.c: a queue of jobs and the threads that serve it.
 #include "threads.h"
 
 #include <pthread.h>
@@ -56,7 +56,7 @@ struct threads *threads_new(unsigned n, queen_handler handler, void *ctx,
     STAILQ_INIT(&c->jobs);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
-    sigfillset(&all); // signals are the program's
+    sigfillset(&all); // signals belong to the program
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; c->n < n; c->n++) {
         int rc = pthread_create(&c->threads[c->n], NULL, work, c);

@@ -7,10 +7,10 @@
 
 struct threads;
 
-// 0 threads cannot be had: NULL with an error.
+// NULL with an error if no thread can be started.
 struct threads *threads_new(unsigned n, queen_handler handler, void *ctx,
                             struct queen_error *err);
-// Hands a job to the next thread that is free.  It calls queen_job_finish() with the verdict.
+// Passes a job to the next free thread, which calls queen_job_finish() with the verdict.
 void threads_run(struct threads *c, struct queen_job *job);
 void threads_free(struct threads *c); // no job is running
 

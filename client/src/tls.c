@@ -1,4 +1,4 @@
-// tls.c: two memory BIOs and an SSL between them.
+// tls.c: an SSL object between two memory BIOs.
 #include "tls.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@
 
 struct tls {
     SSL *ssl;
-    BIO *in, *out; // the SSL's
+    BIO *in, *out; // owned by the SSL
 };
 
 static const char *reason(void)
@@ -88,7 +88,7 @@ struct tls *tls_new(SSL_CTX *ctx, const char *host, bool insecure)
         free(t);
         return NULL;
     }
-    BIO_set_mem_eof_return(t->in, -1); // empty means "not yet"
+    BIO_set_mem_eof_return(t->in, -1); // an empty BIO means "try again"
     SSL_set_bio(t->ssl, t->in, t->out);
     SSL_set_connect_state(t->ssl);
     return t;
@@ -98,7 +98,7 @@ void tls_free(struct tls *t)
 {
     if (!t)
         return;
-    SSL_free(t->ssl); // and both BIOs
+    SSL_free(t->ssl); // frees both BIOs, too
     free(t);
 }
 
@@ -120,7 +120,7 @@ enum tls_result tls_handshake(struct tls *t, struct queen_error *err)
 
 void tls_feed(struct tls *t, const char *bytes, size_t n)
 {
-    while (n > 0) { // a memory BIO takes all, in pieces that fit an int
+    while (n > 0) { // a memory BIO accepts everything, in pieces that fit an int
         int piece = n > INT_MAX ? INT_MAX : (int)n;
         BIO_write(t->in, bytes, piece);
         bytes += piece;

@@ -1,4 +1,4 @@
-// token.c: a small file, read again when it has changed.
+// token.c: reads the token file, again when it has changed.
 #include "token.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool has_changed(const struct token *t, const struct stat *st)
            st->st_ino != t->inode;
 }
 
-// A header's value: white space around it is cut, anything that would end the line is refused.
+// A header value: surrounding white space is removed, control characters are refused.
 static char *clean(const char *text, size_t len)
 {
     while (len > 0 && (unsigned char)text[len - 1] <= ' ')
@@ -38,7 +38,7 @@ static bool read_file(struct token *t)
 
     if (!f)
         return false;
-    // What is written after the fstat() shows as a change later.
+    // A write after the fstat() is detected as a change later.
     bool ok = fstat(fileno(f), &st) == 0;
     size_t n = fread(bytes, 1, sizeof bytes, f);
     ok = ok && !ferror(f) && n < sizeof bytes;
@@ -88,7 +88,7 @@ span token_now(struct token *t)
 {
     struct stat st;
 
-    // While the file is being replaced the old token is as good as any.
+    // While the file is being replaced, keep using the old token.
     if (t->path && stat(t->path, &st) == 0 && has_changed(t, &st))
         (void)read_file(t);
     return span_of(t->text);

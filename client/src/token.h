@@ -1,4 +1,4 @@
-// token.h: the bearer token, given or kept in a file that somebody renews.
+// token.h: the bearer token, from the options or from a file that may be renewed.
 #ifndef QUEEN_CLIENT_TOKEN_H
 #define QUEEN_CLIENT_TOKEN_H
 
@@ -10,13 +10,13 @@
 
 struct token {
     char *text; // NULL: none
-    char *path; // NULL: it is not in a file
+    char *path; // NULL: not from a file
     struct timespec changed;
     off_t size;
     ino_t inode;
 };
 
-// Copied.  A file that cannot be read now is an error: later it keeps the last token instead.
+// Copied. A file that cannot be read now is an error; later the last token is kept instead.
 MUST_USE int token_init(struct token *t, const char *text, const char *path,
                         struct queen_error *err);
 void token_deinit(struct token *t);

@@ -1,4 +1,4 @@
-// transaction.c: operations gathered, then sent once.
+// transaction.c: collects operations and commits them in one request.
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -7,10 +7,10 @@
 #include "json/write.h"
 
 struct queen_transaction {
-    struct buf operations; // objects with commas between
-    struct buf leases;     // strings with commas between
+    struct buf operations; // JSON objects separated by commas
+    struct buf leases;     // JSON strings separated by commas
     size_t n;
-    struct queen_error err; // the first thing that was wrong
+    struct queen_error err; // the first error
 };
 
 struct queen_transaction *queen_transaction_new(void)
@@ -44,8 +44,8 @@ void queen_transaction_push(struct queen_transaction *t, const struct queen_mess
     buf_put_lit(&t->operations, "]}");
 }
 
-// A lease is named once, however many of its messages are acknowledged: they usually come in
-// a row.
+// Names each lease once, however many of its messages are acknowledged; they usually come in a
+// row.
 static void need_lease(struct queen_transaction *t, const char *lease_id)
 {
     struct buf quoted = {0};
