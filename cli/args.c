@@ -72,7 +72,7 @@ static int read_long(struct args *a, const char *word, char **next, struct fault
 
     if (!args_find(a, name, 0, &o)) {
         const char *meant = nearest(a, name);
-        return fault_set(f, QE_BAD_PARAM, "no option --" SPAN_FMT "%s%s%s", SPAN_ARG(name),
+        return fault_set(f, QE_BAD_PARAM, "unknown option --" SPAN_FMT "%s%s%s", SPAN_ARG(name),
                          meant ? " (is --" : "", meant ? meant : "", meant ? " meant?)" : "");
     }
     if (o.option->kind == CLI_FLAG) {
@@ -93,7 +93,7 @@ static int read_letters(struct args *a, const char *word, char **next, struct fa
         struct found o;
 
         if (!args_find(a, SPAN_NONE, *p, &o))
-            return fault_set(f, QE_BAD_PARAM, "no option %s", shown);
+            return fault_set(f, QE_BAD_PARAM, "unknown option %s", shown);
         if (o.option->kind != CLI_FLAG) {
             const char *value = p[1] ? p + 1 : *next;
             if (!p[1])
@@ -123,19 +123,20 @@ static int store(struct args *a, struct found o, const char *shown, const char *
         break;
     case CLI_COUNT:
         if (!str_parse_u64(span_of(value), &u))
-            return fault_set(f, QE_BAD_PARAM, "--%s is a whole number, not \"%s\"",
+            return fault_set(f, QE_BAD_PARAM, "--%s must be a whole number, not \"%s\"",
                              o.option->name, value);
         break;
     case CLI_DURATION:
         if (!args_read_ms(value, &u))
-            return fault_set(f, QE_BAD_PARAM,
-                             "--%s is a duration like 500ms, 30s, 5m, 2h or 1d, not \"%s\"",
-                             o.option->name, value);
+            return fault_set(
+                f, QE_BAD_PARAM,
+                "--%s must be a duration like 500ms, 30s, 5m, 2h or 1d, not \"%s\"",
+                o.option->name, value);
         break;
     case CLI_TIME:
         if (!read_time(value, &t))
             return fault_set(f, QE_BAD_PARAM,
-                             "--%s is a time like 2026-11-16T08:00:00Z, now, -2h or +30m, "
+                             "--%s must be a time like 2026-11-16T08:00:00Z, now, -2h or +30m, "
                              "not \"%s\"",
                              o.option->name, value);
         break;
@@ -214,7 +215,7 @@ int args_check_count(const struct args *a, const char *spec, struct fault *f)
         seen++;
     }
     if (a->n_rest > seen && !endless)
-        return fault_set(f, QE_BAD_PARAM, "\"%s\" is one argument too many", a->rest[seen]);
+        return fault_set(f, QE_BAD_PARAM, "unexpected argument \"%s\"", a->rest[seen]);
     return 0;
 }
 

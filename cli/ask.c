@@ -40,22 +40,22 @@ static const char *next_step(const struct cli *cli, int code)
     switch (code) {
     case QUEEN_E_UNREACHABLE:
         if (cli->command->platform)
-            return "is it running there? Start one with queen platform, or name another with "
+            return "is it running? Start one with queen platform, or name another with "
                    "--url";
         // fall through
 
     case QUEEN_E_CLOSED: // a producer that gave up
-        return "is it running there? Start one with queen serve, or name another with --url";
+        return "is it running? Start one with queen serve, or name another with --url";
     case QUEEN_E_TIMEOUT:
-        return "try again, or wait longer with --timeout";
+        return "try again, or use a longer --timeout";
     case QUEEN_E_TLS:
         return "name the authority with --ca-file";
     case QUEEN_E_AUTH:
-        return "give a token that may do this with --token-file";
+        return "use --token-file with a token that permits this";
     case QUEEN_E_FULL:
         return "try again later";
     case QUEEN_E_SERVER:
-        return "the log of the server says more";
+        return "see the log of the server";
     default:
         return NULL;
     }

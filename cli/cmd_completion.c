@@ -190,14 +190,14 @@ static int completion(struct cli *cli)
             shells[i].put();
             return CLI_OK;
         }
-    return ask_complain(cli, CLI_USAGE, "SHELL is bash, zsh or fish, not \"%s\"",
+    return ask_complain(cli, CLI_USAGE, "SHELL must be bash, zsh or fish, not \"%s\"",
                         cli->args.rest[0]);
 }
 
 const struct cli_command cli_completion = {
     .name = "completion",
     .args = "SHELL",
-    .summary = "print what makes bash, zsh or fish complete commands and options",
+    .summary = "print a completion script for bash, zsh or fish",
     .examples = "source <(queen completion bash)|in ~/.bashrc\n"
                 "queen completion fish > ~/.config/fish/completions/queen.fish|for fish",
     .offline = true,

@@ -22,7 +22,7 @@ static int cmd_context_add(struct cli *cli)
         .insecure = args_has(&cli->args, "insecure"),
     };
     if (!fresh.url)
-        return ask_complain(cli, CLI_USAGE, "--url is missing: where is the server?");
+        return ask_complain(cli, CLI_USAGE, "--url is required");
     if (contexts_read(&all, &cli->arena, &f) != 0)
         return ask_complain(cli, CLI_FAILED, "%s", f.text);
     struct context *place = contexts_named(&all, name);
@@ -62,7 +62,7 @@ static int cmd_context_list(struct cli *cli)
     }
     buf_free(&b);
     if (all.n == 0)
-        out_note(&cli->out, "no contexts yet; queen context add NAME --url URL makes one");
+        out_note(&cli->out, "no contexts yet; add one with queen context add NAME --url URL");
     table_free(t);
     return CLI_OK;
 }
@@ -77,14 +77,12 @@ static int use(struct cli *cli)
         return ask_complain(cli, CLI_FAILED, "%s", f.text);
     struct context *chosen = contexts_named(&all, name);
     if (!chosen)
-        return ask_complain(cli, CLI_NOTHING, "there is no \"%s\"; queen context ls shows them",
-                            name);
+        return ask_complain(cli, CLI_NOTHING, "no context \"%s\"; see queen context ls", name);
     for (size_t i = 0; i < all.n; i++)
         all.items[i].current = &all.items[i] == chosen;
     if (contexts_write(&all, &cli->arena, &f) != 0)
         return ask_complain(cli, CLI_FAILED, "%s", f.text);
-    out_note(&cli->out, "commands go to %s now, unless QUEEN_URL or --url says else",
-             chosen->url);
+    out_note(&cli->out, "commands now use %s, unless QUEEN_URL or --url is set", chosen->url);
     return CLI_OK;
 }
 
@@ -98,29 +96,30 @@ static int cmd_context_forget(struct cli *cli)
         return ask_complain(cli, CLI_FAILED, "%s", f.text);
     struct context *gone = contexts_named(&all, name);
     if (!gone)
-        return ask_complain(cli, CLI_NOTHING, "there is no \"%s\"; queen context ls shows them",
-                            name);
+        return ask_complain(cli, CLI_NOTHING, "no context \"%s\"; see queen context ls", name);
     size_t at = (size_t)(gone - all.items);
     memmove(gone, gone + 1, (all.n - at - 1) * sizeof *gone);
     all.n--;
     if (contexts_write(&all, &cli->arena, &f) != 0)
         return ask_complain(cli, CLI_FAILED, "%s", f.text);
-    out_note(&cli->out, "%s is forgotten", name);
+    out_note(&cli->out, "%s was removed", name);
     return CLI_OK;
 }
 
 static const struct cli_option add_options[] = {
-    {"url", 'u', CLI_TEXT, "URL", "where the server is; several with commas between"},
-    {"token-file", 0, CLI_TEXT, "FILE", "holds the bearer token; read again when it changes"},
-    {"ca-file", 0, CLI_TEXT, "FILE", "PEM of the authorities to trust (the system's)"},
-    {"insecure", 0, CLI_FLAG, NULL, "accept any certificate: for trying things out only"},
+    {"url", 'u', CLI_TEXT, "URL", "URL of the server; several separated by commas"},
+    {"token-file", 0, CLI_TEXT, "FILE",
+     "file with the bearer token; read again when it changes"},
+    {"ca-file", 0, CLI_TEXT, "FILE", "PEM file of trusted authorities (the system's)"},
+    {"insecure", 0, CLI_FLAG, NULL, "accept any certificate; for experiments only"},
 };
 
 static const struct cli_command context_add = {
     .name = "add",
     .args = "NAME",
     .summary = "give a server a name, or change it",
-    .about = "The first context is in use at once. Only the name of the token file is kept.",
+    .about =
+        "The first context becomes the current one. Only the name of the token file is stored.",
     .examples = "queen context add prod --url https://queen.example:6632 --token-file "
                 "~/.queen-token|a server with TLS and tokens\n"
                 "queen context add pair --url http://a:6632,http://b:6632|two brokers",
@@ -132,14 +131,14 @@ static const struct cli_command context_ls = {
     .name = "ls",
     .args = "",
     .summary = "list the contexts",
-    .examples = "queen context ls|which there are and which is in use",
+    .examples = "queen context ls|all contexts, with the current one marked",
     .offline = true,
     .run = cmd_context_list,
 };
 static const struct cli_command context_use = {
     .name = "use",
     .args = "NAME",
-    .summary = "send commands to this server from now on",
+    .summary = "make a context the current one",
     .examples = "queen context use prod|until another is chosen",
     .offline = true,
     .run = use,
@@ -147,8 +146,8 @@ static const struct cli_command context_use = {
 static const struct cli_command context_rm = {
     .name = "rm",
     .args = "NAME",
-    .summary = "forget a context",
-    .examples = "queen context rm old|the server itself is not touched",
+    .summary = "remove a context",
+    .examples = "queen context rm old|does not affect the server",
     .offline = true,
     .run = cmd_context_forget,
 };
@@ -157,8 +156,8 @@ static const struct cli_command *const subs[] = {&context_add, &context_ls, &con
                                                  &context_rm, NULL};
 const struct cli_command cli_context = {
     .name = "context",
-    .summary = "servers by name",
-    .about = "A command goes to the server that is named first: --url, --context, QUEEN_URL, "
-             "the context in use, http://localhost:6632.",
+    .summary = "manage named servers",
+    .about = "A command uses the first of these that is set: --url, --context, QUEEN_URL, "
+             "the current context, http://localhost:6632.",
     .subs = subs,
 };

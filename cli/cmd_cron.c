@@ -27,7 +27,7 @@ static int cmd_cron_list(struct cli *cli)
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK)
         table_show(cli, pick(body, "schedules"), columns, countof(columns),
-                   "no recurring messages; queen cron add makes one");
+                   "no recurring messages; add one with queen cron add");
     buf_free(&path);
     return rc;
 }
@@ -98,20 +98,21 @@ static int run_now(struct cli *cli)
 static int cmd_cron_forget(struct cli *cli)
 {
     span body;
-    int rc = confirm(cli, "end the recurring message %s for good", cli->args.rest[0]);
+    int rc = confirm(cli, "remove the recurring message %s", cli->args.rest[0]);
 
     if (rc == CLI_OK)
         rc = do_to_one(cli, "DELETE", NULL, &body);
     if (rc == CLI_OK && cli->out.json)
         out_line(body);
     else if (rc == CLI_OK)
-        out_note(&cli->out, "%s is ended", cli->args.rest[0]);
+        out_note(&cli->out, "%s was removed", cli->args.rest[0]);
     return rc;
 }
 
 static const struct cli_option add_options[] = {
     {"zone", 'z', CLI_TEXT, "ZONE", "IANA time zone of the expression (UTC)"},
-    {"missed", 0, CLI_TEXT, "WHAT", "runs missed while nothing ran: skip, once, all (skip)"},
+    {"missed", 0, CLI_TEXT, "WHAT",
+     "runs missed while the server was down: skip, once or all (skip)"},
     {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
 };
 static const struct cli_option rm_options[] = {CONFIRM_OPTION};
@@ -126,7 +127,7 @@ static const struct cli_command cron_ls = {
 static const struct cli_command cron_add = {
     .name = "add",
     .args = "NAME QUEUE CRON [PAYLOAD]",
-    .summary = "push a message again and again",
+    .summary = "add a recurring message",
     .about = "CRON is five fields, six with seconds in front, or @hourly, @daily, @weekly, "
              "@monthly, @yearly.",
     .examples = "queen cron add nightly reports '30 2 * * *' '{\"kind\": \"daily\"}' --zone "
@@ -137,29 +138,29 @@ static const struct cli_command cron_add = {
 static const struct cli_command cron_pause = {
     .name = "pause",
     .args = "NAME",
-    .summary = "no runs until it is resumed",
+    .summary = "pause a recurring message",
     .examples = "queen cron pause nightly|by name or id",
     .run = change,
 };
 static const struct cli_command cron_resume = {
     .name = "resume",
     .args = "NAME",
-    .summary = "runs again, from the next time on",
+    .summary = "resume a recurring message from its next time on",
     .examples = "queen cron resume nightly|by name or id",
     .run = change,
 };
 static const struct cli_command cron_run = {
     .name = "run",
     .args = "NAME",
-    .summary = "push it once now, also when it is paused",
+    .summary = "push it once now, even if it is paused",
     .examples = "queen cron run nightly|to try it",
     .run = run_now,
 };
 static const struct cli_command cron_rm = {
     .name = "rm",
     .args = "NAME",
-    .summary = "end a recurring message for good",
-    .examples = "queen cron rm nightly --yes|without being asked",
+    .summary = "remove a recurring message",
+    .examples = "queen cron rm nightly --yes|without a prompt",
     CLI_OPTIONS(rm_options),
     .run = cmd_cron_forget,
 };

@@ -49,7 +49,7 @@ static int cmd_dlq_list(struct cli *cli)
         table_show(cli, pick(body, "messages"), columns, countof(columns), "no dead letters");
         uint64_t total = (uint64_t)pick_int(body, "total");
         if (total > wanted && !cli->out.json)
-            out_note(&cli->out, "%llu in all; --limit shows more", (unsigned long long)total);
+            out_note(&cli->out, "%llu in total; --limit shows more", (unsigned long long)total);
     }
     buf_free(&path);
     return rc;
@@ -103,7 +103,7 @@ static int cmd_dlq_show(struct cli *cli)
 
     if (rc == CLI_OK && !letter.ptr)
         return ask_complain(cli, CLI_NOTHING,
-                            "no dead letter \"%s\" in %s; queen dlq ls %s shows them",
+                            "no dead letter \"%s\" in %s; see queen dlq ls %s",
                             cli->args.rest[1], cli->args.rest[0], cli->args.rest[0]);
     if (rc == CLI_OK)
         record_show(cli, letter, columns, countof(columns));
@@ -152,7 +152,7 @@ static int redrive(struct cli *cli)
     put_request(cli, &fixed, &chosen);
     int rc = CLI_OK;
     if (!chosen && !args_has(&cli->args, "all"))
-        rc = ask_complain(cli, CLI_USAGE, "say which: a QUEUE, filters like --group, or --all");
+        rc = ask_complain(cli, CLI_USAGE, "specify a QUEUE, a filter like --group, or --all");
     while (rc == CLI_OK && more && left > 0) {
         span body;
         buf_reset(&request);
@@ -178,7 +178,7 @@ static int redrive(struct cli *cli)
         printf("{\"redriven\":%llu,\"lastDueAt\":%s%s%s}\n", (unsigned long long)done,
                last_due ? "\"" : "", last_due ? last_due : "null", last_due ? "\"" : "");
     else
-        out_note(&cli->out, "%llu sent on their way again", (unsigned long long)done);
+        out_note(&cli->out, "%llu redriven", (unsigned long long)done);
     return rc == CLI_OK && done == 0 ? CLI_NOTHING : rc;
 }
 
@@ -192,17 +192,18 @@ static int redrive(struct cli *cli)
 
 static const struct cli_option list_options[] = {
     FILTERS,
-    {"limit", 'n', CLI_COUNT, "N", "so many at most (100)"},
-    {"offset", 0, CLI_COUNT, "N", "skip so many first (0)"},
+    {"limit", 'n', CLI_COUNT, "N", "most entries to show (100)"},
+    {"offset", 0, CLI_COUNT, "N", "entries to skip first (0)"},
 };
 static const struct cli_option show_options[] = {FILTERS};
 static const struct cli_option redrive_options[] = {
     FILTERS,
-    {"error", 0, CLI_TEXT, "TEXT", "whose error holds this, whatever its case"},
-    {"into", 0, CLI_TEXT, "QUEUE", "as new messages there (to the group that gave up)"},
-    {"rate", 0, CLI_COUNT, "N", "so many fall due in a second (all at once)"},
-    {"limit", 'n', CLI_COUNT, "N", "so many at most, oldest failures first (all)"},
-    {"all", 0, CLI_FLAG, NULL, "every dead letter there is"},
+    {"error", 0, CLI_TEXT, "TEXT", "whose error contains this, ignoring case"},
+    {"into", 0, CLI_TEXT, "QUEUE",
+     "push them there as new messages (default: deliver to the same group)"},
+    {"rate", 0, CLI_COUNT, "N", "deliver this many per second (all at once)"},
+    {"limit", 'n', CLI_COUNT, "N", "redrive at most this many, oldest failures first (all)"},
+    {"all", 0, CLI_FLAG, NULL, "all dead letters"},
 };
 
 static const struct cli_command dlq_ls = {
@@ -218,7 +219,7 @@ static const struct cli_command dlq_ls = {
 static const struct cli_command dlq_show = {
     .name = "show",
     .args = "QUEUE ID",
-    .summary = "one dead letter with its payload and error",
+    .summary = "show a dead letter with its payload and error",
     .about = "ID is the transaction id or the message id.",
     .examples = "queen dlq show orders inv-41|the payload of what failed",
     CLI_OPTIONS(show_options),
@@ -227,10 +228,11 @@ static const struct cli_command dlq_show = {
 static const struct cli_command dlq_redrive = {
     .name = "redrive",
     .args = "[QUEUE] [ID]...",
-    .summary = "send dead letters on their way again",
-    .about = "To the consumer group that gave up on them, which alone is given them again, or "
-             "with --into as new messages of another queue. ID is the id of a message. A dead "
-             "letter goes once, whatever is repeated. Exit code 4: there was none.",
+    .summary = "deliver dead letters again",
+    .about =
+        "They are delivered again to the consumer group that failed, and only to it, or "
+        "pushed with --into as new messages of another queue. ID is a message id. Each dead "
+        "letter is redriven once, even if the command is repeated. Exit code 4: none matched.",
     .examples = "queen dlq redrive orders --error timeout --rate 50|what timed out, slowly\n"
                 "queen dlq redrive --all --into repair|everything, to look at it",
     CLI_OPTIONS(redrive_options),

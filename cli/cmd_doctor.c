@@ -48,7 +48,7 @@ static int doctor(struct cli *cli)
                    "--pg CONNINFO looks into PostgreSQL itself: settings, old transactions, "
                    "replication slots, disk");
     if (!cli->out.json)
-        out_note(&cli->out, "\n%u bad, %u to look at", d.bad, d.warned);
+        out_note(&cli->out, "\n%u bad, %u warnings", d.bad, d.warned);
     return d.bad > 0 ? CLI_FAILED : CLI_OK;
 }
 
@@ -90,7 +90,7 @@ static void check_server(struct doctor *d, span health)
     bool same = version && strcmp(version, QUEEN_VERSION) == 0;
 
     doctor_say(d, well ? DOCTOR_FINE : DOCTOR_BAD, "server",
-               well ? NULL : "its log says why; is PostgreSQL up?", "%s, database %s",
+               well ? NULL : "see its log; is PostgreSQL up?", "%s, database %s",
                status ? status : "unknown", pick_cstr(health, "database", &d->cli->arena));
     doctor_say(d, same ? DOCTOR_FINE : DOCTOR_WARN, "version",
                same ? NULL : "update the older one of the two", "server %s, this program %s",
@@ -204,17 +204,17 @@ static void check_database(struct doctor *d)
 }
 
 static const struct cli_option options[] = {
-    {"pg", 0, CLI_TEXT, "CONNINFO", "connect to PostgreSQL, too: postgresql://... or host=..."},
+    {"pg", 0, CLI_TEXT, "CONNINFO", "also check PostgreSQL: postgresql://... or host=..."},
 };
 
 const struct cli_command cli_doctor = {
     .name = "doctor",
     .args = "",
-    .summary = "check a server and its PostgreSQL, and say what to do",
+    .summary = "check a server and its PostgreSQL, with advice",
     .about = "Looks at health, versions, clocks, connections, the file buffer and dead rows; "
-             "with --pg also at settings, connections in all, transactions that hold back "
+             "with --pg also at settings, all connections, transactions that block "
              "vacuum, replication slots and disk. Exit code 5: something is bad.",
-    .examples = "queen doctor|what the server itself knows\n"
+    .examples = "queen doctor|checks through the server only\n"
                 "queen doctor --pg 'host=db user=queen dbname=queen'|PostgreSQL as well",
     CLI_OPTIONS(options),
     .run = doctor,

@@ -80,7 +80,8 @@ static int export(struct cli *cli)
     if (fclose(e.file) != 0 && rc == CLI_OK)
         rc = ask_complain(cli, CLI_FAILED, "cannot write %s: %s", e.path, strerror(errno));
     if (rc == CLI_OK && stop_was_asked())
-        return ask_complain(cli, CLI_FAILED, "stopped after %llu messages; --resume goes on",
+        return ask_complain(cli, CLI_FAILED,
+                            "stopped after %llu messages; continue with --resume",
                             (unsigned long long)e.messages);
     return rc == CLI_OK ? cmd_export_finish(&e) : rc;
 }
@@ -92,8 +93,8 @@ static int open_file(struct exporting *e, const char *mode)
     e->file = fopen(e->path, mode);
     if (!e->file)
         return ask_complain(e->cli, errno == EEXIST ? CLI_USAGE : CLI_FAILED,
-                            errno == EEXIST ? "%s is there already (%s); --resume goes on with "
-                                              "an export that was stopped"
+                            errno == EEXIST ? "%s already exists (%s); --resume continues "
+                                              "an interrupted export"
                                             : "cannot write %s: %s",
                             e->path, strerror(errno));
     return CLI_OK;
@@ -120,15 +121,15 @@ static int cmd_export_resume(struct exporting *e)
     span state = arena_copy(&e->cli->arena, buf_span(&text));
     buf_free(&text);
     if (!exists)
-        return ask_complain(e->cli, CLI_NOTHING, "there is no %s: nothing was stopped here",
-                            e->state_path);
+        return ask_complain(e->cli, CLI_NOTHING,
+                            "%s does not exist: no export was interrupted here", e->state_path);
     e->group = pick_cstr(state, "group", &e->cli->arena);
     e->messages = (uint64_t)pick_int(state, "messages");
     e->bytes = (uint64_t)pick_int(state, "bytes");
     const char *queue = pick_cstr(state, "queue", &e->cli->arena);
     if (!e->group || !queue || strcmp(queue, e->queue) != 0)
-        return ask_complain(e->cli, CLI_USAGE, "%s is not of an export of %s", e->state_path,
-                            e->queue);
+        return ask_complain(e->cli, CLI_USAGE, "%s does not belong to an export of %s",
+                            e->state_path, e->queue);
     return read_rest(e);
 }
 
@@ -142,8 +143,8 @@ static int read_rest(struct exporting *e)
     if (rc != CLI_OK)
         return rc;
     if (fstat(fileno(e->file), &st) != 0 || (uint64_t)st.st_size < e->bytes)
-        return ask_complain(e->cli, CLI_FAILED, "%s is shorter than it was; begin anew",
-                            e->path);
+        return ask_complain(e->cli, CLI_FAILED,
+                            "%s is shorter than it was; start again without --resume", e->path);
     size_t len = (size_t)((uint64_t)st.st_size - e->bytes);
     char *rest = arena_alloc(&e->cli->arena, len + 1);
     if (fseeko(e->file, (off_t)e->bytes, SEEK_SET) != 0 || fread(rest, 1, len, e->file) != len)
@@ -194,7 +195,7 @@ static int cmd_export_copy(struct exporting *e)
             return rc;
         // Delayed messages, or messages still leased to a killed export: wait for them.
         if (!e->waited && !e->cli->out.quiet)
-            ask_complain(e->cli, 0, "waits for %lld messages that cannot be delivered yet",
+            ask_complain(e->cli, 0, "waiting for %lld messages that cannot be delivered yet",
                          (long long)left);
         e->waited = true;
         pop.wait = true;
@@ -227,7 +228,7 @@ static int write_batch(struct exporting *e, const struct queen_batch *batch)
               fdatasync(fileno(e->file)) == 0;
     buf_free(&b);
     if (!ok)
-        return ask_complain(e->cli, CLI_FAILED, "cannot write %s: %s; --resume goes on",
+        return ask_complain(e->cli, CLI_FAILED, "cannot write %s: %s; continue with --resume",
                             e->path, strerror(errno));
     int rc = own_group_settle(e->cli, batch, QUEEN_ACK_COMPLETED);
     if (rc != CLI_OK)
@@ -288,17 +289,17 @@ static int cmd_export_finish(struct exporting *e)
 }
 
 static const struct cli_option options[] = {
-    {"resume", 'r', CLI_FLAG, NULL, "go on where an export into this file was stopped"},
+    {"resume", 'r', CLI_FLAG, NULL, "continue an interrupted export into this file"},
 };
 
 const struct cli_command cli_export = {
     .name = "export",
     .args = "QUEUE FILE",
     .summary = "copy all messages of a queue into a file",
-    .about = "One message per line, as tail writes them; nothing is taken from anybody. Order "
-             "within a partition stays. How far it is stands in FILE.export until it is done; "
-             "after whatever stopped it, --resume adds what is missing, and nothing twice.",
-    .examples = "queen export orders orders.ndjson|everything that is stored\n"
+    .about = "Writes one message per line, like tail, without consuming messages. The order "
+             "within a partition is kept. FILE.export records the progress until it is done; "
+             "after an interruption --resume adds the missing messages, and none twice.",
+    .examples = "queen export orders orders.ndjson|all stored messages\n"
                 "queen export orders orders.ndjson --resume|after an interruption",
     CLI_OPTIONS(options),
     .run = export,

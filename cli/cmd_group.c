@@ -30,7 +30,7 @@ static int cmd_group_list(struct cli *cli)
         if (!queue || span_eq(pick_text(item, "queueName", &cli->arena), span_of(queue)))
             table_add(t, item);
     if (table_rows(t) == 0)
-        out_note(&cli->out, "no consumer groups; a pop with --group makes one");
+        out_note(&cli->out, "no consumer groups; a pop with --group creates one");
     table_free(t);
     return CLI_OK;
 }
@@ -98,7 +98,7 @@ static int lag(struct cli *cli)
     if (rc == CLI_OK && cli->args.n_rest > 0)
         lag_of_group(cli, cli->args.rest[0], body);
     else if (rc == CLI_OK)
-        table_show(cli, body, columns, countof(columns), "nobody is behind");
+        table_show(cli, body, columns, countof(columns), "no group is behind");
     buf_free(&path);
     return rc;
 }
@@ -114,9 +114,9 @@ static int seek(struct cli *cli)
     span body;
 
     if (end + start + timed != 1)
-        return ask_complain(cli, CLI_USAGE, "say where to: --to-start, --to-end or --to TIME");
+        return ask_complain(cli, CLI_USAGE, "specify --to-start, --to-end or --to TIME");
     if (partition && !end)
-        return ask_complain(cli, CLI_USAGE, "a single partition can be moved --to-end only");
+        return ask_complain(cli, CLI_USAGE, "with --partition only --to-end is possible");
     path_start(&path, "/api/v1/consumer-groups");
     path_part(&path, group);
     buf_put_lit(&path, "/queues");
@@ -148,7 +148,7 @@ static int cmd_group_forget(struct cli *cli)
     const char *group = cli->args.rest[0], *queue = args_text(&cli->args, "queue");
     struct buf path = {0};
     span body;
-    int rc = confirm(cli, "forget how far the group %s is%s%s", group, queue ? " on " : "",
+    int rc = confirm(cli, "remove the position of the group %s%s%s", group, queue ? " on " : "",
                      queue ? queue : "");
 
     if (rc != CLI_OK)
@@ -163,7 +163,7 @@ static int cmd_group_forget(struct cli *cli)
     if (rc == CLI_OK && cli->out.json)
         out_line(body);
     else if (rc == CLI_OK)
-        out_note(&cli->out, "%s is forgotten on %lld partitions", group,
+        out_note(&cli->out, "%s was removed from %lld partitions", group,
                  (long long)pick_int(body, "deletedPartitions"));
     buf_free(&path);
     return rc;
@@ -173,13 +173,13 @@ static const struct cli_option list_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "only groups of this queue"},
 };
 static const struct cli_option lag_options[] = {
-    {"min", 0, CLI_DURATION, "TIME", "without GROUP: at least so far behind (0s)"},
+    {"min", 0, CLI_DURATION, "TIME", "without GROUP: at least this far behind (0s)"},
 };
 static const struct cli_option seek_options[] = {
-    {"to-start", 0, CLI_FLAG, NULL, "everything that is stored is delivered again"},
-    {"to-end", 0, CLI_FLAG, NULL, "nothing that is stored is delivered any more"},
-    {"to", 0, CLI_TIME, "TIME", "behind the last message of this time: ISO 8601, now or -2h"},
-    {"partition", 'p', CLI_TEXT, "NAME", "only this one, --to-end"},
+    {"to-start", 0, CLI_FLAG, NULL, "deliver all stored messages again"},
+    {"to-end", 0, CLI_FLAG, NULL, "skip all stored messages"},
+    {"to", 0, CLI_TIME, "TIME", "after the last message of this time: ISO 8601, now or -2h"},
+    {"partition", 'p', CLI_TEXT, "NAME", "only this partition, with --to-end"},
 };
 static const struct cli_option rm_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "on this queue only"},
@@ -190,23 +190,23 @@ static const struct cli_command group_ls = {
     .name = "ls",
     .args = "",
     .summary = "list consumer groups with their lag",
-    .examples = "queen group ls --queue orders|who consumes orders",
+    .examples = "queen group ls --queue orders|the consumers of orders",
     CLI_OPTIONS(list_options),
     .run = cmd_group_list,
 };
 static const struct cli_command group_lag = {
     .name = "lag",
     .args = "[GROUP]",
-    .summary = "partitions that a group, or any group, is behind on",
+    .summary = "list partitions with lag, of one group or all",
     .examples = "queen group lag ledger|partition by partition\n"
-                "queen group lag --min 10m|whoever is ten minutes behind",
+                "queen group lag --min 10m|all groups that are ten minutes behind",
     CLI_OPTIONS(lag_options),
     .run = lag,
 };
 static const struct cli_command group_seek = {
     .name = "seek",
     .args = "GROUP QUEUE",
-    .summary = "move a group to a place in a queue",
+    .summary = "move a group to a position in a queue",
     .about = "Leases of the group end. Queue mode is the group __QUEUE_MODE__.",
     .examples = "queen group seek ledger orders --to -2h|two hours back\n"
                 "queen group seek ledger orders --to-end|skip everything",
@@ -216,7 +216,7 @@ static const struct cli_command group_seek = {
 static const struct cli_command group_rm = {
     .name = "rm",
     .args = "GROUP",
-    .summary = "forget a group: where it is, and what it subscribed to",
+    .summary = "remove a group: its position and its subscriptions",
     .examples = "queen group rm ledger --queue orders --yes|on one queue",
     CLI_OPTIONS(rm_options),
     .run = cmd_group_forget,
@@ -225,6 +225,6 @@ static const struct cli_command *const subs[] = {&group_ls, &group_lag, &group_s
                                                  NULL};
 const struct cli_command cli_group = {
     .name = "group",
-    .summary = "list, move and forget consumer groups",
+    .summary = "list, move and remove consumer groups",
     .subs = subs,
 };

@@ -102,8 +102,8 @@ static int find_place(struct importing *m)
     m->skipped = m->settled = same ? (uint64_t)pick_int(buf_span(&text), "bytes") : 0;
     buf_free(&text);
     if (exists && !same)
-        return ask_complain(m->cli, CLI_USAGE, "%s is not of an import into %s", m->state_path,
-                            m->queue);
+        return ask_complain(m->cli, CLI_USAGE, "%s does not belong to an import into %s",
+                            m->state_path, m->queue);
     return CLI_OK;
 }
 
@@ -127,7 +127,7 @@ static int push_all(struct importing *m, int fd)
         else if (!envelope_read(&message, value, &scratch))
             rc = ask_complain(m->cli, CLI_FAILED,
                               "%s holds a value without \"data\" before byte %llu; queen push "
-                              "-f takes payloads alone",
+                              "-f accepts payloads alone",
                               m->path, (unsigned long long)end);
         // The tag is a number, not an address: nothing to allocate per message.
         else if (queen_producer_send(m->producer, &message, (void *)end, // NOLINT
@@ -189,7 +189,7 @@ static int cmd_import_report(struct importing *m, int rc)
         rc = CLI_FAILED;
     if (rc != CLI_OK) {
         unsigned long long there = m->stored + m->duplicates;
-        ask_complain(cli, 0, "%llu messages are stored; --resume goes on", there);
+        ask_complain(cli, 0, "%llu messages are stored; continue with --resume", there);
         (void)!cmd_import_note(m);
         return rc;
     }
@@ -199,13 +199,13 @@ static int cmd_import_report(struct importing *m, int rc)
         printf("{\"stored\":%llu,\"duplicates\":%llu}\n", (unsigned long long)m->stored,
                (unsigned long long)m->duplicates);
     else
-        out_note(&cli->out, "%llu stored in %s, %llu were there already",
-                 (unsigned long long)m->stored, m->queue, (unsigned long long)m->duplicates);
+        out_note(&cli->out, "%llu stored in %s, %llu duplicates", (unsigned long long)m->stored,
+                 m->queue, (unsigned long long)m->duplicates);
     return CLI_OK;
 }
 
 static const struct cli_option options[] = {
-    {"resume", 'r', CLI_FLAG, NULL, "go on where an import of this file was stopped"},
+    {"resume", 'r', CLI_FLAG, NULL, "continue an interrupted import of this file"},
 };
 
 const struct cli_command cli_import = {

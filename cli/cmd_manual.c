@@ -86,11 +86,11 @@ static int manual(struct cli *cli)
     for (size_t i = 0; i < n; i++)
         put_option(&common[i]);
     puts("# EXIT STATUS\n\n"
-         "*0*\n\tDone.\n\n*1*\n\tThe command line is wrong; nothing was changed.\n\n"
+         "*0*\n\tDone.\n\n*1*\n\tInvalid command line; nothing was changed.\n\n"
          "*2*\n\tNo server could be reached, or there was no answer in time.\n\n"
          "*3*\n\tRefused by the server, or some of many messages were.\n\n"
-         "*4*\n\tNot found; nothing to take.\n\n"
-         "*5*\n\tThe server failed, or a file here could not be read or written.\n\n"
+         "*4*\n\tNot found, or no message available.\n\n"
+         "*5*\n\tThe server failed, or a local file could not be read or written.\n\n"
          "# SEE ALSO\n\n*queen*(1), *queen-serve*(8), *queen-bench*(1)");
     return CLI_OK;
 }

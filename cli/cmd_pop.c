@@ -53,23 +53,23 @@ static int pop(struct cli *cli)
         n++;
     }
     if (n == 0) {
-        out_note(&cli->out, "nothing to take from %s", cli->args.rest[0]);
+        out_note(&cli->out, "no message available in %s", cli->args.rest[0]);
         return CLI_NOTHING;
     }
     if (!args_has(&cli->args, "ack") && !cli->out.json)
         out_note(&cli->out,
-                 "%zu taken under a lease: queen pop %s | queen ack would finish such", n,
+                 "%zu popped under a lease; acknowledge them with queen pop %s | queen ack", n,
                  cli->args.rest[0]);
     return CLI_OK;
 }
 
 static const struct cli_option pop_options[] = {
-    {"batch", 'n', CLI_COUNT, "N", "messages at most (1)"},
+    {"batch", 'n', CLI_COUNT, "N", "most messages (1)"},
     {"group", 'g', CLI_TEXT, "NAME", "as this consumer group (queue mode)"},
     {"partition", 'p', CLI_TEXT, "NAME", "from this partition (any)"},
-    {"partitions", 0, CLI_COUNT, "N", "from so many partitions at most (1)"},
-    {"wait", 'w', CLI_DURATION, "TIME", "wait so long for the first message (0s)"},
-    {"ack", 'a', CLI_FLAG, NULL, "delivered is done: no lease, no ack needed"},
+    {"partitions", 0, CLI_COUNT, "N", "most partitions (1)"},
+    {"wait", 'w', CLI_DURATION, "TIME", "wait this long for the first message (0s)"},
+    {"ack", 'a', CLI_FLAG, NULL, "acknowledge on delivery; no lease"},
     {"new", 0, CLI_FLAG, NULL, "a new group starts with messages from now on"},
     {"data", 'd', CLI_FLAG, NULL, "payloads alone"},
 };
@@ -78,13 +78,12 @@ const struct cli_command cli_pop = {
     .name = "pop",
     .args = "QUEUE",
     .summary = "take messages",
-    .about =
-        "Messages are under a lease until queen ack says what became of them, or the lease "
-        "runs out and they are delivered again. Exit code 4: there was nothing.",
-    .examples = "queen pop orders --ack|take one, done with it\n"
+    .about = "Messages are leased until queen ack acknowledges them, or until the lease "
+             "expires and they are delivered again. Exit code 4: no message was available.",
+    .examples = "queen pop orders --ack|pop and acknowledge one message\n"
                 "queen pop orders -n 10 -g ledger --wait 30s | ./book && echo done|ten for a "
                 "program\n"
-                "queen pop orders | queen ack|take and finish in two steps",
+                "queen pop orders | queen ack|pop and acknowledge in two steps",
     CLI_OPTIONS(pop_options),
     .run = pop,
 };
@@ -192,9 +191,10 @@ static int ack(struct cli *cli)
     a->cli = cli;
     if (status && !read_status(status, &a->status))
         return ask_complain(cli, CLI_USAGE,
-                            "--status is completed, failed, dlq or retry, not \"%s\"", status);
+                            "--status must be completed, failed, dlq or retry, not \"%s\"",
+                            status);
     if (args->n_rest == 1)
-        return ask_complain(cli, CLI_USAGE, "TRANSACTION_ID is missing; --help tells more");
+        return ask_complain(cli, CLI_USAGE, "TRANSACTION_ID is missing; see --help");
     if (args->n_rest == 0 && isatty(STDIN_FILENO))
         return ask_complain(cli, CLI_USAGE,
                             "nothing to acknowledge: queen pop QUEUE | queen ack");
@@ -226,17 +226,18 @@ static int ack(struct cli *cli)
 static const struct cli_option ack_options[] = {
     {"status", 's', CLI_TEXT, "WHAT", "completed, failed, dlq or retry (completed)"},
     {"error", 0, CLI_TEXT, "TEXT", "why it failed"},
-    {"group", 'g', CLI_TEXT, "NAME", "of the pop (what the message says, or queue mode)"},
-    {"lease", 0, CLI_TEXT, "ID", "must still hold"},
+    {"group", 'g', CLI_TEXT, "NAME", "of the pop (that of the message, or queue mode)"},
+    {"lease", 0, CLI_TEXT, "ID", "must still be valid"},
 };
 
 const struct cli_command cli_ack = {
     .name = "ack",
     .args = "[PARTITION_ID] [TRANSACTION_ID]",
-    .summary = "say what became of messages that were taken",
-    .about = "Without arguments, reads messages from stdin as queen pop writes them. failed "
-             "counts against the retries of the queue, retry does not, dlq gives up at once.",
-    .examples = "queen pop orders -n 100 | tee work.ndjson | queen ack|take and finish\n"
+    .summary = "acknowledge messages",
+    .about =
+        "Without arguments, reads messages from stdin as queen pop writes them. failed "
+        "counts against the retries of the queue, retry does not, dlq dead-letters at once.",
+    .examples = "queen pop orders -n 100 | tee work.ndjson | queen ack|pop and acknowledge\n"
                 "queen ack -s failed --error 'no stock' $PARTITION_ID inv-41 -g ledger|one "
                 "message",
     CLI_OPTIONS(ack_options),

@@ -56,7 +56,7 @@ static int cmd_push_send(struct cli *cli)
     if (rc != CLI_OK)
         return rc;
     if (p.envelope && p.text)
-        return ask_complain(cli, CLI_USAGE, "--envelope and --text exclude each other");
+        return ask_complain(cli, CLI_USAGE, "--envelope and --text must not be combined");
     if (args_has(a, "transaction-id") && (a->n_rest != 2 || files))
         return ask_complain(cli, CLI_USAGE,
                             "--transaction-id is for one message given as argument");
@@ -93,7 +93,7 @@ static int read_options(struct pushing *p)
     bool at = args_time(a, "at", p->when);
 
     if (at && args_has(a, "in"))
-        return ask_complain(p->cli, CLI_USAGE, "--at and --in exclude each other");
+        return ask_complain(p->cli, CLI_USAGE, "--at and --in must not be combined");
     p->model = (struct queen_message){
         .queue = p->queue,
         .partition = args_text(a, "partition"),
@@ -261,7 +261,7 @@ static int cmd_push_report(struct pushing *p, int rc)
         buf_printf(&b, "%s%llu queued in %s", b.len > 0 ? ", " : "",
                    (unsigned long long)p->queued, p->queue);
     if (p->duplicates > 0)
-        buf_printf(&b, ", %llu were there already", (unsigned long long)p->duplicates);
+        buf_printf(&b, ", %llu duplicates", (unsigned long long)p->duplicates);
     if (p->buffered > 0)
         buf_printf(&b, ", %llu wait in the server's file buffer",
                    (unsigned long long)p->buffered);
@@ -276,15 +276,15 @@ static const struct cli_option options[] = {
     {"file", 'f', CLI_TEXT, "FILES", "JSON values from files; commas between, - is stdin"},
     {"text", 't', CLI_FLAG, NULL, "arguments and lines are text, sent as JSON strings"},
     {"envelope", 'e', CLI_FLAG, NULL, "values are whole messages, as pop, tail, export write"},
-    {"transaction-id", 0, CLI_TEXT, "ID", "of a single message: stored once, ever"},
-    {"at", 0, CLI_TIME, "TIME", "not before: ISO 8601 with a zone, or +2h"},
-    {"in", 0, CLI_DURATION, "TIME", "so much later: 30s, 10m, 2h, 1d"},
-    {"correlation-id", 0, CLI_TEXT, "ID", "what the timeline is asked by"},
-    {"event-type", 0, CLI_TEXT, "TYPE", "the queue may have a retry policy for it"},
+    {"transaction-id", 0, CLI_TEXT, "ID", "of a single message, which is stored only once"},
+    {"at", 0, CLI_TIME, "TIME", "deliver at this time: ISO 8601 with a zone, or +2h"},
+    {"in", 0, CLI_DURATION, "TIME", "deliver after this delay: 30s, 10m, 2h, 1d"},
+    {"correlation-id", 0, CLI_TEXT, "ID", "for looking up the timeline"},
+    {"event-type", 0, CLI_TEXT, "TYPE", "selects a retry policy of the queue"},
     {"retry-policy", 0, CLI_TEXT, "JSON", "how failures of these messages are retried"},
-    {"trace-id", 0, CLI_TEXT, "UUID", "kept with the message, and its traces are found by it"},
+    {"trace-id", 0, CLI_TEXT, "UUID", "stored with the message, for finding its traces"},
     {"traceparent", 0, CLI_TEXT, "TEXT", "W3C Trace Context, delivered with the message"},
-    {"batch", 0, CLI_COUNT, "N", "messages in one request at most (1000)"},
+    {"batch", 0, CLI_COUNT, "N", "most messages in one request (1000)"},
 };
 
 const struct cli_command cli_push = {
@@ -292,17 +292,17 @@ const struct cli_command cli_push = {
     .args = "QUEUE [PAYLOAD]...",
     .summary = "store messages: from arguments, files or stdin",
     .about = "Without PAYLOAD and --file, JSON values are read from stdin: one per line, or "
-             "however jq writes them. A full buffer makes the reader wait, so pipes are no "
+             "as jq writes them. Reading waits while the buffer is full, so a pipe is no "
              "faster than the server. With --envelope partition and transaction id of each "
              "message are kept, so that a second run stores nothing twice.\n"
-             "Each message is answered with a line of JSON in a pipe, all together with one "
-             "sentence on a terminal.",
+             "In a pipe the command prints a line of JSON per message, on a terminal one "
+             "summary.",
     .examples = "queen push orders '{\"no\": 41}'|one message\n"
                 "queen push orders -p acct-7 -f orders.ndjson|a file, into one partition\n"
                 "queen push reminders '{\"call\": 7}' --in 2h|delivered in two hours\n"
                 "queen push log --text hello|the JSON string \"hello\"\n"
                 "queen tail orders --data | jq -c 'select(.total > 100)' | queen push "
-                "audit|what is large goes to audit, too",
+                "audit|copy large orders to audit",
     CLI_OPTIONS(options),
     .run = cmd_push_send,
 };

@@ -33,7 +33,7 @@ static int cmd_queue_list(struct cli *cli)
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK)
         table_show(cli, pick(body, "queues"), columns, countof(columns),
-                   "no queues yet; queen push QUEUE PAYLOAD makes one");
+                   "no queues yet; queen push QUEUE PAYLOAD creates one");
     buf_free(&path);
     return rc;
 }
@@ -88,7 +88,8 @@ static int put_options(struct cli *cli, struct buf *b, char **pairs, size_t n)
     for (size_t i = 0; i < n; i++) {
         const char *equals = strchr(pairs[i], '=');
         if (!equals || equals == pairs[i])
-            return ask_complain(cli, CLI_USAGE, "\"%s\" is no OPTION=VALUE", pairs[i]);
+            return ask_complain(cli, CLI_USAGE, "\"%s\" must have the form OPTION=VALUE",
+                                pairs[i]);
         if (i > 0)
             buf_putc(b, ',');
         js_put_text(b, (span){pairs[i], (size_t)(equals - pairs[i])});
@@ -148,7 +149,7 @@ static int remove_queues(struct cli *cli)
                               "shows them",
                               name);
         else if (rc == CLI_OK)
-            out_note(&cli->out, "%s is removed", name);
+            out_note(&cli->out, "%s was removed", name);
         worst = rc != CLI_OK ? rc : worst;
     }
     buf_free(&path);
@@ -215,7 +216,7 @@ static const struct cli_option purge_options[] = {
 static const struct cli_command queue_ls = {
     .name = "ls",
     .args = "",
-    .summary = "list the queues, with what waits in them",
+    .summary = "list queues with their pending messages",
     .examples = "queen queue ls|all of them\n"
                 "queen queue ls --json | jq -r 'select(.dlq > 0).name'|those with dead letters",
     CLI_OPTIONS(labels),
@@ -232,8 +233,8 @@ static const struct cli_command queue_show = {
 static const struct cli_command queue_configure = {
     .name = "configure",
     .args = "QUEUE [OPTION=VALUE]...",
-    .summary = "make a queue, or replace its whole configuration",
-    .about = "What is not given gets its default. The options are those of POST "
+    .summary = "create a queue, or replace its whole configuration",
+    .about = "Options that are not given get their defaults. The options are those of POST "
              "/api/v1/configure: leaseTime, retryLimit, retryDelay, maxSize, ttl, "
              "priority, delayedProcessing, windowBuffer, retentionSeconds, "
              "completedRetentionSeconds, encryptionEnabled, maxWaitTimeSeconds, ... A value "
@@ -248,7 +249,7 @@ static const struct cli_command queue_rm = {
     .name = "rm",
     .args = "QUEUE...",
     .summary = "remove queues with everything in them",
-    .examples = "queen queue rm old --yes|without being asked",
+    .examples = "queen queue rm old --yes|without a prompt",
     CLI_OPTIONS(remove_options),
     .run = remove_queues,
 };
@@ -272,7 +273,7 @@ static const struct cli_command partition_ls = {
     .name = "ls",
     .args = "[QUEUE]",
     .summary = "list partitions, of one queue or of all",
-    .examples = "queen partition ls orders|with what waits in each",
+    .examples = "queen partition ls orders|with the pending messages of each",
     .run = list_partitions,
 };
 static const struct cli_command *const partition_subs[] = {&partition_ls, NULL};

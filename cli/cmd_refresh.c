@@ -48,8 +48,7 @@ static int list_tenant(struct cli *cli)
         table_show(cli, pick(body, "models"), columns, countof(columns),
                    "no read models: its segments read the write model");
         if (!span_eq(unknown, SPAN("[]")))
-            out_note(&cli->out, "columns that no read model knows: " SPAN_FMT,
-                     SPAN_ARG(unknown));
+            out_note(&cli->out, "columns without a read model: " SPAN_FMT, SPAN_ARG(unknown));
     }
     buf_free(&path);
     return rc;
@@ -71,8 +70,7 @@ static int wish(struct cli *cli, const char *method, const char *rest, const cha
     buf_putc(&b, '}');
     int rc = ask(cli, method, buf_span(&path), buf_span(&b), &body);
     if (rc == CLI_OK)
-        out_note(&cli->out, "as soon as a process has time; queen refresh ls %s shows it",
-                 cli->args.rest[0]);
+        out_note(&cli->out, "requested; see queen refresh ls %s", cli->args.rest[0]);
     buf_free(&path);
     buf_free(&b);
     return rc;
@@ -88,9 +86,9 @@ static int mode(struct cli *cli) { return wish(cli, "PUT", "/read-models", "mode
 static const struct cli_command refresh_ls = {
     .name = "ls",
     .args = "[TENANT]",
-    .summary = "how fresh read models are",
-    .examples = "queen refresh ls|where the work on all tenants stands\n"
-                "queen refresh ls acme|what one tenant has",
+    .summary = "show how fresh read models are",
+    .examples = "queen refresh ls|the state of all tenants\n"
+                "queen refresh ls acme|one tenant",
     .platform = true,
     .run = cmd_refresh_list,
 };
@@ -107,7 +105,7 @@ static const struct cli_command refresh_mode = {
     .name = "mode",
     .args = "TENANT MODE",
     .summary = "choose live tables or views for a tenant",
-    .about = "MODE is live, views, or default for what the platform is set to.",
+    .about = "MODE is live, views, or default (the setting of the platform).",
     .examples = "queen refresh mode acme views|materialized views, refreshed",
     .platform = true,
     .run = mode,

@@ -63,7 +63,7 @@ static int cmd_schedule_list(struct cli *cli)
     if (none)
         out_note(&cli->out, "nothing waits");
     else if (cursor && !cli->out.json)
-        out_note(&cli->out, "there are more; --limit shows them");
+        out_note(&cli->out, "more entries exist; raise --limit");
     buf_free(&path);
     return rc;
 }
@@ -104,7 +104,7 @@ static int cmd_schedule_add(struct cli *cli)
         return rc;
     results = body;
     if (!pick_next(&results, &item))
-        return ask_complain(cli, CLI_FAILED, "the server's answer has no result in it");
+        return ask_complain(cli, CLI_FAILED, "the server's answer has no result");
     if (span_eq(pick_text(item, "status", &cli->arena), SPAN("failed")))
         return ask_complain(cli, CLI_REFUSED, SPAN_FMT,
                             SPAN_ARG(pick_text(item, "error", &cli->arena)));
@@ -137,10 +137,10 @@ static int cancel_filtered(struct cli *cli, uint64_t *n)
     bool filtered = path_filters(cli, &path, args_text(&cli->args, "queue"));
     int rc = CLI_OK;
     if (!filtered && !args_has(&cli->args, "all"))
-        rc = ask_complain(cli, CLI_USAGE, "say which: IDs, filters like --queue, or --all");
+        rc = ask_complain(cli, CLI_USAGE, "specify IDs, a filter like --queue, or --all");
     if (rc == CLI_OK)
-        rc = confirm(cli, filtered ? "cancel all waiting messages that match"
-                                   : "cancel all waiting messages");
+        rc = confirm(cli, filtered ? "cancel all scheduled messages that match"
+                                   : "cancel all scheduled messages");
     if (!filtered)
         path_param(&path, "all", "true");
     if (rc == CLI_OK)
@@ -178,16 +178,16 @@ static int cancel(struct cli *cli)
         {"to", 0, CLI_TIME, "TIME", "due before this time"},                       \
         {"correlation-id", 0, CLI_TEXT, "ID", "of this correlation"},              \
     {                                                                              \
-        "prefix", 0, CLI_TEXT, "TEXT", "whose transaction id begins so"            \
+        "prefix", 0, CLI_TEXT, "TEXT", "whose transaction id starts with this"     \
     }
 
 static const struct cli_option list_options[] = {
     FILTERS,
-    {"limit", 'n', CLI_COUNT, "N", "so many at most (100)"},
+    {"limit", 'n', CLI_COUNT, "N", "most entries to show (100)"},
 };
 static const struct cli_option add_options[] = {
-    {"at", 0, CLI_TIME, "TIME", "not before: ISO 8601 with a zone, or +2h"},
-    {"in", 0, CLI_DURATION, "TIME", "so much later: 30s, 10m, 2h, 1d"},
+    {"at", 0, CLI_TIME, "TIME", "deliver at this time: ISO 8601 with a zone, or +2h"},
+    {"in", 0, CLI_DURATION, "TIME", "deliver after this delay: 30s, 10m, 2h, 1d"},
     {"partition", 'p', CLI_TEXT, "NAME", "into this partition (Default)"},
     {"transaction-id", 0, CLI_TEXT, "ID", "stored once, ever"},
     {"correlation-id", 0, CLI_TEXT, "ID", "to find it by later"},
@@ -195,14 +195,14 @@ static const struct cli_option add_options[] = {
 static const struct cli_option cancel_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "without IDs: those of this queue"},
     FILTERS,
-    {"all", 0, CLI_FLAG, NULL, "all that wait"},
+    {"all", 0, CLI_FLAG, NULL, "all scheduled messages"},
     CONFIRM_OPTION,
 };
 
 static const struct cli_command schedule_ls = {
     .name = "ls",
     .args = "[QUEUE]",
-    .summary = "list messages that wait, the next to be due first",
+    .summary = "list scheduled messages, the next due first",
     .examples = "queen schedule ls reminders --to +1h|what is due within the hour",
     CLI_OPTIONS(list_options),
     .run = cmd_schedule_list,
@@ -219,7 +219,7 @@ static const struct cli_command schedule_add = {
 static const struct cli_command schedule_cancel = {
     .name = "cancel",
     .args = "[ID]...",
-    .summary = "cancel messages that wait: they are never delivered",
+    .summary = "cancel scheduled messages",
     .examples = "queen schedule cancel 01a1e28e-42db-7e7c-8000-000000000001|one of them\n"
                 "queen schedule cancel --queue reminders --prefix campaign-7- --yes|many at "
                 "once",
@@ -230,6 +230,6 @@ static const struct cli_command *const subs[] = {&schedule_ls, &schedule_add, &s
                                                  NULL};
 const struct cli_command cli_schedule = {
     .name = "schedule",
-    .summary = "messages that wait for their time: list, add, cancel",
+    .summary = "list, add and cancel scheduled messages",
     .subs = subs,
 };

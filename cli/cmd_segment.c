@@ -79,7 +79,7 @@ static int cmd_segment_list(struct cli *cli)
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK)
         table_show(cli, pick(body, "segments"), columns, countof(columns),
-                   "no saved segments; queen segment save makes one");
+                   "no saved segments; add one with queen segment save");
     buf_free(&path);
     return rc;
 }
@@ -195,15 +195,15 @@ static int attributes(struct cli *cli)
     return rc;
 }
 
-#define PATH_OPTION                                                                            \
-    {                                                                                          \
-        "path", 0, CLI_TEXT, "PATH", "answered by live, views or fallback (the best there is)" \
+#define PATH_OPTION                                                                     \
+    {                                                                                   \
+        "path", 0, CLI_TEXT, "PATH", "use live, views or fallback (the best available)" \
     }
 static const struct cli_option ask_options[] = {PATH_OPTION};
 static const struct cli_option preview_options[] = {
     PATH_OPTION,
-    {"limit", 'n', CLI_COUNT, "N", "so many customers (20)"},
-    {"after", 0, CLI_COUNT, "ID", "those behind this id"},
+    {"limit", 'n', CLI_COUNT, "N", "most customers (20)"},
+    {"after", 0, CLI_COUNT, "ID", "customers after this id"},
 };
 #define ABOUT_FILTER                                                                           \
     "FILTER is JSON ({\"attribute\": ..., \"operator\": ..., \"value\": ...}), @FILE, or the " \
@@ -221,7 +221,7 @@ static const struct cli_command segment_ls = {
 static const struct cli_command segment_count = {
     .name = "count",
     .args = "TENANT [FILTER]",
-    .summary = "how many customers are in it",
+    .summary = "count the customers of a segment",
     .about = ABOUT_FILTER,
     .examples =
         "queen segment count acme '{\"attribute\": \"wallet_balance\", \"operator\": \"gt\", "
@@ -233,7 +233,7 @@ static const struct cli_command segment_count = {
 static const struct cli_command segment_preview = {
     .name = "preview",
     .args = "TENANT [FILTER]",
-    .summary = "a page of its customers",
+    .summary = "show a page of its customers",
     .about = ABOUT_FILTER,
     .examples = "queen segment preview acme rich -n 5|the first five",
     CLI_OPTIONS(preview_options),
@@ -243,7 +243,7 @@ static const struct cli_command segment_preview = {
 static const struct cli_command segment_explain = {
     .name = "explain",
     .args = "TENANT CUSTOMER [FILTER]",
-    .summary = "why a customer is in it, or not",
+    .summary = "explain why a customer is in a segment or not",
     .about = ABOUT_FILTER,
     .examples =
         "queen segment explain acme 5a0e1c9e-0000-4000-8000-000000000001 rich|each filter's "
@@ -264,7 +264,7 @@ static const struct cli_command segment_save = {
 static const struct cli_command segment_attributes = {
     .name = "attributes",
     .args = "",
-    .summary = "what filters may be made of",
+    .summary = "list the attributes for filters",
     .examples = "queen segment attributes --json | jq -r .name|only the names",
     .platform = true,
     .run = attributes,

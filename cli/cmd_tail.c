@@ -49,7 +49,7 @@ static int tail(struct cli *cli)
         .cli = cli, .data_only = args_has(a, "data"), .lock = PTHREAD_MUTEX_INITIALIZER};
 
     if (timed && all)
-        return ask_complain(cli, CLI_USAGE, "--from and --all exclude each other");
+        return ask_complain(cli, CLI_USAGE, "--from and --all must not be combined");
     if (group)
         return consume(&t, group, all ? "1970-01-01T00:00:00Z" : timed ? from : NULL, false);
 
@@ -285,11 +285,12 @@ static void on_cmd_tail_stop(void *ctx)
 }
 
 static const struct cli_option options[] = {
-    {"follow", 'f', CLI_FLAG, NULL, "go on with messages that come, until interrupted"},
-    {"last", 'n', CLI_COUNT, "N", "begin with the last N messages (10)"},
-    {"all", 0, CLI_FLAG, NULL, "begin with the oldest message"},
-    {"from", 0, CLI_TIME, "TIME", "begin behind this time: ISO 8601, now, -2h"},
-    {"group", 'g', CLI_TEXT, "NAME", "consume as this group; written is acknowledged"},
+    {"follow", 'f', CLI_FLAG, NULL, "continue with new messages until interrupted"},
+    {"last", 'n', CLI_COUNT, "N", "start with the last N messages (10)"},
+    {"all", 0, CLI_FLAG, NULL, "start with the oldest message"},
+    {"from", 0, CLI_TIME, "TIME", "start after this time: ISO 8601, now, -2h"},
+    {"group", 'g', CLI_TEXT, "NAME",
+     "consume as this group; messages are acknowledged once written"},
     {"partition", 'p', CLI_TEXT, "NAME", "with --all, --from, --group: this partition only"},
     {"limit", 0, CLI_COUNT, "N", "with --follow, --all, --from, --group: stop after N"},
     {"data", 'd', CLI_FLAG, NULL, "payloads alone"},
@@ -299,12 +300,12 @@ const struct cli_command cli_tail = {
     .name = "tail",
     .args = "QUEUE",
     .summary = "watch the messages of a queue",
-    .about = "Takes nothing away from anybody, unless --group is given: then each message is "
-             "acknowledged once it is written, and what could not be written is given back. A "
-             "slow reader slows it down. --follow without --group uses a consumer group of its "
-             "own and removes it at the end (needs admin access; else it says so).",
-    .examples = "queen tail -f orders|the last ten messages and all that come\n"
-                "queen tail orders --all --data > orders.ndjson|everything that is stored\n"
+    .about = "Does not consume messages unless --group is given. With --group each message is "
+             "acknowledged once it is written, and unwritten messages are released. A slow "
+             "reader slows it down. --follow without --group creates a temporary consumer "
+             "group and removes it at the end (requires admin access; else it prints a note).",
+    .examples = "queen tail -f orders|the last ten messages and all new ones\n"
+                "queen tail orders --all --data > orders.ndjson|all stored messages\n"
                 "queen tail -f orders -g audit --data | jq . | queen push audit|copy as they "
                 "come",
     CLI_OPTIONS(options),

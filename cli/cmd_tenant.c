@@ -105,8 +105,8 @@ static int cmd_tenant_forget(struct cli *cli)
     span body;
 
     int rc = confirm(cli,
-                     drop ? "forget the tenant %s and drop its database"
-                          : "forget the tenant %s; its database stays",
+                     drop ? "remove the tenant %s and drop its database"
+                          : "remove the tenant %s; its database is kept",
                      name);
     if (rc != CLI_OK)
         return rc;
@@ -115,7 +115,7 @@ static int cmd_tenant_forget(struct cli *cli)
     if (rc == CLI_OK && cli->out.json)
         out_line(body);
     else if (rc == CLI_OK)
-        out_note(&cli->out, "%s is forgotten%s", name, drop ? ", and its database gone" : "");
+        out_note(&cli->out, "%s was removed%s", name, drop ? " with its database" : "");
     buf_free(&path);
     return rc;
 }
@@ -185,20 +185,21 @@ static int pools(struct cli *cli)
            (long long)pick_int(body, "held"), (long long)pick_int(body, "waiting"),
            (long long)pick_int(body, "down"), 100 * pick_number(body, "hitRate"),
            (long long)pick_int(body, "evictions"));
-    table_show(cli, pick(body, "tenants"), columns, countof(columns), "nobody is connected");
+    table_show(cli, pick(body, "tenants"), columns, countof(columns), "no connections");
     return CLI_OK;
 }
 
-#define PLACE                                                                                \
-    {"database", 0, CLI_TEXT, "URL", "adopt this database: postgresql:// or mysql://"},      \
-        {"credential", 0, CLI_TEXT, "REF", "where its password is: env:NAME or file:/path"}, \
-    {                                                                                        \
-        "password", 0, CLI_FLAG, NULL, "its password is in TENANT_PASSWORD"                  \
+#define PLACE                                                                           \
+    {"database", 0, CLI_TEXT, "URL", "adopt this database: postgresql:// or mysql://"}, \
+        {"credential", 0, CLI_TEXT, "REF",                                              \
+         "location of its password: env:NAME or file:/path"},                           \
+    {                                                                                   \
+        "password", 0, CLI_FLAG, NULL, "its password is in TENANT_PASSWORD"             \
     }
 
 static const struct cli_option add_options[] = {PLACE};
 static const struct cli_option rm_options[] = {
-    {"drop", 0, CLI_FLAG, NULL, "drop its database, too, if the platform has made it"},
+    {"drop", 0, CLI_FLAG, NULL, "also drop its database, if the platform created it"},
     CONFIRM_OPTION,
 };
 
@@ -213,7 +214,7 @@ static const struct cli_command tenant_ls = {
 static const struct cli_command tenant_show = {
     .name = "show",
     .args = "TENANT",
-    .summary = "all about one tenant",
+    .summary = "show one tenant",
     .platform = true,
     .examples = "queen tenant show acme|where it is, its schema, its last error",
     .run = cmd_tenant_show,
@@ -221,7 +222,7 @@ static const struct cli_command tenant_show = {
 static const struct cli_command tenant_add = {
     .name = "add",
     .args = "NAME",
-    .summary = "add a tenant: make a database for it, or adopt one",
+    .summary = "add a tenant: create a database for it, or adopt one",
     .examples = "queen tenant add acme|with a database on the platform's own PostgreSQL\n"
                 "queen tenant add old --database postgresql://app@db1/old --credential "
                 "env:OLD_PASSWORD|adopts one",
@@ -232,7 +233,7 @@ static const struct cli_command tenant_add = {
 static const struct cli_command tenant_change = {
     .name = "change",
     .args = "TENANT",
-    .summary = "another address or password; connections in use are not dropped",
+    .summary = "change address or password; connections in use are kept",
     .examples = "TENANT_PASSWORD=new queen tenant change old --password|rotate a password",
     CLI_OPTIONS(add_options),
     .platform = true,
@@ -241,7 +242,7 @@ static const struct cli_command tenant_change = {
 static const struct cli_command tenant_rm = {
     .name = "rm",
     .args = "TENANT",
-    .summary = "forget a tenant",
+    .summary = "remove a tenant",
     .examples = "queen tenant rm acme --drop --yes|and its database",
     CLI_OPTIONS(rm_options),
     .platform = true,
@@ -250,7 +251,7 @@ static const struct cli_command tenant_rm = {
 static const struct cli_command tenant_migrate = {
     .name = "migrate",
     .args = "",
-    .summary = "bring the schemas of all tenants up to date",
+    .summary = "migrate the schemas of all tenants",
     .platform = true,
     .examples = "queen tenant migrate|all of them, with a report",
     .run = cmd_tenant_migrate,
@@ -258,9 +259,9 @@ static const struct cli_command tenant_migrate = {
 static const struct cli_command tenant_health = {
     .name = "health",
     .args = "TENANT",
-    .summary = "ask a tenant's database whether it is there",
+    .summary = "check whether a tenant's database is available",
     .platform = true,
-    .examples = "queen tenant health acme|connects now and says how long that took",
+    .examples = "queen tenant health acme|connects now and measures the time",
     .run = health,
 };
 static const struct cli_command *const subs[] = {&tenant_ls,     &tenant_show, &tenant_add,
@@ -274,8 +275,8 @@ const struct cli_command cli_tenant = {
 const struct cli_command cli_pools = {
     .name = "pools",
     .args = "",
-    .summary = "connections of a platform to its tenants",
-    .examples = "queen pools|hit rate, and who is connected",
+    .summary = "show the connections of a platform to its tenants",
+    .examples = "queen pools|hit rate and connections",
     .platform = true,
     .run = pools,
 };

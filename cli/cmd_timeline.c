@@ -58,9 +58,9 @@ static int timeline(struct cli *cli)
     span body;
 
     if (by_message && by_transaction)
-        return ask_complain(cli, CLI_USAGE, "--message and --transaction exclude each other");
+        return ask_complain(cli, CLI_USAGE, "--message and --transaction must not be combined");
     if (by_transaction && !args_has(a, "queue"))
-        return ask_complain(cli, CLI_USAGE, "a transaction id is of a queue: add --queue");
+        return ask_complain(cli, CLI_USAGE, "--transaction requires --queue");
     path_start(&path, "/api/v1/messages/timeline");
     path_param(&path,
                by_message       ? "messageId"
@@ -88,17 +88,17 @@ static int timeline(struct cli *cli)
 }
 
 static const struct cli_option timeline_options[] = {
-    {"transaction", 't', CLI_FLAG, NULL, "ID is a transaction id; needs --queue"},
+    {"transaction", 't', CLI_FLAG, NULL, "ID is a transaction id; requires --queue"},
     {"message", 'm', CLI_FLAG, NULL, "ID is a message id"},
     {"queue", 0, CLI_TEXT, "NAME", "only messages of this queue"},
     {"partition", 'p', CLI_TEXT, "NAME", "only of this partition"},
-    {"group", 'g', CLI_TEXT, "NAME", "only what concerns this consumer group"},
+    {"group", 'g', CLI_TEXT, "NAME", "only entries of this consumer group"},
 };
 
 const struct cli_command cli_timeline = {
     .name = "timeline",
     .args = "ID",
-    .summary = "what happened to a message, whether it is tried again, and when",
+    .summary = "show the history of a message and its next retry",
     .about = "ID is the correlation id: as it was pushed, else, once it has failed, its "
              "transaction id.",
     .examples = "queen timeline campaign-7|all messages of a correlation\n"
@@ -136,7 +136,7 @@ static int owners(struct cli *cli)
 const struct cli_command cli_owners = {
     .name = "owners",
     .args = "QUEUE GROUP",
-    .summary = "which processor owns which partition, since when, and how far it is",
+    .summary = "show the owner of each partition, since when, and its position",
     .about = "For queues with a fixed set of partitions and groups of event processors.",
     .examples = "queen owners orders billing|as a table\n"
                 "queen owners orders billing --json | jq -r 'select(.expired).partition'|those "

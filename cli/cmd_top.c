@@ -64,7 +64,7 @@ static int top(struct cli *cli)
 
     t->cli = cli;
     if (every_ms < 100)
-        return ask_complain(cli, CLI_USAGE, "--interval is at least 100ms");
+        return ask_complain(cli, CLI_USAGE, "--interval must be at least 100ms");
     t->queues = mem_new_array(struct queue_row, MAX_QUEUES);
     int rc = sample(t); // print errors before switching the screen
     if (rc == CLI_OK) {
@@ -295,19 +295,20 @@ static void write_json(struct top *t)
 }
 
 static const struct cli_option options[] = {
-    {"interval", 'i', CLI_DURATION, "TIME", "between two looks (2s)"},
-    {"count", 'n', CLI_COUNT, "N", "end after so many (never)"},
+    {"interval", 'i', CLI_DURATION, "TIME", "between two updates (2s)"},
+    {"count", 'n', CLI_COUNT, "N", "stop after this many updates (never)"},
 };
 
 const struct cli_command cli_top = {
     .name = "top",
     .args = "",
-    .summary = "what a server does now: rates, queues, lag, refreshed in place",
-    .about = "Rates are those of the server that answers, queues those of the database: the "
-             "200 newest, the fullest first. q ends it. In a pipe: a line of JSON for each "
-             "look.",
+    .summary = "live view of a server: rates, queues, lag",
+    .about =
+        "Rates are those of the server that answers; queues are those of the database: the "
+        "200 newest, the fullest first. q ends it. In a pipe: a line of JSON for each "
+        "look.",
     .examples = "queen top|until q\n"
-                "queen top -i 1s -n 60 --json > minute.ndjson|figures of a minute",
+                "queen top -i 1s -n 60 --json > minute.ndjson|statistics of a minute",
     CLI_OPTIONS(options),
     .run = top,
 };

@@ -8,15 +8,15 @@
 static const struct cli_option options[] = {
     {"json", 'j', CLI_FLAG, NULL, "one JSON object per line (the default into a pipe or file)"},
     {"table", 0, CLI_FLAG, NULL, "tables, also into a pipe or file"},
-    {"no-color", 0, CLI_FLAG, NULL, "no colours; so does NO_COLOR in the environment"},
+    {"no-color", 0, CLI_FLAG, NULL, "no colours, like NO_COLOR in the environment"},
     {"quiet", 'q', CLI_FLAG, NULL, "no notes, only results and errors"},
     {"help", 'h', CLI_FLAG, NULL, "this text"},
-    {"url", 'u', CLI_TEXT, "URL", "the server (QUEEN_URL, or the context in use)"},
+    {"url", 'u', CLI_TEXT, "URL", "the server (QUEEN_URL, or the current context)"},
     {"context", 'c', CLI_TEXT, "NAME", "the server of this context; see queen context"},
-    {"token-file", 0, CLI_TEXT, "FILE", "holds the bearer token (QUEEN_TOKEN_FILE)"},
-    {"ca-file", 0, CLI_TEXT, "FILE", "PEM of the authorities to trust (the system's)"},
-    {"insecure", 0, CLI_FLAG, NULL, "accept any certificate: for trying things out only"},
-    {"timeout", 0, CLI_DURATION, "TIME", "how long an answer may take (30s)"},
+    {"token-file", 0, CLI_TEXT, "FILE", "file with the bearer token (QUEEN_TOKEN_FILE)"},
+    {"ca-file", 0, CLI_TEXT, "FILE", "PEM file of trusted authorities (the system's)"},
+    {"insecure", 0, CLI_FLAG, NULL, "accept any certificate; for experiments only"},
+    {"timeout", 0, CLI_DURATION, "TIME", "time limit of a request (30s)"},
 };
 enum { N_OFFLINE = 5 };
 

@@ -19,9 +19,9 @@ int confirm(struct cli *cli, const char *fmt, ...)
     vsnprintf(question, sizeof question, fmt, ap);
     va_end(ap);
     if (!isatty(STDIN_FILENO))
-        return ask_complain(cli, CLI_USAGE, "would %s; add --yes if that is meant", question);
+        return ask_complain(cli, CLI_USAGE, "this would %s; confirm with --yes", question);
     fprintf(stderr, "%s? [y/N] ", question);
     if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
         return CLI_OK;
-    return ask_complain(cli, CLI_USAGE, "nothing was done");
+    return ask_complain(cli, CLI_USAGE, "cancelled");
 }

@@ -64,8 +64,8 @@ int contexts_read(struct contexts *out, struct arena *a, struct fault *f)
             .current = pick_bool(line, "current"),
         };
         if (!c.name || !c.url)
-            rc = fault_set(f, QE_CONF, "line %zu of %s is no context; remove it", out->n + 1,
-                           path);
+            rc = fault_set(f, QE_CONF, "line %zu of %s is not a valid context; remove it",
+                           out->n + 1, path);
         else
             out->items[out->n++] = c;
     }
@@ -112,7 +112,7 @@ int contexts_write(const struct contexts *c, struct arena *a, struct fault *f)
     struct buf text = {0};
 
     if (!dir)
-        return fault_set(f, QE_CONF, "there is no home directory; set XDG_CONFIG_HOME");
+        return fault_set(f, QE_CONF, "$HOME is not set; set XDG_CONFIG_HOME");
     char *folders = strdup(dir);
     if (folders)
         make_folders(folders);
@@ -144,8 +144,7 @@ int context_find(const char *name, struct arena *a, struct context *out, struct 
     if (name) {
         const struct context *c = contexts_named(&all, name);
         if (!c)
-            return fault_set(f, QE_NOT_FOUND,
-                             "there is no context \"%s\"; queen context ls shows them", name);
+            return fault_set(f, QE_NOT_FOUND, "no context \"%s\"; see queen context ls", name);
         *out = *c;
         return 0;
     }

@@ -27,7 +27,7 @@ void doctor_postgres(struct doctor *d, const char *conninfo)
         snprintf(text, sizeof text, "%s", PQerrorMessage(c));
         text[strcspn(text, "\n")] = '\0';
         doctor_say(d, DOCTOR_BAD, "postgresql",
-                   "check --pg; psql with the same words must work", "%s", text);
+                   "check --pg; psql with the same arguments must work", "%s", text);
     } else {
         int version = PQserverVersion(c) / 10000;
         doctor_say(d, version >= 14 ? DOCTOR_FINE : DOCTOR_BAD, "postgresql",
@@ -52,7 +52,7 @@ static PGresult *query(struct doctor *d, PGconn *c, const char *what, const char
     char text[300];
     snprintf(text, sizeof text, "%s", PQerrorMessage(c));
     text[strcspn(text, "\n")] = '\0';
-    doctor_say(d, DOCTOR_WARN, what, "give a role that may see it (pg_monitor)", "%s", text);
+    doctor_say(d, DOCTOR_WARN, what, "use a role that may read it (pg_monitor)", "%s", text);
     PQclear(r);
     return NULL;
 }
@@ -68,12 +68,13 @@ static void check_settings(struct doctor *d, PGconn *c)
         {"full_page_writes", "on",
          "a crash in the middle of a write damages pages: set it to on", DOCTOR_BAD},
         {"synchronous_commit", NULL,
-         "messages that were answered can be lost in a crash of PostgreSQL; fine only if that "
+         "confirmed messages can be lost in a crash of PostgreSQL; fine only if that "
          "is "
          "meant",
          DOCTOR_WARN},
         {"autovacuum", "on", "tables grow for ever without it: set it to on", DOCTOR_BAD},
-        {"track_activities", "on", "without it nobody sees what holds xmin", DOCTOR_WARN},
+        {"track_activities", "on", "without it the holder of xmin cannot be found",
+         DOCTOR_WARN},
     };
 
     for (unsigned i = 0; i < countof(settings); i++) {
@@ -104,10 +105,10 @@ static void check_connections(struct doctor *d, PGconn *c)
     int used = atoi(PQgetvalue(r, 0, 0)), limit = atoi(PQgetvalue(r, 0, 1));
     bool tight = used * 10 > limit * 8;
     doctor_say(d, tight ? DOCTOR_WARN : DOCTOR_FINE, "connections",
-               tight
-                   ? "SIDECAR_POOL_SIZE of all brokers together, and everybody else, must stay "
-                     "below max_connections: lower the one or raise the other"
-                   : NULL,
+               tight ? "the connections of all brokers (SIDECAR_POOL_SIZE) and of other "
+                       "clients must stay "
+                       "below max_connections: lower the pool size or raise max_connections"
+                     : NULL,
                "%d of %d in use, %s by queen", used, limit, PQgetvalue(r, 0, 2));
     PQclear(r);
 }
@@ -202,7 +203,7 @@ static void check_disk(struct doctor *d, PGconn *c)
     // Only possible if PostgreSQL runs on this machine.
     if (PQgetisnull(r, 0, 1) || statvfs(PQgetvalue(r, 0, 1), &fs) != 0) {
         doctor_say(d, DOCTOR_FINE, "disk", NULL,
-                   "the database has " SPAN_FMT "; its disk cannot be seen from here",
+                   "the database has " SPAN_FMT "; its disk is not on this machine",
                    SPAN_ARG(buf_span(&b)));
     } else {
         double free_part = fs.f_blocks > 0 ? (double)fs.f_bavail / (double)fs.f_blocks : 1;
@@ -212,7 +213,7 @@ static void check_disk(struct doctor *d, PGconn *c)
                    : low            ? DOCTOR_WARN
                                     : DOCTOR_FINE,
                    "disk",
-                   low ? "set retention on the queues, or give it more room, before it is full"
+                   low ? "set retention on the queues, or enlarge the disk, before it is full"
                        : NULL,
                    "the database has " SPAN_FMT ", %.0f %% of the disk are free",
                    SPAN_ARG(buf_span(&b)), free_part * 100);

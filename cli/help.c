@@ -36,7 +36,7 @@ void help_list(FILE *to)
     fputs("usage: queen <command> [options]\n\n", to);
     for (unsigned i = 0; cli_commands[i]; i++)
         fprintf(to, "  %-11s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-    fputs("\nqueen help <command> tells more about one.\n", to);
+    fputs("\nSee queen help <command> for details.\n", to);
 }
 
 static void put_subs(FILE *to, const struct cli_command *c)
@@ -48,7 +48,7 @@ static void put_subs(FILE *to, const struct cli_command *c)
         fputc('\n', to);
         put_wrapped(to, c->about, 0);
     }
-    fprintf(to, "\nqueen help %s <command> tells more about one.\n", c->name);
+    fprintf(to, "\nSee queen help %s <command> for details.\n", c->name);
 }
 
 static void put_options(FILE *to, const char *title, const struct cli_option *o, size_t n)
@@ -106,7 +106,7 @@ void help_command(FILE *to, const char *parent, const struct cli_command *c)
     }
     put_options(to, "options", c->options, c->n_options);
     common_options(c, &common, &n_common);
-    put_options(to, "options of all commands", common, n_common);
+    put_options(to, "common options", common, n_common);
     if (c->examples) {
         fputs("\nexamples:\n", to);
         help_each_example(c->examples, put_example, to);

@@ -20,7 +20,7 @@ static int show_help(int argc, char **argv);
 static const struct cli_command cli_bench_command = {
     .name = "bench",
     .args = "",
-    .summary = "put load on a broker and check that every message arrives once, in order",
+    .summary = "generate load and check that every message arrives once, in order",
     .run_raw = cli_bench,
 };
 
@@ -157,12 +157,12 @@ static int cli_run(const char *parent, const struct cli_command *c, int argc, ch
     cli.args.sizes[0] = c->n_options;
     common_options(c, &cli.args.tables[1], &cli.args.sizes[1]);
     if (args_parse(&cli.args, argc, argv, &f) != 0) {
-        rc = ask_complain(&cli, CLI_USAGE, "%s; --help tells more", f.text);
+        rc = ask_complain(&cli, CLI_USAGE, "%s; see --help", f.text);
     } else if (args_has(&cli.args, "help")) {
         help_command(stdout, parent, c);
         rc = CLI_OK;
     } else if (args_check_count(&cli.args, c->args, &f) != 0) {
-        rc = ask_complain(&cli, CLI_USAGE, "%s; --help tells more", f.text);
+        rc = ask_complain(&cli, CLI_USAGE, "%s; see --help", f.text);
     } else {
         cli.out = out_init(args_has(&cli.args, "json"), args_has(&cli.args, "table"),
                            args_has(&cli.args, "no-color"), args_has(&cli.args, "quiet"));

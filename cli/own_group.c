@@ -32,10 +32,11 @@ int own_group_settle(struct cli *cli, const struct queen_batch *batch,
     queen_ack_results_free(r);
     if (refused == 0)
         return CLI_OK;
-    return ask_complain(cli, CLI_REFUSED,
-                        "%zu acknowledgements were refused, as after a lease that ran out; "
-                        "those messages come again",
-                        refused);
+    return ask_complain(
+        cli, CLI_REFUSED,
+        "%zu acknowledgements were refused, probably because the lease expired; "
+        "those messages are delivered again",
+        refused);
 }
 
 void own_group_forget(struct cli *cli, const char *name)
@@ -51,6 +52,6 @@ void own_group_forget(struct cli *cli, const char *name)
         &(struct queen_request){.method = "DELETE", .path = path.ptr, .timeout_ms = 5000},
         &err));
     if (err.code != QUEEN_OK && !cli->out.quiet)
-        ask_complain(cli, 0, "the consumer group %s is left behind: %s", name, err.text);
+        ask_complain(cli, 0, "the consumer group %s could not be removed: %s", name, err.text);
     buf_free(&path);
 }

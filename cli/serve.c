@@ -14,7 +14,7 @@ static void print(const void *conf, struct buf *out);
 const struct cli_command cli_serve = {
     .name = "serve",
     .args = "[--option VALUE]...",
-    .summary = "run the broker, with a PostgreSQL of its own unless PG_HOST is set",
+    .summary = "run the broker, with an embedded PostgreSQL unless PG_HOST is set",
     .run_raw = serve_run,
 };
 

@@ -79,8 +79,8 @@ static const struct option_row rows[] = {
      FIELD(lease_s), -1, 0, 1000000},
     {'T', TEXT, "token", "JWT", "bearer token", FIELD(token), 0, 0, 0},
     {'t', INT, "threads", "N", "threads of the generator (1)", FIELD(threads), 1, 1, 256},
-    {0, INT, "pid", "PID", "broker, for its CPU time (who listens on the port)", FIELD(pid), 0,
-     0, 1 << 30},
+    {0, INT, "pid", "PID", "broker, for its CPU time (the process that listens on the port)",
+     FIELD(pid), 0, 0, 1 << 30},
     {0, INT, "pg-pid", "PID", "postmaster (the broker's child, or the only one here)",
      FIELD(pg_pid), 0, 0, 1 << 30},
     {0, TEXT, "probe", "CMD",
@@ -143,12 +143,11 @@ enum bench_conf_result bench_conf_read(struct bench_conf *c, int argc, char **ar
         return BENCH_CONF_HELP;
     }
     if (optind < argc) {
-        fprintf(stderr, "queen bench: what is \"%s\"? Options only; see --help\n",
-                argv[optind]);
+        fprintf(stderr, "queen bench: unexpected argument \"%s\"; see --help\n", argv[optind]);
         return BENCH_CONF_WRONG;
     }
     if (c->ack && c->auto_ack) {
-        fprintf(stderr, "queen bench: --ack and --auto-ack exclude each other\n");
+        fprintf(stderr, "queen bench: --ack and --auto-ack must not be combined\n");
         return BENCH_CONF_WRONG;
     }
     if (!read_workload(c) || !read_url(c))
@@ -164,7 +163,7 @@ static void print_help(void)
          "Puts load on a server, checks that every message arrives once and in order, and\n"
          "reports throughput, latency and the CPU time of broker and PostgreSQL.\n"
          "\n"
-         "Exit: 0 all well, 1 wrong options, 2 server unreachable or requests failed,\n"
+         "Exit: 0 success, 1 wrong options, 2 server unreachable or requests failed,\n"
          "3 messages lost, repeated or out of order.\n"
          "\n"
          "Options (default in parentheses):");
@@ -232,7 +231,7 @@ static bool set_value(struct bench_conf *c, const struct option_row *row, const 
         }
         break;
     }
-    fprintf(stderr, "queen bench: --%s takes a number from %lld to %lld, not \"%s\"\n",
+    fprintf(stderr, "queen bench: --%s must be a number from %lld to %lld, not \"%s\"\n",
             row->name, (long long)row->min, (long long)row->max, text);
     return false;
 }
@@ -246,7 +245,7 @@ static bool read_workload(struct bench_conf *c)
         }
     }
     fprintf(stderr,
-            "queen bench: no workload \"%s\"; there are push, pop, popack, e2e, fanout "
+            "queen bench: unknown workload \"%s\"; it must be push, pop, popack, e2e, fanout "
             "and idle\n",
             c->workload_name);
     return false;
@@ -280,7 +279,7 @@ static bool read_url(struct bench_conf *c)
     snprintf(c->port, sizeof c->port, "%u", (unsigned)number);
     return true;
 out:
-    fprintf(stderr, "queen bench: --url wants http://host:port, not \"%s\"\n", c->url);
+    fprintf(stderr, "queen bench: --url must be http://host:port, not \"%s\"\n", c->url);
     return false;
 }
 

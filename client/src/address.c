@@ -42,7 +42,7 @@ int address_parse(struct address *a, span url, struct queen_error *err)
 
     *a = (struct address){.tls = str_starts(url, SPAN("https://"))};
     if (!a->tls && !str_starts(url, SPAN("http://")))
-        return url_bad(err, url, "must begin with http:// or https://");
+        return url_bad(err, url, "must start with http:// or https://");
     size_t scheme = a->tls ? 8 : 7;
     rest = (span){rest.ptr + scheme, rest.len - scheme};
 
@@ -53,13 +53,13 @@ int address_parse(struct address *a, span url, struct queen_error *err)
         prefix.len--;
     for (size_t i = 0; i < rest.len; i++)
         if ((unsigned char)rest.ptr[i] <= ' ' || strchr("@?#\x7f", rest.ptr[i]))
-            return url_bad(err, url, "has a character that does not belong there");
+            return url_bad(err, url, "has an invalid character");
     if (!split_host(authority, &host, &port))
         return url_bad(err, url, "has no host");
     if (!port.ptr)
         port = a->tls ? SPAN("443") : SPAN("6632");
     if (!str_parse_u64(port, &number) || number == 0 || number > 65535)
-        return url_bad(err, url, "has no port between 1 and 65535");
+        return url_bad(err, url, "must have a port from 1 to 65535");
 
     a->host = mem_strndup(host.ptr, host.len);
     a->port = mem_strndup(port.ptr, port.len);

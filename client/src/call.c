@@ -127,8 +127,7 @@ void call_begin(struct call *call)
     if (call->err.code == 0 && call->body.failed)
         fail_set(&call->err, QUEEN_E_MEMORY, "no memory for the request");
     else if (call->err.code == 0 && !request_is_sound(call))
-        fail_set(&call->err, QUEEN_E_ARGUMENT,
-                 "method, path or a header is not allowed, or has a control character");
+        fail_set(&call->err, QUEEN_E_ARGUMENT, "method, path or a header is invalid");
 
     if (call->err.code != 0)
         call_finish(call);
@@ -241,7 +240,7 @@ void call_cancel(struct call *call)
     leave_link(call);
     queen_response_free(call->response);
     call->response = NULL;
-    fail_set(&call->err, QUEEN_E_CLOSED, "the request was given up: the client is closing");
+    fail_set(&call->err, QUEEN_E_CLOSED, "the request was cancelled: the client is closing");
     call_finish(call);
 }
 

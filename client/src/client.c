@@ -64,12 +64,12 @@ struct queen_client *queen_client_new(const struct queen_options *o, struct quee
     c->has_thread = !o->loop;
     c->loop = o->loop ? o->loop : &c->own_loop;
     if (c->has_thread && uv_loop_init(c->loop) != 0) {
-        fail_set(err, QUEEN_E_MEMORY, "no event loop can be made");
+        fail_set(err, QUEEN_E_MEMORY, "cannot create an event loop");
         client_dispose(c);
         return NULL;
     }
     if (mailbox_open(&c->mailbox, c->loop) != 0) {
-        fail_set(err, QUEEN_E_MEMORY, "no event loop can be made");
+        fail_set(err, QUEEN_E_MEMORY, "cannot create an event loop");
         if (c->has_thread)
             uv_loop_close(c->loop);
         client_dispose(c);
@@ -141,7 +141,7 @@ static int start_thread(struct queen_client *c, struct queen_error *err)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)
         return 0;
-    fail_set(err, QUEEN_E_MEMORY, "no thread can be made: %s", strerror(rc));
+    fail_set(err, QUEEN_E_MEMORY, "cannot create a thread: %s", strerror(rc));
     mailbox_close(&c->mailbox, NULL, NULL);
     run_thread(c);
     client_dispose(c);

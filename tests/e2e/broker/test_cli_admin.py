@@ -54,7 +54,7 @@ def test_irreversible_commands_need_confirmation(cli, queue, command):
     cli("push", queue, "1", "-q").expect()
     assert "--yes" in cli(*command, queue).expect(1).err
     t = cli.terminal(*command, queue).wait_for("[y/N]").type("n\n")
-    assert "nothing was done" in t.end() and t.code == 1
+    assert "cancelled" in t.end() and t.code == 1
     assert cli("tail", queue, "--all", "-d").expect().rows == [1]
     t = cli.terminal(*command, queue).wait_for("[y/N]").type("y\n")
     t.end()
