@@ -34,6 +34,7 @@ static bool read_template(struct http_req *req, span *raw);
 static void on_made(struct tenant_task *t, int status, span body);
 static void on_triggered(void *ctx, const struct queen_error *why);
 static void on_campaign_deleted(struct tenant_task *t, int status, span body);
+static void on_delete_failed(struct tenant_task *t, int status, const struct fault *why);
 static void on_trigger_ended(void *ctx, const struct queen_error *why);
 static void reply_not_triggered(struct campaign_request *c);
 
@@ -183,6 +184,7 @@ static void on_triggered(void *ctx, const struct queen_error *why)
                                    .tenant = c->task.tenant,
                                    .statement = &pg_stmt_tenant_delete_campaign,
                                    .done = on_campaign_deleted,
+                                   .failed = on_delete_failed,
                                    .owner = c};
     buf_put_lit(&args, "{\"campaign\":");
     js_put_text(&args, member_of(buf_span(&c->made), "id", http_req_arena(c->task.req)));
@@ -214,11 +216,7 @@ static void on_campaign_deleted(struct tenant_task *t, int status, span body)
     struct buf name = {0};
 
     if (status >= 300 && status != 404) {
-        http_reply_errf(
-            t->req, QE_PG_AWAY,
-            "the broker did not accept the trigger (%s), and the campaign could not "
-            "be removed; delete it",
-            c->why.text);
+        on_delete_failed(t, QE_PG_AWAY, &(struct fault){.text = "refused by the database"});
         return;
     }
     if (status < 300 && !trigger_is_refused(&c->why))
@@ -228,6 +226,18 @@ static void on_campaign_deleted(struct tenant_task *t, int status, span body)
     else
         reply_not_triggered(c);
     buf_free(&name);
+}
+
+static void on_delete_failed(struct tenant_task *t, int status, const struct fault *why)
+{
+    struct campaign_request *c = t->owner;
+
+    log_warn("campaign.remove_failed", "tenant=" SPAN_FMT " code=%s why=\"%s\"",
+             SPAN_ARG(t->tenant), err_name(status), why->text);
+    http_reply_errf(t->req, QE_PG_AWAY,
+                    "the broker did not accept the trigger (%s), and the campaign could not be "
+                    "removed; delete it",
+                    c->why.text);
 }
 
 static void on_trigger_ended(void *ctx, const struct queen_error *why)

@@ -18,6 +18,14 @@ void tenant_task_start(struct tenant_task *t, span args)
     tenant_get(p->pools, t->tenant, &t->want);
 }
 
+static void task_failed(struct tenant_task *t, int status, const struct fault *why)
+{
+    if (t->failed)
+        t->failed(t, status, why);
+    else
+        platform_reply_failed(t->req, status, why);
+}
+
 static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                       const struct fault *why)
 {
@@ -32,7 +40,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     }
     pg_params_free(&t->params);
     if (status != 0) {
-        platform_reply_failed(t->req, status, why);
+        task_failed(t, status, why);
     } else {
         tenant_put(ref);
         http_reply_errf(t->req, QE_NOT_SUPPORTED,
@@ -52,7 +60,7 @@ static void on_answer(struct pg_call *call, int status, const struct pg_reply *r
         struct fault why;
         fault_set(&why, status, "%s", pg_reply_message(reply));
         tenant_ref_failed(ref, status);
-        platform_reply_failed(t->req, status, &why);
+        task_failed(t, status, &why);
     } else if (pg_reply_rows(reply) == 0 || !is_http_status(pg_reply_i32(reply, 0, 0))) {
         http_reply_err(t->req, QE_PG_SHAPE);
     } else if (t->done) {

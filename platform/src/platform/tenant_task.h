@@ -18,6 +18,9 @@ struct tenant_task {
     // Called with the result of the function; body is borrowed for the call.  It replies to the
     // request, immediately or later.  NULL: the result is the reply.
     void (*done)(struct tenant_task *t, int http_status, span body);
+    // Called instead if the function could not be executed; it replies.  NULL: the reply is the
+    // error.
+    void (*failed)(struct tenant_task *t, int status, const struct fault *why);
     void *owner;
 
     struct tenant_want want; // private from here on

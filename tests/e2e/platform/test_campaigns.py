@@ -1,12 +1,16 @@
 """Campaigns and subscriptions that share a segment, fail, or are made while the broker is away."""
+import http.server
 import json
 import threading
+import urllib.error
+import urllib.request
 import uuid
 
 import harness
 import naive
 import psycopg2
 import pytest
+from process import Platform
 from segment_rig import Tenant, ask, rig  # noqa: F401
 from test_segments import RICH, events, make_poor, make_rich
 
@@ -169,3 +173,66 @@ def test_without_the_broker_a_campaign_is_refused_with_503_and_not_kept(tenant, 
             tenant.expect(404, "GET", "/campaigns/away%d" % n)
     finally:
         rig.broker.start()
+
+
+def test_a_campaign_that_cannot_be_taken_back_is_named(tenant, rig):  # noqa: F811
+    """The answer was the error of the removal: it did not say that the campaign is there, nor what the broker said."""
+    tenant.ask("POST", "/segments", {"name": "stuck", "filter": RICH})
+    tenant.sql("create function crm.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now' using errcode = '55000'; end $$")
+    tenant.sql("create trigger refuse before delete on crm.campaign for each row execute function crm.refuse()")
+    rig.broker.kill()
+    try:
+        answer = tenant.expect(503, "POST", "/campaigns", {"name": "stuck", "segment": "stuck", "when": {"cron": "0 9 * * *"}, "queue": "q"})
+        assert "the broker did not accept the trigger" in answer["error"] and "delete it" in answer["error"]
+        tenant.expect(200, "GET", "/campaigns/stuck")
+    finally:
+        rig.broker.start()
+        tenant.sql("drop function crm.refuse cascade")
+    tenant.expect(200, "DELETE", "/campaigns/stuck")
+
+
+class LostAnswers(http.server.BaseHTTPRequestHandler):
+    """Passes requests on to a broker and loses the answers to new schedules."""
+    protocol_version = "HTTP/1.1"
+
+    def pass_on(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        request = urllib.request.Request(self.server.broker + self.path, body or None, {"Content-Type": "application/json"}, method=self.command)
+        try:
+            with urllib.request.urlopen(request, timeout=90) as r:
+                status, answer = r.status, r.read()
+        except urllib.error.HTTPError as e:
+            status, answer = e.code, e.read()
+        if self.path == "/api/v1/schedules" and self.command == "POST":
+            self.server.lost.append(status)
+            self.close_connection = True
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+    do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = pass_on
+
+    def log_message(self, *args):
+        pass
+
+
+def test_a_schedule_whose_answer_was_lost_is_removed_from_the_broker(rig):  # noqa: F811
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", harness.free_port()), LostAnswers)
+    proxy.daemon_threads, proxy.broker, proxy.lost = True, rig.broker.url, []
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    platform = Platform({"PLATFORM_PG_HOST": rig.pg.host, "PLATFORM_PG_PORT": rig.pg.port, "PLATFORM_PG_USER": rig.pg.user, "PLATFORM_PG_PASSWORD": "x",
+                         "PLATFORM_PG_DB": "platform_lost", "PLATFORM_QUEUE": "lost.events", "PLATFORM_TRIGGER_QUEUE": "lost.triggers",
+                         "QUEEN_URL": "http://127.0.0.1:%d" % proxy.server_port}).start()
+    try:
+        platform.add_tenant("lost")
+        platform.post("/api/v1/tenants/lost/segments", {"name": "s", "filter": RICH}).expect(201)
+        answer = platform.post("/api/v1/tenants/lost/campaigns", {"name": "c", "segment": "s", "when": {"cron": "0 9 * * *"}, "queue": "q"}, timeout=60)
+        assert answer.status == 503 and 201 in proxy.lost, (answer.json, proxy.lost)
+        assert platform.get("/api/v1/tenants/lost/campaigns/c").status == 404
+        with urllib.request.urlopen(rig.broker.url + "/api/v1/schedules") as r:
+            assert b"lost" not in r.read()
+    finally:
+        platform.dispose()
+        proxy.shutdown()
+        proxy.server_close()

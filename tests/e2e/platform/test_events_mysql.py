@@ -144,6 +144,23 @@ def test_an_event_in_two_partitions_at_the_turn_of_the_day_is_applied_once(platf
     assert mariadb.ask("select count(*) from applied_event where id = '%s'" % event, database) == [["1"]]
 
 
+@pytest.mark.parametrize("days", [4, 40])
+def test_an_event_is_known_after_days_without_events_and_days_of_a_wrong_clock(platform, mariadb, days):
+    """A write in doubt of a tenant that was away was applied twice, and a clock that was ahead emptied the slice of today."""
+    database, tenant = mariadb.create_database("days_" + uuid.uuid4().hex[:8]), "days%d" % days
+    platform.add_tenant(tenant, url=mariadb.url(database))
+    marks = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}])
+
+    def ingest(event, ahead=0):
+        return mariadb.ask("set timestamp = unix_timestamp() + %d; call ingest('q', '%s', '%s', '[]', %s)"
+                           % (ahead * 86400, marks, json.dumps([event]), ", ".join(["null"] * 8)), database)
+    in_doubt, wrong_clock = str(uuid.uuid4()), str(uuid.uuid4())
+    assert ingest(in_doubt) == []
+    assert ingest(in_doubt, days) == [[in_doubt]], "away for days"
+    assert ingest(wrong_clock, days) == [], "a clock that is ahead"
+    assert ingest(in_doubt) == [[in_doubt]] and ingest(wrong_clock) == [[wrong_clock]], "and is right again"
+
+
 def test_looking_for_known_ids_does_not_read_all_of_them(platform, mariadb):
     database = mariadb.create_database("many_" + uuid.uuid4().hex[:8])
     platform.add_tenant("manytenant", url=mariadb.url(database))
