@@ -7,11 +7,11 @@ set -euo pipefail
 
 build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-dev libssl-dev zlib1g-dev
        libllhttp-dev|node-llhttp uthash-dev libxxhash-dev python3 python3-yaml"
-# The broker starts its own PostgreSQL unless told of another, so running it needs the server.
+# The broker starts its own PostgreSQL unless PG_HOST is set, so running it needs the server.
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
 platform="libmariadb-dev"
-# Of MariaDB only the programs: the package with the service would start a server that nobody asked for.
-test="openssl locales libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
+# Of MariaDB only the programs: the package with the service would start an unwanted server.
+test="openssl locales curl jq libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
       zsh fish tmux
       mariadb-server-core|mariadb-server-core-10.5 mariadb-client|mariadb-client-10.5"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev
@@ -29,7 +29,7 @@ check) wanted="$build $run $platform $test $check" ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-    echo "deps.sh: not a Debian system; please install what $0 lists by hand" >&2
+    echo "deps.sh: not a Debian system; please install the packages listed in $0 by hand" >&2
     exit 0
 fi
 

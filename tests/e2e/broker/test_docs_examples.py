@@ -1,4 +1,4 @@
-"""The examples of the README and the guide work as printed, one after another, on a new server."""
+"""The examples of the README, the guide and some other pages work as printed, one after another, on a new server."""
 import glob
 import os
 import subprocess
@@ -8,8 +8,9 @@ import harness
 import pytest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-PAGES = [os.path.join(ROOT, "README.md"), os.path.join(ROOT, "docs", "reference", "sql.md")] + sorted(
-    glob.glob(os.path.join(ROOT, "docs", "guide", "*.md")))
+PAGES = [os.path.join(ROOT, *page.split("/")) for page in (
+    "README.md", "docs/reference/sql.md", "docs/reference/http.md", "docs/reference/cloudevents.md", "docs/operations/file-buffer.md")]
+PAGES += sorted(glob.glob(os.path.join(ROOT, "docs", "guide", "*.md")))
 CHECKER = os.path.join(ROOT, "tools", "check_examples.py")
 
 
