@@ -221,7 +221,7 @@ const struct conf_key conf_keys[] = {
     {.name = "RETENTION_BATCH_SIZE", INT(1, 1000000), .fallback = "1000", AT(retention_batch_size),
      .text = "Most segments that one retention transaction removes, as for EVICTION_BATCH_SIZE."},
     {.name = "PARTITION_CLEANUP_DAYS", INT(1, 36500), .unit = "days", .fallback = "30", AT(partition_cleanup_days),
-     .text = "Partitions without messages are removed after this time without use."},
+     .text = "Partitions without messages, and consumers without a position, are removed after this time without use."},
     {.name = "RETRY_HISTORY_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(retry_history_days),
      .text = "Age at which the history of failed deliveries is removed."},
     {.name = "STATS_INTERVAL_MS", MS(100), .fallback = "10000", AT(stats_interval_ms),

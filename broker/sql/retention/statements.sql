@@ -1,3 +1,7 @@
+-- statement: forget_consumers
+-- returns: next int8, removed int8
+select next, removed from queen.forget_consumers($1::bigint, $2::int, $3::int);
+
 -- statement: rotate
 -- returns: rotate text?
 select queen.rotate($1::int, $2::bigint) where queen.try_chores();

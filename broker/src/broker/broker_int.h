@@ -258,6 +258,7 @@ struct broker {
     struct due chores_due;
     uint64_t chore_us[CHORES]; // when each is to be done next
     struct sweep_pass pass;
+    int64_t consumers_walked; // number of the consumer where the last step of a walk ended
     struct due stats_due;
 
     struct queue_list touched; // see tally.h

@@ -17,7 +17,7 @@ enum { ROTATE_EVERY_MS = 10000, ROTATE_MIN_AGE_S = 30, ROTATE_BYTES = 32 << 20 }
 // How often a broker looks for deletions that have steps left.
 enum { FORGET_EVERY_MS = 5000 };
 // What one step looks at, or removes, at most.
-enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200 };
+enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200, CONSUMERS_AT_ONCE = 2000 };
 
 enum { COL_QUEUE, COL_TYPE, COL_REMOVED, COL_AFTER_US, COL_AFTER_LANE, COL_MORE };
 
@@ -30,6 +30,9 @@ static void forget_deleted(struct broker *b);
 static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void tidy(struct broker *b);
 static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *reply);
+static void forget_consumers(struct broker *b);
+static void on_consumers_forgotten(struct pg_call *pg, int status,
+                                   const struct pg_reply *reply);
 
 static uint64_t interval_ms(const struct broker *b, enum chore which)
 {
@@ -233,6 +236,38 @@ static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *rep
     call_free(c);
     if (more && !b->closing && broker_is_up(b))
         tidy(b);
+    else if (status == 0 && !b->closing && broker_is_up(b))
+        forget_consumers(b);
     else
         wait_for_next(b);
+}
+
+// One step of a walk through all consumers that begins again when it is at the end.
+static void forget_consumers(struct broker *b)
+{
+    struct call *c = call_new(b, &pg_stmt_forget_consumers, NULL);
+
+    pg_param_i64(&c->params, b->consumers_walked);
+    pg_param_i32(&c->params, (int32_t)b->conf.idle_partition_days);
+    pg_param_i32(&c->params, CONSUMERS_AT_ONCE);
+    call_send(c, on_consumers_forgotten);
+}
+
+static void on_consumers_forgotten(struct pg_call *pg, int status, const struct pg_reply *reply)
+{
+    struct call *c = pg->owner;
+    struct broker *b = c->broker;
+
+    if (status == 0 && pg_reply_rows(reply) != 1)
+        status = call_unexpected(c, "not one row");
+    if (status != 0) {
+        log_warn("chores.forget_consumers", "status=%s detail=\"%s\"", err_name(status),
+                 pg_reply_message(reply));
+    } else {
+        b->consumers_walked = pg_reply_i64(reply, 0, 0);
+        if (pg_reply_i64(reply, 0, 1) > 0)
+            log_info("consumers.removed", "count=%lld", (long long)pg_reply_i64(reply, 0, 1));
+    }
+    call_free(c);
+    wait_for_next(b);
 }

@@ -150,11 +150,20 @@ def with_a_skip(core, queue, group):
     return lane
 
 
+def configure(admin, queue, **options):
+    """As POST /configure does: in steps, until all partitions have the options."""
+    queue_id = admin.configure(queue, **options).queue_id
+    admin.commit()
+    while admin.one("select status from queen.spread_queue(jsonb_build_object('queueId', %s::text))", str(queue_id)) == 0:
+        admin.commit()
+    admin.commit()
+
+
 def test_an_option_reaches_a_partition_whose_last_skip_is_being_removed(core, begin, queue, group):
     lane = with_a_skip(core, queue, group)
     remover, admin = begin(), begin()
     remover.rows("select queen.drop_group_skips(%s, %s, null)", group, queue)
-    configuring = Background(lambda: (admin.configure(queue, delayedProcessing=3600), admin.commit()))
+    configuring = Background(lambda: configure(admin, queue, delayedProcessing=3600))
     wait_until(lambda: configuring.done or waits(core, admin), 10, "configure waits for the partition")
     remover.commit()
     configuring.result()
