@@ -74,6 +74,11 @@ struct broker *house_home(struct house *h, span queue)
 struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
                            const struct broker_conf *conf)
 {
+    const struct batch_conf *const batches[OP_KINDS] = {
+        [OP_PUSH] = &conf->push,     [OP_POP] = &conf->pop,        [OP_ACK] = &conf->ack,
+        [OP_RENEW] = &conf->renew,   [OP_TRANSACTION] = &conf->tx, [OP_CYCLE] = &conf->cycle,
+        [OP_CUSTOM] = &conf->custom,
+    };
     struct broker *b = mem_new(struct broker);
     uint64_t now = clock_mono_us();
 
@@ -94,22 +99,12 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     LIST_INIT(&b->selectors);
     LIST_INIT(&b->touched);
     STAILQ_INIT(&b->finished);
-    STAILQ_INIT(&b->push_queue);
     STAILQ_INIT(&b->schedule_queue);
-    STAILQ_INIT(&b->pop_queue);
-    STAILQ_INIT(&b->ack_queue);
-    STAILQ_INIT(&b->renew_queue);
-    STAILQ_INIT(&b->tx_queue);
-    STAILQ_INIT(&b->cycle_queue);
-    STAILQ_INIT(&b->custom_queue);
     TAILQ_INIT(&b->push_flights);
-    gate_init(&b->push_gate, conf->push, conf->limit, now);
-    gate_init(&b->pop_gate, conf->pop, conf->limit, now);
-    gate_init(&b->ack_gate, conf->ack, conf->limit, now);
-    gate_init(&b->renew_gate, conf->renew, conf->limit, now);
-    gate_init(&b->tx_gate, conf->tx, conf->limit, now);
-    gate_init(&b->cycle_gate, conf->cycle, conf->limit, now);
-    gate_init(&b->custom_gate, conf->custom, conf->limit, now);
+    for (unsigned kind = 0; kind < OP_KINDS; kind++) {
+        STAILQ_INIT(&b->ops[kind].queue);
+        gate_init(&b->ops[kind].gate, *batches[kind], conf->limit, now);
+    }
 
     if (mailbox_open(&b->mailbox, loop) != 0)
         BUG("no mailbox");
@@ -273,24 +268,16 @@ static void rearm_timer(struct broker *b)
 {
     uint64_t now = clock_mono_us(), next = due_next_us(&b->due);
     uint64_t in_ms = next == UINT64_MAX ? 0 : next <= now ? 1 : (next - now + 999) / 1000;
-    struct {
-        const struct gate *gate;
-        const struct op_list *queue;
-        unsigned requests;
-    } held[] = {
-        {&b->push_gate, &b->push_queue, b->n_push_requests},
-        {&b->pop_gate, &b->pop_queue, b->n_pop_requests},
-        {&b->ack_gate, &b->ack_queue, b->n_ack_requests},
-        {&b->renew_gate, &b->renew_queue, b->n_renew_requests},
-    };
-    for (unsigned i = 0; i < countof(held); i++) {
-        struct op *oldest = STAILQ_FIRST(held[i].queue);
+    static const uint8_t gathering[] = {OP_PUSH, OP_POP, OP_ACK, OP_RENEW}; // others never wait
+
+    for (unsigned i = 0; i < countof(gathering); i++) {
+        const struct op_stage *s = &b->ops[gathering[i]];
+        const struct op *oldest = STAILQ_FIRST(&s->queue);
         if (!oldest)
             continue;
         unsigned ms = gate_opens_in_ms(
-            held[i].gate,
-            (struct gate_queue){.requests = held[i].requests, .oldest_us = oldest->since_us},
-            now);
+            &s->gate,
+            (struct gate_queue){.requests = s->n_requests, .oldest_us = oldest->since_us}, now);
         if (ms > 0 && (in_ms == 0 || ms < in_ms))
             in_ms = ms;
     }
@@ -310,9 +297,10 @@ void broker_wake(struct broker *b)
 
 // ---- operations ----
 
-void op_begin(struct broker *b, struct op *op, uint8_t kind)
+void op_begin(struct broker *b, struct op *op, uint8_t kind, op_complete_cb *complete)
 {
-    *op = (struct op){.origin = b, .kind = kind, .since_us = clock_mono_us()};
+    *op = (struct op){
+        .origin = b, .kind = kind, .complete = complete, .since_us = clock_mono_us()};
 }
 
 void op_go(struct broker *b, struct broker *home, struct op *op,
@@ -368,14 +356,6 @@ void op_finish(struct broker *home, struct op *op, int status)
         BUG("an operation outlived the broker it was given to");
 }
 
-static void finish_pop(struct pop_op *pop, int status)
-{
-    pop->finished = true;
-    // A cancel on its way to the home still points to the operation: wait for it to come back.
-    if (!pop->cancel_sent || pop->cancel_back)
-        pop->done(pop, status);
-}
-
 static void call_finished(struct broker *b)
 {
     // Only those present now: a done callback may start the next operation.
@@ -385,44 +365,7 @@ static void call_finished(struct broker *b)
     while (!STAILQ_EMPTY(&now)) {
         struct op *op = STAILQ_FIRST(&now);
         STAILQ_REMOVE_HEAD(&now, link);
-        int status = op->status;
-        switch (op->kind) {
-        case OP_PUSH: {
-            struct push_op *push = container_of(op, struct push_op, op);
-            push->done(push, status);
-            break;
-        }
-        case OP_POP:
-            finish_pop(pop_of(op), status);
-            break;
-        case OP_ACK: {
-            struct ack_op *ack = container_of(op, struct ack_op, op);
-            ack->done(ack, status);
-            break;
-        }
-        case OP_TRANSACTION: {
-            struct tx_op *tx = container_of(op, struct tx_op, op);
-            tx->done(tx, status);
-            break;
-        }
-        case OP_CYCLE: {
-            struct cycle_op *cycle = container_of(op, struct cycle_op, op);
-            cycle->done(cycle, status);
-            break;
-        }
-        case OP_RENEW: {
-            struct renew_op *renew = container_of(op, struct renew_op, op);
-            renew->done(renew, status);
-            break;
-        }
-        case OP_CUSTOM: { // only refusals come this way; see custom.c
-            struct custom_op *custom = container_of(op, struct custom_op, op);
-            custom->done(custom, status, NULL);
-            break;
-        }
-        default:
-            BUG("operation of kind %u", op->kind);
-        }
+        op->complete(op);
     }
 }
 

@@ -38,11 +38,14 @@ struct house;
 struct keyring; // crypt/keyring.h
 
 // What every operation starts with; the broker's own.
+struct op;
+typedef void op_complete_cb(struct op *op);
 struct op {
     struct broker *origin; // where it was given
     struct mailbox_item mail;
     STAILQ_ENTRY(op) link;       // one queue of its home at a time
     struct op_list *parked_from; // while it waits for a lane: that queue (locked.c)
+    op_complete_cb *complete;    // calls done
     uint64_t since_us;           // monotonic, when it was given
     uint8_t kind;
     uint8_t tries;

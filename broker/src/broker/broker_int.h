@@ -153,6 +153,14 @@ struct sweep_pass {
     int64_t after_us, after_lane; // where its last step ended
 };
 
+// The operations of one kind at their home: those that wait for a batch, and the gate that
+// decides when a batch leaves.
+struct op_stage {
+    struct gate gate;
+    struct op_list queue;
+    unsigned n_requests, n_items; // in the queue; n_items: of pushes and acknowledgements only
+};
+
 struct broker {
     struct house *house;
     unsigned index;
@@ -186,11 +194,7 @@ struct broker {
     unsigned n_pending, n_parked;
     struct due_heap due;
 
-    struct gate push_gate, pop_gate, ack_gate, renew_gate, tx_gate, cycle_gate, custom_gate;
-    struct op_list push_queue, pop_queue, ack_queue, renew_queue, tx_queue, cycle_queue,
-        custom_queue;
-    unsigned n_push_requests, n_push_items, n_pop_requests, n_ack_requests, n_ack_items;
-    unsigned n_renew_requests, n_tx_requests, n_cycle_requests, n_custom_requests;
+    struct op_stage ops[OP_KINDS];
     unsigned push_pass;
     struct flight_list push_flights; // in flight, oldest first; push_int.h
     uint64_t stalled_us;             // since when the database is silent; 0: it answers
@@ -289,7 +293,8 @@ struct house {
 
 // ---- broker.c ----
 struct broker *house_home(struct house *h, span queue);
-void op_begin(struct broker *b, struct op *op, uint8_t kind);
+// complete calls done of the operation, on the thread of its origin.
+void op_begin(struct broker *b, struct op *op, uint8_t kind, op_complete_cb *complete);
 void op_go(struct broker *b, struct broker *home, struct op *op,
            void (*arrive)(struct mailbox_item *));
 void op_finish(struct broker *home, struct op *op,

@@ -7,13 +7,21 @@ enum { MAX_TRIES = 3 };
 
 static void on_called(struct pg_call *pg, int status, const struct pg_reply *reply);
 
+// Only refusals come this way; see on_called().
+static void custom_complete(struct op *op)
+{
+    struct custom_op *custom = container_of(op, struct custom_op, op);
+
+    custom->done(custom, op->status, NULL);
+}
+
 void broker_custom(struct broker *b, struct custom_op *custom)
 {
-    op_begin(b, &custom->op, OP_CUSTOM);
+    op_begin(b, &custom->op, OP_CUSTOM, custom_complete);
     if (!op_admit(b, &custom->op))
         return;
-    STAILQ_INSERT_TAIL(&b->custom_queue, &custom->op, link);
-    b->n_custom_requests++;
+    STAILQ_INSERT_TAIL(&b->ops[OP_CUSTOM].queue, &custom->op, link);
+    b->ops[OP_CUSTOM].n_requests++;
     broker_wake(b);
 }
 
@@ -21,17 +29,17 @@ void customs_flush(struct broker *b)
 {
     struct op *op;
 
-    while (b->custom_gate.n_flights < b->conf.custom.max_flights &&
-           (op = STAILQ_FIRST(&b->custom_queue))) {
+    while (b->ops[OP_CUSTOM].gate.n_flights < b->conf.custom.max_flights &&
+           (op = STAILQ_FIRST(&b->ops[OP_CUSTOM].queue))) {
         struct custom_op *custom = container_of(op, struct custom_op, op);
-        STAILQ_REMOVE_HEAD(&b->custom_queue, link);
-        b->n_custom_requests--;
+        STAILQ_REMOVE_HEAD(&b->ops[OP_CUSTOM].queue, link);
+        b->ops[OP_CUSTOM].n_requests--;
         custom->call = (struct pg_call){.statement = custom->statement,
                                         .params = &custom->params,
                                         .done = on_called,
                                         .of_server = is_of_server(custom->statement),
                                         .owner = b};
-        gate_left(&b->custom_gate);
+        gate_left(&b->ops[OP_CUSTOM].gate);
         pg_pool_exec(b->pg, &custom->call);
     }
 }
@@ -48,7 +56,7 @@ static void on_called(struct pg_call *pg, int status, const struct pg_reply *rep
         pg_pool_exec(b->pg, &custom->call);
         return;
     }
-    gate_landed(&b->custom_gate, 1, now - custom->op.since_us, now);
+    gate_landed(&b->ops[OP_CUSTOM].gate, 1, now - custom->op.since_us, now);
     b->n_pending--;
     counter_add(&b->stats.requests[OP_CUSTOM], 1);
     counter_add(&b->stats.failed[OP_CUSTOM], status != 0);

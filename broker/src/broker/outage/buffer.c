@@ -50,9 +50,9 @@ void pushes_buffer(struct broker *b)
     b->push_pass++;
     if (b->away || b->stalled_us != 0 || (atomic_load(&b->house->flags) & MAINTENANCE_PUSH))
         pushes_unpark(b); // they go to the buffer
-    while ((op = STAILQ_FIRST(&b->push_queue))) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_PUSH].queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
-        STAILQ_REMOVE_HEAD(&b->push_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_PUSH].queue, link);
         if (push->replay &&
             b->stalled_us != 0) { // what is pushed now goes behind it into the buffer
             push->waits_replay = true;
@@ -64,8 +64,8 @@ void pushes_buffer(struct broker *b)
         if (verdict == DIVERT && is_behind(b, push))
             verdict = HOLD;
         if (verdict == DIVERT) {
-            b->n_push_requests--;
-            b->n_push_items -= push->n_pending;
+            b->ops[OP_PUSH].n_requests--;
+            b->ops[OP_PUSH].n_items -= push->n_pending;
             push_buffer(b, push);
             continue;
         }
@@ -76,7 +76,7 @@ void pushes_buffer(struct broker *b)
             lane_resolve(b, push->items[i].lane);
         STAILQ_INSERT_TAIL(&keep, op, link);
     }
-    STAILQ_CONCAT(&b->push_queue, &keep);
+    STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &keep);
     if (b->n_replay_waits > 0)
         due_set(&b->due, &b->replay_wait_due, clock_mono_us() + LOOK_US, on_look);
     if (b->n_unresolved > 0)

@@ -44,7 +44,7 @@ void pg_watchdog_start(struct broker *b)
 static uint64_t waits_since(const struct broker *b)
 {
     const struct push_flight *f = TAILQ_FIRST(&b->push_flights);
-    const struct op *op = STAILQ_FIRST(&b->push_queue);
+    const struct op *op = STAILQ_FIRST(&b->ops[OP_PUSH].queue);
 
     return f ? f->call->left_us : op ? op->since_us : 0;
 }

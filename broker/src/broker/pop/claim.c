@@ -60,10 +60,10 @@ static void claim_fail(struct broker *b, struct claim_flight *f, int status,
 void claims_flush(struct broker *b)
 {
     for (;;) {
-        struct op *oldest = STAILQ_FIRST(&b->pop_queue);
-        struct gate_queue q = {b->n_pop_requests, b->n_pop_requests,
+        struct op *oldest = STAILQ_FIRST(&b->ops[OP_POP].queue);
+        struct gate_queue q = {b->ops[OP_POP].n_requests, b->ops[OP_POP].n_requests,
                                oldest ? oldest->since_us : 0};
-        if (!oldest || !gate_is_open(&b->pop_gate, q, clock_mono_us()))
+        if (!oldest || !gate_is_open(&b->ops[OP_POP].gate, q, clock_mono_us()))
             return;
         struct claim_flight *f = claim_load(b);
         struct call *c = call_new(b, f->careful ? &pg_stmt_claim_careful : &pg_stmt_claim, f);
@@ -71,7 +71,7 @@ void claims_flush(struct broker *b)
             fill_careful(&c->params, f);
         else
             claim_fill(&c->params, f);
-        gate_left(&b->pop_gate);
+        gate_left(&b->ops[OP_POP].gate);
         histogram_add(&b->stats.batch_requests[OP_POP], f->n_pops);
         call_send(c, on_claimed);
     }
@@ -86,13 +86,13 @@ static bool wants_care(const struct pop_op *pop)
 static struct claim_flight *claim_load(struct broker *b)
 {
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay), pops = STAILQ_HEAD_INITIALIZER(pops);
-    bool careful = wants_care(pop_of(STAILQ_FIRST(&b->pop_queue)));
+    bool careful = wants_care(pop_of(STAILQ_FIRST(&b->ops[OP_POP].queue)));
     unsigned n_targets = 0, n_pops = 0;
     struct op *op;
 
-    while ((op = STAILQ_FIRST(&b->pop_queue)) && n_pops < b->conf.pop.max_requests) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_POP].queue)) && n_pops < b->conf.pop.max_requests) {
         struct pop_op *pop = pop_of(op);
-        STAILQ_REMOVE_HEAD(&b->pop_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_POP].queue, link);
         if (wants_care(pop) != careful) {
             STAILQ_INSERT_TAIL(&stay, op, link);
             continue;
@@ -101,9 +101,9 @@ static struct claim_flight *claim_load(struct broker *b)
         n_targets += pop->n_targets;
         n_pops++;
     }
-    STAILQ_CONCAT(&stay, &b->pop_queue);
-    STAILQ_CONCAT(&b->pop_queue, &stay);
-    b->n_pop_requests -= n_pops;
+    STAILQ_CONCAT(&stay, &b->ops[OP_POP].queue);
+    STAILQ_CONCAT(&b->ops[OP_POP].queue, &stay);
+    b->ops[OP_POP].n_requests -= n_pops;
 
     struct claim_flight *f = mem_zalloc(1, sizeof *f + n_targets * sizeof(struct consumer *));
     STAILQ_INIT(&f->pops);
@@ -178,7 +178,7 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
     f->left_us = c->left_us;
     f->refused = status == QE_PG_RETRY && !pg->sent;
 
-    gate_landed(&b->pop_gate, f->n_pops, now - c->left_us, now);
+    gate_landed(&b->ops[OP_POP].gate, f->n_pops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
     const char *fault = status == 0 ? claim_find_fault(f, reply) : NULL;
     if (fault)

@@ -24,9 +24,19 @@ static void on_deadline(struct due *d);
 static void deliver_cancel(struct mailbox_item *item);
 static void deliver_cancel_back(struct mailbox_item *item);
 
+static void pop_complete(struct op *op)
+{
+    struct pop_op *pop = pop_of(op);
+
+    pop->finished = true;
+    // A cancel on its way to the home still points to the operation: wait for it to come back.
+    if (!pop->cancel_sent || pop->cancel_back)
+        pop->done(pop, op->status);
+}
+
 void broker_pop(struct broker *b, struct pop_op *pop)
 {
-    op_begin(b, &pop->op, OP_POP);
+    op_begin(b, &pop->op, OP_POP, pop_complete);
     // Pops by namespace or task see many queues, whose homes differ; they all live at broker 0.
     pop->home = pop->queue.ptr ? house_home(b->house, pop->queue) : b->house->brokers[0];
     pop->state = 0;
@@ -225,8 +235,8 @@ void pop_fly(struct broker *b, struct pop_op *pop)
     id_uuid4(pop->lease);
     memcpy(pop->lease + 9, b->house->mark, sizeof b->house->mark);
     pop->lease[15] = (uint8_t)b->index;
-    STAILQ_INSERT_TAIL(&b->pop_queue, &pop->op, link);
-    b->n_pop_requests++;
+    STAILQ_INSERT_TAIL(&b->ops[OP_POP].queue, &pop->op, link);
+    b->ops[OP_POP].n_requests++;
     broker_wake(b);
 }
 

@@ -32,9 +32,16 @@ static void push_launch(struct broker *b, struct push_flight *f);
 static void push_free_flight(struct push_flight *f);
 static void on_stored(struct pg_call *pg, int status, const struct pg_reply *reply);
 
+static void push_complete(struct op *op)
+{
+    struct push_op *push = container_of(op, struct push_op, op);
+
+    push->done(push, op->status);
+}
+
 void broker_push(struct broker *b, struct push_op *push)
 {
-    op_begin(b, &push->op, OP_PUSH);
+    op_begin(b, &push->op, OP_PUSH, push_complete);
     op_go(b, house_home(b->house, push->items[0].queue), &push->op, push_arrive);
 }
 
@@ -73,30 +80,30 @@ static void push_arrive(struct mailbox_item *item)
     if (push->replay) { // in front of those that are held for it
         push_again(b, push);
     } else {
-        STAILQ_INSERT_TAIL(&b->push_queue, &push->op, link);
-        b->n_push_requests++;
-        b->n_push_items += push->n_pending;
+        STAILQ_INSERT_TAIL(&b->ops[OP_PUSH].queue, &push->op, link);
+        b->ops[OP_PUSH].n_requests++;
+        b->ops[OP_PUSH].n_items += push->n_pending;
     }
     broker_wake(b);
 }
 
 void push_again(struct broker *b, struct push_op *push)
 {
-    STAILQ_INSERT_HEAD(&b->push_queue, &push->op, link);
-    b->n_push_requests++;
-    b->n_push_items += push->n_pending;
+    STAILQ_INSERT_HEAD(&b->ops[OP_PUSH].queue, &push->op, link);
+    b->ops[OP_PUSH].n_requests++;
+    b->ops[OP_PUSH].n_items += push->n_pending;
 }
 
 void pushes_flush(struct broker *b)
 {
     if (b->n_replay_waits > 0 ||
-        (pushes_may_need_buffer(b) && (b->n_push_requests > 0 || b->n_parked_ops > 0)))
+        (pushes_may_need_buffer(b) && (b->ops[OP_PUSH].n_requests > 0 || b->n_parked_ops > 0)))
         pushes_buffer(b);
     for (;;) {
-        struct op *oldest = STAILQ_FIRST(&b->push_queue);
-        struct gate_queue q = {b->n_push_requests, b->n_push_items,
+        struct op *oldest = STAILQ_FIRST(&b->ops[OP_PUSH].queue);
+        struct gate_queue q = {b->ops[OP_PUSH].n_requests, b->ops[OP_PUSH].n_items,
                                oldest ? oldest->since_us : 0};
-        if (!oldest || !gate_is_open(&b->push_gate, q, clock_mono_us()))
+        if (!oldest || !gate_is_open(&b->ops[OP_PUSH].gate, q, clock_mono_us()))
             return;
         struct push_flight *f = push_load(b);
         if (f->n_ops == 0) { // all wait for a lane
@@ -118,19 +125,19 @@ static struct push_flight *push_load(struct broker *b)
 
     STAILQ_INIT(&f->ops);
     b->push_pass++;
-    while ((op = STAILQ_FIRST(&b->push_queue)) && scanned < MAX_SCANNED) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_PUSH].queue)) && scanned < MAX_SCANNED) {
         struct push_op *push = container_of(op, struct push_op, op);
         if (f->n_ops == b->conf.push.max_requests ||
             (f->n_ops > 0 && (f->n_items + push->n_pending > b->conf.push.max_items ||
                               f->n_bytes >= MAX_BATCH_BYTES)))
             break;
-        STAILQ_REMOVE_HEAD(&b->push_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_PUSH].queue, link);
         struct lane *lane = NULL;
         enum passage passage = passage_of(b, push, &lane);
         if (passage == PASSAGE_PARK) {
-            b->n_push_requests--;
-            b->n_push_items -= push->n_pending;
-            lane_park(b, lane, op, &b->push_queue);
+            b->ops[OP_PUSH].n_requests--;
+            b->ops[OP_PUSH].n_items -= push->n_pending;
+            lane_park(b, lane, op, &b->ops[OP_PUSH].queue);
             continue;
         }
         if (passage == PASSAGE_STAY || (op->alone && f->n_ops > 0)) {
@@ -142,7 +149,7 @@ static struct push_flight *push_load(struct broker *b)
             continue;
         }
         if (push->n_pending == 0) { // only for later
-            b->n_push_requests--;
+            b->ops[OP_PUSH].n_requests--;
             schedule_add(b, push);
             continue;
         }
@@ -150,8 +157,8 @@ static struct push_flight *push_load(struct broker *b)
         if (op->alone)
             break;
     }
-    STAILQ_CONCAT(&stay, &b->push_queue);
-    STAILQ_CONCAT(&b->push_queue, &stay);
+    STAILQ_CONCAT(&stay, &b->ops[OP_PUSH].queue);
+    STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &stay);
     return f;
 }
 
@@ -203,8 +210,8 @@ static void push_add(struct broker *b, struct push_flight *f, struct push_op *pu
     STAILQ_INSERT_TAIL(&f->ops, &push->op, link);
     f->n_ops++;
     f->whole = push->op.whole;
-    b->n_push_requests--;
-    b->n_push_items -= push->n_pending;
+    b->ops[OP_PUSH].n_requests--;
+    b->ops[OP_PUSH].n_items -= push->n_pending;
     if (push->n_later > 0) // it is alone
         f->later = mem_new_array(struct push_item *, push->n_later);
     for (unsigned i = 0; i < push->n_items; i++) {
@@ -241,7 +248,7 @@ static void push_launch(struct broker *b, struct push_flight *f)
         segs_fill_correlated(&f->segs, &c->params);
     if (mixed)
         mixed_fill(b, f, &c->params);
-    gate_left(&b->push_gate);
+    gate_left(&b->ops[OP_PUSH].gate);
     histogram_add(&b->stats.batch_requests[OP_PUSH], f->n_ops);
     histogram_add(&b->stats.batch_items[OP_PUSH], f->n_items + f->n_later);
     f->call = c;
@@ -265,7 +272,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
     struct push_flight *f = c->what;
     uint64_t now = clock_mono_us();
 
-    gate_landed(&b->push_gate, f->n_ops, now - c->left_us, now);
+    gate_landed(&b->ops[OP_PUSH].gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_PUSH], now - c->left_us);
     TAILQ_REMOVE(&b->push_flights, f, out);
     if (f->given_up) {
@@ -285,9 +292,9 @@ void pushes_fail_unresolved(struct broker *b, int status)
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
 
-    while ((op = STAILQ_FIRST(&b->push_queue))) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_PUSH].queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
-        STAILQ_REMOVE_HEAD(&b->push_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_PUSH].queue, link);
         bool waits = false;
         for (unsigned i = 0; i < push->n_items && !waits; i++)
             waits = lane_is_missing(push->items[i].lane, status);
@@ -295,8 +302,8 @@ void pushes_fail_unresolved(struct broker *b, int status)
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
-        b->n_push_requests--;
-        b->n_push_items -= push->n_pending;
+        b->ops[OP_PUSH].n_requests--;
+        b->ops[OP_PUSH].n_items -= push->n_pending;
         if (push_may_buffer(b, push, status)) {
             push_buffer(b, push);
             continue;
@@ -304,5 +311,5 @@ void pushes_fail_unresolved(struct broker *b, int status)
         fault_set(&op->why, status, "%s", err_text(status));
         push_finish(b, push, status);
     }
-    STAILQ_CONCAT(&b->push_queue, &keep);
+    STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &keep);
 }

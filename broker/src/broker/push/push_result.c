@@ -204,8 +204,8 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
         } else if (scatter || goes_again(push, status)) {
             counter_add(&b->stats.retried, 1);
             STAILQ_INSERT_TAIL(&again, op, link);
-            b->n_push_requests++;
-            b->n_push_items += push->n_pending;
+            b->ops[OP_PUSH].n_requests++;
+            b->ops[OP_PUSH].n_items += push->n_pending;
         } else if (push_may_buffer(b, push, status)) {
             push_buffer(b, push);
         } else {
@@ -217,8 +217,8 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
         }
     }
     // In front, or they would be overtaken.
-    STAILQ_CONCAT(&again, &b->push_queue);
-    STAILQ_CONCAT(&b->push_queue, &again);
+    STAILQ_CONCAT(&again, &b->ops[OP_PUSH].queue);
+    STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &again);
 
     struct lane *told = NULL;
     for (unsigned i = 0; i < f->segs.n; i++) {

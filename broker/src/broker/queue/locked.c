@@ -91,19 +91,17 @@ void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_lis
 
 static unsigned *requests_of(struct broker *b, const struct op_list *queue)
 {
-    return queue == &b->tx_queue      ? &b->n_tx_requests
-           : queue == &b->cycle_queue ? &b->n_cycle_requests
-           : queue == &b->push_queue  ? &b->n_push_requests
-           : queue == &b->ack_queue   ? &b->n_ack_requests
-           : queue == &b->renew_queue ? &b->n_renew_requests
-                                      : NULL;
+    for (unsigned kind = 0; kind < OP_KINDS; kind++)
+        if (queue == &b->ops[kind].queue)
+            return &b->ops[kind].n_requests;
+    return NULL;
 }
 
 // only: those of this queue; NULL: all.
 static void unpark(struct broker *b, struct lane *lane, const struct op_list *only)
 {
-    struct op_list *queues[] = {&b->push_queue, &b->schedule_queue, &b->tx_queue,
-                                &b->cycle_queue};
+    struct op_list *queues[] = {&b->ops[OP_PUSH].queue, &b->schedule_queue,
+                                &b->ops[OP_TRANSACTION].queue, &b->ops[OP_CYCLE].queue};
     struct op_list front[countof(queues)], stay = STAILQ_HEAD_INITIALIZER(stay);
     struct op *op;
     unsigned before = b->n_parked_ops;
@@ -126,7 +124,7 @@ static void unpark(struct broker *b, struct lane *lane, const struct op_list *on
         if (n)
             ++*n;
         if (i == 0)
-            b->n_push_items += container_of(op, struct push_op, op)->n_pending;
+            b->ops[OP_PUSH].n_items += container_of(op, struct push_op, op)->n_pending;
         b->n_parked_ops--;
     }
     STAILQ_CONCAT(&lane->waiting, &stay);
@@ -148,7 +146,7 @@ void pushes_unpark(struct broker *b)
 
     for (lane = TAILQ_FIRST(&b->parked_lanes); lane; lane = next) {
         next = TAILQ_NEXT(lane, parked);
-        unpark(b, lane, &b->push_queue);
+        unpark(b, lane, &b->ops[OP_PUSH].queue);
     }
 }
 
@@ -188,7 +186,7 @@ static void later_take(struct broker *b)
     STAILQ_INSERT_HEAD(op->parked_from, op, link);
     ++*n;
     if (op->kind == OP_ACK)
-        b->n_ack_items += container_of(op, struct ack_op, op)->n_entries;
+        b->ops[OP_ACK].n_items += container_of(op, struct ack_op, op)->n_entries;
     broker_wake(b);
 }
 

@@ -43,9 +43,16 @@ static struct broker *home_of_lease(struct broker *b, span lease)
     return b;
 }
 
+static void ack_complete(struct op *op)
+{
+    struct ack_op *ack = container_of(op, struct ack_op, op);
+
+    ack->done(ack, op->status);
+}
+
 void broker_ack(struct broker *b, struct ack_op *ack)
 {
-    op_begin(b, &ack->op, OP_ACK);
+    op_begin(b, &ack->op, OP_ACK, ack_complete);
     op_go(b, home_of_lease(b, ack->entries[0].lease), &ack->op, ack_arrive);
 }
 
@@ -63,19 +70,19 @@ static void ack_arrive(struct mailbox_item *item)
         return;
     }
     ack->whole = outstanding_match(b, ack->groups, ack->n_groups);
-    STAILQ_INSERT_TAIL(&b->ack_queue, &ack->op, link);
-    b->n_ack_requests++;
-    b->n_ack_items += ack->n_entries;
+    STAILQ_INSERT_TAIL(&b->ops[OP_ACK].queue, &ack->op, link);
+    b->ops[OP_ACK].n_requests++;
+    b->ops[OP_ACK].n_items += ack->n_entries;
     broker_wake(b);
 }
 
 void acks_flush(struct broker *b)
 {
     for (;;) {
-        struct op *oldest = STAILQ_FIRST(&b->ack_queue);
-        struct gate_queue q = {b->n_ack_requests, b->n_ack_items,
+        struct op *oldest = STAILQ_FIRST(&b->ops[OP_ACK].queue);
+        struct gate_queue q = {b->ops[OP_ACK].n_requests, b->ops[OP_ACK].n_items,
                                oldest ? oldest->since_us : 0};
-        if (!oldest || !gate_is_open(&b->ack_gate, q, clock_mono_us()))
+        if (!oldest || !gate_is_open(&b->ops[OP_ACK].gate, q, clock_mono_us()))
             return;
         struct ack_flight *f = ack_load(b);
         struct call *c = call_new(b, f->whole ? &pg_stmt_finish : &pg_stmt_settle, f);
@@ -86,7 +93,7 @@ void acks_flush(struct broker *b)
             ack_groups_fill(&c->params, f->groups, f->n_groups);
             ack_groups_fill_more(&c->params, f->groups, f->n_groups);
         }
-        gate_left(&b->ack_gate);
+        gate_left(&b->ops[OP_ACK].gate);
         histogram_add(&b->stats.batch_requests[OP_ACK], f->n_ops);
         histogram_add(&b->stats.batch_items[OP_ACK], f->n_entries);
         call_send(c, on_settled);
@@ -100,7 +107,7 @@ static struct ack_flight *ack_load(struct broker *b)
     struct op *op;
 
     STAILQ_INIT(&f->ops);
-    while ((op = STAILQ_FIRST(&b->ack_queue))) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_ACK].queue))) {
         struct ack_op *ack = container_of(op, struct ack_op, op);
         if (f->n_ops == 0)
             f->whole = ack->whole;
@@ -108,14 +115,14 @@ static struct ack_flight *ack_load(struct broker *b)
             (f->n_ops == b->conf.ack.max_requests || op->alone || ack->whole != f->whole ||
              f->n_entries + ack->n_entries > b->conf.ack.max_items))
             break;
-        STAILQ_REMOVE_HEAD(&b->ack_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_ACK].queue, link);
         STAILQ_INSERT_TAIL(&f->ops, op, link);
         f->n_ops++;
         for (unsigned i = 0; i < ack->n_groups; i++)
             f->n_groups += !ack->groups[i].done;
         f->n_entries += ack->n_entries;
-        b->n_ack_requests--;
-        b->n_ack_items -= ack->n_entries;
+        b->ops[OP_ACK].n_requests--;
+        b->ops[OP_ACK].n_items -= ack->n_entries;
         if (op->alone)
             break;
     }
@@ -137,7 +144,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
     struct ack_flight *f = c->what;
     uint64_t now = clock_mono_us();
 
-    gate_landed(&b->ack_gate, f->n_ops, now - c->left_us, now);
+    gate_landed(&b->ops[OP_ACK].gate, f->n_ops, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_ACK], now - c->left_us);
     if (status == 0 && f->whole)
         status = outstanding_read(b, f->groups, f->n_groups, reply);
@@ -207,7 +214,7 @@ static void ack_apply_result(struct broker *b, struct ack_flight *f, int status,
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (rest)
             ack->whole = false;
-        if (locked && !scatter && op_try_later(b, op, &b->ack_queue))
+        if (locked && !scatter && op_try_later(b, op, &b->ops[OP_ACK].queue))
             continue;
         if (op->waited)
             op_try_next(b);
@@ -218,8 +225,8 @@ static void ack_apply_result(struct broker *b, struct ack_flight *f, int status,
             for (unsigned i = 0; i < ack->n_groups; i++)
                 ack->groups[i].counted = NULL; // unused queues may be forgotten meanwhile
             STAILQ_INSERT_TAIL(&again, op, link);
-            b->n_ack_requests++;
-            b->n_ack_items += ack->n_entries;
+            b->ops[OP_ACK].n_requests++;
+            b->ops[OP_ACK].n_items += ack->n_entries;
             continue;
         }
         if (status == 0 && is_in_doubt(ack)) {
@@ -242,7 +249,7 @@ static void ack_apply_result(struct broker *b, struct ack_flight *f, int status,
         }
         op_finish(b, op, status);
     }
-    STAILQ_CONCAT(&again, &b->ack_queue);
-    STAILQ_CONCAT(&b->ack_queue, &again);
+    STAILQ_CONCAT(&again, &b->ops[OP_ACK].queue);
+    STAILQ_CONCAT(&b->ops[OP_ACK].queue, &again);
     feed_active(b);
 }

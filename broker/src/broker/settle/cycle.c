@@ -52,9 +52,16 @@ static const char *cycle_find_fault(const struct cycle_flight *f, const struct p
 static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply);
 static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, unsigned row);
 
+static void cycle_complete(struct op *op)
+{
+    struct cycle_op *cycle = container_of(op, struct cycle_op, op);
+
+    cycle->done(cycle, op->status);
+}
+
 void broker_cycle(struct broker *b, struct cycle_op *cycle)
 {
-    op_begin(b, &cycle->op, OP_CYCLE);
+    op_begin(b, &cycle->op, OP_CYCLE, cycle_complete);
     cycle->committed = cycle->released = false;
     cycle->error = cycle->source = SPAN_NONE;
     op_go(b, cycle->n_items > 0 ? house_home(b->house, cycle->items[0].queue) : b, &cycle->op,
@@ -81,8 +88,8 @@ static void cycle_arrive(struct mailbox_item *item)
         it->op = NULL;
         lane_resolve(b, it->lane);
     }
-    STAILQ_INSERT_TAIL(&b->cycle_queue, &cycle->op, link);
-    b->n_cycle_requests++;
+    STAILQ_INSERT_TAIL(&b->ops[OP_CYCLE].queue, &cycle->op, link);
+    b->ops[OP_CYCLE].n_requests++;
     broker_wake(b);
 }
 
@@ -100,23 +107,23 @@ void cycles_flush(struct broker *b)
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
     struct op *op;
 
-    while (b->cycle_gate.n_flights < b->conf.cycle.max_flights &&
-           (op = STAILQ_FIRST(&b->cycle_queue))) {
+    while (b->ops[OP_CYCLE].gate.n_flights < b->conf.cycle.max_flights &&
+           (op = STAILQ_FIRST(&b->ops[OP_CYCLE].queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
-        STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_CYCLE].queue, link);
         struct lane *locked = lanes_find_locked(cycle->items, cycle->n_items);
         if (locked) {
-            b->n_cycle_requests--;
-            lane_park(b, locked, op, &b->cycle_queue);
+            b->ops[OP_CYCLE].n_requests--;
+            lane_park(b, locked, op, &b->ops[OP_CYCLE].queue);
         } else if (lanes_are_known(b, cycle->items, cycle->n_items)) {
-            b->n_cycle_requests--;
+            b->ops[OP_CYCLE].n_requests--;
             cycle_launch(b, cycle);
         } else {
             STAILQ_INSERT_TAIL(&stay, op, link);
         }
     }
-    STAILQ_CONCAT(&stay, &b->cycle_queue);
-    STAILQ_CONCAT(&b->cycle_queue, &stay);
+    STAILQ_CONCAT(&stay, &b->ops[OP_CYCLE].queue);
+    STAILQ_CONCAT(&b->ops[OP_CYCLE].queue, &stay);
 }
 
 void cycles_fail_unresolved(struct broker *b, int status)
@@ -124,18 +131,18 @@ void cycles_fail_unresolved(struct broker *b, int status)
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
 
-    while ((op = STAILQ_FIRST(&b->cycle_queue))) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_CYCLE].queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
-        STAILQ_REMOVE_HEAD(&b->cycle_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_CYCLE].queue, link);
         if (is_resolved(cycle, status)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
-        b->n_cycle_requests--;
+        b->ops[OP_CYCLE].n_requests--;
         fault_set(&op->why, status, "%s", err_text(status));
         cycle_finish(b, cycle, status);
     }
-    STAILQ_CONCAT(&b->cycle_queue, &keep);
+    STAILQ_CONCAT(&b->ops[OP_CYCLE].queue, &keep);
 }
 
 // ---- there ----
@@ -212,7 +219,7 @@ static void cycle_launch(struct broker *b, struct cycle_op *cycle)
     put_states(&c->params, cycle);
     segs_fill(&f->segs, &c->params);
     put_ack(&c->params, cycle->ack);
-    gate_left(&b->cycle_gate);
+    gate_left(&b->ops[OP_CYCLE].gate);
     histogram_add(&b->stats.batch_requests[OP_CYCLE], 1);
     histogram_add(&b->stats.batch_items[OP_CYCLE], cycle->n_items + cycle->n_states);
     call_send(c, on_done);
@@ -305,7 +312,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     uint64_t now = clock_mono_us();
     bool again = false;
 
-    gate_landed(&b->cycle_gate, 1, now - c->left_us, now);
+    gate_landed(&b->ops[OP_CYCLE].gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_CYCLE], now - c->left_us);
     const char *fault = status == 0 ? cycle_find_fault(f, reply) : NULL;
     if (fault)
@@ -323,8 +330,8 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     if (again) {
         for (unsigned i = 0; i < cycle->n_items; i++)
             lane_resolve(b, cycle->items[i].lane);
-        STAILQ_INSERT_HEAD(&b->cycle_queue, &cycle->op, link);
-        b->n_cycle_requests++;
+        STAILQ_INSERT_HEAD(&b->ops[OP_CYCLE].queue, &cycle->op, link);
+        b->ops[OP_CYCLE].n_requests++;
     } else {
         if (status != 0)
             fault_set(&cycle->op.why, status, "%s%s%s", err_text(status),

@@ -23,9 +23,16 @@ static void on_given_back(struct pg_call *pg, int status, const struct pg_reply 
 
 // ---- renew ----
 
+static void renew_complete(struct op *op)
+{
+    struct renew_op *renew = container_of(op, struct renew_op, op);
+
+    renew->done(renew, op->status);
+}
+
 void broker_renew(struct broker *b, struct renew_op *renew)
 {
-    op_begin(b, &renew->op, OP_RENEW);
+    op_begin(b, &renew->op, OP_RENEW, renew_complete);
     op_go(b, b, &renew->op, renewal_arrive); // the database finds the lease: any broker will do
 }
 
@@ -36,27 +43,27 @@ static void renewal_arrive(struct mailbox_item *item)
 
     if (!op_admit(b, &renew->op))
         return;
-    STAILQ_INSERT_TAIL(&b->renew_queue, &renew->op, link);
-    b->n_renew_requests++;
+    STAILQ_INSERT_TAIL(&b->ops[OP_RENEW].queue, &renew->op, link);
+    b->ops[OP_RENEW].n_requests++;
     broker_wake(b);
 }
 
 void renewals_flush(struct broker *b)
 {
     for (;;) {
-        struct op *oldest = STAILQ_FIRST(&b->renew_queue), *op;
-        struct gate_queue q = {b->n_renew_requests, b->n_renew_requests,
+        struct op *oldest = STAILQ_FIRST(&b->ops[OP_RENEW].queue), *op;
+        struct gate_queue q = {b->ops[OP_RENEW].n_requests, b->ops[OP_RENEW].n_requests,
                                oldest ? oldest->since_us : 0};
-        if (!oldest || !gate_is_open(&b->renew_gate, q, clock_mono_us()))
+        if (!oldest || !gate_is_open(&b->ops[OP_RENEW].gate, q, clock_mono_us()))
             return;
         struct renew_flight *f = mem_new(struct renew_flight);
         STAILQ_INIT(&f->ops);
-        while ((op = STAILQ_FIRST(&b->renew_queue)) && f->n < b->conf.renew.max_requests &&
-               (f->n == 0 || !op->alone)) {
-            STAILQ_REMOVE_HEAD(&b->renew_queue, link);
+        while ((op = STAILQ_FIRST(&b->ops[OP_RENEW].queue)) &&
+               f->n < b->conf.renew.max_requests && (f->n == 0 || !op->alone)) {
+            STAILQ_REMOVE_HEAD(&b->ops[OP_RENEW].queue, link);
             STAILQ_INSERT_TAIL(&f->ops, op, link);
             f->n++;
-            b->n_renew_requests--;
+            b->ops[OP_RENEW].n_requests--;
             if (op->alone)
                 break;
         }
@@ -72,7 +79,7 @@ void renewals_flush(struct broker *b)
         STAILQ_FOREACH (op, &f->ops, link)
             pg_put_i32(&c->params, container_of(op, struct renew_op, op)->seconds);
         pg_end_array(&c->params);
-        gate_left(&b->renew_gate);
+        gate_left(&b->ops[OP_RENEW].gate);
         histogram_add(&b->stats.batch_requests[OP_RENEW], f->n);
         histogram_add(&b->stats.batch_items[OP_RENEW], f->n);
         call_send(c, on_lease_renewed);
@@ -87,7 +94,7 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
     uint64_t now = clock_mono_us();
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
 
-    gate_landed(&b->renew_gate, f->n, now - c->left_us, now);
+    gate_landed(&b->ops[OP_RENEW].gate, f->n, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_RENEW], now - c->left_us);
     bool locked = status != 0 && pg_reply_is_locked(reply), scatter = locked && f->n > 1;
     if (status == 0 && pg_reply_rows(reply) != f->n)
@@ -99,7 +106,7 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
         struct op *op = STAILQ_FIRST(&f->ops);
         struct renew_op *renew = container_of(op, struct renew_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
-        if (locked && !scatter && op_try_later(b, op, &b->renew_queue))
+        if (locked && !scatter && op_try_later(b, op, &b->ops[OP_RENEW].queue))
             continue;
         if (op->waited)
             op_try_next(b);
@@ -107,7 +114,7 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
         op->alone = op->alone || scatter;
         if (scatter || (is_worth_retry(status) && op->tries++ < MAX_TRIES)) {
             STAILQ_INSERT_TAIL(&again, op, link);
-            b->n_renew_requests++;
+            b->ops[OP_RENEW].n_requests++;
             continue;
         }
         if (status == 0) {
@@ -119,8 +126,8 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
         }
         op_finish(b, op, status);
     }
-    STAILQ_CONCAT(&again, &b->renew_queue);
-    STAILQ_CONCAT(&b->renew_queue, &again);
+    STAILQ_CONCAT(&again, &b->ops[OP_RENEW].queue);
+    STAILQ_CONCAT(&b->ops[OP_RENEW].queue, &again);
     free(f);
     call_free(c);
     broker_wake(b);

@@ -35,9 +35,16 @@ static void notify_tx_lanes(struct broker *b, struct tx_flight *f);
 static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_reply *reply);
 static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsigned row);
 
+static void tx_complete(struct op *op)
+{
+    struct tx_op *tx = container_of(op, struct tx_op, op);
+
+    tx->done(tx, op->status);
+}
+
 void broker_transaction(struct broker *b, struct tx_op *tx)
 {
-    op_begin(b, &tx->op, OP_TRANSACTION);
+    op_begin(b, &tx->op, OP_TRANSACTION, tx_complete);
     tx->committed = false;
     tx->failed_item = tx->failed_entry = -1;
     tx->error = SPAN_NONE;
@@ -60,8 +67,8 @@ static void tx_arrive(struct mailbox_item *item)
         it->op = NULL;
         lane_resolve(b, it->lane);
     }
-    STAILQ_INSERT_TAIL(&b->tx_queue, &tx->op, link);
-    b->n_tx_requests++;
+    STAILQ_INSERT_TAIL(&b->ops[OP_TRANSACTION].queue, &tx->op, link);
+    b->ops[OP_TRANSACTION].n_requests++;
     broker_wake(b);
 }
 
@@ -79,22 +86,23 @@ void transactions_flush(struct broker *b)
     struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
     struct op *op;
 
-    while (b->tx_gate.n_flights < b->conf.tx.max_flights && (op = STAILQ_FIRST(&b->tx_queue))) {
+    while (b->ops[OP_TRANSACTION].gate.n_flights < b->conf.tx.max_flights &&
+           (op = STAILQ_FIRST(&b->ops[OP_TRANSACTION].queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
-        STAILQ_REMOVE_HEAD(&b->tx_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_TRANSACTION].queue, link);
         struct lane *locked = lanes_find_locked(tx->items, tx->n_items);
         if (locked) {
-            b->n_tx_requests--;
-            lane_park(b, locked, op, &b->tx_queue);
+            b->ops[OP_TRANSACTION].n_requests--;
+            lane_park(b, locked, op, &b->ops[OP_TRANSACTION].queue);
         } else if (lanes_are_known(b, tx->items, tx->n_items)) {
-            b->n_tx_requests--;
+            b->ops[OP_TRANSACTION].n_requests--;
             tx_launch(b, tx);
         } else {
             STAILQ_INSERT_TAIL(&stay, op, link);
         }
     }
-    STAILQ_CONCAT(&stay, &b->tx_queue);
-    STAILQ_CONCAT(&b->tx_queue, &stay);
+    STAILQ_CONCAT(&stay, &b->ops[OP_TRANSACTION].queue);
+    STAILQ_CONCAT(&b->ops[OP_TRANSACTION].queue, &stay);
 }
 
 void transactions_fail_unresolved(struct broker *b, int status)
@@ -102,18 +110,18 @@ void transactions_fail_unresolved(struct broker *b, int status)
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
 
-    while ((op = STAILQ_FIRST(&b->tx_queue))) {
+    while ((op = STAILQ_FIRST(&b->ops[OP_TRANSACTION].queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
-        STAILQ_REMOVE_HEAD(&b->tx_queue, link);
+        STAILQ_REMOVE_HEAD(&b->ops[OP_TRANSACTION].queue, link);
         if (is_resolved(tx, status)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
-        b->n_tx_requests--;
+        b->ops[OP_TRANSACTION].n_requests--;
         fault_set(&op->why, status, "%s", err_text(status));
         transaction_finish(b, tx, status);
     }
-    STAILQ_CONCAT(&b->tx_queue, &keep);
+    STAILQ_CONCAT(&b->ops[OP_TRANSACTION].queue, &keep);
 }
 
 // ---- there ----
@@ -177,7 +185,7 @@ static void tx_launch(struct broker *b, struct tx_op *tx)
     pg_end_array(&c->params);
     if (f->n_later > 0)
         schedule_fill(b, f->later, f->n_later, &c->params);
-    gate_left(&b->tx_gate);
+    gate_left(&b->ops[OP_TRANSACTION].gate);
     histogram_add(&b->stats.batch_requests[OP_TRANSACTION], 1);
     histogram_add(&b->stats.batch_items[OP_TRANSACTION], tx->n_items + tx->n_entries);
     call_send(c, on_done);
@@ -194,7 +202,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     uint64_t now = clock_mono_us();
     bool again = false;
 
-    gate_landed(&b->tx_gate, 1, now - c->left_us, now);
+    gate_landed(&b->ops[OP_TRANSACTION].gate, 1, now - c->left_us, now);
     histogram_add(&b->stats.batch_us[OP_TRANSACTION], now - c->left_us);
     const char *fault = status == 0 ? tx_find_fault(f, reply) : NULL;
     if (fault)
@@ -213,13 +221,13 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     tx->op.waited = false;
     // No lane explains it, or not any more: another transaction has locked a consumer.
     if (again && locked && (tx->n_items == 0 || tx->op.tries > 2) &&
-        op_try_later(b, &tx->op, &b->tx_queue)) {
+        op_try_later(b, &tx->op, &b->ops[OP_TRANSACTION].queue)) {
         tx->op.tries = tx->op.tries > 2 ? 2 : tx->op.tries;
     } else if (again) {
         for (unsigned i = 0; i < tx->n_items; i++)
             lane_resolve(b, tx->items[i].lane);
-        STAILQ_INSERT_HEAD(&b->tx_queue, &tx->op, link);
-        b->n_tx_requests++;
+        STAILQ_INSERT_HEAD(&b->ops[OP_TRANSACTION].queue, &tx->op, link);
+        b->ops[OP_TRANSACTION].n_requests++;
     } else {
         if (status != 0)
             fault_set(&tx->op.why, status, "%s%s%s", err_text(status),

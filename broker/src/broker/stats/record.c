@@ -142,12 +142,13 @@ static void on_sample(struct due *d)
     struct broker *b = r->broker;
     uint64_t now = clock_mono_us();
     unsigned busy = atomic_load_explicit(&broker_pg_stats(b)->n_busy, memory_order_relaxed);
-    unsigned most = b->conf.pg.max_conns;
+    unsigned most = b->conf.pg.max_conns, waiting = 0;
 
+    for (unsigned kind = 0; kind < OP_KINDS; kind++)
+        waiting += b->ops[kind].n_requests;
     gauge_add(&r->loop_lag_ms, (double)(now - d->at_us) / 1000);
     gauge_add(&r->free_slots, most > busy ? most - busy : 0);
-    gauge_add(&r->job_queue, b->n_push_requests + b->n_pop_requests + b->n_ack_requests +
-                                 b->n_renew_requests + b->n_tx_requests + b->n_custom_requests);
+    gauge_add(&r->job_queue, waiting);
     // While draining, the other brokers may close before this one does.
     if (b->index == 0 && !b->draining)
         sample_process(r, now);
