@@ -144,7 +144,8 @@ static PRINTF_LIKE(3, 0) bool log_write(enum log_level level, const char *event,
     return write_line(bytes, line.len);
 }
 
-static bool try_line(enum log_level level, const char *event, const char *fmt, ...)
+static PRINTF_LIKE(3, 4) bool try_line(enum log_level level, const char *event, const char *fmt,
+                                       ...)
 {
     va_list args;
 
