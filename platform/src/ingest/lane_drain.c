@@ -126,7 +126,7 @@ static void write_batch(struct lane *lane)
                         .done = on_written,
                         .owner = lane};
     lane->at = arena_new_array(&lane->arena, size_t, n);
-    lane->invalid = arena_new_array(&lane->arena, bool, n);
+    lane->invalid = arena_new_array(&lane->arena, const char *, n);
     lane->failed = lane->emptied = false;
     for (size_t i = 0; i < n; i++) {
         const struct queen_delivery *d = &lane->batch->items[i];
@@ -138,10 +138,11 @@ static void write_batch(struct lane *lane)
             continue;
         }
         // The feed moves only valid events here, so another producer pushed this one.
-        lane->invalid[i] = event_read(&item->event, (span){d->data, d->data_len}, lane->tenant,
-                                      &lane->arena, &f) != 0;
-        if (lane->invalid[i])
+        if (event_read(&item->event, (span){d->data, d->data_len}, lane->tenant, &lane->arena,
+                       &f) != 0) {
+            lane->invalid[i] = arena_cstr(&lane->arena, span_of(f.text));
             continue;
+        }
         item->partition = lane->partition;
         item->is_held = true;
         (void)!moment_parse(span_of(d->created_at), &item->position_us);
@@ -183,7 +184,7 @@ static void ack_batch(struct lane *lane)
             queen_ack_of(&lane->batch->items[i], i >= first_failed  ? QUEEN_ACK_RETRY
                                                  : lane->invalid[i] ? QUEEN_ACK_DLQ
                                                                     : QUEEN_ACK_COMPLETED);
-        acks[i].error = acks[i].status == QUEEN_ACK_DLQ ? "not an event" : NULL;
+        acks[i].error = acks[i].status == QUEEN_ACK_DLQ ? lane->invalid[i] : NULL;
     }
     for (unsigned i = 0; i < g->n && lane->at[i] < first_failed; i++) {
         struct queen_ack *a = &acks[lane->at[i]];

@@ -82,8 +82,8 @@ struct lane {
     struct queen_batch *batch;
     struct arena arena;
     struct group group;
-    size_t *at;    // index in the batch, per item
-    bool *invalid; // per message of the batch: neither an event nor a mark
+    size_t *at;           // index in the batch, per item
+    const char **invalid; // per message of the batch: the error; NULL: an event or a mark
     bool failed, emptied;
 
     struct pg_call call;

@@ -175,6 +175,45 @@ def test_bad_events_in_the_queue_are_dead_letters_with_the_reason(platform, brok
         "tenant: must be the name of a tenant", "tenant nobody: there is no such tenant", "data.rating: is out of range", "an event must be a JSON object"}
 
 
+def test_every_entrance_checks_events_with_the_same_result(platform, broker, cut, tables):
+    """The HTTP endpoint, the queue of events and a held lane refuse the same events with the same texts (ADR 42)."""
+    good = {**visit(str(uuid.uuid4())), "tenant": "alpha"}
+    hostile = {
+        "an event must be a JSON object": "text",
+        "id: must be a UUID": {**good, "id": "1' or '1'='1"},
+        'type: unknown event type "visit.recorded; drop table"': {**good, "type": "visit.recorded; drop table"},
+        "at: must be a time with zone such as 2026-11-16T04:05:06Z, from 1900 to 2199": {**good, "at": "9999-12-31T23:59:59Z"},
+        "data: must be an object": {**good, "data": []},
+        "data.customer_id: must be a UUID": {**good, "data": {**good["data"], "customer_id": {"$ref": 1}}},
+        "data.id: is required": {**good, "data": {**good["data"], "id": None}},
+        "data.duration_minutes: must be a whole number": {**good, "data": {**good["data"], "duration_minutes": 1e300}},
+        "data.service: is too long": {**good, "data": {**good["data"], "service": "x" * 201}},
+        "data.is_admin: unknown member of visit.recorded": {**good, "data": {**good["data"], "is_admin": True}},
+    }
+    queue = platform.env["PLATFORM_QUEUE"]
+    wipe(tables("alpha"))
+
+    status, answer = platform.ask("POST", "/api/v1/tenants/alpha/events", list(hostile.values()))
+    assert status == 400 and [e["error"] for e in answer["events"]] == list(hostile)
+
+    def reasons(of):
+        return {m["errorMessage"] for m in broker.get("/api/v1/dlq?queue=%s&limit=1000" % of).json["messages"]}
+
+    broker.push([{"queue": queue, "partitionKey": "alpha", "payload": e} for e in hostile.values()])
+    wait_until(lambda: set(hostile) <= reasons(queue), 15 * harness.TIME_FACTOR, "all of them are dead letters")
+
+    cut("alpha")
+    platform.send("alpha", [good])
+    wait_until(lambda: platform.held().get("alpha", {}).get("events", 0) >= 1, 15 * harness.TIME_FACTOR, "the event is held")
+    lanes = broker.get("/api/v1/resources/partitions?queue=%s.held" % queue).json["partitions"]
+    lane = [p["name"] for p in lanes if p["name"].endswith("/alpha") and p["messages"]["pending"] + p["messages"]["processing"] > 0][0]
+    broker.push([{"queue": queue + ".held", "partition": lane, "payload": e} for e in hostile.values()])
+    cut.mend("alpha")
+    wait_until(lambda: not platform.held(), 30 * harness.TIME_FACTOR, "the lane is empty")
+    wait_until(lambda: set(hostile) <= reasons(queue + ".held"), 15 * harness.TIME_FACTOR, "all of them are dead letters of the lane")
+    assert count(tables("alpha"), "visit_log") == 1
+
+
 def test_data_that_only_the_database_refuses_costs_that_event_alone(platform, broker, tables):
     cursor, customer, wallet = tables("beta"), str(uuid.uuid4()), str(uuid.uuid4())
     wipe(cursor)
