@@ -15,6 +15,7 @@ import time
 from rig import harness
 
 sys.path[:0] = [harness.REPO + "/tests/e2e/platform", harness.REPO + "/tools"]
+import embed_sql  # noqa: E402
 import readmodels  # noqa: E402
 from event_model import PACKAGE, SUBSCRIPTION, WALLET, Maker  # noqa: E402
 
@@ -28,7 +29,7 @@ class Tenant:
     def __init__(self, pg, mode, customers=200):
         self.cursor = pg.connect(database=pg.create_database("tenant_x")).cursor()
         readmodels.load(self.cursor.connection)
-        statements = dict(embed_sql.load_statements(os.path.join(harness.REPO, "platform/sql/tenant"), []))
+        statements = {name: text for name, text, _ in embed_sql.load_statements(os.path.join(harness.REPO, "platform/sql/tenant"), [], False)}
         self.cursor.execute("prepare ingest as " + statements["ingest"])
         self.maker = Maker("x", 1, customers)
         for c in self.maker.customers:

@@ -9,7 +9,10 @@
                                each after those it needs
     TOPIC/statements.sql    -> const struct pg_statement pg_stmt_[ROOT_]NAME for each
                                "-- statement: NAME" in it (comments stripped).  "-- returns:"
-                               declares the columns of its result, which every answer is checked against
+                               declares the columns of its result, which every answer is checked against,
+                               and becomes the constants NAME_COL_COLUMN.  "-- columns NAME: ..." declares
+                               columns that several statements return as @NAME, "-- enum NAME: A 0, B 1"
+                               numbers that SQL and C share
 
 KIND is pg or my (then the symbols begin with my_).  HOME is the SQL schema where the migrations
 keep their books.  Statements are numbered from 0 in each root, so a pool of connections takes
@@ -38,7 +41,12 @@ INLINED = re.compile(r"\b(stable|immutable)\b", re.I)
 PINNED = re.compile(r"\bset search_path\b", re.I)
 RETURNS = re.compile(r"^--\s*returns:\s*(.*)$", re.M)
 # A column of a statement's result as one letter, upper case if it may be null: see lib/pg/reply_shape.c.
-COLUMN = re.compile(r"[a-z_0-9]+ (?P<type>[a-z0-9]+)(?P<null>\?)?\Z")
+COLUMN = re.compile(r"(?P<name>[a-z_0-9]+) (?P<type>[a-z0-9]+)(?P<null>\?)?\Z")
+# Columns that several statements return, and where a statement refers to them; @name? means that each may be null.
+COLUMNS = re.compile(r"^--\s*columns ([a-z_0-9]+):\s*(.*)$", re.M)
+SHARED = re.compile(r"@(?P<name>[a-z_0-9]+)(?P<null>\?)?\Z")
+ENUM = re.compile(r"^--\s*enum ([a-z_0-9]+):\s*(.*)$", re.M)
+VALUE = re.compile(r"[A-Z][A-Z0-9_]* [0-9]+\Z")
 LETTERS = {"int2": "h", "int4": "i", "int8": "l", "bool": "b", "float8": "f", "text": "t", "bytea": "y", "uuid": "u",
            "timestamptz": "z", "void": "v"}
 # What a comment stripper must not look into, and the comments themselves.
@@ -139,33 +147,68 @@ def c_string(text):
     return "\n".join(out)
 
 
-def read_returns(path, text):
-    """The columns that a call declares, as letters; None: it declares nothing."""
-    declared = " ".join(RETURNS.findall(text)).strip()
-    if not declared:
-        return None
+def join_lines(found):
+    """{name: text} of (name, text) pairs; the texts of one name are joined."""
+    joined = {}
+    for name, text in found:
+        joined[name] = f"{joined[name]} {text}" if name in joined else text
+    return joined
+
+
+def read_columns(path, declared, shared):
+    """The columns of a declaration: [(name, letter)].  A name without letter marks where shared columns begin."""
+    found = []
     columns = [] if declared == "nothing" else [c.strip() for c in declared.split(",")]
-    letters = ""
     for i, column in enumerate(columns):
-        m = COLUMN.match(column)
+        m, other = COLUMN.match(column), SHARED.match(column)
         if column == "..." and i == len(columns) - 1:
-            letters += "."
+            found.append(("rest", "."))
+        elif other and other.group("name") in shared:
+            inner = read_columns(path, shared[other.group("name")], shared)
+            found.append((other.group("name"), ""))
+            found += [("", letter.upper() if other.group("null") else letter) for _, letter in inner if letter]
         elif m and m.group("type") in LETTERS:
             letter = LETTERS[m.group("type")]
-            letters += letter.upper() if m.group("null") else letter
+            found.append((m.group("name"), letter.upper() if m.group("null") else letter))
         else:
-            fail(path, f"returns: {column!r} is not \"name type\" or \"name type?\", or the type is not known")
-    return letters
+            fail(path, f"returns: {column!r} is not \"name type\", \"name type?\" or \"@columns\", or is not known")
+    return found
 
 
-def load_statements(root, depends, must_declare):
-    """Sorted by name: the number of a statement does not depend on the folder it is in."""
+def column_constants(path, name, columns):
+    """One C enum: the positions of the columns that have a name."""
+    at, found = 0, {}
+    for column, letter in columns:
+        constant = f"{name}_COL_{column}".upper()
+        if column and found.setdefault(constant, at) != at:
+            fail(path, f"two columns are called {column}")
+        at += len(letter)
+    return "enum { " + ", ".join(f"{c} = {i}" for c, i in found.items()) + " };"
+
+
+def read_enum(path, name, text):
+    values = [v.strip() for v in text.split(",")]
+    for v in values:
+        if not VALUE.match(v):
+            fail(path, f"enum {name}: {v!r} is not \"NAME number\"")
+    return f"enum {name} {{ " + ", ".join(v.replace(" ", " = ") for v in values) + " };"
+
+
+def load_statements(root, depends, must_declare, prefix="", constants=None):
+    """Sorted by name: the number of a statement does not depend on the folder it is in.
+
+    constants gets the lines of C that describe columns and numbers.
+    """
+    paths = [os.path.join(folder, STATEMENTS) for folder in topics(root)]
+    texts = {path: read(path) for path in paths if os.path.exists(path)}
+    constants = [] if constants is None else constants
+    shared = join_lines(pair for text in texts.values() for pair in COLUMNS.findall(text))
+    for path, text in texts.items():
+        constants += [read_enum(path, name, values) for name, values in join_lines(ENUM.findall(text)).items()]
+    constants += [column_constants(root, prefix + name, read_columns(root, text, shared)) for name, text in sorted(shared.items())]
     found = {}
-    for folder in topics(root):
-        path = os.path.join(folder, STATEMENTS)
-        if not os.path.exists(path):
-            continue
-        head, *parts = STATEMENT.split(read(path))
+    for path, text in texts.items():
+        head, *parts = STATEMENT.split(text)
         if strip_comments(head):
             fail(path, "begins without a line \"-- statement: NAME\"")
         for name, raw in zip(parts[::2], parts[1::2]):
@@ -177,10 +220,13 @@ def load_statements(root, depends, must_declare):
                 fail(where, f"another statement is called {name} too: {found[name][0]}")
             if not text:
                 fail(where, "is empty")
-            returns = read_returns(where, raw)
-            if must_declare and returns is None:
+            declared = " ".join(RETURNS.findall(raw)).strip()
+            if must_declare and not declared:
                 fail(where, "needs a line such as \"-- returns: lane int8, name text?\" (? may be null; or: nothing)")
-            found[name] = (path, text, returns)
+            columns = read_columns(where, declared, shared) if declared else []
+            if columns and not SHARED.match(declared):
+                constants.append(column_constants(where, prefix + name, columns))
+            found[name] = (path, text, "".join(letter for _, letter in columns) if declared else None)
     return [(name, *found[name][1:]) for name in sorted(found)]
 
 
@@ -261,7 +307,8 @@ class Root:
         self.prefix = "" if name == "queen" else name + "_"
         # The folder itself stands for "a new sub-folder appeared".
         depends.append(folder)
-        self.statements = load_statements(folder, depends, name == "queen")
+        self.constants = []
+        self.statements = load_statements(folder, depends, name == "queen", self.prefix, self.constants)
         self.migrations = load_migrations(folder, depends)
         self.objects = load_objects(folder, depends, home if kind == "pg" else None)
 
@@ -298,18 +345,26 @@ class Root:
         return out + ["};"]
 
 
-def write_header(path, include, roots):
+def guarded(include, about, lines):
     guard = "QUEEN_" + re.sub(r"[^A-Z0-9]", "_", include.upper())
-    out = ["// Generated by tools/embed_sql.py: the statements and the schema that this program carries.",
-           f"#ifndef {guard}", f"#define {guard}", "",
-           '#include "pg/migrate.h"', '#include "pg/pool.h"']
+    return "\n".join([f"// Generated by tools/embed_sql.py: {about}", f"#ifndef {guard}", f"#define {guard}", "", *lines, "#endif", ""])
+
+
+def write_constants(path, include, roots):
+    lines = [line for r in roots for line in r.constants]
+    with open(path, "w") as f:
+        f.write(guarded(include, "columns of results, and numbers that SQL and C share.", lines + [""]))
+
+
+def write_header(path, include, constants, roots):
+    out = ['#include "pg/migrate.h"', '#include "pg/pool.h"', f'#include "{constants}"']
     if any(r.kind == "my" for r in roots):
         out.append('#include "tenant/my_pool.h"')
     out.append("")
     for r in roots:
         out += r.header()
     with open(path, "w") as f:
-        f.write("\n".join(out + ["#endif", ""]))
+        f.write(guarded(include, "the statements and the schema that this program carries.", out))
 
 
 def write_source(path, include, roots):
@@ -328,12 +383,15 @@ def main():
     args.add_argument("--include", required=True, help="the header's name, as C includes it")
     args.add_argument("--source", required=True)
     args.add_argument("--header", required=True)
+    args.add_argument("--constants", required=True, help="a second header, without other includes, beside the first")
     args.add_argument("--depfile")
     a = args.parse_args()
 
     depends = [os.path.abspath(__file__)]
     roots = [Root(*r, depends) for r in a.root]
-    write_header(a.header, a.include, roots)
+    constants = os.path.join(os.path.dirname(a.include), os.path.basename(a.constants))
+    write_header(a.header, a.include, constants, roots)
+    write_constants(a.constants, constants, roots)
     write_source(a.source, a.include, roots)
     if a.depfile:
         with open(a.depfile, "w") as f:

@@ -1,19 +1,19 @@
 -- statement: clear_queue
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.clear_queue($1::text::jsonb);
 
 -- statement: configure
 -- The options travel as text: jsonb has no binary form that a client could write.
 -- returns: queue_id uuid, default_lane_id uuid, options text, sealed bool?, unfinished bool
-select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean, unfinished
+select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean as sealed, unfinished
   from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb);
 
 -- statement: delete_group
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.delete_group($1::text::jsonb);
 
 -- statement: delete_queue
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.delete_queue($1::text::jsonb);
 
 -- statement: drop_schemas
@@ -26,35 +26,35 @@ drop schema if exists queen, queen_streams cascade;
 select queen.forget_deleted() or queen.spread_more() as more;
 
 -- statement: get_group
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.get_group($1::text::jsonb);
 
 -- statement: get_overview
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.get_overview($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: get_queue
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.get_queue($1::text::jsonb);
 
 -- statement: list_groups
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_groups($1::text::jsonb);
 
 -- statement: list_namespaces
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_labels($1::text::jsonb, 'namespace');
 
 -- statement: list_partitions
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_partitions($1::text::jsonb);
 
 -- statement: list_queues
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_queues($1::text::jsonb, false);
 
 -- statement: list_tasks
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_labels($1::text::jsonb, 'task');
 
 -- statement: maintenance
@@ -66,11 +66,11 @@ select queen.maintenance_flags();
 select partitions from queen.queue_partitions($1::text[]);
 
 -- statement: seek_group
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.seek_group($1::text::jsonb);
 
 -- statement: seek_partition
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.seek_partition($1::text::jsonb);
 
 -- statement: select_queues
@@ -82,9 +82,9 @@ select name from queen.select_queues($1::text, $2::text);
 select queen.set_maintenance($1::text, $2::boolean);
 
 -- statement: spread_queue
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.spread_queue($1::text::jsonb);
 
 -- statement: update_subscription
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.update_subscription($1::text::jsonb)::text, null::bytea, false;

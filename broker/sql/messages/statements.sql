@@ -1,35 +1,35 @@
 -- statement: add_trace
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.add_trace($1::text::jsonb);
 
 -- statement: delete_message
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.delete_message($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: get_message
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.get_message($1::text::jsonb);
 
 -- statement: list_dead_letters
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.list_dead_letters($1::text::jsonb);
 
 -- statement: list_messages
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.list_messages($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: move_to_dlq
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.move_to_dlq($1::text::jsonb);
 
 -- statement: trace_names
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.trace_names($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: traces_by_name
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.traces_by_name($1::text::jsonb);
 
 -- statement: traces_of_message
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.traces_of_message($1::text::jsonb)::text, null::bytea, false;

@@ -1,13 +1,13 @@
 -- statement: ask_owners
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.ask_owners($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: claim_owners
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.claim_owners($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: list_owners
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.list_owners($1::text::jsonb);
 
 -- statement: owns_partition
@@ -15,13 +15,13 @@ select status, answer::text, null::bytea, false from queen.list_owners($1::text:
 select queen.owns_partition($1::text, $2::text, $3::text, $4::text, $5::int8);
 
 -- statement: release_owners
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.release_owners($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: renew_owners
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.renew_owners($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: save_checkpoints
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.save_checkpoints($1::text::jsonb)::text, null::bytea, false;

@@ -1,3 +1,10 @@
+-- Columns that claims return: one row per target that was not claimed, and one per segment of a claimed target (queen.claim_careful).
+--
+-- columns claim: target int4, status int2, wait_us int8?, lane_id uuid?, retries int4?, start_seq int8?, take int4?,
+-- columns claim: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?, ver int8?
+-- enum claim_status: CLAIM_CLAIMED 0, CLAIM_BUSY 1, CLAIM_LEASED 2, CLAIM_EMPTY 3, CLAIM_NOT_YET 4, CLAIM_GONE 5,
+-- enum claim_status: CLAIM_NOT_NEEDED 6, CLAIM_WANTS_CARE 7
+
 -- statement: changes
 -- A retry lane comes with the name of its partition and its group, others with null.
 -- returns: snapshot text?, lane int8?, lane_id uuid?, lane_name text?, queue_name text?, emptied int8?,
@@ -11,17 +18,13 @@ select snapshot, lane, lane_id, lane_name, queue_name, emptied, flags, wait_us, 
           left join queen.lanes o on o.num = r.origin) c;
 
 -- statement: claim
--- returns: target int4, status int2, wait_us int8?, lane_id uuid?, retries int4?, start_seq int8?, take int4?,
--- returns: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?,
--- returns: ver int8?
+-- returns: @claim
 select target, status, wait_us, lane_id, retries, start_seq, take, more,
        first_seq, count, created_at, keys, body, ver
   from queen.claim($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::boolean[], $6::uuid[]);
 
 -- statement: claim_careful
--- returns: target int4, status int2, wait_us int8?, lane_id uuid?, retries int4?, start_seq int8?, take int4?,
--- returns: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?,
--- returns: ver int8?
+-- returns: @claim
 select target, status, wait_us, lane_id, retries, start_seq, take, more,
        first_seq, count, created_at, keys, body, 0::bigint as ver
   from queen.claim_careful($1::int[], $2::bigint[], $3::int[], $4::int[], $5::boolean[], $6::uuid[],

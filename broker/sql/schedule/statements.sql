@@ -1,25 +1,28 @@
+-- What became of a message that is to be delivered later (queen.schedule_messages):
+-- enum scheduled_status: SCHEDULED_WAITS 0, SCHEDULED_DUPLICATE 1, SCHEDULED_LANE_GONE 3, SCHEDULED_LANE_SEALED 6
+
 -- statement: cancel_scheduled_one
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.cancel_scheduled_one($1::text::jsonb);
 
 -- statement: cancel_scheduled_where
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.cancel_scheduled_where($1::text::jsonb);
 
 -- statement: change_schedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'change');
 
 -- statement: count_scheduled
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.count_scheduled($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: create_schedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.create_schedule($1::text::jsonb);
 
 -- statement: delete_schedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'delete');
 
 -- statement: fire_scheduled
@@ -35,19 +38,19 @@ select lane, lane_id, lane_name, queue_name, count, late, more, busy, wait_us, t
  order by ord;
 
 -- statement: get_schedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'get');
 
 -- statement: get_scheduled
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.get_scheduled($1::text::jsonb);
 
 -- statement: list_scheduled
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.list_scheduled($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: list_schedules
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.list_schedules($1::text::jsonb);
 
 -- statement: maintain_slices
@@ -55,19 +58,19 @@ select status, piece, payload, sealed from queen.list_schedules($1::text::jsonb)
 select made, dropped from queen.maintain_slices();
 
 -- statement: pause_schedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'pause');
 
 -- statement: reschedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.reschedule($1::text::jsonb);
 
 -- statement: resume_schedule
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'resume');
 
 -- statement: run_schedule_now
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer::text, null::bytea, false from queen.run_schedule_now($1::text::jsonb);
 
 -- statement: schedule
@@ -79,5 +82,5 @@ select status, id, due_at,
  order by idx;
 
 -- statement: seal_schedules
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, piece, payload, sealed from queen.seal_schedules($1::text::jsonb);

@@ -1,5 +1,5 @@
 -- statement: list_lagging
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_lagging($1::text::jsonb);
 
 -- statement: prometheus_text
@@ -14,39 +14,39 @@ select queen.record_metrics($1::uuid, $2::text, $3::int, $4::int, $5::int, $6::b
                             $22::bigint[], $23::bigint[], $24::text[], $25::int[]);
 
 -- statement: refresh_stats
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.refresh_stats_now($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: report_parked
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.report_parked($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: report_postgres
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.report_postgres($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: report_queue_lag
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.report_queue_lag($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: report_queue_ops
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.report_queue_ops($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: report_status
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.report_status($1::text::jsonb);
 
 -- statement: report_system_metrics
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.report_system_metrics($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: report_worker_metrics
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.report_worker_metrics($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: retention_analytics
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.retention_analytics($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: stats_chore
@@ -54,19 +54,19 @@ select 200, queen.retention_analytics($1::text::jsonb)::text, null::bytea, false
 select queen.stats_chore($1::int, $2::int, $3::int);
 
 -- statement: status_analytics
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.status_analytics($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: status_queue
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.status_queue($1::text::jsonb);
 
 -- statement: status_queue_messages
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.status_queue_messages($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: status_queues
--- returns: status int4?, piece text?, payload bytea?, sealed bool?, ...
+-- returns: @rows
 select * from queen.list_queues($1::text::jsonb, true);
 
 -- statement: table_counts

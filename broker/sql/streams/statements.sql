@@ -1,3 +1,6 @@
+-- Kinds of the rows of a cycle (queen.stream_cycle):
+-- enum cycle_kind: CYCLE_STORED 0, CYCLE_ACKED 1, CYCLE_FAILED 2, CYCLE_DUPLICATE 3, CYCLE_REPEATED 4, CYCLE_SOURCE 5
+
 -- statement: stream_cycle
 -- returns: kind int2, error text?, created_at timestamptz?, seg int4?, status int2?, pos int4?, dup_id uuid?,
 -- returns: released bool?, queue_name text?, consumer int8?, more bool?, items bytea?
@@ -9,9 +12,9 @@ select kind, error, created_at, seg, status, pos, dup_id, released, queue_name, 
                           $22::uuid, $23::uuid, $24::int, $25::boolean, $26::text, $27::boolean);
 
 -- statement: stream_register
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select status, answer, null::bytea, false from queen.stream_register($1::text::jsonb);
 
 -- statement: stream_state
--- returns: status int4?, piece text?, payload bytea?, sealed bool?
+-- returns: @answer
 select 200, queen.stream_state($1::text::jsonb), null::bytea, false;

@@ -103,9 +103,9 @@ static void on_configured(struct custom_op *op, int status, const struct pg_repl
         return;
     }
     write_answer(c, reply, &c->answer);
-    c->sealed = pg_reply_bool(reply, 0, 3);
-    if (pg_reply_bool(reply, 0, 4))
-        spread(c, pg_reply_uuid(reply, 0, 0));
+    c->sealed = pg_reply_bool(reply, 0, CONFIGURE_COL_SEALED);
+    if (pg_reply_bool(reply, 0, CONFIGURE_COL_UNFINISHED))
+        spread(c, pg_reply_uuid(reply, 0, CONFIGURE_COL_QUEUE_ID));
     else
         on_in_effect(c);
 }
@@ -197,9 +197,9 @@ static void write_answer(const struct configure *c, const struct pg_reply *reply
                          struct buf *out)
 {
     buf_put_lit(out, "{\"configured\":true,\"queueId\":\"");
-    buf_put_uuid(out, pg_reply_uuid(reply, 0, 0));
+    buf_put_uuid(out, pg_reply_uuid(reply, 0, CONFIGURE_COL_QUEUE_ID));
     buf_put_lit(out, "\",\"partitionId\":\"");
-    buf_put_uuid(out, pg_reply_uuid(reply, 0, 1));
+    buf_put_uuid(out, pg_reply_uuid(reply, 0, CONFIGURE_COL_DEFAULT_LANE_ID));
     buf_put_lit(out, "\",\"queue\":");
     js_put_text(out, c->queue);
     buf_put_lit(out, ",\"namespace\":");
@@ -207,7 +207,7 @@ static void write_answer(const struct configure *c, const struct pg_reply *reply
     buf_put_lit(out, ",\"task\":");
     js_put_text(out, c->task);
     buf_put_lit(out, ",\"options\":");
-    buf_put(out, pg_reply_bytes(reply, 0, 2));
+    buf_put(out, pg_reply_bytes(reply, 0, CONFIGURE_COL_OPTIONS));
     buf_putc(out, '}');
 }
 

@@ -9,8 +9,6 @@
 #include "pg/reply.h"
 #include "json/write.h"
 
-enum { COL_STATUS, COL_PIECE, COL_PAYLOAD, COL_SEALED, COL_SHAPE, COL_VALUES };
-
 // In the request's arena.
 struct report_call {
     struct http_req *req;
@@ -126,13 +124,13 @@ bool sql_endpoint_next_step(struct broker *b, const struct pg_reply *reply,
 {
     struct buf args = {0};
 
-    if (pg_reply_rows(reply) == 0 || pg_reply_i32(reply, 0, COL_STATUS) != 0)
+    if (pg_reply_rows(reply) == 0 || pg_reply_i32(reply, 0, ANSWER_COL_STATUS) != 0)
         return false;
-    buf_put(&args, pg_reply_bytes(reply, 0, COL_PIECE));
-    if (!pg_reply_is_null(reply, 0, COL_PAYLOAD) && args.len > 0) {
+    buf_put(&args, pg_reply_bytes(reply, 0, ANSWER_COL_PIECE));
+    if (!pg_reply_is_null(reply, 0, ANSWER_COL_PAYLOAD) && args.len > 0) {
         args.len--; // its brace
         buf_put_lit(&args, ",\"sealed\":");
-        if (!broker_seal(b, &args, pg_reply_bytes(reply, 0, COL_PAYLOAD)))
+        if (!broker_seal(b, &args, pg_reply_bytes(reply, 0, ANSWER_COL_PAYLOAD)))
             buf_put_lit(&args, "null");
         buf_putc(&args, '}');
     }
@@ -156,7 +154,7 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
     if (status == 0)
         status = put_answer(api, reply, &out);
-    int http_status = status == 0 ? pg_reply_i32(reply, 0, COL_STATUS) : 0;
+    int http_status = status == 0 ? pg_reply_i32(reply, 0, ANSWER_COL_STATUS) : 0;
     if (status == 0 && (http_status < 200 || http_status > 599))
         status = QE_PG_SHAPE;
     if (status != 0) {
@@ -176,11 +174,11 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
 static void put_piece(struct api *api, const struct pg_reply *reply, unsigned row,
                       struct buf *out)
 {
-    buf_put(out, pg_reply_bytes(reply, row, COL_PIECE));
-    if (pg_reply_is_null(reply, row, COL_PAYLOAD))
+    buf_put(out, pg_reply_bytes(reply, row, ANSWER_COL_PIECE));
+    if (pg_reply_is_null(reply, row, ANSWER_COL_PAYLOAD))
         return;
-    span payload = pg_reply_bytes(reply, row, COL_PAYLOAD);
-    if (pg_reply_bool(reply, row, COL_SEALED))
+    span payload = pg_reply_bytes(reply, row, ANSWER_COL_PAYLOAD);
+    if (pg_reply_bool(reply, row, ANSWER_COL_SEALED))
         broker_unseal(api->broker, out, payload);
     else
         buf_put(out, payload);
@@ -192,19 +190,19 @@ static int put_answer(struct api *api, const struct pg_reply *reply, struct buf 
     struct json_rows shape = {0};
     bool listing = false; // the row before was put by the shape
 
-    if (pg_reply_rows(reply) == 0 || (cols != COL_SEALED + 1 && cols <= COL_VALUES))
+    if (pg_reply_rows(reply) == 0 || (cols != ANSWER_COL_SEALED + 1 && cols <= ROWS_COL_REST))
         return QE_PG_SHAPE;
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
         put_piece(api, reply, row, out);
-        if (cols <= COL_VALUES)
+        if (cols <= ROWS_COL_REST)
             continue;
-        if (!pg_reply_is_null(reply, row, COL_SHAPE) &&
-            json_rows_read(&shape, pg_reply_bytes(reply, row, COL_SHAPE), reply, COL_VALUES) !=
-                0)
+        if (!pg_reply_is_null(reply, row, ROWS_COL_SHAPE) &&
+            json_rows_read(&shape, pg_reply_bytes(reply, row, ROWS_COL_SHAPE), reply,
+                           ROWS_COL_REST) != 0)
             return QE_PG_SHAPE;
-        bool is_value = !pg_reply_is_null(reply, row, COL_VALUES);
+        bool is_value = !pg_reply_is_null(reply, row, ROWS_COL_REST);
         if (is_value) {
-            if (listing && pg_reply_is_null(reply, row, COL_PIECE))
+            if (listing && pg_reply_is_null(reply, row, ANSWER_COL_PIECE))
                 buf_putc(out, ',');
             json_rows_put(&shape, reply, row, out);
         }

@@ -30,6 +30,7 @@
 #include "base/span.h"
 #include "batch/due.h"
 #include "batch/gate.h"
+#include "db/constants.gen.h"
 #include "net/mailbox.h"
 #include "pg/pool.h"
 
@@ -181,8 +182,7 @@ void broker_give_back(struct broker *b, const uint8_t lease[16]);
 
 // ---- ack ----
 
-enum ack_status { ACK_COMPLETED, ACK_FAILED, ACK_DLQ, ACK_RETRY, ACK_UNKNOWN };
-enum ack_why { ACK_OK, ACK_NOT_FOUND, ACK_BAD_LEASE, ACK_BAD_STATUS };
+// enum ack_status and enum ack_why: broker/sql/settle/statements.sql
 
 struct ack_entry {
     span txid;

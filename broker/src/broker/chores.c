@@ -19,8 +19,6 @@ enum { FORGET_EVERY_MS = 5000 };
 // What one step looks at, or removes, at most.
 enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200, CONSUMERS_AT_ONCE = 2000 };
 
-enum { COL_QUEUE, COL_TYPE, COL_REMOVED, COL_AFTER_US, COL_AFTER_LANE, COL_MORE };
-
 static void on_chores_due(struct due *d);
 static void rotate(struct broker *b);
 static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -180,20 +178,20 @@ static void on_swept(struct pg_call *pg, int status, const struct pg_reply *repl
         log_warn("chores.sweep", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        if (pg_reply_is_null(reply, row, COL_QUEUE)) {
-            b->pass.after_us = pg_reply_i64(reply, row, COL_AFTER_US);
-            b->pass.after_lane = pg_reply_i64(reply, row, COL_AFTER_LANE);
-            more = pg_reply_bool(reply, row, COL_MORE);
-            note_stuck(b, pg_reply_is_null(reply, row, COL_TYPE)
+        if (pg_reply_is_null(reply, row, SWEEP_COL_QUEUE_NAME)) {
+            b->pass.after_us = pg_reply_i64(reply, row, SWEEP_COL_AFTER_US);
+            b->pass.after_lane = pg_reply_i64(reply, row, SWEEP_COL_AFTER_LANE);
+            more = pg_reply_bool(reply, row, SWEEP_COL_MORE);
+            note_stuck(b, pg_reply_is_null(reply, row, SWEEP_COL_TYPE)
                               ? 0
-                              : (uint64_t)pg_reply_i64(reply, row, COL_REMOVED));
+                              : (uint64_t)pg_reply_i64(reply, row, SWEEP_COL_REMOVED));
             continue;
         }
-        int64_t n = pg_reply_i64(reply, row, COL_REMOVED);
+        int64_t n = pg_reply_i64(reply, row, SWEEP_COL_REMOVED);
         counter_add(&b->stats.expired, (uint64_t)n);
         log_info("messages.removed", "queue=\"" SPAN_FMT "\" why=" SPAN_FMT " count=%lld",
-                 SPAN_ARG(pg_reply_bytes(reply, row, COL_QUEUE)),
-                 SPAN_ARG(pg_reply_bytes(reply, row, COL_TYPE)), (long long)n);
+                 SPAN_ARG(pg_reply_bytes(reply, row, SWEEP_COL_QUEUE_NAME)),
+                 SPAN_ARG(pg_reply_bytes(reply, row, SWEEP_COL_TYPE)), (long long)n);
     }
     call_free(c);
     if (more && !b->closing && broker_is_up(b))
@@ -217,7 +215,6 @@ static void tidy(struct broker *b)
 
 static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
-    enum { COL_GONE = 1, COL_AGAIN };
     struct call *c = pg->owner;
     struct broker *b = c->broker;
     bool more = false;
@@ -226,12 +223,12 @@ static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *rep
         log_warn("chores.tidy", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        if (!pg_reply_is_null(reply, row, COL_AGAIN))
-            more = more || pg_reply_bool(reply, row, COL_AGAIN);
+        if (!pg_reply_is_null(reply, row, TIDY_COL_MORE))
+            more = more || pg_reply_bool(reply, row, TIDY_COL_MORE);
         else
             log_info("partitions.removed", "queue=\"" SPAN_FMT "\" count=%lld",
-                     SPAN_ARG(pg_reply_bytes(reply, row, COL_QUEUE)),
-                     (long long)pg_reply_i64(reply, row, COL_GONE));
+                     SPAN_ARG(pg_reply_bytes(reply, row, TIDY_COL_QUEUE_NAME)),
+                     (long long)pg_reply_i64(reply, row, TIDY_COL_REMOVED));
     }
     call_free(c);
     if (more && !b->closing && broker_is_up(b))

@@ -46,19 +46,6 @@ static void begin_run(struct trigger_job *t)
     trigger_job_exec(t, &pg_stmt_tenant_campaign_to_run, on_campaign);
 }
 
-enum {
-    COL_NAME,
-    COL_QUEUE,
-    COL_TEMPLATE,
-    COL_RETRY,
-    COL_FILTER,
-    COL_KIND,
-    COL_RUN,
-    COL_RECIPIENTS,
-    COL_SENT,
-    COL_FINISHED
-};
-
 static void keep_run(struct campaign *c, const uint8_t *id)
 {
     static const uint8_t none[16];
@@ -72,21 +59,26 @@ static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
     struct campaign *c = t->state;
 
     // The campaign was deleted, or the run is complete.
-    if (pg_reply_rows(reply) == 0 || pg_reply_bool(reply, 0, COL_FINISHED)) {
+    if (pg_reply_rows(reply) == 0 ||
+        pg_reply_bool(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_FINISHED)) {
         trigger_job_done(t);
         return;
     }
-    c->name = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_NAME));
-    c->queue = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_QUEUE));
-    c->template = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_TEMPLATE));
-    c->retry_policy = arena_copy(&t->arena, pg_reply_bytes(reply, 0, COL_RETRY));
-    if (pg_reply_is_null(reply, 0, COL_RUN)) {
-        trigger_job_query(t, pg_reply_bytes(reply, 0, COL_FILTER), compose, on_run);
+    c->name = arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_NAME));
+    c->queue =
+        arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_QUEUE));
+    c->template =
+        arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_TEMPLATE));
+    c->retry_policy = arena_copy(
+        &t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RETRY_POLICY));
+    if (pg_reply_is_null(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RUN)) {
+        trigger_job_query(t, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_FILTER),
+                          compose, on_run);
         return;
     }
-    keep_run(c, pg_reply_uuid(reply, 0, COL_RUN));
-    c->recipients = pg_reply_i64(reply, 0, COL_RECIPIENTS);
-    c->sent = pg_reply_i64(reply, 0, COL_SENT);
+    keep_run(c, pg_reply_uuid(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RUN));
+    c->recipients = pg_reply_i64(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RECIPIENTS);
+    c->sent = pg_reply_i64(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_SENT);
     send_page(t);
 }
 

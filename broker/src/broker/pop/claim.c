@@ -11,25 +11,7 @@
 #include "base/mem.h"
 #include "db/sql.gen.h"
 
-// Status, as in broker/sql/pop/claim_careful.sql and claim.sql.
-enum { CLAIMED, BUSY, TAKEN, EMPTY, NOT_YET, GONE, NOT_NEEDED, WANTS_CARE };
 enum { MAX_BUSY = 8 }; // 256 ms between two tries at most
-enum {
-    COL_TARGET,
-    COL_STATUS,
-    COL_WAIT,
-    COL_LANE_ID,
-    COL_RETRIES,
-    COL_START,
-    COL_TAKE,
-    COL_MORE,
-    COL_FIRST,
-    COL_COUNT,
-    COL_CREATED,
-    COL_KEYS,
-    COL_BODY,
-    COL_VER
-};
 
 enum { LONG_ANSWER = 128 << 20 };
 
@@ -203,19 +185,21 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
 // A segment of a claimed target behind the place that `from` names.
 static bool is_segment(const struct pg_reply *reply, unsigned row, int64_t from)
 {
-    int64_t first = pg_reply_i64(reply, row, COL_FIRST);
+    int64_t first = pg_reply_i64(reply, row, CLAIM_COL_FIRST_SEQ);
 
-    return first >= from && first < INT64_MAX / 2 && pg_reply_i32(reply, row, COL_COUNT) >= 0 &&
-           pg_reply_unix_us(reply, row, COL_CREATED) > 0 &&
-           pg_reply_bytes(reply, row, COL_KEYS).ptr && pg_reply_bytes(reply, row, COL_BODY).ptr;
+    return first >= from && first < INT64_MAX / 2 &&
+           pg_reply_i32(reply, row, CLAIM_COL_COUNT) >= 0 &&
+           pg_reply_unix_us(reply, row, CLAIM_COL_CREATED_AT) > 0 &&
+           pg_reply_bytes(reply, row, CLAIM_COL_KEYS).ptr &&
+           pg_reply_bytes(reply, row, CLAIM_COL_BODY).ptr;
 }
 
 static bool is_claim(const struct pg_reply *reply, unsigned row, const struct pop_op *pop)
 {
-    int64_t start = pg_reply_i64(reply, row, COL_START);
-    int32_t take = pg_reply_i32(reply, row, COL_TAKE);
+    int64_t start = pg_reply_i64(reply, row, CLAIM_COL_START_SEQ);
+    int32_t take = pg_reply_i32(reply, row, CLAIM_COL_TAKE);
 
-    return pg_reply_uuid(reply, row, COL_LANE_ID) && start > 0 && start < INT64_MAX / 2 &&
+    return pg_reply_uuid(reply, row, CLAIM_COL_LANE_ID) && start > 0 && start < INT64_MAX / 2 &&
            take > 0 && (uint32_t)take <= pop->batch;
 }
 
@@ -228,26 +212,27 @@ static const char *claim_find_fault(const struct claim_flight *f, const struct p
     int64_t next = 0;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        int32_t target = pg_reply_i32(reply, row, COL_TARGET);
-        int16_t status = pg_reply_i16(reply, row, COL_STATUS);
+        int32_t target = pg_reply_i32(reply, row, CLAIM_COL_TARGET);
+        int16_t status = pg_reply_i16(reply, row, CLAIM_COL_STATUS);
         if (target < 1 || (unsigned)target > f->n_targets)
             return "a target that was not sent";
         if ((unsigned)target != last) {
             if ((unsigned)target != last + 1)
                 return "targets in another order";
-            if (status < CLAIMED || status > WANTS_CARE)
+            if (status < CLAIM_CLAIMED || status > CLAIM_WANTS_CARE)
                 return "an unknown status";
             last = (unsigned)target;
-            claimed = status == CLAIMED;
+            claimed = status == CLAIM_CLAIMED;
             next = 0;
             if (claimed && !is_claim(reply, row, f->targets[last - 1]->pop))
                 return "a claim without its messages";
         }
-        if (!claimed || pg_reply_is_null(reply, row, COL_FIRST))
+        if (!claimed || pg_reply_is_null(reply, row, CLAIM_COL_FIRST_SEQ))
             continue;
         if (!is_segment(reply, row, next))
             return "a segment out of place";
-        next = pg_reply_i64(reply, row, COL_FIRST) + pg_reply_i32(reply, row, COL_COUNT);
+        next = pg_reply_i64(reply, row, CLAIM_COL_FIRST_SEQ) +
+               pg_reply_i32(reply, row, CLAIM_COL_COUNT);
     }
     return last == f->n_targets ? NULL : "fewer targets than were sent";
 }
@@ -268,7 +253,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
                          const struct pg_reply *reply, unsigned row, unsigned *target)
 {
     unsigned end = row, n_rows = pg_reply_rows(reply), until = *target + pop->n_targets;
-    while (end < n_rows && (unsigned)pg_reply_i32(reply, end, COL_TARGET) <= until)
+    while (end < n_rows && (unsigned)pg_reply_i32(reply, end, CLAIM_COL_TARGET) <= until)
         end++;
 
     struct pop_slice *slices = mem_new_array(struct pop_slice, end - row + 1);
@@ -280,41 +265,41 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     bool claimed = false;
     int64_t now_us = broker_pg_us(b);
     for (unsigned r = row; r < end; r++) {
-        int t = pg_reply_i32(reply, r, COL_TARGET);
+        int t = pg_reply_i32(reply, r, CLAIM_COL_TARGET);
         if (t != last_target) // the first row of a target decides
-            claimed = pg_reply_i16(reply, r, COL_STATUS) == CLAIMED;
+            claimed = pg_reply_i16(reply, r, CLAIM_COL_STATUS) == CLAIM_CLAIMED;
         if (!claimed) {
             last_target = t;
             continue;
         }
-        int64_t start = pg_reply_i64(reply, r, COL_START);
-        int64_t stop = start + pg_reply_i32(reply, r, COL_TAKE); // one behind
+        int64_t start = pg_reply_i64(reply, r, CLAIM_COL_START_SEQ);
+        int64_t stop = start + pg_reply_i32(reply, r, CLAIM_COL_TAKE); // one behind
         if (t != last_target) {
             const struct lane *lane = f->targets[t - 1]->lane;
             last_target = t;
             claims[result.n_claims++] = (struct pop_claim){
                 .queue = {lane->queue->name, lane->queue->name_len},
                 .partition = lane_shown(lane),
-                .partition_id = pg_reply_uuid(reply, r, COL_LANE_ID),
+                .partition_id = pg_reply_uuid(reply, r, CLAIM_COL_LANE_ID),
                 .lane = lane->num,
-                .retries = pg_reply_i32(reply, r, COL_RETRIES),
+                .retries = pg_reply_i32(reply, r, CLAIM_COL_RETRIES),
                 .slices = slices + n_slices,
             };
         }
-        if (pg_reply_is_null(reply, r, COL_FIRST))
+        if (pg_reply_is_null(reply, r, CLAIM_COL_FIRST_SEQ))
             continue;
         struct pop_claim *claim = &claims[result.n_claims - 1];
-        int64_t first = pg_reply_i64(reply, r, COL_FIRST);
-        int64_t next = first + pg_reply_i32(reply, r, COL_COUNT);
+        int64_t first = pg_reply_i64(reply, r, CLAIM_COL_FIRST_SEQ);
+        int64_t next = first + pg_reply_i32(reply, r, CLAIM_COL_COUNT);
         f->targets[t - 1]->near_seq = first;
         int64_t from = start > first ? start : first, to = stop < next ? stop : next;
         if (to <= from)
             continue;
         slices[n_slices++] = (struct pop_slice){
-            .keys = pg_reply_bytes(reply, r, COL_KEYS),
-            .body = pg_reply_bytes(reply, r, COL_BODY),
+            .keys = pg_reply_bytes(reply, r, CLAIM_COL_KEYS),
+            .body = pg_reply_bytes(reply, r, CLAIM_COL_BODY),
             .first_seq = first,
-            .created_us = pg_reply_unix_us(reply, r, COL_CREATED),
+            .created_us = pg_reply_unix_us(reply, r, CLAIM_COL_CREATED_AT),
             .from = (unsigned)(from - first),
             .n = (unsigned)(to - from),
         };
@@ -345,10 +330,10 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     unsigned r = row;
     for (; *target < until; ++*target) {
         struct consumer *c = f->targets[*target];
-        while ((unsigned)pg_reply_i32(reply, r, COL_TARGET) < *target + 1)
+        while ((unsigned)pg_reply_i32(reply, r, CLAIM_COL_TARGET) < *target + 1)
             r++;
         c->pop = NULL;
-        if (c->gone || pg_reply_i16(reply, r, COL_STATUS) == GONE) {
+        if (c->gone || pg_reply_i16(reply, r, CLAIM_COL_STATUS) == CLAIM_GONE) {
             pop->only = NULL; // c is about to be freed
             pop->looked = false;
         }
@@ -360,7 +345,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
                             unsigned row, uint64_t left_us)
 {
-    int64_t wait = pg_reply_i64(reply, row, COL_WAIT);
+    int64_t wait = pg_reply_i64(reply, row, CLAIM_COL_WAIT_US);
     uint64_t wait_us = wait > 0 ? (uint64_t)wait : 0;
 
     if (c->gone) {
@@ -371,13 +356,15 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         consumer_gone(b, c);
         return;
     }
-    if (!pg_reply_is_null(reply, row, COL_VER) && pg_reply_i64(reply, row, COL_VER) > 0)
-        c->ver = pg_reply_i64(reply, row, COL_VER); // not always more than before: see forget.c
-    if (pg_reply_i16(reply, row, COL_STATUS) != BUSY)
+    if (!pg_reply_is_null(reply, row, CLAIM_COL_VER) &&
+        pg_reply_i64(reply, row, CLAIM_COL_VER) > 0)
+        // It may be lower than before: see forget.c.
+        c->ver = pg_reply_i64(reply, row, CLAIM_COL_VER);
+    if (pg_reply_i16(reply, row, CLAIM_COL_STATUS) != CLAIM_BUSY)
         c->busy = 0;
-    switch (pg_reply_i16(reply, row, COL_STATUS)) {
-    case CLAIMED: {
-        bool more = pg_reply_bool(reply, row, COL_MORE) || c->dirty;
+    switch (pg_reply_i16(reply, row, CLAIM_COL_STATUS)) {
+    case CLAIM_CLAIMED: {
+        bool more = pg_reply_bool(reply, row, CLAIM_COL_MORE) || c->dirty;
         c->misses = 0;
         if (wait_us > 0) {
             consumer_leased(b, c, left_us, wait_us, true);
@@ -389,33 +376,33 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         }
         break;
     }
-    case BUSY:
+    case CLAIM_BUSY:
         // Another claim of this moment, or a SQL session that has not committed.
         if (c->busy < MAX_BUSY)
             c->busy++;
         consumer_timed(b, c, clock_mono_us(), 1000u << c->busy);
         break;
-    case TAKEN:
+    case CLAIM_LEASED:
         consumer_leased(b, c, left_us, wait_us, false);
         c->dirty = true; // what it was claimed for is still there when the lease ends
         break;
-    case EMPTY:
+    case CLAIM_EMPTY:
         consumer_idle(b, c);
         break;
-    case NOT_YET:
+    case CLAIM_NOT_YET:
         consumer_timed(b, c, left_us, wait_us + 1000);
         break;
-    case GONE:
+    case CLAIM_GONE:
         c->state = IDLE;
         c->group->n_busy--;
         // If only the group was deleted, it finds out by looking for its lanes again.
         c->group->known = c->group->subscribed = false;
         lane_forget_num(b, c->lane); // frees c, and its like of other groups
         return;
-    case NOT_NEEDED:
+    case CLAIM_NOT_NEEDED:
         consumer_ready(b, c, true);
         break;
-    default: // WANTS_CARE: claim_find_fault() lets no other pass
+    default: // CLAIM_WANTS_CARE: claim_find_fault() lets no other pass
         c->lane->careful = true;
         consumer_ready(b, c, true);
         break;

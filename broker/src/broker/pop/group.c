@@ -344,8 +344,8 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
 
     b->numbering = false;
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
-        int64_t num = pg_reply_i64(reply, row, 2);
+        unsigned i = (unsigned)pg_reply_i32(reply, row, ENSURE_CONSUMERS_COL_IDX);
+        int64_t num = pg_reply_i64(reply, row, ENSURE_CONSUMERS_COL_CONSUMER);
         if (i >= asked->n || num < 0)
             status = call_unexpected(call, "a consumer that was not asked for, or no number");
         else if (num > 0)
@@ -427,22 +427,25 @@ void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
     call_send(call, on_discovered);
 }
 
-static const struct lane_cols discover_cols = {0, 1, 2, 6, 7};
+static const struct lane_cols discover_cols = {
+    DISCOVER_COL_LANE, DISCOVER_COL_LANE_ID, DISCOVER_COL_LANE_NAME,
+    DISCOVER_COL_PARTITION_NAME, DISCOVER_COL_ONLY_GROUP};
 
 static void learn_row(struct broker *b, struct group *g, const struct pg_reply *reply,
                       unsigned row)
 {
     struct lane *lane = lane_of_row(b, g->queue, reply, row, discover_cols);
     struct consumer *c = consumer_get(b, g, lane);
-    if (pg_reply_i64(reply, row, 3) > 0)
-        consumer_set_num(b, c, pg_reply_i64(reply, row, 3));
-    if (c->state == READY || c->state == CLAIMING || !pg_reply_bool(reply, row, 4))
+    if (pg_reply_i64(reply, row, DISCOVER_COL_CONSUMER) > 0)
+        consumer_set_num(b, c, pg_reply_i64(reply, row, DISCOVER_COL_CONSUMER));
+    if (c->state == READY || c->state == CLAIMING ||
+        !pg_reply_bool(reply, row, DISCOVER_COL_PENDING))
         return;
-    if (pg_reply_is_null(reply, row,
-                         5)) // also if we believed it leased: another broker may have freed it
+    if (pg_reply_is_null(reply, row, DISCOVER_COL_LEASE_US)) // another broker may have freed it
         consumer_ready(b, c, false);
-    else if (c->state == IDLE && pg_reply_i64(reply, row, 5) >= 0)
-        consumer_leased(b, c, clock_mono_us(), (uint64_t)pg_reply_i64(reply, row, 5), false);
+    else if (c->state == IDLE && pg_reply_i64(reply, row, DISCOVER_COL_LEASE_US) >= 0)
+        consumer_leased(b, c, clock_mono_us(),
+                        (uint64_t)pg_reply_i64(reply, row, DISCOVER_COL_LEASE_US), false);
 }
 
 static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply)
@@ -512,7 +515,8 @@ bool group_learn_page(struct broker *b, struct group *g, const struct pg_reply *
     if (rows > 0 && pg_reply_i64(reply, rows - 1, discover_cols.num) == 0)
         *after = pg_reply_bytes(reply, --rows, discover_cols.name);
     for (unsigned row = 0; row < rows; row++)
-        if (!lane_is_in_row(reply, row, discover_cols) || pg_reply_i64(reply, row, 3) < 0)
+        if (!lane_is_in_row(reply, row, discover_cols) ||
+            pg_reply_i64(reply, row, DISCOVER_COL_CONSUMER) < 0)
             return false;
     for (unsigned row = 0; row < rows; row++)
         learn_row(b, g, reply, row);

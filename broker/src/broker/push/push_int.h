@@ -19,19 +19,6 @@ struct push_flight {
     unsigned n_later;
 };
 
-// Columns of the calls push, push_correlated and push_mixed.
-enum {
-    PUSH_COL_LANE,
-    PUSH_COL_FIRST,
-    PUSH_COL_CREATED,
-    PUSH_COL_SEG,
-    PUSH_COL_STATUS,
-    PUSH_COL_POS,
-    PUSH_COL_DUP_ID,
-    PUSH_COL_LATER, // of push_mixed alone
-    PUSH_COL_WAIT_US
-};
-
 // ---- push.c ----
 void push_again(struct broker *b, struct push_op *push); // to the head of the queue
 

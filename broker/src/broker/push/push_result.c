@@ -12,15 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-enum {
-    STORED,
-    HAS_DUPLICATES,
-    HELD_BACK,
-    LANE_GONE,
-    QUEUE_FULL,
-    LANE_LIMITED,
-    LANE_SEALED
-}; // push_segments.sql
 enum { MAX_TRIES = 20 };
 
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
@@ -48,7 +39,7 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
                          const struct pg_reply *reply, unsigned row)
 {
     switch (pg_reply_i16(reply, row, PUSH_COL_STATUS)) {
-    case HAS_DUPLICATES: {
+    case SEG_DUPLICATES: {
         unsigned pos = (unsigned)pg_reply_i32(reply, row, PUSH_COL_POS);
         if (pos >= s->count || pg_reply_is_null(reply, row, PUSH_COL_DUP_ID))
             break;
@@ -62,20 +53,20 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         s->untold = s->untold || it->op->op.unknown || it->op->replay;
         break;
     }
-    case LANE_GONE:
+    case SEG_LANE_GONE:
         seg_lane_gone(b, s);
         lane_resolve(b, s->lane);
         break;
-    case QUEUE_FULL: // only whole requests are told so: the first is the only one
+    case SEG_QUEUE_FULL: // only whole requests are told so: the first is the only one
         fault_set(&STAILQ_FIRST(&f->ops)->why, QE_QUEUE_FULL, "queue \"%.*s\" is full",
                   (int)s->lane->queue->name_len, s->lane->queue->name);
         break;
-    case LANE_LIMITED:
+    case SEG_LANE_LIMITED:
         s->lane->limited = true;
         for (struct push_item *it = s->first; it; it = it->next)
             it->op->op.alone = it->op->op.whole = true;
         break;
-    case LANE_SEALED:
+    case SEG_LANE_SEALED:
         queue_sealed(s->lane->queue);
         break;
     default: // held back: goes again
@@ -90,7 +81,7 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
     int rc = 0;
 
     for (unsigned row = 0; row < n_rows; row++) {
-        if (pg_reply_i16(reply, row, PUSH_COL_STATUS) == STORED ||
+        if (pg_reply_i16(reply, row, PUSH_COL_STATUS) == SEG_STORED ||
             mixed_is_later(f, reply, row))
             continue;
         unsigned i = (unsigned)pg_reply_i32(reply, row, PUSH_COL_SEG) - 1;
@@ -107,20 +98,20 @@ static int read_reply(struct broker *b, struct push_flight *f, const struct pg_r
     }
     // Stored ones come in the order they were sent.
     for (unsigned row = 0; row < n_rows && rc == 0; row++) {
-        if (pg_reply_i16(reply, row, PUSH_COL_STATUS) != STORED ||
+        if (pg_reply_i16(reply, row, PUSH_COL_STATUS) != SEG_STORED ||
             mixed_is_later(f, reply, row))
             continue;
         while (seg < f->segs.n && refused[seg])
             seg++;
         struct seg *s = &f->segs.at[seg];
         if (seg == f->segs.n || s->num != pg_reply_i64(reply, row, PUSH_COL_LANE) ||
-            pg_reply_is_null(reply, row, PUSH_COL_CREATED)) {
+            pg_reply_is_null(reply, row, PUSH_COL_CREATED_AT)) {
             rc = QE_PG_SHAPE;
             break;
         }
         if (s->lane->num == s->num)
-            s->lane->last_seq = pg_reply_i64(reply, row, PUSH_COL_FIRST);
-        seg_stored(s, pg_reply_unix_us(reply, row, PUSH_COL_CREATED));
+            s->lane->last_seq = pg_reply_i64(reply, row, PUSH_COL_FIRST_SEQ);
+        seg_stored(s, pg_reply_unix_us(reply, row, PUSH_COL_CREATED_AT));
         seg++;
     }
     free(refused);

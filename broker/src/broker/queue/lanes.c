@@ -293,7 +293,7 @@ static void fail_unresolved(struct broker *b, int status)
 static bool read_lane(struct broker *b, struct lane *lane, const struct pg_reply *reply,
                       unsigned row)
 {
-    int64_t num = pg_reply_i64(reply, row, 1);
+    int64_t num = pg_reply_i64(reply, row, ENSURE_LANES_COL_LANE);
 
     if (num == 0) { // another transaction is creating it
         if (!lane->locked)
@@ -303,7 +303,7 @@ static bool read_lane(struct broker *b, struct lane *lane, const struct pg_reply
     lane_resolved(b, lane);
     lane->refused = num < 0;
     if (!lane->refused)
-        lane_set_num(b, lane, num, pg_reply_uuid(reply, row, 2));
+        lane_set_num(b, lane, num, pg_reply_uuid(reply, row, ENSURE_LANES_COL_LANE_ID));
     return !lane->refused;
 }
 
@@ -332,12 +332,13 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
     for (unsigned i = 0; i < asked->n; i++)
         asked->lanes[i]->resolving = asked->lanes[i]->asking = false;
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
-        if ((unsigned)pg_reply_i32(reply, row, 0) >= asked->n ||
-            (pg_reply_i64(reply, row, 1) > 0 && !pg_reply_uuid(reply, row, 2)))
+        if ((unsigned)pg_reply_i32(reply, row, ENSURE_LANES_COL_IDX) >= asked->n ||
+            (pg_reply_i64(reply, row, ENSURE_LANES_COL_LANE) > 0 &&
+             !pg_reply_uuid(reply, row, ENSURE_LANES_COL_LANE_ID)))
             status =
                 call_unexpected(c, "a partition that was not asked for, or without its id");
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        unsigned i = (unsigned)pg_reply_i32(reply, row, 0);
+        unsigned i = (unsigned)pg_reply_i32(reply, row, ENSURE_LANES_COL_IDX);
         if (!read_lane(b, asked->lanes[i], reply, row))
             any_refused = true;
     }

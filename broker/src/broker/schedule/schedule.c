@@ -17,9 +17,8 @@
 #include "broker/segments/segs.h"
 #include "db/sql.gen.h"
 
-enum { WAITS, DUPLICATE, LANE_GONE = 3, LANE_SEALED = 6 }; // schedule_messages.sql
-enum { COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US, COL_IDX };
-static const struct schedule_cols cols = {COL_STATUS, COL_ID, COL_DUE, COL_WAIT_US};
+static const struct schedule_cols cols = {SCHEDULE_COL_STATUS, SCHEDULE_COL_ID,
+                                          SCHEDULE_COL_DUE_AT, SCHEDULE_COL_WAIT_US};
 enum { MAX_ITEMS = 5000, MAX_BYTES = 8 << 20, MAX_TRIES = 20 };
 
 struct flight {
@@ -185,10 +184,10 @@ bool schedule_row_is_sound(const struct pg_reply *reply, unsigned row,
 {
     int16_t status = pg_reply_i16(reply, row, at->status);
 
-    return status > DUPLICATE ||
+    return status > SCHEDULED_DUPLICATE ||
            (pg_reply_uuid(reply, row, at->id) &&
-            (status == DUPLICATE ||
-             (status == WAITS && !pg_reply_is_null(reply, row, at->due))));
+            (status == SCHEDULED_DUPLICATE ||
+             (status == SCHEDULED_WAITS && !pg_reply_is_null(reply, row, at->due))));
 }
 
 static void scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
@@ -204,10 +203,10 @@ void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_r
                        unsigned row, const struct schedule_cols *at)
 {
     switch (pg_reply_i16(reply, row, at->status)) {
-    case WAITS:
+    case SCHEDULED_WAITS:
         scheduled(b, it, reply, row, at);
         break;
-    case DUPLICATE:
+    case SCHEDULED_DUPLICATE:
         // Our own id, sent again because the first answer was lost, is no duplicate.
         if (it->op && it->op->op.unknown && !it->txid.ptr &&
             !pg_reply_is_null(reply, row, at->due)) {
@@ -218,11 +217,11 @@ void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_r
         memcpy(it->message_id, pg_reply_uuid(reply, row, at->id), 16);
         counter_add(&b->stats.duplicates, 1);
         break;
-    case LANE_GONE:
+    case SCHEDULED_LANE_GONE:
         lane_forget_num(b, it->lane);
         lane_resolve(b, it->lane);
         break;
-    case LANE_SEALED:
+    case SCHEDULED_LANE_SEALED:
         queue_sealed(it->lane->queue);
         break;
     default: // goes again
@@ -252,13 +251,13 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
     if (status == 0 && pg_reply_rows(reply) != f->n_items)
         status = call_unexpected(c, "another number of messages than was sent");
     for (unsigned row = 0; status == 0 && row < f->n_items; row++)
-        if (pg_reply_i32(reply, row, COL_IDX) != (int32_t)row ||
+        if (pg_reply_i32(reply, row, SCHEDULE_COL_IDX) != (int32_t)row ||
             !schedule_row_is_sound(reply, row, &cols))
             status = call_unexpected(c, "messages in another order, or without their ids");
     for (unsigned row = 0; status == 0 && row < f->n_items; row++)
         schedule_read_row(b, f->items[row], reply, row, &cols);
     if (status == 0)
-        schedule_expect_first(b, reply, COL_WAIT_US);
+        schedule_expect_first(b, reply, SCHEDULE_COL_WAIT_US);
     else
         log_debug("schedule.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));

@@ -24,20 +24,6 @@ enum {
     LAG_US = 2 * 1000 * 1000,     // who schedules for now may commit this much later
     SLICES_US = 60 * 1000 * 1000, // slices to be made and dropped
 };
-enum {
-    COL_LANE,
-    COL_LANE_ID,
-    COL_LANE_NAME,
-    COL_QUEUE,
-    COL_COUNT,
-    COL_LATE,
-    COL_MORE,
-    COL_BUSY,
-    COL_WAIT_US,
-    COL_THROUGH_US,
-    COL_PARTITION,
-    COL_GROUP
-};
 
 struct timer {
     struct house *house;
@@ -200,25 +186,27 @@ static uint64_t next_look(struct timer *f, const struct pg_reply *reply, unsigne
                           unsigned n_lanes)
 {
     uint64_t now = clock_mono_us();
-    bool busy = pg_reply_bool(reply, row, COL_BUSY);
+    bool busy = pg_reply_bool(reply, row, FIRE_SCHEDULED_COL_BUSY);
 
-    if (!pg_reply_is_null(reply, row, COL_THROUGH_US))
-        atomic_store(&f->from_us, pg_reply_i64(reply, row, COL_THROUGH_US) - LAG_US);
+    if (!pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_THROUGH_US))
+        atomic_store(&f->from_us,
+                     pg_reply_i64(reply, row, FIRE_SCHEDULED_COL_THROUGH_US) - LAG_US);
     // Somebody else has fired it, or is about to: who waits for it here learns from the feed.
     if (busy || (f->expected && n_lanes == 0))
         notify_poll(me(f));
     uint64_t next = UINT64_MAX;
-    if (pg_reply_bool(reply, row, COL_MORE)) {
+    if (pg_reply_bool(reply, row, FIRE_SCHEDULED_COL_MORE)) {
         next = now;
-    } else if (!pg_reply_is_null(reply, row, COL_WAIT_US)) {
-        next = now + (uint64_t)bounded(pg_reply_i64(reply, row, COL_WAIT_US));
+    } else if (!pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_WAIT_US)) {
+        next = now + (uint64_t)bounded(pg_reply_i64(reply, row, FIRE_SCHEDULED_COL_WAIT_US));
     }
     atomic_store(&f->locked_until_us, busy ? next : 0);
     return next;
 }
 
-static const struct lane_cols lane_cols = {COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION,
-                                           COL_GROUP};
+static const struct lane_cols lane_cols = {
+    FIRE_SCHEDULED_COL_LANE, FIRE_SCHEDULED_COL_LANE_ID, FIRE_SCHEDULED_COL_LANE_NAME,
+    FIRE_SCHEDULED_COL_PARTITION_NAME, FIRE_SCHEDULED_COL_ONLY_GROUP};
 
 static void on_fired(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
@@ -231,8 +219,9 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
 
     f->flying = false;
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
-        if (!pg_reply_is_null(reply, row, COL_LANE) &&
-            (!lane_is_in_row(reply, row, lane_cols) || pg_reply_is_null(reply, row, COL_QUEUE)))
+        if (!pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_LANE) &&
+            (!lane_is_in_row(reply, row, lane_cols) ||
+             pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_QUEUE_NAME)))
             status = call_unexpected(c, "a partition without a number, id or name");
     f->worked = f->worked || status == 0;
     if (status != 0) {
@@ -242,23 +231,26 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
         next = now + RETRY_US;
     }
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        if (!pg_reply_is_null(reply, row, COL_LANE)) {
-            span queue = pg_reply_bytes(reply, row, COL_QUEUE);
+        if (!pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_LANE)) {
+            span queue = pg_reply_bytes(reply, row, FIRE_SCHEDULED_COL_QUEUE_NAME);
             n_lanes++;
-            bool retry = !pg_reply_is_null(reply, row, COL_GROUP);
+            bool retry = !pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_ONLY_GROUP);
             struct stored_lane told = {
                 .queue = queue,
-                .partition = pg_reply_bytes(reply, row, retry ? COL_PARTITION : COL_LANE_NAME),
-                .only = retry ? pg_reply_bytes(reply, row, COL_GROUP) : SPAN_NONE,
-                .num = pg_reply_i64(reply, row, COL_LANE),
-                .id = pg_reply_uuid(reply, row, COL_LANE_ID),
+                .partition = pg_reply_bytes(reply, row,
+                                            retry ? FIRE_SCHEDULED_COL_PARTITION_NAME
+                                                  : FIRE_SCHEDULED_COL_LANE_NAME),
+                .only = retry ? pg_reply_bytes(reply, row, FIRE_SCHEDULED_COL_ONLY_GROUP)
+                              : SPAN_NONE,
+                .num = pg_reply_i64(reply, row, FIRE_SCHEDULED_COL_LANE),
+                .id = pg_reply_uuid(reply, row, FIRE_SCHEDULED_COL_LANE_ID),
             };
             notify_stored(b, &told, !span_eq(queue, last_queue));
             last_queue = queue;
             continue;
         }
-        if (!pg_reply_is_null(reply, row, COL_LATE))
-            note_late(b, pg_reply_bytes(reply, row, COL_LATE));
+        if (!pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_LATE))
+            note_late(b, pg_reply_bytes(reply, row, FIRE_SCHEDULED_COL_LATE));
         next = next_look(f, reply, row, n_lanes);
     }
     uint64_t heard = atomic_load(&f->at_us); // while the call was out
@@ -280,9 +272,11 @@ static void on_slices(struct pg_call *pg, int status, const struct pg_reply *rep
         log_warn("fire.slices", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     else if (pg_reply_rows(reply) == 1 &&
-             (pg_reply_i32(reply, 0, 0) > 0 || pg_reply_i32(reply, 0, 1) > 0))
-        log_info("fire.slices", "made=%d dropped=%d", pg_reply_i32(reply, 0, 0),
-                 pg_reply_i32(reply, 0, 1));
+             (pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_MADE) > 0 ||
+              pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_DROPPED) > 0))
+        log_info("fire.slices", "made=%d dropped=%d",
+                 pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_MADE),
+                 pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_DROPPED));
     call_free(c);
 }
 

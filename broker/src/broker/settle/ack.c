@@ -166,7 +166,7 @@ static void on_settled(struct pg_call *pg, int status, const struct pg_reply *re
 static int read_settled(struct broker *b, struct ack_flight *f, const struct pg_reply *reply)
 {
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        unsigned i = (unsigned)pg_reply_i32(reply, row, 0) - 1;
+        unsigned i = (unsigned)pg_reply_i32(reply, row, ACK_COL_GRP) - 1;
         if (i >= f->n_groups || !ack_row_is_sound(f->groups[i], reply, row, 0))
             return QE_PG_SHAPE;
         ack_group_read(b, f->groups[i], reply, row, 0);

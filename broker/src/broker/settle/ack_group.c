@@ -4,22 +4,6 @@
 #include "base/map.h"
 #include "segment/keys.h"
 
-enum {
-    COL_GROUP,
-    COL_ENTRY,
-    COL_WHY,
-    COL_RELEASED,
-    COL_DEAD,
-    COL_QUEUE,
-    COL_LANE_NAME,
-    COL_LANE,
-    COL_CONSUMER,
-    COL_MORE,
-    COL_ATTEMPT, // of acks outside of transactions
-    COL_DUE,
-    COL_WAIT_US
-};
-
 // Groups by partition and name: an open table of 1-based numbers, as large as the entries need.
 // Requests for one partition never look into it.
 struct group_index {
@@ -194,11 +178,11 @@ void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, 
 static void take_names(struct ack_group *g, const struct pg_reply *reply, unsigned row,
                        unsigned col)
 {
-    if (g->named || pg_reply_is_null(reply, row, col + COL_QUEUE))
+    if (g->named || pg_reply_is_null(reply, row, col + ACK_COL_QUEUE_NAME))
         return;
     g->named = true;
-    span queue = arena_copy(g->arena, pg_reply_bytes(reply, row, col + COL_QUEUE));
-    span lane = arena_copy(g->arena, pg_reply_bytes(reply, row, col + COL_LANE_NAME));
+    span queue = arena_copy(g->arena, pg_reply_bytes(reply, row, col + ACK_COL_QUEUE_NAME));
+    span lane = arena_copy(g->arena, pg_reply_bytes(reply, row, col + ACK_COL_LANE_NAME));
     for (struct ack_entry *e = g->first; e; e = e->next) {
         e->queue = queue;
         e->partition = lane;
@@ -207,11 +191,11 @@ static void take_names(struct ack_group *g, const struct pg_reply *reply, unsign
 
 static void set(struct ack_entry *e, const struct pg_reply *reply, unsigned row, unsigned col)
 {
-    e->why = (enum ack_why)pg_reply_i16(reply, row, col + COL_WHY);
-    e->released = pg_reply_is_null(reply, row, col + COL_RELEASED)
+    e->why = (enum ack_why)pg_reply_i16(reply, row, col + ACK_COL_WHY);
+    e->released = pg_reply_is_null(reply, row, col + ACK_COL_RELEASED)
                       ? -1
-                      : (int8_t)pg_reply_bool(reply, row, col + COL_RELEASED);
-    e->dead = pg_reply_bool(reply, row, col + COL_DEAD);
+                      : (int8_t)pg_reply_bool(reply, row, col + ACK_COL_RELEASED);
+    e->dead = pg_reply_bool(reply, row, col + ACK_COL_DEAD);
 }
 
 void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok, unsigned n)
@@ -240,35 +224,35 @@ static struct ack_entry *entry_at(struct ack_group *g, int pos)
 bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, unsigned row,
                       unsigned col)
 {
-    int16_t why = pg_reply_i16(reply, row, col + COL_WHY);
+    int16_t why = pg_reply_i16(reply, row, col + ACK_COL_WHY);
 
     return why >= ACK_OK && why <= ACK_BAD_STATUS &&
-           (pg_reply_is_null(reply, row, col + COL_ENTRY) ||
-            (uint32_t)pg_reply_i32(reply, row, col + COL_ENTRY) < g->n);
+           (pg_reply_is_null(reply, row, col + ACK_COL_ENTRY) ||
+            (uint32_t)pg_reply_i32(reply, row, col + ACK_COL_ENTRY) < g->n);
 }
 
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col)
 {
     take_names(g, reply, row, col);
-    ack_group_count(b, g, pg_reply_bytes(reply, row, col + COL_QUEUE),
-                    pg_reply_i16(reply, row, col + COL_WHY) == ACK_OK,
-                    pg_reply_is_null(reply, row, col + COL_ENTRY) ? g->n : 1);
-    if (pg_reply_is_null(reply, row, col + COL_ENTRY)) {
+    ack_group_count(b, g, pg_reply_bytes(reply, row, col + ACK_COL_QUEUE_NAME),
+                    pg_reply_i16(reply, row, col + ACK_COL_WHY) == ACK_OK,
+                    pg_reply_is_null(reply, row, col + ACK_COL_ENTRY) ? g->n : 1);
+    if (pg_reply_is_null(reply, row, col + ACK_COL_ENTRY)) {
         for (struct ack_entry *e = g->first; e; e = e->next)
             set(e, reply, row, col);
     } else {
-        struct ack_entry *e = entry_at(g, pg_reply_i32(reply, row, col + COL_ENTRY));
+        struct ack_entry *e = entry_at(g, pg_reply_i32(reply, row, col + ACK_COL_ENTRY));
         if (e)
             set(e, reply, row, col);
     }
-    bool released = !pg_reply_is_null(reply, row, col + COL_RELEASED) &&
-                    pg_reply_bool(reply, row, col + COL_RELEASED);
-    if (released && !pg_reply_is_null(reply, row, col + COL_CONSUMER)) {
-        bool more = pg_reply_is_null(reply, row, col + COL_MORE) ||
-                    pg_reply_bool(reply, row, col + COL_MORE);
-        notify_released(b, pg_reply_bytes(reply, row, col + COL_QUEUE),
-                        pg_reply_i64(reply, row, col + COL_CONSUMER), more);
+    bool released = !pg_reply_is_null(reply, row, col + ACK_COL_RELEASED) &&
+                    pg_reply_bool(reply, row, col + ACK_COL_RELEASED);
+    if (released && !pg_reply_is_null(reply, row, col + ACK_COL_CONSUMER)) {
+        bool more = pg_reply_is_null(reply, row, col + ACK_COL_MORE) ||
+                    pg_reply_bool(reply, row, col + ACK_COL_MORE);
+        notify_released(b, pg_reply_bytes(reply, row, col + ACK_COL_QUEUE_NAME),
+                        pg_reply_i64(reply, row, col + ACK_COL_CONSUMER), more);
     }
 }
 
@@ -276,20 +260,21 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
 void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                           unsigned row)
 {
-    if (pg_reply_is_null(reply, row, COL_ATTEMPT) || pg_reply_is_null(reply, row, COL_ENTRY))
+    if (pg_reply_is_null(reply, row, SETTLE_COL_ATTEMPT) ||
+        pg_reply_is_null(reply, row, ACK_COL_ENTRY))
         return;
-    struct ack_entry *e = entry_at(g, pg_reply_i32(reply, row, COL_ENTRY));
+    struct ack_entry *e = entry_at(g, pg_reply_i32(reply, row, ACK_COL_ENTRY));
     if (!e)
         return;
-    e->attempt = pg_reply_i32(reply, row, COL_ATTEMPT);
+    e->attempt = pg_reply_i32(reply, row, SETTLE_COL_ATTEMPT);
     if (e->dead) {
         counter_add(&b->stats.exhausted, e->status == ACK_FAILED);
-    } else if (!pg_reply_is_null(reply, row, COL_DUE)) {
+    } else if (!pg_reply_is_null(reply, row, SETTLE_COL_DUE_AT)) {
         int nth = e->attempt < 1                ? 1
                   : e->attempt < RETRY_ATTEMPTS ? e->attempt
                                                 : RETRY_ATTEMPTS;
-        e->retry_us = pg_reply_unix_us(reply, row, COL_DUE);
+        e->retry_us = pg_reply_unix_us(reply, row, SETTLE_COL_DUE_AT);
         counter_add(&b->stats.retries[nth - 1], 1);
-        timer_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+        timer_expect(b->house, pg_reply_i64(reply, row, SETTLE_COL_WAIT_US));
     }
 }

@@ -18,22 +18,7 @@
 #include "db/sql.gen.h"
 #include "segment/codec.h"
 
-enum { STORED, ACKED, FAILED, DUPLICATE, REPEATED, SOURCE }; // kind of a row
-enum {
-    COL_KIND,
-    COL_ERROR,
-    COL_CREATED,
-    COL_SEG,
-    COL_STATUS,
-    COL_POS,
-    COL_DUP_ID,
-    COL_RELEASED,
-    COL_QUEUE,
-    COL_CONSUMER,
-    COL_MORE,
-    COL_ITEMS
-};
-enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 20 };
+enum { MAX_TRIES = 20 };
 // Of an item in a receipt: key, lane, lane's number, message of a duplicate, segment, position,
 // status.
 enum { RECEIPT_BYTES = 16 + 16 + 8 + 16 + 4 + 4 + 4 };
@@ -274,7 +259,7 @@ static uint64_t be(const uint8_t *at, unsigned n)
 // The rows behind it give the times of the segments, in order.
 static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, unsigned row)
 {
-    span items = pg_reply_bytes(reply, row, COL_ITEMS);
+    span items = pg_reply_bytes(reply, row, STREAM_CYCLE_COL_ITEMS);
     unsigned n_rows = pg_reply_rows(reply);
 
     if (items.len != (size_t)cycle->n_items * RECEIPT_BYTES)
@@ -292,11 +277,12 @@ static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, u
         it->status = (enum push_status)state;
         if (seg == no_seg)
             continue;
-        if (seg >= n_rows - row - 1 || pg_reply_i16(reply, row + 1 + seg, COL_KIND) != STORED ||
-            pg_reply_is_null(reply, row + 1 + seg, COL_CREATED))
+        if (seg >= n_rows - row - 1 ||
+            pg_reply_i16(reply, row + 1 + seg, STREAM_CYCLE_COL_KIND) != CYCLE_STORED ||
+            pg_reply_is_null(reply, row + 1 + seg, STREAM_CYCLE_COL_CREATED_AT))
             return false;
-        segment_message_id(pg_reply_unix_us(reply, row + 1 + seg, COL_CREATED), pos,
-                           (int64_t)be(at + 32, 8), it->message_id);
+        segment_message_id(pg_reply_unix_us(reply, row + 1 + seg, STREAM_CYCLE_COL_CREATED_AT),
+                           pos, (int64_t)be(at + 32, 8), it->message_id);
     }
     return true;
 }
@@ -345,15 +331,15 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
 
 static void read_duplicate(struct cycle_flight *f, const struct pg_reply *reply, unsigned row)
 {
-    unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
-    unsigned pos = (unsigned)pg_reply_i32(reply, row, COL_POS);
+    unsigned seg = (unsigned)pg_reply_i32(reply, row, STREAM_CYCLE_COL_SEG) - 1;
+    unsigned pos = (unsigned)pg_reply_i32(reply, row, STREAM_CYCLE_COL_POS);
 
     if (seg >= f->segs.n || pos >= f->segs.at[seg].count ||
-        pg_reply_is_null(reply, row, COL_DUP_ID))
+        pg_reply_is_null(reply, row, STREAM_CYCLE_COL_DUP_ID))
         return;
     struct push_item *it = seg_item(&f->segs.at[seg], pos);
     it->status = PUSH_DUPLICATE;
-    memcpy(it->message_id, pg_reply_uuid(reply, row, COL_DUP_ID), 16);
+    memcpy(it->message_id, pg_reply_uuid(reply, row, STREAM_CYCLE_COL_DUP_ID), 16);
     memcpy(it->partition_id, f->segs.at[seg].lane_id, 16);
 }
 
@@ -361,28 +347,30 @@ static void read_duplicate(struct cycle_flight *f, const struct pg_reply *reply,
 static bool read_failure(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply,
                          unsigned row)
 {
-    unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
+    unsigned seg = (unsigned)pg_reply_i32(reply, row, STREAM_CYCLE_COL_SEG) - 1;
 
-    if (pg_reply_i16(reply, row, COL_STATUS) == LANE_GONE && seg < f->segs.n) {
+    if (pg_reply_i16(reply, row, STREAM_CYCLE_COL_STATUS) == SEG_LANE_GONE && seg < f->segs.n) {
         seg_lane_gone(b, &f->segs.at[seg]);
         return true;
     }
-    if (pg_reply_i16(reply, row, COL_STATUS) == LANE_SEALED && seg < f->segs.n) {
+    if (pg_reply_i16(reply, row, STREAM_CYCLE_COL_STATUS) == SEG_LANE_SEALED &&
+        seg < f->segs.n) {
         queue_sealed(f->segs.at[seg].lane->queue);
         return true;
     }
     if (!f->cycle->error.ptr) // the first failure is the one that is told
-        f->cycle->error = arena_copy(f->cycle->arena, pg_reply_bytes(reply, row, COL_ERROR));
+        f->cycle->error =
+            arena_copy(f->cycle->arena, pg_reply_bytes(reply, row, STREAM_CYCLE_COL_ERROR));
     return false;
 }
 
 static void read_ack(struct broker *b, struct cycle_op *cycle, const struct pg_reply *reply,
                      unsigned row)
 {
-    cycle->released = pg_reply_bool(reply, row, COL_RELEASED);
-    if (cycle->released && !pg_reply_is_null(reply, row, COL_CONSUMER))
-        notify_released(b, cycle->source, pg_reply_i64(reply, row, COL_CONSUMER),
-                        pg_reply_bool(reply, row, COL_MORE));
+    cycle->released = pg_reply_bool(reply, row, STREAM_CYCLE_COL_RELEASED);
+    if (cycle->released && !pg_reply_is_null(reply, row, STREAM_CYCLE_COL_CONSUMER))
+        notify_released(b, cycle->source, pg_reply_i64(reply, row, STREAM_CYCLE_COL_CONSUMER),
+                        pg_reply_bool(reply, row, STREAM_CYCLE_COL_MORE));
 }
 
 // What repeats another item of the request shares its fate.
@@ -406,13 +394,14 @@ static const char *cycle_find_fault(const struct cycle_flight *f, const struct p
     bool other = false;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        int16_t kind = pg_reply_i16(reply, row, COL_KIND);
-        if (kind < STORED || kind > SOURCE)
+        int16_t kind = pg_reply_i16(reply, row, STREAM_CYCLE_COL_KIND);
+        if (kind < CYCLE_STORED || kind > CYCLE_SOURCE)
             return "a row of an unknown kind";
-        if (kind == STORED && pg_reply_is_null(reply, row, COL_CREATED))
+        if (kind == CYCLE_STORED && pg_reply_is_null(reply, row, STREAM_CYCLE_COL_CREATED_AT))
             return "a segment without its time";
-        n_stored += kind == STORED;
-        other = other || kind == FAILED || kind == DUPLICATE || kind == REPEATED;
+        n_stored += kind == CYCLE_STORED;
+        other =
+            other || kind == CYCLE_FAILED || kind == CYCLE_DUPLICATE || kind == CYCLE_REPEATED;
     }
     return other || n_stored == f->segs.n ? NULL : "another number of segments than was sent";
 }
@@ -425,14 +414,14 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
     bool failed = false, again = false, repeated = false;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        int16_t kind = pg_reply_i16(reply, row, COL_KIND);
-        if (kind == DUPLICATE)
+        int16_t kind = pg_reply_i16(reply, row, STREAM_CYCLE_COL_KIND);
+        if (kind == CYCLE_DUPLICATE)
             read_duplicate(f, reply, row);
-        else if (kind == FAILED)
+        else if (kind == CYCLE_FAILED)
             again = read_failure(b, f, reply, row) || again;
-        again = again || kind == DUPLICATE;
-        failed = failed || kind == FAILED || kind == DUPLICATE;
-        if (kind == REPEATED) {
+        again = again || kind == CYCLE_DUPLICATE;
+        failed = failed || kind == CYCLE_FAILED || kind == CYCLE_DUPLICATE;
+        if (kind == CYCLE_REPEATED) {
             repeated = true;
             if (!read_receipt(cycle, reply, row)) {
                 cycle->error = SPAN("the receipt of the first try is damaged");
@@ -443,16 +432,18 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
     if (again && !cycle->error.ptr)
         return true;
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        switch (pg_reply_i16(reply, row, COL_KIND)) {
-        case SOURCE:
-            if (!pg_reply_is_null(reply, row, COL_QUEUE))
-                cycle->source = arena_copy(cycle->arena, pg_reply_bytes(reply, row, COL_QUEUE));
+        switch (pg_reply_i16(reply, row, STREAM_CYCLE_COL_KIND)) {
+        case CYCLE_SOURCE:
+            if (!pg_reply_is_null(reply, row, STREAM_CYCLE_COL_QUEUE_NAME))
+                cycle->source = arena_copy(
+                    cycle->arena, pg_reply_bytes(reply, row, STREAM_CYCLE_COL_QUEUE_NAME));
             break;
-        case STORED:
+        case CYCLE_STORED:
             if (!repeated && seg < f->segs.n)
-                seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+                seg_stored(&f->segs.at[seg++],
+                           pg_reply_unix_us(reply, row, STREAM_CYCLE_COL_CREATED_AT));
             break;
-        case ACKED:
+        case CYCLE_ACKED:
             if (!failed)
                 read_ack(b, cycle, reply, row);
             break;

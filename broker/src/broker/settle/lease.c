@@ -100,7 +100,7 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
     if (status == 0 && pg_reply_rows(reply) != f->n)
         status = call_unexpected(c, "another number of leases than was sent");
     for (unsigned row = 0; status == 0 && row < f->n; row++)
-        if (pg_reply_i32(reply, row, 0) != (int32_t)row)
+        if (pg_reply_i32(reply, row, RENEW_COL_IDX) != (int32_t)row)
             status = call_unexpected(c, "leases in another order");
     for (unsigned row = 0; !STAILQ_EMPTY(&f->ops); row++) {
         struct op *op = STAILQ_FIRST(&f->ops);
@@ -118,8 +118,9 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
             continue;
         }
         if (status == 0) {
-            renew->why = pg_reply_i16(reply, row, 1);
-            renew->expires_us = renew->why == 0 ? pg_reply_unix_us(reply, row, 2) : 0;
+            renew->why = pg_reply_i16(reply, row, RENEW_COL_WHY);
+            renew->expires_us =
+                renew->why == 0 ? pg_reply_unix_us(reply, row, RENEW_COL_EXPIRES_AT) : 0;
             counter_add(&b->stats.items[OP_RENEW], 1);
         } else {
             fault_set(&op->why, status, "%s", err_text(status));
@@ -174,7 +175,8 @@ static void on_given_back(struct pg_call *pg, int status, const struct pg_reply 
     if (status != 0)
         log_info("lease.give_back", "status=%s", err_name(status));
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++)
-        notify_released(b, pg_reply_bytes(reply, row, 2), pg_reply_i64(reply, row, 0), true);
+        notify_released(b, pg_reply_bytes(reply, row, RELEASE_COL_QUEUE_NAME),
+                        pg_reply_i64(reply, row, RELEASE_COL_CONSUMER), true);
     call_free(c);
     broker_wake(b);
 }

@@ -11,10 +11,7 @@
 #include "broker/settle/ack_int.h"
 #include "db/sql.gen.h"
 
-enum { PUSHED, ACKED, FAILED, SCHEDULED, NOT_SCHEDULED }; // kind of a row
-enum { COL_KIND, COL_ERROR, COL_LANE, COL_CREATED, COL_SEG, COL_STATUS, COL_POS, COL_ACK };
-enum { COL_ID = COL_ACK + 10, COL_WAIT_US }; // of transact_scheduled
-enum { LANE_GONE = 3, LANE_SEALED = 6, MAX_TRIES = 20 };
+enum { MAX_TRIES = 20 };
 
 // What a transaction needs while it is out.
 struct tx_flight {
@@ -252,25 +249,26 @@ static int index_of_entry(const struct tx_op *tx, const struct ack_group *g, int
 static struct push_item *later_of(const struct tx_flight *f, const struct pg_reply *reply,
                                   unsigned row)
 {
-    return f->later[(unsigned)pg_reply_i32(reply, row, COL_SEG) - 1];
+    return f->later[(unsigned)pg_reply_i32(reply, row, TRANSACT_COL_SEG) - 1];
 }
 
 static bool is_sound(const struct tx_flight *f, const struct pg_reply *reply, unsigned row)
 {
-    unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
-    unsigned group = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+    unsigned seg = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_SEG) - 1;
+    unsigned group = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_ACK) - 1;
 
-    switch (pg_reply_i16(reply, row, COL_KIND)) {
-    case PUSHED:
-        return !pg_reply_is_null(reply, row, COL_CREATED);
-    case ACKED:
-        return group < f->n_groups && ack_row_is_sound(&f->groups[group], reply, row, COL_ACK);
-    case FAILED:
+    switch (pg_reply_i16(reply, row, TRANSACT_COL_KIND)) {
+    case TX_PUSHED:
+        return !pg_reply_is_null(reply, row, TRANSACT_COL_CREATED_AT);
+    case TX_ACKED:
+        return group < f->n_groups &&
+               ack_row_is_sound(&f->groups[group], reply, row, TRANSACT_COL_ACK);
+    case TX_FAILED:
         return true;
-    case SCHEDULED:
-        return seg < f->n_later && pg_reply_uuid(reply, row, COL_ID) &&
-               !pg_reply_is_null(reply, row, COL_CREATED);
-    case NOT_SCHEDULED:
+    case TX_SCHEDULED:
+        return seg < f->n_later && pg_reply_uuid(reply, row, TRANSACT_SCHEDULED_COL_DUP_ID) &&
+               !pg_reply_is_null(reply, row, TRANSACT_COL_CREATED_AT);
+    case TX_NOT_SCHEDULED:
         return seg < f->n_later;
     default:
         return false;
@@ -284,14 +282,15 @@ static const char *tx_find_fault(const struct tx_flight *f, const struct pg_repl
     bool failed = false;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        int16_t kind = pg_reply_i16(reply, row, COL_KIND);
+        int16_t kind = pg_reply_i16(reply, row, TRANSACT_COL_KIND);
         if (!is_sound(f, reply, row))
             return "a row about something that was not sent";
-        if (kind == PUSHED && (n_pushed == f->segs.n ||
-                               pg_reply_i64(reply, row, COL_LANE) != f->segs.at[n_pushed].num))
+        if (kind == TX_PUSHED &&
+            (n_pushed == f->segs.n ||
+             pg_reply_i64(reply, row, TRANSACT_COL_LANE) != f->segs.at[n_pushed].num))
             return "segments in another order";
-        n_pushed += kind == PUSHED;
-        failed = failed || kind == FAILED || kind == NOT_SCHEDULED;
+        n_pushed += kind == TX_PUSHED;
+        failed = failed || kind == TX_FAILED || kind == TX_NOT_SCHEDULED;
     }
     return failed || n_pushed == f->segs.n ? NULL : "fewer segments than were sent";
 }
@@ -300,22 +299,22 @@ static void read_scheduled(struct broker *b, struct push_item *it, const struct 
                            unsigned row)
 {
     it->status = PUSH_SCHEDULED;
-    it->due_us = pg_reply_unix_us(reply, row, COL_CREATED);
-    memcpy(it->message_id, pg_reply_uuid(reply, row, COL_ID), 16);
-    timer_expect(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+    it->due_us = pg_reply_unix_us(reply, row, TRANSACT_COL_CREATED_AT);
+    memcpy(it->message_id, pg_reply_uuid(reply, row, TRANSACT_SCHEDULED_COL_DUP_ID), 16);
+    timer_expect(b->house, pg_reply_i64(reply, row, TRANSACT_SCHEDULED_COL_WAIT_US));
 }
 
-// A row of kind NOT_SCHEDULED; true: the same again will do.
+// A row of kind TX_NOT_SCHEDULED; true: the same again will do.
 static bool read_not_scheduled(struct broker *b, struct tx_flight *f,
                                const struct pg_reply *reply, unsigned row)
 {
     struct push_item *it = later_of(f, reply, row);
 
-    switch (pg_reply_i16(reply, row, COL_STATUS)) {
-    case LANE_GONE:
+    switch (pg_reply_i16(reply, row, TRANSACT_COL_STATUS)) {
+    case SCHEDULED_LANE_GONE:
         lane_forget_num(b, it->lane);
         return true;
-    case LANE_SEALED:
+    case SCHEDULED_LANE_SEALED:
         queue_sealed(it->lane->queue);
         return true;
     default:
@@ -331,26 +330,27 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
 
     if (tx->error.ptr) // the first failure is the one that is told
         return;
-    if (pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED) {
+    if (pg_reply_i16(reply, row, TRANSACT_COL_KIND) == TX_NOT_SCHEDULED) {
         item = (int)(later_of(f, reply, row) - tx->items);
-    } else if (!pg_reply_is_null(reply, row, COL_SEG)) {
-        unsigned seg = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
-        unsigned pos = pg_reply_is_null(reply, row, COL_POS)
+    } else if (!pg_reply_is_null(reply, row, TRANSACT_COL_SEG)) {
+        unsigned seg = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_SEG) - 1;
+        unsigned pos = pg_reply_is_null(reply, row, TRANSACT_COL_POS)
                            ? 0
-                           : (unsigned)pg_reply_i32(reply, row, COL_POS);
+                           : (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_POS);
         if (seg < f->segs.n && pos < f->segs.at[seg].count)
             item = (int)(seg_item(&f->segs.at[seg], pos) - tx->items);
-    } else if (!pg_reply_is_null(reply, row, COL_ACK)) {
-        unsigned g = (unsigned)pg_reply_i32(reply, row, COL_ACK) - 1;
+    } else if (!pg_reply_is_null(reply, row, TRANSACT_COL_ACK)) {
+        unsigned g = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_ACK) - 1;
         if (g < f->n_groups)
-            entry = index_of_entry(tx, &f->groups[g],
-                                   pg_reply_is_null(reply, row, COL_ACK + 1)
-                                       ? 0
-                                       : pg_reply_i32(reply, row, COL_ACK + 1));
+            entry = index_of_entry(
+                tx, &f->groups[g],
+                pg_reply_is_null(reply, row, TRANSACT_COL_ACK + ACK_COL_ENTRY)
+                    ? 0
+                    : pg_reply_i32(reply, row, TRANSACT_COL_ACK + ACK_COL_ENTRY));
     }
     tx->failed_item = item;
     tx->failed_entry = entry;
-    tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, COL_ERROR));
+    tx->error = arena_copy(tx->arena, pg_reply_bytes(reply, row, TRANSACT_COL_ERROR));
 }
 
 static void notify_tx_lanes(struct broker *b, struct tx_flight *f)
@@ -367,32 +367,33 @@ static bool read_reply(struct broker *b, struct tx_flight *f, const struct pg_re
     bool failed = false, again = false;
 
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
-        failed = failed || pg_reply_i16(reply, row, COL_KIND) == FAILED ||
-                 pg_reply_i16(reply, row, COL_KIND) == NOT_SCHEDULED;
+        failed = failed || pg_reply_i16(reply, row, TRANSACT_COL_KIND) == TX_FAILED ||
+                 pg_reply_i16(reply, row, TRANSACT_COL_KIND) == TX_NOT_SCHEDULED;
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        switch (pg_reply_i16(reply, row, COL_KIND)) {
-        case PUSHED:
-            seg_stored(&f->segs.at[seg++], pg_reply_unix_us(reply, row, COL_CREATED));
+        switch (pg_reply_i16(reply, row, TRANSACT_COL_KIND)) {
+        case TX_PUSHED:
+            seg_stored(&f->segs.at[seg++],
+                       pg_reply_unix_us(reply, row, TRANSACT_COL_CREATED_AT));
             break;
-        case ACKED:
+        case TX_ACKED:
             if (!failed)
-                ack_group_read(b, &f->groups[pg_reply_i32(reply, row, COL_ACK) - 1], reply, row,
-                               COL_ACK);
+                ack_group_read(b, &f->groups[pg_reply_i32(reply, row, TRANSACT_COL_ACK) - 1],
+                               reply, row, TRANSACT_COL_ACK);
             break;
-        case SCHEDULED:
+        case TX_SCHEDULED:
             if (!failed)
                 read_scheduled(b, later_of(f, reply, row), reply, row);
             break;
-        case NOT_SCHEDULED:
+        case TX_NOT_SCHEDULED:
             again = read_not_scheduled(b, f, reply, row) || again;
             break;
         default: {
-            int why = pg_reply_is_null(reply, row, COL_SEG)
+            int why = pg_reply_is_null(reply, row, TRANSACT_COL_SEG)
                           ? 0
-                          : pg_reply_i16(reply, row, COL_STATUS);
-            if (why == LANE_GONE || why == LANE_SEALED) {
-                unsigned i = (unsigned)pg_reply_i32(reply, row, COL_SEG) - 1;
-                if (i < f->segs.n && why == LANE_GONE)
+                          : pg_reply_i16(reply, row, TRANSACT_COL_STATUS);
+            if (why == SEG_LANE_GONE || why == SEG_LANE_SEALED) {
+                unsigned i = (unsigned)pg_reply_i32(reply, row, TRANSACT_COL_SEG) - 1;
+                if (i < f->segs.n && why == SEG_LANE_GONE)
                     seg_lane_gone(b, &f->segs.at[i]);
                 else if (i < f->segs.n)
                     queue_sealed(f->segs.at[i].lane->queue);

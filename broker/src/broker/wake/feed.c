@@ -11,19 +11,6 @@
 #include "base/mem.h"
 #include "db/sql.gen.h"
 
-enum {
-    COL_SNAPSHOT,
-    COL_LANE,
-    COL_LANE_ID,
-    COL_LANE_NAME,
-    COL_QUEUE,
-    COL_EMPTIED,
-    COL_FLAGS,
-    COL_WAIT_US,
-    COL_PARTITION,
-    COL_GROUP
-};
-
 static void feed_query(struct broker *b);
 static void on_poll(struct due *d);
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply);
@@ -121,16 +108,18 @@ static void on_poll(struct due *d)
     due_set(&b->due, &b->feed_due, clock_mono_us() + interval_us(b), on_poll);
 }
 
-static const struct lane_cols lane_cols = {COL_LANE, COL_LANE_ID, COL_LANE_NAME, COL_PARTITION,
-                                           COL_GROUP};
+static const struct lane_cols lane_cols = {CHANGES_COL_LANE, CHANGES_COL_LANE_ID,
+                                           CHANGES_COL_LANE_NAME, CHANGES_COL_PARTITION_NAME,
+                                           CHANGES_COL_ONLY_GROUP};
 
 // The row of the look itself, news of groups, or a partition with a change.
 static bool is_sound(const struct pg_reply *reply, unsigned row)
 {
-    if (pg_reply_is_null(reply, row, COL_LANE))
-        return !pg_reply_is_null(reply, row, COL_SNAPSHOT);
-    return pg_reply_i64(reply, row, COL_LANE) == 0 ||
-           (lane_is_in_row(reply, row, lane_cols) && !pg_reply_is_null(reply, row, COL_QUEUE));
+    if (pg_reply_is_null(reply, row, CHANGES_COL_LANE))
+        return !pg_reply_is_null(reply, row, CHANGES_COL_SNAPSHOT);
+    return pg_reply_i64(reply, row, CHANGES_COL_LANE) == 0 ||
+           (lane_is_in_row(reply, row, lane_cols) &&
+            !pg_reply_is_null(reply, row, CHANGES_COL_QUEUE_NAME));
 }
 
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply)
@@ -147,22 +136,22 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
         if (!is_sound(reply, row))
             status = call_unexpected(c, "a change without a partition, or no snapshot");
     for (unsigned row = 0; status == 0 && row < pg_reply_rows(reply); row++) {
-        if (pg_reply_is_null(reply, row, COL_LANE)) {
-            span seen = pg_reply_bytes(reply, row, COL_SNAPSHOT);
+        if (pg_reply_is_null(reply, row, CHANGES_COL_LANE)) {
+            span seen = pg_reply_bytes(reply, row, CHANGES_COL_SNAPSHOT);
             free(b->feed_seen);
             b->feed_seen = mem_strndup(seen.ptr, seen.len);
-            int64_t emptied = pg_reply_is_null(reply, row, COL_EMPTIED)
+            int64_t emptied = pg_reply_is_null(reply, row, CHANGES_COL_EMPTIED)
                                   ? b->feed_emptied
-                                  : pg_reply_i64(reply, row, COL_EMPTIED);
+                                  : pg_reply_i64(reply, row, CHANGES_COL_EMPTIED);
             // Rows may have gone unread: nobody may rely on having been told.
             missed = b->feed_ready && emptied != b->feed_emptied;
             b->feed_emptied = emptied;
             b->feed_ready = true;
-            if (!pg_reply_is_null(reply, row, COL_FLAGS))
-                maintenance_read(b, (unsigned)pg_reply_i32(reply, row, COL_FLAGS),
+            if (!pg_reply_is_null(reply, row, CHANGES_COL_FLAGS))
+                maintenance_read(b, (unsigned)pg_reply_i32(reply, row, CHANGES_COL_FLAGS),
                                  b->feed_flags_version);
-            if (!pg_reply_is_null(reply, row, COL_WAIT_US))
-                timer_expect_feed(b->house, pg_reply_i64(reply, row, COL_WAIT_US));
+            if (!pg_reply_is_null(reply, row, CHANGES_COL_WAIT_US))
+                timer_expect_feed(b->house, pg_reply_i64(reply, row, CHANGES_COL_WAIT_US));
         } else {
             b->feed_misses = 0;
             learn(b, reply, row);
@@ -217,11 +206,11 @@ static void learn_group(struct broker *b, span queue, span name)
 
 static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
 {
-    struct queue *q = queue_find(b, pg_reply_bytes(reply, row, COL_QUEUE));
+    struct queue *q = queue_find(b, pg_reply_bytes(reply, row, CHANGES_COL_QUEUE_NAME));
 
-    if (pg_reply_i64(reply, row, COL_LANE) == 0) {
-        learn_group(b, pg_reply_bytes(reply, row, COL_QUEUE),
-                    pg_reply_bytes(reply, row, COL_LANE_NAME));
+    if (pg_reply_i64(reply, row, CHANGES_COL_LANE) == 0) {
+        learn_group(b, pg_reply_bytes(reply, row, CHANGES_COL_QUEUE_NAME),
+                    pg_reply_bytes(reply, row, CHANGES_COL_LANE_NAME));
         return;
     }
     if (!q || !q->groups)

@@ -18,6 +18,8 @@ returning sent >= recipients;
 -- statement: campaign_to_run
 -- A campaign with its segment's filter, and the run of this trigger if it has started.  $1: campaign; $2: key of the
 -- trigger
+-- returns: name text, queue text, template text, retry_policy text, filter text, kind text, run uuid?, recipients int8, sent int8,
+-- returns: finished bool
 select c.name, c.queue, c.template::text, coalesce(c.retry_policy::text, ''), s.filter::text, c.kind,
        r.id, coalesce(r.recipients, 0), coalesce(r.sent, 0), r.finished_at is not null
 from crm.campaign c

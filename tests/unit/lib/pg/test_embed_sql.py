@@ -12,6 +12,11 @@ sys.dont_write_bytecode = True
 import embed_sql  # noqa: E402
 
 
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
 class Embed(unittest.TestCase):
     def setUp(self):
         self.tmp = tempfile.TemporaryDirectory()
@@ -28,15 +33,16 @@ class Embed(unittest.TestCase):
             f.write(text)
 
     def run_tool(self, *roots):
-        out = [os.path.join(self.tmp.name, n) for n in ("o.c", "o.h", "o.d")]
+        out = [os.path.join(self.tmp.name, n) for n in ("o.c", "o.h", "o.d", "columns.h")]
         roots = roots or (("pg", "queen", "queen", self.sql),)
         p = subprocess.run([sys.executable, TOOL, "--include", "pg/o.h", "--source", out[0],
-                            "--header", out[1], "--depfile", out[2],
+                            "--header", out[1], "--depfile", out[2], "--constants", out[3],
                             *(word for r in roots for word in ("--root", *r))],
                            capture_output=True, text=True)
         if p.returncode:
             return None, p.stderr
-        return [open(n).read() for n in out], ""
+        self.constants = read(out[3])
+        return [read(n) for n in out[:3]], ""
 
     def refused(self, words):
         out, err = self.run_tool()
@@ -91,6 +97,30 @@ class Embed(unittest.TestCase):
         for wrong in ("", "-- returns: lane bigint", "-- returns: lane", "-- returns: ..., lane int8"):
             self.put("push/statements.sql", "-- statement: a\n" + wrong + "\nselect 1")
             self.refused("returns")
+
+    def test_columns_and_numbers_become_constants(self):
+        self.put("push/statements.sql", """-- columns row: lane int8, name text?,
+-- columns row: at timestamptz
+-- enum push_status: PUSH_STORED 0, PUSH_GONE 3
+-- statement: a
+-- returns: @row
+select 1;
+-- statement: b
+-- returns: kind int2, @row?, more bool, ...
+select 1;
+""")
+        (source, header, _), _ = self.run_tool()
+        self.assertIn('0, "lTz"}', source)
+        self.assertIn('1, "hLTZb."}', source)
+        self.assertIn('#include "pg/columns.h"', header)
+        self.assertIn("enum { ROW_COL_LANE = 0, ROW_COL_NAME = 1, ROW_COL_AT = 2 };", self.constants)
+        self.assertIn("enum { B_COL_KIND = 0, B_COL_ROW = 1, B_COL_MORE = 4, B_COL_REST = 5 };", self.constants)
+        self.assertIn("enum push_status { PUSH_STORED = 0, PUSH_GONE = 3 };", self.constants)
+        self.assertNotIn(" A_COL_", self.constants)
+        for wrong, words in (("-- returns: @nothing_such", "not known"), ("-- returns: a int4, a int4", "two columns"),
+                             ("-- enum e: low 1\n-- returns: nothing", "enum e")):
+            self.put("push/statements.sql", "-- statement: a\n" + wrong + "\nselect 1")
+            self.refused(words)
 
     def test_bad_statements_are_refused(self):
         self.put("push/statements.sql", "select 1;\n")
