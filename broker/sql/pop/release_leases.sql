@@ -5,21 +5,36 @@
 -- in         leases
 -- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.  A lease of
 --            which something was acknowledged already is left to its holder.
--- locks      consumers in num order
+-- locks      consumers in num order, skipping those of other sessions; then those, for 100 ms each, and after three failures no more.  Their
+--            leases end by themselves, and the others need not wait for that
 create or replace function queen.release_leases(p_lease uuid[])
 returns table (consumer bigint, lane bigint, queue_name text)
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
+    v_wanted   bigint[] := array(select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
+                                  union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease));
     v_consumer bigint[];
+    v_one      bigint;
+    v_left     int := 3;
+    v_timeout  text := current_setting('lock_timeout');
 begin
-    select array_agg(c.num) into v_consumer
-      from (select num from queen.consumers
-             where num = any (array(
-                   select a.consumer from queen.consumer_states_a a where a.lease = any (p_lease)
-                    union select b.consumer from queen.consumer_states_b b where b.lease = any (p_lease)))
-             order by num for no key update) c;
+    v_consumer := array(select c.num from queen.consumers c
+                         where c.num = any (v_wanted) order by c.num for no key update skip locked);
+    if cardinality(v_consumer) < cardinality(v_wanted) then
+        perform set_config('lock_timeout', '100ms', true);
+        for v_one in select unnest(v_wanted) except select unnest(v_consumer) order by 1 loop
+            begin
+                perform c.num from queen.consumers c where c.num = v_one for no key update;
+                v_consumer := v_consumer || v_one;
+            exception when lock_not_available then
+                v_left := v_left - 1;
+            end;
+            exit when v_left = 0;
+        end loop;
+        perform set_config('lock_timeout', v_timeout, true);
+    end if;
     return query
     with freed as (
         insert into queen.consumer_states as n
@@ -36,7 +51,7 @@ begin
       cross join lateral (select c.lane from queen.consumers c where c.num = f.consumer offset 0) c
       cross join lateral (select l.queue_id, l.origin_queue from queen.lanes l where l.num = c.lane offset 0) l
       cross join lateral (select q.name from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q;
-    if v_consumer is not null then -- other brokers may have somebody waiting for it
+    if v_consumer <> '{}' then -- other brokers may have somebody waiting for it
         perform queen.notify_lanes(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
     end if;
 end

@@ -6,7 +6,7 @@ import psycopg2
 import pytest
 
 from harness import patience
-from sqlcore import discover
+from sqlcore import discover, stored
 
 
 # --- claim ----------------------------------------------------------------------------------------------------------
@@ -221,3 +221,17 @@ def test_release_gives_back_only_an_untouched_lease(core, lane):
     _, lease = core.claim(consumer, batch=2)
     core.settle(lane[1], "g", ["a"], [0], [lease])
     assert core.rows("select * from queen.release_leases(array[%s])", lease) == []
+
+
+def test_a_held_consumer_does_not_keep_other_leases_from_being_given_back(core, connect, queue):
+    lanes = core.lanes(*[(queue, "p%d" % i) for i in range(3)])
+    stored(core, core.push([(n, ["m"]) for n, _ in lanes]))
+    consumers = core.consumers("g", *[n for n, _ in lanes])
+    leases = [core.claim([c])[1] for c in consumers]
+    holder = connect(autocommit=False)
+    holder.rows("select from queen.consumers where num = %s for no key update", consumers[0])
+    core.rows("set lock_timeout = '5s'")
+    freed = core.rows("select * from queen.release_leases(%s::uuid[])", leases)
+    assert sorted(r.consumer for r in freed) == consumers[1:]
+    holder.conn.rollback()
+    assert [r.consumer for r in core.rows("select * from queen.release_leases(%s::uuid[])", leases)] == consumers[:1]

@@ -267,11 +267,15 @@ static void locked_probe_send(struct broker *b)
     struct locked_probe *probe =
         mem_zalloc(1, sizeof *probe + b->n_locked * sizeof probe->nums[0]);
 
-    for (unsigned i = 0; i < b->n_locked; i++) {
-        if (b->locked[i]->num != 0)
-            probe->nums[probe->n++] = b->locked[i]->num;
-        else
-            lane_ask_alone(b, b->locked[i]);
+    for (unsigned i = b->n_locked; i-- > 0;) {
+        struct lane *lane = b->locked[i];
+        if (lane->num != 0)
+            probe->nums[probe->n++] = lane->num;
+        else if (b->locked_interval_us < PROBE_MAX_US || !STAILQ_EMPTY(&lane->waiting) ||
+                 lane->asking)
+            lane_ask_alone(b, lane);
+        else // no request waits for it: to ask would create it, perhaps in a deleted queue
+            locked_free(b, lane);
     }
     if (probe->n == 0) {
         free(probe);

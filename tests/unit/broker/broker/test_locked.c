@@ -250,6 +250,40 @@ static void a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again(void *
     fake_fail_all(QE_PG_AWAY);
 }
 
+// To ask for a name creates it.  The request has been refused, and the queue may be deleted by
+// now.
+static void a_name_that_no_request_waits_for_is_not_asked_for(void **state)
+{
+    (void)state;
+    static struct push a;
+    a = (struct push){0};
+    rig_open();
+    push_to_lanes(&a, "p1", NULL);
+    for (unsigned i = 0; i < 600 && a.times == 0; i++) {
+        if (fake_find("ensure_lanes"))
+            serve_names(true);
+        wait_ms(100);
+    }
+    assert_int_equal(a.times, 1);
+    assert_int_not_equal(a.status, 0);
+    for (unsigned i = 0; i < 50; i++) { // one may be under way
+        if (fake_find("ensure_lanes"))
+            serve_names(true);
+        wait_ms(100);
+    }
+    assert_int_equal(broker->n_locked, 0);
+    for (unsigned i = 0; i < 100; i++) {
+        wait_ms(100);
+        assert_null(fake_find("ensure_lanes"));
+    }
+    // The next request asks again.
+    a = (struct push){0};
+    push_to_lanes(&a, "p1", NULL);
+    serve_names(false);
+    serve_push(1);
+    assert_int_equal(a.status, 0);
+}
+
 static void thousands_that_wait_do_not_hide_those_behind_them(void **state)
 {
     (void)state;
@@ -319,6 +353,7 @@ int main(void)
         T(a_whole_request_waits_and_is_overtaken_in_its_other_lanes),
         T(a_name_that_others_create_is_asked_for_alone),
         T(a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again),
+        T(a_name_that_no_request_waits_for_is_not_asked_for),
         T(thousands_that_wait_do_not_hide_those_behind_them),
         T(a_request_does_not_wait_for_ever_and_not_too_many_wait),
     };
