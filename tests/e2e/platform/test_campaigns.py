@@ -129,7 +129,7 @@ def test_a_campaign_named_like_the_id_of_another_can_be_deleted(tenant):
     assert tenant.expect(200, "DELETE", "/campaigns/" + first["id"])["deleted"] == first["id"]
 
 
-def test_a_filter_that_no_path_can_ask_is_not_saved(tenant):
+def test_a_filter_that_no_path_supports_is_not_saved(tenant):
     many = {"and": [{"attribute": "wallet_balance", "operator": "between", "value": [i, i + 50]} for i in range(21)]}
     answer = tenant.expect(400, "POST", "/segments", {"name": "wide", "filter": many})
     assert "too many values" in answer["error"]

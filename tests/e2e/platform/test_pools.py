@@ -72,7 +72,7 @@ def test_an_idle_pool_is_closed(make_platform, three):
     up(p, "pool0")
 
 
-def test_an_unknown_tenant_is_said_at_once(platform):
+def test_an_unknown_tenant_gets_404_immediately(platform):
     assert look(platform, "nobody").expect(404).json["error"] == "tenant nobody: there is no such tenant"
     assert look(platform, "No%2FBody").expect(404)
     assert look(platform, "%ff").expect(404)

@@ -97,6 +97,6 @@ def test_tenants_by_command(cli, platform, tenant_name):
     cli("tenant", "show", tenant_name).expect(4)
 
 
-def test_a_platform_that_is_away_is_said(cli):
+def test_an_unavailable_platform_is_reported(cli):
     r = cli("tenant", "ls", PLATFORM_URL="http://127.0.0.1:9").expect(2)
     assert "queen platform" in r.err

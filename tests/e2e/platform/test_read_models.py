@@ -87,7 +87,7 @@ def event(type_, customer, **data):
 
 
 @pytest.mark.parametrize("mode", ["live", "views"])
-def test_events_become_visible_without_anybody_asking(make_platform, broker, tenant_name, connect, mode):
+def test_events_become_visible_without_a_request(make_platform, broker, tenant_name, connect, mode):
     p = make_platform(PLATFORM_READ_MODEL=mode, QUEEN_URL=broker.url, PLATFORM_QUEUE="events-" + tenant_name, **QUICK)
     p.add_tenant(tenant_name)
     wait_for(p, tenant_name, "built", lambda m: m["view"]["built"] and m["live"]["ready"] == (mode == "live"))
@@ -121,7 +121,7 @@ def test_a_tenant_may_have_its_own_mode(make_platform, tenant_name, connect):
         assert core.rows("select checked > 0, differing from crm.check_live(%s, null)", model) == [(True, 0)]
 
 
-def test_a_refresh_can_be_asked_for(make_platform, tenant_name, connect):
+def test_a_refresh_can_be_requested(make_platform, tenant_name, connect):
     p = make_platform(PLATFORM_READ_MODEL="views")  # at its own pace, which is slow
     p.add_tenant(tenant_name)
     wait_for(p, tenant_name, "built", lambda m: m["view"]["built"])
@@ -134,7 +134,7 @@ def test_a_refresh_can_be_asked_for(make_platform, tenant_name, connect):
     wait_until(lambda: not models(p, tenant_name)["customer_transactions"]["view"]["stale"], 20, "refreshed")
 
 
-def test_what_is_wrong_is_said(make_platform, tenant_name):
+def test_invalid_requests_get_an_error(make_platform, tenant_name):
     p = make_platform()
     p.add_tenant(tenant_name)
     path = "/api/v1/tenants/%s/read-models" % tenant_name
@@ -170,7 +170,7 @@ def test_the_bulk_window_puts_refreshes_off(make_platform, tenant_name, connect)
     assert all(m["view"]["stale"] for m in models(p, tenant_name).values())
 
 
-def test_new_columns_of_the_write_model_are_told(make_platform, tenant_name, connect):
+def test_new_columns_of_the_write_model_are_reported(make_platform, tenant_name, connect):
     p = make_platform(**QUICK)
     p.add_tenant(tenant_name)
     wait_for(p, tenant_name, "built", lambda m: m["view"]["built"])
@@ -271,7 +271,7 @@ def test_a_process_that_stops_during_a_refresh_hands_the_work_on(make_platform, 
     wait_until(lambda: core.one("select not bool_or(is_stale) from crm.mv_refresh_status"), 20, "refreshed by the other")
 
 
-def test_a_failure_is_told_and_tried_again_later(make_platform, tenant_name, connect):
+def test_a_failure_is_reported_and_retried(make_platform, tenant_name, connect):
     p = make_platform(PLATFORM_READ_MODEL="views", **QUICK)
     p.add_tenant(tenant_name)
     wait_for(p, tenant_name, "built", lambda m: m["view"]["built"])

@@ -42,7 +42,7 @@ def test_a_new_tenant_is_answered_by_the_fallback(tenant):
     assert tenant.count({})["count"] == 60
 
 
-def test_the_best_path_answers_and_says_how_old_it_is(tenant):
+def test_the_best_path_is_used_and_its_age_reported(tenant):
     tenant.build(live=False)
     tenant.sql("update crm.read_model set mode = 'views'")
     try:
@@ -60,7 +60,7 @@ def test_the_best_path_answers_and_says_how_old_it_is(tenant):
     assert tenant.count({"attribute": "note", "operator": "contains", "value": "allergy"})["path"] == "fallback"
 
 
-def test_a_count_may_come_from_memory_and_says_so(tenant):
+def test_a_cached_count_is_marked_as_cached(tenant):
     tree = {"attribute": "visit_count", "operator": "gte", "value": 1}
     first = tenant.expect(200, "POST", "/segments/count", {"filter": tree, "maxAgeMs": 60000})
     again = tenant.expect(200, "POST", "/segments/count", {"filter": tree, "maxAgeMs": 60000})
@@ -162,12 +162,12 @@ def test_subscribers_who_came_often_are_found_whenever_they_subscribed(tenant):
     ({"filter": {}, "customer": "me"}, 400, "customer must be a UUID"),
     ({"filter": {"attribute": "note", "operator": "is_set"}, "path": "live"}, 409, "no read model contains"),
 ])
-def test_what_cannot_be_asked_is_said(tenant, body, status, sentence):
+def test_invalid_segment_requests_get_an_error(tenant, body, status, sentence):
     got, answer = tenant.ask("POST", "/segments/preview", body)
     assert got == status and sentence in answer["error"], answer
 
 
-def test_an_unknown_tenant_is_said(rig):  # noqa: F811
+def test_segments_of_an_unknown_tenant_get_404(rig):  # noqa: F811
     for path in ("/segments/count", "/segments/preview"):
         assert ask(rig.platform, "POST", "/api/v1/tenants/nobody%s" % path, {"filter": {}})[0] == 404
     assert ask(rig.platform, "GET", "/api/v1/tenants/nobody/segments")[0] == 404
@@ -326,7 +326,7 @@ def test_a_campaign_waits_for_its_time_or_repeats(tenant, rig):  # noqa: F811
     tenant.expect(200, "DELETE", "/campaigns/then")
 
 
-def test_a_campaign_on_entering_is_sent_to_who_comes(tenant, rig):  # noqa: F811
+def test_a_campaign_on_entry_is_sent_to_entering_customers(tenant, rig):  # noqa: F811
     tenant.expect(201, "POST", "/segments", {"name": "door", "filter": RICH})
     tenant.expect(200, "PUT", "/segments/door/subscription", {"queue": "door.events", "everySeconds": 1})
     tenant.expect(201, "POST", "/campaigns", {"name": "welcome", "segment": "door", "when": "entering", "queue": "welcome"})

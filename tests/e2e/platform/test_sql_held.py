@@ -70,7 +70,7 @@ def test_an_earlier_owner_cannot_make_forget_a_lane_nor_note_one(db):
     assert db.fetchall() == [(1,)]
 
 
-def test_epochs_of_a_queue_that_was_made_anew_begin_anew(db):
+def test_epochs_restart_when_a_queue_is_recreated(db):
     enter(db, 7)
     open_lane(db, 7, "t")
     assert enter(db, 1, B) == ["t"]

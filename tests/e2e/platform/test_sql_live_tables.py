@@ -134,7 +134,7 @@ def test_a_transaction_that_overtakes_its_customer_is_not_lost(connect, db, how)
     assert db.one("select transaction_count from crm.customer_transactions_live where customer_uuid = %s", c) == 1
 
 
-def test_what_did_not_change_is_not_computed(connect, db):
+def test_unchanged_parts_are_not_recomputed(connect, db):
     for model in MODELS:
         fill(db, model)
     c = str(uuid.UUID(int=8))
@@ -224,7 +224,7 @@ def test_a_difference_is_counted_and_repaired(connect, db):
     assert r.checked_rows == 3 * n and r.differing_rows == 3 and r.differed_at
 
 
-def test_a_segment_is_told_where_to_look(connect, db):
+def test_read_model_sources_name_the_relation_to_query(connect, db):
     def sources():
         return {r.model: (r.source, r.relation) for r in db.rows("select * from crm.read_model_sources()")}
     writer(connect, 12, customers(10)).batch(50)

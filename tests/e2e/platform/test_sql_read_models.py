@@ -207,7 +207,7 @@ def test_locations_of_a_customer_fit_into_an_index_entry_or_are_left_out(db):
     assert [check(db, model) for model in MODELS] == [(1, 0), (1, 0)]
 
 
-def test_who_refreshes_is_known_by_a_lock_that_dies_with_its_connection(connect, db):
+def test_the_refresher_is_shown_by_a_lock_that_ends_with_its_connection(connect, db):
     writer(connect, 6, customers(5)).batch(10)
     build(db)
     other = connect(autocommit=False)
@@ -262,7 +262,7 @@ def test_a_new_definition_is_built_beside_the_old_one_and_swapped(connect, db):
     assert check(db, "customer_attributes")[1] == 0
 
 
-def test_columns_that_no_model_knows_are_found(connect, db):
+def test_columns_without_a_read_model_are_found(connect, db):
     assert db.one("select crm.unknown_columns()") is None  # nothing is built yet
     build(db)
     assert db.one("select crm.unknown_columns()") == []

@@ -41,7 +41,7 @@ def set_clock_back(db):
 
 @pytest.mark.parametrize("what", ["platform.note_changes('{t}')", "platform.want_visit('t', null, null)"])
 @pytest.mark.parametrize("back", [False, True])
-def test_what_comes_during_a_visit_is_a_reason_for_the_next(db, what, back):
+def test_changes_during_a_visit_cause_another_visit(db, what, back):
     db.one("select platform.note_changes('{t}')")
     assert claim(db).taken
     if back:

@@ -133,7 +133,7 @@ def test_a_migration_that_fails_is_reported_and_leaves_the_others(make_platform,
         p.remove_tenant(tenant_name + name).expect(200)
 
 
-def test_what_is_to_be_changed_must_fit(platform, pg, tenant, tenant_name):
+def test_an_invalid_change_of_a_tenant_is_refused(platform, pg, tenant, tenant_name):
     assert "nothing to change" in platform.patch("/api/v1/tenants/" + tenant, {}).expect(400).json["error"]
     assert "the platform created" in platform.patch("/api/v1/tenants/" + tenant, {"password": "p"}).expect(409).json["error"]
 
@@ -164,7 +164,7 @@ def test_a_mysql_database_is_adopted_and_migrated(platform, mariadb, tenant_name
     platform.remove_tenant(tenant_name, drop=False).expect(200)
 
 
-def test_a_wrong_password_is_said(platform, mariadb, tenant_name):
+def test_a_wrong_password_is_reported(platform, mariadb, tenant_name):
     url = mariadb.url(mariadb.create_database("wrong_" + tenant_name.replace("-", "_"))).replace(":bee@", ":wasp@")
     r = platform.post("/api/v1/tenants", {"name": tenant_name, "url": url}).expect(503)
     assert "Access denied" in r.json["error"] and tenant_name in r.json["error"]

@@ -42,7 +42,7 @@ def test_each_call_needs_its_role(guarded, method, path, least):
 
 
 @pytest.mark.parametrize("path", ["/health", "/live", "/ready", "/metrics", "/metrics/prometheus", "/openapi.json"])
-def test_what_machines_ask_stays_public(guarded, path):
+def test_health_and_metrics_stay_public(guarded, path):
     guarded.get(path).expect(200)
 
 

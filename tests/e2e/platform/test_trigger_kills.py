@@ -73,7 +73,7 @@ def test_a_campaign_goes_on_where_it_was_and_writes_to_nobody_twice(rig, tenant)
     assert len(got) == CUSTOMERS and {m["to"] for m in got} == everybody(tenant)
 
 
-def test_comings_and_goings_are_told_once(rig, tenant):
+def test_entries_and_exits_are_sent_once(rig, tenant):
     def all_leave():
         tenant.sql("update crm.wallet_account set balance = 0")
         tenant.sql("select crm.changed(array(select customer_uuid from crm.customer), true, false)")

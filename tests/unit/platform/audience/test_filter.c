@@ -1,4 +1,4 @@
-// filter.c, value.c: what is taken, and where the rest is said to be wrong.
+// filter.c, value.c: accepted filters, and the position in the error of the others.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

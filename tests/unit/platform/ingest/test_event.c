@@ -1,4 +1,4 @@
-// Tests of reading events: what is refused, and what the sentence says.
+// Tests of reading events: refused events, and the error texts.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -28,7 +28,7 @@ static void a_tenant_is_noted_once(void **state)
     changed_tenants_put(&again, &other);
     assert_true(span_eq(buf_span(&one.data), buf_span(&other.data)));
 
-    changed_tenants_move(&again, &n); // what could not be told comes back to what is new
+    changed_tenants_move(&again, &n); // unreported changes return to pending
     assert_int_equal(n.n, 0);
     assert_int_equal(again.n, 2);
     pg_params_free(&one);

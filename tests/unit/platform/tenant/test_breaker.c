@@ -22,7 +22,7 @@ static void it_opens_after_failures_in_a_row(void **state)
     assert_true(breaker_is_closed(&b));
     assert_true(breaker_bad(&b, &conf, false, 4));
     assert_false(breaker_is_closed(&b));
-    assert_false(breaker_bad(&b, &conf, false, 5)); // says so once
+    assert_false(breaker_bad(&b, &conf, false, 5)); // reported once
     assert_int_equal(b.n_opened, 1);
 }
 
@@ -47,7 +47,7 @@ static void probes_come_at_growing_pauses_until_one_succeeds(void **state)
     breaker_probed(&b, &conf, false, 1310);
     assert_false(breaker_is_due(&b, 1609));
     assert_true(breaker_is_due(&b, 1610)); // at most 300
-    breaker_good(&b);                      // somebody who was under way: no proof
+    breaker_good(&b);                      // a call in progress: no proof
     assert_false(breaker_is_closed(&b));
     breaker_probed(&b, &conf, true, 1620);
     assert_true(breaker_is_closed(&b));
