@@ -249,7 +249,7 @@ def test_an_unreachable_server_is_reported():
     (["--batch", "many"], "--batch"),
     (["--url", "https://localhost"], "--url"),
     (["--url", "http://localhost:99999"], "--url"),
-    (["--ack", "--auto-ack"], "exclude"),
+    (["--ack", "--auto-ack"], "must not be combined"),
     (["--no-such-option"], "no-such-option"),
     (["leftover"], "leftover"),
 ])

@@ -56,7 +56,7 @@ def test_messages_may_be_for_later(cli, broker, queue):
     assert cli("pop", queue).expect(4).out == ""
     cli("push", queue, "3", "--in", "100ms", "-q").expect()
     assert wait_until(lambda: cli("pop", queue, "-d").rows, 10, "what was for soon") == [3]
-    assert "exclude" in cli("push", queue, "1", "--in", "1h", "--at", "+1h").expect(1).err
+    assert "must not be combined" in cli("push", queue, "1", "--in", "1h", "--at", "+1h").expect(1).err
     broker.request("DELETE", "/api/v1/scheduled?queue=" + queue).expect(200)
 
 

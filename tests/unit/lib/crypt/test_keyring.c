@@ -54,7 +54,7 @@ static void what_is_no_key_is_told_without_being_shown(void **state)
         {"hunter2", "key 1 must have 64"},
         {A "0", "key 1 must have 64"},
         {"x" A, "key 1 must have 64"},
-        {"g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", "not 64"},
+        {"g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", "must have 64"},
         {A ",", "key 2 must have 64"},
         {"a:" A ",b:hunter2", "key 2 must have 64"},
         {":" A, "id of key 1"},
