@@ -75,7 +75,7 @@ static void on_told(struct custom_op *op, int status, const struct pg_reply *rep
         buf_put(&s->text, pg_reply_bytes(reply, 0, 0));
         s->got_us = clock_mono_us();
     } else {
-        log_debug("prometheus.ask", "status=%s detail=\"%s\"", err_name(status),
+        log_debug("prometheus.query_failed", "status=%s detail=\"%s\"", err_name(status),
                   op->op.why.text);
     }
     prometheus_answer(api, a->req);

@@ -160,12 +160,12 @@ static void note_stuck(struct broker *b, uint64_t rows)
 
     if (rows > 0 && before == 0)
         log_warn(
-            "chores.held",
+            "retention.paused",
             "rows=%llu detail=\"vacuum cannot free what was removed, so nothing more is: some "
             "transaction, slot or standby holds xmin (queen doctor --pg)\"",
             (unsigned long long)rows);
     else if (rows == 0 && before > 0)
-        log_info("chores.resumed", "detail=\"over-age messages are removed again\"");
+        log_info("retention.resumed", "detail=\"over-age messages are removed again\"");
 }
 
 static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply)

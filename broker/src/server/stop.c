@@ -132,7 +132,7 @@ static void on_limit(uv_timer_t *limit)
     case SERVING:
         BUG("no limit is set while %s", server_phase_name(s));
     case DRAINING:
-        log_warn("stop.impatient", "why=\"requests are unanswered after the grace\" ms=%d",
+        log_warn("stop.timeout", "why=\"requests are unanswered after the grace\" ms=%d",
                  s->conf->stop_timeout_ms);
         hang_up(s);
         break;

@@ -149,7 +149,7 @@ def test_retention_pauses_while_vacuum_cannot_reclaim(pg, broker, queue, sql, na
     wait_until(lambda: stored() == 0, 10 * TIME_FACTOR, "it does not go on")
     wait_until(lambda: stuck(broker) == 0, 10 * TIME_FACTOR, "the broker still says that it waits")
     log = broker.log_text()
-    assert "chores.held" in log and "chores.resumed" in log
+    assert "retention.paused" in log and "retention.resumed" in log
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_a_quiet_broker_does_not_take_a_lock_for_a_dead_database(quiet, pg, queu
         assert not waiting.done
         holder.commit()
         assert waiting.result(PROMPT)[0]["status"] == "queued"
-    assert "pg.silent" not in b.log_text()
+    assert "pg.stalled" not in b.log_text()
 
 
 def test_a_prepared_transaction_that_is_never_ended(quiet, pg, queue):

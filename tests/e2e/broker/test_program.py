@@ -125,7 +125,7 @@ def test_unanswered_requests_are_cut_off_after_the_grace_time(make_broker, pg, q
     conn.close()
     with pytest.raises(Exception):
         push.result()
-    assert "stop.impatient" in b.log_text()
+    assert "stop.timeout" in b.log_text()
 
 
 def test_connections_are_dealt_to_all_workers(make_broker):

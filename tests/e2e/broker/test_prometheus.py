@@ -199,7 +199,7 @@ def test_a_scrape_that_outlives_other_workers_reads_nothing_freed(make_broker, p
             return cur.fetchone()[0] == 1
         wait_until(waits, 20, "the scrape waits in the database")
         stop = Background(b.terminate)
-        wait_until(lambda: "phase=hanging" in b.log_text() or "stop.impatient" in b.log_text(), 30, "the grace to end")
+        wait_until(lambda: "phase=hanging" in b.log_text() or "stop.timeout" in b.log_text(), 30, "the grace to end")
         time.sleep(0.2)  # the workers without a request have hung up
         cur.execute("select pg_advisory_unlock(7)")
     assert stop.result(60) == 0

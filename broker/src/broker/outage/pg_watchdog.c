@@ -51,14 +51,14 @@ static uint64_t waits_since(const struct broker *b)
 
 static void watchdog_begin(struct broker *b, uint64_t now)
 {
-    log_warn("pg.silent", "ms=%d what=\"pushes go to the file buffer\"", SILENCE_US / 1000);
+    log_warn("pg.stalled", "ms=%d what=\"pushes go to the file buffer\"", SILENCE_US / 1000);
     b->stalled_us = now;
     pg_pool_hurry(b->pg, GIVEN_UP_MS);
 }
 
 static void end(struct broker *b)
 {
-    log_warn("pg.answers", "silent_ms=%llu",
+    log_warn("pg.recovered", "silent_ms=%llu",
              (unsigned long long)((clock_mono_us() - b->stalled_us) / 1000));
     b->stalled_us = 0;
     pg_pool_hurry(b->pg, 0);

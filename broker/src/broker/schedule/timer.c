@@ -226,7 +226,7 @@ static void on_fired(struct pg_call *pg, int status, const struct pg_reply *repl
     f->worked = f->worked || status == 0;
     if (status != 0) {
         // Until the schema is there, which is brought up to date while we start, it must fail.
-        log_at(is_outage(status) || !f->worked ? LOG_DEBUG : LOG_WARN, "fire.failed",
+        log_at(is_outage(status) || !f->worked ? LOG_DEBUG : LOG_WARN, "timer.failed",
                "status=%s detail=\"%s\"", err_name(status), pg_reply_message(reply));
         next = now + RETRY_US;
     }
@@ -269,12 +269,12 @@ static void on_slices(struct pg_call *pg, int status, const struct pg_reply *rep
     struct call *c = pg->owner;
 
     if (status != 0)
-        log_warn("fire.slices", "status=%s detail=\"%s\"", err_name(status),
+        log_warn("timer.slices", "status=%s detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
     else if (pg_reply_rows(reply) == 1 &&
              (pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_MADE) > 0 ||
               pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_DROPPED) > 0))
-        log_info("fire.slices", "made=%d dropped=%d",
+        log_info("timer.slices", "made=%d dropped=%d",
                  pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_MADE),
                  pg_reply_i32(reply, 0, MAINTAIN_SLICES_COL_DROPPED));
     call_free(c);
