@@ -1,4 +1,4 @@
-// A binary heap that tells its members where they are, so that any can be moved or taken out.
+// A binary heap whose members store their position, so that any can be moved or removed.
 #include "batch/due.h"
 
 #include <stdlib.h>

@@ -30,7 +30,7 @@ struct gate {
     uint64_t landed_us; // when
 };
 
-// What waits in front of the gate.
+// The requests in front of the gate.
 struct gate_queue {
     unsigned requests, items;
     uint64_t oldest_us; // monotonic

@@ -14,7 +14,7 @@ struct limit_conf {
     unsigned min, max;
     unsigned alpha, beta;
     unsigned window_samples; // round trips averaged for "current"
-    unsigned min_window_s;   // how long a shortest round trip is believed
+    unsigned min_window_s;   // how long a shortest round trip is used
     unsigned update_ms;      // between two changes
 };
 

@@ -38,7 +38,7 @@ struct broker;
 struct house;
 struct keyring; // crypt/keyring.h
 
-// What every operation starts with; the broker's own.
+// The first member of every operation; private to the broker.
 struct op;
 typedef void op_complete_cb(struct op *op);
 struct op {
@@ -167,7 +167,7 @@ struct pop_op {
     struct due deadline;
     uint8_t lease[16];
     uint8_t state;
-    bool looked;   // the feed was asked after it came
+    bool looked;   // the feed was read after it came
     bool parked;   // has waited
     bool rendered; // once, even if nothing could be read: then it ends
     bool cancelled, cancel_sent, cancel_back, finished;
@@ -175,7 +175,7 @@ struct pop_op {
 };
 void broker_pop(struct broker *b, struct pop_op *op);
 // The client has gone: done comes soon, with UV_ECANCELED, unless it is on its way already.
-// What was leased for it is given back.  At most once, on the thread of broker_pop().
+// Its lease is released.  At most once, on the thread of broker_pop().
 void broker_pop_cancel(struct broker *b, struct pop_op *op);
 // The answer of a finished pop could not be written: give its lease back.
 void broker_give_back(struct broker *b, const uint8_t lease[16]);
@@ -192,7 +192,7 @@ struct ack_entry {
     span lease;  // SPAN_NONE: none given
     span error;  // SPAN_NONE: none
     span code;   // of the error, for the retry policy; SPAN_NONE: none
-    span worker; // who processed it, for the history of failures; SPAN_NONE: not told
+    span worker; // id of the consumer, for the history of failures; SPAN_NONE: not given
     // out
     enum ack_why why;
     int8_t released; // 1, 0, or -1: the group has no state for the partition
@@ -272,7 +272,7 @@ struct cycle_op {
     const struct cycle_ack *ack; // NULL: none
     struct arena *arena;
     void (*done)(struct cycle_op *op, int status); // status 0 also when it did not commit
-    // out; after a failure items that are not PUSH_PENDING tell what would have happened
+    // out; after a failure items that are not PUSH_PENDING have the status they would have got
     bool committed, released;
     span error;  // in the arena; when not committed
     span source; // name of the source queue, in the arena; SPAN_NONE: no such partition
@@ -308,17 +308,17 @@ void broker_custom(struct broker *b, struct custom_op *op);
 // Two switches for all brokers of a database, kept in queen.system_state: pushes go to the file
 // buffer instead of the database; pops deliver nothing.
 
-enum { MAINTENANCE_PUSH = 1, MAINTENANCE_POP = 2 }; // as queen.maintenance_flags() says
+enum { MAINTENANCE_PUSH = 1, MAINTENANCE_POP = 2 }; // as in queen.maintenance_flags()
 // They were read or written just now: acts in this process at once.
 void broker_maintenance_changed(struct broker *b, unsigned flags);
-unsigned house_maintenance(const struct house *h); // what is believed; any thread
+unsigned house_maintenance(const struct house *h); // the last known value; any thread
 
-// Somebody says that there is something in the queue: parked pops look again.
+// There may be new messages in the queue: parked pops check again.
 void broker_notify(struct broker *b, span queue);
 
 // ---- other servers of the same database ----
 
-// What they may want to know at once.  They would find out by themselves, later.
+// Events that other servers are notified of. Without a notification they find out later.
 enum house_event {
     HOUSE_STORED,     // messages of a queue
     HOUSE_FREED,      // a lease of a queue has ended and something is left
@@ -326,9 +326,9 @@ enum house_event {
     HOUSE_MODES,      // maintenance
 };
 typedef void house_notify_cb(void *ctx, enum house_event what, span queue, span partition);
-// Before the loops run.  tell is called on the brokers' threads.
+// Before the loops run.  notify is called on the brokers' threads.
 void house_notify_with(struct house *h, house_notify_cb *notify, void *ctx);
-// Another server says so: look.  Any thread, until house_free().
+// A notification from another server.  Any thread, until house_free().
 void house_notified(struct house *h, enum house_event what, span queue);
 
 // ---- encryption at rest ----
@@ -353,7 +353,7 @@ void broker_times_changed(struct broker *b);
 
 // ---- life ----
 
-// What is counted goes into tables (record.c); every_ms 0: it does not.
+// Recording of metrics into tables (record.c); every_ms 0: off.
 struct record_conf {
     unsigned sample_ms, every_ms, keep_days;
     unsigned port;
@@ -373,8 +373,8 @@ struct broker_conf {
         unsigned interval_ms;
         unsigned max_segments; // that one transaction removes
     } evict, retain;
-    unsigned
-        timer_probe_ms; // scheduled messages: looks without being told; 0: others fire them
+    unsigned timer_probe_ms; // scheduled messages: interval of periodic checks; 0: other
+                             // processes deliver them
     unsigned idle_partition_days, history_days; // see broker/sql/retention/tidy.sql
     unsigned attempts_days;                     // see broker/sql/retry/trim_attempts.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // stats.c; 0: never
@@ -425,7 +425,7 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
 const struct broker_stats *broker_stats(const struct broker *b);
 const struct pg_pool_stats *broker_pg_stats(const struct broker *b);
 bool broker_is_up(const struct broker *b); // the database answers; any thread
-bool house_is_up(const struct house *h);   // all brokers say so; any thread
+bool house_is_up(const struct house *h);   // all brokers are; any thread
 unsigned house_size(const struct house *h);
 struct broker *house_broker(const struct house *h, unsigned i);
 // Parked pops are answered empty; later waits do not park.  Work under way goes on.

@@ -43,11 +43,11 @@ struct lane {
     struct lane *next_in_batch;
     struct op_list waiting;   // requests that cannot go because of it: see locked.c
     TAILQ_ENTRY(lane) parked; // of the broker: lanes with such requests
-    bool locked;              // by another transaction, as far as we know
+    bool locked;              // by another transaction, at the last check
     unsigned blocked_pass;    // an earlier request of this pass waits for the lane
     bool pushing;             // a batch with this lane is in flight
-    bool resolving;           // its number is being asked for
-    bool asking;              // ... in a call, or in the next one; else locked.c asks again
+    bool resolving;           // its number is being queried
+    bool asking;      // ... in a call, or in the next one; else locked.c repeats the query
     int64_t last_seq; // start of the last segment we know of: where the database starts to look
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
@@ -55,8 +55,8 @@ struct lane {
     struct lane *origin;      // that partition; NULL: this is one itself
     struct lane_list retries; // the retry lanes of a partition that we know of
     LIST_ENTRY(lane) of_origin;
-    span only;    // the group, in name; SPAN_NONE: a partition, for everybody
-    bool refused; // asked for just now: the queue has a fixed set without it
+    span only;    // the group, in name; SPAN_NONE: a partition, for all groups
+    bool refused; // by the last query: the queue has a fixed set without it
     size_t name_len;
     char name[];
 };
@@ -76,14 +76,14 @@ struct queue {
     unsigned n_lanes;
     uint64_t sealed_until_us; // known to be encrypted until then; 0: not known to be
     unsigned sealed_version;  // house.n_changes when we learnt it
-    bool logged_no_key;       // the log says that we have no key for it
-    unsigned notified_turn;   // of the broker: when other servers were last told of it
+    bool logged_no_key;       // the missing key was logged
+    unsigned notified_turn;   // turn of the broker that last notified other servers of it
     struct queue_notes notes; // for record.c
     size_t name_len;
     char name[];
 };
 
-// What a consumer has out under a lease of ours: see outstanding.c.
+// The messages of a consumer under a lease of this broker: see outstanding.c.
 struct outstanding {
     UT_hash_handle hh; // by lease, in the broker; only while n is not 0
     uint8_t lease[16];
@@ -104,7 +104,7 @@ struct consumer {
     enum consumer_state state;
     bool dirty;                   // something came while it was CLAIMING or LEASED
     bool gone;                    // deleted in the database while in flight
-    bool asking;                  // its number is being asked for
+    bool asking;                  // its number is being queried
     bool locked;                  // the answer: another transaction has locked the partition
     uint8_t misses;               // lease polls in a row that found it leased by others
     uint8_t busy;                 // claims in a row that found it locked by another transaction
@@ -134,7 +134,7 @@ struct group {
     bool scanning, rescan;   // further pages are being read; and once more from the start
     uint64_t empty_noted_us; // when the watermark was last written
     char *checked_from;      // last subscriptionFrom that the database accepted
-    // Forgotten when nobody uses it: see unused.c.
+    // Evicted when unused: see unused.c.
     TAILQ_ENTRY(group) recent; // least recently used first
     uint64_t used_us;
     unsigned n_pops; // that have not ended
@@ -187,7 +187,7 @@ struct broker {
     unsigned n_lanes, n_groups;
     struct {
         unsigned lanes, groups, consumers;
-    } limits; // beyond these what nobody uses is forgotten
+    } limits; // above these unused entries are evicted
     struct due unused_due;
 
     struct op_list finished; // done is called at the end of the turn
@@ -207,7 +207,7 @@ struct broker {
     struct due flags_due;
     unsigned flags_asked; // flags_version of when they were asked for
 
-    struct lane **unresolved; // lanes whose number must be asked for
+    struct lane **unresolved; // lanes whose number must be queried
     unsigned n_unresolved, cap_unresolved;
     bool resolving;
     struct lane **alone; // likewise, one by one: others are creating the same names
@@ -256,7 +256,7 @@ struct broker {
     LIST_HEAD(, selector) selectors;
     struct sealer *sealer;  // NULL: no keys
     uint64_t unexpected_us; // when an unexpected result was last logged
-    uint64_t unread_us;     // when the log last told of payloads that no key opens
+    uint64_t unread_us;     // when payloads without a fitting key were last logged
     uint64_t n_unread;      // since then
 
     struct due chores_due;
@@ -315,7 +315,7 @@ struct call *call_new(struct broker *b, const struct pg_statement *statement, vo
 void call_send(struct call *c, pg_done_cb done);
 void pg_watchdog_start(struct broker *b); // pg_watchdog.c: while calls are out
 void call_free(struct call *c);
-// The rows do not answer what was asked: logs it, at most once a second.  Gives QE_PG_SHAPE.
+// The rows do not fit the call: logs it, at most once a second.  Gives QE_PG_SHAPE.
 int call_unexpected(const struct call *c, const char *detail);
 bool is_outage(int status);                   // the database is away, gone, full or read-only
 int64_t broker_pg_us(const struct broker *b); // PostgreSQL's clock, about; since 1970
@@ -331,7 +331,7 @@ struct queue *queue_get(struct broker *b, span name); // made if it is not there
 struct lane *lane_get(struct broker *b, struct queue *q, span name);
 struct lane *lane_get_retry(struct broker *b, struct queue *q, const uint8_t id[16],
                             span partition, span group);
-// The lane that a row tells of, with its number.  cols: of num and id, of its name; of the
+// The lane of a row, with its number.  cols: of num and id, of its name; of the
 // partition and group of a retry lane, null for others.
 struct lane_cols {
     unsigned num, id, name, partition, group;
@@ -342,7 +342,7 @@ bool lane_is_in_row(const struct pg_reply *reply, unsigned row, struct lane_cols
 span lane_shown(const struct lane *lane); // the name of its partition
 void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_t id[16]);
 void lane_forget_num(struct broker *b, struct lane *lane); // deleted in the database
-void lane_resolve(struct broker *b, struct lane *lane);    // ask for its number
+void lane_resolve(struct broker *b, struct lane *lane);    // query its number
 // May what waits for the lane go?  Its number was asked for when the request came, but may have
 // been forgotten since, and perhaps nobody else ever asks.
 bool lane_is_known(struct broker *b, struct lane *lane);
@@ -463,9 +463,9 @@ struct timer *timer_new(struct house *h);
 void timer_free(struct timer *f);
 void timer_start(struct broker *b);
 void timer_forget(struct house *h); // of broker 0: look at everything, now
-// Something is due in wait_us (0 or less: now), somebody says; any thread.
+// Something is due in wait_us (0 or less: now); any thread.
 void timer_expect(struct house *h, int64_t wait_us);
-// The same by the change feed, which also tells of due messages that other sessions hold.
+// The same from the change feed, which includes due messages that other sessions have locked.
 void timer_expect_feed(struct house *h, int64_t wait_us);
 // For queen.next_due: nothing before this time waits any more.
 int64_t timer_from_us(const struct house *h);
@@ -482,17 +482,17 @@ void feed_deinit(struct broker *b);
 
 // ---- notify.c ----
 void notify_lane(struct broker *b,
-                 struct lane *lane);             // tell the lane's home, and whoever selects
-void notify_queue(struct broker *b, span queue); // it was changed: tell all brokers
+                 struct lane *lane);             // the home of the lane, and selectors
+void notify_queue(struct broker *b, span queue); // it was changed: all brokers
 // Something was stored in a lane that need not be known here.
-// servers: tell other ones too; once for several lanes of a queue will do.
+// servers: notify other servers too; once is enough for several lanes of a queue.
 struct stored_lane {
     span queue, partition, only; // only: the group of a retry lane; SPAN_NONE: it is none
     int64_t num;
     const uint8_t *id;
 };
 void notify_stored(struct broker *b, const struct stored_lane *lane, bool servers);
-void notify_poll(struct broker *b); // whoever is parked looks into the feed now
+void notify_poll(struct broker *b); // read the feed now for parked pops
 void notify_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
 
 // ---- selector.c ----
@@ -527,8 +527,8 @@ void maintenance_start(struct broker *b);
 void maintenance_read(struct broker *b, unsigned flags, unsigned version);
 
 // ---- seal.c ----
-bool queue_is_sealed(struct queue *q); // as far as we know
-void queue_sealed(struct queue *q);    // the database has told us so
+bool queue_is_sealed(struct queue *q); // at the last push
+void queue_sealed(struct queue *q);    // the database reported it
 
 // ---- chores.c ----
 void chores_start(struct broker *b);

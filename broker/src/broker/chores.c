@@ -16,7 +16,7 @@
 enum { ROTATE_EVERY_MS = 10000, ROTATE_MIN_AGE_S = 30, ROTATE_BYTES = 32 << 20 };
 // How often a broker looks for deletions that have steps left.
 enum { FORGET_EVERY_MS = 5000 };
-// What one step looks at, or removes, at most.
+// The most that one step reads or removes.
 enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200, CONSUMERS_AT_ONCE = 2000 };
 
 static void on_chores_due(struct due *d);
@@ -116,7 +116,8 @@ static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *re
     wait_for_next(b);
 }
 
-// Deleting a large queue takes several steps.  The chore continues those that nobody finishes.
+// Deleting a large queue takes several steps.  The chore continues deletions that were
+// abandoned.
 static void forget_deleted(struct broker *b)
 {
     call_send(call_new(b, &pg_stmt_forget_deleted, NULL), on_forgotten);

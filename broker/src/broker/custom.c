@@ -44,7 +44,7 @@ void customs_flush(struct broker *b)
     }
 }
 
-// The result is borrowed from the connection, so this kind alone is told from inside the reply.
+// The result is borrowed from the connection, so done is called from inside the reply callback.
 static void on_called(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct custom_op *custom = container_of(pg, struct custom_op, call);

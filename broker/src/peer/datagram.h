@@ -1,4 +1,4 @@
-// datagram.h: what servers of one database tell each other, one datagram each.
+// datagram.h: the format of notifications between servers of one database.
 //
 //      0  version 1 | kind | length of the body (2)
 //      4  HMAC-SHA256 over everything but itself; zeros without a secret
@@ -32,7 +32,7 @@ enum peer_kind {
 };
 
 struct peer_note {
-    uint8_t kind;                 // of enum peer_kind, or one that we do not know
+    uint8_t kind;                 // of enum peer_kind, or an unknown one
     char sender[PEER_SENDER + 1]; // NUL-terminated here
     char session[PEER_SESSION + 1];
     uint64_t sequence;

@@ -1,4 +1,4 @@
-// The mesh: one socket, names looked up again and again, heartbeats.
+// One UDP socket, periodic lookup of the peers' names, heartbeats.
 #include "peer/peers.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ struct peer {
     char learned[PEER_SENDER + 1];
 };
 
-// Where to send, never changed once it is published: who tells needs no lock.  Old ones stay
-// until the end; a new one comes only when an address has changed.
+// The addresses to send to. Immutable once published, so that senders need no lock.  Old ones
+// stay until the end; a new one comes only when an address has changed.
 struct targets {
     struct targets *older;
     unsigned n;
@@ -97,7 +97,7 @@ static int open_socket(struct peers *ps, struct fault *f)
     return 0;
 }
 
-// "host:port"; of a long name its end would say too little, so its beginning is kept.
+// "host:port"; a long host name is cut at its end.
 static void name_ourselves(struct peers *ps)
 {
     char host[256] = "localhost", port[8];
@@ -224,7 +224,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
     peers_publish(ps);
 }
 
-// ---- telling ----
+// ---- sending ----
 
 void peers_notify(struct peers *ps, enum peer_kind kind, span queue, span partition,
                   bool enabled)
@@ -256,7 +256,7 @@ static void on_beat(uv_timer_t *timer)
     peers_notify(timer->data, PEER_HEARTBEAT, SPAN_NONE, SPAN_NONE, false);
 }
 
-// ---- hearing ----
+// ---- receiving ----
 
 static struct peer *peer_at(struct peers *ps, const struct sockaddr_storage *from)
 {
@@ -275,7 +275,7 @@ static void note_own_address(struct peers *ps, struct peer *p)
     peers_publish(ps);
 }
 
-// Whether the note is news; under the lock.
+// Whether the note is new; under the lock.
 static bool admit(struct peers *ps, span datagram, const struct sockaddr_storage *from,
                   struct peer_note *note)
 {
@@ -355,7 +355,7 @@ void peers_free(struct peers *ps)
     free(ps);
 }
 
-// ---- looking ----
+// ---- state ----
 
 void peers_view(struct peers *ps, struct peers_view *v)
 {

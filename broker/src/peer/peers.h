@@ -1,10 +1,10 @@
-// peers.h: the other servers of this database, told by UDP what happens here.
+// peers.h: notifies the other servers of this database by UDP.
 //
 // Everything works without it, by the change feed; with it a consumer that waits at one server
 // is woken within milliseconds of a push at another.  Lost, doubled or forged datagrams cost at
 // most a look into the database.
 //
-//      peers_open() on the acceptor's loop; peers_notify() from any thread; conf.heard on the
+//      peers_open() on the acceptor's loop; peers_notify() from any thread; conf.on_note on the
 //      loop
 #ifndef QUEEN_PEER_PEERS_H
 #define QUEEN_PEER_PEERS_H
@@ -38,17 +38,17 @@ MUST_USE int peers_open(struct peers **m, uv_loop_t *loop, const struct peers_co
 // dropped.
 void peers_notify(struct peers *m, enum peer_kind kind, span queue, span partition,
                   bool enabled);
-// On the loop.  The memory stays for those who still tell, until peers_free().
+// On the loop.  The memory stays until peers_free(): other threads may still notify.
 void peers_close(struct peers *m);
 void peers_free(struct peers *m); // after the loop has ended; NULL is fine
 
-// What there is to see, for any thread.
+// A copy of the state, for any thread.
 struct peer_view {
     char host[PEER_HOST];
     unsigned port;
     bool resolved, is_self;
     char address[PEER_ADDRESS];    // when resolved
-    char learned[PEER_SENDER + 1]; // who answers there; "": nobody was heard from there yet
+    char learned[PEER_SENDER + 1]; // id of the server there; "": nothing received yet
 };
 struct peers_view {
     char server_id[PEER_SENDER + 1], session[PEER_SESSION + 1];

@@ -1,4 +1,4 @@
-// Replay windows of the servers we hear of.
+// One replay window per sender.
 #include "peer/replay_window.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
-// replay_window.h: who was heard of, and whether a datagram is new.
+// replay_window.h: recognises datagrams that were received before.
 //
 // Sequence numbers of one sender and session may overtake one another by a little (several
-// threads send): a window of 64 tells which were seen.  A new session of a known sender is a
-// restart; sessions that have ended do not come back, so a recording of yesterday's datagrams
-// is refused.
+// threads send). A window of 64 records which were received.  A new session of a known sender
+// is a restart; sessions that have ended do not come back, so a recording of yesterday's
+// datagrams is refused.
 #ifndef QUEEN_PEER_REPLAY_WINDOW_H
 #define QUEEN_PEER_REPLAY_WINDOW_H
 
@@ -19,7 +19,7 @@ struct replay_window {
     char session[PEER_SESSION + 1];
     char ended[REPLAY_WINDOW_ENDED][PEER_SESSION + 1]; // its last sessions before
     unsigned n_restarts;
-    uint64_t top, seen;   // bit i of seen: top - i was heard
+    uint64_t top, seen;   // bit i of seen: top - i was received
     uint64_t received_us; // monotonic
 };
 
@@ -29,8 +29,8 @@ struct replay_windows {
     unsigned n_restarts;
 };
 
-// NULL: heard before, of a session that has ended, or from more servers than we keep (the one
-// silent longest makes room once it is dead).
+// NULL: received before, of a session that has ended, or from more servers than we keep (the
+// one silent longest makes room once it is dead).
 const struct replay_window *replay_window_admit(struct replay_windows *h,
                                                 const struct peer_note *note, uint64_t now_us,
                                                 uint64_t dead_us);

@@ -1,4 +1,4 @@
-// banner.h: what a person who has just typed `queen serve` wants to know.
+// banner.h: the lines that `queen serve` prints at its start.
 #ifndef QUEEN_SERVER_BANNER_H
 #define QUEEN_SERVER_BANNER_H
 

@@ -1,4 +1,4 @@
-// peers.c: the house's news as datagrams, and back.
+// Events of the house as datagrams, and back.
 #include "server/peer_notify.h"
 
 static void notify(void *ctx, enum house_event what, span queue, span partition)
@@ -13,7 +13,7 @@ static void notify(void *ctx, enum house_event what, span queue, span partition)
     peers_notify(ctx, kinds[what], queue, partition, false);
 }
 
-// The value of a mode is not taken from a datagram: it is a reason to read both of them anew.
+// The value of a mode is not taken from a datagram: both modes are read from the database.
 static void on_note(void *ctx, const struct peer_note *note)
 {
     struct house *house = *(struct house **)ctx;

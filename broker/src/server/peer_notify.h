@@ -1,5 +1,4 @@
-// peers.h: between the house, which knows what happens, and the mesh, which tells other
-// servers.
+// peer_notify.h: connects the house with the notifications between servers.
 #ifndef QUEEN_SERVER_PEER_NOTIFY_H
 #define QUEEN_SERVER_PEER_NOTIFY_H
 
@@ -11,11 +10,11 @@
 #include "conf/conf.h"
 #include "peer/peers.h"
 
-// *peers stays NULL when the settings name no peers.  What is heard goes to *house, while there
-// is one.
+// *peers stays NULL when the settings name no peers.  Received notes go to *house if it
+// exists.
 MUST_USE int peer_notify_open(struct peers **peers, uv_loop_t *loop, const struct conf *c,
                               struct house **house, struct fault *f);
-// What happens in the house is told from now on; before its loops run.  mesh may be NULL.
+// The house notifies the peers from now on. Call before its loops run. peers may be NULL.
 void peer_notify_join(struct peers *peers, struct house *house);
 
 #endif

@@ -191,7 +191,7 @@ static void begin_serving(struct server *s)
     s->early = NULL;
 }
 
-// All brokers before any thread: they get to know one another.
+// Open all brokers before any thread starts: they refer to one another.
 static int open_workers(struct server *s, struct fault *f)
 {
     const struct conf *c = s->conf;

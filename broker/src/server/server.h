@@ -12,7 +12,7 @@
 
 enum server_exit {
     SERVER_OK = 0,
-    SERVER_BAD_CONF = 1,     // told on stderr in one line
+    SERVER_BAD_CONF = 1,     // printed on stderr in one line
     SERVER_CANNOT_START = 2, // the same
 };
 

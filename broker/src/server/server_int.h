@@ -2,8 +2,8 @@
 //
 //      STARTING ──► SERVING ──► DRAINING ──► HANGING_UP ──► STOPPING ──► STOPPING_DATABASE
 //
-// Each step down is asked of all workers; the next begins when all have reported, or when
-// its time is over.
+// Each step of a stop is requested from all workers. The next begins when all have reported, or
+// when its time is over.
 #ifndef QUEEN_SERVER_SERVER_INT_H
 #define QUEEN_SERVER_SERVER_INT_H
 
@@ -36,10 +36,9 @@ struct server {
     struct peers *peers;  // other servers; NULL: none
     struct spool *spool;  // the file buffer
     struct keyring *keys; // of encryption at rest; NULL: none
-    struct auth *auth;    // NULL: everybody may do everything
+    struct auth *auth;    // NULL: no authentication
     struct http_routes *routes;
-    struct api_shared
-        shared; // with the workers' endpoints; says whether the schema is in place
+    struct api_shared shared; // with the workers' endpoints; and whether the schema is in place
 
     struct worker **workers;
     unsigned n_workers;

@@ -13,7 +13,7 @@
 
 struct database_conf settings_database(const struct conf *c); // borrows from c
 
-// Given: keyring_free().  NULL and 0: not asked for.
+// Given: keyring_free().  NULL and 0: not configured.
 MUST_USE int settings_keys(const struct conf *c, struct keyring **k, struct fault *f);
 
 // Everything but keys.  conninfo is borrowed by the result.

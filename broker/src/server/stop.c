@@ -142,7 +142,7 @@ static void on_limit(uv_timer_t *limit)
         s->forced = true;
         stop_database(s);
         break;
-    case STOPPING_DATABASE: // a migration under way on somebody else's server
+    case STOPPING_DATABASE: // a migration is running on an external server
         log_warn("stop.forced", "phase=%s", server_phase_name(s));
         _exit(s->exit_code);
     }
@@ -163,7 +163,7 @@ static void on_database_stopped(void *ctx)
     if (s->forced)
         _exit(s->exit_code); // worker threads still run: nothing may be freed under them
     database_free(s->database);
-    spool_close(s->spool); // brokers have ended: nobody writes any more
+    spool_close(s->spool); // brokers have ended: there are no more writers
     server_close_handles(s);
 }
 

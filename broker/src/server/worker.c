@@ -195,7 +195,7 @@ static void on_hang_up(struct mailbox_item *item)
     uv_timer_stop(&w->watch);
     w->hanging_up = true;
     if (w->guard)
-        guard_close(w->guard); // nobody waits for keys any more
+        guard_close(w->guard); // no request waits for keys any more
     http_server_close(w->http, on_http_closed, w);
 }
 
@@ -207,7 +207,7 @@ static void on_http_closed(void *ctx)
     uv_timer_start(&w->watch, on_quiet, 0, WATCH_MS);
 }
 
-// A window of the replay may still be out; its end is told to this broker.
+// A window of the replay may still be in flight; its end is reported to this broker.
 static void on_quiet(uv_timer_t *watch)
 {
     struct worker *w = watch->data;

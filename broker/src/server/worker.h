@@ -4,7 +4,7 @@
 //      worker_free └ acceptor's thread             └ told on_drained   └ on_hung_up      └
 //      on_stopped
 //
-// All functions are the acceptor's.  What they ask for travels through the worker's mailbox and
+// All functions are the acceptor's.  Their requests travel through the worker's mailbox and
 // is done on its thread; the three reports come back through the acceptor's mailbox.
 // The brokers of a house serve one another, so every worker must have reported one step
 // before any worker is sent the next.
@@ -37,7 +37,7 @@ struct worker_conf {
     struct broker_conf broker;    // copied
     struct http_server_conf http; // copied; app and observe are set by the worker
     struct api_shared *shared;    // borrowed
-    struct auth *auth;            // borrowed; NULL: everybody may do everything
+    struct auth *auth;            // borrowed; NULL: no authentication
     uint32_t default_timeout_ms, default_batch;
     uint32_t max_items; // of a request
     span default_subscription_mode;

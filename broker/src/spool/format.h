@@ -3,7 +3,7 @@
 //
 //      header | record | record | ...
 //
-// A record is complete or it is not there: its length and checksum tell.  Integers are
+// Length and checksum show whether a record is complete.  Integers are
 // big-endian.
 #ifndef QUEEN_SPOOL_FORMAT_H
 #define QUEEN_SPOOL_FORMAT_H
@@ -51,7 +51,7 @@ enum spool_found {
     SPOOL_RECORD,  // *r is filled, *size is what it takes
     SPOOL_END,     // nothing left
     SPOOL_SHORT,   // more bytes are needed: *size of them (if there are none: torn)
-    SPOOL_DAMAGED, // *size is where the next one may begin (0: nobody knows)
+    SPOOL_DAMAGED, // *size is where the next one may begin (0: unknown)
 };
 // The record at the beginning of `bytes`.  Spans point into it.
 enum spool_found spool_take_record(span bytes, struct spool_record *r, uint64_t *size);

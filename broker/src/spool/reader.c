@@ -38,7 +38,7 @@ void reader_next(struct spool *s, struct spool_read *r)
         rc = open_file(s, file);
         if (rc == 0)
             rc = spool_reader_fill(s, r, file);
-        if (rc == QE_NOT_FOUND) { // somebody has removed it
+        if (rc == QE_NOT_FOUND) { // it was removed
             atomic_fetch_sub(&s->pending, file->n_records);
             rc = 0;
         }

@@ -26,7 +26,7 @@
 struct spool;
 struct spool_file;
 
-// What touches the disk where it may fail; tests bring their own.
+// System calls that may fail; tests replace them.
 struct spool_disk {
     ssize_t (*write)(int fd, const void *bytes, size_t n);
     int (*sync)(int fd);
@@ -41,8 +41,8 @@ struct spool_conf {
     bool by_hand;                  // tests: no thread, spool_turn() does its work
 };
 
-// Blocks: reads what an earlier process left, cuts torn tails, counts.  On failure f says in
-// one line what is wrong with the directory.
+// Blocks: reads what an earlier process left, cuts torn tails, counts.  On failure f describes
+// it in one line what is wrong with the directory.
 MUST_USE int spool_open(struct spool **s, const struct spool_conf *conf, struct fault *f);
 void spool_close(struct spool *s); // everything given has been delivered; blocks for the thread
 void spool_turn(struct spool *s);  // what the thread would do now
@@ -72,7 +72,7 @@ struct spool_read {
     // false again, so that a new process finds them.
     bool keep;
     // For spool_next(): these records of the window are not stored, the reader has a copy of
-    // them and tells later (spool_stored); NULL: all are.  Borrowed for the call.
+    // them and reports later (spool_stored); NULL: all are.  Borrowed for the call.
     const bool *left;
     struct mailbox *to;
     struct mailbox_item mail;

@@ -40,7 +40,7 @@ struct spool {
 
     TAILQ_HEAD(, spool_file) files;
     TAILQ_HEAD(, spool_file) kept; // read to their ends, but some records are not stored
-    bool keeping;                  // the last read said so
+    bool keeping;                  // result of the last read
     struct spool_file *current;    // being written, or NULL
     int fd;                        // of current
     uint64_t written;              // bytes of current, synced or not
@@ -70,7 +70,7 @@ void files_name(struct spool *s,
 struct spool_file *files_add(struct spool *s, const char *name);
 void files_remove(struct spool *s, struct spool_file *file); // from the list, not from disk
 int files_read(int fd, uint64_t offset, size_t n, struct buf *out);
-// What is at the beginning of bytes, which end where the file ends unless `more` follow.
+// Parses the beginning of bytes, which end where the file ends unless `more` follow.
 enum files_step { STEP_RECORD, STEP_END, STEP_MORE, STEP_SKIP, STEP_REST };
 enum files_step files_step(span bytes, uint64_t more, struct spool_record *r, uint64_t *size);
 // Into the folder "failed": the bytes as a file of its own, and why.

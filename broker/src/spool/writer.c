@@ -1,6 +1,6 @@
 // writer.c: records onto stable storage, many requests per sync.
 //
-// What is not synced is not answered; when a write or a sync fails, everything since the last
+// A push is answered only after a sync. When a write or a sync fails, everything since the last
 // sync is cut off again and refused, and the next request begins a new file.
 #include "spool/spool_int.h"
 
@@ -136,7 +136,7 @@ static void commit(struct spool *s, struct spool_writes *open, int rc)
         s->last_us = clock_mono_us();
         atomic_fetch_add(&s->appended, n);
     } else {
-        if (s->current) // else spool_writer_begin() has told
+        if (s->current) // else spool_writer_begin() has logged it
             log_failure(s, "spool.write", s->current->name, n);
         atomic_fetch_add(&s->refused, n);
         if (s->current) {
@@ -193,7 +193,7 @@ void writer_complete(struct spool *s)
         snprintf(file->name, sizeof file->name, "%s", name);
 }
 
-// Once the database is back nobody may write for days: health must not wait for that.
+// After an outage there may be no write for days: health must not wait for one.
 void writer_probe(struct spool *s)
 {
     static const char name[] = ".probe";

@@ -291,7 +291,7 @@ static int spawn_both(struct pg_transfer *t, struct fault *f)
     return rc == 0 ? 0 : fault_set(f, QE_INTERNAL, "psql: %s", uv_strerror(rc));
 }
 
-// Keeps the end of what a program says.
+// Keeps the end of the output of a program.
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct child *c = stream->data;

@@ -31,7 +31,7 @@ struct pg_transfer_status {
     enum transfer_phase phase;
     double seconds;
     char error[256];                   // "" unless ERROR
-    char dump_output[TRANSFER_OUTPUT]; // the end of what the programs said
+    char dump_output[TRANSFER_OUTPUT]; // the end of the output of the programs
     char restore_output[TRANSFER_OUTPUT];
 };
 
@@ -49,7 +49,7 @@ const char *pg_transfer_source(const struct pg_transfer *t);
 
 // ---- what blocks: for threads that may ----
 
-// Text of the target's version; f says why not.
+// Text of the target's version; on failure f has the reason.
 MUST_USE int pg_target_version(const char *target, char version[64], struct fault *f);
 struct pg_count {
     char name[64];

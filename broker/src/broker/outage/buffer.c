@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "spool/spool.h"
 
-// Holding slows down whoever fills the buffer, so that it empties faster than it fills.
+// Delaying pushes slows down the producers, so that the buffer empties faster than it fills.
 enum { HOLD_US = 500 * 1000, LOOK_US = 5 * 1000 };
 enum verdict { GO, HOLD, DIVERT };
 

@@ -1,4 +1,4 @@
-// The maintenance modes: read from the database, told to all brokers of the house.
+// The maintenance modes: read from the database and passed to all brokers of the house.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static void on_flags(struct pg_call *pg, int status, const struct pg_reply *repl
     broker_wake(b);
 }
 
-// What was read before somebody here set it is out of date.
+// A value read before a change through this process is out of date.
 void maintenance_read(struct broker *b, unsigned flags, unsigned version)
 {
     if (b->house->spool && atomic_load(&b->house->flags_version) == version)
@@ -89,7 +89,7 @@ void broker_maintenance_changed(struct broker *b, unsigned flags)
 
 unsigned house_maintenance(const struct house *h) { return atomic_load(&h->flags); }
 
-// Pushes look at the house's flags; pops are told, because those that are parked must go on.
+// Pushes look at the house's flags; pops are notified, because parked ones must go on.
 static void apply(struct broker *b, unsigned flags)
 {
     struct house *h = b->house;

@@ -1,7 +1,7 @@
 // A database that takes requests and does not answer: stopped, cut off, or on a disk that
 // hangs.
 //
-// No error tells of it.  When calls are out and nothing at all was answered for a while, each
+// There is no error for it.  When calls are in flight and none was answered for a while, each
 // of them may just be slow, or wait for a lock.  Then a small statement decides, on a
 // connection of its own if all others are busy.  If it is not answered either, pushes go to the
 // file buffer and their clients are answered; new pushes follow them.  What was sent may still

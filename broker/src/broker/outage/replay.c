@@ -173,7 +173,7 @@ static bool may_go(const struct replay *r)
            !(atomic_load(&h->flags) & MAINTENANCE_PUSH) && house_is_up(h);
 }
 
-// What stops it (maintenance, no database) kicks again when it ends.
+// The end of maintenance or of an outage starts it again.
 static void replay_start(struct replay *r)
 {
     r->state = IDLE_;
@@ -394,7 +394,7 @@ static void landed(struct replay *r)
         settled(r);
     } else if (is_outage(r->status) || r->status == QE_BUSY || r->status == QE_STOPPING) {
         wait_for(r);
-    } else { // somebody in there is at fault, or its queue is full
+    } else { // one record is at fault, or its queue is full
         r->alone = true;
         r->at = r->tries = 0;
         replay_start(r);
@@ -460,7 +460,7 @@ static void drop_stored(struct replay *r)
     }
 }
 
-// Also when it may not go on: the spool must know what is done.
+// Also when it must stop: the spool must learn which records are done.
 static void settled(struct replay *r)
 {
     unsigned n_before = r->n_kept, n = n_window(r);
@@ -486,7 +486,7 @@ static void settled(struct replay *r)
     } else {
         read_on(r);
     }
-    broker_wake(me(r)); // held pushes may go
+    broker_wake(me(r)); // pushes that wait for the replay may go
 }
 
 // The partitions of the kept records may be free now, and the buffer may have new ones.

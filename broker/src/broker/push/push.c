@@ -1,4 +1,4 @@
-// Pushes: gather requests, cut them into segments, store, wake whoever waits.  Requests of
+// Pushes: gather requests, cut them into segments, store them, wake waiting pops.  Requests of
 // items that have a time to be delivered at go on to schedule.c.  One that has both goes alone,
 // and all of it is stored or nothing.
 //
@@ -54,7 +54,7 @@ static void push_arrive(struct mailbox_item *item)
 
     if (!op_admit(b, &push->op))
         return;
-    // Then the lanes are asked for when it is known that the request goes to the database.
+    // Otherwise the lanes are resolved when the request goes to the database.
     bool troubled = pushes_may_need_buffer(b);
     b->n_replay_waits += troubled;
     push->n_later = 0;

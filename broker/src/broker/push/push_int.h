@@ -13,7 +13,7 @@ struct push_flight {
     unsigned n_ops, n_items;
     size_t n_bytes;
     bool whole;
-    bool given_up; // its requests went another way: nobody waits for the answer
+    bool given_up; // its requests went to the file buffer: the answer is ignored
     struct segs segs;
     struct push_item **later; // of a request that mixes; NULL: there are none
     unsigned n_later;

@@ -1,5 +1,4 @@
-// Pushes that come back from the database: what it says about each segment, and what becomes of
-// each request.
+// Results of pushes: reads the rows about the segments and finishes the requests.
 //
 //      push_result ──► read_reply ──► push_result_apply ──► push_finish, the queue again, the
 //      file buffer
@@ -49,7 +48,7 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         memcpy(it->message_id, pg_reply_uuid(reply, row, PUSH_COL_DUP_ID), 16);
         memcpy(it->partition_id, s->lane_id, 16);
         counter_add(&b->stats.duplicates, 1);
-        // Perhaps stored by an earlier try whose answer was lost: nobody was told of it.
+        // Perhaps stored by an earlier try whose answer was lost: no consumer was woken.
         s->untold = s->untold || it->op->op.unknown || it->op->replay;
         break;
     }

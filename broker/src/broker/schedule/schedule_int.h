@@ -18,7 +18,7 @@ bool schedule_row_is_sound(const struct pg_reply *reply, unsigned row,
                            const struct schedule_cols *cols);
 void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_reply *reply,
                        unsigned row, const struct schedule_cols *cols);
-// What such rows say is due first is what the house must wake up for.
+// Sets the timer to the earliest due time in such rows.
 void schedule_expect_first(struct broker *b, const struct pg_reply *reply,
                            unsigned col_wait_us);
 

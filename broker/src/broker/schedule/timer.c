@@ -1,11 +1,11 @@
 // Firing: messages whose time has come are appended to their lanes.
 //
-// The first broker of a house wakes up when the earliest message that the house knows of is
+// The first broker of a house wakes up when the earliest known message is
 // due: it has scheduled it, or has seen it in an answer of queen.next_due, which comes with
 // every look into the feed.  Every house does so, and the lanes' locks share the work; so a
 // message does not depend on the house that took it, and houses that come second look into the
-// feed for their parked pops.  Now and then it looks without being told (another house may
-// have died).  What is due by whose clock is PostgreSQL's decision alone: here are only waits.
+// feed for their parked pops.  It also probes periodically (another house may
+// have died).  PostgreSQL's clock alone decides what is due.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ struct timer {
     struct due due, slices_due;
     bool flying;
     bool worked;        // once
-    bool expected;      // somebody has said that something is due
+    bool expected;      // something is known to be due
     uint64_t looked_us; // at everything
 };
 
@@ -111,7 +111,7 @@ void timer_expect_feed(struct house *h, int64_t wait_us)
 {
     uint64_t now = clock_mono_us(), until = atomic_load(&h->timer->locked_until_us);
 
-    // The feed cannot know that what is due is held.
+    // The feed does not show that a due message is locked.
     if (wait_us <= 0 && until > now)
         wait_us = (int64_t)(until - now);
     timer_expect(h, wait_us);
@@ -163,7 +163,7 @@ static void timer_query(struct timer *f)
         atomic_store(&f->from_us, 0);
     }
     f->flying = true;
-    // From here on who knows of something earlier says so, and is heard in on_fired().
+    // Expectations of earlier times that arrive from here on are read in on_fired().
     atomic_store(&f->at_us, UINT64_MAX);
     pg_param_i32(&c->params, f->house->origin);
     pg_param_i32(&c->params, AT_ONCE);
@@ -181,7 +181,7 @@ static void note_late(struct broker *b, span late)
     counter_add(&b->stats.fired, late.len / 4);
 }
 
-// When to look again, by the row that tells of the step as a whole.
+// When to check again, from the row about the whole step.
 static uint64_t next_look(struct timer *f, const struct pg_reply *reply, unsigned row,
                           unsigned n_lanes)
 {

@@ -1,7 +1,7 @@
 // Encryption at rest: which queues want it, sealing for others, and opening what was sealed.
 //
-// The database knows (queen.lanes.sealed) and refuses what comes in clear, under the lock that
-// stores it; so what is kept here is only a guess that saves the second try.
+// The database has the truth (queen.lanes.sealed) and refuses plain payloads under the lock
+// that stores them. The copy here only saves a second try.
 #include "broker/broker_int.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ bool queue_is_sealed(struct queue *q)
 {
     if (q->sealed_until_us == 0)
         return false;
-    // The option may have been switched off, here or elsewhere: ask again, by pushing in clear.
+    // The option may have been switched off, here or elsewhere: try again with a plain payload.
     if (clock_mono_us() >= q->sealed_until_us || q->sealed_version != changes_of(q->broker))
         q->sealed_until_us = 0;
     return q->sealed_until_us != 0;

@@ -11,8 +11,8 @@
 
 struct seg {
     struct lane *lane;
-    // Number and id of the lane as they were sent: a queue that is deleted and made anew while
-    // the call is out gives its lane others.
+    // Number and id of the lane as they were sent: a queue that is deleted and created again
+    // while the call is out gives its lane others.
     int64_t num;
     uint8_t lane_id[16];
     struct push_item *first; // count of them, chained by next
@@ -22,7 +22,7 @@ struct seg {
     bool sealed; // its payloads go encrypted
     bool bare;   // they should, and cannot
     bool stored;
-    bool untold; // holds messages that were stored before, without anybody having been told
+    bool untold; // has messages that an earlier try stored; no consumer was woken for them
 };
 
 struct segs {

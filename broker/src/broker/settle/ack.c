@@ -1,6 +1,6 @@
 // Acks: entries grouped by partition, many requests in one call.
 //
-// Entries travel as 16-byte keys; the database knows which messages are under a lease, so no
+// Entries travel as 16-byte keys; the database stores which messages are under a lease, so no
 // broker has to remember what it delivered, and any broker can take any ack.  There are two
 // calls: queen.finish for requests that complete all that their leases hold, as the broker that
 // gave them out can tell (outstanding.c), and queen.settle for the rest.
@@ -184,7 +184,7 @@ static bool is_done(const struct ack_op *ack)
 }
 
 // An earlier try got no answer, and this one finds the lease gone: perhaps because the earlier
-// one has ended it.  "Invalid lease" would say that nothing was done, which nobody knows.
+// one has ended it.  "Invalid lease" would be wrong if it was.
 static bool is_in_doubt(const struct ack_op *ack)
 {
     for (unsigned i = 0; ack->op.unknown && i < ack->n_entries; i++)

@@ -256,7 +256,7 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
     }
 }
 
-// What the retry policy has decided about a failed delivery.
+// The decision of the retry policy about a failed delivery.
 void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                           unsigned row)
 {

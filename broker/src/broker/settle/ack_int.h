@@ -8,7 +8,7 @@
 struct ack_group {
     struct ack_entry *first, *last; // chained by next, in request order
     unsigned n;
-    struct ack_entry **at; // the same by place, once a row asks for one
+    struct ack_entry **at; // the same by position, built when a row needs it
     span name;             // of the consumer group
     bool uniform;          // all completed under one lease (or none)
     bool has_lease;
@@ -38,7 +38,7 @@ bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, u
 // One row of queen.settle, whose columns start at col.
 void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                     unsigned row, unsigned col);
-// What that row says about a retry; to be read behind it.
+// The retry in that row; read after it.
 void ack_group_read_retry(struct broker *b, struct ack_group *g, const struct pg_reply *reply,
                           unsigned row);
 

@@ -343,7 +343,7 @@ static void read_duplicate(struct cycle_flight *f, const struct pg_reply *reply,
     memcpy(it->partition_id, f->segs.at[seg].lane_id, 16);
 }
 
-// true: a lane was gone and must be asked for again, or is sealed, as we know now.
+// true: a lane was gone and must be resolved again, or turned out to be sealed.
 static bool read_failure(struct broker *b, struct cycle_flight *f, const struct pg_reply *reply,
                          unsigned row)
 {
@@ -373,7 +373,7 @@ static void read_ack(struct broker *b, struct cycle_op *cycle, const struct pg_r
                         pg_reply_bool(reply, row, STREAM_CYCLE_COL_MORE));
 }
 
-// What repeats another item of the request shares its fate.
+// A repeated item gets the result of the first.
 static void resolve_repeated(struct cycle_op *cycle)
 {
     for (unsigned i = 0; i < cycle->n_items; i++) {
@@ -455,7 +455,8 @@ static bool read_reply(struct broker *b, struct cycle_flight *f, const struct pg
     cycle->committed = !failed;
     if (failed)
         return false;
-    // Also of a cycle that an earlier try had committed: its answer was lost, nobody was told.
+    // Also of a cycle that an earlier try had committed: its answer was lost, so no consumer
+    // was woken.
     for (unsigned i = 0; i < f->segs.n; i++)
         if (i == 0 || f->segs.at[i].lane != f->segs.at[i - 1].lane)
             notify_lane(b, f->segs.at[i].lane);

@@ -1,4 +1,4 @@
-// Leases: letting them run longer, and giving back those that nobody will use.
+// Leases: renewing them, and releasing unused ones.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-// Held: what a consumer has out under a lease of this broker, as a fingerprint.
+// A fingerprint of the messages that a consumer has under a lease of this broker.
 //
 // An acknowledgement that names exactly the messages of a lease, whatever the order, needs no
-// look at them in the database: queen.finish asks only whether the lease still holds.  The
+// look at them in the database: queen.finish checks only that the lease is still valid.  The
 // fingerprint is 64 bits; to pass by accident, another set of as many messages would have to
 // have the same.  It is dropped when the lease is thought to have ended, or once it was
-// matched: who acknowledges twice is answered by queen.settle.
+// matched: queen.settle answers a second acknowledgement.
 #include "broker/settle/outstanding_int.h"
 
 static uint64_t sum_keys(span keys)

@@ -4,12 +4,13 @@
 
 #include "broker/settle/ack_int.h"
 
-// What c was given under this lease: noted while it is CLAIMING, dropped when it leaves LEASED.
+// The messages of c under this lease: added while it is CLAIMING, dropped when it leaves
+// LEASED.
 void outstanding_add(struct broker *b, struct consumer *c, const uint8_t lease[16],
                      const struct pop_claim *claim);
 void outstanding_drop(struct broker *b, struct consumer *c);
 
-// true: each group is all of what its lease holds; they are ready for outstanding_fill().
+// true: each group is the whole batch of its lease; they are ready for outstanding_fill().
 bool outstanding_match(struct broker *b, struct ack_group *groups, unsigned n);
 // The parameters of queen.finish behind p_origin.
 void outstanding_fill(struct broker *b, struct pg_params *p, struct ack_group *const *groups,

@@ -13,7 +13,7 @@
 
 enum { MAX_TRIES = 20 };
 
-// What a transaction needs while it is out.
+// A transaction in flight.
 struct tx_flight {
     struct tx_op *tx;
     struct segs segs;
@@ -146,7 +146,7 @@ static void tx_launch(struct broker *b, struct tx_op *tx)
     }
     segs_cut(&f->segs, tx->n_items > 0 ? tx->n_items : 1);
     for (unsigned i = 0; i < tx->n_items; i++)
-        if (tx->items[i].same) { // twice in one transaction: no need to ask
+        if (tx->items[i].same) { // twice in one transaction: no need to send it
             tx->failed_item = (int)i;
             tx->error = SPAN("duplicate transaction id");
             tx_free_flight(f);
@@ -209,7 +209,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
     else if (status == QE_PG_RETRY) // rolled back for certain; a lost connection is not
         again = tx->op.tries++ < MAX_TRIES;
     else if (status == QE_PG_GONE || fault)
-        notify_tx_lanes(b, f); // it may have committed: whoever waits there looks
+        notify_tx_lanes(b, f); // it may have committed: waiting pops check
     bool locked = status != 0 && pg_reply_is_locked(reply);
     if (again && locked)
         items_suspect(b, tx->items, tx->n_items);
@@ -328,7 +328,7 @@ static void read_failure(struct tx_flight *f, const struct pg_reply *reply, unsi
     struct tx_op *tx = f->tx;
     int item = -1, entry = -1;
 
-    if (tx->error.ptr) // the first failure is the one that is told
+    if (tx->error.ptr) // report the first failure
         return;
     if (pg_reply_i16(reply, row, TRANSACT_COL_KIND) == TX_NOT_SCHEDULED) {
         item = (int)(later_of(f, reply, row) - tx->items);

@@ -1,4 +1,4 @@
-// The statistics pass: any process may do it, whoever comes first when it is due
+// The statistics pass. When it is due, the first process that calls does it
 // (queen.stats_chore).
 #include "broker/broker_int.h"
 

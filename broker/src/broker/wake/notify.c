@@ -1,5 +1,4 @@
-// News: what one broker of the house has done that concerns a queue whose home is another; and
-// what is told to other servers, and heard from them.
+// Notifications: from a broker to the home of a queue, to other servers, and from them.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@ static void post(struct broker *to, struct notice *n)
     n->to = to;
     n->mail.deliver = deliver;
     if (mailbox_post(&to->mailbox, &n->mail) != 0)
-        free(n); // closing: nobody waits there any more
+        free(n); // closing: no pop waits there any more
 }
 
 static struct notice *make(span queue, span lane, span only)
@@ -207,7 +206,7 @@ static void deliver(struct mailbox_item *item)
         feed_prompt(b, (span){n->text, n->queue_len});
     } else if (n->lane != 0) {
         struct queue *q = queue_find(b, (span){n->text, n->queue_len});
-        if (q) { // somebody has been interested in the queue here
+        if (q) { // the queue is in use here
             span name = {n->text + n->queue_len, n->lane_len};
             span only = {name.ptr + name.len, n->only_len};
             struct lane *lane =
