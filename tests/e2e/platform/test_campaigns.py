@@ -99,17 +99,19 @@ def test_a_look_and_a_subscription_wait_for_each_other(tenant, rig):  # noqa: F8
     tenant.sql("update crm.segment set watch_every_s = 3000, watched_since = now() where id = %s", seg)
     other = psycopg2.connect(tenant.connection.dsn)
     who = str(uuid.uuid4())
-    with other.cursor() as cur:  # as compile_watch() does
-        cur.execute("select from crm.segment where id = %s and watch_every_s is not null for no key update", (seg,))
-        cur.execute("insert into crm.segment_member (segment_id, customer_uuid) values (%s, %s)", (seg, who))
     args = json.dumps({"segment": "race", "queue": "q", "initial": True, "everySeconds": 3000})
     begun = threading.Thread(target=lambda: tenant.sql("select status from crm.watch_segment(%s)", args))
-    begun.start()
-    harness.wait_until(lambda: waiting(other), 20, "the subscription waits for the look")
-    other.commit()
-    begun.join(20)
+    try:
+        with other.cursor() as cur:  # as compile_watch() does
+            cur.execute("select from crm.segment where id = %s and watch_every_s is not null for no key update", (seg,))
+            cur.execute("insert into crm.segment_member (segment_id, customer_uuid) values (%s, %s)", (seg, who))
+        begun.start()
+        harness.wait_until(lambda: waiting(other), 20, "the subscription waits for the look")
+        other.commit()
+    finally:
+        other.close()  # or the tests that follow would wait, too
+    begun.join(harness.patience(20))
     assert tenant.sql("select customer_uuid::text from crm.segment_outbox where segment_id = %s", seg) == [(who,)]
-    other.close()
     tenant.sql("delete from crm.segment where id = %s", seg)
 
 
