@@ -1,4 +1,4 @@
-// POST /api/v1/ack and /api/v1/ack/batch: tell what became of delivered messages.
+// POST /api/v1/ack and /api/v1/ack/batch: report the results of delivered messages.
 //
 // Both answer with an array, one result per entry in request order.  A rejected entry is not an
 // error of the request.

@@ -30,7 +30,7 @@ struct api_shared {
     const struct http_routes *routes; // filled: compiled from api_routes
     struct house *house;              // filled
     struct pg_transfer *transfer;     // filled: the copy into another database
-    struct peers *peers;              // filled: other servers; NULL: none are told
+    struct peers *peers;              // filled: other servers; NULL: none
     struct api **workers;             // filled: n_workers of them, for sums
     unsigned n_workers;               // filled
     uint64_t started_us;              // filled: clock_mono_us() at start

@@ -21,7 +21,7 @@ enum { API_NAME_CHARS = 255 };
 // Answers a failed operation: the sentence of why, if there is one, else that of the code.
 void api_reply_failed(struct http_req *req, int status, const struct fault *why);
 
-// Before the answer, for clients that asked for timing: how long the broker and the database
+// Before the answer, for clients that requested timing: how long the broker and the database
 // took.
 void api_note_db(struct http_req *req, const struct op *op);
 
@@ -31,7 +31,7 @@ bool api_is_name(span text);
 
 // ---- reading a body ----
 //
-// A cursor that knows which element it is in, so that the text of a mistake names it:
+// A cursor that tracks its element, so that error texts can name it:
 //      "item 3: queue must be a string"
 //      "Invalid JSON at byte 57, item 3: half of a surrogate pair"
 // The first mistake sticks and ends all loops, as with struct js itself.
@@ -39,13 +39,13 @@ struct body {
     struct js j;
     struct arena *arena;
     const char *noun;   // of the elements: "item"
-    span producer;      // who sends it: stamped on items; SPAN_NONE: nobody
+    span producer;      // the authenticated sender: stored with items; SPAN_NONE: none
     int64_t at;         // index of the element under way; -1: outside
     span meta;          // of items that bring no trace context of their own; SPAN_NONE: none
     int64_t item;       // item within it ("operation 1, item 0"); -1: none
     bool has_keys;      // some item is by_key
     unsigned max_items; // elements of one list
-    struct fault fault; // says what was wrong once body_finish() has failed
+    struct fault fault; // the error, once body_finish() has failed
 };
 struct body body_open(struct http_req *req, const char *noun);
 // A mistake in meaning, not in grammar; ends the reading.

@@ -216,7 +216,7 @@ static void loaded(uv_work_t *work, int status)
     struct asset *a = work->data;
     struct http_req *req = a->req;
 
-    (void)status; // nobody cancels
+    (void)status; // never cancelled
     if (a->rc != 0) {
         http_reply_err(req, a->rc);
         return;

@@ -105,7 +105,7 @@ void *body_grow(struct body *b, void *items, unsigned n, unsigned *cap, size_t s
         body_too_large(b);
         return NULL;
     }
-    // The guess comes from the sender's bytes: believe it only up to a point per step.
+    // The guess comes from the sender's bytes: limit it per step.
     size_t wanted = n == 0 ? 1 : guess;
     if (wanted < 2 * (size_t)n)
         wanted = 2 * (size_t)n;
@@ -337,7 +337,7 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
     entry->code = body_text_or_none(b, raw[ACK_ERROR_CODE]);
     entry->worker = body_text_or_none(b, raw[ACK_WORKER]);
 
-    // An empty status is not a missing one: it was meant to say something.
+    // An empty status is not a missing one: the client meant something by it.
     *status = js_type_of(raw[ACK_STATUS]) == JS_STRING ? js_text(raw[ACK_STATUS], b->arena)
                                                        : SPAN("completed");
     entry->status = status_of(*status);

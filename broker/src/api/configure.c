@@ -187,7 +187,7 @@ static void on_sealed(struct custom_op *op, int status, const struct pg_reply *r
     pg_params_free(&op->params);
     if (status == 0) {
         http_reply_json(c->req, 200, &c->answer);
-    } else { // configured it is; asked again, the rest is done
+    } else { // it is configured; a repeated request does the rest
         buf_free(&c->answer);
         api_reply_failed(c->req, status, &op->op.why);
     }

@@ -1,7 +1,7 @@
 // POST /streams/v1/cycle: state changes, sink pushes and the source acknowledgement of a
 // stream, all or nothing.
 //
-// What is malformed gets 400.  What is well formed but cannot be done gets 200 with
+// A malformed request gets 400.  A well-formed one that cannot be done gets 200 with
 // "success": false, because clients retry a 5xx: nothing of it has happened then.
 #include "api/api_int.h"
 #include "api/trace_context.h"
@@ -38,7 +38,7 @@ struct cycle {
     struct cycle_op op;
     struct cycle_ack ack;
     unsigned cap_states, cap_items;
-    // Refused by us, before the database was asked: why, and what was sent there.
+    // Refused before the call to the database: why, and what was sent there.
     const char *refused;
     span given;
     unsigned n_before; // state operations before the one at fault
@@ -300,7 +300,7 @@ static void put_ack_result(struct buf *out, const struct cycle *c)
     buf_putc(out, '}');
 }
 
-// Of what was rolled back, or never tried, results are told only if all of them are known.
+// After a rollback or without a try, report results only if all of them are known.
 static bool has_results(const struct cycle *c)
 {
     for (unsigned i = 0; i < c->op.n_items; i++)

@@ -1,4 +1,4 @@
-// json_rows.c: rows as JSON, by a text that says where each column goes.
+// json_rows.c: writes rows as JSON, with a template for the place of each column.
 #include "api/json_rows.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-// json_rows.h: rows as JSON, by a text that says where each column goes.
+// json_rows.h: writes rows as JSON, with a template for the place of each column.
 //
 //      {"id":$1,"messages":{"total":$2,"pending":$3},"pending":$3}
 //

@@ -1,4 +1,4 @@
-// message_fields.h: what a producer says about a message beside its payload, kept with it.
+// message_fields.h: fields of a message beside its payload, stored with it.
 //
 //      correlationId   which business event it belongs to: found again by it
 //      eventType       which kind of event: the queue may have a retry policy for it

@@ -1,4 +1,4 @@
-// partition_key.c: how many partitions has the queue?  Remembered, or asked.
+// partition_key.c: the number of partitions of a queue, cached or queried.
 #include "api/partition_key.h"
 
 #include <stdlib.h>
@@ -126,7 +126,7 @@ void partition_keys_resolve(struct http_req *req, struct push_item *items, unsig
         const struct queue_size *s = partition_key_find(api, q->queue);
         q->known = s != NULL;
         q->partitions = s ? s->partitions : 0;
-        // A queue that had no fixed set may have been made anew with one.
+        // A queue that had no fixed set may have been created again with one.
         q->asked = !s || s->until_us < now || s->partitions == 0;
         k->n_asked += q->asked;
     }

@@ -12,7 +12,7 @@
 struct api;
 
 // Replaces the keys of items that are by_key, then calls go(ctx), perhaps at once.  Or answers
-// req: 400 for a queue without a fixed set, else what the database says.
+// req: 400 for a queue without a fixed set, else the error of the database.
 void partition_keys_resolve(struct http_req *req, struct push_item *items, unsigned n,
                             void (*go)(void *ctx), void *ctx);
 void partition_keys_forget(struct api *api); // all that is remembered

@@ -1,9 +1,9 @@
-// GET /api/v1/pop...: take messages, waiting for them if asked to.
+// GET /api/v1/pop...: take messages, optionally waiting for them.
 //
 //      /api/v1/pop/queue/:queue                        any partition of a queue
 //      /api/v1/pop/queue/:queue/partition/:partition   that one
 //      /api/v1/pop?namespace=&task=                    any partition of the queues so labelled
-//      /api/v1/pop?queue=&partition=                   the first two, said differently
+//      /api/v1/pop?queue=&partition=                   the first two in another form
 //
 // A pop never answers 5xx while the database is away: consumers would give up.
 #include "api/api_int.h"
@@ -84,7 +84,7 @@ static void pop_start(struct pop *p)
     struct api *api = http_req_app(req);
     struct pop_op *op = &p->op;
 
-    if (http_req_verb(req) == HTTP_HEAD) { // would take messages that nobody sees
+    if (http_req_verb(req) == HTTP_HEAD) { // would take messages without delivering them
         http_reply_header(req, SPAN("Allow"), SPAN("GET, OPTIONS"));
         http_reply_err(req, QE_METHOD);
         return;
@@ -167,7 +167,7 @@ static void on_gone(struct http_req *req, void *ctx)
     broker_pop_cancel(api->broker, &p->op);
 }
 
-// What the client can do nothing about: the database, not the request, is at fault.
+// Errors of the database, not of the request.
 static bool is_outage(int status)
 {
     switch (status) {

@@ -1,6 +1,6 @@
 // pop_events.c: claimed segments as CloudEvents, for consumers that accept nothing else.
 //
-// What was pushed as an event comes back as that event; any other message becomes one.  Where
+// A message pushed as an event is returned as that event; any other message becomes one.  Where
 // it was and what its acknowledgement needs are extension attributes whose names begin with
 // "queen".
 //
@@ -11,7 +11,7 @@
 #include "segment/codec.h"
 #include "json/write.h"
 
-// What the meta of a message says; raw JSON.
+// The metadata of a message; raw JSON.
 struct told {
     span event, encoding, parent, state;
 };

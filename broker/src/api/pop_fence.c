@@ -1,4 +1,4 @@
-// pop_fence.c: messages for the owner of a partition, and for nobody who was it.
+// pop_fence.c: messages only for the current owner of a partition.
 //
 // A processor's pop names its owner and epoch.  When messages have been leased for it, the
 // record is looked at: if the partition has changed hands the lease is given back and the
@@ -46,7 +46,7 @@ void pop_fence_look(struct pop *p, void (*looked)(struct pop *p, bool is_owner))
     broker_custom(api->broker, &f->op);
 }
 
-// Who cannot be asked is not believed.
+// Refuse the pop if the owner cannot be checked.
 static void on_pop_fence_looked(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct pop_fence *f = container_of(op, struct pop_fence, op);

@@ -1,7 +1,8 @@
 // pop_render.c: claimed segments into the body of a pop's answer.
 //
-// The hot path of delivery.  What is the same for all messages of a slice (from createdAt to
-// the closing brace) is written once and copied from where it stands in the answer.
+// The hot path of delivery.  The part that is the same for all messages of a run (from
+// createdAt to the closing brace) is written once and copied from where it stands in the
+// answer.
 //
 // Runs on the home's thread, so it must not touch the request nor its arena.
 #include "api/api_int.h"
@@ -15,7 +16,7 @@ enum {
     SHARED_BYTES = 320, // from ,"createdAt": on, without names
 };
 
-// What is copied from message to message: offsets into the answer, which may move.
+// The text copied from message to message: offsets into the answer, which may move.
 struct shared {
     size_t at, len;        // ,"createdAt":...} of this slice
     size_t tail, tail_len; // ,"partitionId":...} of this claim

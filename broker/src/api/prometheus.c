@@ -1,8 +1,8 @@
 // GET /metrics/prometheus: everything this process counts.  Families:
 // docs/reference/metrics.md.
 //
-// Numbers of this process are summed over the workers when asked for.  What only the database
-// knows comes behind them (snapshot.h), and is missing when it cannot be asked.
+// The metrics of this process are summed over the workers for each request.  Those from the
+// database follow (snapshot.h), and are missing while it is unavailable.
 #include <stdio.h>
 
 #include "api/api_int.h"
@@ -267,7 +267,7 @@ static void put_engine(struct buf *out, const struct api_shared *s)
               ENGINE_ITEMS);
     put_by_op(out, s, "queen_op_failed_total", "counter", "operations that failed",
               ENGINE_FAILED);
-    // The same under the names that existing dashboards know.
+    // The same under the names that existing dashboards use.
     put_by_op(out, s, "queen_sidecar_op_count", "gauge", "operations finished",
               ENGINE_REQUESTS);
     put_by_op(out, s, "queen_sidecar_op_items", "gauge", "messages in these operations",
@@ -425,8 +425,8 @@ static void put_buffer(struct buf *out, const struct api_shared *s)
                 (flags & MAINTENANCE_POP) != 0);
 }
 
-// Names that dashboards know, for things that are made differently here:
-// docs/reference/metrics.md says what their numbers are.
+// Names that dashboards use, for things that work differently here: docs/reference/metrics.md
+// defines the values.
 static void put_absent(struct buf *out, const struct api_shared *s)
 {
     static const char *const zeroes[][2] = {

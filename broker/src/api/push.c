@@ -134,7 +134,7 @@ void push_put_results(struct buf *out, struct arena *arena, span body,
         buf_put_lit(out, "[]");
         return;
     }
-    // Results are alike: the first tells how much room all of them need.
+    // Results have similar lengths: estimate the room for all of them from the first.
     size_t each = RESULT_BYTES + 2 * (items[0].txid.len + 8) + items[0].queue.len;
     if (!buf_reserve(out, 2 + each * n))
         return;

@@ -1,4 +1,4 @@
-// What became of messages that failed: their timeline, and dead letters sent on their way
+// Failed messages: their timeline, and dead letters sent on their way
 // again. See broker/sql/procs for what each answers.
 #include "api/api_int.h"
 #include "api/sql_endpoint.h"

@@ -1,4 +1,4 @@
-// shared_state.c: what servers of one database tell one another.
+// shared_state.c: state of the notifications between servers of one database.
 //
 //      GET /api/v1/system/shared-state, and two /internal names for it
 //      POST /internal/api/notify      parked pops of a queue look again, here and at the other
@@ -20,7 +20,7 @@ struct cache_figures {
     uint64_t size, hits, misses;
 };
 
-// Every pushed message looks its partition up; those not known are asked for.
+// Every pushed message looks its partition up; unknown ones are queried.
 static struct cache_figures cache_figures(const struct api_shared *shared)
 {
     struct cache_figures c = {0};

@@ -1,8 +1,8 @@
-// snapshot.h: what the database says for /metrics/prometheus, kept for a moment.
+// snapshot.h: metrics from the database for /metrics/prometheus, cached for a moment.
 //
-// Each worker keeps its own.  However often it is scraped, the database is asked at most every
-// SNAPSHOT_FRESH_MS per worker (twice per period of the metrics, if that is shorter), by one
-// call at a time; whoever comes meanwhile gets what there is.
+// Each worker keeps its own.  However often it is scraped, the database is queried at most
+// every SNAPSHOT_FRESH_MS per worker (twice per period of the metrics, if that is shorter), by
+// one call at a time; requests meanwhile get the cached values.
 #ifndef QUEEN_API_SNAPSHOT_H
 #define QUEEN_API_SNAPSHOT_H
 
@@ -21,7 +21,7 @@ struct snapshot {
 
 // period_ms: of the metrics in the database.
 bool snapshot_is_fresh(const struct snapshot *s, uint64_t now_us, unsigned period_ms);
-// Appends it, unless it is too old to be believed.
+// Appends it, unless it is too old.
 void snapshot_put(const struct snapshot *s, uint64_t now_us, struct buf *out);
 void snapshot_deinit(struct snapshot *s);
 

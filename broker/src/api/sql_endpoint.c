@@ -38,7 +38,7 @@ void sql_endpoint_handle(struct http_req *req)
     buf_putc(&args, '{');
     if (put_query(c, &args) == 0 && put_path(c, &args) == 0) {
         if (put_body(c, &b, &args) == 0) {
-            buf_put_lit(&args, "\"\":\"\"}"); // takes the last comma; nobody reads it
+            buf_put_lit(&args, "\"\":\"\"}"); // takes the last comma; it is never read
             pg_param_text(&c->op.params, buf_span(&args));
             broker_custom(api->broker, &c->op);
         } else {

@@ -21,8 +21,8 @@
 // value is not null is put by the shape, behind its piece; one without a piece gets a comma
 // between it and an entry before it.
 //
-// Long work goes in steps, each a transaction of its own: a first row of status 0 asks to be
-// called again with its piece as the object.  A payload in that row wants to be sealed: it is
+// Long work goes in steps, each a transaction of its own: a first row of status 0 requests
+// another call with its piece as the object.  A payload in that row wants to be sealed: it is
 // added to the object as "sealed", or null if there is no key.
 //
 // Parameters of path and query come as JSON strings, only those that were sent (a query
@@ -48,15 +48,15 @@ struct sql_endpoint {
     const struct pg_statement *statement;
     const char *const *query; // names of the query parameters it takes, ends with NULL; or NULL
     enum sql_endpoint_body body;
-    // On success what brokers know of the queue in the path is out of date; without one, of
+    // On success the cached state of the queue in the path is out of date; without one, of
     // queues that the statement has written into the change feed.
     bool changes_queue;
-    bool changes_times; // on success something may be due earlier than the broker knows
+    bool changes_times; // on success something may be due earlier than the broker expects
 };
 
 void sql_endpoint_handle(struct http_req *req);
 
-// For others that call such statements: whether the rows ask for another step; params are those
+// For others that call such statements: whether the rows request another step; params are those
 // of the next call then.
 struct broker;
 struct pg_params;

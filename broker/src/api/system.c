@@ -35,7 +35,7 @@ static struct maintenance *system_begin(struct http_req *req)
     return m;
 }
 
-// From the database: what this server believes may be some seconds old.
+// From the database: the copy of this server may be some seconds old.
 static void maintenance_get(struct http_req *req)
 {
     struct api *api = http_req_app(req);

@@ -1,4 +1,4 @@
-// totals.c: sums over the workers, and what the kernel says about the process.
+// totals.c: sums over the workers, and the resource usage of the process.
 #include "api/totals.h"
 
 #include <malloc.h>

@@ -1,4 +1,4 @@
-// totals.h: the numbers of all workers, summed for whoever asks.
+// totals.h: the metrics of all workers, summed.
 #ifndef QUEEN_API_TOTALS_H
 #define QUEEN_API_TOTALS_H
 

@@ -47,7 +47,7 @@ bool trace_parent_is_valid(span text)
         return false;
     if (text.len == PARENT_CHARS)
         return true;
-    // A later version may say more; version 00 may not.
+    // A later version may have more fields; version 00 may not.
     return memcmp(at, "00", 2) != 0 && at[PARENT_CHARS] == '-' && is_printable(text) &&
            !memchr(at, ' ', text.len);
 }

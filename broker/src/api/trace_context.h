@@ -1,8 +1,8 @@
 // trace_context.h: W3C Trace Context of the messages that a request brings.
 //
-// A producer says which trace a message belongs to, in the header of its request or in an item
+// A producer gives the trace of a message, in the header of its request or in an item
 // of its own; the message carries it as {"traceparent":"00-...","tracestate":"..."}
-// (segment/codec.h, meta) and whoever pops it goes on from there.
+// (segment/codec.h, meta) and the consumer continues it.
 #ifndef QUEEN_API_TRACE_CONTEXT_H
 #define QUEEN_API_TRACE_CONTEXT_H
 

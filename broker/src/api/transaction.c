@@ -1,6 +1,6 @@
 // POST /api/v1/transaction: pushes and acknowledgements, all or nothing.
 //
-// What is malformed gets 400.  What is well formed but cannot be done gets 200 with
+// A malformed request gets 400.  A well-formed one that cannot be done gets 200 with
 // "success": false, because clients retry a 5xx and take a 4xx for their own mistake: nothing
 // of it has happened then.
 #include "api/transaction_int.h"
@@ -80,7 +80,7 @@ static void tx_handle(struct http_req *req)
     if (read_body(t, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (t->refused || t->n_steps == 0)
-        tx_reply(t, !t->refused); // nothing to ask the database for
+        tx_reply(t, !t->refused); // nothing to send to the database
     else if (b.has_keys)
         partition_keys_resolve(req, t->op.items, t->op.n_items, api_tx_start, t);
     else

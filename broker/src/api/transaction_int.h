@@ -13,12 +13,12 @@ struct tx {
     struct tx_op op;
     uint8_t id[16]; // of the answer
 
-    // All that was asked for, flattened, in request order; ends with the step that made us
+    // All steps of the request, flattened, in request order; ends with the step that made us
     // refuse.
     struct tx_step *steps;
     unsigned n_steps;
     unsigned n_operations;
-    bool refused; // by us, before the database was asked
+    bool refused; // before the call to the database
     span why, unknown_type, bad_status;
 
     unsigned cap_steps, cap_items, cap_entries, cap_groups, cap_required;

@@ -45,7 +45,7 @@ void tx_reply(struct tx *t, bool committed)
     http_reply_json(t->req, 200, &out);
 }
 
-// How many steps the answer lists: all, or up to the one at fault; none if nobody knows it.
+// How many steps the answer lists: all, or up to the one at fault; none if it is unknown.
 static unsigned steps_done(const struct tx *t, bool committed)
 {
     if (committed || t->refused)
@@ -86,7 +86,7 @@ static void put_schedule(struct buf *out, const struct push_item *item)
     buf_putc(out, '"');
 }
 
-// Of what was rolled back the ids are told only where the database had given them already.
+// After a rollback, report ids only if the database had already assigned them.
 static void put_push(struct buf *out, const struct tx *t, const struct push_item *item, bool ok)
 {
     buf_put_lit(out, "\"push\",\"success\":");
