@@ -151,16 +151,16 @@ static void on_messages(struct pop_op *op, const struct pop_result *result)
 
     for (unsigned c = 0; c < result->n_claims; c++) {
         const struct pop_claim *claim = &result->claims[c];
-        for (unsigned s = 0; s < claim->n_slices; s++) {
-            const struct pop_slice *slice = &claim->slices[s];
-            struct segment_walk walk = segment_walk(slice->body);
+        for (unsigned s = 0; s < claim->n_runs; s++) {
+            const struct pop_run *run = &claim->runs[s];
+            struct segment_walk walk = segment_walk(run->body);
             struct segment_message m;
-            segment_skip(&walk, slice->from);
-            for (unsigned i = 0; i < slice->n && segment_next(&walk, &m); i++) {
+            segment_skip(&walk, run->from);
+            for (unsigned i = 0; i < run->n && segment_next(&walk, &m); i++) {
                 struct ack_entry *entry = &e->entries[e->n_entries++];
                 char text[UUID_TEXT];
-                id_format_uuid(
-                    (const uint8_t *)slice->keys.ptr + (size_t)16 * (slice->from + i), text);
+                id_format_uuid((const uint8_t *)run->keys.ptr + (size_t)16 * (run->from + i),
+                               text);
                 entry->txid = arena_copy(&e->arena, (span){text, sizeof text});
                 memcpy(entry->partition_id, claim->partition_id, 16);
                 entry->status = ACK_COMPLETED;

@@ -16,9 +16,9 @@ struct told {
     span event, encoding, parent, state;
 };
 
-static unsigned put_slice(struct buf *out, const struct pop_op *op,
-                          const struct pop_result *result, const struct pop_claim *claim,
-                          const struct pop_slice *slice);
+static unsigned put_run(struct buf *out, const struct pop_op *op,
+                        const struct pop_result *result, const struct pop_claim *claim,
+                        const struct pop_run *run);
 static struct told read_meta(span meta);
 static void put_own(struct buf *out, const struct pop_claim *claim, const uint8_t id[16],
                     int64_t created_us);
@@ -37,12 +37,12 @@ void pop_render_events(struct pop_op *op, const struct pop_result *result)
     if (p->as == POP_EVENTS)
         buf_putc(out, '[');
     for (unsigned i = 0; i < result->n_claims; i++)
-        for (unsigned k = 0; k < result->claims[i].n_slices; k++) {
+        for (unsigned k = 0; k < result->claims[i].n_runs; k++) {
             const struct pop_claim *claim = &result->claims[i];
-            const struct pop_slice *slice = &claim->slices[k];
-            unsigned n = put_slice(out, op, result, claim, slice);
-            if (n < slice->n)
-                pop_aside_add(p, claim->lane, slice->first_seq + slice->from + n, slice->n - n);
+            const struct pop_run *run = &claim->runs[k];
+            unsigned n = put_run(out, op, result, claim, run);
+            if (n < run->n)
+                pop_aside_add(p, claim->lane, run->first_seq + run->from + n, run->n - n);
         }
     if (out->failed || op->n_messages == 0)
         return;
@@ -58,31 +58,31 @@ static void put_text_field(struct buf *out, const char *name, span text)
 }
 
 // Returns how many it could read.
-static unsigned put_slice(struct buf *out, const struct pop_op *op,
-                          const struct pop_result *result, const struct pop_claim *claim,
-                          const struct pop_slice *slice)
+static unsigned put_run(struct buf *out, const struct pop_op *op,
+                        const struct pop_result *result, const struct pop_claim *claim,
+                        const struct pop_run *run)
 {
-    struct segment_walk walk = segment_walk(slice->body);
+    struct segment_walk walk = segment_walk(run->body);
     struct segment_message m;
     uint8_t id[16];
 
-    if (slice->keys.len / 16 < (size_t)slice->from + slice->n)
+    if (run->keys.len / 16 < (size_t)run->from + run->n)
         return 0;
-    segment_skip(&walk, slice->from);
-    for (unsigned i = 0; i < slice->n; i++) {
-        unsigned pos = slice->from + i;
+    segment_skip(&walk, run->from);
+    for (unsigned i = 0; i < run->n; i++) {
+        unsigned pos = run->from + i;
         if (!segment_next(&walk, &m))
             return i;
         struct told told = read_meta(m.meta);
         if (m.id)
             memcpy(id, m.id, sizeof id);
         else
-            segment_message_id(slice->created_us, pos, claim->lane, id);
+            segment_message_id(run->created_us, pos, claim->lane, id);
 
         if (told.event.len > 2)
             buf_put(out, (span){told.event.ptr, told.event.len - 1}); // without its brace
         else
-            put_own(out, claim, id, slice->created_us);
+            put_own(out, claim, id, run->created_us);
         if (told.encoding.len > 0)
             buf_put_lit(out, ",\"data_base64\":");
         else
@@ -106,13 +106,13 @@ static unsigned put_slice(struct buf *out, const struct pop_op *op,
             js_put_text(out, m.txid);
         } else {
             buf_putc(out, '"');
-            buf_put_uuid(out, (const uint8_t *)slice->keys.ptr + (size_t)16 * pos);
+            buf_put_uuid(out, (const uint8_t *)run->keys.ptr + (size_t)16 * pos);
             buf_putc(out, '"');
         }
         put_place(out, op, result, claim);
         buf_put_lit(out, "},");
     }
-    return slice->n;
+    return run->n;
 }
 
 static struct told read_meta(span meta)

@@ -18,20 +18,20 @@ enum {
 
 // The text copied from message to message: offsets into the answer, which may move.
 struct shared {
-    size_t at, len;        // ,"createdAt":...} of this slice
+    size_t at, len;        // ,"createdAt":...} of this run
     size_t tail, tail_len; // ,"partitionId":...} of this claim
 };
 
 static size_t room_for(const struct pop_result *result);
 static void put_top(struct buf *out, const struct pop_op *op, const struct pop_result *result);
-static unsigned put_slice(struct buf *out, const struct pop_op *op,
-                          const struct pop_result *result, const struct pop_claim *claim,
-                          const struct pop_slice *slice, struct shared *s);
+static unsigned put_run(struct buf *out, const struct pop_op *op,
+                        const struct pop_result *result, const struct pop_claim *claim,
+                        const struct pop_run *run, struct shared *s);
 static void put_message(struct buf *out, const struct segment_message *m, const uint8_t id[16],
                         const uint8_t *key, struct broker *home);
 static void put_shared(struct buf *out, const struct pop_op *op,
                        const struct pop_result *result, const struct pop_claim *claim,
-                       const struct pop_slice *slice, struct shared *s);
+                       const struct pop_run *run, struct shared *s);
 
 void pop_render(struct pop_op *op, const struct pop_result *result)
 {
@@ -48,11 +48,11 @@ void pop_render(struct pop_op *op, const struct pop_result *result)
     for (unsigned i = 0; i < result->n_claims; i++) {
         const struct pop_claim *claim = &result->claims[i];
         struct shared s = {0};
-        for (unsigned k = 0; k < claim->n_slices; k++) {
-            const struct pop_slice *slice = &claim->slices[k];
-            unsigned n = put_slice(out, op, result, claim, slice, &s);
-            if (n < slice->n)
-                pop_aside_add(p, claim->lane, slice->first_seq + slice->from + n, slice->n - n);
+        for (unsigned k = 0; k < claim->n_runs; k++) {
+            const struct pop_run *run = &claim->runs[k];
+            unsigned n = put_run(out, op, result, claim, run, &s);
+            if (n < run->n)
+                pop_aside_add(p, claim->lane, run->first_seq + run->from + n, run->n - n);
         }
     }
     if (out->failed || op->n_messages == 0)
@@ -68,8 +68,8 @@ static size_t room_for(const struct pop_result *result)
 
     for (unsigned i = 0; i < result->n_claims; i++) {
         const struct pop_claim *c = &result->claims[i];
-        for (unsigned k = 0; k < c->n_slices; k++) {
-            const struct pop_slice *s = &c->slices[k];
+        for (unsigned k = 0; k < c->n_runs; k++) {
+            const struct pop_run *s = &c->runs[k];
             size_t in_segment = s->keys.len / 16 > 0 ? s->keys.len / 16 : 1;
             room += s->n * (s->body.len / in_segment + 500 + c->queue.len + c->partition.len);
         }
@@ -105,33 +105,33 @@ static void put_top(struct buf *out, const struct pop_op *op, const struct pop_r
 }
 
 // Returns how many it could read.
-static unsigned put_slice(struct buf *out, const struct pop_op *op,
-                          const struct pop_result *result, const struct pop_claim *claim,
-                          const struct pop_slice *slice, struct shared *s)
+static unsigned put_run(struct buf *out, const struct pop_op *op,
+                        const struct pop_result *result, const struct pop_claim *claim,
+                        const struct pop_run *run, struct shared *s)
 {
-    struct segment_walk walk = segment_walk(slice->body);
+    struct segment_walk walk = segment_walk(run->body);
     struct segment_message m;
     uint8_t id[16];
 
-    if (slice->keys.len / 16 < (size_t)slice->from + slice->n)
+    if (run->keys.len / 16 < (size_t)run->from + run->n)
         return 0;
-    segment_skip(&walk, slice->from);
-    for (unsigned i = 0; i < slice->n; i++) {
+    segment_skip(&walk, run->from);
+    for (unsigned i = 0; i < run->n; i++) {
         if (!segment_next(&walk, &m))
             return i;
-        unsigned pos = slice->from + i;
+        unsigned pos = run->from + i;
         if (!m.id)
-            segment_message_id(slice->created_us, pos, claim->lane, id);
+            segment_message_id(run->created_us, pos, claim->lane, id);
         put_message(out, &m, m.id ? m.id : id,
-                    (const uint8_t *)slice->keys.ptr + (size_t)16 * pos, result->home);
+                    (const uint8_t *)run->keys.ptr + (size_t)16 * pos, result->home);
         if (i == 0) {
-            put_shared(out, op, result, claim, slice, s);
+            put_shared(out, op, result, claim, run, s);
         } else if (buf_reserve(out, s->len)) {
             memcpy(out->ptr + out->len, out->ptr + s->at, s->len);
             out->len += s->len;
         }
     }
-    return slice->n;
+    return run->n;
 }
 
 // {"id" to "producerSub".  The three texts that may need escapes are rare or short.
@@ -186,17 +186,17 @@ static void put_message(struct buf *out, const struct segment_message *m, const 
     }
 }
 
-// The first message of a slice writes what the others copy; the claim's part of it is written
-// by the first slice.
+// The first message of a run writes what the others copy; the claim's part of it is written
+// by the first run.
 static void put_shared(struct buf *out, const struct pop_op *op,
                        const struct pop_result *result, const struct pop_claim *claim,
-                       const struct pop_slice *slice, struct shared *s)
+                       const struct pop_run *run, struct shared *s)
 {
     if (!buf_reserve(out, SHARED_BYTES + s->tail_len))
         return;
     s->at = out->len;
     buf_put_lit(out, ",\"createdAt\":\"");
-    str_format_ts_us(slice->created_us, out->ptr + out->len);
+    str_format_ts_us(run->created_us, out->ptr + out->len);
     out->len += STR_TS_US;
     buf_putc(out, '"');
 

@@ -114,7 +114,7 @@ void broker_push(struct broker *b, struct push_op *op);
 // ---- pop ----
 
 // A run of messages inside one segment: `n` of them, starting with number `from` (0-based).
-struct pop_slice {
+struct pop_run {
     span keys, body;
     int64_t first_seq; // of the segment
     int64_t created_us;
@@ -125,8 +125,8 @@ struct pop_claim { // messages of one lane
     const uint8_t *partition_id;
     int64_t lane;
     int retries;
-    unsigned n_slices, n_messages;
-    const struct pop_slice *slices;
+    unsigned n_runs, n_messages;
+    const struct pop_run *runs;
 };
 struct pop_result {
     unsigned n_claims, n_messages;

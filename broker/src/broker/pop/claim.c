@@ -34,7 +34,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
                             unsigned row, uint64_t left_us);
 static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
-                            const struct pop_slice *slice, int64_t now_us);
+                            const struct pop_run *run, int64_t now_us);
 static void end_pop(struct broker *b, struct pop_op *pop);
 static void claim_fail(struct broker *b, struct claim_flight *f, int status,
                        const struct pg_reply *reply);
@@ -256,11 +256,11 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     while (end < n_rows && (unsigned)pg_reply_i32(reply, end, CLAIM_COL_TARGET) <= until)
         end++;
 
-    struct pop_slice *slices = mem_new_array(struct pop_slice, end - row + 1);
+    struct pop_run *runs = mem_new_array(struct pop_run, end - row + 1);
     struct pop_claim *claims = mem_new_array(struct pop_claim, pop->n_targets + 1);
     struct pop_result result = {
         .claims = claims, .lease = pop->auto_ack ? NULL : pop->lease, .home = b};
-    unsigned n_slices = 0;
+    unsigned n_runs = 0;
     int last_target = -1;
     bool claimed = false;
     int64_t now_us = broker_pg_us(b);
@@ -283,7 +283,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
                 .partition_id = pg_reply_uuid(reply, r, CLAIM_COL_LANE_ID),
                 .lane = lane->num,
                 .retries = pg_reply_i32(reply, r, CLAIM_COL_RETRIES),
-                .slices = slices + n_slices,
+                .runs = runs + n_runs,
             };
         }
         if (pg_reply_is_null(reply, r, CLAIM_COL_FIRST_SEQ))
@@ -295,7 +295,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         int64_t from = start > first ? start : first, to = stop < next ? stop : next;
         if (to <= from)
             continue;
-        slices[n_slices++] = (struct pop_slice){
+        runs[n_runs++] = (struct pop_run){
             .keys = pg_reply_bytes(reply, r, CLAIM_COL_KEYS),
             .body = pg_reply_bytes(reply, r, CLAIM_COL_BODY),
             .first_seq = first,
@@ -304,9 +304,8 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
             .n = (unsigned)(to - from),
         };
         if (!pop->cancelled)
-            count_delivered(b, pop, f->targets[t - 1]->lane->queue, &slices[n_slices - 1],
-                            now_us);
-        claim->n_slices++;
+            count_delivered(b, pop, f->targets[t - 1]->lane->queue, &runs[n_runs - 1], now_us);
+        claim->n_runs++;
         claim->n_messages += (unsigned)(to - from);
         result.n_messages += (unsigned)(to - from);
     }
@@ -323,7 +322,7 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     } else if (result.n_messages > 0 && !pop->auto_ack) {
         give_back_add(b, pop->lease);
     }
-    free(slices);
+    free(runs);
     free(claims);
 
     // One row per target decides about its consumer; further segments repeat it.
@@ -413,14 +412,14 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
 
 // Messages of one segment have waited for the same time.
 static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
-                            const struct pop_slice *slice, int64_t now_us)
+                            const struct pop_run *run, int64_t now_us)
 {
     struct tally *t = queue_tally(b, q, true);
-    uint64_t lag_us = now_us > slice->created_us ? (uint64_t)(now_us - slice->created_us) : 0;
+    uint64_t lag_us = now_us > run->created_us ? (uint64_t)(now_us - run->created_us) : 0;
 
-    t->pop_messages += slice->n;
-    t->auto_acked += pop->auto_ack ? slice->n : 0;
-    t->lag_us += lag_us * slice->n;
+    t->pop_messages += run->n;
+    t->auto_acked += pop->auto_ack ? run->n : 0;
+    t->lag_us += lag_us * run->n;
     if (lag_us > t->lag_max_us)
         t->lag_max_us = lag_us;
 }

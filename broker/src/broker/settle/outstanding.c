@@ -21,8 +21,8 @@ void outstanding_add(struct broker *b, struct consumer *c, const uint8_t lease[1
 {
     outstanding_drop(b, c);
     c->outstanding.sum = 0;
-    for (unsigned i = 0; i < claim->n_slices; i++) {
-        const struct pop_slice *s = &claim->slices[i];
+    for (unsigned i = 0; i < claim->n_runs; i++) {
+        const struct pop_run *s = &claim->runs[i];
         if (s->keys.len / 16 < (size_t)s->from + s->n)
             return; // a damaged segment, as render finds too
         c->outstanding.sum +=

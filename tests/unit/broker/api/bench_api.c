@@ -66,13 +66,13 @@ static void bench_pop(const char *name, bool text_ids)
                        .payload = SPAN("{\"number\":123456,\"text\":\"........................."
                                        "...............................................\"}")});
     }
-    struct pop_slice slices[4];
+    struct pop_run runs[4];
     for (unsigned i = 0; i < 4; i++)
-        slices[i] =
-            (struct pop_slice){buf_span(&keys), buf_span(&body), 1770091506123456 + i, 0, 250};
+        runs[i] =
+            (struct pop_run){buf_span(&keys), buf_span(&body), 1770091506123456 + i, 0, 250};
     uint8_t lane[16] = {1}, lease[16] = {2};
-    struct pop_claim claim = {SPAN("orders"), SPAN("customer-7"), lane, 9, 0, 4, MESSAGES,
-                              slices};
+    struct pop_claim claim = {
+        SPAN("orders"), SPAN("customer-7"), lane, 9, 0, 4, MESSAGES, runs};
     struct pop_result result = {1, MESSAGES, &claim, lease, NULL};
 
     uint64_t render = 0;

@@ -123,7 +123,7 @@ static void a_head_request_takes_nothing(void **state)
 
 struct seg {
     struct buf keys, body;
-    struct pop_slice slice;
+    struct pop_run run;
 };
 
 static void seg_add(struct seg *s, const char *txid, const char *payload, const uint8_t *trace,
@@ -142,9 +142,9 @@ static void seg_add(struct seg *s, const char *txid, const char *payload, const 
                                                     .id = id});
 }
 
-static struct pop_slice seg_slice(struct seg *s, int64_t created_us, unsigned from, unsigned n)
+static struct pop_run seg_slice(struct seg *s, int64_t created_us, unsigned from, unsigned n)
 {
-    return (struct pop_slice){buf_span(&s->keys), buf_span(&s->body), 100, created_us, from, n};
+    return (struct pop_run){buf_span(&s->keys), buf_span(&s->body), 100, created_us, from, n};
 }
 
 static void seg_free(struct seg *s)
@@ -171,12 +171,12 @@ static void the_answer_has_every_key(void **state)
     seg_add(&s, "a\"b", "null", trace, "me \"too\"", own);
     seg_add(&s, "skipped", "0", NULL, NULL, NULL);
 
-    struct pop_slice slice = seg_slice(&s, 1770091506123456, 1, 2);
-    struct pop_claim claim = {SPAN("inv\"oices"), SPAN("acct\n7"), lane, 9, 2, 1, 2, &slice};
+    struct pop_run run = seg_slice(&s, 1770091506123456, 1, 2);
+    struct pop_claim claim = {SPAN("inv\"oices"), SPAN("acct\n7"), lane, 9, 2, 1, 2, &run};
     struct pop_result result = {1, 2, &claim, lease, NULL};
     uint8_t id[16];
     char id_text[37] = "", expected[4096];
-    segment_message_id(slice.created_us, 1, 9, id);
+    segment_message_id(run.created_us, 1, 9, id);
     id_format_uuid(id, id_text);
 
     finish(pop("consumerGroup=led\"ger"), &result);
@@ -223,10 +223,10 @@ static void slices_and_claims_keep_their_own_times_and_names(void **state)
     fake_uuid(lane[0], 1), fake_uuid(lane[1], 2);
     for (unsigned i = 0; i < 4; i++)
         seg_add(&s, "t", "1", NULL, NULL, NULL);
-    struct pop_slice slices[] = {seg_slice(&s, 1000000, 3, 1), seg_slice(&s, 2000000, 0, 4),
-                                 seg_slice(&s, 3000000, 0, 2)};
-    struct pop_claim claims[] = {{SPAN("qa"), SPAN("pa"), lane[0], 1, 0, 2, 5, slices},
-                                 {SPAN("qb"), SPAN("pb"), lane[1], 2, 3, 1, 2, slices + 2}};
+    struct pop_run runs[] = {seg_slice(&s, 1000000, 3, 1), seg_slice(&s, 2000000, 0, 4),
+                             seg_slice(&s, 3000000, 0, 2)};
+    struct pop_claim claims[] = {{SPAN("qa"), SPAN("pa"), lane[0], 1, 0, 2, 5, runs},
+                                 {SPAN("qb"), SPAN("pb"), lane[1], 2, 3, 1, 2, runs + 2}};
     finish(pop(""), &(struct pop_result){2, 7, claims, NULL, NULL});
 
     assert_int_equal(count("\"createdAt\":\"1970-01-01T00:00:01.000000Z\""), 1);
@@ -250,8 +250,8 @@ static void a_thousand_large_messages_are_rendered(void **state)
     seg_add(&s, "first", "1", NULL, NULL, NULL); // misleads the guess
     for (unsigned i = 1; i < 1000; i++)
         seg_add(&s, "\x01\x02", payload, NULL, "\x03", NULL);
-    struct pop_slice slice = seg_slice(&s, 1, 0, 1000);
-    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1000, &slice};
+    struct pop_run run = seg_slice(&s, 1, 0, 1000);
+    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1000, &run};
     finish(pop(""), &(struct pop_result){1, 1000, &claim, NULL, NULL});
     assert_int_equal(fake_reply.status, 200);
     assert_true(fake_reply.len > 999 * sizeof payload);
@@ -266,9 +266,9 @@ static void a_damaged_message_is_set_aside_and_its_neighbours_are_delivered(void
     fake_uuid(lease, 5);
     seg_add(&s, "good", "1", NULL, NULL, NULL);
     seg_add(&s, "cut", "1", NULL, NULL, NULL);
-    struct pop_slice slices[] = {seg_slice(&s, 1, 0, 2), seg_slice(&s, 2, 0, 1)};
-    slices[0].body.len--;
-    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 2, 3, slices};
+    struct pop_run runs[] = {seg_slice(&s, 1, 0, 2), seg_slice(&s, 2, 0, 1)};
+    runs[0].body.len--;
+    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 2, 3, runs};
     finish(pop(""), &(struct pop_result){1, 3, &claim, lease, NULL});
     assert_int_equal(fake_reply.status, 0); // not before they are set aside
     assert_non_null(fake_given.custom);
@@ -286,9 +286,9 @@ static void nothing_but_damage_is_204(void **state)
     struct seg s = {0};
     uint8_t lane[16] = {0};
     seg_add(&s, "t", "1", NULL, NULL, NULL);
-    struct pop_slice slice = seg_slice(&s, 1, 0, 1);
-    slice.keys.len = 0;
-    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1, &slice};
+    struct pop_run run = seg_slice(&s, 1, 0, 1);
+    run.keys.len = 0;
+    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1, &run};
     finish(pop("autoAck=true"), &(struct pop_result){1, 1, &claim, NULL, NULL});
     assert_non_null(fake_given.custom);
     fake_given.custom->done(fake_given.custom, QE_PG_AWAY, NULL);
@@ -340,8 +340,8 @@ static void a_lease_that_nobody_will_see_is_given_back(void **state)
     uint8_t lane[16] = {0}, lease[16];
     fake_uuid(lease, 5);
     seg_add(&s, "t", "1", NULL, NULL, NULL);
-    struct pop_slice slice = seg_slice(&s, 1, 0, 1);
-    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1, &slice};
+    struct pop_run run = seg_slice(&s, 1, 0, 1);
+    struct pop_claim claim = {SPAN("q"), SPAN("p"), lane, 1, 0, 1, 1, &run};
 
     struct pop_op *op = pop("");
     fake_hang_up();

@@ -162,10 +162,10 @@ static void on_messages(struct pop_op *op, const struct pop_result *r)
     memcpy(c->lease, r->lease, 16);
     c->lane = r->claims[0].partition_id[0];
     c->n_taken = 0;
-    for (unsigned s = 0; s < r->claims[0].n_slices; s++) {
-        const struct pop_slice *slice = &r->claims[0].slices[s];
-        for (unsigned i = slice->from; i < slice->from + slice->n; i++)
-            memcpy(c->taken[c->n_taken++], slice->keys.ptr + 16ul * i, 16);
+    for (unsigned s = 0; s < r->claims[0].n_runs; s++) {
+        const struct pop_run *run = &r->claims[0].runs[s];
+        for (unsigned i = run->from; i < run->from + run->n; i++)
+            memcpy(c->taken[c->n_taken++], run->keys.ptr + 16ul * i, 16);
     }
     c->first = sim_find(c->lane, c->taken[0]);
     for (unsigned i = 0; i < c->n_taken; i++)
