@@ -1,9 +1,9 @@
--- queen.add_dead_letter: put a message among the dead letters of a group.
+-- queen.add_dead_letter: store a message as a dead letter of a group.
 --
 -- called by  queen.fail_message, queen.dead_letter, queen.cancel_retries
 -- in         p_lane, p_seq: where the message is stored; p_error null or '': 'Retries exhausted'
--- effects    a message that is there already keeps its row, which gets the new error, count and time
--- locks      the row, skipping one that a redrive holds: that redrive delivers the message again
+-- effects    if the group already has this dead letter, updates its error, retry count and time
+-- locks      the dead letter; skips it if a redrive has locked it, because that redrive delivers the message again
 create or replace function queen.add_dead_letter(
     p_message_id uuid, p_partition_id uuid, p_lane bigint, p_seq bigint, p_group text, p_error text, p_retries int)
 returns void

@@ -1,14 +1,14 @@
--- queen.advance: one message of a partition stands for all up to it: the acknowledgement of a stream's cycle.
+-- queen.advance: acknowledge all messages of a partition up to one message. This is how a stream cycle acknowledges.
 --
 -- needs: ensure_consumers, find_message, messages_at, fail_message, note_completed, trim_retry_lane, notify_lanes
 -- called by  queen.stream_cycle
--- in         p_key of the message; p_lease null: whoever holds it, if anybody; p_count: messages it stands for;
---            p_dead: into the dead-letter queue with it; p_release false: the lease stays until it runs out
--- out        why 0 ok, 1 message not found, 2 invalid or expired lease; released; more: something is pending behind it
--- locks      lanes of a consumer to be made; the consumer
+-- in         p_key of the message; p_lease null: do not check the lease; p_count: number of messages it stands for;
+--            p_dead: dead-letter the message; p_release false: keep the lease until it expires
+-- out        why 0 ok, 1 message not found, 2 invalid or expired lease; released; more: messages are pending after it
+-- locks      lanes whose consumer must be created; the consumer
 --
--- The history of messages that had failed before, and the clean-up of a retry lane, are those of queen.settle.
--- A lease that runs out afterwards is no failed delivery: the rest comes again, with the counter as it was.
+-- Records the history of messages that failed before and trims retry lanes, as queen.settle does.
+-- If the lease expires afterwards, that is not a failed delivery: the remaining messages are delivered again with an unchanged retry count.
 create or replace function queen.advance(
     p_origin int, p_lane bigint, p_group text, p_key uuid, p_lease uuid, p_count int, p_dead boolean,
     p_error text, p_release boolean)
@@ -19,14 +19,14 @@ as $$
 declare
     v_now timestamptz;
     v_seq bigint;
-    l     record; -- origin, when it is a retry lane; the retry policy of the queue
+    l     record; -- origin (null unless it is a retry lane) and the retry policy of the queue
     st    queen.consumer_states%rowtype;
 begin
     why := 1;
     released := false;
     select e.consumer into consumer from queen.ensure_consumers(array[p_lane], array[p_group]) e;
     if consumer is not null then
-        -- Locked first, read afterwards: see queen.claim.
+        -- Lock first, then read: see queen.claim.
         perform from queen.consumers c where c.num = consumer for no key update;
         v_seq := queen.find_message(p_lane, p_key);
     end if;
@@ -51,7 +51,7 @@ begin
 
     why := 0;
     if v_seq <= st.cursor_seq and (st.lease is not null and v_seq between st.lease_first and st.lease_last) is not true then
-        -- Settled before: nothing changes, above all no lease of other messages.
+        -- Settled before: change nothing, and do not release a lease of other messages.
         released := coalesce(st.lease_until <= v_now, true);
         return next;
         return;
@@ -78,7 +78,7 @@ begin
            case when not released then st.acked_mask end
       from queen.rotation r;
     if l.origin is not null or st.retries > 0 then
-        -- Its predecessors, too; those of a cycle are no more than 10,000.
+        -- Includes its predecessors. A cycle has at most 10,000 messages.
         perform queen.note_completed(p_lane, l.origin, p_group,
                                      array(select generate_series(greatest(st.cursor_seq + 1, v_seq - 9999), v_seq - p_dead::int)),
                                      st.lease_at, v_now, null);
@@ -91,7 +91,7 @@ begin
         select exists (select from queen.segments s
                         where s.lane = p_lane and s.first_seq > greatest(st.cursor_seq, v_seq) - 256
                           and s.first_seq + s.count > greatest(st.cursor_seq, v_seq) + 1) into more;
-        perform queen.notify_lanes(p_origin, array[p_lane]); -- also when nothing is left: see queen.settle
+        perform queen.notify_lanes(p_origin, array[p_lane]); -- even if nothing is pending: see queen.settle
     end if;
     return next;
 end

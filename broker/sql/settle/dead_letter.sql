@@ -1,4 +1,4 @@
--- queen.dead_letter: put a stored message among the dead letters of a group.
+-- queen.dead_letter: store a message of a lane as a dead letter of a group.
 --
 -- needs: stored_id, add_dead_letter
 -- called by  queen.advance, queen.move_to_dlq

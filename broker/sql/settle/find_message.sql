@@ -1,8 +1,8 @@
--- queen.find_message: the sequence of the message with this key in a lane, or null.
+-- queen.find_message: the sequence number of the message with this key in a lane, or null.
 --
 -- needs: key_time, key_position
--- A UUIDv7 key is found through the segments around its time, unless it came by queen.scheduled; any other, and those,
--- through its row.  A row of a message that still waits (seq <= 0) is none.
+-- A UUIDv7 key is found through the segments around its time. Other keys, and keys of messages that were scheduled, are found
+-- through queen.message_keys. A row there with seq <= 0 belongs to a message that is still waiting and does not count.
 create or replace function queen.find_message(p_lane bigint, p_key uuid)
 returns bigint
 language plpgsql stable strict

@@ -1,15 +1,15 @@
--- queen.finish: whole batches were completed: the hot way of queen.settle.
+-- queen.finish: complete whole batches. This is the fast path of queen.settle.
 --
--- The broker that gave out a lease remembers a fingerprint of what was under it.  When an acknowledgement names exactly those
--- messages as completed, nobody has to look at them again: the state alone says whether the lease still holds.
+-- The broker that granted a lease remembers a fingerprint of its messages. When an acknowledgement completes exactly those
+-- messages, PostgreSQL need not look at them again: the state of the consumer is enough to check the lease.
 --
 -- called by  broker/src/broker/settle/ack.c (call "finish")
--- in         p_origin: who asks, for the change feed.  One element per batch: p_consumer, its p_lane, p_lease;
---            p_ver: a version the consumer has had (a hint, see queen.claim); p_more: something is pending behind it
--- out        the consumers whose batch was finished, in the order given; the others need queen.settle: the lease
---            has ended, deliveries have failed before, part of the batch was acknowledged before, the lane has options (messages may
---            have gone from under the lease), or another transaction has locked the consumer
--- locks      consumers in num order, skipping those locked by others
+-- in         p_origin: the calling process, for the change feed. One element per batch: p_consumer, its p_lane, p_lease;
+--            p_ver: an earlier version of the consumer's state (a hint, see queen.claim); p_more: messages are pending after it
+-- out        the consumers whose batch was completed, in the order given. The others need queen.settle: the lease
+--            has ended, deliveries have failed before, a part of the batch was acknowledged before, the lane has options
+--            (messages may have been removed under the lease), or another transaction has locked the consumer
+-- locks      consumers in num order, skipping those that others have locked
 create or replace function queen.finish(
     p_origin int, p_consumer bigint[], p_lane bigint[], p_ver bigint[], p_lease uuid[], p_more boolean[])
 returns table (consumer bigint)
@@ -17,11 +17,11 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    v_locked bigint[]; -- by us
+    v_locked bigint[]; -- by this call
     v_now  timestamptz;
     v_slot "char";
 begin
-    -- Locked first, read afterwards: see queen.claim.
+    -- Lock first, then read: see queen.claim.
     select array_agg(c.num) into v_locked
       from (select num from queen.consumers
              where num = any (p_consumer) order by num for no key update skip locked) c;
@@ -34,7 +34,7 @@ begin
     select u.consumer, st.ver + 1, greatest(st.cursor_seq, st.lease_last), st.total_messages + st.batch_size,
            st.total_batches + 1, v_now, v_slot
       from unnest(p_consumer, p_lane, p_ver, p_lease) u(consumer, lane, ver, lease)
-      -- Not a join: one planned while there was a single lane would walk all lanes, and give their order to the answer.
+      -- Not a join: a plan made when there was one lane would scan all lanes and return rows in their order.
       cross join lateral (select l.careful from queen.lanes l where l.num = u.lane offset 0) l
       cross join lateral (
            (select a.ver, a.cursor_seq, a.lease_last, a.total_messages, a.total_batches, a.batch_size, a.acked,

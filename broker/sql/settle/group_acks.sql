@@ -1,9 +1,9 @@
--- queen.group_acks: acknowledgements as JSON, as arguments for queen.settle.
+-- queen.group_acks: convert acknowledgements from JSON to the arguments of queen.settle.
 --
 -- needs: transaction_key
 -- called by  queen.ack_messages_v2; queen.execute_transaction_v2
 -- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?, errorCode?, worker?}
--- out        one row: the arguments; item: per entry argument, the place (0-based) of its object in p_entries
+-- out        one row: the arguments; item: for each entry argument, the position (0-based) of its object in p_entries
 -- raises     QN001, naming the entry, where the HTTP interface answers 400
 create or replace function queen.group_acks(p_entries jsonb)
 returns table (lane_id uuid[], grp text[], keys bytea[], uniform boolean[], lease uuid[],
@@ -16,20 +16,20 @@ declare
     v_wrong int;
 begin
     if jsonb_typeof(p_entries) is distinct from 'array' then
-        raise exception 'acknowledgments should be an array' using errcode = 'QN001';
+        raise exception 'acknowledgments must be an array' using errcode = 'QN001';
     end if;
     select min(e.ord) - 1 into v_wrong
       from jsonb_array_elements(p_entries) with ordinality e(value, ord)
      where jsonb_typeof(e.value -> 'transactionId') is distinct from 'string'
         or jsonb_typeof(e.value -> 'partitionId') is distinct from 'string';
     if v_wrong is not null then
-        raise exception 'acknowledgment %: transactionId and partitionId should be strings', v_wrong
+        raise exception 'acknowledgment %: transactionId and partitionId must be strings', v_wrong
             using errcode = 'QN001';
     end if;
 
     return query
     with entries as (
-        -- What is no string counts as absent; what is no UUID is a partition that nobody has.
+        -- A field that is not a string counts as absent. A partitionId that is not a UUID matches no partition.
         select e.ord::int - 1 as item,
                case when e.value ->> 'partitionId'
                          ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'

@@ -1,9 +1,9 @@
--- queen.locate_message: where the message of a path /:partitionId/:transactionId is.
+-- queen.locate_message: find the message of a path /:partitionId/:transactionId.
 --
 -- needs: find_message, transaction_key
 -- called by  the functions behind /api/v1/messages/:partitionId/:transactionId
--- out        no row when there is none; a partitionId that is no UUID is one that nobody has; that of a retry lane, which consumers
---            of a retry are told, stands for its partition
+-- out        no row if there is none. A partitionId that is not a UUID matches no partition. The id of a retry lane, which
+--            consumers of a retry receive, stands for its partition
 create or replace function queen.locate_message(p_args jsonb)
 returns table (lane bigint, lane_id uuid, seq bigint)
 language sql stable

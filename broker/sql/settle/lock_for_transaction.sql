@@ -2,8 +2,8 @@
 --
 -- called by  queen.transact and queen.stream_cycle when a consumer is missing; queen.transact_scheduled
 -- in         p_push: lanes that get messages now; p_later: lanes that get scheduled messages; p_lane_id, p_group: of the acknowledgements
--- locks      queues with a maxSize that get messages, in id order; then in num order all these lanes and those on which a consumer must
---            be made: a lane must not be waited for by somebody who holds a consumer
+-- locks      queues with a maxSize that get messages, in id order; then, in num order, all these lanes and the lanes on which a consumer
+--            must be created, because a session that has locked a consumer must not wait for a lane
 create or replace function queen.lock_for_transaction(p_push bigint[], p_later bigint[], p_lane_id uuid[], p_group text[])
 returns void
 language plpgsql

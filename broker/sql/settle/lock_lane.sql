@@ -1,10 +1,10 @@
 -- queen.lock_lane: lock a lane, its retry lanes and all their consumers.
 --
 -- called by  procedures that change stored messages: queen.delete_message, queen.retry_message, queen.move_to_dlq, ...
--- locks      the queue when it has a maxSize (a retry pushes); the lane and its retry lanes FOR UPDATE, in num order, so that no
---            session can become a consumer meanwhile; then the consumers of all these lanes in num order
+-- locks      the queue if it has a maxSize (a retry pushes); the lane and its retry lanes FOR UPDATE, in num order, so that no
+--            consumer can be created meanwhile; then the consumers of all these lanes in num order
 --
--- The consumers of the lane and of its retry lanes are locked together: a batch of acknowledgements locks them in one order, too.
+-- The consumers of the lane and of its retry lanes are locked together, because a batch of acknowledgements locks them in one order, too.
 create or replace function queen.lock_lane(p_lane bigint)
 returns void
 language plpgsql

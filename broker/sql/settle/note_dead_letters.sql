@@ -1,4 +1,4 @@
--- queen.note_dead_letters: dead letters are counted as they come and go.
+-- queen.note_dead_letters: count dead letters as they are added and removed.
 --
 -- needs: notify_lanes
 -- called by  statement triggers on queen.dead_letter_queue (below)

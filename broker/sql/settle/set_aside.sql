@@ -1,15 +1,15 @@
--- queen.set_aside: put delivered messages that cannot be read among the dead letters of their group.
+-- queen.set_aside: dead-letter delivered messages that cannot be read.
 --
 -- needs: add_dead_letter, message_id, latest_state, notify_lanes
 -- called by  broker/src/api/pop_aside.c (call "set_aside"); queen.pop_one
--- in         p_group; one element per range of places: p_lane, p_first, p_count; p_lease: the lease under which the messages were
---            claimed, null when the claim acknowledged them (autoAck); p_error: the error of the dead letters
--- out        how many messages were set aside
--- effects    one dead letter for each message.  Under a live lease each of them counts as acknowledged, so that the lease ends
---            with the acknowledgement of its readable messages.  The cursor never passes a readable message that is still out.
+-- in         p_group; one element per range of messages: p_lane, p_first, p_count; p_lease: the lease under which the messages were
+--            claimed, null if the claim acknowledged them (autoAck); p_error: the error of the dead letters
+-- out        the number of messages set aside
+-- effects    one dead letter for each message. Under a live lease each of them counts as acknowledged, so that the lease ends
+--            with the acknowledgement of its readable messages. The cursor never passes a readable message that is not yet acknowledged
 -- locks      consumers in num order, then dead letters
 --
--- The bytes stay in the log.  The message id is the one that follows from the place: an explicit one cannot be trusted.
+-- The bytes stay in the segment. The message id is the one derived from the position, because a stored id cannot be trusted.
 create or replace function queen.set_aside(
     p_group text, p_lane bigint[], p_first bigint[], p_count int[], p_lease uuid, p_error text)
 returns int

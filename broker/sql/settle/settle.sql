@@ -2,30 +2,30 @@
 --
 -- needs: find_message, leased_keys, messages_at, fail_message, note_completed, trim_retry_lane, notify_lanes
 -- called by  broker/src/broker/settle/ack.c (call "settle"); queen.ack_messages_v2; queen.transact
--- in         p_origin: who asks, for the change feed.  One element per group, the entries of one request for one (partition, consumer group):
+-- in         p_origin: the calling process, for the change feed. One element per group (the entries of one request for one partition and
+--            consumer group):
 --            p_lane_id, p_group; p_keys: packed 16-byte keys of the entries in request order;
 --            p_uniform: all are "completed" under p_lease, and no p_entry_* elements describe them.
 --            For other groups one element per entry: its group (1-based), status (0 completed,
---            1 failed, 2 dlq, 3 retry; others are refused), lease (null: none given), error text, error code and worker.
---            p_worker: who asks, per group, for those that are uniform.
---            p_final: failed means dead letter at once (transactions).
--- out        per group one row with entry null when all entries of a uniform group succeeded,
---            else one row per entry (0-based position):  why 0 ok, 1 message not found, 2 invalid or
+--            1 failed, 2 dlq, 3 retry; others are rejected), lease (null: none given), error text, error code and worker.
+--            p_worker: the worker that acknowledges, per group, for uniform groups.
+--            p_final: dead-letter failed messages at once (transactions).
+-- out        per group one row with entry null if all entries of a uniform group succeeded,
+--            else one row per entry (0-based position): why 0 ok, 1 message not found, 2 invalid or
 --            expired lease, 3 unknown status; released: the lease is free after this entry (null: the group has no
---            state here); more: something is pending behind the cursor; attempt, due_at: a failed delivery was that
---            attempt, and the next one is due then (null: in order, or never)
--- locks      consumers in num order; a broker waits 100 ms for each of them at most
+--            state here); more: messages are pending after the cursor; attempt, due_at: number of the failed attempt
+--            and time of the next one (null: retried in order, or never)
+-- locks      consumers in num order; a broker waits at most 100 ms for each of them
 --
--- Retry lanes (queen.retry_lane) are shown under the names of their partition.  What becomes of a failed message
--- queen.fail_message says; one that is retried by schedule is passed as if it were completed.
+-- Retry lanes (queen.retry_lane) are reported under the names of their partition. queen.fail_message decides what happens to a
+-- failed message. A message that is retried by schedule is passed as if it were completed.
 --
--- The rule for mixed batches (semantics 9.3): entries are walked in the order of the log.  Whether failures
--- are retried or dead-lettered is decided once, by the counter from before the request.  The first retried
--- failure releases the lease and freezes the cursor; entries behind it will be delivered
--- again.  The cursor never moves backwards, and no message is counted twice.
+-- The rule for mixed batches (semantics 9.3): entries are processed in the order of the lane. The retry counter from before the
+-- request decides once whether failures are retried or dead-lettered. The first retried failure releases the lease and
+-- freezes the cursor. Entries after it will be delivered again. The cursor never moves backwards, and no message is counted twice.
 --
--- An entry for a message that the group has settled before changes nothing and succeeds.  It is dead when the message
--- is among the group's dead letters.  A lease ends only by entries for messages under it.
+-- An entry for a message that the group has settled before changes nothing and succeeds. It is dead if the message
+-- is a dead letter of the group. Only entries for messages under a lease end that lease.
 create or replace function queen.settle(
     p_origin int, p_lane_id uuid[], p_group text[], p_keys bytea[], p_uniform boolean[], p_lease uuid[],
     p_entry_group int[], p_entry_status int2[], p_entry_lease uuid[], p_entry_error text[],
@@ -38,38 +38,38 @@ as $$
 #variable_conflict use_column
 declare
     v_now    timestamptz;
-    g        record;   -- the group under way
+    g        record;   -- the current group
     st       queen.consumer_states%rowtype; -- its consumer's state, as it changes
     v_lease  uuid;     -- the lease that was active when the request came
     e        record;   -- an entry
     v_n      int;
     v_order  int[];    -- elements of p_entry_*, group by group
-    v_entry  int := 1; -- of the next group's first one in v_order
-    v_first  int;      -- of this group's; null when it is uniform
-    v_pos    int[];    -- the group's entries in the order of the log: places in the request,
-    v_seq    bigint[]; -- and in the log
-    v_failed queen.stored_message[]; -- the messages of failed ones,
-    v_failed_seq bigint[];           -- their places in the log, in order,
-    v_f      int;                    -- and the one that is not behind the entry under way
+    v_entry  int := 1; -- index in v_order of the first entry of the next group
+    v_first  int;      -- the same of this group; null if it is uniform
+    v_pos    int[];    -- the group's entries in the order of the lane: positions in the request,
+    v_seq    bigint[]; -- and sequence numbers
+    v_failed queen.stored_message[]; -- the messages of failed entries,
+    v_failed_seq bigint[];           -- their sequence numbers, in order,
+    v_f      int;                    -- and the index of the first that is not before the current entry
     v_message queen.stored_message;
     v_walked bytea;    -- keys under the lease
     v_holes  boolean;  -- some of its messages were deleted, or have expired
     v_retry  boolean;  -- failures are retried, not dead-lettered
     v_before int;      -- the retry counter from before the request
-    v_leased boolean;  -- the entry's message was delivered under the lease, which may have run out
+    v_leased boolean;  -- the entry's message was delivered under the lease, which may have expired
     v_frozen boolean;
     v_bit    int;
     v_dirty  boolean;
-    v_last   bigint;   -- the message that the last entry was about; one named twice counts once
+    v_last   bigint;   -- the message of the previous entry; a message named twice counts once
     v_buried boolean;
-    v_fate   "char";   -- what became of a failed message: see queen.fail_message
-    v_noted  boolean;  -- completions are: messages here may have failed before
-    v_done   bigint[]; -- those completed
+    v_fate   "char";   -- outcome of a failed message: see queen.fail_message
+    v_noted  boolean;  -- record completions, because messages here may have failed before
+    v_done   bigint[]; -- completed messages to record
     v_worker text;
-    v_freed  bigint[] := '{}'; -- lanes that others may find worth a look
+    v_freed  bigint[] := '{}'; -- lanes that other consumers may now claim
     v_timeout text := current_setting('lock_timeout');
 begin
-    -- Locked first, read afterwards: see queen.claim.
+    -- Lock first, then read: see queen.claim.
     if p_origin <> 0 then
         perform set_config('lock_timeout', '100ms', true);
     end if;
@@ -126,7 +126,7 @@ begin
         v_walked := case when v_lease is not null
                          then queen.leased_keys(g.lane, st.lease_first, st.lease_last) end;
         if length(v_walked) <> 16 * st.batch_size then
-            v_walked := null; -- some have expired under the lease: places say nothing any more
+            v_walked := null; -- some have expired under the lease, so positions are not comparable
         end if;
         v_noted := g.origin is not null or st.retries > 0;
         attempt := null; due_at := null;
@@ -148,12 +148,12 @@ begin
             end if;
             grp := g.grp; entry := null; why := 0; released := true; dead := false;
             queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
-            -- The segment that starts right behind, or else the one that holds the last message.
+            -- The segment that starts right after the batch, or else the one that contains the last message.
             select s.first_seq + s.count > st.lease_last + 1 into more
               from queen.segments s
              where s.lane = g.lane and s.first_seq <= st.lease_last + 1 and s.first_seq > st.lease_last - 256
              order by s.first_seq desc limit 1;
-            -- Also when nothing is left: the broker that gave out the lease may be another one, and holds it for taken until it hears.
+            -- Even if nothing is pending: the lease may belong to another broker, which treats the lane as leased until it is notified.
             v_freed := v_freed || g.lane;
             return next;
             continue;
@@ -166,8 +166,8 @@ begin
         v_dirty := false;
         v_last := null;
         v_done := '{}';
-        -- Places of all entries, in the order of the log.  No joins: the broker's plans have nested loops only, which would
-        -- cost the square of a large batch.
+        -- Sequence numbers of all entries, in the order of the lane. No joins: the broker's plans have only nested loops, which
+        -- would make the cost of a large batch quadratic.
         select array_agg(k.pos order by k.seq nulls first, k.pos), array_agg(k.seq order by k.seq nulls first, k.pos)
           into v_pos, v_seq
           from (select u.pos, coalesce(st.lease_first + u.at, queen.find_message(g.lane, encode(u.key, 'hex')::uuid)) as seq
@@ -178,7 +178,7 @@ begin
                                 select null, substr(v_walked, i * 16 + 1, 16), i
                                   from generate_series(0, length(v_walked) / 16 - 1) i) t) u
                  where u.pos is not null) k;
-        -- Those that failed, opened together: many of one segment may have.
+        -- Unpack the failed messages together, because many may be in one segment.
         v_failed := null;
         v_failed_seq := null;
         if v_first is not null and g.consumer is not null then
@@ -204,7 +204,7 @@ begin
             queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
             more := null; attempt := null; due_at := null;
             v_leased := st.lease is not null and e.seq between st.lease_first and st.lease_last;
-            -- A message that was deleted under the lease, and came anew behind it, is not the one that was delivered.
+            -- A message that was deleted under the lease and pushed again after it is not the one that was delivered.
             if e.seq is null
                or (e.lease = v_lease and e.seq > st.lease_last
                    and v_holes) then
@@ -214,20 +214,20 @@ begin
             elsif e.status > 3 then
                 why := 3;
             elsif e.status in (1, 2) and v_failed_seq[v_f] is distinct from e.seq and g.consumer is not null then
-                why := 1; -- it went this moment
+                why := 1; -- it was removed a moment ago
             elsif g.consumer is null then
-                null; -- nothing to move: the group has never been here
+                null; -- nothing to move: the group has no consumer on this lane
             elsif e.seq = v_last then
                 dead := v_buried;
             elsif e.seq <= st.cursor_seq
                   and (v_leased and (st.acked_mask is null
                                      or get_bit(st.acked_mask, (e.seq - st.lease_first)::int) = 0)) is not true then
-                -- The group has settled this message before: nothing changes, above all no lease of other messages.
+                -- The group has settled this message before: change nothing, and do not release a lease of other messages.
                 dead := e.status in (1, 2)
                         and exists (select from queen.dead_letter_queue d
                                      where d.message_id = v_message.message_id and d.consumer_group = g.name);
             elsif v_frozen then
-                if e.status = 1 then -- not counted, for it will be delivered again; but remembered
+                if e.status = 1 then -- recorded but not counted, because it will be delivered again
                     perform queen.fail_message(v_message, g.lane, g.origin, e.seq, g.name, null, true, false, true, 0,
                                                st.lease_at, v_now, e.error, e.code, e.worker);
                 end if;
@@ -242,7 +242,7 @@ begin
                 end if;
                 if e.status = 3 or v_fate = 'i' then
                     v_frozen := true;
-                    if v_leased then -- a lease of other messages goes on: this one is delivered in its turn
+                    if v_leased then -- otherwise the lease of other messages continues, and this message is delivered in its turn
                         if e.status = 1 then
                             st.retries := st.retries + 1;
                             st.retry_at := v_now + case when g.policy ? 'strategy'
@@ -262,8 +262,8 @@ begin
                         st.retry_at := null;
                     end if;
                     st.total_messages := st.total_messages + 1;
-                    -- Counts towards the batch once, and only for its holder (or a stranger
-                    -- while the batch is out: there is no lease to check then).
+                    -- Counts towards the batch once, and only for the lease holder, or for
+                    -- an entry without a lease while the batch is in flight.
                     if v_leased then
                         v_bit := (e.seq - st.lease_first)::int;
                         if st.acked_mask is null then

@@ -1,23 +1,23 @@
--- queen.transact: pushes and acknowledgements that happen together or not at all.
+-- queen.transact: apply pushes and acknowledgements together or not at all.
 --
 -- needs: lock_for_transaction, push_whole, ensure_consumers, settle
 -- called by  broker/src/broker/settle/transaction.c (call "transact"), one call per transaction; queen.transact_scheduled
--- in         p_origin; then the segments of the pushes, as for queen.push_segments with p_whole (no key may come
+-- in         p_origin; then the segments of the pushes, as for queen.push_segments with p_whole (no key may occur
 --            twice in one lane: the caller reports that itself); then the acknowledgements, as for
 --            queen.settle with p_final (p_ack_keys is its p_keys), at most one group per (partition, consumer
---            group); an entry without a lease id has a null lease, and status 3 (retry) is refused like an
+--            group); an entry without a lease id has a null lease, and status 3 (retry) is rejected like an
 --            unknown one
 --            p_required  keys of the requiredLeases; empty: nothing to check
 -- out        kind 0  a stored segment, in the order of p_lane: lane, first_seq, created_at (status 0)
 --            kind 1  an acknowledgement that succeeded, columns as in queen.settle
 --            kind 2  a failure, with its text in error:
 --                      of a push: seg (1-based) and status as in queen.push_segments; status 1 with pos and dup_id.
---                      Status 3 (the lane is gone) asks for resolving the name again and one more try,
---                      status 6 (the lane is sealed) for encrypting it and one more try.
+--                      Status 3 (the lane is gone): resolve the name again and retry once;
+--                      status 6 (the lane is sealed): encrypt and retry once.
 --                      of an ack: grp, entry (null: the whole group), why as in queen.settle
---            One row of kind 2 means that everything was rolled back; rows of the other kinds then tell what would
+--            One row of kind 2 means that everything was rolled back. Rows of the other kinds then show what would
 --            have happened, for answers that list the operations before the failure.
--- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits 100 ms for each at most
+-- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits at most 100 ms for each
 -- raises     nothing for a business failure
 create or replace function queen.transact(
     p_origin int,
@@ -41,9 +41,9 @@ declare
     v_timeout text := current_setting('lock_timeout');
     r        record;
 begin
-    -- What is returned inside the block stays returned when the block is rolled back.
+    -- Rows returned inside the block stay returned when the block is rolled back.
     begin
-        -- The group has no consumer on a partition yet: lock the lane before any consumer.
+        -- If the group has no consumer on a partition yet, lock the lane before any consumer.
         if exists (select from unnest(p_lane_id, p_group) u(lane_id, grp)
                     cross join lateral (select l.num from queen.lanes l where l.id = u.lane_id offset 0) k
                     where (select c.num from queen.consumers c where c.lane = k.num and c.grp = u.grp) is null) then
@@ -71,7 +71,7 @@ begin
         end if;
 
         if cardinality(p_lane_id) > 0 then
-            -- Locked first, read afterwards: see queen.claim.
+            -- Lock first, then read: see queen.claim.
             if p_origin <> 0 then
                 perform set_config('lock_timeout', '100ms', true);
             end if;
@@ -89,7 +89,7 @@ begin
             v_now := clock_timestamp();
 
             if cardinality(p_required) > 0 then
-                -- A group that has never been on the partition holds no lease and is let through.
+                -- A group without a consumer on the partition has no lease to check and passes.
                 for r in
                     select u.ord::int as grp
                       from unnest(p_lane_id, p_group, p_uniform, p_lease)
@@ -117,7 +117,7 @@ begin
                 end loop;
             end if;
 
-            -- These lanes are locked by now, so that this waits for none.
+            -- These lanes are locked already, so this does not wait.
             perform queen.ensure_consumers(array_agg(l.num), array_agg(u.grp))
                from unnest(p_lane_id, p_group) u(lane_id, grp)
                join queen.lanes l on l.id = u.lane_id
@@ -156,7 +156,7 @@ begin
             raise exception 'rolled back' using errcode = 'QN010';
         end if;
     exception when sqlstate 'QN010' then
-        null; -- the rows say why
+        null; -- the returned rows contain the reason
     end;
 end
 $$;

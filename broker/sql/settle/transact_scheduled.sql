@@ -1,14 +1,14 @@
--- queen.transact_scheduled: queen.transact with messages that are delivered later.
+-- queen.transact_scheduled: queen.transact with scheduled messages.
 --
 -- needs: lock_for_transaction, schedule_messages, transact
--- called by  broker/src/broker/settle/transaction.c (call "transact_scheduled"), when a transaction has such messages; queen.execute_transaction_v2
+-- called by  broker/src/broker/settle/transaction.c (call "transact_scheduled"), if a transaction has such messages; queen.execute_transaction_v2
 -- in         p_origin to p_required as queen.transact; then p_bare to p_id_at as queen.schedule_messages
 -- out        as queen.transact, and
---            kind 3  a message that waits: seg is its number (1-based), dup_id its id, created_at when it is due
---            kind 4  one that failed: seg, status as in queen.schedule_messages, its text in error.  Status 3, 6 and 7 ask for what they
---                    ask for there and one more try.  Everything was rolled back, as with kind 2
--- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits 100 ms for each of the
---            queues and lanes at most (queen.push_segments)
+--            kind 3  a stored scheduled message: seg is its number (1-based), dup_id its id, created_at the time when it is due
+--            kind 4  a failure: seg, status as in queen.schedule_messages, its text in error. For status 3, 6 and 7 the caller does what
+--                    is described there and retries once. Everything was rolled back, as with kind 2
+-- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits at most 100 ms for each of the
+--            queues and lanes (queen.push_segments)
 create or replace function queen.transact_scheduled(
     p_origin int,
     p_lanes int, p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
@@ -32,9 +32,9 @@ declare
     v_timeout text := current_setting('lock_timeout');
     r        record;
 begin
-    -- What is returned inside the block stays returned when the block is rolled back.
+    -- Rows returned inside the block stay returned when the block is rolled back.
     begin
-        -- All locks of both halves, in the order for all.
+        -- All locks of both halves, in the common order.
         if p_origin <> 0 then
             perform set_config('lock_timeout', '100ms', true);
         end if;
@@ -42,7 +42,7 @@ begin
         if p_origin <> 0 then
             perform set_config('lock_timeout', v_timeout, true);
         end if;
-        -- First, so that the pushes find what waits under their transaction ids.
+        -- First, so that the pushes detect scheduled messages with the same transaction ids.
         for r in
             select * from queen.schedule_messages(p_origin, p_bare, p_later_lane, p_later_key, p_due_us, p_delay_us,
                                                   p_transaction_id, p_correlation_id, p_message, p_id_at)
@@ -73,7 +73,7 @@ begin
             raise exception 'rolled back' using errcode = 'QN010';
         end if;
     exception when sqlstate 'QN010' then
-        null; -- the rows say why
+        null; -- the returned rows contain the reason
     end;
 end
 $$;
