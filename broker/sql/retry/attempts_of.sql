@@ -1,8 +1,8 @@
--- queen.attempts_of: what is remembered of the attempts of a message, as JSON, in order.
+-- queen.attempts_of: the recorded attempts of a message, as JSON, in order.
 --
 -- needs: iso_ms
--- called by  queen.list_dead_letters, queen.get_message, queen.timeline
--- in         p_group null: of all groups
+-- called by  queen.list_dead_letters, queen.get_message
+-- in         p_group null: all groups
 create or replace function queen.attempts_of(p_message_id uuid, p_group text)
 returns json
 language sql stable

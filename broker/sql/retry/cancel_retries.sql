@@ -1,11 +1,11 @@
--- queen.cancel_retries: retries that were waiting will not be made: their messages are dead letters.
+-- queen.cancel_retries: cancel waiting retries and store their messages as dead letters.
 --
 -- needs: unpack_segment, find_message, stored_id, note_attempt, add_dead_letter
 -- called by  queen.cancel_scheduled
--- in         one element per retry: its retry lane, key, group, the attempt it would have been, and the packed message
+-- in         one element per retry: its retry lane, key, group, the number of the attempt, and the packed message
 --
--- Nothing is lost by it: they can be looked at and redriven.  A message that is gone from its partition has no place where a letter
--- could find it; then only the history tells.
+-- The messages can still be read and redriven. A message that is no longer in its partition gets no dead letter, because a dead
+-- letter refers to a position there. Only its history remains.
 create or replace function queen.cancel_retries(p_lane bigint[], p_key uuid[], p_group text[], p_attempt int[], p_message bytea[])
 returns void
 language plpgsql

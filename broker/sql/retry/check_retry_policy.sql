@@ -1,22 +1,22 @@
--- queen.check_retry_policy: is this a retry policy?
+-- queen.check_retry_policy: reject an invalid retry policy.
 --
 -- called by  queen.configure_queue; queen.read_items (a message's own)
--- in         p_policy: JSON; p_name: how the caller's sender calls it; p_part: of a message or event type, so without byType
--- raises     QN001, naming the field, for a wrong type or range and for a field that there is none of
+-- in         p_policy: JSON; p_name: its name in error messages; p_part: it belongs to a message or event type and must not contain byType
+-- raises     QN001, naming the field, for a wrong type or range and for an unknown field
 --
--- Only what is given is checked and kept: defaults are filled in when it acts (queen.fill_retry_policy), so that a part laid over
--- a whole changes what it names and nothing else.  broker/src/api/retry_policy.c judges the same.
+-- Only the given fields are checked and stored. Defaults are filled in when the policy is applied (queen.fill_retry_policy), so that
+-- the policy of an event type or message overrides only the fields that it names. lib/json/retry_policy.c applies the same rules.
 create or replace function queen.check_retry_policy(p_policy jsonb, p_name text, p_part boolean)
 returns void
 language plpgsql immutable
 as $$
 declare
     f      record;
-    v_what text;  -- what it should be
+    v_what text;  -- the expected value
     v_part record;
 begin
     if jsonb_typeof(p_policy) is distinct from 'object' then
-        raise exception '% should be an object', p_name using errcode = 'QN001';
+        raise exception '% must be an object', p_name using errcode = 'QN001';
     end if;
     for f in select key, value, jsonb_typeof(value) as type from jsonb_each(p_policy) order by key loop
         v_what := case f.key
@@ -55,14 +55,14 @@ begin
                      when f.type <> 'object' then 'an object of policies by event type' end
             else 'left out: there is no such field' end;
         if v_what is not null then
-            raise exception '%.% should be %', p_name, f.key, v_what using errcode = 'QN001';
+            raise exception '%.% must be %', p_name, f.key, v_what using errcode = 'QN001';
         end if;
     end loop;
     if p_policy ->> 'strategy' = 'list' and not p_policy ? 'delays' and not p_part then
-        raise exception '%.delays should be given for strategy "list"', p_name using errcode = 'QN001';
+        raise exception '%.delays must be given for strategy "list"', p_name using errcode = 'QN001';
     end if;
     if (p_policy ->> 'floor')::numeric > (p_policy ->> 'cap')::numeric then
-        raise exception '%.floor should be at most %.cap', p_name, p_name using errcode = 'QN001';
+        raise exception '%.floor must be at most %.cap', p_name, p_name using errcode = 'QN001';
     end if;
     for v_part in select key, value from jsonb_each(p_policy -> 'byType') order by key loop
         perform queen.check_retry_policy(v_part.value, p_name || '.byType.' || v_part.key, true);

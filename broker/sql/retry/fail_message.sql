@@ -1,16 +1,16 @@
--- queen.fail_message: a delivery has failed: what becomes of the message, decided and done.
+-- queen.fail_message: decide what happens to a message whose delivery failed, and do it.
 --
 -- needs: retry_policy_of, retry_delay, retry_lane, schedule_retry, note_attempt, find_message, stored_id, 
 --        add_dead_letter
--- called by  queen.settle, which holds the consumer
--- in         p_message at p_seq of p_lane; p_origin: the partition when that is a retry lane, else null; p_policy: the queue's
---            p_passed: the group has settled it before; p_final: no retry whatever the policy says; p_retry, p_retries: whether the
---            partition would deliver it again in order, and how often it has
--- out        outcome i: the partition is to deliver it again in order (nothing was changed but the history)
---                    r: attempt p_attempt + 1 waits until due_at, the group is done with it here
---                    d: it is a dead letter now, and the group is done with it here
---                    null: it was settled before, or its partition was deleted this moment: nothing is to be done
--- locks      none to wait for but a retry lane that is being made
+-- called by  queen.settle and queen.advance, which have locked the consumer
+-- in         p_message at p_seq of p_lane; p_origin: the partition if the lane is a retry lane, else null; p_policy: of the queue;
+--            p_passed: the group has settled it before; p_final: do not retry, whatever the policy; p_retry: the partition may
+--            deliver it again in order; p_retries: how often it has done so
+-- out        outcome i: the partition must deliver it again in order (only the history was changed)
+--                    r: the next attempt waits until due_at, and the group passes the message here
+--                    d: it is a dead letter now, and the group passes the message here
+--                    null: it was settled before, or its partition was deleted meanwhile: nothing to do
+-- locks      waits only for a retry lane that is being created
 create or replace function queen.fail_message(
     p_message queen.stored_message, p_lane bigint, p_origin bigint, p_seq bigint, p_group text, p_policy jsonb,
     p_passed boolean, p_final boolean, p_retry boolean, p_retries int,
@@ -25,13 +25,13 @@ declare
     v_correlation text := coalesce(v_meta ->> 'correlationId', p_message.transaction_id);
     v_most        int;
     v_retries     bigint;  -- the retry lane
-    v_place       record;  -- where the message itself lies
+    v_place       record;  -- lane and sequence number of the original message
 begin
     if v_scheduled and p_passed then
         return;
     end if;
     if v_scheduled and v_policy ->> 'mode' is distinct from 'scheduled' then
-        -- The policy was taken back while it waited: it goes on as it began.
+        -- The policy was removed while the message waited. Continue in the mode in which the retries began.
         v_policy := queen.fill_retry_policy(coalesce(v_policy, '{}') || '{"mode":"scheduled"}');
     end if;
     v_most := v_policy ->> 'maxAttempts';
@@ -61,7 +61,7 @@ begin
         end if;
     end if;
     if outcome = 'd' then
-        -- The letter refers to the message where it was pushed, if it is still there.
+        -- The dead letter refers to the original message if it is still stored.
         select o.num, o.id, case when l.num = o.num then p_seq else queen.find_message(o.num, p_message.key) end as seq
           into v_place
           from queen.lanes l join queen.lanes o on o.num = coalesce(l.origin, l.num) where l.num = p_lane;

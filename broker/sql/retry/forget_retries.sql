@@ -1,12 +1,12 @@
--- queen.forget_retries: groups are not given a message again: copies that wait, and copies that are due and not consumed, go.
+-- queen.forget_retries: remove the copies of a message that wait for a retry or are due and not consumed.
 --
 -- needs: lock_lane, find_message, remove_message
--- called by  queen.delete_message, queen.retry_message, queen.move_to_dlq, the trigger of queen.messages: before the message
---            itself is removed, so that a dead letter of a retry that is being cancelled goes with it
+-- called by  queen.delete_message, queen.retry_message, queen.move_to_dlq, queen.delete_through_messages: before they remove the message
+--            itself, so that the dead letter of a retry that is being cancelled is removed with it
 -- in         p_lane: the partition, which the caller has locked (queen.lock_lane); p_key of the message
---            p_groups: whose retries; null: those of all groups.  p_history: their history goes as well
--- out        how many copies went
--- locks      the retry lanes once more: one may have been made since queen.lock_lane looked for them
+--            p_groups: the groups; null: all. p_history: remove their history, too
+-- out        the number of copies removed
+-- locks      the retry lanes once more, because one may have been created since queen.lock_lane searched for them
 create or replace function queen.forget_retries(p_lane bigint, p_key uuid, p_groups text[], p_history boolean)
 returns int
 language plpgsql

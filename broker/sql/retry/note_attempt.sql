@@ -1,6 +1,6 @@
--- queen.note_attempt: one more line in the history of a message that has failed.
+-- queen.note_attempt: add an entry to the history of a message that has failed.
 --
--- called by  queen.fail_message, queen.note_completed, queen.redrive_batch, queen.note_cancelled
+-- called by  queen.fail_message, queen.note_completed, queen.redrive_here, queen.redrive_elsewhere, queen.cancel_retries, queen.move_to_dlq
 create or replace function queen.note_attempt(
     p_message queen.stored_message, p_group text, p_lane bigint, p_attempt int, p_outcome "char", p_correlation_id text,
     p_delivered_at timestamptz, p_at timestamptz, p_due_at timestamptz, p_max_attempts int,
@@ -18,7 +18,7 @@ begin
                p_delivered_at, p_at, p_due_at, p_max_attempts, p_error, p_error_code, p_worker, p_target
           from queen.attempts a where a.message_id = p_message.message_id and a.grp = p_group
             on conflict do nothing;
-        exit when found; -- else the same message was settled elsewhere this moment: the next number is free
+        exit when found; -- otherwise another session settled the same message at this moment: try the next number
     end loop;
 end
 $$;

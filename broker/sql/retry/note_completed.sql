@@ -1,8 +1,8 @@
--- queen.note_completed: messages that had failed before were completed.
+-- queen.note_completed: record that messages which had failed before were completed.
 --
 -- needs: messages_at, note_attempt
--- called by  queen.settle, for retry lanes and after failed deliveries only
--- in         p_seqs: completed just now on p_lane; p_origin: the partition when that is a retry lane
+-- called by  queen.settle and queen.advance, only for retry lanes and after failed deliveries
+-- in         p_seqs: completed now on p_lane; p_origin: the partition if that is a retry lane
 create or replace function queen.note_completed(
     p_lane bigint, p_origin bigint, p_group text, p_seqs bigint[], p_delivered_at timestamptz, p_now timestamptz, p_worker text)
 returns void

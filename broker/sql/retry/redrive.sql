@@ -1,16 +1,16 @@
--- queen.redrive: POST /api/v1/dlq/redrive: dead letters are sent on their way again: one bounded batch.
+-- queen.redrive: POST /api/v1/dlq/redrive: deliver dead letters again, one bounded batch.
 --
 -- needs: redrive_request, redrive_here, redrive_elsewhere, param_time, messages_at
 -- called by  broker/src/api/retries.c
 -- in         body: ids (of dead letters, "dlqId", or of their messages), or queue, partition, consumerGroup, error (part of the text),
---            from, to (of the failure); all true: every one there is.  targetQueue: pushed there as new messages; else delivered again to
---            the group that gave up, and to no other.  ratePerSecond: how many of them fall due in a second; limit (1000)
+--            from, to (of the failure); all true: all dead letters. targetQueue: push them there as new messages; otherwise deliver them
+--            again, only to the group in which they failed. ratePerSecond: how many become due per second; limit (1000)
 -- out        200 {"redriven","more","lastDueAt"}: oldest failures first; more: call again for the rest
 -- locks      partitions against deletion, by num; without targetQueue the groups' consumers there, by num, because retries are added
 --            (queen.retry_lane); dead letters, skipping those of another redrive; with targetQueue lanes of the target, by num
--- raises     QN001 for a wrong field, or a target that cannot take them
+-- raises     QN001 for an invalid field, or a target that cannot take them
 --
--- All of the batch happens or nothing, and a dead letter goes once: with it goes its row.
+-- The batch succeeds or fails as a whole. A dead letter is redriven once, because its row is deleted in the same transaction.
 create or replace function queen.redrive(p_args jsonb)
 returns table (status int, answer text)
 language plpgsql
@@ -22,8 +22,8 @@ declare
     v_from    timestamptz;
     v_to      timestamptz;
     v_ids     uuid[];
-    v_found   record; -- dead letters that are asked for, with their partitions and groups
-    v_letters uuid[]; -- those of them that are ours
+    v_found   record; -- the selected dead letters, with their partitions and groups
+    v_letters uuid[]; -- those of them that this call has locked
     v_due     timestamptz[];
     v_now     timestamptz := clock_timestamp();
 begin
@@ -43,7 +43,7 @@ begin
                and (not b ? 'partition' or l.name = b ->> 'partition')
                and (not b ? 'consumerGroup' or d.consumer_group = b ->> 'consumerGroup')
                and (not b ? 'error' or position(lower(b ->> 'error') in lower(d.error_message)) > 0)
-               -- One that was set aside because it cannot be read stays, unless it can be read now.
+               -- A dead letter that was set aside because it cannot be read stays, unless it can be read now.
                and (d.error_message not like 'damaged:%'
                     or exists (select from queen.messages_at(d.lane, array[d.seq]) m where (m.message).payload is not null))
                and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)

@@ -1,12 +1,12 @@
--- queen.redrive_elsewhere: dead letters become new messages of another queue, in partitions of the same names.
+-- queen.redrive_elsewhere: push dead letters as new messages to another queue, into partitions of the same names.
 --
 -- needs: messages_at, ensure_lanes, schedule_messages, pack_message, note_attempt
--- called by  queen.redrive, which holds the letters and removes them
--- in         p_letters and when each is due
--- raises     QN001 when the target is encrypted and a message is not (only a broker could seal it), or has a fixed set of
---            partitions without one of these names; 40001 when it is deleted meanwhile
+-- called by  queen.redrive, which has locked the dead letters and deletes them
+-- in         p_letters; p_due: when each is due
+-- raises     QN001 if the target is encrypted and a message is not (only a broker can seal it), or if it has a fixed set of
+--            partitions without one of these names; 40001 if it is deleted meanwhile
 --
--- Their transaction ids are made from the ids of the letters, so that none comes twice whatever is repeated.
+-- The transaction ids are derived from the ids of the dead letters, so that a repeated call does not push a message twice.
 create or replace function queen.redrive_elsewhere(p_letters uuid[], p_due timestamptz[], p_target text, p_now timestamptz)
 returns void
 language plpgsql
@@ -33,12 +33,12 @@ begin
     if cardinality(t.num) is distinct from cardinality(d.id) then
         raise exception 'the target queue is being deleted' using errcode = '40001';
     elsif -1 = any (t.num) then
-        raise exception 'targetQueue "%" has a fixed set of partitions, and "%" is none of them', p_target,
+        raise exception 'targetQueue "%" has a fixed set of partitions and "%" is not one of them', p_target,
             d.part[array_position(t.num, -1::bigint)] using errcode = 'QN001';
     end if;
     if exists (select from queen.queues q where q.name = p_target and q.encryption_enabled)
        and exists (select from unnest(d.message) m where not m.is_encrypted) then
-        raise exception 'targetQueue "%" is encrypted, and there are messages that are not', p_target using errcode = 'QN001';
+        raise exception 'targetQueue "%" is encrypted, but some of the messages are not', p_target using errcode = 'QN001';
     end if;
     perform from queen.schedule_messages(
         0, true, t.num, array(select queen.transaction_key(x) from unnest(d.txid) x),

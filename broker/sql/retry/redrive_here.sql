@@ -1,10 +1,10 @@
--- queen.redrive_here: dead letters are delivered again, each to the group that gave up on it.
+-- queen.redrive_here: deliver dead letters again, each to the group in which it failed.
 --
 -- needs: messages_at, retry_lane, schedule_retry, note_attempt
--- called by  queen.redrive, which holds the letters and removes them
--- in         p_letters and when each is due
+-- called by  queen.redrive, which has locked the dead letters and deletes them
+-- in         p_letters; p_due: when each is due
 --
--- Attempts count from one again; what happened before stays in the history.
+-- Attempts count from one again. Earlier attempts stay in the history.
 create or replace function queen.redrive_here(p_letters uuid[], p_due timestamptz[], p_now timestamptz)
 returns void
 language plpgsql
@@ -25,7 +25,7 @@ begin
     loop
         if not queen.schedule_retry(d.message, queen.retry_lane(d.lane, d.grp), d.grp, 1, d.due, d.correlation_id, d.first_failed_at,
                                     d.error_message) then
-            raise exception 'message % has no room for the fields of a retry', (d.message).message_id using errcode = 'QN001';
+            raise exception 'the further fields of message % are too long for a retry', (d.message).message_id using errcode = 'QN001';
         end if;
         perform queen.note_attempt(d.message, d.grp, d.lane, 0, 'v', d.correlation_id, null, p_now, d.due, null, null, null, null);
     end loop;

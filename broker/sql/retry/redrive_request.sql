@@ -1,4 +1,4 @@
--- queen.redrive_request: is the body of POST /api/v1/dlq/redrive one?
+-- queen.redrive_request: reject an invalid body of POST /api/v1/dlq/redrive.
 --
 -- called by  queen.redrive
 -- raises     QN001, naming the field
@@ -31,12 +31,12 @@ begin
                      then 'a whole number from 1 to 10000' end
             else 'left out: there is no such field' end;
         if v_what is not null then
-            raise exception '% should be %', f.key, v_what using errcode = 'QN001';
+            raise exception '% must be %', f.key, v_what using errcode = 'QN001';
         end if;
     end loop;
     if not p_body ?| array['ids', 'queue', 'partition', 'consumerGroup', 'error', 'from', 'to']
        and p_body -> 'all' is distinct from 'true' then
-        raise exception 'name ids, a filter (queue, partition, consumerGroup, error, from, to), or all: true' using errcode = 'QN001';
+        raise exception 'ids, a filter (queue, partition, consumerGroup, error, from, to) or all: true must be given' using errcode = 'QN001';
     end if;
 end
 $$;

@@ -1,11 +1,11 @@
--- queen.retry_delay: how many seconds after the failure of attempt n the next one is due.
+-- queen.retry_delay: the delay in seconds between the failure of an attempt and the next attempt.
 --
 -- called by  queen.fail_message, queen.settle
 -- in         p_policy: filled (queen.fill_retry_policy); p_attempt: 1 for the first delivery; p_random: 0 to 1, for the jitter
 --            (0.5: none)
 --
--- A pure function: what it gives for a policy can be looked up, plotted and tested.  Jitter spreads the delay by that part of it to
--- either side; floor and cap hold for the result.
+-- A pure function, so that the delays of a policy can be looked up, plotted and tested. Jitter is a fraction: the delay is spread by it
+-- in both directions. floor and cap limit the result.
 create or replace function queen.retry_delay(p_policy jsonb, p_attempt int, p_random double precision default 0.5)
 returns double precision
 language plpgsql immutable strict parallel safe
@@ -24,7 +24,7 @@ begin
         when 'exponential' then
             v_delay := v_base * power(2::double precision, least(p_attempt, 60) - 1);
         when 'list' then
-            -- The last one is for all that follow.
+            -- The last delay also applies to all later attempts.
             v_delay := p_policy -> 'delays' ->> least(p_attempt, jsonb_array_length(p_policy -> 'delays')) - 1;
         else
             for i in 2 .. p_attempt loop
@@ -33,7 +33,7 @@ begin
             end loop;
             v_delay := v_this * v_base;
     end case;
-    -- Limited before and after: what is far above the cap is spread below it, not stuck to it.
+    -- Limited before and after, so that a delay far above the cap is spread below the cap instead of being equal to it.
     v_delay := least(v_delay, v_cap) * (1 + (p_policy ->> 'jitter')::double precision * (2 * p_random - 1));
     return greatest(v_floor, least(v_delay, v_cap));
 end

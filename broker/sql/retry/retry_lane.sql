@@ -1,10 +1,10 @@
--- queen.retry_lane: the retry lane of a lane for a group, made when it is first needed.
+-- queen.retry_lane: the number of the retry lane of a lane for a group. Creates it if it does not exist.
 --
 -- called by  queen.fail_message, queen.redrive_here
--- in         p_lane: a partition.  The caller holds the group's consumer there, which keeps queen.tidy from removing the retry lane
+-- in         p_lane: a partition. The caller has locked the group's consumer there, which prevents queen.tidy from removing the retry lane
 --            before the retry is committed
--- out        its number; null when the partition is gone
--- locks      a new row of lanes; the group's consumer is made together with it
+-- out        its number; null if the partition is gone
+-- locks      the new row of queen.lanes; the group's consumer is created together with it
 create or replace function queen.retry_lane(p_lane bigint, p_group text)
 returns bigint
 language plpgsql
@@ -22,7 +22,7 @@ begin
     select l.id, p_group, l.lease_seconds, false, true, l.num, l.queue_id from queen.lanes l where l.num = p_lane
         on conflict (queue_id, name) do nothing
     returning num into v_num;
-    if v_num is null then -- another session was faster, or there is no such lane
+    if v_num is null then -- another session has created it, or there is no such lane
         return (select r.num from queen.lanes l join queen.lanes r on r.queue_id = l.id and r.name = p_group
                  where l.num = p_lane);
     end if;

@@ -4,13 +4,13 @@
 -- called by  broker/src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        200: the message was moved to the end of its partition, {"success","partitionId","transactionId","messageId","message"};
---            404: there is none, or no group has it among its dead letters; 409: the stored bytes are damaged;
+--            404: not found, or not a dead letter of any group; 409: the stored bytes are damaged;
 --            429: the queue is full (maxSize)
 -- locks      as queen.lock_lane
 --
--- Payload, trace id, producer and transaction id stay; the id is new, because ids tell the order.  Groups that gave up on the message
--- and groups that have not reached it yet are given it.  Groups that have consumed it are not; a group whose retry waits gets
--- that retry, with the old id.
+-- Payload, trace id, producer and transaction id stay. The id is new, because ids rise within a partition. The message is delivered to
+-- groups that dead-lettered it and to groups that have not reached it yet. It is not delivered to groups that have consumed it. A group
+-- whose retry is waiting receives that retry, with the old id.
 create or replace function queen.retry_message(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql

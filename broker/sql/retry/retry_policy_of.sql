@@ -1,10 +1,10 @@
--- queen.retry_policy_of: the retry policy that holds for a message.
+-- queen.retry_policy_of: the retry policy that applies to a message.
 --
 -- needs: fill_retry_policy
 -- called by  queen.fail_message, queen.timeline
--- in         p_policy: of its queue, null when there is none; p_meta: the message's further fields
--- out        the queue's, over it that of the event type (eventType, else the type of a CloudEvent), over that the message's own;
---            filled; null when nobody says anything
+-- in         p_policy: of its queue, or null; p_meta: the further fields of the message
+-- out        the policy of the queue, overridden by that of the event type (eventType, else the type of a CloudEvent), overridden by that of
+--            the message, with defaults filled in; null if there is none
 create or replace function queen.retry_policy_of(p_policy jsonb, p_meta jsonb)
 returns jsonb
 language plpgsql immutable parallel safe

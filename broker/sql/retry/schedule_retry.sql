@@ -1,12 +1,12 @@
--- queen.schedule_retry: a message is to be delivered once more, to one group.
+-- queen.schedule_retry: schedule another delivery of a message to one group.
 --
 -- needs: pack_message, schedule_rows
--- called by  queen.fail_message, queen.redrive_batch; in the transaction that settles the failure
--- in         p_retry_lane: where it is appended when due (queen.retry_lane); p_attempt: that the delivery will be
--- out        false: its further fields would be longer than a message can carry, or its stored bytes are damaged
+-- called by  queen.fail_message, queen.redrive_here; in the transaction that settles the failure
+-- in         p_retry_lane: the lane it is appended to when due (queen.retry_lane); p_attempt: the number of that attempt
+-- out        false: its further fields would become longer than a message can carry, or its stored bytes are damaged
 --
--- A copy of the message waits: payload, id, transaction id and all else as they were, sealed payloads sealed.  What the consumer is told
--- in addition are further fields (docs/internals/segment-format.md).
+-- A copy of the message waits, with the same payload, id and transaction id. Sealed payloads stay sealed. Information about the attempt
+-- is added as further fields (docs/internals/segment-format.md).
 create or replace function queen.schedule_retry(
     p_message queen.stored_message, p_retry_lane bigint, p_group text, p_attempt int, p_due_at timestamptz,
     p_correlation_id text, p_first_failed_at timestamptz, p_error text)

@@ -1,12 +1,12 @@
--- queen.timeline: GET /api/v1/messages/timeline: what happened to a message, will it be retried, and when.
+-- queen.timeline: GET /api/v1/messages/timeline: the history of a message, and whether and when it will be retried.
 --
 -- needs: timeline_messages, timeline_groups, timeline_events, retry_policy_of, iso_ms
 -- called by  broker/src/api/retries.c
 -- in         p_args: correlationId; or transactionId with queue (and partition); or messageId; consumerGroup: only that one
--- out        200 with the sum of it all in plain fields, and per message its groups and events; 404 when nothing is known
+-- out        200 with a summary in plain fields, and the groups and events of each message; 404 if nothing is found
 -- raises     QN001: see queen.timeline_messages
 --
--- Of several groups or messages the one that needs attention most gives the status.
+-- Of several groups or messages, the one that needs attention most determines the status.
 create or replace function queen.timeline(p_args jsonb)
 returns table (status int, answer text)
 language plpgsql
@@ -31,7 +31,7 @@ begin
           from found f
           cross join lateral queen.timeline_groups(f.lane, f.seq, f.id, f.key, f.transaction_id, p_args ->> 'consumerGroup') g
          where f.due_at is null
-    ), states as ( -- one per message and group; a message that nobody consumes has one too
+    ), states as ( -- one per message and group; a message without consumers has one too
         select f.id, g.grp, coalesce(g.status, case when f.due_at is not null then 'SCHEDULED'
                                                     when f.seq is null then 'DELIVERED' else 'PENDING' end) as status,
                coalesce(g.attempt, 0) as attempt,

@@ -1,9 +1,9 @@
--- queen.timeline_events: what is known to have happened to a message.
+-- queen.timeline_events: the recorded events of a message.
 --
 -- needs: timeline_groups
 -- called by  queen.timeline
--- in         as queen.timeline_groups; p_created_at: when it was pushed, p_due_at: until when it waits for its time (null: it does not)
--- out        in no order; place puts events of the same moment in the order they have by nature
+-- in         as queen.timeline_groups; p_created_at: when it was pushed; p_due_at: until when it is scheduled (null: it is not)
+-- out        in no order; place orders events of the same moment
 create or replace function queen.timeline_events(
     p_lane bigint, p_seq bigint, p_message_id uuid, p_created_at timestamptz, p_due_at timestamptz, p_group text)
 returns table (at timestamptz, place int, event text, grp text, attempt int, next_at timestamptz, error text, error_code text,

@@ -1,11 +1,11 @@
--- queen.timeline_groups: how far each consumer group is with a message.
+-- queen.timeline_groups: the status of a message in each consumer group.
 --
 -- needs: latest_state, find_message
 -- called by  queen.timeline
--- in         p_lane, p_seq: where the message was pushed to (p_seq null: it is gone from there, or waits); p_group null: all groups
+-- in         p_lane, p_seq: where the message was pushed to (p_seq null: it was removed, or is scheduled); p_group null: all groups
 -- out        a row per group that consumes the lane or has failed with the message
---            status PENDING, LEASED, RETRYING (it will be delivered again: next_at), DELIVERED or FAILED; attempt: how many there have
---            been; leased_at: when it was given out under the lease that runs
+--            status PENDING, LEASED, RETRYING (it will be delivered again: next_at), DELIVERED or FAILED; attempt: the number of attempts
+--            so far; leased_at: when it was delivered under the current lease
 create or replace function queen.timeline_groups(p_lane bigint, p_seq bigint, p_message_id uuid, p_key uuid, p_transaction_id text,
                                                  p_group text)
 returns table (grp text, status text, attempt int, max_attempts int, next_at timestamptz, leased_at timestamptz, error text)

@@ -1,11 +1,11 @@
--- queen.timeline_messages: the messages that a question about a timeline means.
+-- queen.timeline_messages: the messages that a request for a timeline selects.
 --
 -- needs: find_message, last_seq_at, waiting_id, schedule_num, messages_at
 -- called by  queen.timeline
 -- in         p_args: correlationId; or transactionId with queue and perhaps partition; or messageId
--- out        seq: where it lies in its lane; due_at: it waits for its time, and has no place yet; both null: it is gone, its history
---            is left.  100 at most.  Index probes only
--- raises     QN001 for a question that names none of them, or too many partitions
+-- out        seq: its sequence number in its lane; due_at: it is scheduled and has no sequence number yet; both null: it was removed and
+--            only its history is left. At most 100 messages. Index probes only
+-- raises     QN001 for a request that selects nothing, or too many partitions
 create or replace function queen.timeline_messages(p_args jsonb)
 returns table (lane bigint, seq bigint, message queen.stored_message, due_at timestamptz)
 language plpgsql stable
@@ -25,7 +25,7 @@ begin
         return query
         with found as materialized (
             select c.lane, c.seq from queen.correlations c where c.correlation = v_key limit 100
-        ), failed as materialized ( -- seeded with the transaction id, or gone from the log
+        ), failed as materialized ( -- seeded with the transaction id, or removed from the lane
             select a.lane, a.key, a.message_id, a.transaction_id from queen.attempts a
              where a.correlation = v_key and a.nth = 1 and a.correlation_id = v_text limit 100
         ), stored as materialized (
@@ -68,7 +68,8 @@ begin
         end if;
         v_id := p_args ->> 'messageId';
         v_tail := ('x' || right(replace(v_id::text, '-', ''), 16))::bit(64)::bigint;
-        -- An id that was derived tells where the message is (queen.message_id); of others failures, queen.correlations and waiting rows know.
+        -- A derived id contains the position of the message (queen.message_id). Other ids are found in queen.attempts,
+        -- queen.correlations and queen.scheduled.
         select a.lane, a.key into lane, v_key from queen.attempts a where a.message_id = v_id limit 1;
         if not found then
             select l.num, n.seq into lane, v_last
@@ -77,7 +78,7 @@ begin
                    select queen.last_seq_at(l.num, 'epoch'::timestamptz + (queen.key_time(v_id) * 1000
                               + ('x' || substr(replace(v_id::text, '-', ''), 14, 3))::bit(12)::int / 4) * interval '1 microsecond')) n(seq)
              where l.num = v_tail & ((1::bigint << 42) - 1) and l.origin is null;
-            -- That is the last message of its segment: the id says which one is meant.
+            -- The probe found the last message of its segment. Compare the id to find the right one.
             return query
             select lane, m.seq, m.message, null::timestamptz
               from (select s.first_seq from queen.segments s
@@ -87,7 +88,7 @@ begin
             if found then
                 return;
             end if;
-            return query -- one that waited, and was given its place later
+            return query -- it was scheduled, and got its sequence number later
             select c.lane, m.seq, m.message, null::timestamptz
               from queen.correlations c
               cross join lateral queen.messages_at(c.lane, array[c.seq]) m
@@ -118,7 +119,7 @@ begin
     if found then
         return;
     end if;
-    return query -- it waits, or only its history is left
+    return query -- it is scheduled, or only its history is left
     select w.lane, null::bigint, row(w.id, w.key, v_text, null, null, null,
                case when w.correlation_id is not null then json_build_object('correlationId', w.correlation_id)::text end,
                null, w.created_at)::queen.stored_message, w.due_at

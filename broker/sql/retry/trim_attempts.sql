@@ -1,8 +1,8 @@
--- queen.trim_attempts: remove history of failed deliveries that is too old: one bounded step.
+-- queen.trim_attempts: remove old history of failed deliveries, one bounded step.
 --
 -- needs: rows_stuck
--- called by  broker/src/broker/chores.c (call "tidy"); brokers may do so at the same time
--- in         p_days: how long it is kept; p_limit: rows at most
+-- called by  broker/src/broker/chores.c (call "tidy"); brokers may call it at the same time
+-- in         p_days: how long history is kept; p_limit: maximum number of rows
 -- out        true: call again
 create or replace function queen.trim_attempts(p_days int, p_limit int)
 returns boolean

@@ -1,12 +1,12 @@
--- queen.trim_retry_lane: what the group has done with goes from its retry lane.
+-- queen.trim_retry_lane: remove messages that the group has consumed from its retry lane.
 --
 -- needs: forget_segments, rows_stuck
--- called by  queen.settle, which holds the lane's only consumer
+-- called by  queen.settle and queen.advance, which have locked the lane's only consumer
 -- in         p_cursor: the last message consumed
 --
--- The newest segment stays, so that nobody who appends has to wait for us; and from the first dead letter on everything does: it lies here
--- because its message is gone from the partition.  While vacuum cannot free what was removed before,
--- nothing goes: the next call that may takes it along.
+-- The newest segment stays, so that a session that appends need not wait for this one. Everything from the first dead letter on stays,
+-- too: the dead letter refers to this lane because its message was removed from the partition. While vacuum cannot reclaim the
+-- rows that were removed before, nothing is removed; a later call does it.
 create or replace function queen.trim_retry_lane(p_lane bigint, p_cursor bigint)
 returns void
 language plpgsql

@@ -1,9 +1,9 @@
--- queen.waiting_places: how many messages of a lane some group has not consumed, where places are passed over.
+-- queen.waiting_places: count the messages of a lane with skips that at least one group has not consumed.
 --
--- called by  queen.refresh_stats, for lanes whose column "skipping" is true; others need only subtract
--- in         p_first, p_next: the messages stored are p_first .. p_next - 1
--- out        waiting: not consumed, by a group that is to be given it (with no group: not deleted); processing: of these,
---            under a lease.  Groups are those of queen.consumer_stats
+-- called by  queen.refresh_stats, for lanes whose column "skipping" is true; for other lanes a subtraction is enough
+-- in         p_first, p_next: the stored messages are p_first .. p_next - 1
+-- out        waiting: not consumed by a group that must receive it (without groups: not deleted); processing: those of them
+--            under a lease. Groups are those of queen.consumer_stats
 create or replace function queen.waiting_places(p_lane bigint, p_first bigint, p_next bigint)
 returns table (waiting bigint, processing bigint)
 language sql stable
@@ -15,7 +15,7 @@ as $$
         select '', p_first, p_next, null
          where not exists (select from queen.consumer_stats s where s.lane = p_lane)
     ), open as (
-        -- (unnested: PostgreSQL 14 does not aggregate multiranges)
+        -- (unnested, because PostgreSQL 14 does not aggregate multiranges)
         select r.places, g.leased
           from groups g
           cross join lateral (

@@ -1,7 +1,7 @@
 -- queen.dead_letter: store a message of a lane as a dead letter of a group.
 --
 -- needs: stored_id, add_dead_letter
--- called by  queen.advance, queen.move_to_dlq
+-- called by  queen.move_to_dlq
 create or replace function queen.dead_letter(
     p_lane bigint, p_lane_id uuid, p_seq bigint, p_group text, p_error text, p_retries int)
 returns void

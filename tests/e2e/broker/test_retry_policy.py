@@ -93,7 +93,7 @@ def test_a_policy_is_answered_with_its_defaults_and_shown_with_the_queue(broker,
 
 
 BAD = [
-    ("text", "retryPolicy should be an object"),
+    ("text", "retryPolicy must be an object"),
     ({"mode": "later"}, "retryPolicy.mode"),
     ({"strategy": "random"}, "retryPolicy.strategy"),
     ({"strategy": "list"}, "retryPolicy.delays"),
