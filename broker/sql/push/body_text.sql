@@ -1,8 +1,8 @@
--- queen.body_text: a text field of a request's body.
+-- queen.body_text: a text field of a request body.
 --
 -- called by  queen.stream_register and other functions that read a body
 -- out        its text; null: absent, null or empty
--- raises     QN001, naming it: no text, or required and not there
+-- raises     QN001, naming the field, if it is not a string, or is required and missing
 create or replace function queen.body_text(p_body jsonb, p_name text, p_required boolean)
 returns text
 language plpgsql immutable

@@ -1,7 +1,7 @@
--- queen.body_uuid: a required UUID of a request's body.
+-- queen.body_uuid: a required UUID field of a request body.
 --
 -- called by  queen.stream_state
--- raises     QN001, naming it
+-- raises     QN001, naming the field
 create or replace function queen.body_uuid(p_body jsonb, p_name text)
 returns uuid
 language plpgsql immutable

@@ -1,15 +1,15 @@
--- queen.ensure_lanes: queues and partitions by name, created on first use.
+-- queen.ensure_lanes: find queues and partitions by name, and create missing ones.
 --
 -- needs: derive_labels
 -- called by  queen.resolve_lanes, for the broker; queen.push_items_now; queen.execute_transaction_v2
 -- in         pairs of queue and partition name
--- out        one row per pair: its place (0-based) and lane; no row for a pair whose queue was deleted meanwhile.  lane -1: the
---            queue has a fixed set of partitions, and this is none of them
+-- out        one row per pair: its position (0-based) and lane; no row for a pair whose queue was deleted meanwhile. lane -1: the
+--            queue has a fixed set of partitions and this is not one of them
 -- locks      new rows of queues by name; queues that get a lane, against deletion and changes, by id; new rows of lanes
---            by (queue, name): concurrent creators wait for one another in one order and cannot deadlock
+--            by (queue, name). Concurrent creators wait for each other in the same order and cannot deadlock
 --
--- Partitions come by the thousand, a few in each call, so a call is one statement when all of them are there or can be
--- made.  A new queue, or somebody who makes the same partition at the same moment, takes another round.
+-- There may be thousands of partitions, a few in each call. A call is one statement if all of them exist or can be created.
+-- A new queue, or another session that creates the same partition at the same moment, takes another round.
 create or replace function queen.ensure_lanes(p_queue text[], p_partition text[])
 returns table (idx int, lane bigint, lane_id uuid)
 language plpgsql
@@ -23,7 +23,7 @@ declare
     v_made   bigint;
 begin
     for v_round in 1 .. 3 loop
-        -- Lateral subqueries, not joins: one planned while there were no lanes would walk all of the queue's.
+        -- Lateral subqueries, not joins: a plan made when there were no lanes would scan all lanes of the queue.
         with asked as materialized (
             select u.ord::int - 1 as idx, u.part, q.id as queue_id, l.num is null and not f.refused as is_new,
                    case when f.refused then -1 else coalesce(l.num, nextval('queen.lanes_num_seq')) end as num,
@@ -58,7 +58,7 @@ begin
           into v_idx, v_lane, v_id, v_is_new, v_made
           from asked a;
         if v_made = cardinality(array_positions(v_is_new, true)) then
-            v_is_new := null; -- all of them are there now
+            v_is_new := null; -- all of them exist now
             exit when cardinality(v_idx) = cardinality(p_queue);
         end if;
         insert into queen.queues (name, namespace, task)

@@ -1,4 +1,4 @@
--- queen.key_position: where a key stands among packed keys (0-based), or null.
+-- queen.key_position: the position of a key in packed keys (0-based), or null.
 create or replace function queen.key_position(p_keys bytea, p_key bytea)
 returns int
 language plpgsql immutable strict parallel safe
@@ -14,7 +14,7 @@ begin
         elsif (v_from + v_at - 2) % 16 = 0 then
             return (v_from + v_at - 2) / 16;
         end if;
-        -- A match across two keys is no match: go on behind it, on a key's boundary.
+        -- A match across two keys does not count: continue after it, at the boundary of a key.
         v_from := v_from + v_at + 15 - (v_from + v_at - 2) % 16;
     end loop;
 end

@@ -1,4 +1,4 @@
--- queen.key_time: milliseconds inside a UUIDv7 key; null for any other key.
+-- queen.key_time: the milliseconds in a UUIDv7 key; null for any other key.
 create or replace function queen.key_time(p_key uuid)
 returns bigint
 language sql immutable strict parallel safe

@@ -1,6 +1,6 @@
--- queen.lane_path: the names of a lane's queue and partition; of a retry lane, those of the lane that it belongs to.
+-- queen.lane_path: the names of a lane's queue and partition; for a retry lane, those of its partition.
 --
--- called by  what lists waiting messages
+-- called by  the functions that list scheduled messages
 create or replace function queen.lane_path(p_lane bigint)
 returns table (queue_name text, lane_name text, lane_id uuid)
 language sql stable rows 1

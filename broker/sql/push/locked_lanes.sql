@@ -1,9 +1,9 @@
--- queen.locked_lanes: which of these lanes another transaction has locked, so that a push would wait.
+-- queen.locked_lanes: find the lanes that another transaction has locked, so that a push would wait.
 --
 -- called by  broker/src/broker/queue/locked.c (call "locked_lanes"), while pushes wait for these lanes
 -- in         p_lane
--- out        those that are locked, or whose queue has a maxSize and is locked; not those that are gone
--- locks      what a push of these lanes locks, skipping what others have locked: it waits for nothing
+-- out        the lanes that are locked, or whose queue has a maxSize and is locked; not the lanes that are gone
+-- locks      the same as a push to these lanes, but skips rows that others have locked, so it never waits
 create or replace function queen.locked_lanes(p_lane bigint[])
 returns setof bigint
 language plpgsql

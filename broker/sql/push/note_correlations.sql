@@ -1,8 +1,8 @@
--- queen.note_correlations: messages of a segment just stored are to be found by their correlation ids, where they have some.
+-- queen.note_correlations: index the messages of a stored segment by their correlation ids, if they have any.
 --
 -- needs: unpack_segment
--- called by  what pushes one request at a time: queen.push_items_now, queen.push_whole
--- in         p_body: of the segment; one without the word in it is not opened
+-- called by  functions that push one request at a time: queen.push_items_now, queen.push_whole
+-- in         p_body: of the segment; it is not unpacked unless it contains the word "correlationId"
 create or replace function queen.note_correlations(p_lane bigint, p_first_seq bigint, p_count int, p_keys bytea, p_body bytea)
 returns void
 language plpgsql

@@ -1,11 +1,11 @@
--- queen.pack_segments: cut messages into segments, as arguments for queen.push_segments.
+-- queen.pack_segments: pack messages into segments, as arguments for queen.push_segments.
 --
 -- needs: key_time
 -- called by  queen.push_items_now; queen.execute_transaction_v2
 -- in         one element per message, in order: lane, key, packed message
 -- out        one row: the arguments, and per message its segment (1-based) and position
 --
--- A segment holds at most 256 messages and 64 KB (or one longer message), and its UUIDv7 keys span at most one
+-- A segment contains at most 256 messages and 64 KB (or one longer message), and its UUIDv7 keys span at most one
 -- second: see queen.segments.
 create or replace function queen.pack_segments(p_message_lane bigint[], p_message_key uuid[], p_message bytea[])
 returns table (lanes int, lane bigint[], nth int[], before bigint[], count int[],
@@ -15,8 +15,8 @@ language plpgsql
 as $$
 declare
     m      record;
-    n      int := 0;  -- the segment under way
-    v_keys bytea[];   -- what is in it; joined when it is complete
+    n      int := 0;  -- the current segment
+    v_keys bytea[];   -- its keys; joined when it is complete
     v_body bytea[];
     v_size int;
     v_seen bigint;    -- messages of the lane before it

@@ -1,7 +1,7 @@
--- queen.push_correlated: push segments some of whose messages carry a correlation id, and make them found by it.
+-- queen.push_correlated: push segments that contain messages with correlation ids, and index these messages.
 --
 -- needs: push_segments
--- called by  broker/src/broker/push/push.c (call "push_correlated"), for batches that have such messages; all others go without
+-- called by  broker/src/broker/push/push.c (call "push_correlated"), for batches with such messages; others use queen.push_segments
 -- in         as queen.push_segments; then per message with a correlation id: its segment (1-based), its position there, and
 --            queen.transaction_key of the id
 -- out, locks as queen.push_segments
@@ -34,7 +34,7 @@ begin
         end if;
         return next;
     end loop;
-    -- Rows of stored segments come in the order of p_lane.
+    -- Rows of stored segments are in the order of p_lane.
     insert into queen.correlations (correlation, lane, seq)
     select c.correlation, p_lane[c.seg], s.first_seq + c.pos
       from unnest(p_correlated_seg, p_correlated_pos, p_correlation) c(seg, pos, correlation)

@@ -1,11 +1,11 @@
--- queen.push_items: push items given as JSON.  Items with scheduledAt or delaySeconds are stored until they are due.
+-- queen.push_items: push items given as JSON. Items with scheduledAt or delaySeconds are stored until they are due.
 --
 -- needs: lock_limited, push_items_now, read_times, read_items, ensure_lanes, schedule_messages, message_id_at, require_read_committed
 -- called by  queen.push_messages_v2, queen.push_messages_v3, queen.run_schedules, queen.run_schedule_now
 -- in         p_items: see queen.read_items and queen.read_times
--- out        one row per item, in order, as queen.push_items_now; due_at not null: it waits until then (created_at is null then)
+-- out        one row per item, in order, as queen.push_items_now; due_at not null: the item is scheduled for then, and created_at is null
 -- locks      queues with a maxSize by id, lanes by num, all of them before anything is stored
--- raises     as queen.push_items_now; QN001 for a time that cannot be, or a messageId of an item that waits: it gets its own
+-- raises     as queen.push_items_now; QN001 for an invalid time, and for a scheduled item with a messageId
 create or replace function queen.push_items(p_items jsonb)
 returns table (idx int, queue text, part text, transaction_id text, trace_id uuid, lane bigint,
                lane_id uuid, message_id uuid, created_at timestamptz, due_at timestamptz)
@@ -13,12 +13,12 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    t       record;  -- the items with a time: their places, and when
-    r       record;  -- the same, read
+    t       record;  -- the scheduled items: their positions and times
+    r       record;  -- the same items, checked and packed
     l       record;  -- their lanes
-    w       record;  -- what became of them
+    w       record;  -- the result of storing them
     v_later jsonb;
-    v_now   int[];   -- places of the others, 0-based
+    v_now   int[];   -- positions of the other items, 0-based
 begin
     select array_agg(e.idx order by e.idx) as at, array_agg(e.due_us order by e.idx) as due,
            array_agg(e.delay_us order by e.idx) as delay
@@ -36,7 +36,7 @@ begin
       into v_later, v_now, idx
       from jsonb_array_elements(p_items) with ordinality e(value, ord);
     if idx is not null then
-        raise exception 'item %: an item that waits gets its own messageId', idx using errcode = 'QN001';
+        raise exception 'item %: messageId must not be given with scheduledAt or delaySeconds', idx using errcode = 'QN001';
     end if;
     select array_agg(i.queue order by i.idx) as queue, array_agg(i.part order by i.idx) as part,
            array_agg(i.transaction_id order by i.idx) as transaction_id, array_agg(i.key order by i.idx) as key,
@@ -50,7 +50,7 @@ begin
     if cardinality(l.num) < cardinality(r.key) then
         raise exception 'a queue was deleted meanwhile' using errcode = '40001';
     elsif -1 = any (l.num) then
-        raise exception 'item %: the queue has a fixed set of partitions, and this is none of them',
+        raise exception 'item %: the queue has a fixed set of partitions and this is not one of them',
             t.at[array_position(l.num, -1::bigint)] using errcode = 'QN001';
     end if;
 

@@ -1,11 +1,11 @@
--- queen.push_items_now: push items given as JSON, at once.
+-- queen.push_items_now: push items given as JSON for immediate delivery.
 --
 -- needs: lock_limited, note_correlations, read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
 -- called by  queen.push_items
 -- in         p_items: see queen.read_items
 -- out        one row per item, in order; created_at null: a duplicate, message_id is that of the stored message
 -- locks      as queen.lock_limited, queen.ensure_lanes and queen.push_segments
--- raises     QN001 for a malformed item, QN003, QN004 when a queue is full; nothing is stored then
+-- raises     QN001 for a malformed item, QN003, QN004 if a queue is full; nothing is stored then
 create or replace function queen.push_items_now(p_items jsonb)
 returns table (idx int, queue text, part text, transaction_id text, trace_id uuid, lane bigint,
                lane_id uuid, message_id uuid, created_at timestamptz)
@@ -16,9 +16,9 @@ declare
     r       record;  -- the items, column by column
     l       record;  -- their lanes
     a       record;  -- arguments for the push
-    s       record;  -- a row of its answer
+    s       record;  -- a row of its result
     v_keep  int[];   -- items to store (1-based)
-    v_dup   int[];   -- items that are there already
+    v_dup   int[];   -- items that are duplicates
     v_first timestamptz[]; -- created_at by segment
     v_tries int := 0;
 begin
@@ -33,7 +33,7 @@ begin
         return;
     end if;
 
-    -- Labels count for a queue that this push brings into being.
+    -- Labels apply only to a queue that this push creates.
     insert into queen.queues (name, namespace, task)
     select distinct on (i ->> 'queue') i ->> 'queue', coalesce(i ->> 'namespace', ''), coalesce(i ->> 'task', '')
       from jsonb_array_elements(p_items) i
@@ -52,11 +52,11 @@ begin
         end if;
     end loop;
     if -1 = any (l.num) then
-        raise exception 'item %: the queue has a fixed set of partitions, and this is none of them',
+        raise exception 'item %: the queue has a fixed set of partitions and this is not one of them',
             array_position(l.num, -1::bigint) - 1 using errcode = 'QN001';
     end if;
 
-    -- Twice in one push: the first one counts.
+    -- If a key occurs twice in one push, the first item counts.
     select array_agg(u.ord::int order by u.ord) into v_keep
       from (select u.ord, row_number() over (partition by u.lane, u.key order by u.ord) as nth
               from unnest(l.num, r.key) with ordinality u(lane, key, ord)) u
@@ -76,7 +76,7 @@ begin
         loop
             case s.status
                 when 0 then
-                    v_first := v_first || s.created_at; -- while all are stored, rows come in the order of a.lane
+                    v_first := v_first || s.created_at; -- as long as all are stored, rows are in the order of a.lane
                     perform queen.note_correlations(s.lane, s.first_seq, a.count[cardinality(v_first)],
                                                     a.keys[cardinality(v_first)], a.body[cardinality(v_first)]);
                 when 1 then
@@ -90,11 +90,11 @@ begin
                         (select q.name from queen.lanes n join queen.queues q on q.id = n.queue_id
                           where n.num = a.lane[s.seg]) using errcode = 'QN004';
                 else
-                    null; -- held back because of another row
+                    null; -- not stored because of another row
             end case;
         end loop;
         exit when v_dup = '{}';
-        -- Nothing was stored; the locks stay, so the second try finds no more.
+        -- Nothing was stored. The locks stay, so the second attempt finds no more duplicates.
         select array_agg(k order by k) into v_keep from unnest(v_keep) k where k <> all (v_dup);
     end loop;
 

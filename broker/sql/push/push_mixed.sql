@@ -1,12 +1,12 @@
--- queen.push_mixed: one request with messages for now and for later: all of it or nothing.
+-- queen.push_mixed: push one request with immediate and scheduled messages, all of it or nothing.
 --
 -- needs: push_correlated, schedule_messages
--- called by  broker/src/broker/push/push.c (call "push_mixed"), for such requests alone
+-- called by  broker/src/broker/push/push.c (call "push_mixed"), only for such requests
 -- in         p_origin to p_correlation as queen.push_correlated; then p_bare to p_id_at as queen.schedule_messages
--- out        the rows of queen.push_correlated.  If all segments were stored, also a row for each later message (later: 0-based): status as
---            in queen.schedule_messages, dup_id its id, created_at when it is due, wait_us until then.  Status 3 or 6 there: nothing was stored, of the
---            segments neither, and it may be sent again
--- locks      queues with a maxSize in id order, lanes in num order; waits 100 ms for each at most (queen.push_segments)
+-- out        the rows of queen.push_correlated. If all segments were stored, also a row for each scheduled message (later: 0-based): status as
+--            in queen.schedule_messages, dup_id its id, created_at when it is due, wait_us until then. With status 3 or 6 in such a row
+--            nothing was stored, not even the segments, and the request may be sent again
+-- locks      queues with a maxSize in id order, lanes in num order; waits at most 100 ms for each (queen.push_segments)
 --
 create or replace function queen.push_mixed(
     p_origin int, p_lanes int,
@@ -26,14 +26,14 @@ declare
     v_timeout text := current_setting('lock_timeout');
     r        record;
 begin
-    -- All locks of both halves, in the order for all.
+    -- All locks of both halves, in the common order.
     perform set_config('lock_timeout', '100ms', true);
     perform q.id from queen.queues q
       where q.id in (select l.queue_id from queen.lanes l where l.num = any (p_lane) and l.limited)
       order by q.id for no key update;
     perform l.num from queen.lanes l where l.num = any (p_lane || p_later_lane) order by l.num for no key update;
     perform set_config('lock_timeout', v_timeout, true);
-    -- What is returned inside the block stays returned when the block is rolled back.
+    -- Rows returned inside the block stay returned when the block is rolled back.
     begin
         for r in
             select * from queen.push_correlated(p_origin, true, p_lanes, p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max,
@@ -62,7 +62,7 @@ begin
             raise exception 'rolled back' using errcode = 'QN010';
         end if;
     exception when sqlstate 'QN010' then
-        null; -- the rows say why
+        null; -- the returned rows contain the reason
     end;
 end
 $$;

@@ -1,26 +1,26 @@
--- queen.push_segments: append packed segments to their lanes, deduplicated exactly.
+-- queen.push_segments: append packed segments to their lanes, with exact deduplication.
 --
 -- needs: message_id, key_position, queue_pending, scheduled_duplicates
--- called by  broker/src/broker/push/push.c (call "push"); queen.push_messages_v2; queen.push_whole
+-- called by  broker/src/broker/push/push.c (call "push"); queen.push_correlated, queen.push_items_now, queen.push_whole, queen.retry_message
 -- in         p_origin    the process that pushes, for queen.changes
 --            p_whole     true: one request; store all of it or nothing
---            p_lanes     how many different lanes there are
---            p_lane..p_body  one element per segment, in the order to keep; p_nth and p_before: how many
---                        p_last: start of a segment the lane has had (a hint that bounds the probe and may be wrong;
---                        0: none; -1: none, and what comes in clear may be stored in clear);
---                        segments and messages of this call precede it in its lane
+--            p_lanes     the number of different lanes
+--            p_lane..p_body  one element per segment, in the order to store them
+--                        p_last: first_seq of an earlier segment of the lane (a hint that bounds the probe and may be wrong;
+--                        0: none; -1: none, and messages in clear may be stored in clear)
+--                        p_nth, p_before: how many segments and messages of this call precede it in its lane
 --            p_plain_*   keys that are not UUIDv7: segment (1-based), position, key
--- out        status 0 stored: lane, first_seq, created_at; these rows come in the order of p_lane
+-- out        status 0 stored: lane, first_seq, created_at; these rows are in the order of p_lane
 --            and, for segments that were not stored, seg (1-based):
---                   1 holds duplicates: one row for each (pos, dup_id)
---                   2 held back: something else of the lane or request was not stored; send again
+--                   1 contains duplicates: one row for each (pos, dup_id)
+--                   2 not stored, because another segment of the lane or request was not stored; send again
 --                   3 the lane is gone: resolve the name again
 --                   4 the queue is full (maxSize)
 --                   5 the lane is limited: send each request by itself, with p_whole
---                   6 the lane is sealed and the segment is not: encrypt it (SQL sessions cannot and are not asked to)
--- locks      with p_whole, the queues of limited lanes in id order; then lanes in num order: the order in which
---            deleting a queue locks them.  A broker (p_origin is not 0) waits 100 ms for each of them at most; then the call
---            fails with 55P03, and the broker asks queen.locked_lanes which lanes it has to keep out of its batches
+--                   6 the lane is sealed and the segment is not: encrypt it (not for SQL sessions, which cannot encrypt)
+-- locks      with p_whole, the queues of limited lanes in id order; then lanes in num order, as deleting a queue does.
+--            A broker (p_origin is not 0) waits at most 100 ms for each of them. Then the call fails with 55P03, and the
+--            broker calls queen.locked_lanes to find the lanes that it must keep out of its batches
 create or replace function queen.push_segments(
     p_origin int, p_whole boolean, p_lanes int,
     p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
@@ -35,12 +35,12 @@ declare
     v_here    bigint[];      -- lanes that exist
     v_limited bigint[];      -- those of queues with a maxSize
     v_sealed  bigint[];      -- those of queues with encryptionEnabled
-    v_waiting bigint[];      -- those where messages wait, or have waited, for their time
-    v_clear   bigint[];      -- those of them that would get something in clear
-    v_full    uuid[];        -- queues that cannot take what this call brings
+    v_waiting bigint[];      -- those that have or had scheduled messages
+    v_clear   bigint[];      -- sealed lanes that would get messages in clear
+    v_full    uuid[];        -- queues without room for the messages of this call
     v_now     timestamptz;
-    v_status  int2[];        -- per segment; null when all is well
-    v_near    int[];         -- segments whose ids may be there already ...
+    v_status  int2[];        -- per segment; null if all can be stored
+    v_near    int[];         -- segments that may contain duplicates ...
     v_near_at bigint[];      -- ... and the stored segment to compare with
     v_dup_seg int[];
     v_dup_pos int[];
@@ -66,17 +66,17 @@ begin
     if p_origin <> 0 then
         v_set := set_config('lock_timeout', v_timeout, true);
     end if;
-    -- After the locks, so that time rises with the sequence.
+    -- After the locks, so that times rise with the sequence numbers.
     v_now := clock_timestamp();
     if v_sealed is not null and p_origin <> 0 then
-        -- A process seals all of a lane's messages or none: the flags of the first tell (docs/internals/segment-format.md).
+        -- A process seals all messages of a lane or none, so the flags of the first are enough (docs/internals/segment-format.md).
         select array_agg(u.lane) into v_clear
           from unnest(p_lane, p_last, p_body) u(lane, last, body)
          where u.lane = any (v_sealed) and u.last >= 0 and get_byte(u.body, 1) & 8 = 0;
     end if;
 
-    -- Same id, same embedded time: only segments around that time can hold it.  (offset 0, here and
-    -- below: a plan made while the tables were empty must not become a scan of all of them.)
+    -- Equal ids contain equal times, so only segments around that time can contain a duplicate. (offset 0, here and
+    -- below: a plan made when the tables were empty must not become a scan of all of them.)
     select array_agg(u.seg::int), array_agg(s.first_seq)
       into v_near, v_near_at
       from unnest(p_lane, p_key_min, p_key_max) with ordinality u(lane, key_min, key_max, seg)
@@ -126,7 +126,7 @@ begin
         v_dup_id := v_dup_id || v_more.id;
     end if;
 
-    -- The rare cases; the common one leaves v_status null and pays nothing more.
+    -- The rare cases. The common case leaves v_status null and skips this block.
     if v_dup_seg is not null or (v_limited is not null and not p_whole) or v_clear is not null
        or cardinality(v_here) is distinct from p_lanes then
         select array_agg(case when u.lane = any (v_here) is not true then 3
@@ -138,7 +138,7 @@ begin
                               else 0 end::int2 order by u.seg)
           into v_status
           from unnest(p_lane) with ordinality u(lane, seg);
-        -- A request that touches a limited lane must not be stored in part, and only the caller knows
+        -- A request with a limited lane must not be stored in part, and this function cannot see
         -- which segments belong together.
         if p_whole or v_limited is not null then
             v_status := array_replace(v_status, 0::int2, 2::int2);
@@ -166,8 +166,8 @@ begin
            u.key_min, u.key_max, u.count, u.keys, u.body
       from unnest(p_lane, p_last, p_nth, p_before, p_count, p_key_min, p_key_max, p_keys, p_body)
            with ordinality u(lane, last, nth, before, count, key_min, key_max, keys, body, seg)
-      -- An emptied lane keeps a marker of count 0 at its last sequence (queen.sweep).  Whichever of the two probes finds
-      -- a segment finds the last one.  The second runs only if the hint is wrong: it may come from a server that had later commits.
+      -- An emptied lane keeps a marker of count 0 at its last sequence number (queen.sweep). If either of the two probes finds a segment,
+      -- it is the last one. The second runs only if the hint is wrong, for example from a server with later commits.
       left join lateral (
           (select s.first_seq + greatest(s.count, 1) as next_seq,
                   s.created_at + interval '1 microsecond' as after
@@ -187,7 +187,7 @@ begin
 
     if found then
         if cardinality(p_plain_key) > 0 then
-            -- The end of a lane is what this call stored there, since the lane is locked: all of its segments, or the first ones.
+            -- The lane is locked, so its end is what this call stored there: all of its segments, or the first ones.
             insert into queen.message_keys (lane, key, seq)
             select n.lane, k.key, last.next_seq - n.stored + p_before[k.seg] + k.pos
               from (select u.lane, sum(u.count) as stored

@@ -1,10 +1,10 @@
--- queen.push_whole: the segments of one transaction, all stored or the reasons why not.
+-- queen.push_whole: store the segments of one transaction, or report why that failed.
 --
 -- needs: push_segments, note_correlations
 -- called by  queen.transact, queen.stream_cycle
 -- in         as queen.push_segments with p_whole
--- out        a row for each stored segment, in the order of p_lane, and one for each that failed by itself: columns as
---            queen.push_segments, a failure with its text in error.  One failure: the caller must roll back
+-- out        a row for each stored segment, in the order of p_lane, and one for each that failed itself: columns as
+--            queen.push_segments, the text of a failure in error. After a failure the caller must roll back
 -- locks      as queen.push_segments
 create or replace function queen.push_whole(
     p_origin int, p_lanes int, p_lane bigint[], p_last bigint[], p_nth int[], p_before bigint[], p_count int[],
@@ -25,7 +25,7 @@ begin
           left join queen.lanes l on p.status = 4 and l.num = p_lane[p.seg]
           left join queen.queues q on q.id = l.queue_id
     loop
-        continue when r.status = 2; -- only a consequence of what another row tells
+        continue when r.status = 2; -- only a consequence of the failure in another row
         error := case r.status when 1 then 'duplicate transaction id'
                                when 3 then 'the partition is gone'
                                when 6 then 'the queue is encrypted'
@@ -34,7 +34,7 @@ begin
         seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;
         return next;
         if r.status = 0 then
-            v_nth := v_nth + 1; -- while all are stored, rows come in the order of p_lane
+            v_nth := v_nth + 1; -- as long as all are stored, rows are in the order of p_lane
             perform queen.note_correlations(r.lane, r.first_seq, p_count[v_nth], p_keys[v_nth], p_body[v_nth]);
         end if;
     end loop;

@@ -1,8 +1,8 @@
--- queen.queue_pending: how many messages of a queue are still waiting for some group.
+-- queen.queue_pending: the number of messages of a queue that at least one group has not consumed.
 --
 -- called by  queen.push_segments, for queues with a maxSize only; the JSON surface
--- out        per lane: what the slowest group has not consumed, or everything when no group
---            has been there; summed up.  Costs a few index probes per lane of this queue.
+-- out        the sum over its lanes of the messages that the slowest group has not consumed, or of all messages if no group
+--            has a consumer there. Costs a few index probes per lane of this queue.
 -- needs: latest_state, skipped
 create or replace function queen.queue_pending(p_queue_id uuid)
 returns bigint

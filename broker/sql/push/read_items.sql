@@ -1,11 +1,11 @@
--- queen.read_items: the items of a push as JSON, checked and packed.
+-- queen.read_items: check and pack the items of a push given as JSON.
 --
 -- needs: pack_message, trace_context, check_retry_policy, transaction_key, uuid_v7
 -- called by  queen.push_items_now; queen.execute_transaction_v2
--- in         p_items: array as in POST /api/v1/push, and messageId, producerSub, is_encrypted beside that;
---            p_payload: what a missing payload means
--- out        one row per item, in order; message: as it goes into a segment
--- raises     QN001, naming the item, for what the HTTP interface answers with 400
+-- in         p_items: array as in POST /api/v1/push, with the additional fields messageId, producerSub and is_encrypted;
+--            p_payload: default for a missing payload
+-- out        one row per item, in order; message: packed for a segment
+-- raises     QN001, naming the item, where the HTTP interface answers 400
 create or replace function queen.read_items(p_items jsonb, p_payload jsonb)
 returns table (idx int, queue text, part text, transaction_id text, key uuid, trace_id uuid,
                message_id uuid, message bytea)
@@ -15,25 +15,25 @@ declare
     i      jsonb;
     v_name text;
     v_meta text;
-    v_more jsonb; -- further fields that there are
+    v_more jsonb; -- further fields of the item
     v_sent boolean; -- the item names its transaction id
 begin
     if jsonb_typeof(p_items) is distinct from 'array' then
-        raise exception 'items should be an array' using errcode = 'QN001';
+        raise exception 'items must be an array' using errcode = 'QN001';
     end if;
     idx := 0;
     for i in select e.value from jsonb_array_elements(p_items) with ordinality e(value, ord) order by e.ord loop
         if jsonb_typeof(i) <> 'object' or jsonb_typeof(i -> 'queue') is distinct from 'string' then
-            raise exception 'item %: queue should be a string', idx using errcode = 'QN001';
+            raise exception 'item %: queue must be a string', idx using errcode = 'QN001';
         end if;
         foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub',
                                      'traceparent', 'tracestate', 'correlationId', 'eventType'] loop
             if jsonb_typeof(i -> v_name) not in ('string', 'null') then
-                raise exception 'item %: % should be a string', idx, v_name using errcode = 'QN001';
+                raise exception 'item %: % must be a string', idx, v_name using errcode = 'QN001';
             end if;
         end loop;
         if length(i ->> 'correlationId') > 255 or length(i ->> 'eventType') > 255 then
-            raise exception 'item %: correlationId and eventType take at most 255 characters', idx using errcode = 'QN001';
+            raise exception 'item %: correlationId and eventType must be at most 255 characters', idx using errcode = 'QN001';
         end if;
         queue := i ->> 'queue';
         part := coalesce(nullif(i ->> 'partition', ''), 'Default');
@@ -51,7 +51,7 @@ begin
                 v_meta := (coalesce(v_meta::jsonb, '{}') || v_more)::text;
             end if;
         exception when invalid_text_representation then
-            raise exception 'item %: traceId and messageId should be UUIDs', idx using errcode = 'QN001';
+            raise exception 'item %: traceId and messageId must be UUIDs', idx using errcode = 'QN001';
             when sqlstate 'QN001' then
                 raise exception 'item %: %', idx, sqlerrm using errcode = 'QN001';
         end;

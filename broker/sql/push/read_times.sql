@@ -1,9 +1,9 @@
--- queen.read_times: scheduledAt and delaySeconds of the items of a push as JSON, checked.
+-- queen.read_times: check scheduledAt and delaySeconds of the items of a push given as JSON.
 --
 -- called by  queen.push_items; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push
 -- out        one row per item that has a time, in order: due_us or delay_us, as queen.schedule_messages takes them
--- raises     QN001, naming the item, for what the HTTP interface answers with 400
+-- raises     QN001, naming the item, where the HTTP interface answers 400
 create or replace function queen.read_times(p_items jsonb)
 returns table (idx int, due_us bigint, delay_us bigint)
 language plpgsql

@@ -1,13 +1,13 @@
--- queen.resolve_lanes: queen.ensure_lanes for the broker, which does not wait long for names that others are creating.
+-- queen.resolve_lanes: queen.ensure_lanes for the broker, with a short wait for names that other sessions are creating.
 --
 -- needs: ensure_lanes
 -- called by  broker/src/broker/queue/lanes.c (call "ensure_lanes"), in a transaction of its own
 -- in         pairs of queue and partition name
 --            p_each  false: all together; a name that another transaction is creating, or whose queue it has locked, fails the
---                    call with 55P03 after 100 ms.  true: one after the other, 10 ms for each
--- out        as queen.ensure_lanes; lane 0: the name is locked (only with p_each).  After ten of these the call ends, and the
---            names that it did not come to have no row
--- locks      as queen.ensure_lanes; with p_each not in the order of all, so that two such calls may time out for one another
+--                    call with 55P03 after 100 ms. true: one after the other, at most 10 ms for each
+-- out        as queen.ensure_lanes; lane 0: the name is locked (only with p_each). After ten locked names the call ends, and the
+--            remaining names have no row
+-- locks      as queen.ensure_lanes; with p_each not in the common order, so two such calls may run into each other's timeout
 create or replace function queen.resolve_lanes(p_queue text[], p_partition text[], p_each boolean)
 returns table (idx int, lane bigint, lane_id uuid)
 language plpgsql

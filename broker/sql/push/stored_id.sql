@@ -1,4 +1,4 @@
--- queen.stored_id: the id of the message at a place, whether it was derived or given; null when it is gone.
+-- queen.stored_id: the id of the message at a position, derived or given; null if the message is gone.
 --
 -- needs: unpack_segment
 -- called by  queen.dead_letter; queen.push_items_now for duplicates

@@ -3,7 +3,7 @@
 -- called by  the JSON-taking functions; broker/src/segment/keys.c computes the same
 -- in         any text
 -- out        a canonical lower-case UUID is its own key, unless it is of version 8; any other
---            text gets 16 bytes of SHA-256 marked as version 8.  So the two kinds never meet.
+--            text gets 16 bytes of SHA-256 marked as version 8. So the two kinds never collide.
 create or replace function queen.transaction_key(p_id text)
 returns uuid
 language sql immutable strict parallel safe
