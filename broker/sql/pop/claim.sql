@@ -1,18 +1,18 @@
--- queen.claim: lease lanes for pops and hand out their messages: the hot way.
+-- queen.claim: lease lanes for pops and return their messages. This is the fast path.
 --
--- For pops that want one lane each, of queues without options that decide what may be delivered when.  It
--- knows the sequence to be gapless, so that cursor and batch name the segments, and needs neither the
--- end of the lane nor its queue.  What it cannot decide it leaves to queen.claim_careful.
+-- For pops that want one lane each, of queues without options that restrict delivery. Sequence numbers have no gaps, so cursor
+-- and batch size determine the segments, and neither the end of the lane nor its queue is read. Cases that this
+-- function cannot decide are left to queen.claim_careful.
 --
 -- called by  broker/src/broker/pop/claim.c (call "claim")
 -- in         one element per pop: p_consumer, p_batch; p_auto: acknowledge on delivery; p_lease: its lease.
---            Hints, 0 when not known: p_ver, a version the consumer has had; p_near, the start of a segment it
---            has been given.  A backward probe without a lower bound reads a whole index page first (7 us
---            against 1 us), so what the caller remembers is worth passing; nothing depends on it being recent, or
---            right: the server may have lost the commits that it was learnt from.
--- out        as queen.claim_careful, and status 7: ask queen.claim_careful.
---            more: the batch was filled, so something may be left
--- locks      consumers in num order, skipping those locked by others
+--            Hints, 0 if unknown: p_ver, an earlier version of the consumer's state; p_near, the start of a segment that it
+--            received. A backward probe without a lower bound reads a whole index page first (7 us
+--            instead of 1 us), so hints are worth passing. A hint need not be recent or even
+--            right: the server may have lost the commits that it came from.
+-- out        as queen.claim_careful, and status 7: call queen.claim_careful.
+--            more: the batch is full, so messages may be left
+-- locks      consumers in num order, skipping those that others have locked
 create or replace function queen.claim(
     p_consumer bigint[], p_ver bigint[], p_near bigint[], p_batch int[], p_auto boolean[], p_lease uuid[])
 returns table (target int, status int2, wait_us bigint, lane bigint, lane_id uuid, ver bigint,
@@ -29,8 +29,8 @@ begin
     select array_agg(c.num) into v_locked
       from (select num from queen.consumers
              where num = any (p_consumer) order by num for no key update skip locked) c;
-    -- The state is read by a new statement, hence a new snapshot: nobody who held the
-    -- lock before us can have written a version that we do not see.
+    -- A new statement reads the state with a new snapshot, so it sees every version
+    -- written by a previous owner of the lock.
     v_now := clock_timestamp();
     select active into v_slot from queen.rotation;
 
@@ -45,7 +45,7 @@ begin
                with ordinality t(consumer, ver, near, batch, auto, lease, ord)
           left join queen.consumers c on c.num = t.consumer
           left join queen.lanes l on l.num = c.lane
-          -- Whichever branch finds a version finds the newest.  The second runs only if the hint is wrong.
+          -- If either branch finds a version, it is the newest. The second runs only if the hint is wrong.
           left join lateral (
               (select * from (
                   (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at
@@ -101,11 +101,11 @@ begin
           from looked d
          where d.nth = 1 and d.first_seq <= d.cursor_seq + 1
     )
-    -- Nothing where the sequence says it should be: retention may have cut the front off.
+    -- No segment at the expected sequence number: retention may have removed the front of the lane.
     select d.target,
            case when d.status <> 0 or d.take is not null and d.nth > 1 then d.status
                 when d.first_seq <= d.cursor_seq + 1 then 0
-                -- Without p_near, which may be wrong; a segment has 256 messages at most.
+                -- Without p_near, which may be wrong. A segment has at most 256 messages.
                 when d.first_seq is null
                  and (select s.first_seq + s.count from queen.segments s
                        where s.lane = d.lane and s.first_seq > d.cursor_seq - 255

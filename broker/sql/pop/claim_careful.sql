@@ -1,22 +1,22 @@
--- queen.claim_careful: lease lanes for pops and hand out their messages, whatever the queue asks for.
+-- queen.claim_careful: lease lanes for pops and return their messages, for queues with any options.
 --
 -- needs: next_unskipped
--- called by  broker/src/broker/pop/claim.c (call "claim_careful"), for what queen.claim leaves to it; queen.pop_unified_batch, queen.pop_specific_batch
--- in         one element per target, a consumer that a pop would like to have, in order of
---            preference:  p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
---            p_auto: acknowledge on delivery; p_lease: the pop's lease (p_lease_text when it is no UUID);
+-- called by  broker/src/broker/pop/claim.c (call "claim_careful"), for cases that queen.claim leaves to it; queen.pop_one
+-- in         one element per target, a consumer that a pop may use, in order of
+--            preference: p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
+--            p_auto: acknowledge on delivery; p_lease: the pop's lease (p_lease_text if it is not a UUID);
 --            p_seconds: lease time, 0: the queue's
 -- out        one row per target that was not claimed (segment columns null), and one row per segment
 --            of every claimed one, in order:
---              status 0 claimed; wait_us: how long the lease runs
---                     1 busy: somebody else is at this consumer right now
+--              status 0 claimed; wait_us: remaining time of the lease
+--                     1 busy: another session has locked this consumer
 --                     2 leased: until wait_us from now
 --                     3 empty
 --                     4 not yet: delay, window buffer or retry delay; until wait_us from now
 --                     5 gone: no such consumer (queue or group deleted)
---                     6 not needed: the pop had enough before its turn came
---            more: something is left behind the claimed messages
--- locks      consumers in num order, skipping those locked by others
+--                     6 not needed: the pop got enough from earlier targets
+--            more: messages are left after the claimed ones
+-- locks      consumers in num order, skipping those that others have locked
 create or replace function queen.claim_careful(
     p_pop int[], p_consumer bigint[], p_batch int[], p_parts int[], p_auto boolean[],
     p_lease uuid[], p_lease_text text[], p_seconds int[])
@@ -34,8 +34,8 @@ begin
     select array_agg(c.num) into v_locked
       from (select num from queen.consumers
              where num = any (p_consumer) order by num for no key update skip locked) c;
-    -- The state is read by a new statement, hence a new snapshot: nobody who held the
-    -- lock before us can have written a version that we do not see.
+    -- A new statement reads the state with a new snapshot, so it sees every version
+    -- written by a previous owner of the lock.
     v_now := clock_timestamp();
     select active into v_slot from queen.rotation;
 
@@ -72,7 +72,7 @@ begin
           left join queen.consumers c on c.num = t.consumer
           left join queen.lanes l on l.num = c.lane
           left join queen.queues q on q.id = l.queue_id
-          -- A retry lane has the names and lease time of its partition, and no option that holds back what is due.
+          -- A retry lane has the names and the lease time of its partition, and no option that delays delivery.
           left join queen.lanes o on o.num = l.origin
           left join queen.queues oq on oq.id = l.origin_queue
           left join lateral (
@@ -87,12 +87,12 @@ begin
           left join lateral (
                select s.first_seq + s.count as next_seq, s.created_at from queen.segments s
                 where s.lane = c.lane order by s.first_seq desc limit 1) head on true
-          -- Over-age messages are not delivered, whether or not a sweep has removed them yet.
+          -- Expired messages are not delivered, whether or not a sweep has removed them yet.
           left join lateral (
                select v_now - least(case when q.ttl_acts then q.ttl end,
                                     case when q.retention_enabled then nullif(q.retention_seconds, 0) end,
                                     nullif(q.max_wait_time_seconds, 0)) * interval '1 second' as at) cutoff on true
-          -- The segment that holds cursor + 1, or the first usable one behind it.
+          -- The segment that contains cursor + 1, or the first usable one after it.
           left join lateral (
                select s.first_seq, s.count, s.created_at from queen.segments s
                 where s.lane = c.lane and s.first_seq <= st.cursor_seq + 1
@@ -109,7 +109,7 @@ begin
                    and (cutoff.at is null or s.created_at >= cutoff.at)
                  order by s.first_seq limit 1)
                 limit 1) f on true
-          -- And from there the first one that this group does not pass over.
+          -- From there, the first message that this group does not skip.
           left join lateral (
                select f.start_seq, f.created_at, f.seg_first where not l.skipping
                 union all
@@ -127,7 +127,7 @@ begin
                                                  and s.created_at <= k.visible) - k.start_seq) end as seen
           from looked k
     ), unskipped as (
-        -- A batch ends before a message that is passed over: no lease ever has one in its middle.
+        -- A batch ends before a skipped message, so that no lease ever contains one.
         select e.*, case when e.skipping and e.seen > 0
                          then least(e.seen, (select min(n.seq) from unnest(array['', e.grp]) g(name)
                                               cross join lateral (
@@ -169,7 +169,7 @@ begin
           from settled d
          where d.take > 0
          union all
-        -- Nothing but messages to pass over up to the end: done with them.
+        -- Only skipped messages up to the end: move the cursor past them.
         select d.consumer, d.ver + 1, d.next_seq - 1, null, null, d.total_messages, d.total_batches, d.last_at,
                null, null, 0, 0, v_slot, null, null
           from settled d

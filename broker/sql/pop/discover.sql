@@ -1,12 +1,12 @@
--- queen.discover: what a group can find on a queue, for SQL sessions.
+-- queen.discover: find the lanes of a queue with messages for a group, for SQL sessions.
 --
 -- needs: ensure_consumers, subscribe, pending_lanes
 -- called by  queen.pop_candidates
 -- in         p_partition null: all partitions; p_mode, p_from: the subscription to record
--- out        the lanes with something after the cursor, as queen.pending_lanes; with p_partition that lane and its retry lane in any
---            case (pending tells)
+-- out        the lanes with messages after the cursor, as queen.pending_lanes; with p_partition that lane and its retry lane in any
+--            case (see the column pending)
 -- effects    records the subscription, even for a queue that does not exist yet; creates the
---            group's consumers on every lane; notes an empty scan in queen.consumer_watermarks
+--            group's consumers on every lane; records an empty scan in queen.consumer_watermarks
 create or replace function queen.discover(
     p_queue text, p_partition text, p_group text, p_namespace text, p_task text, p_mode text, p_from text)
 returns table (lane bigint, lane_id uuid, lane_name text, consumer bigint, pending boolean, lease_us bigint)

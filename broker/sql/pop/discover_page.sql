@@ -1,13 +1,13 @@
--- queen.discover_page: what a group can find on some partitions of a queue.
+-- queen.discover_page: find the lanes with messages for a group on some partitions of a queue.
 --
 -- needs: number_consumers, subscribe, lane_page, pending_lanes, step_lanes
--- called by  broker/src/broker/pop/group.c, broker/src/broker/pop/selector.c (call "discover") at first contact of a group with a queue, and again when
---            something may have changed behind the broker's back; broker/src/broker/pop/scan.c for the pages after the first
--- in         as queen.discover; p_after: the page behind the partition of this name, null: the first page
--- out        as queen.discover.  A pending lane with consumer 0 is locked by another transaction, and the broker asks for its consumer
---            again.  A last row with lane 0: there may be more, behind the partition lane_name
--- effects    as queen.discover, for the partitions of this page.  An empty scan is noted only if the first page has all partitions; else the
---            broker does that (queen.note_empty)
+-- called by  broker/src/broker/pop/group.c, broker/src/broker/pop/selector.c (call "discover") when a group first uses a queue, and again
+--            after changes that the broker may have missed; broker/src/broker/pop/scan.c for the pages after the first
+-- in         as queen.discover; p_after: the page after the partition of this name; null: the first page
+-- out        as queen.discover. consumer 0 of a pending lane: another transaction has locked the lane, and the broker requests its
+--            consumer again. A last row with lane 0: there may be more partitions after lane_name
+-- effects    as queen.discover, for the partitions of this page. An empty scan is recorded only if the first page contains all partitions;
+--            otherwise the broker records it (queen.note_empty)
 -- locks      as queen.number_consumers; for one partition as queen.ensure_consumers
 create or replace function queen.discover_page(
     p_queue text, p_partition text, p_group text, p_namespace text, p_task text, p_mode text, p_from text, p_after text)

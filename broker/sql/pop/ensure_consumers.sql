@@ -1,9 +1,9 @@
--- queen.ensure_consumers: the consumers of lanes for a group, created on first contact.
+-- queen.ensure_consumers: find the consumers of lanes for a group, and create missing ones.
 --
 -- needs: start_time, cursor_at
 -- called by  queen.number_consumers; queen.discover; the JSON surface
 -- in         pairs of lane and group
--- out        one row per pair whose lane exists, in order; a retry lane exists for its own group only
+-- out        one row per pair whose lane exists, in order; a retry lane exists only for its own group
 -- locks      lanes that get a consumer, against deletion, in num order; new rows of consumers by (lane, group)
 create or replace function queen.ensure_consumers(p_lane bigint[], p_group text[])
 returns table (idx int, lane bigint, consumer bigint)
@@ -17,18 +17,18 @@ begin
             insert into queen.consumers (lane, grp)
             select l.num, u.grp
               from (select d.lane, d.grp from (select distinct lane, grp from unnest(p_lane, p_group) u(lane, grp)) d
-                     -- Not an anti-join: one planned while there was nobody would walk all groups of the lane.
+                     -- Not an anti-join: a plan made when there were no consumers would scan all groups of the lane.
                      where (select c.num from queen.consumers c
                              where c.lane = d.lane and c.grp = d.grp) is null
                      order by d.lane, d.grp offset 0) u
-              -- Not a join: one planned while there was a single lane would walk all lanes for each.
+              -- Not a join: a plan made when there was one lane would scan all lanes for each.
               cross join lateral (select l.num from queen.lanes l
                                    where l.num = u.lane and (l.origin is null or l.name = u.grp)
                                      for key share) l
                 on conflict (lane, grp) do nothing
             returning num, lane, grp)
         insert into queen.consumer_states (consumer, ver, cursor_seq, slot)
-        -- As queen.start_cursor.  Mostly a group starts at the beginning or at the end, which needs no call.
+        -- As queen.start_cursor. Most groups start at the beginning or at the end, which needs no call.
         select made.num, 1,
                coalesce(case when t.starts_at > head.created_at then head.last_seq
                              when t.starts_at is not null

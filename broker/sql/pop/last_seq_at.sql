@@ -1,13 +1,13 @@
--- queen.last_seq_at: the last message of a lane that was created at or before a time; 0 when there is none.
+-- queen.last_seq_at: the sequence number of the last message of a lane created at or before a time; 0 if there is none.
 --
 -- called by  queen.newest_messages
 --
--- created_at rises with the sequence, so it is searched by halving: some twenty probes, however long the lane.
+-- created_at rises with the sequence numbers, so this is a binary search: about twenty probes for a lane of any length.
 create or replace function queen.last_seq_at(p_lane bigint, p_time timestamptz)
 returns bigint
 language plpgsql stable
 set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan -- its callers plan each statement for itself: 20,000 lanes would take half a minute
+set plan_cache_mode = force_generic_plan -- its callers use custom plans: planning for 20,000 lanes would take half a minute
 as $$
 declare
     v_low  bigint;  -- start of a segment that is not too late
@@ -29,7 +29,7 @@ begin
     loop
         select first_seq, count, created_at into s from queen.segments
          where lane = p_lane and first_seq <= v_low + (v_high - v_low) / 2 order by first_seq desc limit 1;
-        if s.first_seq = v_low then -- the one right behind, if there is one before v_high
+        if s.first_seq = v_low then -- the next segment, if there is one before v_high
             select first_seq, count, created_at into s from queen.segments
              where lane = p_lane and first_seq > v_low order by first_seq limit 1;
             if s.first_seq >= v_high then

@@ -1,8 +1,8 @@
 -- queen.latest_state: the newest version of a consumer's state.
 --
--- A consumer always has one: the row and its first version are made in one transaction, and rotation
--- copies before it empties.  Only the holder of the row lock may act on what it reads here; for
--- everybody else it is a hint.
+-- A consumer always has one: the row and its first version are created in one transaction, and rotation
+-- copies the newest versions before it empties a slot. Only the owner of the row lock may rely on the result; for
+-- other callers it is a hint.
 create or replace function queen.latest_state(p_consumer bigint)
 returns setof queen.consumer_states
 language sql stable rows 1

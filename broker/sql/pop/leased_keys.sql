@@ -1,6 +1,6 @@
 -- queen.leased_keys: the keys of the messages p_first..p_last of a lane, packed, in order.
 --
--- A segment holds at most 256 messages, so the one with p_first in it starts less than 256 before.
+-- A segment contains at most 256 messages, so the one that contains p_first starts less than 256 before it.
 create or replace function queen.leased_keys(p_lane bigint, p_first bigint, p_last bigint)
 returns bytea
 language plpgsql stable strict

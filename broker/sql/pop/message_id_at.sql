@@ -1,4 +1,4 @@
--- queen.message_id_at: where the id stands in a packed message that has one (docs/internals/segment-format.md), counted from 1.
+-- queen.message_id_at: the offset (1-based) of the id in a packed message that contains one (docs/internals/segment-format.md).
 --
 -- called by  queen.push_items; queen.execute_transaction_v2
 create or replace function queen.message_id_at(p_message bytea)

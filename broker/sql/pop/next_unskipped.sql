@@ -1,6 +1,6 @@
--- queen.next_unskipped: the first place from p_seq on that a group does not pass over.
+-- queen.next_unskipped: the first sequence number from p_seq on that a group does not skip.
 --
--- called by  queen.claim_careful, queen.step_over, for lanes with skips only
+-- called by  queen.claim_careful, queen.step_over, only for lanes with skips
 create or replace function queen.next_unskipped(p_lane bigint, p_group text, p_seq bigint)
 returns bigint
 language plpgsql stable
@@ -10,7 +10,7 @@ declare
     v_last bigint;
 begin
     loop
-        -- The range of everybody and the group's own that begin here or before; the farther end counts.
+        -- The range for all groups and the group's own range that begin here or before. The larger end counts.
         select max(r.last_seq) into v_last
           from unnest(array['', p_group]) g(name)
           cross join lateral (select k.last_seq from queen.skips k

@@ -1,4 +1,4 @@
--- queen.note_empty: wildcard pops of these groups found nothing at all on these queues.
+-- queen.note_empty: record that wildcard pops of these groups found no messages on these queues.
 --
 -- called by  broker/src/broker/pop/watermark.c (call "note_empty"), at most every 30 s per queue and group
 -- locks      consumer_watermarks by (queue, group)

@@ -1,8 +1,8 @@
--- queen.notify_group: write into the change feed that what brokers know of a group is out of date.
+-- queen.notify_group: report in the change feed that remembered facts about a group are out of date.
 --
--- called by  what moves cursors, ends leases or forgets groups from the outside
+-- called by  functions that move cursors, end leases or remove groups
 -- in         p_queue '': on all queues; p_group '': all groups of the queue
--- Every broker, also the one that asked, discovers the group again and looks whether leases it knows of still run.
+-- Every broker, including the calling one, discovers the group again and checks whether the leases it remembers are still active.
 create or replace function queen.notify_group(p_queue text, p_group text)
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
--- queen.notify_lanes: write into the change feed that something may be available on these lanes.
+-- queen.notify_lanes: report in the change feed that messages may be available on these lanes.
 --
--- in         p_origin: the process; 0: a SQL session.  For queen.refresh_stats alone, and no broker looks: -1 something has
---            changed there; -2 and -3 a dead letter was added, or removed (the lane once for each)
+-- in         p_origin: the process; 0: a SQL session. Brokers ignore the following, which are for queen.refresh_stats: -1 the lane has
+--            changed; -2 and -3 a dead letter was added or removed (the lane occurs once for each)
 create or replace function queen.notify_lanes(p_origin int, p_lanes bigint[])
 returns void
 language plpgsql

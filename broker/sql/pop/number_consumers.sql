@@ -1,12 +1,12 @@
--- queen.number_consumers: queen.ensure_consumers for the broker, which does not wait long for partitions that others have locked.
+-- queen.number_consumers: queen.ensure_consumers for the broker, with a short wait for partitions that others have locked.
 --
 -- needs: ensure_consumers
 -- called by  broker/src/broker/pop/group.c (call "ensure_consumers"), queen.discover_page, in a transaction of their own
 -- in         pairs of lane and group
--- out        one row per pair whose lane exists, in order.  consumer 0: another transaction has locked the lane, or is making this
---            consumer.  Ask again later
--- locks      as queen.ensure_consumers: 100 ms each at most.  When that fails one pair after the other, 10 ms each; after ten
---            failures the rest is left for later
+-- out        one row per pair whose lane exists, in order. consumer 0: another transaction has locked the lane, or is creating this
+--            consumer. Try again later
+-- locks      as queen.ensure_consumers, at most 100 ms for each. If that fails, one pair after the other, 10 ms for each; after ten
+--            failures the remaining pairs are left for later
 create or replace function queen.number_consumers(p_lane bigint[], p_group text[])
 returns table (idx int, lane bigint, consumer bigint)
 language plpgsql

@@ -1,10 +1,10 @@
--- queen.pending_lanes: partitions on which a group has something to consume, and its retry lanes of these partitions.
+-- queen.pending_lanes: partitions with pending messages for a group, and the group's retry lanes of these partitions.
 --
 -- needs: latest_state
 -- called by  queen.discover, queen.discover_page
--- in         p_lanes: partitions that the group has consumers on; p_all: also those without anything pending
--- out        least recently served first; a retry lane is named "retry:" and its id, which no caller shows.  lease_us: how long the
---            current lease still runs (null: none)
+-- in         p_lanes: partitions on which the group has consumers; p_all: also those without pending messages
+-- out        least recently served first; a retry lane is named "retry:" and its id, which callers never show. lease_us: remaining time
+--            of the current lease (null: none)
 create or replace function queen.pending_lanes(p_group text, p_lanes bigint[], p_all boolean)
 returns table (lane bigint, lane_id uuid, lane_name text, consumer bigint, pending boolean, lease_us bigint)
 language sql stable
@@ -12,7 +12,7 @@ as $$
     select l.num, l.id, case when l.origin is null then l.name::text else 'retry:' || l.id end, c.num, head.next_seq is not null,
            case when st.lease_until > now()
                 then (extract(epoch from st.lease_until - now()) * 1000000)::bigint end
-      -- Not joins: one planned while there was a single lane would walk all lanes, or all consumers, for each.
+      -- Not joins: a plan made when there was one lane would scan all lanes, or all consumers, for each.
       from unnest(p_lanes) u(num)
       cross join lateral (
            select p.num, p.id, p.name, p.origin from queen.lanes p where p.num = u.num

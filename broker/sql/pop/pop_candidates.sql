@@ -1,8 +1,8 @@
--- queen.pop_candidates: what a pop could claim, in order of preference.
+-- queen.pop_candidates: the lanes that a pop may claim, in order of preference.
 --
 -- needs: discover, select_queues
 -- called by  queen.pop_one
--- in         p_queue null: the queues of p_namespace and p_task, most urgent first; p_partition null: any
+-- in         p_queue null: the queues of p_namespace and p_task, highest priority first; p_partition null: any
 -- out        columns of queen.discover, in order (ord)
 -- effects    as queen.discover
 create or replace function queen.pop_candidates(

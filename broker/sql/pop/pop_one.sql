@@ -1,13 +1,13 @@
--- queen.pop_one: one pop as JSON.
+-- queen.pop_one: execute one pop given as JSON.
 --
 -- needs: pop_candidates, claim_careful, unpack_segment, transaction_key, set_aside
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
--- out        the object that GET /api/v1/pop answers; with nothing to deliver one without messages, and the reason
---            in "error" where there is one
--- locks      consumers, skipping those locked by others
--- raises     QN001 when it names neither queue nor namespace nor task; QN002 for a bad sub_from
+-- out        the object that GET /api/v1/pop answers; without messages if there is nothing to deliver, with the reason
+--            in "error" if there is one
+-- locks      consumers, skipping those that others have locked
+-- raises     QN001 if it names neither queue nor namespace nor task; QN002 for an invalid sub_from
 create or replace function queen.pop_one(p jsonb)
 returns jsonb
 language plpgsql
@@ -23,7 +23,7 @@ declare
     v_lease     text := coalesce(nullif(p ->> 'worker_id', ''), gen_random_uuid()::text);
     v_key       uuid := queen.transaction_key(v_lease);
     v_candidate bigint[];
-    v_known     int;     -- candidates, whether they can be claimed or not
+    v_known     int;     -- number of candidates, including those that cannot be claimed
     v_leased    int;
     v_from      int := 1;
     v_some      bigint[];
@@ -34,10 +34,10 @@ declare
 begin
     if v_partition is not null or v_queue is not null then
         if v_queue is null then
-            raise exception 'queue_name is missing' using errcode = 'QN001';
+            raise exception 'queue_name must be given' using errcode = 'QN001';
         end if;
     elsif coalesce(p ->> 'namespace', '') = '' and coalesce(p ->> 'task', '') = '' then
-        raise exception 'queue_name, namespace or task is needed' using errcode = 'QN001';
+        raise exception 'queue_name, namespace or task must be given' using errcode = 'QN001';
     end if;
     if v_partition is not null then
         v_parts := 1;
@@ -49,7 +49,7 @@ begin
       from queen.pop_candidates(v_queue, v_partition, v_group, nullif(p ->> 'namespace', ''),
                                 nullif(p ->> 'task', ''), p ->> 'sub_mode', p ->> 'sub_from') c;
 
-    -- A few at a time: what is tried is locked until the transaction ends.
+    -- A few at a time, because each tried consumer stays locked until the transaction ends.
     while v_from <= cardinality(v_candidate) and v_parts > 0 and v_left > 0 loop
         v_some := v_candidate[v_from : v_from + least(v_parts, 100) - 1];
         v_from := v_from + cardinality(v_some);

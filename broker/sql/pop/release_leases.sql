@@ -1,12 +1,12 @@
--- queen.release_leases: give back what was leased for a client that has gone.
+-- queen.release_leases: release the leases of a client that has disconnected.
 --
 -- needs: latest_state, notify_lanes
 -- called by  broker/src/broker/settle/lease.c (call "release")
 -- in         leases
--- out        the consumers that are free now.  Cursor, retry counter and time of last use stay.  A lease of
---            which something was acknowledged already is left to its holder.
--- locks      consumers in num order, skipping those of other sessions; then those, for 100 ms each, and after three failures no more.  Their
---            leases end by themselves, and the others need not wait for that
+-- out        the consumers that are free now. Cursor, retry counter and time of last use stay. A lease with
+--            acknowledged messages is not released.
+-- locks      consumers in num order, skipping those of other sessions; then the skipped ones, 100 ms for each, until three have failed.
+--            Their leases expire by themselves, and the other consumers need not wait for that
 create or replace function queen.release_leases(p_lease uuid[])
 returns table (consumer bigint, lane bigint, queue_name text)
 language plpgsql
@@ -51,7 +51,7 @@ begin
       cross join lateral (select c.lane from queen.consumers c where c.num = f.consumer offset 0) c
       cross join lateral (select l.queue_id, l.origin_queue from queen.lanes l where l.num = c.lane offset 0) l
       cross join lateral (select q.name from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q;
-    if v_consumer <> '{}' then -- other brokers may have somebody waiting for it
+    if v_consumer <> '{}' then -- other brokers may have pops that wait for it
         perform queen.notify_lanes(0, array(select c.lane from queen.consumers c where c.num = any (v_consumer)));
     end if;
 end

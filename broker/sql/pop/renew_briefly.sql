@@ -1,8 +1,8 @@
--- queen.renew_briefly: queen.renew_leases for the broker, which does not wait long for consumers that others have locked.
+-- queen.renew_briefly: queen.renew_leases for the broker, with a short wait for consumers that others have locked.
 --
 -- needs: renew_leases
 -- called by  broker/src/broker/settle/lease.c (call "renew")
--- in, out    as queen.renew_leases; fails with 55P03 when a consumer is locked for more than 100 ms
+-- in, out    as queen.renew_leases; fails with 55P03 if a consumer is locked for more than 100 ms
 -- locks      consumers in num order
 create or replace function queen.renew_briefly(p_lease uuid[], p_seconds int[])
 returns table (idx int, why int2, expires_at timestamptz)

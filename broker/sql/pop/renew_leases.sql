@@ -1,4 +1,4 @@
--- queen.renew_leases: let leases run longer; never shorter, never from the dead.
+-- queen.renew_leases: extend leases. A lease is never shortened, and an expired lease is not renewed.
 --
 -- needs: latest_state
 -- called by  queen.renew_briefly, for the broker; queen.renew_lease_v2
@@ -34,7 +34,7 @@ begin
         select h.*, greatest(h.lease_until, v_now + h.seconds * interval '1 second') as longer
           from held h where h.lease_until > v_now
     ), written as (
-        -- The same lease twice in one call: the longer wish wins.
+        -- If a lease occurs twice in one call, the longer time wins.
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
                 last_at, lease_at, lease_until, retry_at, batch_size, acked, retries, slot, lease,

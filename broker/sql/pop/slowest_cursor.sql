@@ -1,4 +1,4 @@
--- queen.slowest_cursor: what every group known on a lane has consumed; null when there is no group.
+-- queen.slowest_cursor: the lowest cursor of all groups of a lane; null if there is no group.
 --
 -- called by  queen.sweep
 create or replace function queen.slowest_cursor(p_lane bigint)

@@ -1,7 +1,7 @@
--- queen.start_cursor: where a group begins on a lane that it has not seen yet.
+-- queen.start_cursor: the initial cursor of a group on a lane that it has not used yet.
 --
--- With a start time T the cursor is the last message created before T, so what was created at T or later is delivered; without
--- one it is 0.  queen.ensure_consumers computes the same for many lanes.
+-- With a start time T the cursor is the last message created before T, so messages created at T or later are delivered. Without
+-- one it is 0. queen.ensure_consumers computes the same for many lanes.
 -- needs: cursor_at, start_time
 create or replace function queen.start_cursor(p_lane bigint, p_group text)
 returns bigint

@@ -1,6 +1,6 @@
--- queen.start_time: the time from which a group reads a lane that it has not seen yet; no row: from the beginning.
+-- queen.start_time: the time from which a group reads a lane that it has not used yet; no row: from the beginning.
 --
--- A subscription recorded for this very partition wins over one for the whole queue, that over one made by namespace or task.
+-- A subscription to this partition wins over one to the whole queue, and that wins over one made by namespace or task.
 -- called by  queen.start_cursor, queen.ensure_consumers
 create or replace function queen.start_time(p_lane bigint, p_group text)
 returns table (starts_at timestamptz)

@@ -6,7 +6,7 @@
 -- enum claim_status: CLAIM_NOT_NEEDED 6, CLAIM_WANTS_CARE 7
 
 -- statement: changes
--- A retry lane comes with the name of its partition and its group, others with null.
+-- A retry lane has the name of its partition and its group; other lanes have null.
 -- returns: snapshot text?, lane int8?, lane_id uuid?, lane_name text?, queue_name text?, emptied int8?,
 -- returns: flags int4?, wait_us int8?, partition_name text?, only_group text?
 select snapshot, lane, lane_id, lane_name, queue_name, emptied, flags, wait_us, partition_name, only_group
@@ -31,7 +31,8 @@ select target, status, wait_us, lane_id, retries, start_seq, take, more,
                            $7::text[], $8::int[]);
 
 -- statement: discover
--- A last row with lane 0 asks for the next page.  Consumer 0: the partition is locked.  A retry lane comes with the name of its partition and its group, others with null.
+-- A last row with lane 0: request the next page. Consumer 0: the partition is locked. A retry lane has the name of its partition
+-- and its group; other lanes have null.
 -- returns: lane int8, lane_id uuid, lane_name text, consumer int8, pending bool, lease_us int8?,
 -- returns: partition_name text?, only_group text?
 select lane, lane_id, lane_name, consumer, pending, lease_us, partition_name, only_group

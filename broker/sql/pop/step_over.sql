@@ -1,13 +1,13 @@
--- queen.step_over: consumers of a lane get past a message that was taken from them.
+-- queen.step_over: move the consumers of a lane past a message that was removed for them.
 --
 -- needs: latest_state, next_unskipped
 -- called by  queen.remove_message, queen.move_to_dlq
--- in         p_group null: all of them
--- out        a lease has ended by it: nothing is left to acknowledge
--- locks      the caller holds the lane and its consumers (queen.lock_lane)
+-- in         p_group null: all groups
+-- out        true if a lease has ended because nothing is left to acknowledge
+-- locks      none: the caller has locked the lane and its consumers (queen.lock_lane)
 --
--- Under a lease the message counts as acknowledged, so that the batch completes without it.  Where nobody holds a
--- lease and it was the next one, the cursor moves now; else queen.claim_careful moves it when it comes there.
+-- Under a lease the message counts as acknowledged, so that the batch completes without it. If there is no lease and
+-- it was the next message, the cursor moves now; otherwise queen.claim_careful moves it later.
 create or replace function queen.step_over(p_lane bigint, p_seq bigint, p_group text)
 returns boolean
 language plpgsql

@@ -1,8 +1,8 @@
 -- queen.subscribe: record where a named group starts; the first record wins.
 --
--- called by  queen.discover; queen.pop_unified_batch
+-- called by  queen.discover, queen.discover_page
 -- in         p_mode  'new', 'new-only', 'all', ...; p_from  'now', a timestamp or null; wins over p_mode
--- raises     QN002 when p_from is not a time
+-- raises     QN002 if p_from is not a time
 create or replace function queen.subscribe(
     p_group text, p_queue text, p_partition text, p_namespace text, p_task text, p_mode text, p_from text)
 returns void
@@ -22,7 +22,7 @@ begin
         begin
             v_from := p_from::timestamptz;
         exception when data_exception then
-            raise exception 'subscriptionFrom "%" is neither "now" nor a timestamp', p_from
+            raise exception 'subscriptionFrom "%" must be "now" or a timestamp', p_from
                 using errcode = 'QN002';
         end;
     else

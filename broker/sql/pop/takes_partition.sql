@@ -1,7 +1,7 @@
--- queen.takes_partition: whether messages can go to this partition: any, unless the queue has a fixed set without it.
+-- queen.takes_partition: whether this partition can receive messages. False only if the queue has a fixed set of partitions without it.
 --
 -- called by  queen.create_schedule, queen.change_schedule, queen.run_schedules
--- out        true also when there is no such queue: it would be made
+-- out        true also if there is no such queue, because a push would create it
 create or replace function queen.takes_partition(p_queue text, p_partition text)
 returns boolean
 language plpgsql stable

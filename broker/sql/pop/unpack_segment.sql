@@ -2,10 +2,11 @@
 --
 -- needs: message_id
 -- called by  queen.messages, queen.pop_one, queen.stored_id and others
--- in         columns of queen.segments; format in docs/internals/segment-format.md.  p_count: how many of them to open; null: none
--- out        pos: 0-based, without the empty places of deleted messages; payload: the JSON text as it was sent; meta: a JSON object of further fields, or null
+-- in         columns of queen.segments; format in docs/internals/segment-format.md. p_count: how many of them to unpack; null: none
+-- out        pos: 0-based, without the empty entries of deleted messages; payload: the JSON text as it was sent; meta: a JSON object of
+--            further fields, or null
 --
--- A message that cannot be read, and those behind it in the segment, come with a null payload: see queen.set_aside.
+-- A message that cannot be read, and the messages after it in the segment, have a null payload: see queen.set_aside.
 create or replace function queen.unpack_segment(
     p_lane bigint, p_created_at timestamptz, p_count int, p_keys bytea, p_body bytea)
 returns table (pos int, message_id uuid, transaction_id text, trace_id uuid, producer_sub text,
@@ -13,7 +14,7 @@ returns table (pos int, message_id uuid, transaction_id text, trace_id uuid, pro
 language plpgsql immutable rows 100
 as $$
 declare
-    -- A copy that is not compressed any more: otherwise every look at a byte would decompress it all.
+    -- An uncompressed copy: otherwise every access to a byte would decompress the whole value.
     v_body  bytea := p_body || ''::bytea;
     v_at    int := 1;  -- of the next byte, 0-based
     v_size  int := length(v_body);
@@ -64,7 +65,7 @@ begin
         end if;
         v_len := (get_byte(v_body, v_at) << 24) | (get_byte(v_body, v_at + 1) << 16)
                | (get_byte(v_body, v_at + 2) << 8) | get_byte(v_body, v_at + 3);
-        if v_len = 0 then -- the empty place of a deleted message
+        if v_len = 0 then -- the empty entry of a deleted message
             v_at := v_at + 4;
             continue;
         end if;
@@ -76,7 +77,7 @@ begin
         return next;
     end loop;
 exception
-    -- Ours; a place behind the end of the body; bytes that are no text.
+    -- Our own; a position after the end of the body; bytes that are not valid text.
     when sqlstate 'QN009' or array_subscript_error or character_not_in_repertoire or untranslatable_character then
         trace_id := null; producer_sub := null; is_encrypted := false; payload := null; meta := null;
         for i in pos .. p_count - 1 loop

@@ -1,14 +1,14 @@
--- queen.unseen_changes: rows of the feed that a snapshot did not see.
+-- queen.unseen_changes: rows of the change feed that a snapshot did not see.
 --
 -- called by  queen.changes_since
--- in         p_seen   null: none are returned
+-- in         p_seen   null: no rows are returned
 -- out        columns as in queen.changes
 --
--- By the index of each slot: what began after the snapshot, and one probe for each transaction that was under way.  So one that is
--- left open for hours costs a probe, and what came after it is not read again and again.  It becomes a part of the statement that
--- calls it (so: no settings, and not volatile).
+-- Uses the index of each slot: a range for transactions that began after the snapshot, and one probe for each transaction that was in
+-- progress. So a transaction that stays open for hours costs one probe, and later rows are not read repeatedly. PostgreSQL inlines
+-- this function into the calling statement (so: no settings, and not volatile).
 --
--- A visible row whose transaction has not begun yet came with a dump of another server: it says nothing here.
+-- A visible row whose transaction has not begun yet came with a dump of another server and is ignored.
 create or replace function queen.unseen_changes(p_seen pg_snapshot)
 returns table (origin int, lanes bigint[], queue_name text, grp text)
 language sql stable
