@@ -39,7 +39,8 @@ FUNCTION = re.compile(r"^create or replace function (.*?)\bas (?=\$)", re.M | re
 LANGUAGE = re.compile(r"\blanguage (plpgsql|sql)\b", re.I)
 INLINED = re.compile(r"\b(stable|immutable)\b", re.I)
 PINNED = re.compile(r"\bset search_path\b", re.I)
-RETURNS = re.compile(r"^--\s*returns:\s*(.*)$", re.M)
+RETURNS = re.compile(r"^--\s*returns(?: one row)?:\s*(.*)$", re.M)
+ONE_ROW = re.compile(r"^--\s*returns one row:", re.M)
 # A column of a statement's result as one letter, upper case if it may be null: see lib/pg/reply_shape.c.
 COLUMN = re.compile(r"(?P<name>[a-z_0-9]+) (?P<type>[a-z0-9]+)(?P<null>\?)?\Z")
 # Columns that several statements return, and where a statement refers to them; @name? means that each may be null.
@@ -226,7 +227,8 @@ def load_statements(root, depends, must_declare, prefix="", constants=None):
             columns = read_columns(where, declared, shared) if declared else []
             if columns and not SHARED.match(declared):
                 constants.append(column_constants(where, prefix + name, columns))
-            found[name] = (path, text, "".join(letter for _, letter in columns) if declared else None)
+            letters = ("1" if ONE_ROW.search(raw) else "") + "".join(letter for _, letter in columns)
+            found[name] = (path, text, letters if declared else None)
     return [(name, *found[name][1:]) for name in sorted(found)]
 
 

@@ -242,7 +242,7 @@ static bool pg_conn_keep(struct pg_conn *c, PGresult *r)
 }
 
 // At most once a second for all connections.
-static void log_unexpected(const char *statement, const char *why)
+void conn_log_unexpected(const char *statement, const char *why)
 {
     static _Atomic uint64_t last_us;
     uint64_t now = clock_mono_us(), last = atomic_load(&last_us);
@@ -271,7 +271,7 @@ static void pg_conn_complete(struct pg_conn *c, bool complete)
         PQclear(result);
         result = NULL;
         why = c->why;
-        log_unexpected(call->statement->name, why);
+        conn_log_unexpected(call->statement->name, why);
     }
 
     // A new connection resolves all of these: a standby in place of the primary, statements

@@ -96,7 +96,9 @@ void conn_ready(struct pg_conn *c); // called by identify.c: takes over the sock
 // the call.
 MUST_USE int conn_send(struct pg_conn *c, struct pg_call *call);
 const char *conn_error(struct pg_conn *c); // libpq's last error message as one line; borrowed
-void conn_handle_gone(struct pg_conn *c);  // one of c->n_handles is closed
-void conn_close(struct pg_conn *c);        // the caller must finish c->call, if there is one
+// Logs pg.unexpected_result, at most once a second.
+void conn_log_unexpected(const char *statement, const char *why);
+void conn_handle_gone(struct pg_conn *c); // one of c->n_handles is closed
+void conn_close(struct pg_conn *c);       // the caller must finish c->call, if there is one
 
 #endif

@@ -339,8 +339,7 @@ static void meet_server(struct pg_pool *p, uint64_t server)
         leave_server(p, c);
 }
 
-static void pg_pool_notify(struct pg_pool *p, struct pg_call *call, int status,
-                           const struct pg_reply *reply);
+static void pg_pool_notify(struct pg_call *call, int status, const struct pg_reply *reply);
 
 // Sends the next call before this result is processed, so that the server works meanwhile.
 static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
@@ -364,21 +363,24 @@ static void on_answered(struct pg_conn *c, struct pg_call *call, int status,
     if (status != 0)
         counter_add(&p->stats->failed, 1);
     pg_pool_publish(p);
-    pg_pool_notify(p, call, status, reply);
+    pg_pool_notify(call, status, reply);
     pg_pool_close_if_done(p);
 }
 
-static void pg_pool_notify(struct pg_pool *p, struct pg_call *call, int status,
-                           const struct pg_reply *reply)
+static void pg_pool_notify(struct pg_call *call, int status, const struct pg_reply *reply)
 {
-    bool odd = false, is_named = call->statement->index != PG_UNPREPARED;
+    struct reply_odd odd = {0};
+    bool is_named = call->statement->index != PG_UNPREPARED;
     const char *name = is_named ? call->statement->name : "(made at run time)";
     struct pg_reply seen = *reply;
 
-    seen.odd = p->conf.untrusted ? &odd : NULL;
+    seen.odd = &odd;
     call->done(call, status, &seen); // call may have been freed
-    if (odd)
-        log_warn("pg.unexpected_result", "statement=%s", name);
+    if (odd.what) {
+        char why[80];
+        snprintf(why, sizeof why, "row %u, column %u %s", odd.row, odd.col + 1, odd.what);
+        conn_log_unexpected(name, why);
+    }
 }
 
 // A dial failed, or an idle connection was closed by the server.

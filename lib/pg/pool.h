@@ -86,10 +86,9 @@ struct pg_pool_conf {
     unsigned max_conns;   // opened on demand
     unsigned keep_conns;  // kept open when idle
     unsigned connect_timeout_ms;
-    unsigned deadline_ms;   // a call without a result for this long: drop the connection
-    unsigned idle_close_ms; // surplus connections are closed after this
-    bool no_prepare;        // for transaction-pooling proxies: send the text each time
-    bool untrusted; // a tenant's database: unexpected results are logged and read as NULL
+    unsigned deadline_ms;        // a call without a result for this long: drop the connection
+    unsigned idle_close_ms;      // surplus connections are closed after this
+    bool no_prepare;             // for transaction-pooling proxies: send the text each time
     struct pg_pool_stats *stats; // borrowed for longer than the pool lives; NULL: its own
 };
 

@@ -6,10 +6,16 @@
 
 #include "pg/reply.h"
 
+// The first cell that was not as its reader expected.
+struct reply_odd {
+    unsigned row, col;
+    const char *what; // NULL: none
+};
+
 struct pg_reply {
     const PGresult *result; // NULL when the server did not answer
     const char *message;    // used when the result has none; may be NULL
-    bool *odd; // set when a cell does not have the requested type; NULL: that is a BUG
+    struct reply_odd *odd;  // set by the readers; may be NULL
 };
 
 // The error code of an SQLSTATE ("" or NULL: none, the connection broke).

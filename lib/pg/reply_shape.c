@@ -77,31 +77,58 @@ static bool fits(int64_t v, int width)
            (width == 4 ? v >= INT32_MIN && v <= INT32_MAX : v >= INT16_MIN && v <= INT16_MAX);
 }
 
+// The length of every value of a type; 0: it varies.
+static int value_width(Oid type)
+{
+    switch (type) {
+    case OID_BOOL:
+        return 1;
+    case OID_FLOAT8:
+    case OID_TIMESTAMPTZ:
+        return 8;
+    case OID_UUID:
+        return 16;
+    default:
+        return int_width(type);
+    }
+}
+
+// A server that we do not control may announce a type and send a value of another length.
 static bool is_sound_column(const PGresult *r, int col, char letter, bool may_be_null)
 {
-    int width = int_width(PQftype(r, col)), declared = declared_width(letter);
+    Oid type = PQftype(r, col);
+    int width = value_width(type), declared = declared_width(letter);
+    bool narrows = int_width(type) > declared;
 
-    if (may_be_null && width <= declared)
+    if (may_be_null && width == 0)
         return true; // nothing to check
     for (int row = 0; row < PQntuples(r); row++) {
-        bool is_null = PQgetisnull(r, row, col);
-        if (is_null && !may_be_null)
+        if (PQgetisnull(r, row, col)) {
+            if (!may_be_null)
+                return false;
+        } else if (width > 0 && PQgetlength(r, row, col) != width) {
             return false;
-        if (!is_null && width > declared &&
-            (PQgetlength(r, row, col) != width ||
-             !fits(read_int(r, row, col, width), declared)))
+        } else if (narrows && !fits(read_int(r, row, col, width), declared)) {
             return false;
+        }
     }
     return true;
 }
 
 // returns has a letter per column, upper case if it may be NULL: h i l integers of at most 2, 4
 // and 8 bytes, b bool, f float8, t text, y bytea, u uuid, z timestamptz, v void. A '.' at the
-// end allows more columns, of any type.
+// end allows more columns, of any type. A '1' at the beginning requires at least one row.
 int reply_check(const PGresult *result, const char *returns, char *why, size_t size)
 {
     int n_cols = PQnfields(result), n = 0;
 
+    if (returns[0] == '1') {
+        returns++;
+        if (PQntuples(result) == 0) {
+            snprintf(why, size, "no row");
+            return QE_PG_SHAPE;
+        }
+    }
     while (returns[n] != '\0' && returns[n] != '.')
         n++;
     if (n_cols < n || (n_cols > n && returns[n] != '.')) {

@@ -140,8 +140,8 @@ static void run(struct audience_query *q, enum audience_path path)
         return;
     }
     compile_bind(&q->sql, &q->params);
-    q->statement =
-        (struct pg_statement){.name = "", .text = q->sql.text.ptr, .index = PG_UNPREPARED};
+    q->statement = (struct pg_statement){
+        .name = "", .text = q->sql.text.ptr, .index = PG_UNPREPARED, .returns = q->returns};
     q->call = (struct pg_call){.statement = &q->statement,
                                .params = &q->params,
                                .done = on_rows,

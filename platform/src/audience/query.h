@@ -45,6 +45,7 @@ struct audience_query {
     bool no_mysql;       // the composed SQL is for PostgreSQL only
     unsigned timeout_ms; // of the statement
     void (*compose)(struct audience_query *q, struct compiled *c); // c->path is set
+    const char *returns; // columns of the result, see reply_check(); NULL: not checked
     // Called once.  With status 0 the rows are valid during the call; otherwise why has the
     // details.
     void (*answered)(struct audience_query *q, int status, const struct fault *why);

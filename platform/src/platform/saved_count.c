@@ -109,6 +109,7 @@ static void on_segment(struct tenant_task *t, int status, span body)
     c->s->query.tenant = t->tenant;
     c->s->query.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
     c->s->query.compose = compose_count;
+    c->s->query.returns = "1l";
     c->s->query.answered = on_counted;
     c->s->query.owner = c;
     audience_query(&c->s->query);

@@ -129,6 +129,7 @@ static void count_handle(struct http_req *req)
         return;
     }
     s->query.compose = compose_count;
+    s->query.returns = "1l";
     s->query.answered = on_counted;
     audience_query(&s->query);
 }
@@ -185,6 +186,7 @@ static void preview_handle(struct http_req *req)
     if (s == NULL)
         return;
     s->query.compose = compose_page;
+    s->query.returns = "ltTTTTT";
     s->query.answered = on_page;
     audience_query(&s->query);
 }

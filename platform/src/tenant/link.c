@@ -88,7 +88,6 @@ static int connect_pg(struct link *l, const struct link_conf *c, const struct te
         .connect_timeout_ms = c->connect_timeout_ms,
         .deadline_ms = deadline_ms(c),
         .idle_close_ms = c->conn_idle_ms,
-        .untrusted = true,
     };
     l->pg = pg_pool_open(l->loop, &pool, NULL, NULL);
     free(conninfo);

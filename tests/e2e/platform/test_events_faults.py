@@ -162,16 +162,34 @@ def test_a_tenant_cannot_abort_the_platform(platform, pg):
         ((arguments,),) = cursor.fetchall()
         cursor.execute("drop function crm.%s cascade; create function crm.%s(%s) returns %s language sql as $$ %s $$"
                        % (name, name, arguments.replace("OUT ", ""), returns, body))
-    replace("ingest", "table (duplicate text)", "select 'nonsense' union all select null")
-    replace("refresh_view", "table (action int8, rows text, ms bytea)", "select 1::int8, 'x', '\\x00'::bytea")
-    replace("list_segments", "table (status int8, body int8)", "select 1::int8 << 40, 7::int8")
-    replace("read_models_json", "int8", "select 7::int8")
-    before = platform.numbers()["applied"]
-    platform.send("eta", visit())
-    wait_until(lambda: platform.numbers()["applied"] > before, SOON, "the answer is read somehow")
-    platform.post("/api/v1/tenants/eta/read-models/refresh")
-    assert platform.get("/api/v1/tenants/eta/segments").status == 500
-    assert platform.get("/api/v1/tenants/eta/read-models").status == 500
+    every = "list_segments get_segment save_segment delete_segment segment_counts watch_segment create_campaign get_campaign " \
+        "delete_campaign campaign_runs read_models_json visit_model refresh_view refresh_failed fill_live drop_live swap_view check_live ingest"
+    some_id = str(uuid.uuid4())
+    requests = [("GET", "segments"), ("POST", "segments"), ("GET", "segments/" + some_id), ("PUT", "segments/" + some_id),
+                ("DELETE", "segments/" + some_id), ("GET", "segments/%s/history" % some_id), ("GET", "campaigns"), ("POST", "campaigns"),
+                ("GET", "campaigns/" + some_id), ("GET", "campaigns/%s/runs" % some_id), ("DELETE", "campaigns/" + some_id),
+                ("GET", "read-models"), ("POST", "segments/count"), ("POST", "segments/preview"), ("POST", "segments/explain"),
+                ("POST", "read-models/refresh")]
+    body = {"name": "n", "filter": {"attribute": "is_blocked", "operator": "eq", "value": False}, "segment": some_id, "queue": "q",
+            "template": {}, "kind": "now", "customer": customer}
+    for returns, answer in (("table (a text, b bytea)", "select 'nonsense', null::bytea union all select null, '\\x00'"),
+                            ("table (status int8, body int8)", "select 1::int8 << 40, 7::int8"),
+                            ("table (status int4, body text)", "select 200, null where false")):
+        for name in every.split():
+            replace(name, returns, answer)
+        platform.send("eta", visit())
+        for method, path in requests:
+            status = platform.request(method, "/api/v1/tenants/eta/" + path, body if method in ("POST", "PUT") else None).status
+            assert status >= 400 or (status == 202 and "refresh" in path) or path.endswith(("count", "preview", "explain")), (method, path, status)
     wait_until(lambda: "pg.unexpected_result" in platform.log_text(), SOON, "it is logged")
+    platform.add_tenant("theta")
+    other = tenant_cursor(pg, "theta")
+    platform.send("theta", visit())
+    wait_until(lambda: count(other) == 1, SOON, "other tenants are served")
+    # A column of another type.
+    cursor.execute("alter table crm.customer alter column city type int using 7")
+    wrong = platform.post("/api/v1/tenants/eta/segments/preview", {"filter": body["filter"], "path": "fallback"})
+    assert wrong.status == 500 and "city" in wrong.text, wrong.text
     assert platform.process.poll() is None
+    other.connection.close()
     cursor.connection.close()

@@ -1,13 +1,16 @@
 -- statement: campaign_recipients
+-- returns: n int8, customer text, first_name text?, last_name text?, email text?, phone text?, language text?, city text?, country text?
 -- The next recipients of a run, with the values for templates.  $1: run; $2: after this number; $3: limit
 select r.n, r.customer_uuid::text, c.first_name, c.last_name, c.email, c.phone, c.language, c.city, c.country
 from crm.campaign_recipient r left join crm.customer c on c.customer_uuid = r.customer_uuid
 where r.run_id = $1 and r.n > $2 order by r.n limit $3;
 
 -- statement: campaign_runs
+-- returns: key text?, body text?
 select key, body from crm.campaign_runs($1::json);
 
 -- statement: campaign_sent
+-- returns: finished bool?
 -- Records that the broker has the recipients of a run up to this number.  $1: run; $2: number.  Returns whether that is
 -- all.
 update crm.campaign_run
@@ -28,47 +31,50 @@ left join crm.campaign_run r on r.key = $2
 where c.id = $1;
 
 -- statement: create_campaign
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.create_campaign($1::json);
 
 -- statement: delete_campaign
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.delete_campaign($1::json);
 
 -- statement: delete_segment
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.delete_segment($1::json);
 
 -- statement: get_campaign
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.get_campaign($1::json);
 
 -- statement: get_segment
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.get_segment($1::json);
 
 -- statement: list_segments
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.list_segments($1::json);
 
 -- statement: note_count
+-- returns: nothing
 -- Adds a count of a saved segment to its history.
 insert into crm.segment_history (segment_id, count, path) values ($1, $2, $3)
 on conflict do nothing;
 
 -- statement: save_segment
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.save_segment($1::json);
 
 -- statement: segment_announced
+-- returns: nothing
 -- Records that the broker has the triggers of these runs.  $1: keys
 update crm.campaign_run set announced = true where key = any ($1) and not announced;
 
 -- statement: segment_counts
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.segment_counts($1::json);
 
 -- statement: segment_explain_state
+-- returns one row: checkpoint text, models text
 -- The progress of ingestion and read models, for the explanation of a segment: two JSON texts.
 -- $1: queue of the events
 select coalesce((select json_build_object('queue', i.queue, 'partition', i.partition, 'position', i.position,
@@ -82,6 +88,7 @@ select coalesce((select json_build_object('queue', i.queue, 'partition', i.parti
                  from crm.read_model r), '[]')::text;
 
 -- statement: segment_models
+-- returns: model text, mode text, live bool, view bool, view_as_of timestamptz?, stale_ms int8?, now timestamptz
 -- The available read models and the age of the views.  One row per model, attributes first.
 select r.model, r.mode, r.live_version is not null, r.view_version is not null, r.view_as_of,
        case when crm.model_mark(r.model) <= r.view_mark then 0
@@ -91,6 +98,7 @@ from crm.read_model r
 order by r.model;
 
 -- statement: segment_new_runs
+-- returns: campaign text, key text
 -- Runs of campaigns on entry that a check created and that are not announced yet, oldest first.  $1: segment
 select r.campaign_id::text, r.key
 from crm.campaign c join crm.campaign_run r on r.campaign_id = c.id
@@ -98,11 +106,13 @@ where c.segment_id = $1 and c.kind = 'entering' and not r.announced
 order by r.created_at, r.key limit 100;
 
 -- statement: segment_outbox
+-- returns: id int8, customer text, entered bool, at text
 -- The oldest entries and exits of a segment that were not sent to the broker yet.  $1: segment; $2: limit
 select o.id, o.customer_uuid::text, o.entered, crm.iso_ms(o.at)
 from crm.segment_outbox o where o.segment_id = $1 order by o.id limit $2;
 
 -- statement: segment_to_watch
+-- returns: filter text, name text, watch_queue text?, due bool
 -- A watched segment.  $1: id.  No row: it was deleted or is not watched any more.
 -- The last column: a check that waited behind another one does not need to run.
 select s.filter::text, s.name, s.watch_queue,
@@ -111,9 +121,10 @@ from crm.segment s
 where s.id = $1 and s.watch_every_s is not null;
 
 -- statement: segment_told
+-- returns: nothing
 -- Deletes entries and exits that the broker has received.  $1: ids of crm.segment_outbox
 delete from crm.segment_outbox where id = any ($1);
 
 -- statement: watch_segment
--- returns: status int4, body text?
+-- returns one row: status int4, body text?
 select status, body from crm.watch_segment($1::json);

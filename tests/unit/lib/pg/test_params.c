@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/attrs.h"
 #include "base/err.h"
 #include "pg/params.h"
 #include "pg/reply_int.h"
@@ -247,6 +248,69 @@ static void cells_become_json_by_their_type(void **state)
     buf_free(&out);
 }
 
+// A server may announce a type and send a value of another length.
+static PGresult *forged(Oid type, int len)
+{
+    PGresAttDesc column = {
+        .name = (char[]){"forged"}, .format = 1, .typid = type, .typlen = 8, .atttypmod = -1};
+    PGresult *r = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+
+    assert_true(PQsetResultAttrs(r, 1, &column));
+    assert_true(PQsetvalue(r, 0, 0, (char[]){"xxxxxxxxxxxxxxxxxxxxxxxx"}, len));
+    return r;
+}
+
+static void a_value_of_the_wrong_length_is_an_error_of_the_call(void **state)
+{
+    static const struct {
+        Oid type;
+        const char *returns;
+    } all[] = {{16, "B"},  {20, "L"},  {20, "l"},   {23, "I"},   {21, "h"},
+               {701, "F"}, {701, "f"}, {1184, "Z"}, {2950, "U"}, {2950, "u"}};
+    char why[160];
+
+    (void)state;
+    for (unsigned i = 0; i < countof(all); i++) {
+        for (int len = 3; len < 24; len += 2) { // no type has such a length
+            PGresult *r = forged(all[i].type, len);
+            if (reply_check(r, all[i].returns, why, sizeof why) != QE_PG_SHAPE)
+                fail_msg("type %u accepts %d bytes", all[i].type, len);
+            PQclear(r);
+        }
+    }
+    PGresult *r = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    assert_int_equal(reply_check(r, "", why, sizeof why), 0);
+    assert_int_equal(reply_check(r, "1", why, sizeof why), QE_PG_SHAPE);
+    assert_string_equal(why, "no row");
+    PQclear(r);
+}
+
+// Every reader, on every cell that does not have its type, with and without a place for the
+// complaint.
+static void reading_an_unexpected_cell_does_not_abort(void **state)
+{
+    (void)state;
+    for (int len = 3; len < 24; len += 2) {
+        PGresult *r = forged(25, len);
+        struct reply_odd odd = {0};
+        for (unsigned at = 0; at < 2; at++) {
+            struct pg_reply both[] = {{.result = r}, {.result = r, .odd = &odd}};
+            for (unsigned i = 0; i < countof(both); i++) {
+                assert_int_equal(pg_reply_i64(&both[i], at, at), 0);
+                assert_int_equal(pg_reply_i32(&both[i], at, at), 0);
+                assert_int_equal(pg_reply_i16(&both[i], at, at), 0);
+                assert_false(pg_reply_bool(&both[i], at, at));
+                assert_true(pg_reply_f64(&both[i], at, at) == 0);
+                assert_null(pg_reply_uuid(&both[i], at, at));
+                (void)pg_reply_unix_us(&both[i], at, at);
+                assert_int_equal(pg_reply_bytes(&both[i], at, at).len, at == 0 ? len : 0);
+            }
+        }
+        assert_string_equal(odd.what, "is not an integer"); // the first one
+        PQclear(r);
+    }
+}
+
 int main(void)
 {
     pg_cluster_new(&cluster);
@@ -263,6 +327,8 @@ int main(void)
         cmocka_unit_test(every_sqlstate_has_its_code),
         cmocka_unit_test(the_servers_own_words_are_kept),
         cmocka_unit_test(cells_become_json_by_their_type),
+        cmocka_unit_test(a_value_of_the_wrong_length_is_an_error_of_the_call),
+        cmocka_unit_test(reading_an_unexpected_cell_does_not_abort),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     PQclear(result);
