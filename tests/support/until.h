@@ -4,8 +4,8 @@
 //      wait_until(n_told == 3);         n_told++;
 //                                       state_changed();
 //
-// What is waited for is atomic, or under a lock of its own; whoever changes it says so
-// afterwards.
+// The variables of the condition are atomic, or have a lock of their own. The thread that
+// changes them calls state_changed() afterwards.
 #ifndef QUEEN_TESTS_UNTIL_H
 #define QUEEN_TESTS_UNTIL_H
 
@@ -15,12 +15,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-static pthread_mutex_t until_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t until_changed = PTHREAD_COND_INITIALIZER;
+// Weak: all files of one test program share one lock and one condition.
+__attribute__((weak)) pthread_mutex_t until_lock = PTHREAD_MUTEX_INITIALIZER;
+__attribute__((weak)) pthread_cond_t until_changed = PTHREAD_COND_INITIALIZER;
 
 static inline void state_changed(void)
 {
-    // Under the lock, or it could fall between somebody's look and his wait.
+    // Under the lock, so that it cannot fall between a waiter's check and its wait.
     pthread_mutex_lock(&until_lock);
     pthread_cond_broadcast(&until_changed);
     pthread_mutex_unlock(&until_lock);
