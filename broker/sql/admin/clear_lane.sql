@@ -1,16 +1,16 @@
--- queen.clear_lane: remove the messages of a lane, from the front, and what refers to them.
+-- queen.clear_lane: remove the messages of a lane, from the front, and everything that refers to them.
 --
 -- needs: skipped, forget_segments, forget_messages
 -- called by  queen.clear_queue
--- in         p_limit: segments at most
--- out        messages, segments: how many went; done: none is left.  The lane keeps a marker then (see queen.sweep)
--- locks      the caller holds the lane and its consumers
+-- in         p_limit: maximum number of segments
+-- out        messages, segments: how many were removed; done: none is left. The lane then keeps a marker (see queen.sweep)
+-- locks      none: the caller has locked the lane and its consumers
 create or replace function queen.clear_lane(p_lane bigint, p_limit int, out messages bigint, out segments int, out done boolean)
 language plpgsql
 as $$
 declare
     v_end  record; -- the last segment
-    v_upto record; -- the last one to go in this step
+    v_upto record; -- the last one to remove in this step
 begin
     messages := 0;
     segments := 0;
@@ -36,7 +36,7 @@ begin
     delete from queen.segments s where s.lane = p_lane;
     insert into queen.segments (lane, first_seq, created_at, count, keys, body)
     values (p_lane, v_end.last_seq, v_end.created_at, 0, '', '\x01');
-    delete from queen.message_keys k where k.lane = p_lane and k.seq > 0; -- what waits is not in the queue yet
+    delete from queen.message_keys k where k.lane = p_lane and k.seq > 0; -- scheduled messages are not in the queue yet
     perform queen.forget_messages(p_lane, v_end.last_seq + 1);
 end
 $$;

@@ -2,10 +2,10 @@
 --
 -- needs: lane_page, step_lanes, step_rows, clear_lane, latest_state, notify_group
 -- called by  broker/src/api/actions.c, again while the status is 0
--- in         p_args.queue; p_args.partition: only that one; p_args.after, p_args.deleted: where the step before ended and what it counted
--- out        200 {"success","queue","partition","deleted"}; 404: no such queue or partition.  0: call again with the answer
--- effects    all messages and what refers to them go, their retries too.  Partitions, cursors and the numbering stay (an emptied lane keeps a marker,
---            see queen.sweep); leases end, there is nothing left to acknowledge
+-- in         p_args.queue; p_args.partition: only that one; p_args.after, p_args.deleted: where the previous step ended, and its count
+-- out        200 {"success","queue","partition","deleted"}; 404: no such queue or partition. 0: call again with the answer
+-- effects    removes all messages, their retries and everything that refers to them. Partitions, cursors and the numbering stay (an emptied
+--            lane keeps a marker, see queen.sweep). Leases end, because nothing is left to acknowledge
 -- locks      lanes and their retry lanes in num order, then the consumers of both in num order
 create or replace function queen.clear_queue(p_args jsonb)
 returns table (status int, answer jsonb)
@@ -16,10 +16,10 @@ declare
     v_page    record;
     v_retries bigint[];
     v_left    int := queen.step_rows();
-    v_after   text := p_args ->> 'after'; -- the last partition that is cleared
+    v_after   text := p_args ->> 'after'; -- the last partition that was cleared
     v_deleted bigint := coalesce((p_args ->> 'deleted')::bigint, 0);
     v_n       int;
-    v_clean   boolean := true; -- all of this page is cleared
+    v_clean   boolean := true; -- the whole page is cleared
     v_missing text;
     r         record;
 begin
@@ -62,7 +62,7 @@ begin
         v_after := p_args ->> 'after';
         v_page.more := true;
     end if;
-    -- With all that waits there.  One that was made meanwhile is locked last: only a holder of these consumers could wait for it.
+    -- With their scheduled retries. A retry lane created meanwhile is locked last: only a session that holds these consumers could wait for it.
     delete from queen.lanes k where k.origin = any (v_page.lanes);
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)

@@ -1,13 +1,13 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
 -- needs: option_int, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy
--- called by  broker/src/broker/configure.c (call "configure"); queen.configure_queue_v1
--- in         p_options: JSON object; what it does not carry (or carries as null) gets its default; unknown
+-- called by  broker/src/api/configure.c (call "configure"); queen.configure_queue_v1
+-- in         p_options: JSON object; a missing or null option gets its default; unknown
 --            names are ignored
--- out        ids of the queue and of its partition Default (made if missing), or 0 of a fixed set; all 15 options as they are
---            now; retryPolicy where there is one, with its defaults; partitions where there is a fixed set of them (which stays:
+-- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
+--            now; retryPolicy if there is one, with its defaults; partitions if there is a fixed set of them (which cannot change:
 --            see queen.fix_partitions)
---            unfinished: not all partitions have the options yet.  The caller calls queen.spread_queue until it is done
+--            unfinished: some partitions do not have the options yet. The caller calls queen.spread_queue until it is done
 -- effects    changed options are copied to the partitions (queen.spread_options)
 -- locks      the queue; lanes as queen.spread_options, without waiting; a new partition (queen.ensure_lanes)
 -- raises     QN001 for an option of the wrong type, naming it
@@ -19,11 +19,11 @@ as $$
 #variable_conflict use_column
 declare
     o         jsonb := coalesce(nullif(p_options, 'null'), '{}');
-    n         queen.queues%rowtype; -- the queue as it shall be
+    n         queen.queues%rowtype; -- the new configuration
     v_lane_id uuid;
 begin
     if jsonb_typeof(o) <> 'object' then
-        raise exception 'options should be an object' using errcode = 'QN001';
+        raise exception 'options must be an object' using errcode = 'QN001';
     end if;
     n.lease_time := queen.option_int(o, 'leaseTime', 300, 0);
     n.retry_limit := queen.option_int(o, 'retryLimit', 3, 0);
@@ -37,12 +37,12 @@ begin
     n.window_buffer := queen.option_int(o, 'windowBuffer', 0, 0);
     n.retention_seconds := queen.option_int(o, 'retentionSeconds', 0, 0);
     n.completed_retention_seconds := queen.option_int(o, 'completedRetentionSeconds', 0, 0);
-    -- Some clients have no field for the flag: a positive time alone means it.
+    -- Some clients have no field for the flag, so a positive time implies it.
     n.retention_enabled := queen.option_bool(o, 'retentionEnabled',
         n.retention_seconds > 0 or n.completed_retention_seconds > 0);
     n.encryption_enabled := queen.option_bool(o, 'encryptionEnabled', false);
     n.max_wait_time_seconds := queen.option_int(o, 'maxWaitTimeSeconds', 0, 0);
-    -- The defaults of these two are only reported; they act when the request carried them.
+    -- The defaults of these two are only reported. They take effect only if the request contains them.
     n.ttl_acts := coalesce(o -> 'ttl', 'null') <> 'null' and n.ttl > 0;
     n.retry_delay_acts := coalesce(o -> 'retryDelay', 'null') <> 'null' and n.retry_delay > 0;
     n.retry_policy := nullif(o -> 'retryPolicy', 'null');

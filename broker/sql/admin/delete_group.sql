@@ -2,11 +2,11 @@
 --
 -- needs: forget_group, step_lanes, param_bool, notify_group
 -- called by  broker/src/api/groups.c, again while the status is 0
--- in         p_args.group, p_args.queue (none: on all queues), p_args.deleteMetadata (true unless it says otherwise);
---            p_args.after, p_args.deleted: where the step before ended and what it counted
--- out        200 {"success","consumerGroup","queueName","deletedPartitions","metadataDeleted"}; an unknown group is no mistake.  0: call
+-- in         p_args.group, p_args.queue (none: on all queues), p_args.deleteMetadata (default true);
+--            p_args.after, p_args.deleted: where the previous step ended, and its count
+-- out        200 {"success","consumerGroup","queueName","deletedPartitions","metadataDeleted"}, also for an unknown group. 0: call
 --            again with the answer
--- effects    recorded subscriptions go with the first step, so that a pop between two steps starts afresh, too
+-- effects    the first step removes recorded subscriptions, so that a pop between two steps starts from the beginning, too
 -- locks      as queen.forget_group
 create or replace function queen.delete_group(p_args jsonb)
 returns table (status int, answer jsonb)

@@ -2,11 +2,11 @@
 --
 -- needs: remove_lanes, step_lanes, notify_group
 -- called by  broker/src/api/resources.c, again while the status is 0
--- in         p_args.queue; p_args.existed: this is a further step, and the answer of the first
--- out        200 {"deleted":true,"queue","existed"}; deleted is true even if there was nothing.  0: call again with the answer
--- effects    the first step deletes the queue and its watermarks, which a DELETE by hand leaves; recorded subscriptions stay.  Each step
---            deletes some of its partitions.  queen.forget_deleted continues if nobody calls again.  Partitions that an earlier, unfinished
---            deletion of this name has left are deleted as well: once 200 is answered, no old partition takes messages
+-- in         p_args.queue; p_args.existed: set in further steps, from the answer of the first
+-- out        200 {"deleted":true,"queue","existed"}; deleted is true even if there was nothing. 0: call again with the answer
+-- effects    the first step deletes the queue and its watermarks, which a DELETE by hand leaves; recorded subscriptions stay. Each step
+--            deletes some of its partitions. queen.forget_deleted continues if there is no further call. Partitions left by an earlier,
+--            unfinished deletion of this name are deleted as well: once 200 is answered, no old partition accepts messages
 -- locks      the queue, its rows of deleted_queues, lanes in num order, their consumers in num order
 create or replace function queen.delete_queue(p_args jsonb)
 returns table (status int, answer json)

@@ -1,20 +1,20 @@
--- queen.forget_contents: remove what belongs to deleted lanes: one bounded step.
+-- queen.forget_contents: remove everything that belongs to deleted lanes, one bounded step.
 --
 -- called by  queen.forget_lanes, queen.forget_deleted
--- in         lanes and their ids; p_limit: rows at most
--- out        removed: how many; gone: the lanes of which nothing is left
--- locks      consumers and retry lanes, skipping those of other sessions: waits for nobody
+-- in         lanes and their ids; p_limit: maximum number of rows
+-- out        removed: number of rows; gone: the lanes of which nothing is left
+-- locks      consumers and retry lanes, skipping those of other sessions: never waits
 --
--- An acknowledgement under way holds its consumer and may still add rows, even a retry lane.  So the rest of a lane goes only after all
--- of its consumers: nobody adds rows to a lane that has neither its own row nor a consumer.  Other lanes do not wait for it.
--- Rows are found by their place (ctid), so that no statement compares every row with the whole list of lanes.
+-- An acknowledgement in progress has locked its consumer and may still add rows, even a retry lane. So the rest of a lane is removed only
+-- after all of its consumers: no session adds rows to a lane that has neither its own row nor a consumer. Other lanes do not wait for it.
+-- Rows are found by ctid, so that no statement compares every row with the whole list of lanes.
 create or replace function queen.forget_contents(
     p_lanes bigint[], p_ids uuid[], p_limit int, out removed int, out gone bigint[])
 language plpgsql
 as $$
 declare
     v_consumers bigint[];
-    v_held      bigint[]; -- lanes with a consumer or a retry lane that is still there
+    v_held      bigint[]; -- lanes that still have a consumer or a retry lane
     v_lanes     bigint[] := p_lanes; -- the others
     v_ids       uuid[] := p_ids;
     v_n         int;
@@ -39,7 +39,7 @@ begin
           from unnest(p_lanes, p_ids) u(lane, id) where u.lane <> all (v_held);
     end if;
 
-    -- Rows of a partitioned table are not found by their place alone.
+    -- In a partitioned table the ctid does not identify a row.
     delete from queen.scheduled w
      where w.num = any (array(select s.num from queen.scheduled s where s.lane = any (v_lanes) limit greatest(p_limit - removed, 0)));
     get diagnostics v_n = row_count;

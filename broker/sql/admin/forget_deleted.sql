@@ -1,9 +1,9 @@
--- queen.forget_deleted: continue the deletion of queues and lanes: one bounded step.
+-- queen.forget_deleted: continue the deletion of queues and lanes, one bounded step.
 --
 -- needs: remove_lanes, forget_contents, step_lanes, step_rows
--- called by  broker/src/broker/chores.c (call "forget_deleted"); brokers may do so at the same time
--- out        something was removed: call again at once
--- locks      rows of deleted_queues and deleted_lanes, lanes, consumers, each skipping those of other sessions: waits for nobody
+-- called by  broker/src/broker/chores.c (call "forget_deleted"); brokers may call it at the same time
+-- out        true if something was removed: call again at once
+-- locks      rows of deleted_queues and deleted_lanes, lanes, consumers, each skipping those of other sessions: never waits
 create or replace function queen.forget_deleted()
 returns boolean
 language plpgsql

@@ -1,10 +1,11 @@
--- queen.forget_group: delete a group's state and retries on some partitions; its next pop starts afresh there.
+-- queen.forget_group: delete a group's state and retries on some partitions. Its next pop there starts as a new group.
 --
 -- needs: drop_skips
 -- called by  queen.delete_group, in steps
--- in         p_queue null: on all queues; p_after: the lane where the step before ended, 0: the first step; p_limit: partitions at most
--- out        forgotten: on how many partitions it had a state; last: where this step ended, null: nothing is left
--- locks      lanes where the group skips something, and its retry lanes, in num order; rows of owners by lane; consumers in num order
+-- in         p_queue null: on all queues; p_after: the lane where the previous step ended, 0: the first step; p_limit: maximum number
+--            of partitions
+-- out        forgotten: number of partitions on which it had a state; last: where this step ended, null: nothing is left
+-- locks      lanes with skips of the group, and its retry lanes, in num order; rows of owners by lane; consumers in num order
 create or replace function queen.forget_group(
     p_group text, p_queue text, p_after bigint, p_limit int, out forgotten bigint, out last bigint)
 language plpgsql
@@ -22,15 +23,15 @@ begin
     end if;
     v_lanes := array(select c.lane from queen.consumers c where c.grp = p_group and c.lane > p_after order by c.lane limit p_limit);
     last := case when cardinality(v_lanes) >= p_limit then v_lanes[cardinality(v_lanes)] end;
-    -- Not a join: one planned while there was a single lane would walk all lanes for each.
+    -- Not a join: a plan made when there was one lane would scan all lanes for each.
     select array_agg(k.num), array_agg(k.num) filter (where k.origin is not null) into v_lanes, v_retries
       from unnest(v_lanes) u(num)
       cross join lateral (select l.num, l.origin from queen.lanes l
                            where l.num = u.num and (p_queue is null or coalesce(l.origin_queue, l.queue_id) = v_queue)
                              and (l.origin is null or l.origin > p_after
                                   or (select c.num from queen.consumers c where c.lane = l.origin and c.grp = p_group) is null) offset 0) k;
-    -- Its retry lanes of these partitions go in the same step.  A retry lane that is there when a later step comes to it belongs
-    -- to what the group has been given afresh, unless the group is not on the partition at all.
+    -- Its retry lanes of these partitions are removed in the same step. A retry lane that a later step finds belongs to messages
+    -- delivered after the deletion, unless the group has no consumer on the partition.
     v_retries := v_retries || array(select r.num from queen.lanes r
                                      where r.origin = any (v_lanes) and r.name = p_group and r.num <> all (coalesce(v_retries, '{}')));
     v_lanes := v_lanes || array(select unnest(v_retries) except select unnest(v_lanes));
@@ -40,17 +41,17 @@ begin
       order by l.num for update;
     perform queen.drop_skips(p_group, v_lanes);
     if p_after = 0 then
-        -- All at once: a row of owners may be there without a consumer, and there are few.
+        -- All in one step: a row of owners may exist without a consumer, and there are few.
         perform o.lane from queen.owners o
           where o.grp = p_group and (p_queue is null or (select l.queue_id from queen.lanes l where l.num = o.lane) = v_queue)
           order by o.lane for update;
         delete from queen.owners o
          where o.grp = p_group and (p_queue is null or (select l.queue_id from queen.lanes l where l.num = o.lane) = v_queue);
     end if;
-    -- Those of its retry lanes with the others, in one order: an acknowledgement may be of both.
+    -- Lock those of its retry lanes together with the others, in one order, because an acknowledgement may contain both.
     v_consumers := array(select c.num from queen.consumers c where c.lane = any (v_lanes) and c.grp = p_group
                           order by c.num for update);
-    -- Also one that was made meanwhile: only a holder of these consumers could wait for it.
+    -- Include a retry lane that was created meanwhile: only a session that holds these consumers could wait for it.
     delete from queen.lanes r
      where r.num = any (v_retries || array(select k.num from queen.lanes k where k.origin = any (v_lanes) and k.name = p_group));
     delete from queen.consumers c where c.num = any (v_consumers);

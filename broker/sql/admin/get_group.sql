@@ -2,7 +2,7 @@
 --
 -- needs: freshen_stats, latest_state
 -- called by  broker/src/api/groups_read.c
--- out        an object keyed by queue; {} for a group that nobody knows; rows as broker/src/api/sql_endpoint.h wants them
+-- out        an object keyed by queue; {} for an unknown group; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.get_group(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                partition varchar, worker text, last_at timestamptz, consumed bigint, lag bigint, lag_seconds bigint,
@@ -27,7 +27,7 @@ begin
     return next;
     return query
     select null::int,
-           -- The first partition of a queue brings the queue's key, and the end of the one before.
+           -- The first partition of a queue starts with the queue's key, after the end of the previous queue.
            case when p.before is distinct from p.queue
                 then case when p.before is null then '' else ']},' end || to_json(p.queue)::text || ':{"partitions":[' end,
            null::bytea, null::boolean, null::text,
@@ -40,7 +40,7 @@ begin
               join queen.queues q on q.id = l.queue_id
               left join queen.consumer_stats s on s.consumer = c.num
              where c.grp = p_args ->> 'group') p
-      -- Whose lease it is, is looked up where there is one.
+      -- Look up the lease id only for consumers with a lease.
       left join (select k.consumer, k.lease, k.lease_text
                    from queen.consumer_stats s cross join lateral queen.latest_state(s.consumer) k
                   where s.grp = p_args ->> 'group' and s.lease_until > v_now and k.lease_until > v_now) st

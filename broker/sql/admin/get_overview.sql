@@ -2,8 +2,8 @@
 --
 -- needs: freshen_stats, iso_ms
 -- called by  broker/src/api/resources.c
--- out        counts of all there is; total, completed, failed and deadLetter count for ever, also what was deleted since;
---            failed is as old as the brokers' last report (METRICS_AGGREGATE_INTERVAL_S)
+-- out        counts of everything; total, completed, failed and deadLetter never decrease, even if messages are deleted;
+--            failed is as old as the last report of the brokers (METRICS_AGGREGATE_INTERVAL_S)
 create or replace function queen.get_overview(p_args jsonb)
 returns json
 language plpgsql
@@ -28,9 +28,9 @@ begin
            avg(k.pending) as offset_avg, max(k.pending) as offset_max
       into q
       from (select s.pending_messages + s.processing_messages as pending,
-                   greatest(date_part('epoch', v_now - s.oldest_pending_at), 0) as lag -- (extract gives the slower numeric)
+                   greatest(date_part('epoch', v_now - s.oldest_pending_at), 0) as lag -- (extract returns numeric, which is slower)
               from queen.stats s where s.stat_type = 'queue') k;
-    -- Whole minutes and the one under way: since the start of the first.
+    -- Whole minutes and the current one: since the start of the first.
     select coalesce(sum(t.messages_ingested), 0) as ingested, coalesce(sum(t.messages_processed), 0) as processed,
            extract(epoch from v_now - date_trunc('minute', v_now - interval '5 minutes'))::float8 as seconds
       into h

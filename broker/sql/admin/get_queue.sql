@@ -2,8 +2,8 @@
 --
 -- needs: fill_retry_policy, lane_counts, queue_stats, freshen_stats, json_ms
 -- called by  broker/src/api/resources.c
--- out        200 with the queue, its partitions by name and their sums; 404 when there is none of that name; rows as
---            broker/src/api/sql_endpoint.h wants them
+-- out        200 with the queue, its partitions by name and their sums; 404 if there is no such queue; rows as
+--            described in broker/src/api/sql_endpoint.h
 create or replace function queen.get_queue(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name text, created_at timestamptz, total bigint, pending bigint, processing bigint,
@@ -26,7 +26,7 @@ begin
         perform queen.freshen_stats();
         select * into f from queen.queue_stats(q.name);
     end if;
-    if not found then -- no such queue, or deleted since
+    if not found then -- no such queue, or it was deleted meanwhile
         status := 404;
         piece := '{"error":"Queue not found"}';
         return next;

@@ -1,8 +1,8 @@
--- queen.lane_page: some partitions of a queue, in the order of their names.
+-- queen.lane_page: a page of the partitions of a queue, in the order of their names.
 --
 -- called by  operations on all partitions of a queue, which run in steps
--- in         p_after: name of the last partition of the page before; null: the first page
--- out        their numbers and names, in that order; more: there may be further ones
+-- in         p_after: name of the last partition of the previous page; null: the first page
+-- out        their numbers and names, in that order; more: there may be further partitions
 create or replace function queen.lane_page(
     p_queue uuid, p_after text, p_limit int, out lanes bigint[], out names text[], out more boolean)
 language plpgsql stable

@@ -2,7 +2,7 @@
 --
 -- needs: freshen_stats
 -- called by  broker/src/api/groups_read.c
--- out        an array, one entry per (group, queue) that has state, by name; rows as broker/src/api/sql_endpoint.h wants them
+-- out        an array, one entry per (group, queue) that has state, by name; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_groups(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                name text, queue varchar, members bigint, lagging bigint, lag bigint, lag_seconds bigint, state text,

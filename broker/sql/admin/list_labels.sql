@@ -2,8 +2,8 @@
 --
 -- needs: freshen_stats
 -- called by  broker/src/api/resources.c
--- in         p_args: nothing of it; p_label: 'namespace' or 'task'
--- out        {"namespaces":[...]} or {"tasks":[...]}: names that are not empty, sorted; rows as broker/src/api/sql_endpoint.h wants them
+-- in         p_args: not used; p_label: 'namespace' or 'task'
+-- out        {"namespaces":[...]} or {"tasks":[...]}: names that are not empty, sorted; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_labels(p_args jsonb, p_label text)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                label text, queues bigint, partitions bigint, total bigint, pending bigint, others bigint)

@@ -3,7 +3,7 @@
 -- needs: lane_counts, freshen_stats
 -- called by  broker/src/api/resources.c
 -- in         p_args: queue; without it the partitions of all queues
--- out        {"partitions":[...]}, by queue and name; rows as broker/src/api/sql_endpoint.h wants them
+-- out        {"partitions":[...]}, by queue and name; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_partitions(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name text, queue varchar, created_at timestamptz, total bigint, pending bigint, processing bigint)

@@ -2,9 +2,9 @@
 --
 -- needs: param_int, freshen_stats
 -- called by  broker/src/api/resources.c, broker/src/api/status_queues.c
--- in         p_args: namespace, task, limit, offset; p_status: the status page, where pending includes what is being processed and
+-- in         p_args: namespace, task, limit, offset; p_status: for the status page, where pending includes messages under a lease and
 --            a page has 100 queues
--- out        {"queues":[...]}, newest first; for the status page with "pagination"; rows as broker/src/api/sql_endpoint.h wants them
+-- out        {"queues":[...]}, newest first; for the status page with "pagination"; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_queues(p_args jsonb, p_status boolean)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name varchar, namespace varchar, task varchar, created_at timestamptz, partitions bigint,

@@ -1,9 +1,9 @@
--- queen.move_cursors: put consumers somewhere else; their leases end.
+-- queen.move_cursors: move consumers to another position and end their leases.
 --
 -- needs: latest_state
 -- called by  queen.seek_group, queen.seek_partition
--- in         p_time null: behind the last message; else behind the last one created at that time or before
--- out        how many there were
+-- in         p_time null: after the last message; else after the last one created at that time or before
+-- out        the number of consumers moved
 -- locks      the consumers in num order
 create or replace function queen.move_cursors(p_consumer bigint[], p_time timestamptz)
 returns bigint
@@ -13,7 +13,7 @@ declare
     v_moved bigint;
 begin
     perform c.num from queen.consumers c where c.num = any (p_consumer) order by c.num for no key update;
-    -- Read by a statement of its own, so that it sees what those before us have written.
+    -- A separate statement, so that it sees what earlier owners of the locks have written.
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)
     select c.num, st.ver + 1,

@@ -1,8 +1,8 @@
 -- queen.option_int: a whole-number option of a configure request.
 --
 -- called by  queen.configure_queue
--- out        the value, also when it came as text; p_default when it is absent or null
--- raises     QN001, naming the option, for anything else, below p_least or beyond 32 bits
+-- out        the value, also if it is text; p_default if it is absent or null
+-- raises     QN001, naming the option, for anything else, for less than p_least and for more than 32 bits
 create or replace function queen.option_int(p_options jsonb, p_name text, p_default int, p_least int)
 returns int
 language plpgsql immutable
@@ -19,7 +19,7 @@ begin
             return v_value::int;
         end if;
     end if;
-    raise exception 'option % should be a whole number%', p_name,
+    raise exception 'option % must be a whole number%', p_name,
         case when p_least >= 0 then ' from ' || p_least || ' to 2147483647' else ' of 32 bits' end
         using errcode = 'QN001';
 end

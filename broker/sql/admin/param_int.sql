@@ -1,8 +1,8 @@
--- queen.param_int: an integer among the parameters of an administrative call.
+-- queen.param_int: an integer parameter of an administrative call.
 --
 -- called by  the functions behind broker/src/api/sql_endpoint.c
--- in         p_args: what sql_endpoint.c sends; parameters of path and query are strings there
--- out        the leading decimal integer; the fallback when it is missing or there is none
+-- in         p_args: from sql_endpoint.c, where parameters of path and query are strings
+-- out        the leading decimal integer; the fallback if there is none
 create or replace function queen.param_int(p_args jsonb, p_name text, p_fallback bigint)
 returns bigint
 language sql immutable parallel safe

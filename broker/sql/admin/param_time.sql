@@ -1,9 +1,9 @@
--- queen.param_time: a timestamp among the parameters of an administrative call.
+-- queen.param_time: a timestamp parameter of an administrative call.
 --
 -- called by  the functions behind broker/src/api/sql_endpoint.c
--- in         p_args: an object with the parameter as a string: what sql_endpoint.c sends, or its "body"
--- out        the time as PostgreSQL reads it (RFC 3339, a date, "now", ...); the fallback when it is missing
--- raises     QN001 when it cannot be read as a time
+-- in         p_args: an object with the parameter as a string, from sql_endpoint.c, or its "body"
+-- out        the time as PostgreSQL reads it (RFC 3339, a date, "now", ...); the fallback if it is missing
+-- raises     QN001 if it is not a time
 create or replace function queen.param_time(p_args jsonb, p_name text, p_fallback timestamptz)
 returns timestamptz
 language plpgsql stable

@@ -1,4 +1,4 @@
--- queen.queue_partitions: how many partitions a queue was made with; 0: any, or there is no such queue.
+-- queen.queue_partitions: the fixed number of partitions of a queue; 0: not fixed, or no such queue.
 --
 -- called by  broker/src/api/partition_key.c (call "queue_partitions")
 create or replace function queen.queue_partitions(p_queue text[])

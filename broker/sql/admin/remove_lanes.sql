@@ -2,13 +2,13 @@
 --
 -- needs: forget_lanes
 -- called by  queen.forget_queues, queen.delete_queue, queen.forget_deleted
--- in         p_queues: ids of the queues; p_limit: lanes at most; p_wait false: leave lanes that other sessions hold
--- out        how many were removed
--- effects    a queue without lanes leaves queen.deleted_queues
--- locks      rows of deleted_queues by id; lanes in num order, like every push: waits for those in flight, or skips them.  Then as
+-- in         p_queues: ids of the queues; p_limit: maximum number of lanes; p_wait false: leave lanes that other sessions have locked
+-- out        the number of lanes removed
+-- effects    removes a queue without lanes from queen.deleted_queues
+-- locks      rows of deleted_queues by id; lanes in num order, like every push: waits for pushes in progress, or skips them. Then as
 --            queen.forget_lanes
 --
--- Retry lanes go before the partitions, so that deleting a partition finds few of them.
+-- Removes retry lanes before partitions, so that deleting a partition finds few of them.
 create or replace function queen.remove_lanes(p_queues uuid[], p_limit int, p_wait boolean)
 returns int
 language plpgsql

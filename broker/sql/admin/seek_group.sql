@@ -2,14 +2,14 @@
 --
 -- needs: param_time, lane_page, step_lanes, drop_skips, ensure_consumers, move_cursors, notify_group, iso_ms
 -- called by  broker/src/api/groups.c, again while the status is 0
--- in         p_args.group, p_args.queue; body.toEnd (wins), body.timestamp; p_args.after, p_args.moved: where the step before ended and
---            what it counted
--- out        200 {"success","consumerGroup","queueName","seekToEnd","targetTimestamp","partitionsUpdated"}; an unknown group or
---            queue is no mistake: 0 partitions.  0: call again with the answer
--- effects    also partitions that the group has not seen yet: to the end means all of it.  Leases end; acknowledgements under
---            them will be refused.  Messages that the group was to pass over come again.  A seek to a time removes the watermark
--- locks      lanes in num order, against deletion; lanes where the group skips something; then consumers in num order
--- raises     QN001 when there is neither, or the timestamp cannot be read
+-- in         p_args.group, p_args.queue; body.toEnd (wins), body.timestamp; p_args.after, p_args.moved: where the previous step ended,
+--            and its count
+-- out        200 {"success","consumerGroup","queueName","seekToEnd","targetTimestamp","partitionsUpdated"}; for an unknown group or
+--            queue with 0 partitions. 0: call again with the answer
+-- effects    also moves the group on partitions that it has not used yet. Leases end; acknowledgements under
+--            them will be rejected. Messages that the group would have skipped are delivered. A seek to a time removes the watermark
+-- locks      lanes in num order, against deletion; lanes with skips of the group; then consumers in num order
+-- raises     QN001 if both are missing, or the timestamp is invalid
 create or replace function queen.seek_group(p_args jsonb)
 returns table (status int, answer jsonb)
 language plpgsql

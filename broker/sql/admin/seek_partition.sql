@@ -3,9 +3,9 @@
 -- needs: drop_group_skips, move_cursors, notify_group, iso_ms
 -- called by  broker/src/api/groups.c
 -- in         p_args.group, p_args.queue, p_args.partition
--- out        200 {"success","consumerGroup","queueName","partitionName","updated","cursorMovedTo"}: the group is behind the last message
---            now; updated is false when it has no state there.  404: no such partition
--- locks      the lane when the group passes something over, then the consumer
+-- out        200 {"success","consumerGroup","queueName","partitionName","updated","cursorMovedTo"}: the group is after the last message
+--            now; updated is false if it has no state there. 404: no such partition
+-- locks      the lane if the group has skips there, then the consumer
 create or replace function queen.seek_partition(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql

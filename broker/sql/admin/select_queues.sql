@@ -1,6 +1,6 @@
--- queen.select_queues: the queues of a namespace and/or task, most urgent first.
+-- queen.select_queues: the queues of a namespace, a task or both, highest priority first.
 --
--- called by  broker/src/broker/pop/selector.c (call "select_queues"); queen.pop_unified_batch
+-- called by  broker/src/broker/pop/selector.c (call "select_queues"); queen.pop_candidates
 -- in         null: any
 create or replace function queen.select_queues(p_namespace text, p_task text)
 returns table (name text)

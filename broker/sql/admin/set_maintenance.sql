@@ -1,8 +1,8 @@
--- queen.set_maintenance: switch a maintenance mode; brokers learn it with their next look.
+-- queen.set_maintenance: switch a maintenance mode. Brokers read it with their next poll of the change feed.
 --
 -- called by  broker/src/api/system.c (call "set_maintenance")
 -- in         p_key     maintenance_mode or pop_maintenance_mode
---            p_enabled what it is to be
+--            p_enabled the new value
 -- out        all modes, as queen.maintenance_flags
 -- locks      the row of queen.system_state
 create or replace function queen.set_maintenance(p_key text, p_enabled boolean)

@@ -1,9 +1,9 @@
--- queen.spread_more: continue a change of options that nobody finishes: one bounded step.
+-- queen.spread_more: continue an unfinished change of options, one bounded step.
 --
 -- needs: spread_step, step_lanes
--- called by  broker/src/broker/chores.c (call "forget_deleted"); brokers may do so at the same time
--- out        something was done: call again at once
--- locks      rows of configuring, lanes, each skipping those of other sessions: waits for nobody
+-- called by  broker/src/broker/chores.c (call "forget_deleted"); brokers may call it at the same time
+-- out        true if something was done: call again at once
+-- locks      rows of configuring, lanes, each skipping those of other sessions: never waits
 create or replace function queen.spread_more()
 returns boolean
 language plpgsql

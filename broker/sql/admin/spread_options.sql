@@ -1,4 +1,4 @@
--- queen.spread_options: note that the options of queues have changed, and begin to copy them to the partitions.
+-- queen.spread_options: record that the options of queues have changed, and begin to copy them to the partitions.
 --
 -- needs: spread_step, step_lanes
 -- called by  a statement trigger on queen.queues (below), also for an UPDATE by hand

@@ -1,18 +1,18 @@
--- queen.spread_step: copy the options of a queue to some of its partitions: one bounded step.
+-- queen.spread_step: copy the options of a queue to some of its partitions, one bounded step.
 --
 -- needs: lane_page, notify_lanes
 -- called by  queen.spread_options, queen.spread_queue, queen.spread_more
--- in         p_limit: partitions at most.  p_wait: once only locked partitions are left, wait for one of them
--- out        looked_at: how many partitions the step has looked at; changed: it has made progress; done: nothing is left
--- effects    the partitions get the options that they keep.  If age limits have changed, the next sweep looks at them.  Brokers
---            look again at partitions with messages, which the new options may have made available
--- locks      the row of configuring; lanes that differ, and lanes with skipped places, in num order, skipping.  With p_wait at
---            last one lane at a time, waiting
+-- in         p_limit: maximum number of partitions. p_wait: if only locked partitions are left, wait for one of them
+-- out        looked_at: number of partitions examined; changed: the step has made progress; done: nothing is left
+-- effects    copies the options that partitions keep. If age limits have changed, the next sweep examines the partitions. Brokers
+--            check partitions with messages again, because the new options may have made them available
+-- locks      the row of configuring; lanes that differ, and lanes with skips, in num order, skipping those that are locked. With p_wait
+--            finally one lane at a time, waiting
 --
 -- The row of configuring is locked by one step at a time, and by a transaction that changes the queue until it ends.  So no step
 -- writes options that are older than those of another step.
--- A lane with skipped places is careful whatever the queue says.  It is locked even if it looks right: the session that removes
--- its last skipped place (queen.mind_skips) may be copying the old options at this moment.
+-- A lane with skips is always careful, whatever the options. It is locked even if its options are right: the session that removes
+-- its last skip (queen.mind_skips) may be copying the old options at this moment.
 create or replace function queen.spread_step(
     p_queue uuid, p_limit int, p_wait boolean, out looked_at int, out changed boolean, out done boolean)
 language plpgsql
@@ -46,7 +46,7 @@ begin
         v_lanes := v_page.lanes;
     end if;
     looked_at := cardinality(v_lanes);
-    -- Not joins: one planned while there was a single lane would walk all lanes for each.
+    -- Not joins: a plan made when there was one lane would scan all lanes for each.
     v_differ := array(
         select l.num from unnest(v_lanes) u(num)
          cross join lateral (select * from queen.lanes l where l.num = u.num offset 0) l
@@ -68,7 +68,7 @@ begin
        and (l.lease_seconds, l.limited, l.careful, l.sealed)
            is distinct from (q.lease_seconds, q.limited, q.careful or l.skipping, q.encryption_enabled);
 
-    -- A message of a transaction that has not ended yet comes with its own news.
+    -- A message of an uncommitted transaction will be reported by that transaction.
     if not s.looked then
         v_lanes := array(select u.num from unnest(v_lanes) u(num)
                           where (select g.count from queen.segments g

@@ -3,7 +3,7 @@
 select status, answer::text, null::bytea, false from queen.clear_queue($1::text::jsonb);
 
 -- statement: configure
--- The options travel as text: jsonb has no binary form that a client could write.
+-- The options are sent as text, because jsonb has no binary format that a client could write.
 -- returns: queue_id uuid, default_lane_id uuid, options text, sealed bool?, unfinished bool
 select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean as sealed, unfinished
   from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb);
@@ -17,7 +17,7 @@ select status, answer::text, null::bytea, false from queen.delete_group($1::text
 select status, answer::text, null::bytea, false from queen.delete_queue($1::text::jsonb);
 
 -- statement: drop_schemas
--- In the target of a migration, before the copy, in its transaction.
+-- Runs in the target database of a migration, before the copy and in its transaction.
 -- returns: nothing
 drop schema if exists queen, queen_streams cascade;
 

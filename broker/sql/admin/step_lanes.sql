@@ -1,4 +1,4 @@
--- queen.step_lanes: how many partitions one step of a long operation works on.
+-- queen.step_lanes: the number of partitions in one step of a long operation.
 --
 -- called by  operations on all partitions of a queue or group, which run in steps of one transaction each
 -- The setting queen.step_lanes changes it for a session (tests).

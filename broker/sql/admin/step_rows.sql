@@ -1,4 +1,4 @@
--- queen.step_rows: how many rows of contents one step of a long operation removes.
+-- queen.step_rows: the number of rows that one step of a long operation removes.
 --
 -- called by  queen.forget_lanes, queen.forget_deleted, queen.clear_queue
 -- The setting queen.step_rows changes it for a session (tests).

@@ -3,11 +3,11 @@
 -- needs: param_time, start_cursor, latest_state, notify_group
 -- called by  broker/src/api/groups.c
 -- in         p_args.group; body.subscriptionTimestamp
--- out        {"success","consumerGroup","newTimestamp","rowsUpdated"}: recorded subscriptions that were changed
--- effects    partitions of which the group has been given nothing yet, and on which nobody has moved it, start at the new time;
---            other cursors stay.  Its watermarks go
+-- out        {"success","consumerGroup","newTimestamp","rowsUpdated"}: number of recorded subscriptions that were changed
+-- effects    partitions of which the group has received nothing yet, and on which it was not moved, start at the new time;
+--            other cursors stay. Removes the group's watermarks
 -- locks      the consumers that move, in num order
--- raises     QN001 when the timestamp is missing or cannot be read
+-- raises     QN001 if the timestamp is missing or invalid
 create or replace function queen.update_subscription(p_args jsonb)
 returns json
 language plpgsql
@@ -25,7 +25,7 @@ begin
     delete from queen.consumer_watermarks where consumer_group = v_group;
     if v_rows > 0 then
         perform c.num from queen.consumers c where c.grp = v_group order by c.num for no key update;
-        -- Still at its first version: no pop and no seek has touched it.
+        -- Only consumers in their first version, which no pop and no seek has changed.
         insert into queen.consumer_states (consumer, ver, cursor_seq, slot)
         select c.num, st.ver + 1, n.cursor_seq, r.active
           from queen.consumers c
