@@ -1,12 +1,12 @@
 -- queen.ack_messages_v2: acknowledge from SQL, in the caller's transaction.
 --
 -- needs: group_acks, settle, require_read_committed
--- called by  people
+-- called by  SQL sessions
 -- in         p_acknowledgments: array of {index?, transactionId, partitionId, leaseId?, status?, consumerGroup?,
 --            error?, errorCode?, worker?}
 -- out        array of results in order, as POST /api/v1/ack/batch answers
 -- locks      consumers in num order
--- raises     QN001 malformed, QN003 wrong isolation level
+-- raises     QN001 malformed request, QN003 wrong isolation level
 create or replace function queen.ack_messages_v2(p_acknowledgments jsonb)
 returns jsonb
 language plpgsql

@@ -1,11 +1,11 @@
 -- queen.configure_queue_v1: configure a queue from SQL, as POST /api/v1/configure does.
 --
 -- needs: configure_queue
--- called by  people
--- in         p_options: the options, and beside them "namespace" and "task"; or the body of the HTTP request, with the
+-- called by  SQL sessions
+-- in         p_options: the options, and with them "namespace" and "task"; or the body of the HTTP request, with the
 --            options inside "options"
 -- out        {"configured":true,"queueId",...} as the HTTP answer
--- raises     QN001 for a wrong option
+-- raises     QN001 for an invalid option
 create or replace function queen.configure_queue_v1(p_queue_name text, p_options jsonb default '{}')
 returns jsonb
 language sql volatile

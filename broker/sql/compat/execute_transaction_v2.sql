@@ -1,14 +1,14 @@
--- queen.execute_transaction_v2: pushes and acknowledgements together or not at all, from SQL.
+-- queen.execute_transaction_v2: apply pushes and acknowledgements together or not at all, from SQL.
 --
 -- needs: lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact_scheduled, 
 --        require_read_committed
--- called by  people
+-- called by  SQL sessions
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
---            POST /api/v1/transaction; a push may carry its item flat ("data" is an old name of payload)
--- out        the object that the HTTP interface answers.  success false: the caller's transaction goes on, but
---            nothing of this call happened in it (queues and partitions that it named may have come into being)
+--            POST /api/v1/transaction; the fields of a push item may be in the operation itself ("data" is an old name of payload)
+-- out        the object that the HTTP interface answers. success false: the caller's transaction continues, but
+--            nothing of this call happened in it (queues and partitions that it named may have been created)
 -- locks      as queen.transact
--- raises     QN001 malformed, QN003 wrong isolation level
+-- raises     QN001 malformed request, QN003 wrong isolation level
 create or replace function queen.execute_transaction_v2(p_operations jsonb)
 returns jsonb
 language plpgsql
@@ -24,15 +24,15 @@ declare
     v_ack      int[];     -- ... and that acknowledge
     r          record;    -- the items
     l          record;    -- their lanes
-    m          record;    -- times of those that wait
-    v_now      int[];     -- items that do not wait (1-based)
-    v_later    int[];     -- items that do
+    m          record;    -- times of scheduled items
+    v_now      int[];     -- items for immediate delivery (1-based)
+    v_later    int[];     -- scheduled items
     v_items    jsonb;
     a          record;    -- arguments of the pushes
     k          record;    -- arguments of the acknowledgements
-    t          record;    -- a row of the answer
+    t          record;    -- a row of the result
     v_at       timestamptz[] := '{}';
-    v_due      timestamptz[]; -- by item, of those that wait: when ...
+    v_due      timestamptz[]; -- by item, of scheduled items: when ...
     v_id       uuid[];        -- ... and their ids
     v_seg      int[];         -- by item, of the others: segment and position
     v_pos      int[];
@@ -44,7 +44,7 @@ declare
 begin
     perform queen.require_read_committed();
     if jsonb_typeof(v_given) is distinct from 'array' or jsonb_array_length(v_given) = 0 then
-        raise exception 'operations should be an array that is not empty' using errcode = 'QN001';
+        raise exception 'operations must be an array that is not empty' using errcode = 'QN001';
     end if;
     if jsonb_typeof(p_operations) = 'object' and jsonb_typeof(p_operations -> 'requiredLeases') = 'array' then
         select coalesce(array_agg(queen.transaction_key(e)), '{}') into v_required
@@ -83,7 +83,7 @@ begin
     v_due := array_fill(null::timestamptz, array[cardinality(v_push)]);
     v_id := array_fill(null::uuid, array[cardinality(v_push)]);
     v_now := array(select i from generate_series(1, cardinality(v_push)) i where i <> all (v_later));
-    -- Room for the id that a message gets when it is scheduled.
+    -- Reserve space for the id that a message gets when it is scheduled.
     select coalesce(jsonb_agg(case when e.ord = any (v_later)
                                    then e.value || '{"messageId": "00000000-0000-0000-0000-000000000000"}' else e.value end
                               order by e.ord), '[]')
@@ -106,7 +106,7 @@ begin
     if cardinality(l.num) < cardinality(r.key) then
         raise exception 'a queue was deleted meanwhile' using errcode = '40001';
     elsif -1 = any (l.num) then
-        raise exception 'a queue has a fixed set of partitions, and one that is pushed to is none of them' using errcode = 'QN001';
+        raise exception 'a queue has a fixed set of partitions and a push names another partition' using errcode = 'QN001';
     end if;
     select * into k from queen.group_acks(array_to_json(array(select v_op[p + 1] from unnest(v_ack) p))::jsonb);
 
@@ -134,7 +134,7 @@ begin
                 array(select r.message[i] from unnest(v_later) i),
                 array(select queen.message_id_at(r.message[i]) from unnest(v_later) i))
         loop
-            -- Which operation is this?
+            -- Find the operation of this row.
             if t.grp is not null then
                 select v_ack[min(e.item) + 1] into v_found
                   from (select u.item, u.grp, row_number() over (partition by u.grp order by u.item) - 1 as entry

@@ -1,9 +1,9 @@
--- queen.messages: one row per message, for people and tools that use SQL.
+-- queen.messages: one row per message, for SQL users and tools.
 --
 -- needs: unpack_segment, delete_through_messages
--- A search by partition_id (or through queues and partitions) reads the segments of those lanes only; a search by id or
--- transaction_id alone unpacks everything.  created_at is that of the segment; ids tell the order.  meta holds further fields
--- (traceparent, cloudEvent), null when there are none.  DELETE works through it.
+-- A search by partition_id (or through queues and partitions) reads only the segments of those lanes. A search by id or
+-- transaction_id alone unpacks everything. created_at is that of the segment; ids give the order. meta contains further fields
+-- (traceparent, cloudEvent), or null if there are none. Supports DELETE.
 create or replace view queen.messages as
 select u.message_id as id, u.transaction_id::varchar as transaction_id, u.trace_id,
        l.id as partition_id, u.payload::jsonb as payload, s.created_at, u.is_encrypted, u.producer_sub,

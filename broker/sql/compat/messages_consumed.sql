@@ -1,7 +1,7 @@
--- queen.messages_consumed: how much every consumer group has settled on every partition.
+-- queen.messages_consumed: how many messages every consumer group has settled on every partition.
 --
 -- needs: latest_state
--- One row per (partition, group) with its totals, not one per acknowledgement: kept so, it costs nothing.  acked_at: the last time.
+-- One row per (partition, group) with its totals, not one per acknowledgement, so it costs nothing to maintain. acked_at: the last time.
 create or replace view queen.messages_consumed as
 select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::varchar as consumer_group,
        least(greatest(st.total_messages - f.n, 0), 2147483647)::int as messages_completed,

@@ -1,8 +1,8 @@
--- queen.partition_consumers: the state of every consumer group on every partition it has seen.
+-- queen.partition_consumers: the state of every consumer group on every partition that it has used.
 --
 -- needs: latest_state, stored_id, skipped, delete_through_consumers
--- last_consumed_id is all zeros, and its time null, when nothing was consumed or that message is gone.  DELETE works
--- through it: the group starts afresh there.
+-- last_consumed_id is all zeros, and its time null, if nothing was consumed or that message is gone. Supports DELETE:
+-- the group then starts as a new group there.
 create or replace view queen.partition_consumers as
 select lpad(to_hex(c.num), 32, '0')::uuid as id, l.id as partition_id, c.grp::varchar as consumer_group,
        coalesce(queen.stored_id(c.lane, st.cursor_seq), '00000000-0000-0000-0000-000000000000') as last_consumed_id,

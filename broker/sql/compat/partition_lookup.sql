@@ -1,8 +1,8 @@
 -- queen.partition_lookup: the newest message of every partition that has one.
 --
 -- needs: stored_id
--- last_message_id is looked up in the segment, since a producer may have given it; the other columns do not read bodies.
--- Where the newest messages were deleted, the one before them counts.
+-- last_message_id is read from the segment, because a producer may have given it. The other columns do not read bodies.
+-- If the newest messages were deleted, the one before them counts.
 create or replace view queen.partition_lookup as
 select l.id, q.name as queue_name, l.id as partition_id,
        queen.stored_id(l.num, m.seq) as last_message_id,

@@ -1,7 +1,7 @@
 -- queen.partitions: the partitions of queues, under the name that tools and tests use.
 --
--- One lane is one row, so that DELETE works through it (and takes all that belongs to the partition along).
--- last_activity: when the newest message came.
+-- A simple view of lanes, so that it supports DELETE (which removes everything that belongs to the partition).
+-- last_activity: the time of the newest message.
 create or replace view queen.partitions as
 select l.id, l.queue_id, l.name, l.created_at,
        coalesce((select s.created_at from queen.segments s where s.lane = l.num

@@ -1,4 +1,4 @@
--- queen.pop_specific_batch: pops from named partitions.
+-- queen.pop_specific_batch: pop from named partitions.
 --
 -- needs: pop_unified_batch
 -- called by  tests of clients

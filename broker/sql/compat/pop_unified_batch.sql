@@ -1,10 +1,10 @@
--- queen.pop_unified_batch: pops from SQL, in the caller's transaction.
+-- queen.pop_unified_batch: pop from SQL, in the caller's transaction.
 --
 -- needs: pop_one, pop_candidates, require_read_committed
--- called by  people; queen.pop_specific_batch
+-- called by  SQL sessions; queen.pop_specific_batch
 -- in         p_requests: array of {idx?, ...}, see queen.pop_one; without partition_name any partition
 -- out        array of {idx, result}
--- locks      lanes that get a consumer; then as queen.pop_one, one request after the other: skips what others have locked
+-- locks      lanes that get a consumer; then as queen.pop_one, one request after the other, skipping rows that others have locked
 -- raises     QN001, QN002, QN003
 create or replace function queen.pop_unified_batch(p_requests jsonb)
 returns jsonb
@@ -16,10 +16,10 @@ declare
 begin
     perform queen.require_read_committed();
     if jsonb_typeof(p_requests) is distinct from 'array' then
-        raise exception 'requests should be an array' using errcode = 'QN001';
+        raise exception 'requests must be an array' using errcode = 'QN001';
     end if;
     if jsonb_array_length(p_requests) > 1 then
-        -- Make all missing consumers first: that locks lanes, which must not be waited for while consumers are locked.
+        -- Create all missing consumers first: that locks lanes, and a session must not wait for a lane after it has locked consumers.
         perform count(*)
            from jsonb_array_elements(p_requests) e
           cross join lateral queen.pop_candidates(

@@ -1,13 +1,13 @@
 -- queen.push_messages_v2: push from SQL, in the caller's transaction.
 --
 -- needs: push_items, iso_ms
--- called by  people, tests of clients, outbox tables
+-- called by  SQL sessions, tests of clients, outbox tables
 -- in         p_items: array as in POST /api/v1/push; also messageId, producerSub, is_encrypted, namespace, task.
---            Items with scheduledAt or delaySeconds wait (status scheduled).
---            Duplicates and maxSize are checked always; the other two parameters are there for callers that pass them
--- out        array of results in order, as the HTTP answer has them (without queueName)
--- locks      as queen.push_items_now; until the transaction ends, other pushes to these partitions wait
--- raises     QN001 malformed, QN003 wrong isolation level, QN004 queue full
+--            Items with scheduledAt or delaySeconds are scheduled (status scheduled).
+--            Duplicates and maxSize are always checked; the other two parameters exist for callers that pass them
+-- out        array of results in order, as in the HTTP answer (without queueName)
+-- locks      as queen.push_items_now; other pushes to these partitions wait until the transaction ends
+-- raises     QN001 malformed request, QN003 wrong isolation level, QN004 queue full
 create or replace function queen.push_messages_v2(
     p_items jsonb, p_check_duplicates boolean default true, p_check_capacity boolean default true)
 returns jsonb

@@ -1,4 +1,4 @@
--- queen.push_messages_v3: queen.push_messages_v2 with more in the answer.
+-- queen.push_messages_v3: queen.push_messages_v2 with more fields in the answer.
 --
 -- needs: push_items, iso_ms
 -- called by  tests of clients

@@ -1,11 +1,11 @@
--- queen.renew_lease_v2: let leases run longer, from SQL.
+-- queen.renew_lease_v2: extend leases, from SQL.
 --
 -- needs: renew_leases, transaction_key, require_read_committed
--- called by  people
--- in         p_items: array of {index?, leaseId, extendSeconds?}; 60 seconds when not said
+-- called by  SQL sessions
+-- in         p_items: array of {index?, leaseId, extendSeconds?}; default 60 seconds
 -- out        array of results in order, as POST /api/v1/lease/:leaseId/extend answers
 -- locks      consumers in num order
--- raises     QN001 malformed, QN003 wrong isolation level
+-- raises     QN001 malformed request, QN003 wrong isolation level
 create or replace function queen.renew_lease_v2(p_items jsonb)
 returns jsonb
 language plpgsql
@@ -16,7 +16,7 @@ declare
 begin
     perform queen.require_read_committed();
     if jsonb_typeof(p_items) is distinct from 'array' then
-        raise exception 'items should be an array' using errcode = 'QN001';
+        raise exception 'items must be an array' using errcode = 'QN001';
     end if;
     select array_agg(queen.transaction_key(coalesce(i.value ->> 'leaseId', '')) order by i.ord),
            array_agg(queen.option_int(i.value, 'extendSeconds', 60, 0) order by i.ord)

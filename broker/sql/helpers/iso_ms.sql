@@ -1,4 +1,4 @@
--- queen.iso_ms: a time as administrative answers write it, "2026-02-03T04:05:06.123Z".
+-- queen.iso_ms: a time in the format of administrative answers, "2026-02-03T04:05:06.123Z".
 --
 -- called by  the functions behind broker/src/api/sql_endpoint.c
 create or replace function queen.iso_ms(p_time timestamptz)

@@ -1,6 +1,6 @@
--- queen.json_ms: a time as administrative answers write it, in JSON: "2026-02-03T04:05:06.123Z" with its quotes, or null.
+-- queen.json_ms: a time as JSON in the format of administrative answers: "2026-02-03T04:05:06.123Z" with quotes, or null.
 --
--- called by  the functions behind broker/src/api/sql_endpoint.c that put long lists together as text
+-- called by  the functions behind broker/src/api/sql_endpoint.c that build long lists as text
 create or replace function queen.json_ms(p_time timestamptz)
 returns text
 language sql stable parallel safe

@@ -1,8 +1,8 @@
--- queen.message_id: the id of a message, derived and therefore never stored.
+-- queen.message_id: the id of a message, derived from its position and therefore not stored.
 --
 -- A UUIDv7: 48 bits of milliseconds and 10 bits of microseconds of the segment's created_at, 20 bits
--- of position in the segment, 42 bits of lane number.  created_at rises strictly from segment to
--- segment of a lane, so ids rise with the sequence and are unique.  broker/src/segment/codec.c does the same.
+-- of position in the segment, 42 bits of lane number. created_at rises strictly from segment to
+-- segment of a lane, so ids rise with the sequence numbers and are unique. broker/src/segment/codec.c does the same.
 create or replace function queen.message_id(p_created_at timestamptz, p_pos int, p_lane bigint)
 returns uuid
 language sql immutable strict parallel safe

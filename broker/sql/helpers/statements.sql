@@ -1,6 +1,6 @@
--- Columns of results that broker/src/api/sql_endpoint.c turns into an HTTP answer.
+-- Columns of results that broker/src/api/sql_endpoint.c converts to an HTTP answer.
 --
 -- columns answer: status int4?, piece text?, payload bytea?, sealed bool?
 --
--- Rows from which the broker writes JSON: shape describes the values, which follow (broker/src/api/json_rows.h).
+-- Rows from which the broker writes JSON: shape describes the values that follow (broker/src/api/json_rows.h).
 -- columns rows: @answer, shape text?, ...

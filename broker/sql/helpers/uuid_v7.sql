@@ -1,6 +1,6 @@
--- queen.uuid_v7: a fresh id whose text order is its time order.
+-- queen.uuid_v7: a new id whose text order is its time order.
 --
--- Given to messages without a transaction id: a key of this kind costs no row of its own.
+-- Used for messages without a transaction id, because a key of this kind needs no row of its own.
 create or replace function queen.uuid_v7()
 returns uuid
 language sql volatile
