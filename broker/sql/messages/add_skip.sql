@@ -1,8 +1,8 @@
--- queen.add_skip: from now on a place of a lane is passed over.
+-- queen.add_skip: mark a position of a lane as skipped.
 --
 -- called by  queen.remove_message, queen.move_to_dlq, queen.retry_message
--- in         p_group: by whom; '': by everybody
--- locks      the caller holds the lane (queen.lock_lane)
+-- in         p_group: the group that skips it; '': all groups
+-- locks      none: the caller has locked the lane (queen.lock_lane)
 create or replace function queen.add_skip(p_lane bigint, p_group text, p_seq bigint)
 returns void
 language plpgsql
@@ -12,7 +12,7 @@ declare
     v_last  bigint := p_seq;
     r       record;
 begin
-    -- The range before, if it reaches here, and the one right behind become one with it.
+    -- Merge it with the range that ends right before it and the range that starts right after it.
     for r in
         select k.first_seq, k.last_seq from queen.skips k
          where k.lane = p_lane and k.grp = p_group and k.first_seq <= p_seq + 1

@@ -3,7 +3,7 @@
 -- needs: find_message, transaction_key, stored_id
 -- called by  broker/src/api/traces.c
 -- in         p_args.body: transactionId, partitionId, data; consumerGroup, eventType, traceNames
--- out        201 with the trace's id; 404 when there is no such message
+-- out        201 with the trace's id; 404 if there is no such message
 -- locks      the lane, against deletion
 -- raises     QN001 for a field that is missing or of the wrong type
 create or replace function queen.add_trace(p_args jsonb)
@@ -33,7 +33,7 @@ begin
     end loop;
     if length(b ->> 'eventType') > 100 or length(b ->> 'consumerGroup') > 255 then
         raise exception using errcode = 'QN001',
-            message = 'eventType may have 100 characters and consumerGroup 255';
+            message = 'eventType must be at most 100 characters and consumerGroup at most 255';
     end if;
     case coalesce(jsonb_typeof(b -> 'traceNames'), 'null')
     when 'null' then
@@ -50,7 +50,7 @@ begin
     end case;
 
     if b ->> 'partitionId' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-        -- That of a retry lane stands for its partition.
+        -- The id of a retry lane stands for its partition.
         select l.num into v_lane from queen.lanes l
          where l.num = (select coalesce(k.origin, k.num) from queen.lanes k where k.id = (b ->> 'partitionId')::uuid) for key share;
         v_seq := queen.find_message(v_lane, queen.transaction_key(b ->> 'transactionId'));

@@ -1,4 +1,4 @@
--- queen.blank_message: the body of a segment with one of its messages made an empty place.
+-- queen.blank_message: the body of a segment with one message replaced by an empty entry.
 --
 -- called by  queen.remove_message
 -- in         p_pos: 0-based; format in docs/internals/segment-format.md
@@ -7,7 +7,7 @@ returns bytea
 language plpgsql immutable strict
 as $$
 declare
-    v_body  bytea := p_body || ''::bytea; -- not compressed any more
+    v_body  bytea := p_body || ''::bytea; -- an uncompressed copy
     v_at    int := 1;
     v_from  int;
     v_flags int;

@@ -3,7 +3,7 @@
 -- needs: locate_message, lock_lane, forget_retries, remove_message, transaction_key
 -- called by  broker/src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId
--- out        {"success","partitionId","transactionId","message"}; success is false when there is no such message
+-- out        {"success","partitionId","transactionId","message"}; success is false if there is no such message
 -- locks      as queen.lock_lane
 create or replace function queen.delete_message(p_args jsonb)
 returns json
@@ -16,7 +16,7 @@ begin
     select * into m from queen.locate_message(p_args);
     if found then
         perform queen.lock_lane(m.lane);
-        -- Looked for again under the lock: somebody may have been faster.
+        -- Search again under the lock: another session may have deleted it.
         select * into m from queen.locate_message(p_args);
         v_found := found;
         if v_found then

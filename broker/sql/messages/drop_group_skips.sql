@@ -1,7 +1,7 @@
--- queen.drop_group_skips: a group that starts over is given again what it was to pass over.
+-- queen.drop_group_skips: remove the skips of a group that starts again, so that it receives those messages.
 --
 -- needs: drop_skips
--- called by  queen.seek_partition, the trigger of queen.partition_consumers
+-- called by  queen.seek_partition, queen.delete_through_consumers
 -- in         p_queue null: on all queues; p_lane null: on all partitions
 -- locks      as queen.drop_skips
 create or replace function queen.drop_group_skips(p_group text, p_queue text, p_lane bigint)

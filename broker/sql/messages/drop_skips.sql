@@ -1,8 +1,8 @@
--- queen.drop_skips: deliver again what a group was to skip on these lanes.
+-- queen.drop_skips: remove the skips of a group on these lanes, so that it receives those messages.
 --
 -- needs: mind_skips
 -- called by  queen.seek_group, queen.forget_group, queen.drop_group_skips
--- locks      the lanes concerned in num order; before any consumer
+-- locks      the lanes with such skips in num order; before any consumer
 create or replace function queen.drop_skips(p_group text, p_lanes bigint[])
 returns void
 language plpgsql

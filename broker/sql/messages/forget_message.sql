@@ -1,7 +1,7 @@
--- queen.forget_message: everything that refers to one message goes with it.
+-- queen.forget_message: remove everything that refers to one message.
 --
 -- called by  queen.remove_message
--- Whoever adds a table that refers to messages adds it here and in queen.forget_messages.
+-- A new table that refers to messages must be added here and in queen.forget_messages.
 create or replace function queen.forget_message(p_lane bigint, p_seq bigint)
 returns void
 language plpgsql

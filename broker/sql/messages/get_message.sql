@@ -2,7 +2,7 @@
 --
 -- needs: attempts_of, find_message, transaction_key, unpack_segment, iso_ms
 -- called by  broker/src/api/messages.c
--- out        200 with the message and its payload as it was sent; 404 when there is none
+-- out        200 with the message and its payload as it was sent; 404 if there is none
 create or replace function queen.get_message(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql
@@ -75,7 +75,7 @@ begin
                    'type', case when c.queue_cursor is not null and c.named > 0 then 'hybrid'
                                 when c.queue_cursor is not null then 'queue' when c.named > 0 then 'bus' else 'none' end),
                'consumerGroups', c.groups, 'attempts', queen.attempts_of(m.message_id, null))::text, -1)
-               -- further fields: the members of the object, as they are kept
+               -- further fields: the members of the stored object
                || coalesce(',' || substr(m.meta, 2, length(m.meta) - 2), '') || ',"payload":', convert_to(coalesce(m.payload, 'null'), 'UTF8'), m.is_encrypted
      union all
     select 200, '}', null, false;

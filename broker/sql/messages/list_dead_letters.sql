@@ -3,9 +3,9 @@
 -- needs: unpack_segment, attempts_of, param_int, param_time, iso_ms, freshen_stats
 -- called by  broker/src/api/messages.c
 -- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
--- out        the page, newest failure first, payloads as they were sent, each with the history of its attempts; "pagination" and "total", which comes from the
---            maintained figures when it is above 10,000 and there is no filter by group or time
--- raises     QN001 for times that are none
+-- out        the page, newest failure first, payloads as they were sent, each with the history of its attempts; "pagination" and "total",
+--            which comes from the statistics if it is above 10,000 and there is no filter by group or time
+-- raises     QN001 for invalid times
 create or replace function queen.list_dead_letters(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql
@@ -20,14 +20,14 @@ declare
     v_offset bigint := greatest(queen.param_int(p_args, 'offset', 0), 0);
     v_from   timestamptz := queen.param_time(p_args, 'from', null);
     v_to     timestamptz := queen.param_time(p_args, 'to', null);
-    v_lanes  bigint[]; -- null: of all
-    v_kept   boolean := v_from is null and v_to is null and p_args ->> 'consumerGroup' is null; -- their number
+    v_lanes  bigint[]; -- null: all
+    v_kept   boolean := v_from is null and v_to is null and p_args ->> 'consumerGroup' is null; -- the statistics contain their number
     v_total  bigint;
 begin
     if p_args ? 'queue' or p_args ? 'partition' then
         select coalesce(array_agg(l.num), '{}') into v_lanes
           from queen.lanes l
-          left join queen.lanes o on o.num = l.origin -- a letter lies on a retry lane when its message is gone from the partition
+          left join queen.lanes o on o.num = l.origin -- it is on a retry lane if its message was removed from the partition
           join queen.queues q on q.id = coalesce(l.origin_queue, l.queue_id)
          where (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
            and (p_args ->> 'partition' is null or coalesce(o.name, l.name) = p_args ->> 'partition');
@@ -38,7 +38,7 @@ begin
                and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
                and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
              limit case when v_kept then 10001 end) k;
-    if v_total > 10000 and v_kept then -- too many to be counted for each page
+    if v_total > 10000 and v_kept then -- too many to count for each page
         perform queen.freshen_stats();
         select greatest(v_total, coalesce(sum(s.dead), 0)) into v_total
           from queen.lane_stats s
@@ -57,7 +57,7 @@ begin
           join queen.queues q on q.id = l.queue_id
           left join lateral (select g.first_seq from queen.segments g where g.lane = d.lane and g.first_seq <= d.seq
                               order by g.first_seq desc limit 1) s on true
-    ), opened as materialized ( -- each segment once, as far as is needed
+    ), opened as materialized ( -- each segment once, only as far as needed
         select g.lane, g.first_seq + u.pos as seq, u.*
           from (select p.lane, p.first_seq, max(p.seq) as last from page p group by p.lane, p.first_seq) k
           cross join lateral (select * from queen.segments g where g.lane = k.lane and g.first_seq = k.first_seq offset 0) g

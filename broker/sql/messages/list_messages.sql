@@ -4,7 +4,7 @@
 -- called by  broker/src/api/messages.c
 -- in         p_args: queue, partition, ns or namespace, task, status, from (an hour ago), to, limit (200), offset
 -- out        {"messages":[...],"mode":{...}}, newest first, without payloads
--- raises     QN001 for times that are none
+-- raises     QN001 for invalid times
 create or replace function queen.list_messages(p_args jsonb)
 returns json
 language plpgsql
@@ -22,7 +22,7 @@ declare
     m           record;
 begin
     perform queen.freshen_stats();
-    -- The whole minute of "to" counts.
+    -- Include the whole minute of "to".
     v_to := date_trunc('minute', v_to) + interval '1 minute' - interval '1 microsecond';
     select coalesce(json_agg(json_build_object(
                'id', k.id, 'transactionId', k.transaction_id, 'partitionId', k.lane_id,

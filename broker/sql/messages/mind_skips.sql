@@ -1,10 +1,10 @@
--- queen.mind_skips: lanes without any skipped place are claimed the fast way again.
+-- queen.mind_skips: let lanes without skips use the fast claim function again.
 --
--- called by  queen.forget_messages, queen.drop_group_skips
--- locks      the lanes, leaving out those that other sessions hold: they stay marked until the next call
+-- called by  queen.forget_messages, queen.drop_skips
+-- locks      the lanes, skipping those that other sessions have locked: they stay marked until the next call
 --
--- Two statements: options of the queue must be read after the lane is locked.  queen.spread_options locks every marked lane, so
--- one of the two always sees what the other has done.
+-- Two statements, because the options of the queue must be read after the lane is locked. queen.spread_options locks every marked
+-- lane, so one of the two always sees the changes of the other.
 create or replace function queen.mind_skips(p_lane bigint[])
 returns void
 language plpgsql

@@ -4,10 +4,10 @@
 --        note_attempt, transaction_key
 -- called by  broker/src/api/actions.c
 -- in         p_args.partitionId, p_args.transactionId; body.consumerGroup (none: queue mode), body.error
--- out        200 {"success","partitionId","transactionId","message"}, also when it is there already; 404: no such message
+-- out        200 {"success","partitionId","transactionId","message"}, also if it already is a dead letter; 404: no such message
 -- locks      as queen.lock_lane
--- effects    a retry of the group that waits, or is due and not consumed, goes: the group has the dead letter and no delivery
--- raises     QN001 for a field that is no string
+-- effects    removes a retry of the group that waits, or is due and not consumed: the group has the dead letter and no delivery
+-- raises     QN001 for a field that is not a string
 create or replace function queen.move_to_dlq(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql
@@ -19,7 +19,7 @@ declare
     v_name   text;
     v_cursor bigint;
     v_error  text := coalesce(nullif(p_args -> 'body' ->> 'error', ''), 'Moved by request');
-    v_failed int; -- deliveries that have failed
+    v_failed int; -- number of failed deliveries
 begin
     foreach v_name in array array['consumerGroup', 'error'] loop
         if jsonb_typeof(p_args -> 'body' -> v_name) not in ('string', 'null') then
@@ -27,7 +27,7 @@ begin
         end if;
     end loop;
     if length(v_group) > 255 then
-        raise exception using errcode = 'QN001', message = 'consumerGroup takes at most 255 characters';
+        raise exception using errcode = 'QN001', message = 'consumerGroup is longer than 255 characters';
     end if;
     select * into m from queen.locate_message(p_args);
     if found then

@@ -1,14 +1,14 @@
--- queen.newest_messages: a page of messages, newest first, without reading more than it shows.
+-- queen.newest_messages: a page of messages, newest first, without reading many more than it returns.
 --
 -- needs: last_seq_at, unpack_segment, skipped
 -- called by  queen.list_messages, queen.status_queue_messages
 -- in         p_queue, p_partition, p_namespace, p_task: filters, null: none; p_status: pending, processing, completed or
 --            dead_letter, null: any; p_from, p_to: time range, null: open
--- out        the messages of the page, newest first, and what the groups of their lane think of them
+-- out        the messages of the page, newest first, and their status in the groups of their lane
 --
--- The newest n messages lie in the n lanes that were written to last, so no more are looked into; in each of them
--- segments are taken from the end, deeper and deeper until what is left out is older than what is shown.  Where a status is
--- asked for, the end is where messages of that status end.
+-- The newest n messages are in the n lanes that were written to last, so no other lanes are read. In each of them segments are
+-- read from the end, deeper and deeper until the messages left out are older than those returned. With a status,
+-- the end is the last message of that status.
 create or replace function queen.newest_messages(
     p_queue text, p_partition text, p_namespace text, p_task text, p_status text,
     p_from timestamptz, p_to timestamptz, p_limit bigint, p_offset bigint)
@@ -27,14 +27,14 @@ as $$
 declare
     v_now   timestamptz := clock_timestamp();
     v_n     bigint := least(p_limit, 100000) + least(p_offset, 1000000);
-    v_more  bigint := v_n;      -- lanes: dead letters may leave nothing to show of some
+    v_more  bigint := v_n;      -- lanes to read: some may have nothing to return because of dead letters
     v_queues uuid[];           -- null: all
     v_lane  bigint[];
     v_low   bigint[];
     v_high  bigint[];
-    v_skips boolean[];         -- deleted messages are among those of the lane
-    v_dead  bigint[];          -- so many that were found may be dropped again: dead letters are not completed
-    v_most  bigint;            -- of them in one lane
+    v_skips boolean[];         -- the lane has deleted messages
+    v_dead  bigint[];          -- number of messages that may be dropped again, because dead letters are not completed
+    v_most  bigint;            -- the largest of these numbers
     v_depth int := 4;
     v_deep  boolean;
     v_segs  record;
@@ -42,7 +42,7 @@ begin
     if p_status = 'completed' then
         select v_n + least(count(*), 10000) into v_more from (select from queen.lane_stats s where s.dead > 0) k;
     end if;
-    -- Lanes, and where in them the messages asked for begin and end.
+    -- The lanes, and where in them the requested messages begin and end.
     if p_status = 'dead_letter' then
         select array_agg(k.lane), array_agg(k.seq), array_agg(k.seq), array_agg(false), array_agg(0)
           into v_lane, v_low, v_high, v_skips, v_dead
@@ -56,7 +56,7 @@ begin
                    and (p_to is null or d.original_created_at <= p_to)
                  order by d.original_created_at desc, d.lane, d.seq desc limit v_n) k;
     elsif coalesce(p_status, '') in ('', 'pending', 'completed') and p_to is null and p_partition is null then
-        -- The figures know the end and its time; lanes that were not counted yet are looked up.
+        -- The statistics contain the end and its time. Lanes that were not counted yet are looked up.
         if coalesce(p_queue, p_namespace, p_task) is not null then
             v_queues := array(select q.id from queen.queues q
                                where (p_queue is null or q.name = p_queue)
@@ -74,7 +74,7 @@ begin
                                        case p_status when 'completed' then s.dead else 0 end as dead) e
                           where e.newest_at >= coalesce(p_from, '-infinity')
                             and (v_queues is null or s.queue_id = any (v_queues))
-                            -- A lane where all is consumed must not take the place of one that has something to show.
+                            -- A fully consumed lane must not displace one with messages to return.
                             and e.low < s.next_seq
                           order by e.newest_at desc, s.lane limit v_more)
                         union all
@@ -104,14 +104,14 @@ begin
                               case p_status when 'processing' then coalesce(s.leased_to, 0)
                                             when 'completed' then coalesce(s.done, 0) end as high) b
                   cross join lateral (
-                       -- Mostly one of the last segments is old enough; else it is searched for.
+                       -- In most cases one of the last segments is old enough; otherwise search for it.
                        select least(b.high, case when coalesce(s.newest_at, fresh.created_at) > p_to then coalesce(
                                   (select k.first_seq + k.count - 1
                                      from (select g.first_seq, g.count, g.created_at from queen.segments g
                                             where g.lane = l.num order by g.first_seq desc limit 16) k
                                     where k.created_at <= p_to order by k.first_seq desc limit 1),
                                   queen.last_seq_at(l.num, p_to)) end) as high
-                       offset 0) e -- (asked once, not wherever it is used)
+                       offset 0) e -- (evaluated once, not at every use)
                   cross join lateral (select p_status = 'completed' and e.high = s.done and not l.skipping as kept) d
                   left join lateral (
                        select g.created_at from queen.segments g
@@ -128,7 +128,7 @@ begin
                    and t.newest_at is not null and (p_from is null or t.newest_at >= p_from)
                    and coalesce(e.high, 1) > 0
                    and (p_status is distinct from 'processing' or s.leased_to > s.done)
-                   -- A lane where all is consumed must not take the place of one that has something to show.
+                   -- A fully consumed lane must not displace one with messages to return.
                    and (p_status is distinct from 'pending' or s.next_seq is null or b.low < s.next_seq)
                  order by t.newest_at desc, l.num limit v_more) k;
     end if;
@@ -158,7 +158,7 @@ begin
         select (select coalesce(array_agg(t.lane), '{}') from taken t) as lane,
                (select array_agg(t.first_seq) from taken t) as first_seq,
                (select array_agg(t.low) from taken t) as low, (select array_agg(t.high) from taken t) as high,
-               -- A lane that was cut off although its oldest here is still among those shown.
+               -- A lane was cut off although its oldest message read so far is among those returned.
                exists (select from taken t where t.depth = v_depth and t.low = t.first_seq and t.first_seq > 1
                           and p_status is distinct from 'dead_letter') as deeper
           into v_segs;
@@ -182,7 +182,7 @@ begin
                    coalesce(c.named, 0)::int as groups, c.lease_until, coalesce(d.retry_count, 0) as retry_count
               from (select g.lane, g.created_at, g.first_seq + u.pos as seq, u.*
                       from unnest(v_segs.lane, v_segs.first_seq, v_segs.low, v_segs.high) t(lane, first_seq, low, high)
-                      -- Not a join: by its plan all segments could be opened first.
+                      -- Not a join: its plan might unpack all segments first.
                       cross join lateral (select * from queen.segments g where g.lane = t.lane and g.first_seq = t.first_seq offset 0) g
                       cross join lateral queen.unpack_segment(g.lane, g.created_at, g.count, g.keys, g.body) u
                      where g.first_seq + u.pos between t.low and t.high) k

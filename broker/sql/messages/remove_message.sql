@@ -1,10 +1,10 @@
--- queen.remove_message: take a message out of its lane.
+-- queen.remove_message: remove a message from its lane.
 --
 -- needs: blank_message, forget_message, add_skip, step_over, trim_front, notify_lanes
--- called by  queen.delete_message, queen.retry_message, the trigger of queen.messages; queen.forget_retries for copies on retry lanes
--- effects    its place in the segment becomes an empty one, its transaction id can be used again, what refers
---            to it goes, and nobody is given it any more
--- locks      the caller holds the lane and its consumers (queen.lock_lane)
+-- called by  queen.delete_message, queen.retry_message, queen.delete_through_messages; queen.forget_retries for copies on retry lanes
+-- effects    replaces it by an empty entry in the segment, removes everything that refers to it, and frees its
+--            transaction id. It is not delivered any more
+-- locks      none: the caller has locked the lane and its consumers (queen.lock_lane)
 create or replace function queen.remove_message(p_lane bigint, p_seq bigint)
 returns void
 language plpgsql
@@ -26,7 +26,7 @@ begin
      where g.lane = p_lane and g.first_seq = s.first_seq;
     perform queen.forget_message(p_lane, p_seq);
     perform queen.add_skip(p_lane, '', p_seq);
-    perform queen.notify_lanes(-1, array[p_lane]); -- to be counted again
+    perform queen.notify_lanes(-1, array[p_lane]); -- so that it is counted again
     if queen.step_over(p_lane, p_seq, null) then
         perform queen.notify_lanes(0, array[p_lane]);
     end if;

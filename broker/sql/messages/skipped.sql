@@ -1,6 +1,6 @@
--- queen.skipped: how many of the messages p_after + 1 .. p_upto of a lane a group passes over.
+-- queen.skipped: how many of the messages p_after + 1 .. p_upto of a lane a group skips.
 --
--- called by  whoever counts what is pending; only for lanes whose column "skipping" is true
+-- called by  functions that count pending messages; only for lanes whose column "skipping" is true
 -- in         p_group '': how many are deleted
 create or replace function queen.skipped(p_lane bigint, p_group text, p_after bigint, p_upto bigint)
 returns bigint

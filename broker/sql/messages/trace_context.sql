@@ -1,9 +1,9 @@
--- queen.trace_context: the trace context of a message, as it is kept with it.
+-- queen.trace_context: the trace context of a message, as it is stored.
 --
 -- called by  queen.read_items; broker/src/api/trace_context.c writes the same
--- in         p_traceparent, p_tracestate: as in the W3C recommendation; null and '' are none
--- out        JSON object, or null when there is no traceparent: a tracestate alone means nothing
--- raises     QN001 for what is none
+-- in         p_traceparent, p_tracestate: as in the W3C recommendation; null and '' mean none
+-- out        JSON object, or null if there is no traceparent, because a tracestate alone has no meaning
+-- raises     QN001 for an invalid one
 create or replace function queen.trace_context(p_traceparent text, p_tracestate text)
 returns text
 language plpgsql immutable
@@ -18,7 +18,7 @@ begin
         raise exception 'traceparent is not one of W3C Trace Context' using errcode = 'QN001';
     end if;
     if length(p_tracestate) > 512 or p_tracestate !~ '^[ -~]*$' then
-        raise exception 'tracestate should be at most 512 printable characters' using errcode = 'QN001';
+        raise exception 'tracestate must be at most 512 printable characters' using errcode = 'QN001';
     end if;
     return jsonb_strip_nulls(jsonb_build_object('traceparent', p_traceparent, 'tracestate', nullif(p_tracestate, '')))::text;
 end

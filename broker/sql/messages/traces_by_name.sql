@@ -34,7 +34,7 @@ begin
     ), opened as materialized ( -- each segment once
         select g.lane, g.first_seq + u.pos as seq, u.*
           from (select distinct p.lane, p.first_seq from page p) k
-          -- Not a join: by its plan all segments could be opened first.
+          -- Not a join: its plan might unpack all segments first.
           cross join lateral (select * from queen.segments g where g.lane = k.lane and g.first_seq = k.first_seq offset 0) g
           cross join lateral queen.unpack_segment(g.lane, g.created_at, g.count, g.keys, g.body) u
     )

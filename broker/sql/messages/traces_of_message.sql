@@ -2,7 +2,7 @@
 --
 -- needs: iso_ms, find_message, transaction_key
 -- called by  broker/src/api/traces.c
--- out        {"traces":[...]}, oldest first; empty for a message that nobody knows
+-- out        {"traces":[...]}, oldest first; empty for an unknown message
 create or replace function queen.traces_of_message(p_args jsonb)
 returns json
 language plpgsql
@@ -12,7 +12,7 @@ declare
     v_part text;
 begin
     if p_args ->> 'partitionId' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-        -- That of a retry lane stands for its partition.
+        -- The id of a retry lane stands for its partition.
         select num, name into v_lane, v_part from queen.lanes
          where num = (select coalesce(k.origin, k.num) from queen.lanes k where k.id = (p_args ->> 'partitionId')::uuid);
     end if;

@@ -2,9 +2,9 @@
 --
 -- needs: read_owned
 -- called by  broker/src/api/owners.c
--- in         body.owner: who would like to have them; body.partitions: [{"partition", "epoch"}]
--- out        {"asked": n}: their owners see it in the list, finish what they are doing and give them up.  Who asked first is
---            remembered; a partition that has changed hands is not asked for
+-- in         body.owner: the processor that wants the partitions; body.partitions: [{"partition", "epoch"}]
+-- out        {"asked": n}: the owners find the request in the list, finish their work and release the partitions. The first request is
+--            kept; a partition whose owner has changed is left alone
 -- locks      rows of owners by lane
 create or replace function queen.ask_owners(p_args jsonb)
 returns json

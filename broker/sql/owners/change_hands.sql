@@ -1,19 +1,19 @@
--- queen.change_hands: what was delivered to the old owner of a partition is not his any more.
+-- queen.change_hands: end the leases of the old owner of a partition.
 --
 -- needs: latest_state
 -- called by  queen.claim_owners, queen.release_owners
--- in         p_checkpoint: deliver again what comes behind it; null: go on where the cursor stands
--- out        was there anything to end: brokers must be told
+-- in         p_checkpoint: deliver again the messages after it; null: continue at the cursor
+-- out        true if a lease ended or the cursor moved: brokers must be notified
 -- locks      the consumers of the partition and of its retry lane, in num order
 --
--- This is the fence: acknowledgements, extensions and transactions name their lease, and it is gone.
+-- This is the fencing: acknowledgements, extensions and transactions name their lease, and it has ended.
 create or replace function queen.change_hands(p_lane bigint, p_group text, p_checkpoint bigint)
 returns boolean
 language plpgsql
 as $$
 declare
     v_consumers bigint[];
-    v_back      bigint; -- where the partition's own cursor goes back to, if it is further
+    v_back      bigint; -- the cursor of the partition moves back to this, if it is after it
 begin
     select array_agg(k.num) into v_consumers
       from (select c.num from queen.consumers c
@@ -23,7 +23,7 @@ begin
                               select r.num from queen.lanes l join queen.lanes r on r.queue_id = l.id and r.name = p_group
                                where l.num = p_lane)
              order by c.num for no key update) k;
-    if p_checkpoint is not null then -- what retention has removed cannot come again
+    if p_checkpoint is not null then -- messages removed by retention cannot be delivered again
         select greatest(p_checkpoint, s.first_seq - 1) into v_back
           from queen.segments s where s.lane = p_lane order by s.first_seq limit 1;
     end if;

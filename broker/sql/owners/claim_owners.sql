@@ -2,10 +2,10 @@
 --
 -- needs: read_owned, lock_owned, change_hands, notify_group, option_int, option_bool
 -- called by  broker/src/api/owners.c
--- in         body.owner; body.partitions: [{"partition", "epoch"}], epoch: the one last seen, 0 when there was no record;
---            body.expirySeconds (60), body.steal: also from an owner that is alive, body.manualCheckpoints: deliver again what comes
---            behind the last checkpoint when the partition changes hands
--- out        {"results":[...]}, one per partition in order: success with the new epoch, or error with owner and epoch as they are
+-- in         body.owner; body.partitions: [{"partition", "epoch"}], epoch: the last known one, 0 if there was no record;
+--            body.expirySeconds (60), body.steal: also from an owner that has not expired, body.manualCheckpoints: deliver again the
+--            messages after the last checkpoint when the owner changes
+-- out        {"results":[...]}, one per partition in order: success with the new epoch, or error with the current owner and epoch
 -- locks      as queen.lock_owned
 -- raises     QN001 for a malformed request
 create or replace function queen.claim_owners(p_args jsonb)
@@ -29,7 +29,7 @@ begin
     for w in select * from queen.read_owned(p_args) order by lane, idx loop
         v_error := null;
         select * into o from queen.owners where lane = w.lane and grp = v_group; -- locked
-        if not found and w.lane is not null then -- its group was deleted, or the partition made, since the locks were taken
+        if not found and w.lane is not null then -- its group was deleted, or the partition created, after the locks were taken
             raise exception 'partition "%" was modified concurrently', w.partition using errcode = '40001';
         elsif not found then
             v_results[w.idx] := json_build_object('partition', w.partition, 'success', false, 'error', 'no such partition',

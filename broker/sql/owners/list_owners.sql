@@ -2,8 +2,8 @@
 --
 -- needs: latest_state, iso_ms
 -- called by  broker/src/api/owners.c
--- out        200: every partition of the queue with its owner (null: nobody; also one whose claim has run out is named, with
---            expired), epoch, for how long nobody has had it, checkpoint and lag.  404: no such queue, or one without a fixed set of partitions
+-- out        200: every partition of the queue with its owner (null: none; an owner whose claim has expired is included, with
+--            expired), epoch, how long it has had no owner, checkpoint and lag. 404: no such queue, or no fixed set of partitions
 create or replace function queen.list_owners(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql

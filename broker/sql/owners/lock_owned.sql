@@ -1,7 +1,7 @@
--- queen.lock_owned: lock what a change of owners touches.
+-- queen.lock_owned: lock the rows that a change of owners affects.
 --
 -- called by  queen.claim_owners, queen.release_owners
--- in         p_lanes: partitions; p_make: make the rows of owners that are missing
+-- in         p_lanes: partitions; p_make: create missing rows of owners
 -- locks      the lanes in num order, against deletion; rows of owners by lane; consumers of the lanes and their retry lanes in num order
 create or replace function queen.lock_owned(p_lanes bigint[], p_group text, p_make boolean)
 returns void

@@ -1,4 +1,4 @@
--- queen.read_owned: the partitions that a request of a processor is about.
+-- queen.read_owned: the partitions in a request of a processor.
 --
 -- needs: body_text
 -- called by  queen.claim_owners, queen.renew_owners, queen.release_owners, queen.save_checkpoints

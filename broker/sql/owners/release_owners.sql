@@ -3,8 +3,8 @@
 -- needs: read_owned, lock_owned, change_hands, notify_group
 -- called by  broker/src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]
--- out        {"released": n}: others may claim these at once; what is not the owner's any more is left alone.  Who had asked for one
---            stays in its record until it is claimed: it was given up for him, and the others leave it to him for a while
+-- out        {"released": n}: other processors may claim these at once. Partitions that the owner has lost are left alone. The processor
+--            that requested a partition stays in its record until it is claimed: the others leave the partition to it for a while
 -- locks      as queen.lock_owned
 create or replace function queen.release_owners(p_args jsonb)
 returns json

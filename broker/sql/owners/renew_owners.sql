@@ -3,8 +3,8 @@
 -- needs: read_owned, option_int
 -- called by  broker/src/api/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]; body.expirySeconds (60)
--- out        {"renewed": n, "lost": ["3", ...]}: those that are somebody else's by now.  One that has expired without having
---            been taken is renewed like any other
+-- out        {"renewed": n, "lost": ["3", ...]}: lost ones have another owner now. A claim that has expired, but whose partition has not
+--            been claimed by another processor, is renewed, too
 -- locks      rows of owners by lane
 create or replace function queen.renew_owners(p_args jsonb)
 returns json

@@ -2,9 +2,9 @@
 --
 -- needs: read_owned, find_message, transaction_key
 -- called by  broker/src/api/owners.c
--- in         body.owner; body.partitions: [{"partition", "epoch", "transactionId", "before"}]: all up to that message, or with before
---            up to the one in front of it, need not be processed again
--- out        {"results":[{"partition","success","error"}]}, in order.  Refused: who is not the owner in that epoch, and a step back
+-- in         body.owner; body.partitions: [{"partition", "epoch", "transactionId", "before"}]: everything up to that message, or with before
+--            up to the message in front of it, need not be processed again
+-- out        {"results":[{"partition","success","error"}]}, in order. Rejected if it is not the owner in that epoch, or moves backwards
 -- locks      rows of owners by lane
 -- raises     QN001 for a malformed request
 create or replace function queen.save_checkpoints(p_args jsonb)

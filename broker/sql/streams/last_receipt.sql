@@ -1,7 +1,7 @@
--- queen.last_receipt: what is remembered of the last cycle of a query on a partition, or no row.
+-- queen.last_receipt: the receipt of the last cycle of a query on a partition, or no row.
 --
 -- called by  queen.stream_cycle, under its lock of (query, partition)
--- in         p_slot: the one that is written now.  Only it and the one before are touched, so that the third can be
+-- in         p_slot: the slot that is written now. Only it and the one before are read, so that the third can be
 --            emptied at any time
 -- out        the newest row younger than p_since; hash null: it is void
 create or replace function queen.last_receipt(p_slot int, p_query uuid, p_partition uuid, p_since timestamptz)

@@ -1,22 +1,22 @@
--- queen.stream_cycle: state, sink pushes and source acknowledgement of a stream, together or not at all.
+-- queen.stream_cycle: apply state changes, sink pushes and the source acknowledgement of a stream together or not at all.
 --
 -- needs: stream_lock, last_receipt, push_whole, advance
 -- called by  broker/src/broker/settle/cycle.c (call "stream_cycle"), one call per cycle
 -- in         p_query, p_partition (of the source), p_group
---            p_hash      of the request, when no lease keeps it from being applied twice; else null
---            p_items     what the caller wants back when this very request comes again
+--            p_hash      of the request, if no lease prevents it from being applied twice; else null
+--            p_items     returned to the caller if the same request is repeated
 --            p_key, p_value   state operations in order; value null: delete
 --            p_lanes ..  segments of the sink, as for queen.push_segments with p_whole
 --            p_ack_key   null: no acknowledgement; the rest as for queen.advance
 -- out        kind 0  a stored segment, in the order of p_lane: created_at
 --            kind 1  the acknowledgement: released, queue_name, consumer, more
 --            kind 2  a failure, with its text in error; of a push also seg (1-based) and status as in
---                    queen.push_segments: 3, the lane is gone, asks for resolving its name again and one more try
---            kind 3  a duplicate: seg, pos, dup_id of what is there.  Everything was rolled back: send again without it
---            kind 4  this very request has been committed within the last minute; nothing was done.  items is its
---                    p_items; rows of kinds 0 and 1 tell what was answered then
+--                    queen.push_segments: 3 (the lane is gone): resolve its name again and retry once
+--            kind 3  a duplicate: seg, pos, and dup_id of the stored message. Everything was rolled back: send again without it
+--            kind 4  the same request was committed within the last minute; nothing was done. items is its
+--                    p_items; rows of kinds 0 and 1 repeat the answer
 --            kind 5  always, first: queue_name of the source, or null
---            One row of kind 2 means that everything was rolled back; the other rows then tell what would have happened.
+--            One row of kind 2 means that everything was rolled back. The other rows then show what would have happened.
 -- locks      queen.stream_lock; then as queen.push_segments (queues, lanes), then the consumer
 -- raises     nothing for a business failure
 create or replace function queen.stream_cycle(
@@ -34,7 +34,7 @@ as $$
 declare
     v_now     timestamptz;
     v_slot    int2;
-    v_since   timestamptz;  -- when the query was registered, or changed last
+    v_since   timestamptz;  -- when the query was registered or last changed
     v_source  record;
     v_last    queen_streams.receipts%rowtype;
     v_created timestamptz[];
@@ -75,7 +75,7 @@ begin
         return;
     end if;
 
-    -- What is returned inside the block stays returned when the block is rolled back.
+    -- Rows returned inside the block stay returned when the block is rolled back.
     begin
         if cardinality(p_key) > 0 then
             with last as materialized (
@@ -96,7 +96,7 @@ begin
         if p_ack_key is not null and v_source.num is not null
            and (select c.num from queen.consumers c where c.lane = v_source.num and c.grp = p_group) is null then
             perform set_config('lock_timeout', '100ms', true); -- as queen.push_segments
-            perform queen.lock_for_transaction(p_lane, '{}', array[p_partition], array[p_group]); -- queen.advance makes a consumer
+            perform queen.lock_for_transaction(p_lane, '{}', array[p_partition], array[p_group]); -- queen.advance creates a consumer
             perform set_config('lock_timeout', v_timeout, true);
         end if;
         if cardinality(p_lane) > 0 then
@@ -145,7 +145,7 @@ begin
         end if;
     exception
         when sqlstate 'QN010' then
-            null; -- the rows say why
+            null; -- the returned rows contain the reason
         when foreign_key_violation then
             kind := 2; error := format('query %s is not registered', p_query);
             return next;

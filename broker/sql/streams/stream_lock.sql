@@ -1,8 +1,8 @@
--- queen.stream_lock: cycles of one query on one partition come one after the other, and none while the query is reset.
+-- queen.stream_lock: serialize the cycles of one query on one partition, and exclude them while the query is reset.
 --
 -- called by  queen.stream_cycle (a partition), queen.stream_register (p_partition null: all of the query)
--- locks      advisory, until the end of the transaction, before any row: (737002, query) shared, or exclusive for all of it;
---            then (737003, query and partition).  Two that share a number only wait for one another
+-- locks      advisory, until the end of the transaction, before any row: (737002, query) shared, or exclusive for the whole query;
+--            then (737003, query and partition). A collision of two hashes only makes them wait for each other
 create or replace function queen.stream_lock(p_query uuid, p_partition uuid)
 returns void
 language plpgsql

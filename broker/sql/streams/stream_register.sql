@@ -3,7 +3,7 @@
 -- needs: body_text
 -- called by  broker/src/api/streams.c (call "stream_register")
 -- in         p_args.body: {name, source_queue, config_hash, sink_queue?, reset?}
--- out        status and the answer; 409: known with another config_hash, and no reset was asked for
+-- out        status and the answer; 409: registered with another config_hash, and no reset was requested
 -- locks      the row of queen_streams.queries; for a reset queen.stream_lock of the whole query
 -- raises     QN001, naming the field
 create or replace function queen.stream_register(p_args jsonb)
@@ -26,8 +26,8 @@ begin
     end if;
     v_reset := coalesce((v_body ->> 'reset')::boolean, false);
 
-    -- A name that is being registered elsewhere is waited for; then it is a known one.  One that is deleted in
-    -- between is registered anew.
+    -- Wait for another session that registers the same name; then it exists. If it is deleted
+    -- meanwhile, register it again.
     loop
         select * into q from queen_streams.queries where name = v_name for no key update;
         exit when found;
@@ -53,7 +53,7 @@ begin
         perform queen.stream_lock(q.id, null);
         delete from queen_streams.state where query_id = q.id;
     end if;
-    -- Unchanged, it leaves no dead row.  A change also voids the receipts of cycles.
+    -- An unchanged query leaves no dead row. A change also makes the receipts of cycles void.
     update queen_streams.queries u
        set source_queue = v_source, sink_queue = v_sink, config_hash = v_hash, updated_at = clock_timestamp()
      where u.id = q.id

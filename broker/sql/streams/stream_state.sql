@@ -15,7 +15,7 @@ declare
     v_partition uuid := queen.body_uuid(v_body, 'partition_id');
     v_prefix    text := coalesce(queen.body_text(v_body, 'key_prefix', false), '');
     v_last      int;
-    v_behind    text;    -- the first key behind all that have the prefix; null: none
+    v_behind    text;    -- the first key after all keys with the prefix; null: none
     v_keys      text[];
     v_ripe      numeric;
     v_rows      text;
