@@ -8,6 +8,8 @@
 
 enum platform_read_model { READ_MODEL_LIVE, READ_MODEL_VIEWS };
 
+enum { PLATFORM_ID_MAX = 200 };
+
 struct platform_conf {
     enum conf_action action;
 
@@ -56,6 +58,7 @@ struct platform_conf {
     int breaker_failures;
     int probe_ms;
     int directory_ms;
+    int directory_window_s;
     int migrate_parallel;
 
     // segments and campaigns

@@ -12,8 +12,10 @@ static const struct conf_key keys[] = {
      .name = "PLATFORM_PORT", INT(1, 65535), .fallback = "6642", AT(port),
      .text = "Port of the HTTP interface."},
     {.name = "PLATFORM_HOST", TEXT, .fallback = "0.0.0.0", AT(host), .text = "Address to listen on."},
-    {.name = "PLATFORM_ID", TEXT, .fallback = "platform-1", AT(id),
-     .text = "Name of this process among those that share a control database; shown by `/health`."},
+    {.name = "PLATFORM_ID", TEXT, .fallback = "", AT(id),
+     .text = "Name of this process, unique among those that share a control database; shown by `/health`. With a fixed name a "
+             "process that was killed resumes its partitions at once when it starts again. Empty: the host name and a random "
+             "part, new at each start; the partitions of a killed process expire after `PLATFORM_EXPIRY_S`."},
     {.name = "LOG_LEVEL", .type = CONF_ENUM, .fallback = "info", AT(log_level),
      .choices = "trace|debug|info|warn|error|critical|off",
      .text = "Minimum level of log lines; `--dev` sets debug."},
@@ -90,6 +92,9 @@ static const struct conf_key keys[] = {
      .text = "First pause between probes of a database that is down; it doubles up to 30 times this value."},
     {.name = "PLATFORM_DIRECTORY_MS", MS(10), .fallback = "2000", AT(directory_ms),
      .text = "Interval at which a process reads changes by other processes from the tenant directory."},
+    {.name = "PLATFORM_DIRECTORY_WINDOW_S", INT(2, 3600), .unit = "s", .fallback = "60", AT(directory_window_s),
+     .text = "Each of these reads covers the changes of this long. A process whose last read is older than half of it compares "
+             "all cached tenants with the directory."},
     {.name = "PLATFORM_MIGRATE_PARALLEL", INT(1, 64), .fallback = "4", AT(migrate_parallel),
      .text = "Number of tenants whose schema is migrated at the same time."},
 

@@ -1,7 +1,6 @@
 // events.c: the part of the platform that ingests events, and its metrics.
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "http/prom_text.h"
 #include "ingest/ingest.h"
@@ -10,25 +9,13 @@
 
 // ---- the part ----
 
-// The name of the owner is the same after a restart, so that its partitions need not expire
-// first. It differs between processes of a machine because they use different ports.
-static void put_owner(struct platform *p, char *out, size_t size)
-{
-    char host[128] = "host";
-
-    (void)gethostname(host, sizeof host - 1);
-    snprintf(out, size, "%s@%s:%u", p->conf->id, host, p->port);
-}
-
 static void on_changed(span tenant, void *ctx) { platform_data_changed(ctx, tenant); }
 
 static void start_ingest(struct platform *p)
 {
     struct ingest_conf conf = settings_ingest(p->conf);
-    char owner[256];
 
-    put_owner(p, owner, sizeof owner);
-    conf.owner = owner;
+    conf.owner = p->id;
     conf.on_changed = on_changed;
     conf.ctx = p;
     p->ingest = ingest_open(&p->loop, p->broker, p->control, p->pools, &conf);

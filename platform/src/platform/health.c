@@ -15,7 +15,7 @@ static void health_handle(struct http_req *req)
     buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\",\"phase\":\"%s\",\"platform\":",
                up ? "healthy" : "unhealthy", up ? "connected" : "disconnected",
                platform_phase_name(p));
-    js_put_text(&out, span_of(p->conf->id));
+    js_put_text(&out, span_of(p->id));
     buf_put_lit(&out, ",\"version\":");
     js_put_text(&out, SPAN(QUEEN_VERSION));
     buf_putc(&out, '}');

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -30,12 +31,29 @@ static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
 static void on_stop(void *ctx, int signum);
 
+// A configured id is used as it is.  Otherwise the id is random: in containers, processes may
+// share host name, port and process id.
+static void set_id(struct platform *p)
+{
+    char host[128] = "host";
+
+    if (p->conf->id[0] != '\0') {
+        snprintf(p->id, sizeof p->id, "%s", p->conf->id);
+        return;
+    }
+    uint64_t start_id;
+    id_random(&start_id, sizeof start_id);
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(p->id, sizeof p->id, "%s-%016" PRIx64, host, start_id);
+}
+
 int platform_run(const struct platform_conf *conf)
 {
     struct platform *p = mem_new(struct platform);
     struct fault f = {0};
 
     p->conf = conf;
+    set_id(p);
     p->start_us = clock_mono_us();
     map_setup();
     // Migrations and name lookups block threads of libuv's pool; the default of four is too

@@ -50,6 +50,7 @@ struct route_stats {
 
 struct platform {
     const struct platform_conf *conf;
+    char id[PLATFORM_ID_MAX + 1]; // unique among the processes that share a control database
     uv_loop_t loop;
     struct signals signals;
     struct listener *listener;

@@ -11,11 +11,11 @@
 static void start_readmodel(struct platform *p)
 {
     struct readmodel_conf conf = settings_readmodel(p->conf);
-    uint64_t start_id; // in containers, processes share name and process id
+    uint64_t start_id; // a claim belongs to one start, also with a configured id
     char who[128];
 
     id_random(&start_id, sizeof start_id);
-    snprintf(who, sizeof(who), "%.80s/%016" PRIx64, p->conf->id, start_id);
+    snprintf(who, sizeof(who), "%.80s/%016" PRIx64, p->id, start_id);
     conf.who = who;
     p->readmodel = readmodel_open(&p->loop, p->control, p->pools, &conf);
 }

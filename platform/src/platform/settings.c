@@ -2,6 +2,7 @@
 #include "platform/settings.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tenant/sql.gen.h"
@@ -84,6 +85,7 @@ struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg
         .breaker_failures = (unsigned)c->breaker_failures,
         .probe_ms = (unsigned)c->probe_ms,
         .directory_ms = (unsigned)c->directory_ms,
+        .directory_window_s = (unsigned)c->directory_window_s,
     };
 }
 
@@ -93,6 +95,8 @@ int settings_check(const struct platform_conf *c, struct fault *f)
     struct bulk_window w;
     char path[sizeof(zones) + sizeof(w.zone)];
 
+    if (strlen(c->id) > PLATFORM_ID_MAX)
+        return fault_set(f, QE_CONF, "PLATFORM_ID must have at most %d bytes", PLATFORM_ID_MAX);
     if (!bulk_window_parse(span_of(c->bulk_window), &w))
         return fault_set(f, QE_CONF,
                          "PLATFORM_BULK_WINDOW must look like 13:00-14:00 or 13:00-14:00 "
@@ -108,7 +112,6 @@ int settings_check(const struct platform_conf *c, struct fault *f)
 struct readmodel_conf settings_readmodel(const struct platform_conf *c)
 {
     struct readmodel_conf r = {
-        .who = c->id,
         .live = c->read_model == READ_MODEL_LIVE,
         .policy = {.bulk_debounce_us = (int64_t)c->bulk_debounce_ms * 1000,
                    .check_us = (int64_t)c->live_check_ms * 1000},

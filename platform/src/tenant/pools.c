@@ -9,10 +9,11 @@
 #include "base/mem.h"
 
 enum { TICK_MS = 50, MAX_PAUSES = 30 };
-// A directory read covers the changes of the last WINDOW_S.  It covers all rows if the last
-// successful read is more than LATE_S old (the process was stopped, or the control database was
-// unavailable), and every ALL_EVERY reads, because of slow commits and clock changes.
-enum { WINDOW_S = 60, LATE_S = 30, ALL_EVERY = 30 };
+// A directory read covers the changes of the last directory_window_s.  It covers all rows if
+// the last successful read is older than half of that (the process was stopped, or the control
+// database was unavailable), and every ALL_EVERY reads, because of slow commits and clock
+// changes.
+enum { ALL_EVERY = 30 };
 enum {
     WANT_IN_DIRECTORY = 2
 }; // tenant_want.state: waits for the directory; slots.c uses 0 and 1
@@ -460,11 +461,12 @@ static void read_changes(struct tenant_pools *p, uint64_t now)
     p->reading = true;
     p->read_number++;
     p->read_us = now;
-    p->reading_all =
-        now > p->last_read_us + LATE_S * 1000000ull || p->read_number % ALL_EVERY == 0;
+    p->reading_all = now > p->last_read_us + p->conf.directory_window_s * 500000ull ||
+                     p->read_number % ALL_EVERY == 0;
     p->changes.changed = on_changed;
     p->changes.done = on_changes_read;
-    directory_changes(p->conf.control, &p->changes, p->reading_all ? 0 : WINDOW_S);
+    directory_changes(p->conf.control, &p->changes,
+                      p->reading_all ? 0 : p->conf.directory_window_s);
 }
 
 // ---- close ----

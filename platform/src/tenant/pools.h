@@ -64,6 +64,7 @@ struct tenant_pools_conf {       // pointers are borrowed until closed
     unsigned health_after_ms; // a pool without a reply for this long is checked before use
     unsigned breaker_failures, probe_ms; // see breaker.h
     unsigned directory_ms;               // interval for reading changes by other processes
+    unsigned directory_window_s;         // each read covers the changes of this time
 };
 
 struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pools_conf *conf);

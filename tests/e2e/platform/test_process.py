@@ -2,11 +2,12 @@
 import os
 import subprocess
 import time
+import uuid
 
 import pytest
 
 from cli import Cli
-from harness import BIN, wait_until
+from harness import BIN, START_TIMEOUT, wait_until
 
 
 @pytest.fixture
@@ -44,6 +45,44 @@ def test_with_a_postgresql_of_its_own_it_keeps_tenants_over_a_restart(make_platf
     p.start()
     assert p.tenants()["kept"] == t
     assert p.get("/api/v1/tenants/kept/health").expect(200)
+
+
+def owners(broker, queue):
+    """The owner of each partition of the platform's queue."""
+    r = broker.get("/api/v1/consumer-groups/platform/queues/%s/owners" % queue)
+    return [o["owner"] for o in r.json["owners"] if o["owner"] and not o["expired"]] if r.status == 200 else []
+
+
+def test_processes_with_equal_host_port_and_settings_do_not_share_partitions(make_platform, broker):
+    """As in containers: neither the port nor the process id tells them apart. The expiry is long: a clean stop must release."""
+    queue = "platform.twins-" + uuid.uuid4().hex[:8]
+    env = {"QUEEN_URL": broker.url, "PLATFORM_QUEUE": queue, "PLATFORM_PARTITIONS": 8, "PLATFORM_EXPIRY_S": 600}
+    one = make_platform(**env)
+    wait_until(lambda: len(owners(broker, queue)) == 8, 20, "one owns all partitions")
+    two = make_platform(start=False, database=one.env["PLATFORM_PG_DB"], PLATFORM_HOST="127.0.0.2", **env)
+    two.host, two.port, two.env["PLATFORM_PORT"] = "127.0.0.2", one.port, str(one.port)
+    one.terminate()
+    one.env["PLATFORM_HOST"] = "127.0.0.1"
+    one.spawn().wait_ready(START_TIMEOUT)
+    two.start()
+    names = [p.get("/health").expect(200).json["platform"] for p in (one, two)]
+    assert names[0] != names[1], "random by default"
+    wait_until(lambda: sorted(owners(broker, queue)) == sorted(names * 4), 30, "each owns its half")
+    assert two.terminate() == 0
+    wait_until(lambda: owners(broker, queue) == [names[0]] * 8, 30, "a clean stop releases its partitions")
+
+
+def test_a_process_with_a_configured_id_resumes_after_a_kill(make_platform, broker):
+    queue = "platform.named-" + uuid.uuid4().hex[:8]
+    p = make_platform(QUEEN_URL=broker.url, PLATFORM_QUEUE=queue, PLATFORM_PARTITIONS=4, PLATFORM_EXPIRY_S=600, PLATFORM_ID="mine")
+    wait_until(lambda: owners(broker, queue) == ["mine"] * 4, 20, "the id is used as it is")
+    p.kill()
+    p.start()
+    name = "t-" + uuid.uuid4().hex[:12]
+    p.add_tenant(name)
+    p.post("/api/v1/tenants/%s/events" % name, [{"id": str(uuid.uuid4()), "type": "customer.upserted", "at": "2026-11-16T08:00:00Z",
+                                                  "data": {"customer_id": str(uuid.uuid4())}}]).expect(202)
+    wait_until(lambda: p.get("/metrics").json["events"]["applied"] == 1, 20, "applied long before the expiry")
 
 
 def test_it_waits_for_its_control_database(make_platform, pg):

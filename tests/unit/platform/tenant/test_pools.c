@@ -156,7 +156,8 @@ static void open_pools(void)
                                                                  .health_after_ms = 5,
                                                                  .breaker_failures = 3,
                                                                  .probe_ms = 20,
-                                                                 .directory_ms = 50});
+                                                                 .directory_ms = 50,
+                                                                 .directory_window_s = 60});
 }
 
 static void on_pools_closed(void *ctx)
