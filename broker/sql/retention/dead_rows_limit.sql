@@ -1,4 +1,4 @@
--- queen.dead_rows_limit: how many removed rows of a table may lie there that vacuum cannot free, before nothing more is removed.
+-- queen.dead_rows_limit: the number of dead rows of a table that vacuum cannot reclaim at which removal pauses.
 --
 -- called by  queen.rows_stuck
 create or replace function queen.dead_rows_limit()

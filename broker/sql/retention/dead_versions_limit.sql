@@ -1,4 +1,4 @@
--- queen.dead_versions_limit: how many dead versions a small table may hold before it is written anew.
+-- queen.dead_versions_limit: the number of dead rows of a small table at which it is rewritten.
 --
 -- called by  queen.rewrite_bloated_table
 create or replace function queen.dead_versions_limit()

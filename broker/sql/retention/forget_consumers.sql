@@ -1,13 +1,13 @@
--- queen.forget_consumers: remove rows of consumers that nobody uses and that hold no position: one bounded step.
+-- queen.forget_consumers: remove unused consumers that have no position, one bounded step.
 --
 -- needs: unused_consumers, rows_stuck
--- called by  broker/src/broker/chores.c (call "forget_consumers"); brokers may do so at the same time
--- in         p_after: the step looks at consumers with larger numbers; p_idle_days: rows that are younger stay; p_limit: how many rows
---            it looks at
--- out        next: p_after of the next step, 0 after the last consumer; removed: how many are gone
--- effects    after the last consumer also removes watermarks that are too old.  Recorded subscriptions stay, so a group that comes back
+-- called by  broker/src/broker/chores.c (call "forget_consumers"); brokers may call it at the same time
+-- in         p_after: the step examines consumers with larger numbers; p_idle_days: younger rows stay; p_limit: number of rows
+--            to examine
+-- out        next: p_after of the next step, 0 after the last consumer; removed: number of consumers removed
+-- effects    after the last consumer also removes old watermarks. Recorded subscriptions stay, so a group that returns
 --            starts where it would have started
--- locks      consumers by num, skipping those of other sessions: waits for nobody
+-- locks      consumers by num, skipping those of other sessions: never waits
 create or replace function queen.forget_consumers(
     p_after bigint, p_idle_days int, p_limit int, out next bigint, out removed bigint)
 language plpgsql
@@ -28,7 +28,7 @@ begin
     v_some := array(select u.consumer from queen.unused_consumers(v_some, v_before) u);
     if v_some <> '{}' then
         v_some := array(select c.num from queen.consumers c where c.num = any (v_some) order by c.num for update skip locked);
-        -- A new statement sees all that those who held the locks before have done.
+        -- A new statement sees everything that earlier owners of the locks have done.
         v_some := array(select u.consumer from queen.unused_consumers(v_some, v_before) u);
         delete from queen.consumers c where c.num = any (v_some);
         get diagnostics removed = row_count;

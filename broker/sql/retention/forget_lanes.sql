@@ -1,9 +1,9 @@
--- queen.forget_lanes: remove what belongs to lanes that were deleted, by whatever statement.
+-- queen.forget_lanes: remove everything that belongs to deleted lanes, whatever statement deleted them.
 --
 -- needs: forget_contents, step_rows, notify_lanes
 -- called by  a statement trigger on queen.lanes (below)
 -- effects    removes up to queen.step_rows() rows.  queen.forget_deleted removes the rest
--- locks      as queen.forget_contents.  The lanes are deleted by now, so pushes that were in flight have ended and none can follow
+-- locks      as queen.forget_contents. The lanes are already deleted, so pushes in progress have ended and none can follow
 create or replace function queen.forget_lanes()
 returns trigger
 language plpgsql

@@ -1,9 +1,9 @@
--- queen.forget_messages: everything that refers to the messages of a lane before p_below goes with them.
+-- queen.forget_messages: remove everything that refers to the messages of a lane before p_below.
 --
 -- needs: mind_skips
--- called by  whoever removes segments from the front of a lane: queen.forget_segments, queen.clear_queue, queen.trim_front;
---            traces go by a trigger of queen.segments
--- locks      the caller holds the lane, or keeps it from being deleted (queen.sweep)
+-- called by  functions that remove segments from the front of a lane: queen.forget_segments, queen.clear_lane, queen.trim_front;
+--            a trigger of queen.segments removes traces
+-- locks      none: the caller has locked the lane, or prevents its deletion (queen.sweep)
 create or replace function queen.forget_messages(p_lane bigint, p_below bigint)
 returns void
 language plpgsql

@@ -1,9 +1,9 @@
--- queen.forget_receipts: empty the slot of queen_streams.receipts that nobody reads any more.
+-- queen.forget_receipts: empty the slot of queen_streams.receipts that is not read any more.
 --
 -- called by  queen.rotate, hence by one broker at a time
 -- out        true: it was emptied
--- locks      ACCESS EXCLUSIVE on that slot, without waiting: a straggler there makes it fail, and the next call tries
---            again.  An open snapshot does not hold it back.
+-- locks      ACCESS EXCLUSIVE on that slot, without waiting: if another session uses it this fails, and the next call tries
+--            again. An open snapshot does not prevent it.
 create or replace function queen.forget_receipts()
 returns boolean
 language plpgsql
@@ -15,7 +15,7 @@ begin
         return false;
     end if;
     execute format('lock table queen_streams.receipts_%s in access exclusive mode nowait', v_old);
-    -- Whoever stood still on the way here may have met the next minute, which writes to this slot.  From now on nobody can.
+    -- If this session was delayed, the next minute may have begun, which writes to this slot. The lock excludes that from now on.
     if v_old <> ((floor(extract(epoch from clock_timestamp()) / 60)::bigint + 1) % 3)::text then
         return false;
     end if;

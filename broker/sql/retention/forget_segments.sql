@@ -1,14 +1,14 @@
--- queen.forget_segments: the oldest segments of a lane go, with all that refers to their messages.
+-- queen.forget_segments: remove the oldest segments of a lane and everything that refers to their messages.
 --
--- called by  queen.sweep, which makes sure that nobody else removes from this lane
--- in         p_upto: start of the last segment to go
--- locks      none of its own: messages are not locked, and the end of the lane is the caller's care
+-- called by  queen.sweep, which ensures that no other session removes from this lane
+-- in         p_upto: start of the last segment to remove
+-- locks      none: messages are not locked, and the caller protects the end of the lane
 create or replace function queen.forget_segments(p_lane bigint, p_upto bigint)
 returns void
 language plpgsql
 as $$
 declare
-    v_last bigint; -- the last message to go
+    v_last bigint; -- the last message to remove
     v_all  boolean; -- UUIDv7 keys may have rows as well
 begin
     select s.first_seq + s.count - 1 into v_last

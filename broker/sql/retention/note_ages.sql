@@ -1,14 +1,14 @@
--- queen.note_ages: enter lanes that were pushed to, and whose queue has an age limit, into queen.lane_due.
+-- queen.note_ages: add lanes that were pushed to, and whose queue has an age limit, to queen.lane_due.
 --
 -- called by  queen.sweep; queen.rotate before it empties a slot of the feed
--- locks      the row of queen.sweeps: when another has it, that one does the work and this call does nothing,
+-- locks      the row of queen.sweeps: if another session has locked it, that session does the work and this call does nothing,
 --            unless p_wait
 --
--- Reads what the feed has got since the last call, by the snapshot kept in queen.sweeps (as in queen.changes_since), and nothing
--- at all while no queue has an age limit.  A lane that is in the table stays as it is: its oldest message is known.
+-- Reads the rows added to the change feed since the last call, by the snapshot in queen.sweeps (as in queen.changes_since), and
+-- nothing while no queue has an age limit. A lane that is in the table already stays unchanged, because its oldest message is known.
 --
--- A database that was restored from a dump may have a snapshot of another server's transactions, or none (queen.rewrite_bloated_table): what has been read is
--- not known, and every lane whose queue has an age limit is entered.
+-- A database restored from a dump may contain the snapshot of another server, or none (queen.rewrite_bloated_table). Then it is unknown
+-- which rows have been read, and every lane whose queue has an age limit is added.
 create or replace function queen.note_ages(p_wait boolean)
 returns void
 language plpgsql
@@ -16,7 +16,7 @@ as $$
 declare
     v_text   text;
     v_seen   pg_snapshot;
-    v_copied boolean := false; -- what has been read was read elsewhere
+    v_copied boolean := false; -- the snapshot is from another server
     v_from   xid8;
     v_now    pg_snapshot;
     v_lanes  bigint[];
@@ -36,7 +36,7 @@ begin
     v_seen := v_text;
     v_from := pg_snapshot_xmin(v_seen);
     v_copied := v_copied or pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(pg_current_snapshot());
-    -- One statement, so one snapshot: the one that is kept.
+    -- One statement, hence one snapshot, which is stored.
     select pg_current_snapshot(),
            case when v_copied then array(select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.ages)
                 when exists (select from queen.queues q where q.ages) then array(

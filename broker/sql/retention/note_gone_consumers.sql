@@ -1,4 +1,4 @@
--- queen.note_gone_consumers: the figures of lanes that lost a consumer group are counted again.
+-- queen.note_gone_consumers: count the statistics of lanes that lost a consumer group again.
 --
 -- needs: notify_lanes
 -- called by  a statement trigger on queen.consumers (below)

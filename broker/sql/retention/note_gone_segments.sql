@@ -1,8 +1,8 @@
--- queen.note_gone_segments: removed messages take their traces along, and the figures of their lanes are counted again.
+-- queen.note_gone_segments: remove the traces of removed messages, and count the statistics of their lanes again.
 --
 -- needs: notify_lanes
 -- called by  a statement trigger on queen.segments (below): retention, expiry, clearing, deletion of lanes
--- locks      none besides those of the traces deleted
+-- locks      only the deleted traces
 create or replace function queen.note_gone_segments()
 returns trigger
 language plpgsql

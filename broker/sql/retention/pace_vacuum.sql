@@ -1,22 +1,22 @@
--- queen.pace_vacuum: vacuum that can free nothing takes its time.
+-- queen.pace_vacuum: throttle autovacuum while it cannot reclaim anything.
 --
 -- needs: rows_stuck
 -- called by  queen.stats_chore, hence by one broker at a time
--- locks      SHARE UPDATE EXCLUSIVE on segments or message_keys, when their setting changes, waiting 50 ms at most: pushes and pops pass, a vacuum
---            that is there goes on, and it is tried again the next time.  The caller holds advisory 737010
+-- locks      SHARE UPDATE EXCLUSIVE on segments or message_keys if their setting changes, waiting at most 50 ms: it does not block pushes and
+--            pops. If a vacuum is running it continues, and the next call tries again. The caller holds advisory lock 737010
 --
--- Tables that retention removes from are vacuumed without pauses, so that space is found again soon.  While a transaction elsewhere keeps its
--- snapshot, vacuum comes all the same, each minute, reads every page written since (none of them becomes all-visible), and leaves it as
--- it was: at 17 GB 4.5 s of CPU within 6.4 s, which every push and pop of that time feels.  With pauses it is about a tenth of a core, and
--- takes longer than a minute.
+-- Tables that retention removes from are vacuumed without cost delay, so that space is reused soon. While another transaction keeps its
+-- snapshot, autovacuum still runs every minute, reads every page written since then (none of them becomes all-visible), and reclaims
+-- nothing: at 17 GB it used 4.5 s of CPU within 6.4 s, which slows every push and pop of that time. With a cost delay it uses about a
+-- tenth of a core and takes longer than a minute.
 --
--- A setting that is neither of ours is an operator's, and stays.
+-- Any other value was set by an operator and stays.
 create or replace function queen.pace_vacuum()
 returns void
 language plpgsql
 as $$
 declare
-    t record; -- a table, and what is to be set
+    t record; -- a table and its new options
 begin
     for t in
         select w.name, string_agg(format('%sautovacuum_vacuum_cost_delay = %s', p.prefix, w.delay), ', ') as options
@@ -34,7 +34,7 @@ begin
             set local lock_timeout = '50ms';
             execute format('alter table %s set (%s)', t.name, t.options);
         exception when lock_not_available then
-            null; -- vacuum is there: next time
+            null; -- a vacuum is running: try again next time
         end;
     end loop;
 end

@@ -1,18 +1,18 @@
--- queen.rewrite_bloated_table: a table of ours that is mostly dead rows, which something keeps vacuum from freeing, is written anew.
+-- queen.rewrite_bloated_table: rewrite a small table when most of it is dead rows that vacuum cannot reclaim.
 --
 -- called by  queen.stats_chore, hence by one broker at a time; at most one table in a call
--- out        which one; null: none had to be, or all that had to were in use
--- locks      ACCESS EXCLUSIVE on one table, waiting 50 ms at most for it: others wait behind; for owners then their lanes against deletion, with
---            the same patience.  The caller holds advisory 737010, so that nobody else is at it
+-- out        the name of the table; null: none had to be rewritten, or all of them were in use
+-- locks      ACCESS EXCLUSIVE on one table, waiting at most 50 ms for it, because other sessions queue behind it; for owners then their
+--            lanes against deletion, with the same timeout. The caller holds advisory lock 737010, so only one session does this
 --
--- These are the tables whose rows are updated in place, each a few times a minute: figures, marks of how far chores have come, who owns
--- what.  While a transaction elsewhere keeps its snapshot every update leaves a dead row, and whoever reads the row walks over them.  TRUNCATE is
--- held back by nobody's snapshot.  The one with most dead rows comes first, so that each has its turn.
+-- These are the tables whose rows are updated in place, each a few times a minute: statistics, progress of chores, owners of
+-- partitions. While another transaction keeps its snapshot every update leaves a dead row, and every reader of the row passes over them.
+-- No snapshot prevents TRUNCATE. The table with most dead rows is first, so that each is rewritten in turn.
 --
--- Readers lock the table before they take their snapshot (statements of volatile functions do), so none finds it empty.  A REPEATABLE READ
--- transaction that began before and has not used the table yet does.  For a dump that is a moment; what it misses then is made anew where it is
--- restored (queen.rotate, queen.note_ages, queen.refresh_stats), or claimed anew (owners, whose checkpoints fall back to the group's cursor).
--- What cannot be, like schedules, is not written anew.
+-- Readers lock the table before they take their snapshot (statements of volatile functions do), so they never find it empty. A REPEATABLE
+-- READ transaction that began before and has not used the table yet does. For a dump that is a short moment. The missing rows are created
+-- again where it is restored (queen.rotate, queen.note_ages, queen.refresh_stats), or claimed again (owners, whose checkpoints fall back
+-- to the group's cursor). Tables that cannot be restored in this way, like schedules, are not rewritten.
 create or replace function queen.rewrite_bloated_table()
 returns text
 language plpgsql
@@ -38,7 +38,7 @@ begin
             drop table queen.set_aside;
             return v_table;
         exception when lock_not_available then
-            null; -- somebody uses it: next time
+            null; -- it is in use: try again next time
         end;
     end loop;
     return null;

@@ -2,28 +2,28 @@
 --
 -- needs: note_ages
 -- called by  broker/src/broker/chores.c (call "rotate"), by one broker at a time (queen.try_chores)
--- in         p_min_age: seconds a slot is written at least; p_bytes: and this many bytes
--- out        what was done: 'switched', 'copied', 'emptied', 'waiting' or 'nothing'
+-- in         p_min_age: minimum time in seconds that a slot is written; p_bytes: minimum size
+-- out        the action: 'switched', 'copied', 'emptied', 'waiting' or 'nothing'
 --
--- Switching is one UPDATE; writers that read the old name finish into the old slot.  At least p_min_age later,
--- when none of them is left (the SHARE lock says so), every version that is still the newest of its consumer
--- is copied over.  The copy keeps its version number, so it does not matter who writes the next one meanwhile: no consumer is
--- locked, and whoever meets both sees the same.
+-- Switching is one UPDATE. Writers that read the old name finish in the old slot. At least p_min_age later,
+-- when none of them is left (which the SHARE lock ensures), every version that is still the newest of its consumer
+-- is copied. The copy keeps its version number, so a concurrent writer of the next version does not conflict with it: no consumer is
+-- locked, and a reader that finds both sees the same.
 --
--- Some seconds later the old slot is truncated, which no open snapshot can hold back.  Why not at once: truncated rows are gone for snapshots
--- that were taken before, too, and for these the copies, and whatever else was written since, are not there yet.  pg_dump takes its snapshot
--- first and locks the tables a moment later: of consumers whose version was truncated in that moment the dump would have none.  Now a
--- dump that began before the copy has its locks by then, and one that began after it has the copy.
--- TRUNCATE gives up after a moment when somebody still uses the table (a dump does for as long as it takes), because pops wait behind it; it is
--- tried again at the next call.
--- A writer that reads the slot's name before the switch and writes only now would deadlock with it; p_min_age, a
--- second or more, is there to make sure that there is none.  (Should one have written after the copy, it is copied too, and the wait begins anew.)
+-- Some seconds later the old slot is truncated, which no open snapshot can prevent. Not at once: truncated rows disappear for older
+-- snapshots, too, and these do not see the copies, nor anything else written since. pg_dump takes its snapshot first and locks
+-- the tables a moment later. Of consumers whose version was truncated in that moment the dump would contain nothing. With the delay a
+-- dump that began before the copy has its locks by then, and one that began after it contains the copy.
+-- TRUNCATE gives up after a moment if the table is in use (a dump uses it until it ends), because pops queue behind it. The next
+-- call tries again.
+-- A writer that read the slot's name before the switch and writes only now would deadlock with it. p_min_age, a second or more,
+-- ensures that there is none. (If one has written after the copy, its row is copied too, and the delay starts again.)
 --
 -- Receipts of streams have slots of their own, by the minute (queen.forget_receipts).
 --
--- Who reads states must name both slots in the statement itself (or through the inlined
--- queen.latest_state): then the tables are locked before the snapshot is taken, and a truncated slot comes
--- together with the copy of what it held.
+-- Readers of states must name both slots in the statement itself (or through the inlined
+-- queen.latest_state). Then the tables are locked before the snapshot is taken, and a reader that finds a truncated slot
+-- also sees the copy of its rows.
 create or replace function queen.rotate(p_min_age int, p_bytes bigint)
 returns text
 language plpgsql
@@ -38,7 +38,7 @@ declare
 begin
     perform queen.forget_receipts();
     select active, switched_at, copied_at into v_active, v_since, v_copied from queen.rotation;
-    if not found then -- a copy of a database that was made while the row was written anew (queen.rewrite_bloated_table)
+    if not found then -- the database was restored from a dump made while the table was rewritten (queen.rewrite_bloated_table)
         insert into queen.rotation default values on conflict do nothing;
         return 'nothing';
     end if;
@@ -53,8 +53,8 @@ begin
         exception when lock_not_available then
             return 'waiting';
         end;
-        -- From one consumer to the next along the index, not through all of their versions: a slot that a long dump has kept from being
-        -- emptied may hold millions.
+        -- Walk the index from one consumer to the next, not through all versions: a slot that a long dump has kept from being
+        -- emptied may contain millions.
         execute format(
             'insert into queen.consumer_states_%2$s
              with recursive newest as (
@@ -71,13 +71,13 @@ begin
                 and not exists (select from queen.consumer_states_%2$s n
                                  where n.consumer = w.consumer and n.ver >= w.ver)', v_old, v_active);
         get diagnostics v_n = row_count;
-        -- Nobody writes to the old slot any more: what it tells about ages is taken over before it goes.
+        -- The old slot is not written any more. Evaluate its changes for age limits before it is emptied.
         perform queen.note_ages(true);
         if v_n > 0 or v_copied is null then
             update queen.rotation set copied_at = clock_timestamp();
             return 'copied';
         end if;
-        -- What the statistics have not counted yet stays in the feed; if nobody counts, it is not kept for him.
+        -- Changes that the statistics have not counted yet stay in the feed, unless no broker has counted for a while.
         update queen.stats_pass set seen = null where seen is not null and passed_at < now() - interval '10 minutes';
         begin
             set local lock_timeout = '50ms';
@@ -91,7 +91,7 @@ begin
                 v_old, v_active);
             execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
         exception when lock_not_available or deadlock_detected then
-            return 'waiting'; -- and nothing of this block is done: what is in the feed must not be told twice
+            return 'waiting'; -- this block is rolled back, so that no change is counted twice
         end;
         update queen.rotation set emptied = emptied + 1, copied_at = null;
         return 'emptied';

@@ -1,28 +1,28 @@
--- queen.rows_stuck: how many removed rows of a table vacuum has met and could not free.
+-- queen.rows_stuck: the number of dead rows of a table that vacuum has found and could not reclaim.
 --
 -- needs: dead_rows_limit, vacuum_grace, vacuum_comes_at
--- called by  whoever removes rows because of their age, before it does: queen.sweep, queen.tidy and the like
--- out        0 while they are few (queen.dead_rows_limit), or vacuum does not come
+-- called by  functions that remove rows by age, before they do: queen.sweep, queen.tidy and others
+-- out        0 if there are few (queen.dead_rows_limit), or if vacuum does not run
 --
--- While a transaction elsewhere keeps its snapshot, removing frees nothing: each row stays in the table and in its indexes, dead, and a table
--- that is swept for as long as that lasts would be dead rows for the most part.  So removal waits, and goes on once vacuum has been able
--- to free what lies there.  (Who holds the snapshot cannot be asked: another role's sessions show it to pg_monitor only, and a
--- standby's or a replication slot's are elsewhere again.  What vacuum left behind everybody can see.)
+-- While another transaction keeps its snapshot, removal frees no space: each row stays in the table and in its indexes as a dead row, and
+-- the table would become mostly dead rows. So removal pauses, and continues once vacuum has reclaimed them.
+-- (The owner of the snapshot cannot be queried: sessions of other roles are visible to pg_monitor only, and a standby's or a
+-- replication slot's snapshot is elsewhere again. The rows that vacuum left are visible to every role.)
 --
--- Rows removed since vacuum came, or while it was there, it may not have met: those that sweeps removed since a minute before it ended are
--- not counted.  For other tables than segments the messages removed stand for their rows, which are not more.
+-- Vacuum may not have seen rows that were removed after it began. Rows that sweeps removed since a minute before it ended are
+-- not counted. For tables other than segments the number of removed messages is an upper bound of their rows.
 --
--- What vacuum has reported is believed for a while (queen.vacuum_grace).  Afterwards: autovacuum comes by the share of dead rows, 5 % of segments, and in
--- a table that has grown there may be too few of them.  To wait for it then would be to wait for ever; so more is removed, until it
--- must come (queen.vacuum_comes_at, and a quarter more), and then it is waited for.  An hour later, or if there is none, it is not.
+-- The report of a vacuum is used for a while (queen.vacuum_grace). After that: autovacuum starts at a share of dead rows, 5 % of segments,
+-- and a table that has grown may have too few of them, so that waiting for it would never end. So removal continues until autovacuum
+-- must start (queen.vacuum_comes_at, and a quarter more), and then pauses again. It stops waiting after an hour, or if autovacuum is off.
 create or replace function queen.rows_stuck(p_table regclass)
 returns bigint
 language plpgsql
 as $$
 declare
     v_dead bigint := pg_stat_get_dead_tuples(p_table);
-    v_seen timestamptz; -- when vacuum was last done
-    v_new  bigint;      -- rows that it may not have met
+    v_seen timestamptz; -- end of the last vacuum
+    v_new  bigint;      -- rows that it may not have seen
 begin
     if v_dead < queen.dead_rows_limit() then
         return 0;

@@ -1,29 +1,29 @@
--- queen.sweep: remove messages that have become too old: one bounded step of a pass.
+-- queen.sweep: remove messages that are too old, one bounded step of a pass.
 --
 -- needs: note_ages, rows_stuck, forget_segments, slowest_cursor
--- called by  broker/src/broker/chores.c (call "sweep"); brokers may do so at the same time and share the lanes
+-- called by  broker/src/broker/chores.c (call "sweep"); brokers may call it at the same time and share the lanes
 -- in         p_evict: by ttl and maxWaitTimeSeconds; else by retentionSeconds and completedRetentionSeconds
---            p_limit: segments that this step removes at most; p_lanes: lanes it looks at at most
+--            p_limit: maximum number of segments to remove; p_lanes: maximum number of lanes to examine
 --            p_after_us, p_after_lane: where the last step of this pass ended; 0, 0 to begin
---            p_interval_ms: when the caller will come again
+--            p_interval_ms: time until the caller's next pass
 -- out        a row with queue_name null: where this step ended, and more: call again; and per queue and
---            type (as in queen.retention_history) how many messages went.  Type 'held' in the first: only from queues with a maxSize was
---            removed, because vacuum cannot free what was removed before; removed says how many rows.  (What is too old would fill
---            such a queue, and its pushes be refused.)
+--            type (as in queen.retention_history) the number of removed messages. Type 'held' in the first row: messages were removed
+--            only from queues with a maxSize, because vacuum cannot reclaim the rows removed before; removed is their number. (In
+--            such a queue old messages would otherwise use up maxSize, and pushes would be rejected.)
 -- locks      rows of queen.lane_due, skipping those of other sweeps; lanes against deletion, skipping those being
---            deleted.  A lane that becomes empty, or of which nothing will be due any more, is locked like a push, unless a
---            push holds it: then it stays due.  Other pushes are not held up
+--            deleted. A lane that becomes empty, or of which no message will become due any more, is locked like a push. If a
+--            push has locked it, it stays due. Other pushes do not wait
 --
--- Whole segments go, always from the front of the lane, so that the sequence stays gapless:
---   ttl, retention          all that are older
---   completed_retention     those that are older and consumed by every group of the lane, if it has one
---   max_wait_time_eviction  all that are older, when one of them is not consumed by every group; those before it
---                           that all have consumed go along: what is behind them would otherwise leave a hole
--- A lane that becomes empty keeps a marker, a segment of count 0 at the last sequence, so that
--- numbering never starts over below a cursor.
+-- Removes whole segments, always from the front of the lane, so that sequence numbers stay without gaps:
+--   ttl, retention          all older segments
+--   completed_retention     older segments that every group of the lane has consumed, if there is a group
+--   max_wait_time_eviction  all older segments, if one of them is not consumed by every group. Consumed segments before it are
+--                           removed with it, because otherwise there would be a gap
+-- A lane that becomes empty keeps a marker, a segment of count 0 at the last sequence number, so that
+-- numbering never starts again below a cursor.
 --
--- The next look at a lane is when its oldest message will be due.  A message that is old enough and only waits for
--- its consumers is looked at ever less often: again when it has waited a quarter longer, at least every hour.
+-- A lane is examined again when its oldest message will be due. A message that is old enough and only waits for
+-- its consumers is examined less and less often: after a quarter of the time that it has waited, at least every hour.
 create or replace function queen.sweep(
     p_evict boolean, p_limit int, p_lanes int, p_after_us bigint, p_after_lane bigint, p_interval_ms bigint)
 returns table (queue_name text, type text, removed bigint, after_us bigint, after_lane bigint, more boolean)
@@ -41,20 +41,20 @@ declare
     v_names   text[] := '{}';
     v_types   text[] := '{}';
     v_counts  bigint[] := '{}';
-    d         record;   -- a lane whose time has come
+    d         record;   -- a due lane
     l         record;   -- its options, as times
     s         record;   -- a segment of it
-    v_front   record;   -- the first that stays
-    v_last    record;   -- the last to go
+    v_front   record;   -- the first segment that stays
+    v_last    record;   -- the last segment to remove
     v_before  record;   -- the one before that
-    v_slowest bigint;   -- what every group has consumed
-    v_evict   boolean;  -- somebody has not consumed something that is too old
-    v_n       bigint[]; -- messages that go: by age alone, and by what consumers did
+    v_slowest bigint;   -- the lowest cursor of all groups
+    v_evict   boolean;  -- a group has not consumed a message that is too old
+    v_n       bigint[]; -- messages to remove: by age alone, and by age and consumption
     v_segs    int[];    -- and segments
-    v_full    boolean;  -- the walk ended at the limit
-    v_busy    boolean;  -- a push is at the lane
+    v_full    boolean;  -- the limit was reached
+    v_busy    boolean;  -- a push has locked the lane
     v_due     timestamptz;
-    v_stuck   bigint;   -- removed rows that vacuum cannot free
+    v_stuck   bigint;   -- dead rows that vacuum cannot reclaim
 begin
     if p_after_us = 0 then
         perform queen.note_ages(false);
@@ -108,7 +108,7 @@ begin
         if l.wait is not null then
             v_slowest := queen.slowest_cursor(l.num);
             if p_evict then
-                -- Null when all have consumed everything.
+                -- Null if every group has consumed everything.
                 select f.created_at < v_now - l.wait into v_evict
                   from queen.segments f
                  where f.lane = l.num and f.count > 0 and f.first_seq + f.count - 1 > coalesce(v_slowest, 0)
@@ -152,7 +152,7 @@ begin
 
         if v_last is not null then
             if not exists (select from queen.segments g where g.lane = l.num and g.first_seq > v_last.first_seq) then
-                -- The lane becomes empty: nobody may append while its marker is made.
+                -- The lane becomes empty: no session may append while its marker is created.
                 perform from queen.lanes k where k.num = l.num for no key update skip locked;
                 v_busy := not found;
             end if;
@@ -185,7 +185,7 @@ begin
         end loop;
 
         if v_full and not v_busy then
-            more := true; -- and this lane first
+            more := true; -- starting with this lane
             exit;
         end if;
         after_us := extract(epoch from d.due) * 1000000;
@@ -212,8 +212,8 @@ begin
             end if;
         end if;
         if v_due is null and (l.age is not null or l.wait is not null) then
-            -- The lane leaves the table.  A push that commits before that finds its lane there, and is not entered
-            -- (queen.note_ages): so no push may be under way, and none may have come since we looked.
+            -- Remove the lane from the table. A push that commits before that finds its lane there and does not add it
+            -- (queen.note_ages). So no push may be in progress, and none may have happened since the lane was examined.
             perform from queen.lanes k where k.num = l.num for no key update skip locked;
             continue when not found;
             select g.first_seq, g.count into v_last
@@ -221,7 +221,7 @@ begin
             continue when v_last.count > 0
                           and (v_front is not null and v_last.first_seq + v_last.count - 1 <= v_slowest) is not true;
         end if;
-        -- What will be due when the next pass comes may stay as it is: lanes with steady traffic are not updated.
+        -- A lane that will be due at the next pass stays unchanged, so that lanes with steady traffic cause no updates.
         if v_due is null or v_due > v_soon then
             if p_evict then
                 update queen.lane_due set evict_at = v_due where lane = d.lane;

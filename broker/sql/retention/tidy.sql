@@ -1,17 +1,17 @@
--- queen.tidy: remove partitions that nobody uses, and history that is too old: one bounded step.
+-- queen.tidy: remove unused partitions and old history, one bounded step.
 --
 -- needs: rows_stuck
--- called by  broker/src/broker/chores.c (call "tidy"); brokers may do so at the same time
--- in         p_idle_days: a partition without messages goes when nobody has used it for this long
---            p_history_days: rows of queen.retention_history are kept for this long; p_limit: how many of each at most
--- out        a row with queue_name null and more: call again; and per queue how many partitions went
--- locks      lanes, skipping those in use; of retry lanes also their consumers and the group's consumer of the partition, skipping:
---            a session that holds one of these may be adding a retry (queen.retry_lane).  By their trigger the consumers of
+-- called by  broker/src/broker/chores.c (call "tidy"); brokers may call it at the same time
+-- in         p_idle_days: a partition without messages is removed if it was not used for this long
+--            p_history_days: how long rows of queen.retention_history are kept; p_limit: maximum number of each
+-- out        a row with queue_name null and more: call again; and per queue the number of removed partitions
+-- locks      lanes, skipping those in use; for retry lanes also their consumers and the group's consumer of the partition, skipping those
+--            that are locked: such a session may be adding a retry (queen.retry_lane). Through a trigger the consumers of
 --            deleted lanes (queen.forget_lanes)
 --
--- A partition is in use when it was created, pushed to, or met or served by a group, when messages wait for it or are retried,
--- or when it is one of a fixed set.  A retry lane is removed when no retry waits for it and its group has consumed everything on
--- it.  lanes.active_at is the last known use.  A lane is examined when that is too long ago, at most once in p_idle_days.
+-- A partition is in use if it was created, pushed to, or examined or served for a group, if scheduled messages or retries wait for it,
+-- or if it belongs to a fixed set. A retry lane is removed if no retry waits for it and its group has consumed everything on
+-- it. lanes.active_at is the last known use. A lane is examined if that is too long ago, at most once in p_idle_days.
 create or replace function queen.tidy(p_idle_days int, p_history_days int, p_limit int)
 returns table (queue_name text, removed bigint, more boolean)
 language plpgsql
@@ -24,7 +24,7 @@ declare
     v_gone   bigint[];
     v_of     bigint[]; -- retry lanes, ...
     v_wanted bigint[]; -- ... the consumers to be locked with each, ...
-    v_got    bigint[]; -- ... and those of them that nobody holds
+    v_got    bigint[]; -- ... and those of them that this call has locked
     v_n      int;
     v_found  int;
 begin
@@ -57,7 +57,7 @@ begin
                               where k.num not in (select w.lane from unnest(v_of, v_wanted) w(lane, num)
                                                    where w.num <> all (v_got)));
         end if;
-        -- A new statement sees all that those who held the locks before have done.
+        -- A new statement sees everything that earlier owners of the locks have done.
         with looked as materialized (
             select l.num, q.name,
                    case when waits.one or retried.one or q.partitions > 0 or (head.count > 0 and l.origin is null) or c.cursor_seq < head.last_seq
@@ -91,7 +91,7 @@ begin
         select array_agg(k.num), array_agg(k.name::text) filter (where k.name is not null) into v_gone, v_names
           from looked k where k.used_at < v_before;
         delete from queen.lanes where num = any (v_gone);
-        more := more or (v_found >= p_limit and v_lanes <> '{}'); -- lanes that are held are left for the next time
+        more := more or (v_found >= p_limit and v_lanes <> '{}'); -- locked lanes are left for the next call
     end if;
     return next;
     return query

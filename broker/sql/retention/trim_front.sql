@@ -1,8 +1,8 @@
--- queen.trim_front: segments at the front of a lane in which nothing is left are removed.
+-- queen.trim_front: remove segments without messages from the front of a lane.
 --
 -- needs: forget_messages
--- called by  queen.remove_message, so that deleting from the front leaves no places behind that must be passed over
--- locks      the caller holds the lane
+-- called by  queen.remove_message, so that deleting from the front leaves no skips
+-- locks      none: the caller has locked the lane
 create or replace function queen.trim_front(p_lane bigint)
 returns void
 language plpgsql
@@ -10,7 +10,7 @@ as $$
 declare
     v_front record;
     v_last  bigint; -- of the deleted messages that begin at the front
-    v_gone  record; -- the last segment to go
+    v_gone  record; -- the last segment to remove
 begin
     select s.first_seq, s.count into v_front from queen.segments s
      where s.lane = p_lane and s.count > 0 order by s.first_seq limit 1;

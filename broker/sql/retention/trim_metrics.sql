@@ -1,9 +1,9 @@
--- queen.trim_metrics: remove rows of metrics that have become too old.
+-- queen.trim_metrics: remove old rows of metrics.
 --
 -- needs: try_chores, rows_stuck
 -- called by  broker/src/broker/stats/record.c (call "trim_metrics"), every ten minutes; by one broker at a time (queen.try_chores)
--- in         p_days: rows older than this go; p_limit: at most so many of each table in one call
--- out        the most rows that went from one table: p_limit means that there is more
+-- in         p_days: older rows are removed; p_limit: maximum number of rows of each table in one call
+-- out        the largest number of rows removed from one table: p_limit means that there is more
 create or replace function queen.trim_metrics(p_days int, p_limit int)
 returns bigint
 language plpgsql

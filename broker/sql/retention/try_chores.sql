@@ -1,4 +1,4 @@
--- queen.try_chores: may this transaction do the background work of the cluster?
+-- queen.try_chores: take the advisory lock for background work, which only one transaction on the database can have.
 --
 -- called by  broker/src/broker/chores.c, first in the transaction of every chore
 -- out        true for one transaction at a time; never waits

@@ -1,11 +1,11 @@
--- queen.unused_consumers: those of some consumers that can be removed, because a new row would start at the same place.
+-- queen.unused_consumers: select the consumers that can be removed, because a new row would start at the same position.
 --
 -- needs: latest_state, start_cursor
 -- called by  queen.forget_consumers
--- in         p_before: consumers that were made later, and groups that have found the queue empty since then, are in use
+-- in         p_before: consumers created later, and groups that have found the queue empty since then, are in use
 --
--- The first version of the state means: the group has received nothing here, and its cursor was never moved.  If messages wait for the
--- group, the row stays, because retention must not take them for completed.
+-- The first version of the state means that the group has received nothing here and its cursor was never moved. If messages wait for
+-- the group the row stays, because retention must not treat them as completed.
 create or replace function queen.unused_consumers(p_consumers bigint[], p_before timestamptz)
 returns table (consumer bigint, queue_name text, grp text)
 language sql stable

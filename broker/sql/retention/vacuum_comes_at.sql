@@ -1,4 +1,4 @@
--- queen.vacuum_comes_at: at how many dead rows of a table autovacuum will look after it.
+-- queen.vacuum_comes_at: the number of dead rows of a table at which autovacuum processes it.
 --
 -- called by  queen.rows_stuck
 create or replace function queen.vacuum_comes_at(p_table regclass)

@@ -1,4 +1,4 @@
--- queen.vacuum_grace: for how long what vacuum has reported about a table is believed.
+-- queen.vacuum_grace: how long the last report of vacuum about a table is used.
 --
 -- called by  queen.rows_stuck
 create or replace function queen.vacuum_grace()
