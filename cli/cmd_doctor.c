@@ -92,9 +92,15 @@ static void check_server(struct doctor *d, span health)
     doctor_say(d, well ? DOCTOR_FINE : DOCTOR_BAD, "server",
                well ? NULL : "see its log; is PostgreSQL up?", "%s, database %s",
                status ? status : "unknown", pick_cstr(health, "database", &d->cli->arena));
-    doctor_say(d, same ? DOCTOR_FINE : DOCTOR_WARN, "version",
-               same ? NULL : "update the older one of the two", "server %s, this program %s",
-               version ? version : "unknown", QUEEN_VERSION);
+    if (version) // a server with authentication does not show it to everybody
+        doctor_say(d, same ? DOCTOR_FINE : DOCTOR_WARN, "version",
+                   same ? NULL : "update the older one of the two",
+                   "server %s, this program %s", version, QUEEN_VERSION);
+    span rest = pick(health, "warnings"), item;
+    while (pick_next(&rest, &item))
+        doctor_say(d, DOCTOR_WARN, "access",
+                   "set JWT_ENABLED, or leave HOST unset to listen on this machine only",
+                   SPAN_FMT, SPAN_ARG(item));
 }
 
 static void check_clock(struct doctor *d, const char *whose, span now)

@@ -53,6 +53,13 @@ struct conf_jwt {
     const char *role_read_write;
     const char *role_read_only;
 };
+
+// Web pages and public details; both servers have these settings.
+struct conf_site {
+    const char *origins; // "": the default
+    const char *hosts;
+    bool health_details;
+};
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
 // The kinds of operation; index of conf.op. Transactions, cycles and custom calls are never
@@ -82,7 +89,7 @@ struct conf {
 
     // listener and process
     int port;
-    const char *host;
+    const char *host; // "": loopback without authentication, all of IPv4 with it
     const char *worker_id;
     int num_workers;
     enum log_level log_level;
@@ -169,6 +176,7 @@ struct conf {
     // security
     const char *encryption_key; // "": none
     struct conf_jwt jwt;
+    struct conf_site site;
 
     // maintenance
     int eviction_interval_ms;

@@ -1,6 +1,7 @@
 // keys.c: every setting: name, default, range, description.
 #include "conf/conf_int.h"
 #include "conf/jwt_keys.h"
+#include "conf/site_keys.h"
 
 #define AT(field) .offset = offsetof(struct conf, field)
 
@@ -37,8 +38,9 @@ const struct conf_key conf_keys[] = {
     {.section = "Listener and process",
      .name = "PORT", INT(1, 65535), .fallback = "6632", AT(port),
      .text = "Port of the HTTP interface."},
-    {.name = "HOST", TEXT, .fallback = "0.0.0.0", AT(host),
-     .text = "Address to listen on."},
+    {.name = "HOST", TEXT, .fallback = "", AT(host),
+     .text = "Address to listen on. If empty: loopback only (127.0.0.1 and ::1) without authentication, all IPv4 addresses "
+     "with it."},
     {.name = "WORKER_ID", TEXT, .fallback = "queen-1", AT(worker_id),
      .text = "Name of this process, shown by `/health` as `server` and in system metrics as `workerId`."},
     {.name = "NUM_WORKERS", INT(1, 256), .fallback = "2", AT(num_workers),
@@ -209,6 +211,7 @@ const struct conf_key conf_keys[] = {
      .text = "Key of queues with `encryptionEnabled`: 64 hexadecimal digits, or several as `id:digits,id:digits`, "
              "of which the first encrypts and all decrypt. Empty: such queues are stored unencrypted, with a warning."},
     JWT_KEYS(),
+    SITE_KEYS,
 
     {.section = "Chores",
      .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),

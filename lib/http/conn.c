@@ -277,6 +277,8 @@ void http_conn_dispatch(struct http_req *req)
     const struct http_routes *routes = req->server->conf.routes;
     bool other_verb;
 
+    if (http_reply_foreign(req))
+        return;
     if (req->msg.verb == MSG_OPTIONS) {
         http_reply_preflight(req);
         return;
@@ -285,7 +287,7 @@ void http_conn_dispatch(struct http_req *req)
         http_routes_find(routes, http_req_verb(req), req->path, req->params, &other_verb);
     if (req->route) {
         const struct http_server_conf *conf = &req->server->conf;
-        if (!conf->guard || req->route->access == ACCESS_PUBLIC ||
+        if (!conf->guard || (req->route->access == ACCESS_PUBLIC && !req->route->detail) ||
             conf->guard(conf->guard_ctx, req))
             req->route->handle(req);
     } else if (other_verb)

@@ -188,6 +188,8 @@ size_t http_reply_head(struct http_req *req, bool close,
                        char *out); // at most HEAD_RESERVE + extra
 void http_reply_status(struct http_req *req, int status, const char *text);
 void http_reply_preflight(struct http_req *req);
+// True: the request comes from a web page that must not use this server, and is answered.
+bool http_reply_foreign(struct http_req *req);
 void http_reply_allow(struct http_req *req, unsigned verbs);
 
 void http_reply_settle(struct http_req *req, int status); // the answer is complete

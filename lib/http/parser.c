@@ -263,6 +263,8 @@ static unsigned rare_of(span name, span value)
 
     switch (name.len) {
     case 6:
+        if (str_eq_nocase(name, SPAN("origin")))
+            return RARE_ORIGIN;
         return str_eq_nocase(name, SPAN("accept")) && value.len >= event.len &&
                        memmem(value.ptr, value.len, event.ptr, event.len)
                    ? RARE_EVENT_OUT
@@ -298,7 +300,11 @@ static const char *check_headers(struct http_parser *p)
             msg->rare |= RARE_EVENT_IN;
         switch (name.len) { // compare only names of the right length
         case 4:
-            n_hosts += str_eq_nocase(name, SPAN("host"));
+            if (!str_eq_nocase(name, SPAN("host")))
+                break;
+            n_hosts++;
+            msg->host_at = (uint32_t)(value.ptr - msg->head.ptr);
+            msg->host_len = (uint32_t)value.len;
             break;
         case 6:
             if (str_eq_nocase(name, SPAN("expect")))
@@ -366,6 +372,11 @@ static int on_done(llhttp_t *g)
 {
     (void)g;
     return HPE_PAUSED;
+}
+
+span http_msg_host(const struct http_msg *msg)
+{
+    return msg->host_len > 0 ? (span){msg->head.ptr + msg->host_at, msg->host_len} : SPAN_NONE;
 }
 
 span http_msg_target(const struct http_msg *msg)

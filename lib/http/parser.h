@@ -38,6 +38,7 @@ struct http_msg {
     struct buf head; // target, then the header entries; read with the functions below
     struct buf body;
     uint32_t target_len;
+    uint32_t host_at, host_len; // value of Host in head; 0, 0: none
     enum http_msg_verb verb;
     uint64_t content_length; // 0 when chunked
     uint8_t rare;            // enum http_rare
@@ -75,6 +76,7 @@ enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t 
                                 size_t *used);
 
 span http_msg_target(const struct http_msg *msg);
+span http_msg_host(const struct http_msg *msg); // SPAN_NONE: none
 // Iterates over the headers: *at starts at 0; false after the last.
 bool http_msg_next_header(const struct http_msg *msg, size_t *at, span *name, span *value);
 

@@ -12,6 +12,7 @@ enum http_rare {
     RARE_TRACEPARENT = 8,
     RARE_EVENT_IN = 16,  // a ce-* header, or Content-Type: application/cloudevents...
     RARE_EVENT_OUT = 32, // Accept names application/cloudevents...
+    RARE_ORIGIN = 64,    // sent by browsers
 };
 
 #endif

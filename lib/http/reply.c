@@ -11,11 +11,13 @@
 #include "http/http_int.h"
 #include "json/write.h"
 
-#define JSON "Content-Type: application/json\r\n"
-#define CORS                                                            \
-    "Access-Control-Allow-Origin: *\r\n"                                \
-    "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n" \
-    "Access-Control-Allow-Headers: Content-Type, Authorization\r\n"
+#define JSON         "Content-Type: application/json\r\n"
+#define CORS_METHODS "GET, POST, PUT, DELETE, OPTIONS"
+#define CORS_HEADERS "Content-Type, Authorization"
+#define CORS_ANY                                         \
+    "Access-Control-Allow-Origin: *\r\n"                 \
+    "Access-Control-Allow-Methods: " CORS_METHODS "\r\n" \
+    "Access-Control-Allow-Headers: " CORS_HEADERS "\r\n"
 
 static void http_reply_finish(struct http_req *req, int status);
 
@@ -87,9 +89,9 @@ size_t http_reply_head(struct http_req *req, bool close, char *out)
     else
         at += snprintf(at, 64, "HTTP/1.1 %03d Status\r\n", req->status);
     if (req->is_json)
-        at = http_reply_put(at, SPAN(JSON CORS));
-    else
-        at = http_reply_put(at, SPAN(CORS));
+        at = http_reply_put(at, SPAN(JSON));
+    if (s->conf.site.any_origin)
+        at = http_reply_put(at, SPAN(CORS_ANY));
     at = http_reply_put(at, (span){s->date, s->date_len});
     if (req->status != 204 && req->status != 304) {
         at = http_reply_put(at, SPAN("Content-Length: "));
@@ -192,6 +194,36 @@ void http_reply_status(struct http_req *req, int status, const char *text)
     if (body.failed) // not even room for these few bytes
         buf_free(&body);
     http_reply_json(req, status, &body);
+}
+
+bool http_reply_foreign(struct http_req *req)
+{
+    const struct http_site *site = &req->server->conf.site;
+    span host = http_msg_host(&req->msg);
+
+    if (site->checked && !http_site_takes_host(site, host)) {
+        http_reply_status(req, 403,
+                          "the Host header does not name this server; list the name in "
+                          "QUEEN_ALLOWED_HOSTS");
+        return true;
+    }
+    if (!(req->msg.rare & RARE_ORIGIN) || site->any_origin)
+        return false;
+    span origin = http_req_header(req, SPAN("origin"));
+    if (http_site_takes_origin(site, origin, host)) {
+        http_reply_header(req, SPAN("Access-Control-Allow-Origin"), origin);
+        http_reply_header(req, SPAN("Access-Control-Allow-Methods"), SPAN(CORS_METHODS));
+        http_reply_header(req, SPAN("Access-Control-Allow-Headers"), SPAN(CORS_HEADERS));
+        http_reply_header(req, SPAN("Vary"), SPAN("Origin"));
+        return false;
+    }
+    if (!site->checked) // the browser itself keeps the answer from the page
+        return false;
+    http_reply_status(
+        req, 403,
+        "requests from web pages of other origins are refused; list the origin in "
+        "QUEEN_CORS_ORIGINS");
+    return true;
 }
 
 void http_reply_preflight(struct http_req *req)

@@ -35,6 +35,7 @@ struct http_route {
     enum http_verb verb;
     const char *path;
     enum http_access access;
+    bool detail;    // public, but with a guard only if its settings list the path
     const char *op; // name in metrics: "push", "pop", ...; static, unique to this route
     void (*handle)(struct http_req *req);
 };

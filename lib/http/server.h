@@ -13,6 +13,7 @@
 
 #include "base/metric.h"
 #include "http/route.h"
+#include "http/site.h"
 
 struct http_server;
 
@@ -33,6 +34,7 @@ struct http_server_conf {
     unsigned max_pipelined;     // unanswered requests per connection before reading pauses
     unsigned header_timeout_ms; // for the whole head, and between two pieces of a body
     unsigned idle_timeout_ms;   // for a kept-alive connection without a request
+    struct http_site site;      // which web pages may send requests
     size_t gzip_min_bytes;      // answers from this size on are compressed on request; 0: never
     void (*fallback)(struct http_req *req); // for GET of a path without a route; NULL: 404
     // Called after each answer, for metrics. route may be NULL (404).

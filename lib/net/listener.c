@@ -1,6 +1,7 @@
 // listener.c: binds, listens, accepts in bursts, and copes with a shortage of descriptors.
 #include "net/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -23,6 +24,7 @@ struct listener {
     int fd;
     int reserve; // a spare descriptor, used to accept and close clients when no other is left
     unsigned port;
+    struct sockaddr_storage bound;
     unsigned long n_refused;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -40,16 +42,37 @@ static void on_listener_handle_closed(uv_handle_t *handle);
 
 static int open_reserve(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
-static unsigned port_of(int fd)
+// Finds out the address and port that the socket is bound to.
+static void note_address(struct listener *l)
 {
-    struct sockaddr_storage a;
-    socklen_t len = sizeof a;
+    struct sockaddr_storage *a = &l->bound;
+    socklen_t len = sizeof *a;
 
-    memset(&a, 0, sizeof a);
-    if (getsockname(fd, (struct sockaddr *)&a, &len) != 0)
-        return 0;
-    return a.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&a)->sin6_port)
-                                   : ntohs(((struct sockaddr_in *)&a)->sin_port);
+    if (getsockname(l->fd, (struct sockaddr *)a, &len) != 0)
+        return;
+    l->port = a->ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)a)->sin6_port)
+                                       : ntohs(((struct sockaddr_in *)a)->sin_port);
+}
+
+void listener_put_address(const struct listener *l, struct buf *out)
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+    bool six = l->bound.ss_family == AF_INET6;
+
+    if (six)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&l->bound)->sin6_addr, text,
+                  sizeof text);
+    else
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)&l->bound)->sin_addr, text,
+                  sizeof text);
+    buf_printf(out, six ? "[%s]:%u" : "%s:%u", text, l->port);
+}
+
+bool listener_is_everywhere(const struct listener *l)
+{
+    if (l->bound.ss_family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&l->bound)->sin6_addr);
+    return ((const struct sockaddr_in *)&l->bound)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
 int listener_open(struct listener **out, uv_loop_t *loop, const struct listener_conf *conf,
@@ -75,7 +98,7 @@ int listener_open(struct listener **out, uv_loop_t *loop, const struct listener_
     l->poll.data = l->rest.data = l;
     l->n_handles = 2;
     l->reserve = open_reserve();
-    l->port = port_of(fd);
+    note_address(l);
     uv_poll_start(&l->poll, UV_READABLE, on_listener_ready);
     *out = l;
     return 0;

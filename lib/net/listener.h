@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/attrs.h"
+#include "base/buf.h"
 #include "base/err.h"
 
 enum { LISTENER_BURST = 64, LISTENER_REST_MS = 100 };
@@ -35,6 +36,9 @@ struct listener_conf {
 MUST_USE int listener_open(struct listener **l, uv_loop_t *loop,
                            const struct listener_conf *conf, struct fault *f);
 unsigned listener_port(const struct listener *l); // the actual port when conf.port was 0
+// Appends the actual address: "127.0.0.1:6632" or "[::1]:6632".
+void listener_put_address(const struct listener *l, struct buf *out);
+bool listener_is_everywhere(const struct listener *l); // bound to 0.0.0.0 or ::
 unsigned long
 listener_refused(const struct listener *l); // connections refused so far; loop's thread only
 // Stops accepting at once, then frees l and calls closed (may be NULL).

@@ -36,6 +36,8 @@ struct api_shared {
     uint64_t started_us;              // filled: clock_mono_us() at start
     span version;                     // filled
     unsigned port;                    // filled: of HTTP
+    bool exposed;                     // filled: no authentication on a network address
+    bool show_details;                // filled: in /health
     unsigned metrics_period_ms;       // filled: how often metrics go into the database
     const char *web_root;             // filled: folder of the dashboard; NULL: none
     span server;                      // filled: this server's name, for /health

@@ -10,24 +10,38 @@ static void health_handle(struct http_req *req);
 static void live_handle(struct http_req *req);
 static void ready_handle(struct http_req *req);
 
+// Names and peers, which a protected server does not show to strangers.
+static void put_details(const struct api *api, struct buf *out)
+{
+    buf_put_lit(out, ",\"server\":");
+    js_put_text(out, api->shared->server);
+    buf_printf(out, ",\"worker_id\":%u,\"version\":", api->index);
+    js_put_text(out, api->shared->version);
+    buf_put_lit(out, ",\"shared_state\":");
+    if (api->shared->peers)
+        shared_state_put(api->shared, out);
+    else
+        buf_put_lit(out, "{\"enabled\":false}");
+    buf_printf(out, ",\"queen\":{\"worker_id\":%u,\"status\":\"%s\"}", api->index,
+               atomic_load(&api->shared->stopping) ? "stopping" : "active");
+}
+
 static void health_handle(struct http_req *req)
 {
     const struct api *api = http_req_app(req);
     bool up = house_is_up(api->shared->house); // a request may have its home at any of them
     struct buf out = {0};
 
-    buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\",\"server\":",
-               up ? "healthy" : "unhealthy", up ? "connected" : "disconnected");
-    js_put_text(&out, api->shared->server);
-    buf_printf(&out, ",\"worker_id\":%u,\"version\":", api->index);
-    js_put_text(&out, api->shared->version);
-    buf_put_lit(&out, ",\"shared_state\":");
-    if (api->shared->peers)
-        shared_state_put(api->shared, &out);
-    else
-        buf_put_lit(&out, "{\"enabled\":false}");
-    buf_printf(&out, ",\"queen\":{\"worker_id\":%u,\"status\":\"%s\"}}", api->index,
-               atomic_load(&api->shared->stopping) ? "stopping" : "active");
+    buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\"", up ? "healthy" : "unhealthy",
+               up ? "connected" : "disconnected");
+    if (api->shared->show_details)
+        put_details(api, &out);
+    if (api->shared->exposed) {
+        buf_put_lit(&out, ",\"warnings\":[");
+        js_put_text(&out, SPAN(HTTP_SITE_EXPOSED));
+        buf_putc(&out, ']');
+    }
+    buf_putc(&out, '}');
     http_reply_json(req, up ? 200 : 503, &out);
 }
 

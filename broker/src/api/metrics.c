@@ -49,5 +49,8 @@ static void metrics_handle(struct http_req *req)
     http_reply_json(req, 200, &out);
 }
 
-const struct http_route api_metrics = {
-    .verb = HTTP_GET, .path = "/metrics", .op = "metrics", .handle = metrics_handle};
+const struct http_route api_metrics = {.verb = HTTP_GET,
+                                       .path = "/metrics",
+                                       .detail = true,
+                                       .op = "metrics",
+                                       .handle = metrics_handle};

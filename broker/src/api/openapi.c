@@ -12,7 +12,7 @@ static void openapi_handle(struct http_req *req)
 const struct http_route api_openapi = {
     .verb = HTTP_GET,
     .path = "/openapi.json",
-    .access = ACCESS_PUBLIC,
+    .access = ACCESS_READ_ONLY,
     .op = "openapi",
     .handle = openapi_handle,
 };

@@ -451,6 +451,7 @@ static void put_absent(struct buf *out, const struct api_shared *s)
 const struct http_route api_prometheus = {
     .verb = HTTP_GET,
     .path = "/metrics/prometheus",
+    .detail = true,
     .op = "prometheus",
     .handle = prometheus_handle,
 };

@@ -2,32 +2,31 @@
 #include "server/banner.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
+#include "http/site.h"
 
-void banner_print(const char *host, unsigned port, const char *where)
+void banner_print(const struct listeners *l, bool exposed, const char *where)
 {
-    const char *all[] = {"", "0.0.0.0", "::", "[::]"}, *name = host, *left = "", *right = "";
+    struct buf urls = {0}, local = {0};
 
-    for (unsigned i = 0; i < countof(all); i++)
-        if (strcmp(host, all[i]) == 0)
-            name = "localhost";
-    if (strchr(name, ':') && name[0] != '[')
-        left = "[", right = "]";
-
-    printf(
-        "Queen %s listens on http://%s%s%s:%u\n"
-        "Data: %s\n"
-        "\n"
-        "Try it:\n"
-        "  curl -X POST http://%s%s%s:%u/api/v1/push -H 'Content-Type: application/json' \\\n"
-        "       -d '{\"items\": [{\"queue\": \"demo\", \"payload\": {\"hello\": "
-        "\"world\"}}]}'\n"
-        "  curl 'http://%s%s%s:%u/api/v1/pop/queue/demo?autoAck=true'\n"
-        "\n",
-        QUEEN_VERSION, left, name, right, port, where, left, name, right, port, left, name,
-        right, port);
+    listeners_put_urls(l, &urls);
+    listeners_put_local_url(l, &local);
+    span url = buf_span(&local);
+    printf("Queen %s listens on " SPAN_FMT "\n"
+           "Data: %s\n"
+           "%s"
+           "\n"
+           "Try it:\n"
+           "  curl -X POST " SPAN_FMT "/api/v1/push -H 'Content-Type: application/json' \\\n"
+           "       -d '{\"items\": [{\"queue\": \"demo\", \"payload\": {\"hello\": "
+           "\"world\"}}]}'\n"
+           "  curl '" SPAN_FMT "/api/v1/pop/queue/demo?autoAck=true'\n"
+           "\n",
+           QUEEN_VERSION, SPAN_ARG(buf_span(&urls)), where,
+           exposed ? "Warning: " HTTP_SITE_EXPOSED "\n" : "", SPAN_ARG(url), SPAN_ARG(url));
     if (fflush(stdout) != 0)
         log_debug("banner.failed", "why=\"stdout is closed\"");
+    buf_free(&urls);
+    buf_free(&local);
 }

@@ -18,6 +18,7 @@
 #include "server/server_int.h"
 #include "server/settings.h"
 #include "settings/auth.h"
+#include "settings/listen.h"
 #include "spool/spool.h"
 #include "transfer/transfer.h"
 
@@ -30,6 +31,7 @@ enum {
 
 // In the order of events.
 static int server_open(struct server *s, struct fault *f);
+static int open_listeners(struct server *s, struct fault *f);
 static void server_abandon(struct server *s);
 static void on_late(uv_timer_t *limit);
 static void on_up(void *ctx);
@@ -37,7 +39,7 @@ static void begin_serving(struct server *s);
 static int open_workers(struct server *s, struct fault *f);
 static void on_server_ready(void *ctx);
 static bool may_admit(void *ctx);
-static void on_accepted(void *ctx, int fd);
+static void on_accepted(void *ctx, int fd, bool tls);
 static void deal(struct server *s, int fd);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
@@ -117,17 +119,9 @@ static int server_open(struct server *s, struct fault *f)
         rc = settings_keys(c, &s->keys, f);
     if (rc != 0)
         return rc;
-    rc = listener_open(&s->listener, &s->loop,
-                       &(struct listener_conf){.host = c->host,
-                                               .port = (unsigned)c->port,
-                                               .ctx = s,
-                                               .admit = may_admit,
-                                               .accepted = on_accepted},
-                       f);
+    rc = open_listeners(s, f);
     if (rc != 0)
         return rc;
-    s->port = listener_port(s->listener);
-    log_info("serve.listen", "host=%s port=%u", c->host, s->port);
     rc = peer_notify_open(&s->peers, &s->loop, c, &s->house, f);
     if (rc != 0)
         return rc;
@@ -151,10 +145,33 @@ static int server_open(struct server *s, struct fault *f)
     return 0;
 }
 
+static int open_listeners(struct server *s, struct fault *f)
+{
+    const struct conf *c = s->conf;
+    bool is_protected = s->auth != NULL;
+    const char *host = settings_listen_host(c->host, is_protected);
+    struct buf urls = {0};
+
+    int rc = listeners_open(&s->listeners, &s->loop,
+                            &(struct listeners_conf){.host = host,
+                                                     .port = (unsigned)c->port,
+                                                     .ctx = s,
+                                                     .admit = may_admit,
+                                                     .accepted = on_accepted},
+                            f);
+    if (rc != 0)
+        return rc;
+    s->port = listeners_port(&s->listeners);
+    listeners_put_urls(&s->listeners, &urls);
+    log_info("serve.listen", "urls=\"" SPAN_FMT "\"", SPAN_ARG(buf_span(&urls)));
+    buf_free(&urls);
+    s->shared.exposed = settings_warn_exposed("host", host, is_protected);
+    return 0;
+}
+
 static void server_abandon(struct server *s)
 {
-    if (s->listener)
-        listener_close(s->listener, NULL, NULL);
+    listeners_close(&s->listeners);
     if (s->spool)
         spool_close(s->spool);
     if (s->database)
@@ -212,6 +229,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.version = SPAN(QUEEN_VERSION);
     s->shared.server = span_of(c->worker_id);
     s->shared.port = s->port;
+    s->shared.show_details = !s->auth || c->site.health_details;
     s->shared.metrics_period_ms = (unsigned)s->conf->metrics_aggregate_s * 1000;
 
     char *web_root;
@@ -237,6 +255,7 @@ static int open_workers(struct server *s, struct fault *f)
         .ctx = s,
     };
     conf.http.routes = s->routes;
+    conf.http.site = settings_site(&c->site, c->host, s->auth != NULL);
     conf.broker.keys = s->keys;
 
     for (unsigned i = 0; i < s->n_workers && rc == 0; i++) {
@@ -254,7 +273,7 @@ static void on_server_ready(void *ctx)
 {
     struct server *s = ctx;
 
-    banner_print(s->conf->host, s->port, database_where(s->database));
+    banner_print(&s->listeners, s->shared.exposed, database_where(s->database));
     log_info("serve.ready", "port=%u workers=%u ms=%" PRIu64, s->port, s->n_workers,
              (clock_mono_us() - s->start_us) / 1000);
     atomic_store(&s->shared.ready, true);
@@ -272,9 +291,11 @@ static bool may_admit(void *ctx)
     return s->n_dealt - n_closed < (uint64_t)s->conf->max_connections;
 }
 
-static void on_accepted(void *ctx, int fd)
+static void on_accepted(void *ctx, int fd, bool tls)
 {
     struct server *s = ctx;
+
+    (void)tls;
 
     s->n_dealt++;
     if (s->phase == STARTING) {

@@ -15,7 +15,7 @@
 #include "auth/auth.h"
 #include "conf/conf.h"
 #include "crypt/keyring.h"
-#include "net/listener.h"
+#include "net/listeners.h"
 #include "net/mailbox.h"
 #include "net/signals.h"
 #include "peer/peers.h"
@@ -29,7 +29,7 @@ struct server {
     uv_loop_t loop;
     struct mailbox reports; // from the workers
     struct signals signals;
-    struct listener *listener;
+    struct listeners listeners;
     unsigned port;
     struct database *database;
     struct house *house;

@@ -58,7 +58,7 @@ void server_stop(struct server *s)
 {
     s->stop_ms = uv_now(&s->loop);
     atomic_store(&s->shared.stopping, true);
-    listener_close(s->listener, NULL, NULL);
+    listeners_close(&s->listeners);
     if (s->phase == STARTING) {
         for (unsigned i = 0; i < s->n_early; i++)
             close(s->early[i]);

@@ -32,6 +32,7 @@ struct platform_conf {
     const char *queen_token_file; // "": none
 
     struct conf_jwt jwt;
+    struct conf_site site;
 
     // the control database
     const char *pg_host; // "": an embedded server

@@ -3,6 +3,7 @@
 
 #include "conf/conf_int.h"
 #include "conf/jwt_keys.h"
+#include "conf/site_keys.h"
 
 #define AT(field) .offset = offsetof(struct platform_conf, field)
 
@@ -11,7 +12,9 @@ static const struct conf_key keys[] = {
     {.section = "Listener and process",
      .name = "PLATFORM_PORT", INT(1, 65535), .fallback = "6642", AT(port),
      .text = "Port of the HTTP interface."},
-    {.name = "PLATFORM_HOST", TEXT, .fallback = "0.0.0.0", AT(host), .text = "Address to listen on."},
+    {.name = "PLATFORM_HOST", TEXT, .fallback = "", AT(host),
+     .text = "Address to listen on. If empty: loopback only (127.0.0.1 and ::1) without authentication, all IPv4 addresses "
+             "with it."},
     {.name = "PLATFORM_ID", TEXT, .fallback = "", AT(id),
      .text = "Name of this process, unique among those that share a control database; shown by `/health`. With a fixed name a "
              "process that was killed resumes its partitions at once when it starts again. Empty: the host name and a random "
@@ -43,6 +46,7 @@ static const struct conf_key keys[] = {
      .text = "File with the token; read again when it changes."},
 
     JWT_KEYS(.section = "Security",),
+    SITE_KEYS,
 
     {.section = "Control database",
      .name = "PLATFORM_PG_HOST", TEXT, .fallback = "", AT(pg_host),

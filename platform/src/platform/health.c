@@ -12,12 +12,19 @@ static void health_handle(struct http_req *req)
     bool up = platform_is_up(p);
     struct buf out = {0};
 
-    buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\",\"phase\":\"%s\",\"platform\":",
-               up ? "healthy" : "unhealthy", up ? "connected" : "disconnected",
-               platform_phase_name(p));
-    js_put_text(&out, span_of(p->id));
-    buf_put_lit(&out, ",\"version\":");
-    js_put_text(&out, SPAN(QUEEN_VERSION));
+    buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\"", up ? "healthy" : "unhealthy",
+               up ? "connected" : "disconnected");
+    if (!p->auth || p->conf->site.health_details) {
+        buf_printf(&out, ",\"phase\":\"%s\",\"platform\":", platform_phase_name(p));
+        js_put_text(&out, span_of(p->id));
+        buf_put_lit(&out, ",\"version\":");
+        js_put_text(&out, SPAN(QUEEN_VERSION));
+    }
+    if (p->exposed) {
+        buf_put_lit(&out, ",\"warnings\":[");
+        js_put_text(&out, SPAN(HTTP_SITE_EXPOSED));
+        buf_putc(&out, ']');
+    }
     buf_putc(&out, '}');
     http_reply_json(req, up ? 200 : 503, &out);
 }

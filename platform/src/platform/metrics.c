@@ -76,9 +76,13 @@ static void prometheus_handle(struct http_req *req)
     http_reply_text(req, 200, SPAN("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
-const struct http_route platform_metrics = {
-    .verb = HTTP_GET, .path = "/metrics", .op = "metrics", .handle = metrics_handle};
+const struct http_route platform_metrics = {.verb = HTTP_GET,
+                                            .path = "/metrics",
+                                            .detail = true,
+                                            .op = "metrics",
+                                            .handle = metrics_handle};
 const struct http_route platform_prometheus = {.verb = HTTP_GET,
                                                .path = "/metrics/prometheus",
+                                               .detail = true,
                                                .op = "prometheus",
                                                .handle = prometheus_handle};

@@ -14,6 +14,7 @@
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "settings/auth.h"
+#include "settings/listen.h"
 
 enum {
     ECHO_MS = 300
@@ -25,7 +26,7 @@ static void abandon(struct platform *p);
 static void on_up(void *ctx);
 static void on_ready(void *ctx);
 static bool may_admit(void *ctx);
-static void on_accepted(void *ctx, int fd);
+static void on_accepted(void *ctx, int fd, bool tls);
 static bool may_pass(void *ctx, struct http_req *req);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
@@ -85,6 +86,30 @@ int platform_run(const struct platform_conf *conf)
     return code;
 }
 
+static int open_listeners(struct platform *p, struct fault *f)
+{
+    const struct platform_conf *c = p->conf;
+    bool is_protected = p->auth != NULL;
+    const char *host = settings_listen_host(c->host, is_protected);
+    struct buf urls = {0};
+
+    int rc = listeners_open(&p->listeners, &p->loop,
+                            &(struct listeners_conf){.host = host,
+                                                     .port = (unsigned)c->port,
+                                                     .ctx = p,
+                                                     .admit = may_admit,
+                                                     .accepted = on_accepted},
+                            f);
+    if (rc != 0)
+        return rc;
+    p->port = listeners_port(&p->listeners);
+    listeners_put_urls(&p->listeners, &urls);
+    log_info("platform.listening", "urls=\"" SPAN_FMT "\"", SPAN_ARG(buf_span(&urls)));
+    buf_free(&urls);
+    p->exposed = settings_warn_exposed("platform_host", host, is_protected);
+    return 0;
+}
+
 static int open_http(struct platform *p, struct fault *f)
 {
     const struct platform_conf *c = p->conf;
@@ -94,18 +119,11 @@ static int open_http(struct platform *p, struct fault *f)
     int rc = settings_auth(&c->jwt, &p->auth, f);
     if (rc != 0)
         return rc;
-    rc = listener_open(&p->listener, &p->loop,
-                       &(struct listener_conf){.host = c->host,
-                                               .port = (unsigned)c->port,
-                                               .ctx = p,
-                                               .admit = may_admit,
-                                               .accepted = on_accepted},
-                       f);
+    rc = open_listeners(p, f);
     if (rc != 0)
         return rc;
-    p->port = listener_port(p->listener);
-    log_info("platform.listening", "host=%s port=%u", c->host, p->port);
     struct http_server_conf http = settings_platform_http(c);
+    http.site = settings_site(&c->site, c->host, p->auth != NULL);
     http.routes = p->routes;
     if (p->auth)
         p->guard = guard_open(&p->loop, p->auth);
@@ -144,8 +162,7 @@ static int open_all(struct platform *p, struct fault *f)
 // Start-up failed before any part was started: closes the handles that are open.
 static void abandon(struct platform *p)
 {
-    if (p->listener)
-        listener_close(p->listener, NULL, NULL);
+    listeners_close(&p->listeners);
     if (p->guard)
         guard_close(p->guard);
     if (p->http)
@@ -162,17 +179,26 @@ static void on_up(void *ctx) { (void)ctx; } // readiness depends on the schema
 
 static void greet(const struct platform *p)
 {
-    printf("Queen platform %s listens on http://localhost:%u\n"
+    struct buf urls = {0}, local = {0};
+
+    listeners_put_urls(&p->listeners, &urls);
+    listeners_put_local_url(&p->listeners, &local);
+    span url = buf_span(&local);
+    printf("Queen platform %s listens on " SPAN_FMT "\n"
            "Control database: %s\n"
-           "Broker: %s\n\n"
+           "Broker: %s\n"
+           "%s\n"
            "Try it:\n"
-           "  curl -X POST http://localhost:%u/api/v1/tenants -H 'Content-Type: "
+           "  curl -X POST " SPAN_FMT "/api/v1/tenants -H 'Content-Type: "
            "application/json' -d '{\"name\": \"acme\"}'\n"
-           "  curl http://localhost:%u/api/v1/tenants\n\n",
-           QUEEN_VERSION, p->port, database_where(p->database), p->conf->queen_url, p->port,
-           p->port);
+           "  curl " SPAN_FMT "/api/v1/tenants\n\n",
+           QUEEN_VERSION, SPAN_ARG(buf_span(&urls)), database_where(p->database),
+           p->conf->queen_url, p->exposed ? "Warning: " HTTP_SITE_EXPOSED "\n" : "",
+           SPAN_ARG(url), SPAN_ARG(url));
     if (fflush(stdout) != 0)
         log_debug("banner.failed", "why=\"stdout is closed\"");
+    buf_free(&urls);
+    buf_free(&local);
 }
 
 static void on_ready(void *ctx)
@@ -203,10 +229,11 @@ static bool may_admit(void *ctx)
     return http_server_connections(p->http) < (unsigned)p->conf->max_connections;
 }
 
-static void on_accepted(void *ctx, int fd)
+static void on_accepted(void *ctx, int fd, bool tls)
 {
     struct platform *p = ctx;
 
+    (void)tls;
     http_server_adopt(p->http, fd);
 }
 
@@ -215,7 +242,7 @@ static bool may_pass(void *ctx, struct http_req *req)
 {
     const struct platform *p = ctx;
 
-    if (p->phase != STARTING)
+    if (p->phase != STARTING || http_req_route(req)->access == ACCESS_PUBLIC)
         return !p->guard || guard_check(p->guard, req);
     http_reply_errf(req, QE_PG_AWAY, "the platform is starting: its database is not ready");
     return false;

@@ -19,7 +19,7 @@
 #include "conf/platform.h"
 #include "http/req.h"
 #include "http/server.h"
-#include "net/listener.h"
+#include "net/listeners.h"
 #include "net/signals.h"
 #include "pg/database.h"
 #include "pg/pool.h"
@@ -53,7 +53,8 @@ struct platform {
     char id[PLATFORM_ID_MAX + 1]; // unique among the processes that share a control database
     uv_loop_t loop;
     struct signals signals;
-    struct listener *listener;
+    struct listeners listeners;
+    bool exposed; // no authentication on a network address
     unsigned port;
     struct http_routes *routes;
     struct auth *auth;   // NULL: no tokens are required

@@ -37,7 +37,7 @@ void platform_stop(struct platform *p)
 
     p->stop_ms = uv_now(&p->loop);
     p->phase = DRAINING;
-    listener_close(p->listener, NULL, NULL);
+    listeners_close(&p->listeners);
     if (!served)
         p->n_parts_running = 0; // none was started
     http_server_drain(p->http);

@@ -284,8 +284,10 @@ def test_names_of_roles_claims_and_skipped_paths_are_settings(make_broker):
     assert knock(b, None, "/api/v1/pop/queue/open").status == 401, "not below the prefix"
     assert b.post("/api/v1/ack", "{").status == 400
     assert b.post("/api/v1/ack/batch", "{").status == 401, "an exact path covers nothing else"
-    for path in ("/health", "/metrics", "/metrics/prometheus"):
-        b.get(path).expect(200)
+    b.get("/health").expect(200)
+    for path in ("/metrics", "/metrics/prometheus", "/openapi.json"):
+        assert b.get(path).status == 401, "public only if JWT_SKIP_PATHS lists it"
+        assert knock(b, token({"grp": "w"}), path).status == 200
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------

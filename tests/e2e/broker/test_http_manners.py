@@ -9,13 +9,6 @@ import pytest
 
 from harness import patience
 
-CORS = {
-    "access-control-allow-origin": "*",
-    "access-control-allow-methods": "GET, POST, PUT, DELETE, OPTIONS",
-    "access-control-allow-headers": "Content-Type, Authorization",
-}
-
-
 class Wire:
     """A connection that reads whole answers."""
 
@@ -87,26 +80,23 @@ def wire(broker):
         yield w
 
 
-def test_json_answers_carry_length_date_and_cors(wire):
+def test_json_answers_carry_length_and_date(wire):
     wire.send(HEALTH)
     status, headers, body = wire.answer()
     assert status == 200
     assert headers["content-type"].startswith("application/json")
     assert int(headers["content-length"]) == len(body) > 0
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", headers["date"])
-    for name, value in CORS.items():
-        assert headers[name] == value
+    assert "access-control-allow-origin" not in headers
     assert "connection" not in headers
 
 
 def test_preflight_is_answered_for_any_path(wire):
     for path in ("/api/v1/push", "/no/such/path", "*"):
-        wire.send(request("OPTIONS", path, None, "Origin: http://x", "Access-Control-Request-Method: POST"))
+        wire.send(request("OPTIONS", path, None, "Access-Control-Request-Method: POST"))
         status, headers, body = wire.answer()
         assert (status, body) == (204, b"")
         assert headers["access-control-max-age"] == "86400"
-        for name, value in CORS.items():
-            assert headers[name] == value
         assert "content-length" not in headers and "content-type" not in headers
 
 
@@ -160,7 +150,7 @@ def test_empty_lines_between_requests_are_ignored(wire):
 
 
 def test_header_names_are_case_blind_and_targets_may_be_absolute(wire):
-    wire.send(b"GET http://example.org/health HTTP/1.1\r\nhOST: example.org\r\n\r\n")
+    wire.send(b"GET http://localhost/health HTTP/1.1\r\nhOST: localhost\r\n\r\n")
     assert wire.answer()[0] == 200
 
 

@@ -1,4 +1,4 @@
-"""Health, metrics, CORS and the shape of errors: http-api sections 1.9, 2 and 19."""
+"""Health, metrics and the shape of errors: http-api sections 1.9, 2 and 19."""
 import os
 import re
 
@@ -7,8 +7,6 @@ import pytest
 import harness
 from harness import Client, wait_until
 
-CORS = {"access-control-allow-origin": "*", "access-control-allow-methods": "GET, POST, PUT, DELETE, OPTIONS",
-        "access-control-allow-headers": "Content-Type, Authorization"}
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(.*)\})? (-?[0-9.eE+-]+|\+Inf|-Inf|NaN)( \d+)?$')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\.)*)"(?:,|$)')
 
@@ -191,23 +189,6 @@ def test_there_is_a_histogram_of_batch_sizes(broker, queue, op):
     use_everything(broker, queue)
     wait_until(lambda: count() > before, 3, "the batch sizes of %s to count" % op)
 
-
-# --- CORS -----------------------------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("path", ["/api/v1/push", "/api/v1/pop/queue/x", "/health", "/", "/no/such/path"])
-def test_a_preflight_is_answered_for_any_path(broker, path):
-    r = broker.request("OPTIONS", path, headers={"Origin": "http://x", "Access-Control-Request-Method": "POST"}).expect(204)
-    assert r.body == b""
-    assert {k: r.headers.get(k) for k in CORS} == CORS
-    assert r.headers["access-control-max-age"] == "86400"
-
-
-def test_every_json_answer_carries_the_cors_headers(broker, queue):
-    answers = [broker.push([{"queue": queue}]), broker.pop(queue), broker.post("/api/v1/push", b"{"), broker.get("/health"),
-               broker.post("/api/v1/configure", {"queue": queue}), broker.post("/api/v1/ack/batch", {"acknowledgments": []}),
-               broker.get("/metrics")]
-    for r in answers:
-        assert {k: r.headers.get(k) for k in CORS} == CORS, r
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------

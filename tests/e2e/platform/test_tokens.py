@@ -41,9 +41,15 @@ def test_each_call_needs_its_role(guarded, method, path, least):
             assert status not in (401, 403), role
 
 
-@pytest.mark.parametrize("path", ["/health", "/live", "/ready", "/metrics", "/metrics/prometheus", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/health", "/live", "/ready", "/metrics", "/metrics/prometheus"])
 def test_health_and_metrics_stay_public(guarded, path):
     guarded.get(path).expect(200)
+
+
+def test_details_need_a_token(guarded):
+    assert guarded.get("/openapi.json").status == 401
+    guarded.request("GET", "/openapi.json", None, bearer(token(role="read-only"))).expect(200)
+    assert set(guarded.get("/health").expect(200).json) == {"status", "database"}
 
 
 def test_the_command_line_sends_its_token(guarded, tmp_path):

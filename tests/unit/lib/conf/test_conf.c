@@ -49,7 +49,7 @@ static void without_anything_the_defaults_hold(void **state)
     assert_int_equal(load(ARGS(), ENV()), 0);
     assert_int_equal(c.action, CONF_RUN);
     assert_int_equal(c.port, 6632);
-    assert_string_equal(c.host, "0.0.0.0");
+    assert_string_equal(c.host, "");
     assert_int_equal(c.num_workers, 2);
     assert_int_equal(c.log_level, LOG_INFO);
     assert_string_equal(c.pg_host, "");
@@ -79,7 +79,7 @@ static void empty_means_default(void **state)
     (void)state;
     assert_int_equal(load(ARGS(S("--host="), ), ENV(S("PORT="), S("PG_USE_SSL="), )), 0);
     assert_int_equal(c.port, 6632);
-    assert_string_equal(c.host, "0.0.0.0");
+    assert_string_equal(c.host, "");
     assert_false(c.pg_use_ssl);
 }
 

@@ -14,7 +14,7 @@
 static void an_answer_carries_its_headers(void **state)
 {
     (void)state;
-    open_server((struct http_server_conf){0});
+    open_server((struct http_server_conf){.site = http_site_new(true, "", "", "")});
     send_text("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}");
     turns(2);
     assert_has("HTTP/1.1 200 OK\r\n");
