@@ -1,15 +1,15 @@
--- queen.cancel_scheduled: waiting messages are not delivered.
+-- queen.cancel_scheduled: cancel scheduled messages.
 --
 -- called by  queen.cancel_scheduled_one, queen.cancel_scheduled_where
--- in         p_slice, p_due_at, p_num: where they lie; each is found in its own slice, however many there are
--- out        how many; what is being fired at the moment is none of them
+-- in         p_slice, p_due_at, p_num: the rows; each is found by an index probe in its own slice
+-- out        the number of cancelled messages, without those that are being delivered at the moment
 -- locks      the rows, skipping those of others
 -- needs: cancel_retries
--- effects    the transaction ids can be used again; a retry that is cancelled leaves its message a dead letter (queen.cancel_retries)
+-- effects    the transaction ids can be used again; the message of a cancelled retry becomes a dead letter (queen.cancel_retries)
 create or replace function queen.cancel_scheduled(p_slice int[], p_due_at timestamptz[], p_num bigint[])
 returns bigint
 language plpgsql
--- Row by row through (due_at, num) of its slice.
+-- One probe per row through (due_at, num) of its slice.
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -20,7 +20,7 @@ declare
     v_due  timestamptz[];
     v_gone record;
 begin
-    -- First the locks, waiting for nobody: who fires may hold some of them.
+    -- First the locks, without waiting: queen.fire_scheduled may hold some of them.
     select array_agg(k.slice), array_agg(k.num), array_agg(k.due_at) into v_slice, v_num, v_due
       from unnest(p_slice, p_num, p_due_at) u(slice, num, due_at)
       cross join lateral (select s.slice, s.num, s.due_at from queen.scheduled s

@@ -1,8 +1,8 @@
--- queen.cancel_scheduled_where: DELETE /api/v1/scheduled: one bounded step.
+-- queen.cancel_scheduled_where: DELETE /api/v1/scheduled, one bounded step.
 --
 -- needs: scheduled_query, cancel_scheduled, param_bool
 -- called by  broker/src/api/scheduled.c
--- in         p_args: as queen.scheduled_query; all=true: everything that waits; done: cancelled by the steps before
+-- in         p_args: as queen.scheduled_query; all=true: all scheduled messages; done: number cancelled by the previous steps
 -- out        status 0: call again with the answer; else {"cancelled":n}
 -- raises     QN001 without a filter and without all
 create or replace function queen.cancel_scheduled_where(p_args jsonb)
@@ -12,7 +12,7 @@ set enable_seqscan = off
 set enable_hashjoin = on
 as $$
 declare
-    c_step constant bigint := 20000; -- so that firing never waits for long
+    c_step constant bigint := 20000; -- so that queen.fire_scheduled never waits for long
     v_done bigint := coalesce((p_args ->> 'done')::bigint, 0);
     v_some bigint;
     v_slice int[];
@@ -21,9 +21,9 @@ declare
 begin
     if not p_args ?| array['queue', 'partition', 'from', 'to', 'correlationId', 'transactionIdPrefix', 'kind']
        and not queen.param_bool(p_args, 'all', false) then
-        raise exception 'a filter is needed, or all=true' using errcode = 'QN001';
+        raise exception 'a filter or all=true must be given' using errcode = 'QN001';
     end if;
-    -- In no order: a step reads what it cancels, not all that waits to find the first of them.
+    -- In no order, so that a step reads only the rows that it cancels.
     execute format('select array_agg(s.slice), array_agg(s.num), array_agg(s.due_at) from (select k.slice, k.num, k.due_at from (%s) k limit %s) s',
                    queen.scheduled_query(p_args, null, null, null), c_step)
        into v_slice, v_num, v_due;

@@ -3,13 +3,13 @@
 -- needs: find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
 -- called by  broker/src/api/schedules.c
 -- in         p_args: id: id or name; body: fields to change; p_how: get, change, pause, resume, delete;
---            sealed, of: its payload sealed, for a queue that has encryptionEnabled (null: there is no key), and what it was the payload of
--- out        the schedule as it is now; 404 when there is none; 409 when its new name is taken;
---            status 0: the payload is to be sealed (broker/src/api/sql_endpoint.h)
+--            sealed, of: its sealed payload, for a queue with encryptionEnabled (null: there is no key), and the payload it was made from
+-- out        the schedule as it is now; 404 if there is none; 409 if its new name is taken;
+--            status 0: the caller must seal the payload (broker/src/api/sql_endpoint.h)
 -- locks      its row; then the queue, shared
--- raises     QN001 for a field that cannot be
+-- raises     QN001 for an invalid field
 --
--- A time that was missed while it was paused, or before its expression was changed, is not made up for.
+-- Times missed during a pause, or before its expression was changed, do not run later.
 create or replace function queen.change_schedule(p_args jsonb, p_how text)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql
@@ -19,7 +19,7 @@ declare
     b jsonb := case when p_how = 'change' then p_args -> 'body' when p_how = 'pause' then '{"paused": true}'
                     when p_how = 'resume' then '{"paused": false}' else '{}' end;
     s queen.schedules;
-    v_payload jsonb; -- as it shall be
+    v_payload jsonb; -- the new payload
 begin
     perform queen.check_schedule(b, false);
     if p_how = 'get' then
@@ -36,7 +36,7 @@ begin
     elsif b <> '{}' then
         if (b ? 'queue' or b ? 'partition')
            and not queen.takes_partition(coalesce(b ->> 'queue', s.queue_name), coalesce(b ->> 'partition', s.lane_name)) then
-            raise exception 'partition: the queue has a fixed set of partitions, name one of them' using errcode = 'QN001';
+            raise exception 'partition: the queue has a fixed set of partitions and this is not one of them' using errcode = 'QN001';
         end if;
         v_payload := case when b ? 'payload' then b -> 'payload' else s.payload end;
         s.sealed := s.sealed and not b ? 'payload';

@@ -1,8 +1,8 @@
--- queen.check_schedule: the fields of a recurring message, checked.
+-- queen.check_schedule: check the fields of a recurring message.
 --
 -- needs: cron_read
 -- called by  queen.create_schedule, queen.change_schedule
--- in         p_body: name, queue, partition, cron, timezone, payload, missed, paused; p_all: name, queue and cron must be there
+-- in         p_body: name, queue, partition, cron, timezone, payload, missed, paused; p_all: name, queue and cron are required
 -- raises     QN001, naming the field
 create or replace function queen.check_schedule(p_body jsonb, p_all boolean)
 returns void
@@ -22,7 +22,7 @@ begin
     if p_body ? 'cron' then
         perform queen.cron_read(p_body ->> 'cron');
     end if;
-    -- Offsets are no zones: they know no summer.
+    -- UTC offsets are not accepted, because they have no daylight saving time.
     if p_body ? 'timezone' and not exists (select from pg_timezone_names z where z.name = p_body ->> 'timezone') then
         raise exception 'timezone must be an IANA name like Europe/Berlin' using errcode = 'QN001';
     elsif p_body ? 'missed' and p_body ->> 'missed' not in ('skip', 'once', 'all') then

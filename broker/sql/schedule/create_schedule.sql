@@ -3,10 +3,10 @@
 -- needs: check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
 -- called by  broker/src/api/schedules.c
 -- in         p_args: body: see queen.check_schedule; partition Default, timezone UTC, payload null, missed skip, paused false;
---            sealed: its payload sealed, for a queue that has encryptionEnabled (null: there is no key)
--- out        201 and the schedule; 409 when the name is taken; status 0: the payload is to be sealed (broker/src/api/sql_endpoint.h)
+--            sealed: its sealed payload, for a queue with encryptionEnabled (null: there is no key)
+-- out        201 and the schedule; 409 if the name is taken; status 0: the caller must seal the payload (broker/src/api/sql_endpoint.h)
 -- locks      the queue, shared
--- raises     QN001 for a field that cannot be
+-- raises     QN001 for an invalid field
 create or replace function queen.create_schedule(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql
@@ -17,7 +17,7 @@ declare
 begin
     perform queen.check_schedule(b, true);
     if not queen.takes_partition(b ->> 'queue', coalesce(b ->> 'partition', 'Default')) then
-        raise exception 'partition: the queue has a fixed set of partitions, name one of them' using errcode = 'QN001';
+        raise exception 'partition: the queue has a fixed set of partitions and this is not one of them' using errcode = 'QN001';
     end if;
     if queen.queue_seals(b ->> 'queue') and not p_args ? 'sealed' then
         return query select 0, p_args::text, convert_to(coalesce(b -> 'payload', 'null')::text, 'UTF8'), false;

@@ -1,4 +1,4 @@
--- queen.cron_field: one field of a cron expression as the numbers that it allows.
+-- queen.cron_field: expand one field of a cron expression to the numbers that it allows.
 --
 -- called by  queen.cron_read
 -- in         p_text: numbers, names (p_names, the first for p_low), ranges a-b, steps */n and a-b/n and a/n, lists of these, *
@@ -22,7 +22,7 @@ begin
         end loop;
         m := regexp_match(v_part, '^(?:(\*)|(\d{1,4})(?:-(\d{1,4}))?)(?:/(\d{1,4}))?$');
         if m is null then
-            raise exception 'cron: "%" is no %', v_part, p_what using errcode = 'QN001';
+            raise exception 'cron: "%" is not a valid %', v_part, p_what using errcode = 'QN001';
         end if;
         v_from := case when m[1] is not null then p_low else m[2]::int end;
         v_to := case when m[1] is not null then p_high
@@ -30,7 +30,7 @@ begin
                      when m[4] is not null then p_high else v_from end;
         v_step := coalesce(m[4]::int, 1);
         if v_from < p_low or v_to > p_high or v_from > v_to or v_step < 1 then
-            raise exception 'cron: "%" is no % (% to %)', v_part, p_what, p_low, p_high using errcode = 'QN001';
+            raise exception 'cron: "%" is not a valid % (% to %)', v_part, p_what, p_low, p_high using errcode = 'QN001';
         end if;
         v_all := v_all || array(select generate_series(v_from, v_to, v_step));
     end loop;

@@ -1,4 +1,4 @@
--- queen.cron_last: the last run of a cron expression up to a time, p_first or later; p_first is one.
+-- queen.cron_last: the last run of a cron expression from p_first, which is a run, to a time.
 --
 -- needs: cron_next
 -- called by  queen.run_schedules
@@ -11,7 +11,7 @@ declare
     v_at     timestamptz := p_first;
     v_next   timestamptz;
 begin
-    -- There may be years of runs: first find a stretch before the end that has some.
+    -- There may be years of runs: first find an interval before the end that contains some.
     foreach v_window in array array['1 minute', '1 hour', '1 day', '31 days', '366 days']::interval[] loop
         v_next := queen.cron_next(p_cron, p_zone, p_until - v_window);
         if v_next <= p_until and v_next > p_first then

@@ -1,11 +1,11 @@
--- queen.cron_next: the first run of a cron expression after a time; null when there is none within nine years.
+-- queen.cron_next: the first run of a cron expression after a time; null if there is none within nine years.
 --
 -- needs: cron_read, wall_time
--- called by  queen.advance_schedule, queen.check_schedule
--- in         p_zone: an IANA time zone that PostgreSQL knows
+-- called by  queen.create_schedule, queen.change_schedule, queen.run_schedules, queen.cron_last
+-- in         p_zone: an IANA time zone of PostgreSQL
 --
--- The expression speaks of the clock on the wall.  A wall time that the zone leaves out, because clocks are set forward, stands for the first
--- moment behind the gap; one that comes twice stands for the first of the two.  Two wall times that so become the same
+-- The expression is in local time. A local time that does not exist, because clocks are set forward, stands for the first
+-- moment after the gap. One that occurs twice stands for the first of the two. Two local times that become the same
 -- moment are one run.
 create or replace function queen.cron_next(p_cron text, p_zone text, p_after timestamptz)
 returns timestamptz
@@ -17,7 +17,7 @@ declare
     v_day   date;
     v_last  date;
     v_month boolean; -- the day of the month matches
-    v_week  boolean; -- the day of the week does
+    v_week  boolean; -- the day of the week matches
     v_hour  timestamp;
     v_min   timestamp;
     h       int;
@@ -26,7 +26,7 @@ declare
     v_at    timestamptz;
 begin
     select * into c from queen.cron_read(p_cron);
-    -- Clocks that were set lately may show again what they have shown, or stand for something that they left out.
+    -- If clocks were changed recently, local times may repeat, or stand for a time in the gap: start earlier.
     if v_wall - (p_after - interval '3 hours') at time zone p_zone <> interval '3 hours' then
         v_wall := v_wall - interval '3 hours';
     end if;

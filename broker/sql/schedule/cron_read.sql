@@ -1,10 +1,10 @@
--- queen.cron_read: a cron expression, checked and taken apart.
+-- queen.cron_read: check and parse a cron expression.
 --
 -- needs: cron_field
 -- called by  queen.cron_next, queen.check_schedule
 -- in         five fields (minute, hour, day of month, month, day of week; 0 and 7 are Sunday), six with seconds in front, or
 --            @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly
--- out        one row; any_day: both days must match, else (both are limited) one of them will do, as cron has always had it
+-- out        one row; any_day: both days must match; otherwise (both are restricted) one of them is enough, as in cron
 -- raises     QN001
 create or replace function queen.cron_read(p_cron text)
 returns table (seconds int[], minutes int[], hours int[], days int[], months int[], weekdays int[], any_day boolean)

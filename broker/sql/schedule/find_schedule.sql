@@ -1,6 +1,6 @@
--- queen.find_schedule: the id of a recurring message by its id or name; null when there is none.
+-- queen.find_schedule: the id of a recurring message by its id or name; null if there is none.
 --
--- called by  what answers for /api/v1/schedules/:id
+-- called by  the functions behind /api/v1/schedules/:id
 create or replace function queen.find_schedule(p_text text)
 returns uuid
 language sql stable

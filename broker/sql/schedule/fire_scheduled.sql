@@ -1,30 +1,30 @@
--- queen.fire_scheduled: append messages whose time has come, recurring ones too, to their lanes: one bounded step.
+-- queen.fire_scheduled: append due messages, including recurring ones, to their lanes, one bounded step.
 --
 -- needs: run_schedules, take_due, next_due, slice_at, notify_lanes, transaction_key
--- called by  broker/src/broker/schedule/timer.c (call "fire_scheduled"); brokers may do so at the same time
--- in         p_origin: the process; p_limit: messages, about; p_from_us: nothing before this time waits any more as far as the
---            caller knows (a hint that spares it the places of messages that have gone; 0: look at all)
--- out        per lane that got something, those of a queue together: lane, its names and how many; and a row with lane null:
+-- called by  broker/src/broker/schedule/timer.c (call "fire_scheduled"); brokers may call it at the same time
+-- in         p_origin: the process; p_limit: approximate number of messages; p_from_us: the caller expects no scheduled message before
+--            this time (a hint that avoids reading the dead rows of delivered messages; 0: read all)
+-- out        per lane that got messages, those of a queue together: lane, its names and the number; and a row with lane null:
 --            late: 4 bytes for each message, milliseconds between its time and now; more: call again at once;
---            busy: something is due that other sessions hold; wait_us: when to call again, because the next one is due then or
---            to try once more what is held (null: nothing is due within ten minutes); through_us: all that was due by then
---            is gone (null: not all)
--- locks      as queen.run_schedules; then lanes and messages, skipping those of others.  It waits for no other session: one that
---            holds a lane delays that lane only
+--            busy: other sessions have locked due messages; wait_us: when to call again, because the next message is due then or
+--            to try locked messages again (null: nothing is due within ten minutes); through_us: everything due by then
+--            was delivered (null: not everything)
+-- locks      as queen.run_schedules; then lanes and messages, skipping those of others. It never waits for another session: a session
+--            that has locked a lane delays only that lane
 --
--- The due messages are read in the order (due_at, num) until p_limit or 8 MB of them are on lanes that this step could lock.
--- Messages of held lanes do not count, so they cannot keep others back.  A message that is held is tried again when it has
--- waited a quarter longer, after 10 ms to 1 s.
+-- Reads due messages in the order (due_at, num) until p_limit or 8 MB of them are on lanes that this step could lock.
+-- Messages of locked lanes do not count, so they cannot delay others. A locked message is tried again after a quarter of the time
+-- that it has waited, between 10 ms and 1 s.
 --
--- The session that has a lane has all of it: it takes messages under the lane's lock, in that order, up to
--- the last that was seen before; so two brokers cannot change the order of a lane, and a session that dies has taken nothing.
--- UUIDv7 keys are left out of key_min and key_max, because messages that were scheduled at different times
+-- The session that has locked a lane takes its messages in that order, up to the last one that was found before the
+-- lock. So two brokers cannot change the order of a lane, and a session that dies has taken nothing.
+-- UUIDv7 keys are not included in key_min and key_max, because messages that were scheduled at different times
 -- would need a segment each: all keys go to queen.message_keys.
 create or replace function queen.fire_scheduled(p_origin int, p_limit int, p_from_us bigint)
 returns table (lane bigint, lane_id uuid, lane_name text, queue_name text, count int,
                late bytea, more boolean, busy boolean, wait_us bigint, through_us bigint)
 language plpgsql
--- Plans that were made while a slice was empty must not become scans of all of it.
+-- A plan made when a slice was empty must not become a scan of the whole slice.
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -32,27 +32,27 @@ as $$
 declare
     c_bytes  constant bigint := 8388608;
     v_from   timestamptz := 'epoch'::timestamptz + p_from_us * interval '1 microsecond';
-    v_due    timestamptz;      -- what is due by now
+    v_due    timestamptz;      -- messages up to this time are due
     v_slices int[];
-    v_runs   int;              -- recurring ones that have joined it
+    v_runs   int;              -- number of recurring messages among them
     v_now    timestamptz;
     v_next   record;           -- the next due messages, by lane
-    v_at     timestamptz;      -- the last message that was looked at
+    v_at     timestamptz;      -- the last message that was read
     v_num    bigint := -1;
     v_first  timestamptz;      -- the time of the first
-    v_seen   bigint[];         -- lanes that have come up for the first time
-    v_got    bigint[];         -- those of them that nobody holds
-    v_left   bigint[];         -- those of them that others hold
-    v_mine   bigint[] := '{}'; -- lanes that we have
-    v_busy   bigint[] := '{}'; -- lanes that others have
+    v_seen   bigint[];         -- lanes found for the first time
+    v_got    bigint[];         -- those of them that this step has locked
+    v_left   bigint[];         -- those of them that others have locked
+    v_mine   bigint[] := '{}'; -- all lanes that this step has locked
+    v_busy   bigint[] := '{}'; -- all lanes that others have locked
     v_gone   bigint[] := '{}'; -- lanes that were deleted
     v_new    bigint[];         -- lanes without the mark "scheduling"
-    v_looked bigint := 0;      -- messages: all of them, ...
-    v_ours   bigint := 0;      -- ... those of our lanes, ...
+    v_looked bigint := 0;      -- numbers of messages read: all, ...
+    v_ours   bigint := 0;      -- ... those of the locked lanes, ...
     v_bytes  bigint := 0;
-    v_taken  bigint := 0;      -- ... and what became of these
+    v_taken  bigint := 0;      -- ... and those delivered
     v_full   boolean := false; -- there may be more than this step takes
-    v_held   timestamptz;      -- the time of what others hold: of the first of each lane the latest
+    v_held   timestamptz;      -- the latest of the first due times of lanes that others have locked
     v_late   bytea;
     v_lanes  bigint[];
     v_count  int[];
@@ -63,7 +63,7 @@ begin
                             where k.slice between queen.slice_at(v_from) and queen.slice_at(v_due));
     v_at := v_from;
     loop
-        -- Values, not parameters of a kept plan: only the slices in question are opened and locked.
+        -- Values, not parameters of a cached plan, so that only the needed slices are opened and locked.
         execute '
             with found as materialized (
                 select s.lane, s.due_at, s.num, octet_length(s.message) as bytes
@@ -140,14 +140,14 @@ begin
              order by c.lane, c.seg
         ), noted as (
             insert into queen.message_keys (lane, key, seq)
-            -- The same key twice in a step: retries of a message may fall due together.
+            -- A key may occur twice in a step, because retries of a message may become due together.
             select p.lane, p.key, max(e.next_seq + p.nth - 1)
               from placed p join ends e on e.lane = p.lane
              group by p.lane, p.key
              order by p.lane, p.key
                 on conflict (lane, key) do update set seq = excluded.seq
         ), correlated as (
-            -- By its id too: that was made before the message had a place, and so does not tell it.
+            -- Also by its id, which was assigned before the message had a position and so does not contain it.
             insert into queen.correlations (correlation, lane, seq)
             select c.id, p.lane, e.next_seq + p.nth - 1
               from placed p join ends e on e.lane = p.lane

@@ -3,7 +3,7 @@
 -- needs: find_scheduled, scheduled_json, unpack_segment
 -- called by  broker/src/api/scheduled.c
 -- in         p_args: id
--- out        the message with its payload as it was sent; 404 when it does not wait (any more)
+-- out        the message with its payload as it was sent; 404 if it is not scheduled (any more)
 create or replace function queen.get_scheduled(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql stable

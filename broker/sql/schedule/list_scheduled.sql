@@ -2,9 +2,9 @@
 --
 -- needs: scheduled_query, scheduled_json, param_int
 -- called by  broker/src/api/scheduled.c
--- in         p_args: as queen.scheduled_query; limit (100, at most 1000); cursor: "next" of the page before
--- out        {"scheduled":[...],"next":...}, the next to be due first, without payloads; next is null on the last page
--- raises     QN001 for a cursor that is none, and as queen.scheduled_query
+-- in         p_args: as queen.scheduled_query; limit (100, at most 1000); cursor: "next" of the previous page
+-- out        {"scheduled":[...],"next":...}, ordered by due time, without payloads; next is null on the last page
+-- raises     QN001 for an invalid cursor, and as queen.scheduled_query
 create or replace function queen.list_scheduled(p_args jsonb)
 returns json
 language plpgsql stable

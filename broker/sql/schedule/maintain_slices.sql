@@ -1,14 +1,14 @@
--- queen.maintain_slices: make slices of queen.scheduled for the next 26 hours, and drop those that are over and empty.
+-- queen.maintain_slices: create slices of queen.scheduled for the next 26 hours, and drop past slices that are empty.
 --
 -- needs: slice_at
 -- called by  broker/src/broker/schedule/timer.c (call "maintain_slices"), in a transaction of its own, once a minute
 -- out        made, dropped: how many
--- locks      advisory 737020, without waiting: another session that holds it does the work.  To attach a slice SHARE UPDATE
---            EXCLUSIVE on queen.scheduled, which stops neither readers nor writers.  To drop one SHARE on the slice, then ACCESS
---            EXCLUSIVE on queen.scheduled.  It waits 50 ms at most and tries again at the next call
+-- locks      advisory 737020, without waiting: a session that has it does the work. To attach a slice SHARE UPDATE
+--            EXCLUSIVE on queen.scheduled, which blocks neither readers nor writers. To drop one SHARE on the slice, then ACCESS
+--            EXCLUSIVE on queen.scheduled. It waits at most 50 ms and tries again at the next call
 --
--- Storing a message never makes a slice: without one the message lies in queen.scheduled_far.  26 hours, so that a delay of a day
--- finds its slice.  A database in which nothing was ever scheduled gets none.
+-- Storing a message never creates a slice: without one the message goes to queen.scheduled_far. 26 hours, so that a delay of a day
+-- finds its slice. A database without scheduled messages gets no slices.
 create or replace function queen.maintain_slices(out made int, out dropped int)
 language plpgsql
 as $$
@@ -31,7 +31,7 @@ begin
                and not exists (select from queen.scheduled_slices k where k.slice = h.slice)
         loop
             v_name := 'scheduled_' || to_char(to_timestamp(s.slice * 3600.0) at time zone 'UTC', 'YYYYMMDDHH24');
-            -- Made beside the parent and attached, because CREATE ... PARTITION OF would lock out everybody.
+            -- Created separately and attached, because CREATE ... PARTITION OF would block all other sessions.
             execute format('create table queen.%I (like queen.scheduled including all)
                             with (vacuum_truncate = off, toast.vacuum_truncate = off)', v_name);
             execute format('alter table queen.scheduled attach partition queen.%I for values in (%s)', v_name, s.slice);
@@ -41,7 +41,7 @@ begin
     exception when lock_not_available or deadlock_detected then
         made := 0;
     end;
-    -- Messages go into slices of this hour and later only (queen.schedule_rows), so these can just become emptier.
+    -- Messages are stored only in slices of this hour and later (queen.schedule_rows), so past slices only become emptier.
     for s in
         select k.slice, k.name from queen.scheduled_slices k
          where k.slice < queen.slice_at(v_now - interval '5 minutes') order by k.slice

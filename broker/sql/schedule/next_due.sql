@@ -1,9 +1,9 @@
--- queen.next_due: how long until the next message is due, in microseconds; null: none within ten minutes.
+-- queen.next_due: the time until the next message is due, in microseconds; null: none within ten minutes.
 --
 -- needs: slice_at
 -- called by  queen.fire_scheduled; broker/src/broker/wake/feed.c (call "changes")
--- in         p_from_us: what was due before this time is not looked at: it was seen, and has gone or is held (see queen.fire_scheduled)
--- out        0 or less: something is due
+-- in         p_from_us: ignore earlier messages: they were delivered, or are locked (see queen.fire_scheduled)
+-- out        0 or less: a message is due
 create or replace function queen.next_due(p_from_us bigint)
 returns bigint
 language plpgsql stable
@@ -21,7 +21,7 @@ begin
     select s.due_at into v_due from queen.scheduled_far s
      where s.due_at >= v_from and s.due_at < v_to order by s.due_at limit 1;
     if v_slices <> '{}' then
-        -- Values, not parameters of a kept plan: only the slices in question are opened and locked.
+        -- Values, not parameters of a cached plan, so that only the needed slices are opened and locked.
         execute 'select s.due_at from queen.scheduled s
                   where s.slice = any ($1) and s.due_at >= $2 and s.due_at < $3 order by s.due_at limit 1'
            into v_sliced using v_slices, v_from, v_to;

@@ -3,9 +3,9 @@
 -- needs: find_scheduled, read_times, slice_at, scheduled_json
 -- called by  broker/src/api/scheduled.c
 -- in         p_args: id, body: scheduledAt or delaySeconds
--- out        the message with its new time; 404 when it does not wait any more
--- locks      its lane: a row that moves to another slice under the eyes of queen.fire_scheduled would be an error there
--- raises     QN001 for what is no time
+-- out        the message with its new time; 404 if it is not scheduled any more
+-- locks      its lane: moving a row to another slice while queen.fire_scheduled reads it would cause an error there
+-- raises     QN001 for an invalid time
 create or replace function queen.reschedule(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql
@@ -21,7 +21,7 @@ begin
         raise exception '%', regexp_replace(sqlerrm, '^item 0: ', '') using errcode = 'QN001';
     end;
     if t.idx is null then
-        raise exception 'scheduledAt or delaySeconds is needed' using errcode = 'QN001';
+        raise exception 'scheduledAt or delaySeconds must be given' using errcode = 'QN001';
     end if;
     select * into s from queen.find_scheduled(p_args ->> 'id');
     if s.num is not null then
@@ -39,7 +39,7 @@ begin
            slice = coalesce((select k.slice from queen.scheduled_slices k
                               where k.slice = queen.slice_at(v_due) and k.slice >= queen.slice_at(clock_timestamp())), 0)
      where w.slice = s.slice and w.due_at = s.due_at and w.num = s.num;
-    if not found then -- cancelled this moment
+    if not found then -- it was cancelled meanwhile
         return query select 404, '{"error":"No such message waits"}'::json;
         return;
     end if;

@@ -3,7 +3,7 @@
 -- needs: find_schedule, schedule_item, push_items
 -- called by  broker/src/api/schedules.c
 -- in         p_args: id: id or name
--- out        {"messageId":...,"transactionId":...}; its next time stays what it is, and a pause does not matter
+-- out        {"messageId":...,"transactionId":...}; the next regular time does not change, and a paused schedule runs, too
 create or replace function queen.run_schedule_now(p_args jsonb)
 returns table (status int, answer json)
 language plpgsql

@@ -1,16 +1,16 @@
--- queen.run_schedules: recurring messages whose time has come: one bounded step.
+-- queen.run_schedules: push recurring messages that are due, one bounded step.
 --
 -- needs: takes_partition, cron_next, cron_last, ensure_lanes, push_items, schedule_item
 -- called by  queen.fire_scheduled, which delivers them
--- in         p_limit: runs at most
--- out        how many ran; p_limit: call again at once
--- locks      rows of schedules, skipping those of others; new lanes (queen.ensure_lanes), for which it waits 2 ms at most; lanes in num
+-- in         p_limit: maximum number of runs
+-- out        the number of runs; p_limit: call again at once
+-- locks      rows of schedules, skipping those of others; new lanes (queen.ensure_lanes), for which it waits at most 2 ms; lanes in num
 --            order, skipping those of others; then as queen.push_items, which finds all of that locked
 --
--- The run and the next time are one transaction: a time runs once, whatever dies.  A time that is less than a minute late was not
--- missed.  Of missed times, policy skip runs none, once the last, all each of them.  A time whose partition another session
--- holds, or is making, was not missed either: it waits in held_for and runs when the partition is free.  Like a held
--- message it is tried again when it has waited a quarter longer (queen.fire_scheduled).
+-- The run and the next time are one transaction, so a time runs once even after a crash. A time that is less than a minute late was
+-- not missed. Of missed times, policy skip runs none, once the last, all each of them. A time whose partition another session
+-- has locked, or is creating, was not missed either: it waits in held_for and runs when the partition is free. It is tried
+-- again after a quarter of the time that it has waited (queen.fire_scheduled).
 create or replace function queen.run_schedules(p_limit int)
 returns int
 language plpgsql
@@ -19,15 +19,15 @@ declare
     v_now     timestamptz := clock_timestamp();
     v_due     queen.schedules[];
     s         queen.schedules;
-    v_lane    bigint[];            -- of each, null: it does not exist, or cannot
-    v_mine    bigint[];            -- lanes that we have
+    v_lane    bigint[];            -- of each; null: it does not or cannot exist
+    v_mine    bigint[];            -- lanes that this call has locked
     v_timeout text := current_setting('lock_timeout');
-    v_locked  int := 0;            -- lanes that others are making
+    v_locked  int := 0;            -- lanes that others are creating
     v_more    boolean := false;
     v_at      timestamptz;
     v_items   jsonb[] := '{}';
-    v_of      uuid[] := '{}';        -- whose they are
-    v_ran     timestamptz[] := '{}'; -- the times that they are for
+    v_of      uuid[] := '{}';        -- their schedules
+    v_ran     timestamptz[] := '{}'; -- their times
 begin
     v_due := array(select n from queen.schedules n
                     where n.next_at <= v_now order by n.next_at limit p_limit for update skip locked);
@@ -44,7 +44,7 @@ begin
         s := v_due[i];
         continue when v_lane[i] is not null or not queen.takes_partition(s.queue_name, s.lane_name);
         if v_locked >= 10 then
-            v_more := true; -- each has cost its wait: the next step goes on with these
+            v_more := true; -- each has cost a wait: the next step continues with these
             exit;
         end if;
         begin
@@ -62,11 +62,11 @@ begin
         s := v_due[i];
         v_at := coalesce(s.held_for, s.next_at);
         if v_lane[i] is null and queen.takes_partition(s.queue_name, s.lane_name) then
-            continue; -- not looked at in this step, or its queue is being deleted: it stays due
+            continue; -- not examined in this step, or its queue is being deleted: it stays due
         elsif v_lane[i] is null then
-            -- The queue was made anew with a fixed set.  One message that cannot be must not hold up the others; that it does
-            -- not run is seen by its figures.
-            raise warning 'schedule "%": queue "%" has a fixed set of partitions, and "%" is none of them',
+            -- The queue was created again with a fixed set of partitions. An impossible message must not block the others. Its
+            -- statistics show that it does not run.
+            raise warning 'schedule "%": queue "%" has a fixed set of partitions and "%" is not one of them',
                 s.name, s.queue_name, s.lane_name;
             v_at := queen.cron_next(s.cron, s.timezone, v_now);
         elsif v_lane[i] <> all (v_mine) then

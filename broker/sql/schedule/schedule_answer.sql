@@ -1,4 +1,4 @@
--- queen.schedule_answer: a recurring message as the answer of a report, its payload apart.
+-- queen.schedule_answer: a recurring message as an HTTP answer, with its payload in a separate column.
 --
 -- needs: schedule_json
 -- called by  queen.create_schedule, queen.change_schedule

@@ -1,8 +1,8 @@
--- queen.schedule_item: the message of a recurring one for one time, as an item of a push.
+-- queen.schedule_item: the message of one run of a schedule, as an item of a push.
 --
 -- called by  queen.run_schedules; queen.run_schedule_now
--- out        its transaction id is made of the schedule's id and the time, so that a time runs once.  It takes the way of scheduled
---            messages (delaySeconds 0), because a queue that is full must not stop the others
+-- out        its transaction id contains the schedule's id and the time, so that a time runs once. It is pushed as a scheduled
+--            message (delaySeconds 0), because a full queue must not block the others
 create or replace function queen.schedule_item(s queen.schedules, p_at timestamptz)
 returns jsonb
 language sql immutable

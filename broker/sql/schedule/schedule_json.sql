@@ -1,8 +1,8 @@
--- queen.schedule_json: a recurring message for people, without its payload.
+-- queen.schedule_json: a recurring message as JSON, without its payload.
 --
 -- needs: iso_ms
 -- called by  the functions behind /api/v1/schedules
--- nextRunAt of one that waits for its locked partition is the time that it waits for
+-- If its partition is locked, nextRunAt is the time of the waiting run.
 create or replace function queen.schedule_json(s queen.schedules)
 returns json
 language sql stable

@@ -1,19 +1,20 @@
--- queen.schedule_messages: messages that are delivered later, deduplicated exactly.
+-- queen.schedule_messages: store scheduled messages, with exact deduplication.
 --
 -- needs: schedule_rows, schedule_num, stored_id, segment_key_id, waiting_id
--- called by  broker/src/broker/schedule/schedule.c (call "schedule"); queen.transact; queen.push_items_now
+-- called by  broker/src/broker/schedule/schedule.c (call "schedule"); queen.transact_scheduled, queen.push_mixed, queen.push_items,
+--            queen.redrive_elsewhere
 -- in         p_origin  the process; 0: a SQL session
---            p_bare    the caller cannot encrypt: what comes in clear may be stored in clear
+--            p_bare    the caller cannot encrypt: messages in clear may be stored in clear
 --            one element per message, in order: p_lane, p_key, p_due_us (Unix time, microseconds) or p_delay_us (from now, by
 --            PostgreSQL's clock), p_id_at and p_message as in queen.schedule_rows; p_transaction_id null: the producer gave none
 -- out        one row per element, in order; a time that has passed becomes now
---            status 0 it waits: id, due_at
---                   1 duplicate of a message that waits or was delivered: its id, and due_at if it waits
+--            status 0 stored: id, due_at
+--                   1 duplicate of a scheduled or delivered message: its id, and due_at if it is scheduled
 --                   3 the lane is gone: resolve the name again
 --                   6 the lane is sealed and the message is not: encrypt it
--- locks      lanes in num order, as a push does; a broker waits 100 ms for each at most (queen.push_segments)
+-- locks      lanes in num order, as a push does; a broker waits at most 100 ms for each (queen.push_segments)
 --
--- A queue's maxSize is about what it holds: waiting messages do not count, and are let in when they are due.
+-- maxSize limits the messages in the queue: scheduled messages do not count, and are accepted when they are due.
 create or replace function queen.schedule_messages(
     p_origin int, p_bare boolean, p_lane bigint[], p_key uuid[], p_due_us bigint[], p_delay_us bigint[],
     p_transaction_id text[], p_correlation_id text[], p_message bytea[], p_id_at int[])
@@ -24,14 +25,14 @@ as $$
 declare
     v_here   bigint[];      -- lanes that exist
     v_sealed bigint[];      -- those of queues with encryptionEnabled
-    v_new    bigint[];      -- those that have their first scheduled message
+    v_new    bigint[];      -- those that get their first scheduled message
     v_due    timestamptz[];
     v_now    timestamptz;
     v_status int2[];
-    v_near   bigint[];      -- lanes that were pushed to around the times of our UUIDv7 keys
-    v_dup    uuid[];        -- per element: id of the message that was there first
+    v_near   bigint[];      -- lanes that were pushed to around the times of these UUIDv7 keys
+    v_dup    uuid[];        -- per element: id of the earlier message
     v_keep   int[];         -- elements to store (1-based); null: all or none
-    k_lane   bigint[];      -- what is to be stored, column by column
+    k_lane   bigint[];      -- the messages to store, column by column
     k_key    uuid[];
     k_due    timestamptz[];
     k_correlation_id text[];
@@ -73,7 +74,7 @@ begin
      where exists (select from queen.segments s
                     where s.lane = k.lane and s.key_max >= k.low and s.key_max <= k.high + 1000 and s.key_min <= k.high);
 
-    -- The first of two equal ones in one call counts; what is stored or waits came before both.
+    -- Of two equal messages in one call the first counts. Stored and scheduled messages count before both.
     select array_agg(d.id order by u.ord),
            array_agg(case when u.lane = any (v_here) is not true then 3
                           when not p_bare and u.lane = any (v_sealed) and get_byte(u.message, 0) & 8 = 0 then 6
@@ -88,7 +89,7 @@ begin
                        when k.seq > 0 then queen.stored_id(u.lane, k.seq)
                        when u.lane = any (v_near) and substr(u.key::text, 15, 1) = '7' then queen.segment_key_id(u.lane, u.key)
                   end as id) d;
-    -- Nearly always all of them are new; what is not is taken out.
+    -- In most calls all of them are new. Remove those that are not.
     if v_status <> array_fill(0::int2, array[cardinality(v_status)]) then
         select array_agg(u.ord::int order by u.ord), array_agg(u.lane order by u.ord), array_agg(u.key order by u.ord),
                array_agg(u.due order by u.ord), array_agg(u.correlation_id order by u.ord),

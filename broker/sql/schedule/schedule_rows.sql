@@ -1,14 +1,14 @@
--- queen.schedule_rows: write messages into queen.scheduled.
+-- queen.schedule_rows: insert messages into queen.scheduled.
 --
 -- needs: slice_at
--- called by  queen.schedule_messages (kind 'p'); whoever plans a retry (kind 'r'), in the transaction that settles the failure
+-- called by  queen.schedule_messages (kind 'p'); queen.schedule_retry (kind 'r'), in the transaction that settles the failure
 -- in         one element per message, in the order of arrival: p_lane, where it is appended when due; p_key, queen.transaction_key;
---            p_due_at; p_group, p_attempt of a retry; p_message, packed as in a segment's body.  p_id_at: where in p_message (1-based)
---            the 16 bytes of its id are to be written; null: it has an id of its own or none.  Whole arrays may be null
+--            p_due_at; p_group, p_attempt of a retry; p_message, packed as in a segment's body. p_id_at: the offset in p_message (1-based)
+--            at which to write the 16 bytes of its id; null: it has its own id or none. Whole arrays may be null
 -- out        one row per element, in order
--- locks      none: a message without a slice goes to queen.scheduled_far (queen.maintain_slices makes slices ahead of time)
+-- locks      none: a message without a slice goes to queen.scheduled_far (queen.maintain_slices creates slices in advance)
 --
--- Checks nothing: what is a duplicate, and whether the lane is there, the caller knows.
+-- Checks nothing: the caller has checked for duplicates and for the lane.
 create or replace function queen.schedule_rows(
     p_kind "char", p_lane bigint[], p_key uuid[], p_due_at timestamptz[], p_group text[], p_attempt int[],
     p_correlation_id text[], p_transaction_id text[], p_id_at int[], p_message bytea[])
@@ -34,7 +34,7 @@ begin
                           from unnest(p_lane, p_key, p_due_at, p_group, p_attempt, p_correlation_id, p_transaction_id, p_id_at, p_message)
                                u(lane, key, due_at, grp, attempt, correlation_id, transaction_id, id_at, message)
                         offset 0) o offset 0) n
-          -- Not one of an hour that is over: it may be dropped at any moment.
+          -- Not a slice of a past hour: it may be dropped at any moment.
           left join queen.scheduled_slices k on k.slice = queen.slice_at(n.due_at) and k.slice >= v_slice
          order by n.num
         returning scheduled.num, scheduled.id)

@@ -1,9 +1,9 @@
--- queen.scheduled_duplicates: which messages of a push are there already, on lanes that have or have had scheduled ones.
+-- queen.scheduled_duplicates: find the duplicates in a push to lanes that have or had scheduled messages.
 --
 -- needs: waiting_id, stored_id
--- called by  queen.push_segments, which holds the lanes
+-- called by  queen.push_segments, which has locked the lanes
 -- in         p_marked: lanes with the mark "scheduling"; p_lane, p_keys: one element per segment
--- out        per duplicate: segment (1-based), position, and the id of the message that came first, be it waiting or delivered
+-- out        per duplicate: segment (1-based), position, and the id of the earlier message, scheduled or delivered
 create or replace function queen.scheduled_duplicates(p_marked bigint[], p_lane bigint[], p_keys bytea[])
 returns table (seg int, pos int, id uuid)
 language sql stable

@@ -1,4 +1,4 @@
--- queen.scheduled_json: a waiting message as the HTTP answers show it, without its payload.
+-- queen.scheduled_json: a scheduled message as JSON, without its payload.
 --
 -- needs: lane_path, iso_ms
 -- called by  queen.list_scheduled, queen.get_scheduled

@@ -1,14 +1,14 @@
--- queen.scheduled_query: the text of a query for waiting messages, by what somebody looks for.
+-- queen.scheduled_query: the text of a query for scheduled messages.
 --
 -- needs: waiting_lanes, param_time
 -- called by  queen.list_scheduled, queen.count_scheduled, queen.cancel_scheduled_where
 -- in         p_args: queue, partition (of it), from, to (of the time, from included), correlationId, transactionIdPrefix,
---            kind (push, retry); p_limit null: all, in no order; p_after_*: behind this one (null: from the start)
+--            kind (push, retry); p_limit null: all, in no order; p_after_*: after this one (null: from the start)
 -- out        select of rows of queen.scheduled, in the order (due_at, num)
--- raises     QN001 for what is no time or kind, or a partition without its queue
+-- raises     QN001 for an invalid time or kind, or a partition without its queue
 --
--- The text names values, not parameters: what was asked for decides which index serves.  Lanes are asked one by
--- one, each through its index, so that a page costs the same however many messages of others wait.
+-- The text contains values, not parameters, because they decide which index is used. Lanes are read one by
+-- one, each through its index, so that the cost of a page does not depend on the messages of other lanes.
 create or replace function queen.scheduled_query(p_args jsonb, p_limit bigint, p_after_at timestamptz, p_after_num bigint)
 returns text
 language plpgsql stable
@@ -23,7 +23,7 @@ begin
     if v_kind not in ('push', 'retry') then
         raise exception 'kind must be push or retry' using errcode = 'QN001';
     elsif p_args ->> 'partition' is not null and p_args ->> 'queue' is null then
-        raise exception 'partition needs its queue' using errcode = 'QN001';
+        raise exception 'queue must be given with partition' using errcode = 'QN001';
     end if;
     v_where := concat(
         case when v_from is not null then format(' and s.due_at >= %L', v_from) end,

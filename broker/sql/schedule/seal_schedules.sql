@@ -1,10 +1,10 @@
--- queen.seal_schedules: recurring messages of a queue that has encryptionEnabled now and had not before: one of them a step.
+-- queen.seal_schedules: seal the recurring messages of a queue after encryptionEnabled was switched on, one per step.
 --
 -- called by  broker/src/api/configure.c (call "seal_schedules"), before it answers
--- in         p_args: queue; then what the step before asked for: id, of, and sealed: the payload of that one (null: there is no key)
--- out        status 0: the payload of one, to be sealed (broker/src/api/sql_endpoint.h); 200: there is none in clear
--- locks      first step: the advisory lock of sealing the queue's schedules, alone, which waits for those who store one and have not
---            seen the option (queen.queue_seals); and nothing else, so they may hold what they like.  Then the row of the schedule
+-- in         p_args: queue; then the fields of the previous answer: id, of, and sealed: the sealed payload (null: there is no key)
+-- out        status 0: a payload to seal (broker/src/api/sql_endpoint.h); 200: none is left in clear
+-- locks      first step: the advisory lock for sealing the queue's schedules, exclusive, which waits for sessions that store one and have
+--            not seen the option (queen.queue_seals); no other lock, so it cannot deadlock. Then the row of the schedule
 create or replace function queen.seal_schedules(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
 language plpgsql
@@ -14,7 +14,7 @@ begin
         perform pg_advisory_xact_lock(737004, hashtext(p_args ->> 'queue'));
     end if;
     if jsonb_typeof(p_args -> 'sealed') = 'object' then
-        -- One that was changed meanwhile is asked for again.
+        -- A schedule that was changed meanwhile is returned again.
         update queen.schedules s set payload = p_args -> 'sealed', sealed = true
          where s.id = (p_args ->> 'id')::uuid and s.updated_at = (p_args ->> 'of')::timestamptz and not s.sealed;
     end if;

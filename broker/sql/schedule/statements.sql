@@ -1,4 +1,4 @@
--- What became of a message that is to be delivered later (queen.schedule_messages):
+-- Result of storing a scheduled message (queen.schedule_messages):
 -- enum scheduled_status: SCHEDULED_WAITS 0, SCHEDULED_DUPLICATE 1, SCHEDULED_LANE_GONE 3, SCHEDULED_LANE_SEALED 6
 
 -- statement: cancel_scheduled_one
@@ -26,7 +26,7 @@ select status, piece, payload, sealed from queen.create_schedule($1::text::jsonb
 select status, piece, payload, sealed from queen.change_schedule($1::text::jsonb, 'delete');
 
 -- statement: fire_scheduled
--- A retry lane comes with the name of its partition and its group, others with null.
+-- A retry lane has the name of its partition and its group; other lanes have null.
 -- returns: lane int8?, lane_id uuid?, lane_name text?, queue_name text?, count int4?, late bytea?, more bool?,
 -- returns: busy bool?, wait_us int8?, through_us int8?, partition_name text?, only_group text?
 select lane, lane_id, lane_name, queue_name, count, late, more, busy, wait_us, through_us, partition_name, only_group

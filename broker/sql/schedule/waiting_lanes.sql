@@ -1,7 +1,7 @@
--- queen.waiting_lanes: lanes of a queue that messages may wait for, its retry lanes included.
+-- queen.waiting_lanes: the lanes of a queue, including retry lanes, for which messages may be scheduled.
 --
 -- called by  queen.scheduled_query
--- in         p_partition null: of all partitions
+-- in         p_partition null: all partitions
 create or replace function queen.waiting_lanes(p_queue text, p_partition text)
 returns bigint[]
 language sql stable

@@ -1,5 +1,5 @@
--- queen.wall_time: the moment when the clocks of a zone show a time for the first time, or, if they leave it out, the first
--- moment behind the gap.
+-- queen.wall_time: the moment when the clocks of a zone first show a local time; if they skip it, the first
+-- moment after the gap.
 --
 -- called by  queen.cron_next
 create or replace function queen.wall_time(p_time timestamp, p_zone text)
@@ -9,7 +9,7 @@ as $$
 declare
     v_at     timestamptz := p_time at time zone p_zone;
     v_before interval := (v_at - interval '1 day') at time zone p_zone - (v_at - interval '1 day') at time zone 'UTC';
-    v_early  timestamptz := (p_time - v_before) at time zone 'UTC'; -- as if no clock had been set since yesterday
+    v_early  timestamptz := (p_time - v_before) at time zone 'UTC'; -- as if clocks had not changed since yesterday
     v_low    timestamptz;
     v_high   timestamptz;
     v_middle timestamptz;
@@ -19,7 +19,7 @@ begin
     elsif v_at at time zone p_zone = p_time then
         return v_at;
     end if;
-    -- In the gap: find where the clocks were set forward.
+    -- In the gap: find the moment when the clocks were set forward.
     v_low := least(v_at, v_early) - interval '3 hours';
     v_high := greatest(v_at, v_early) + interval '3 hours';
     while v_high - v_low > interval '1 second' loop

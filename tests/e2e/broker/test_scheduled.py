@@ -412,7 +412,7 @@ def test_another_time_keeps_the_id(broker, queue):
     assert broker.take(queue) == [] and count(broker, queue=queue) == 1
 
 
-@pytest.mark.parametrize("body, wrong", [({}, "scheduledAt or delaySeconds is needed"), ({"delaySeconds": -1}, "delaySeconds must"),
+@pytest.mark.parametrize("body, wrong", [({}, "scheduledAt or delaySeconds must be given"), ({"delaySeconds": -1}, "delaySeconds must"),
                                          ({"scheduledAt": "soon"}, "scheduledAt must"), ({"delaySeconds": 1, "scheduledAt": FAR}, "exclude"),
                                          ([], "body")])
 def test_another_time_must_be_one(broker, queue, body, wrong):
