@@ -101,6 +101,7 @@ struct conf {
     const char *webapp_root;  // "": search
     size_t gzip_min_bytes;
     size_t max_inflight_bytes; // bodies held by one worker
+    size_t max_unsent_bytes;   // answers that clients do not read, per worker
     int max_connections;
     int max_pending; // requests waiting in one worker
     int header_timeout_ms;

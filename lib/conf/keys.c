@@ -67,6 +67,10 @@ const struct conf_key conf_keys[] = {
     {.name = "QUEEN_MAX_INFLIGHT_BYTES", SIZE(1048576, 1099511627776.0), .unit = "bytes",
      .fallback = "268435456", AT(max_inflight_bytes),
      .text = "Limit of all request bodies in one worker; requests beyond it are answered with 429."},
+    {.name = "QUEEN_MAX_UNSENT_BYTES", SIZE(1048576, 1099511627776.0), .unit = "bytes",
+     .fallback = "268435456", AT(max_unsent_bytes),
+     .text = "Limit of all answers in one worker that clients have not read yet; beyond it the connections that have gone "
+     "longest without reading are closed."},
     {.name = "QUEEN_MAX_CONNECTIONS", INT(1, 1000000), .fallback = "50000", AT(max_connections),
      .text = "Most client connections."},
     {.name = "QUEEN_MAX_PENDING", INT(1, 10000000), .fallback = "20000", AT(max_pending),

@@ -178,7 +178,7 @@ bool http_coding_pack(struct http_req *req, int status)
     http_reply_header(req, SPAN("Vary"), SPAN("Accept-Encoding"));
     if (!gzip_is_wanted(http_req_header(req, SPAN("accept-encoding"))))
         return false;
-    if (req->answer.len > PACK_HERE) {
+    if (http_answer_body(req).len > PACK_HERE) {
         (void)http_coding_start(req, job, pack, packed);
         return true;
     }
@@ -192,7 +192,7 @@ static void pack(uv_work_t *work)
 {
     struct http_job *job = work->data;
 
-    job->rc = gzip_pack(buf_span(&job->req->answer), &job->out);
+    job->rc = gzip_pack(http_answer_body(job->req), &job->out);
 }
 
 static void take_packed(struct http_req *req, struct buf *out, int rc)
@@ -204,6 +204,7 @@ static void take_packed(struct http_req *req, struct buf *out, int rc)
     http_reply_header(req, SPAN("Content-Encoding"), SPAN("gzip"));
     buf_free(&req->answer);
     req->answer = *out;
+    req->constant = SPAN_NONE;
 }
 
 static void packed(uv_work_t *work, int status)

@@ -1,10 +1,12 @@
 // conn.c: a connection: reads bytes, passes requests to handlers, applies timeouts.
 //
 // Input is read into one buffer per loop, except large bodies of known length, which are read
-// directly into their final place. Each read is parsed to its end, so no unparsed input is
-// ever kept; to pause, a connection stops reading.
+// directly into their final place. When a connection has too many unanswered requests or too
+// many unsent bytes, parsing stops at once: the rest of the read is kept until answers have
+// been sent, and nothing more is read meanwhile.
 #include "http/http_int.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -24,6 +26,7 @@ static void charge_chunks(struct http_conn *c);
 static void request_ready(struct http_conn *c);
 static void request_refuse(struct http_conn *c, int status, const char *text);
 static void receive(struct http_req *req);
+static void keep_input(struct http_conn *c, const char *data, size_t len);
 static void peer_stopped(struct http_conn *c);
 static void drop_arriving(struct http_conn *c);
 static void on_http_conn_closed(uv_handle_t *handle);
@@ -108,11 +111,20 @@ static void read_some(struct http_conn *c)
     http_conn_input(c, into, (size_t)n);
 }
 
+static bool is_full(const struct http_conn *c)
+{
+    return c->n_queue >= c->server->conf.max_pipelined || c->out_bytes > HTTP_BACKLOG_BYTES;
+}
+
 void http_conn_input(struct http_conn *c, const char *data, size_t len)
 {
     bool in_body = false;
 
     while (!c->deaf && !c->closed) {
+        if (!c->in && is_full(c)) {
+            keep_input(c, data, len);
+            break;
+        }
         // Empty lines between requests are legal and start nothing.
         while (!c->in && len > 0 && (*data == '\r' || *data == '\n'))
             data++, len--;
@@ -140,6 +152,58 @@ void http_conn_input(struct http_conn *c, const char *data, size_t len)
     // The whole head has one deadline; a body only needs to make progress.
     if (!c->closed)
         http_conn_settle(c, in_body);
+}
+
+// data may be the end of what is kept already.
+static void keep_input(struct http_conn *c, const char *data, size_t len)
+{
+    if (len == 0)
+        return;
+    if (c->input) {
+        assert(data + len == c->input + c->input_len);
+        c->input_at = c->input_len - (uint32_t)len;
+        return;
+    }
+    c->input = mem_realloc(NULL, len);
+    memcpy(c->input, data, len);
+    c->input_len = (uint32_t)len;
+    c->input_at = 0;
+    http_conn_count_held(c);
+}
+
+static void drop_input(struct http_conn *c)
+{
+    free(c->input);
+    c->input = NULL;
+    c->input_len = c->input_at = 0;
+    http_conn_count_held(c);
+}
+
+void http_conn_resume(struct http_conn *c)
+{
+    if (!c->input || is_full(c))
+        return;
+    uint32_t at = c->input_at;
+    c->input_at = c->input_len; // unless keep_input() is called again
+    http_conn_input(c, c->input + at, c->input_len - at);
+    if (c->input && (c->input_at == c->input_len || c->deaf || c->closed))
+        drop_input(c);
+    if (c->closed)
+        return;
+    if (!c->input && c->eof) { // the peer had stopped sending before its input was parsed
+        drop_arriving(c);
+        c->deaf = c->close_after = true;
+        http_conn_touch(c);
+    }
+    http_conn_settle(c, false);
+}
+
+void http_conn_count_held(struct http_conn *c)
+{
+    size_t held = c->out_bytes + c->input_len;
+
+    c->server->held += held - c->held;
+    c->held = held;
 }
 
 static void request_begin(struct http_conn *c)
@@ -320,9 +384,12 @@ static void peer_stopped(struct http_conn *c)
         http_conn_close(c);
         return;
     }
-    drop_arriving(c);
-    c->eof = c->deaf = c->close_after = true;
+    c->eof = true;
     c->linger = false;
+    if (!c->input) {
+        drop_arriving(c);
+        c->deaf = c->close_after = true;
+    }
     http_conn_touch(c);
     http_conn_settle(c, false);
 }
@@ -346,7 +413,7 @@ static enum http_place place_of(const struct http_conn *c)
     if (!STAILQ_EMPTY(&c->unsent))
         return PLACE_WRITING;
     if (c->n_queue > 0)
-        return PLACE_PARKED;
+        return c->held > 0 ? PLACE_BLOCKED : PLACE_PARKED;
     return c->in ? PLACE_RECEIVING : PLACE_IDLE;
 }
 
@@ -354,15 +421,15 @@ static bool may_read(const struct http_conn *c)
 {
     if (c->place == PLACE_LINGERING)
         return true;
-    return !c->deaf && c->n_queue < c->server->conf.max_pipelined &&
-           c->out_bytes <= HTTP_BACKLOG_BYTES;
+    return !c->deaf && !c->input && !is_full(c);
 }
 
 void http_conn_settle(struct http_conn *c, bool progress)
 {
     struct http_server *s = c->server;
-    enum http_place place = place_of(c);
 
+    http_conn_count_held(c);
+    enum http_place place = place_of(c);
     if (place != c->place || progress) {
         TAILQ_REMOVE(&s->place[c->place], c, place_link);
         c->place = (uint8_t)place;
@@ -419,6 +486,8 @@ void http_conn_close(struct http_conn *c)
     }
     drop_arriving(c);
     http_output_drop(c);
+    c->out_bytes = 0;
+    drop_input(c);
     uv_close((uv_handle_t *)&c->poll, on_http_conn_closed);
     close(c->fd);
     counter_add(&s->stats->closed, 1);

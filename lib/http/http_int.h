@@ -39,6 +39,8 @@ enum http_place {
     PLACE_RECEIVING, // a request is being received, none is unanswered
     PLACE_WRITING,   // the peer does not read as fast as we write
     PLACE_LINGERING, // last answer sent; discarding further input
+    PLACE_BLOCKED,   // like PARKED, but it holds memory: answers behind the unanswered request,
+                     // or input that is not parsed yet
     PLACE_PARKED,    // a request is unanswered: no timeout
     N_PLACES,
 };
@@ -50,6 +52,7 @@ STAILQ_HEAD(http_job_queue, http_job);
 
 struct http_chunk { // output that did not fit into the socket
     struct buf data;
+    span constant; // instead of data, if not SPAN_NONE
     size_t sent;
     STAILQ_ENTRY(http_chunk) link;
 };
@@ -64,6 +67,9 @@ struct http_conn {
     struct http_req_queue queue; // complete requests, in order; answers leave from the front
     struct http_chunk_queue unsent;
     size_t out_bytes; // bytes not yet sent, and bodies of answers still in queue
+    size_t held;      // what this connection adds to server->held
+    char *input;      // read but not parsed, because too many requests are unanswered
+    uint32_t input_len, input_at;
     struct http_req *in;
     struct http_parser *parser; // while in is not NULL
 
@@ -103,6 +109,7 @@ struct http_req {
     void *gone_ctx;
 
     struct buf answer;
+    span constant;    // the body, instead of answer, if not SPAN_NONE
     struct buf extra; // header lines
     int status;
     int refused; // answer with this code instead of calling the handler
@@ -128,6 +135,7 @@ struct http_server {
     unsigned n_conns;   // until their memory is freed
     unsigned n_pending; // requests being handled
     size_t inflight;    // bytes of bodies
+    size_t held;        // bytes of unsent answers and of unparsed input
 
     struct http_job_queue jobs; // waiting for a thread, in order; see coding.c
     unsigned n_jobs;            // submitted to the thread pool
@@ -148,8 +156,10 @@ struct http_server {
     void (*closed)(void *ctx);
     void *closed_ctx;
 
-    uint64_t failed_s; // second of the last http.request_failed line ...
-    unsigned n_failed; // ... and the number of failures not logged since
+    uint64_t evicted_s; // second of the last http.slow_readers_closed line ...
+    unsigned n_evicted; // ... and the number of connections closed since
+    uint64_t failed_s;  // second of the last http.request_failed line ...
+    unsigned n_failed;  // ... and the number of failures not logged since
     uint64_t date_s;
     char date[40]; // "Date: ...\r\n"
     unsigned date_len;
@@ -178,10 +188,18 @@ void http_conn_dispatch(struct http_req *req); // calls the handler
 void http_conn_release(struct http_conn *c, struct http_req *req);
 // Moves the connection to its place and polls for the right events.
 void http_conn_settle(struct http_conn *c, bool progress);
+// Parses input that was kept back, if the limits allow it again.
+void http_conn_resume(struct http_conn *c);
+void http_conn_count_held(struct http_conn *c); // after a change of out_bytes or input
 
 // ---- output.c ----
 void http_conn_flush(struct http_conn *c);
 void http_output_drop(struct http_conn *c);
+// The body of an answer.
+static inline span http_answer_body(const struct http_req *req)
+{
+    return req->constant.ptr ? req->constant : buf_span(&req->answer);
+}
 
 // ---- reply.c ----
 size_t http_reply_head(struct http_req *req, bool close,

@@ -74,6 +74,24 @@ void http_conn_flush(struct http_conn *c)
     after_output(c);
 }
 
+static span chunk_rest(const struct http_chunk *chunk)
+{
+    span all = chunk->constant.ptr ? chunk->constant : buf_span(&chunk->data);
+
+    return (span){all.ptr + chunk->sent, all.len - chunk->sent};
+}
+
+// An iovec for writing is not const, although it is only read.
+static void *unconst(const char *bytes)
+{
+    union {
+        const char *in;
+        void *out;
+    } u = {.in = bytes};
+
+    return u.out;
+}
+
 // False: the connection is closed.
 static bool send_unsent(struct http_conn *c)
 {
@@ -84,8 +102,8 @@ static bool send_unsent(struct http_conn *c)
     STAILQ_FOREACH (chunk, &c->unsent, link) {
         if (n == MAX_IOV)
             break;
-        iov[n++] = (struct iovec){.iov_base = chunk->data.ptr + chunk->sent,
-                                  .iov_len = chunk->data.len - chunk->sent};
+        span rest = chunk_rest(chunk);
+        iov[n++] = (struct iovec){.iov_base = unconst(rest.ptr), .iov_len = rest.len};
     }
     ssize_t sent = write_iov(c, iov, n);
     if (sent < 0) {
@@ -95,7 +113,7 @@ static bool send_unsent(struct http_conn *c)
     c->out_bytes -= (size_t)sent;
     for (size_t left = (size_t)sent; left > 0;) {
         chunk = STAILQ_FIRST(&c->unsent);
-        size_t rest = chunk->data.len - chunk->sent;
+        size_t rest = chunk_rest(chunk).len;
         if (left < rest) {
             chunk->sent += left;
             break;
@@ -141,27 +159,28 @@ static void put_scratch(struct http_conn *c, struct gather *g, const char *bytes
 static bool put_answer(struct http_conn *c, struct gather *g, struct http_req *req)
 {
     struct http_server *s = c->server;
-    size_t body = req->msg.verb == MSG_HEAD ? 0 : req->answer.len;
+    span text = http_answer_body(req);
+    size_t body = req->msg.verb == MSG_HEAD ? 0 : text.len;
     bool is_small = body <= HTTP_SMALL_BODY;
     size_t need = HTTP_HEAD_RESERVE + req->extra.len + (is_small ? body : 0);
 
     if (g->n_iov + 2 > MAX_IOV || g->scratch_len + need > sizeof s->scratch)
         return false;
 
-    bool is_last = c->n_queue == 1 && !c->in;
+    bool is_last = c->n_queue == 1 && !c->in && !c->input;
     bool close = req->close || (is_last && (s->draining || c->eof));
     STAILQ_REMOVE_HEAD(&c->queue, link);
     c->n_queue--;
-    c->out_bytes -= req->answer.len;
+    c->out_bytes -= text.len;
     if (close)
         c->deaf = c->close_after = true;
 
     put_scratch(c, g, NULL, http_reply_head(req, close, s->scratch + g->scratch_len));
     if (body > 0 && is_small) {
-        put_scratch(c, g, req->answer.ptr, body);
+        put_scratch(c, g, text.ptr, body);
     } else if (body > 0) {
         g->body_of[g->n_iov] = req;
-        g->iov[g->n_iov++] = (struct iovec){.iov_base = req->answer.ptr, .iov_len = body};
+        g->iov[g->n_iov++] = (struct iovec){.iov_base = unconst(text.ptr), .iov_len = body};
         g->total += body;
     }
     STAILQ_INSERT_TAIL(&g->sent, req, link);
@@ -197,6 +216,7 @@ static void keep_rest(struct http_conn *c, struct gather *g, size_t sent)
         struct http_chunk *chunk = mem_new(struct http_chunk);
         if (g->body_of[i]) {
             chunk->data = g->body_of[i]->answer;
+            chunk->constant = g->body_of[i]->constant;
             g->body_of[i]->answer = (struct buf){0};
         } else {
             size_t len = g->iov[i].iov_len;
@@ -229,6 +249,7 @@ static void after_output(struct http_conn *c)
     }
     if (!is_empty || !c->close_after) {
         http_conn_settle(c, false);
+        http_conn_resume(c);
         return;
     }
     // Closing with unread input would reset the connection, and the peer might lose the

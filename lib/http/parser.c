@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+enum { CHUNK_FRAMING = 64 }; // bytes that the length and the extensions of a chunk may take
+
 struct http_parser {
     llhttp_t grammar;
     struct http_parser_limits limits;
@@ -15,6 +17,9 @@ struct http_parser {
 
     size_t head_bytes;    // of this request so far
     size_t trailer_bytes; // of its chunked body's trailer
+    size_t body_bytes;    // of the body in the current call of http_parser_feed()
+    size_t framing;       // bytes between the pieces of a chunked body ...
+    size_t max_framing;   // ... and their limit, which grows with every chunk
     size_t entry;         // offset of the newest header entry in msg->head
     bool in_body;         // the head is complete
     bool name_done;       // the next piece of a name starts a new entry
@@ -34,6 +39,7 @@ static int on_header_value(llhttp_t *g, const char *at, size_t len);
 static int on_head(llhttp_t *g);
 static enum http_feed head_done(struct http_parser *p);
 static int on_body(llhttp_t *g, const char *at, size_t len);
+static int on_chunk(llhttp_t *g);
 static int on_done(llhttp_t *g);
 
 static const llhttp_settings_t steps = {
@@ -43,6 +49,7 @@ static const llhttp_settings_t steps = {
     .on_header_value = on_header_value,
     .on_headers_complete = on_head,
     .on_body = on_body,
+    .on_chunk_header = on_chunk,
     .on_message_complete = on_done,
 };
 
@@ -62,7 +69,8 @@ void http_parser_start(struct http_parser *p, struct http_msg *msg)
     assert(msg->head.len == 0 && msg->body.len == 0);
     llhttp_reset(&p->grammar);
     p->msg = msg;
-    p->head_bytes = p->trailer_bytes = p->entry = 0;
+    p->head_bytes = p->trailer_bytes = p->entry = p->framing = 0;
+    p->max_framing = p->limits.max_head;
     p->in_body = false;
     p->name_done = true;
     p->last = 0;
@@ -121,6 +129,7 @@ static enum http_feed head_too_large(struct http_parser *p)
 enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t len,
                                 size_t *used)
 {
+    p->body_bytes = 0;
     llhttp_errno_t err = llhttp_execute(&p->grammar, data, len);
 
     *used = len;
@@ -130,6 +139,11 @@ enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t 
     }
     if (err != HPE_OK && err != HPE_PAUSED)
         return bad_grammar(p, err);
+    if (p->in_body && p->msg->chunked) {
+        p->framing += *used - p->body_bytes;
+        if (p->framing > p->max_framing)
+            return http_parser_bad(p, 400, "the chunk headers are too long");
+    }
     if (p->in_body)
         return err == HPE_PAUSED ? HTTP_FEED_DONE : HTTP_FEED_MORE;
 
@@ -356,6 +370,7 @@ static int on_body(llhttp_t *g, const char *at, size_t len)
     struct http_parser *p = g->data;
     struct buf *body = &p->msg->body;
 
+    p->body_bytes += len;
     if (p->msg->drop_body)
         return 0;
     if (len > p->limits.max_body - body->len) // body->len never exceeds the limit
@@ -366,6 +381,14 @@ static int on_body(llhttp_t *g, const char *at, size_t len)
     }
     buf_put_bytes(body, at, len);
     return body->failed ? too_much(p, 503, "not enough memory for this request") : 0;
+}
+
+// llhttp limits neither extensions nor leading zeros of a chunk's length.
+static int on_chunk(llhttp_t *g)
+{
+    struct http_parser *p = g->data;
+    p->max_framing += CHUNK_FRAMING;
+    return 0;
 }
 
 static int on_done(llhttp_t *g)

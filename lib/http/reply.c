@@ -95,7 +95,7 @@ size_t http_reply_head(struct http_req *req, bool close, char *out)
     at = http_reply_put(at, (span){s->date, s->date_len});
     if (req->status != 204 && req->status != 304) {
         at = http_reply_put(at, SPAN("Content-Length: "));
-        at = put_number(at, req->answer.len);
+        at = put_number(at, http_answer_body(req).len);
         at = http_reply_put(at, SPAN("\r\n"));
     }
     if (close)
@@ -127,6 +127,14 @@ void http_reply_json_span(struct http_req *req, int status, span body)
 
     buf_put(&copy, body);
     http_reply_json(req, status, &copy);
+}
+
+void http_reply_json_constant(struct http_req *req, int status, span body)
+{
+    assert(req->state == REQ_PENDING);
+    req->constant = body;
+    req->is_json = req->packable = true;
+    http_reply_finish(req, status);
 }
 
 // Text is worth compressing; pictures and fonts are compressed already.
@@ -327,8 +335,8 @@ static void http_reply_finish(struct http_req *req, int status)
         if (status >= 500)
             log_failure(req, status);
         if (req->msg.rare & RARE_ACCEPT_ENCODING && s->conf.gzip_min_bytes > 0 &&
-            req->answer.len >= s->conf.gzip_min_bytes && req->packable && status != 204 &&
-            status != 304 && http_coding_pack(req, status))
+            http_answer_body(req).len >= s->conf.gzip_min_bytes && req->packable &&
+            status != 204 && status != 304 && http_coding_pack(req, status))
             return;
     }
     http_reply_settle(req, status);
@@ -342,8 +350,10 @@ void http_reply_settle(struct http_req *req, int status)
     req->state = REQ_ANSWERED;
     req->status = status;
     s->n_pending--;
-    if (status == 204 || status == 304)
+    if (status == 204 || status == 304) {
         buf_free(&req->answer);
+        req->constant = SPAN_NONE;
+    }
     if (!c) {
         if (!req->late)
             http_server_discard(s, req);
@@ -351,7 +361,9 @@ void http_reply_settle(struct http_req *req, int status)
     }
     if (s->conf.observe)
         s->conf.observe(s->conf.app, req->route, status, clock_mono_us() - req->started_us);
-    c->out_bytes += req->answer.len;
+    c->out_bytes += http_answer_body(req).len;
     if (req == STAILQ_FIRST(&c->queue))
         http_conn_touch(c);
+    else
+        http_conn_settle(c, false);
 }

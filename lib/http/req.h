@@ -78,6 +78,8 @@ bool http_req_has_hung_up(const struct http_req *req);
 
 void http_reply_json(struct http_req *req, int status, struct buf *body);
 void http_reply_json_span(struct http_req *req, int status, span body);
+// body stays valid for ever: nothing is copied.
+void http_reply_json_constant(struct http_req *req, int status, span body);
 void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body);
 void http_reply_empty(struct http_req *req, int status); // 204: no body, no Content-Type
 // {"error": text}; status, name and default text follow from the code. Adds "Retry-After: 1"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "http/http_int.h"
 
@@ -216,6 +217,31 @@ static void run_late_hooks(struct http_server *s)
     }
 }
 
+// Closes the connections that hold memory and have gone longest without progress, until the
+// unsent answers are within the limit. One answer may exceed the limit by itself.
+static void close_slow_readers(struct http_server *s)
+{
+    uint64_t now_s = clock_mono_us() / 1000000;
+    struct http_conn *c;
+
+    while (s->conf.max_unsent_bytes > 0 && s->held > s->conf.max_unsent_bytes) {
+        c = TAILQ_FIRST(&s->place[PLACE_WRITING]);
+        if (!c)
+            c = TAILQ_FIRST(&s->place[PLACE_BLOCKED]);
+        if (!c || c->dirty || c->held == s->held)
+            break;
+        counter_add(&s->stats->evicted, 1);
+        s->n_evicted++;
+        if (now_s != s->evicted_s) {
+            log_warn("http.slow_readers_closed", "connections=%u unsent_bytes=%zu limit=%zu",
+                     s->n_evicted, s->held, s->conf.max_unsent_bytes);
+            s->evicted_s = now_s;
+            s->n_evicted = 0;
+        }
+        http_conn_close(c);
+    }
+}
+
 static void on_turn(uv_prepare_t *turn)
 {
     struct http_server *s = turn->data;
@@ -228,6 +254,7 @@ static void on_turn(uv_prepare_t *turn)
         for (unsigned present = s->n_dirty; present > 0 && s->n_dirty > 0; present--)
             http_conn_flush(TAILQ_FIRST(&s->dirty));
     }
+    close_slow_readers(s);
     empty_trash(s);
     if (s->n_dirty == 0 && STAILQ_EMPTY(&s->late) && STAILQ_EMPTY(&s->trash))
         uv_idle_stop(&s->busy);

@@ -19,6 +19,7 @@ struct http_server;
 
 struct http_server_stats {
     struct counter accepted, closed, requests, bytes_in, bytes_out, refused;
+    struct counter evicted; // closed because of max_unsent_bytes
 };
 
 // Threads of libuv that one loop uses for gzip at a time.
@@ -30,6 +31,7 @@ struct http_server_conf {
     size_t max_header_bytes;          // a larger head is answered with 431
     size_t max_body_bytes;            // a larger body is answered with 413
     size_t max_request_bytes;   // limit of a request's arena, without its body; 0: no limit
+    size_t max_unsent_bytes;    // limit of the answers that clients do not read; 0: no limit
     size_t max_inflight_bytes;  // limit of all bodies of this loop, 429 beyond it; 0: no limit
     unsigned max_pipelined;     // unanswered requests per connection before reading pauses
     unsigned header_timeout_ms; // for the whole head, and between two pieces of a body

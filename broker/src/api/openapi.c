@@ -6,7 +6,7 @@
 static void openapi_handle(struct http_req *req)
 {
     http_reply_header(req, SPAN("Cache-Control"), SPAN("public, max-age=3600"));
-    http_reply_json_span(req, 200, (span){openapi_json, openapi_json_len});
+    http_reply_json_constant(req, 200, (span){openapi_json, openapi_json_len});
 }
 
 const struct http_route api_openapi = {

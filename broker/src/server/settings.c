@@ -170,6 +170,7 @@ struct http_server_conf settings_http(const struct conf *c)
         .max_header_bytes = (size_t)c->max_headers_bytes,
         .max_body_bytes = c->max_body_bytes,
         .max_inflight_bytes = c->max_inflight_bytes,
+        .max_unsent_bytes = c->max_unsent_bytes,
         .max_request_bytes = c->max_request_bytes,
         .gzip_min_bytes = c->gzip_min_bytes,
         .max_pipelined = MAX_PIPELINED,

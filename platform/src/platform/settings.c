@@ -140,6 +140,7 @@ struct http_server_conf settings_platform_http(const struct platform_conf *c)
         .max_header_bytes = MAX_HEADER_BYTES,
         .max_body_bytes = c->max_body_bytes,
         .max_inflight_bytes = MAX_INFLIGHT_BYTES,
+        .max_unsent_bytes = MAX_INFLIGHT_BYTES,
         .max_request_bytes = MAX_REQUEST_BYTES,
         .gzip_min_bytes = c->gzip_min_bytes,
         .max_pipelined = MAX_PIPELINED,

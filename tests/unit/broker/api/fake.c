@@ -234,6 +234,11 @@ void http_reply_json_span(struct http_req *req, int status, span body)
     answer_json(status, body);
 }
 
+void http_reply_json_constant(struct http_req *req, int status, span body)
+{
+    http_reply_json_span(req, status, body);
+}
+
 void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body)
 {
     (void)req;

@@ -1,0 +1,120 @@
+"""Clients that pipeline without reading, or send slowly: memory stays bounded and other clients are served."""
+import socket
+import time
+
+import pytest
+
+from harness import patience, wait_until
+
+MB = 1 << 20
+
+
+def peak_memory(broker):
+    """Peak resident memory in bytes since reset_peak()."""
+    with open("/proc/%d/status" % broker.process.pid) as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
+
+
+def reset_peak(broker):
+    with open("/proc/%d/clear_refs" % broker.process.pid, "w") as f:
+        f.write("5")
+    return peak_memory(broker)
+
+
+def connect(broker):
+    s = socket.create_connection((broker.host, broker.port), timeout=patience(10))
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return s
+
+
+def send_what_fits(sock, data, seconds):
+    """Sends until everything is sent or the server stops reading; the number of bytes."""
+    sock.settimeout(0.2)
+    sent, end = 0, time.monotonic() + seconds
+    while sent < len(data) and time.monotonic() < end:
+        try:
+            sent += sock.send(data[sent:])
+        except (socket.timeout, BlockingIOError):
+            pass
+    return sent
+
+
+def test_pipelined_requests_that_are_not_read_cost_little_memory(broker, queue):
+    one = b"GET /openapi.json HTTP/1.1\r\nHost: h\r\n\r\n"
+    before = reset_peak(broker)
+    with connect(broker) as s:
+        send_what_fits(s, one * (MB // len(one)), 2)
+        broker.put(queue, [1])
+        assert len(broker.take(queue)) == 1, "another client is served"
+        grown = peak_memory(broker) - before
+    assert grown < 100 * MB, "1 MB of requests cost %d MB" % (grown // MB)
+
+
+def test_all_pipelined_requests_are_answered_in_order(broker):
+    n = 2000
+    paths = ["/live" if i % 3 else "/no/such/%d" % i for i in range(n)]
+    data = b"".join(b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n" % p.encode() for p in paths)
+    with connect(broker) as s:
+        s.sendall(data)
+        s.shutdown(socket.SHUT_WR)  # the requests that are not parsed yet count all the same
+        got = b""
+        while True:
+            piece = s.recv(1 << 16)
+            if not piece:
+                break
+            got += piece
+    statuses = [int(part[:3]) for part in got.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [200 if i % 3 else 404 for i in range(n)]
+
+
+def test_unread_answers_are_limited_in_total(make_broker, queue):
+    """Each reader holds less than its own limit, all together hold more than the worker's."""
+    b = make_broker(NUM_WORKERS=1, QUEEN_MAX_UNSENT_BYTES=8 * MB)
+    b.put(queue, ["x" * MB] * 8, partition="p")
+    sockets = [connect(b) for _ in range(10)]
+    before = reset_peak(b)
+    try:
+        for i, s in enumerate(sockets):  # a group each, so that each is delivered the same messages
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.sendall(b"GET /api/v1/pop/queue/%s?batch=8&consumerGroup=g%d&autoAck=true&wait=true&timeout=60000 HTTP/1.1\r\nHost: h\r\n\r\n"
+                      b"GET /openapi.json HTTP/1.1\r\nHost: h\r\n\r\n" % (queue.encode(), i))
+        wait_until(lambda: "event=http.slow_readers_closed" in b.log_text(), 10, "slow readers are closed")
+        assert b.get("/live").status == 200
+        grown = peak_memory(b) - before
+    finally:
+        for s in sockets:
+            s.close()
+    assert grown < 150 * MB, "%d MB" % (grown // MB)
+
+
+def chunked(*pieces):
+    return b"POST /api/v1/push HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(pieces)
+
+
+def first_status(sock):
+    got = b""
+    while b"\r\n" not in got:
+        piece = sock.recv(4096)
+        assert piece, "closed without an answer"
+        got += piece
+    return int(got.split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize("piece, status", [
+    (b"2;" + b"x" * 20 + b"\r\n[]\r\n0\r\n\r\n", 400),  # an extension is ignored: the body is not a push
+    (b"1;" + b"x" * 100000, 400),
+    (b"0" * 100000, 400),
+    (b"1;x\r\n \r\n" * 20000 + b"0\r\n\r\n", 400),
+], ids=["short-extension", "long-extension", "leading-zeros", "many-chunks"])
+def test_chunk_extensions_and_leading_zeros_are_limited(broker, piece, status):
+    with connect(broker) as s:
+        s.sendall(chunked(piece))
+        assert first_status(s) == status
+
+
+def test_a_chunked_body_of_many_small_chunks_is_accepted(broker, queue):
+    body = b'{"items":[{"queue":"%s","payload":"%s"}]}' % (queue.encode(), b"y" * 20000)
+    with connect(broker) as s:
+        s.sendall(chunked(*(b"001;a=b\r\n%c\r\n" % c for c in body), b"0\r\n\r\n"))
+        assert first_status(s) == 201
+    assert len(broker.take(queue)) == 1
