@@ -1,9 +1,9 @@
--- queen.freshen_stats: before figures are shown, count what changed since the last pass, if that is little.
+-- queen.freshen_stats: count recent changes before statistics are shown, if there are few.
 --
 -- needs: refresh_stats
 -- called by  the functions behind the status pages
 --
--- Up to 16 lanes at any time, up to 300 once a second; more is left to the pass in the background.
+-- Up to 16 lanes at any time, up to 300 once a second. More are left to the background pass.
 create or replace function queen.freshen_stats()
 returns void
 language plpgsql
@@ -14,7 +14,7 @@ declare
 begin
     select * into p from queen.stats_pass;
     v_young := p.passed_at > clock_timestamp() - interval '1 second';
-    -- A long way to read, just to find out that it is too much?
+    -- Skip it if much would have to be read only to find that there are too many changes.
     if p.seen is not null
        and (pg_relation_size('queen.consumer_states_a') + pg_relation_size('queen.consumer_states_b')) / 8192
            - p.blocks_a - p.blocks_b < 200

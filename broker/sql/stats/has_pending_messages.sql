@@ -1,9 +1,9 @@
--- queen.has_pending_messages: is there anything behind the cursor of a group?
+-- queen.has_pending_messages: whether a group has messages after its cursor.
 --
 -- needs: latest_state, start_cursor
--- called by  people
+-- called by  SQL sessions
 -- in         p_partition null or '': any partition; p_group null or '': queue mode
--- out        leased, delayed and over-age messages count as long as they are stored
+-- out        leased, delayed and expired messages count as long as they are stored
 create or replace function queen.has_pending_messages(p_queue text, p_partition text, p_group text)
 returns boolean
 language sql stable

@@ -1,11 +1,11 @@
--- queen.lane_counts: the maintained figures of the partitions of a queue that were ever written to.
+-- queen.lane_counts: the statistics of the partitions of a queue that were ever written to.
 --
 -- called by  queen.get_queue, queen.status_queue, queen.list_partitions
--- in         p_queue_id null: of all queues
+-- in         p_queue_id null: all queues
 -- out        columns as in queen.queue_stats; in no order
 --
--- It becomes a part of the statement that calls it (so: no settings, and not volatile), and what that does not
--- ask for is not read.
+-- PostgreSQL inlines it into the calling statement (so: no settings, and not volatile), and columns that are not
+-- needed there are not computed.
 create or replace function queen.lane_counts(p_queue_id uuid)
 returns table (lane bigint, queue_id uuid, id uuid, name text, created_at timestamptz, total bigint, pending bigint, processing bigint,
                completed bigint, dead_letter bigint, oldest_at timestamptz, newest_at timestamptz)

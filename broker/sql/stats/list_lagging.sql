@@ -3,8 +3,8 @@
 -- needs: param_int, freshen_stats, latest_state
 -- called by  broker/src/api/groups_read.c
 -- in         p_args: minLagSeconds (3600)
--- out        an array: partitions where a group is further behind than that, worst first; worker_id is whose lease is
---            active; rows as broker/src/api/sql_endpoint.h wants them
+-- out        an array: partitions where a group lags by more than that, worst first; worker_id is the owner of the active
+--            lease; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_lagging(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                grp text, queue varchar, partition varchar, partition_id uuid, worker text, lag bigint,

@@ -1,7 +1,7 @@
--- queen.merge_gauges: several trees of gauges as one.
+-- queen.merge_gauges: merge several trees of gauges.
 --
 -- called by  queen.report_system_metrics
--- in         rows of queen.system_metrics, oldest first: their metrics and how many samples each stands for
+-- in         rows of queen.system_metrics, oldest first: their metrics and the number of samples in each
 -- out        a tree of the same shape; leaves are {"avg","min","max","last"}
 create or replace function queen.merge_gauges(p_metrics jsonb[], p_samples int[])
 returns jsonb

@@ -1,9 +1,9 @@
--- queen.note_partitions: partitions that were removed, for the metrics of their queues.
+-- queen.note_partitions: count removed partitions for the metrics of their queues.
 --
--- called by  a statement trigger on queen.lanes (below): one row per statement and queue, whoever did it.  Those that are
---            made are noted by queen.ensure_lanes itself: the trigger would cost more than making one
+-- called by  a statement trigger on queen.lanes (below): one row per statement and queue. queen.ensure_lanes counts
+--            new partitions itself, because a trigger would cost more than the insert
 --
--- Where the queue went with its partitions there is no name any more: '__orphaned__'.
+-- If the queue was removed with its partitions, its name is gone: '__orphaned__'.
 create or replace function queen.note_partitions()
 returns trigger
 language plpgsql

@@ -1,10 +1,10 @@
--- queen.parked_spans: how many consumers were parked from when to when.
+-- queen.parked_spans: the number of parked consumers by time span.
 --
 -- called by  queen.report_queue_ops, queen.report_parked, queen.prometheus_text
 -- in         times; p_queue: one queue, null: all
--- out        spans that touch the range, only with a number above 0.  A number holds until the next one of its queue and
---            process, or until the process was last heard of; each is written again at least once in an hour, so looking
---            back three is enough.
+-- out        spans that overlap the range, only with a number above 0. A number is valid until the next one of its queue and
+--            process, or until the last report of the process. Each is written again at least once in an hour, so reading
+--            three hours back is enough.
 create or replace function queen.parked_spans(p_from timestamptz, p_to timestamptz, p_queue text)
 returns table (queue_name text, hostname text, worker_id int, pid int, parked int, since timestamptz, until timestamptz)
 language sql stable

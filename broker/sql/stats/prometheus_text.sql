@@ -1,10 +1,10 @@
--- queen.prometheus_text: the families of /metrics/prometheus that only the database knows, as text.
+-- queen.prometheus_text: the families of /metrics/prometheus that come from the database, as text.
 --
 -- needs: parked_spans, queue_stats, scheduled_stats
--- called by  broker/src/api/snapshot.c (call "prometheus_text"), seldom (see snapshot.h)
--- out        Prometheus' text format.  Per queue: those with a row of metrics in the last ten minutes or with consumers that
---            wait, 1000 at most, those where most happened; per worker: those heard of in the last ten minutes.
---            Rates are those of the last period of each worker, 0 when it brought nothing.
+-- called by  broker/src/api/snapshot.c (call "prometheus_text"), rarely (see broker/src/api/snapshot.h)
+-- out        Prometheus' text format. Per queue: those with a row of metrics in the last ten minutes or with waiting
+--            consumers, at most the 1000 busiest; per worker: those that reported in the last ten minutes.
+--            Rates are those of the last period of each worker, 0 if it contained nothing.
 create or replace function queen.prometheus_text()
 returns text
 language sql volatile
@@ -14,7 +14,7 @@ set enable_bitmapscan = on
 set plan_cache_mode = force_custom_plan
 as $$
 with now as (select clock_timestamp() as t),
-recent as ( -- k: what a row stands for in a minute; 0 when there should have been a newer one
+recent as ( -- k: factor from a row to a rate per minute; 0 if a newer row is overdue
     select m.*, greatest(extract(epoch from now.t - m.at) - m.period_ms / 2000.0, 0) as age,
            case when m.at > now.t - m.period_ms * interval '2 milliseconds' - interval '2 seconds'
                 then 60000.0 / m.period_ms else 0 end as k

@@ -1,17 +1,17 @@
--- queen.queue_stats: the maintained figures of every queue, or of one.
+-- queen.queue_stats: the statistics of every queue, or of one.
 --
--- called by  the status pages; anybody who wants figures per queue
--- in         p_queue: a name; null: all.  Call queen.freshen_stats() in a statement of its own before, to have little changes counted
--- out        one row per queue that exists, also without messages:
+-- called by  the status pages; SQL sessions
+-- in         p_queue: a name; null: all. Call queen.freshen_stats() in a separate statement before, to include recent changes
+-- out        one row per existing queue, also without messages:
 --              partitions        ever written to
 --              total             messages stored
---              pending           that some group has not consumed (with no group: all), without those under a lease
---              processing        under an active lease of some group
---              completed         stored, consumed by every group, and no dead letter
+--              pending           not consumed by at least one group (without groups: all), without those under a lease
+--              processing        under an active lease of at least one group
+--              completed         stored, consumed by every group, and not a dead letter
 --              dead_letter       dead letters, one per message and group
 --              oldest_pending_at of the first message not consumed; newest_message_at
---              ever_pushed, ever_consumed   since the queue was made; consumed counts each group
---            At most STATS_INTERVAL_MS old.  The cost follows the number of queues asked for.
+--              ever_pushed, ever_consumed   since the queue was created; consumed counts each group
+--            At most STATS_INTERVAL_MS old.  The cost follows the number of requested queues.
 create or replace function queen.queue_stats(p_queue text default null)
 returns table (queue_id uuid, name text, partitions bigint, total bigint, pending bigint, processing bigint,
                completed bigint, dead_letter bigint, oldest_pending_at timestamptz, newest_message_at timestamptz,

@@ -1,10 +1,10 @@
--- queen.record_metrics: what one broker has counted in one period.
+-- queen.record_metrics: store the counters of one broker for one period.
 --
 -- called by  broker/src/broker/stats/record.c (call "record_metrics"), once per broker and METRICS_AGGREGATE_INTERVAL_S
 -- in         p_id: of this batch; p_worker: the counters of the worker, in the order of put_worker() in record.c;
 --            p_system: gauges of the process as JSON, from one of its brokers only, else null; then per queue
---            that something happened to its counters; then queues whose number of parked consumers is told
--- out        PostgreSQL's time, by which the broker knows how far its own clock is off; a p_id that was there already changes nothing
+--            with activity its counters; then queues whose number of parked consumers is reported
+-- out        PostgreSQL's time, from which the broker computes the offset of its own clock; a repeated p_id changes nothing
 -- locks      the worker's row of worker_metrics_summary
 create or replace function queen.record_metrics(
     p_id uuid, p_hostname text, p_worker_id int, p_pid int, p_period_ms int, p_worker bigint[],

@@ -1,24 +1,24 @@
--- queen.refresh_stats: bring the maintained figures up to date; looks only at lanes where something happened.
+-- queen.refresh_stats: bring the statistics up to date. Reads only lanes that have changed.
 --
 -- needs: latest_state, skipped, next_unskipped, waiting_places, step_lanes
 -- called by  queen.stats_chore; queen.freshen_stats; queen.refresh_stats_now
--- in         p_most       give up, changing nothing, when more lanes than this have changed (null: never)
---            p_reconcile  look through all of the consumer states that are there, and recount the next 1,000 lanes
---            p_wait_ms    wait this long for a pass under way (0: not at all)
--- out        one row: lanes counted, lanes that are new to it, queues and groups whose sums changed, lanes that
---            are gone; no row when another pass is under way or p_most says no
--- locks      advisory 737010, to the end of the transaction: one pass at a time.  No rows but those that only it writes
+-- in         p_most       give up without changes if more lanes than this have changed (null: never)
+--            p_reconcile  read all consumer states, and recount the next 1,000 lanes
+--            p_wait_ms    wait this long for a pass in progress (0: not at all)
+-- out        one row: lanes counted, new lanes, queues and groups whose sums changed, lanes that
+--            are gone; no row if another pass is in progress or p_most was exceeded
+-- locks      advisory 737010, to the end of the transaction: one pass at a time. No rows but those that only it writes
 --
--- What changed since the last look:
---   - lanes in the change feed that the snapshot of the last look did not see (ADR 10): pushes, and by triggers
---     (origin -1) segments, consumers and lanes removed, dead letters added (-2) and removed (-3), once per letter;
---     queen.rotate keeps what we have not seen;
---   - consumers with a newer state than we know.  States are only ever appended, so those of the last moments lie at the end
---     of their slot, in the blocks that have come since, and in some before: a backend fills the block it has begun.
---     A backend may come back to a block begun long ago; such a row is found by the next reconciliation;
---   - leases that have run out.
--- Sums are kept by difference to what queen.lane_stats and queen.consumer_stats remember.  Deleted messages, and for a
--- group those that it is not to be given, do not count (ADR 19); lanes that have none are not asked.
+-- Changes since the last pass:
+--   - lanes in the change feed that the snapshot of the last pass did not see (ADR 10): pushes, and by triggers
+--     (origin -1) segments, consumers and lanes removed, dead letters added (-2) and removed (-3), once per dead letter;
+--     queen.rotate keeps the rows that were not counted yet;
+--   - consumers with a newer state than the recorded one. States are only appended, so recent ones are at the end
+--     of their slot, in the blocks added since then, and in some before, because a backend fills the block it has begun.
+--     A backend may return to a block begun long ago; the next reconciliation finds such a row;
+--   - expired leases.
+-- Sums are updated by the difference to queen.lane_stats and queen.consumer_stats. Deleted messages, and for a
+-- group those that it skips, do not count (ADR 19); lanes without skips are not checked for them.
 -- A pass counts a bounded number of lanes and leaves the others to the next one (queen.stats_pending).
 create or replace function queen.refresh_stats(p_most int, p_reconcile boolean, p_wait_ms int default 0)
 returns table (lanes int, new_lanes int, queues int, groups int, gone int)
@@ -34,12 +34,12 @@ as $$
 declare
     p          queen.stats_pass%rowtype;
     v_now      timestamptz;
-    v_all      boolean;      -- count everything anew
-    v_old      boolean;      -- some of these lanes are counted anew
+    v_all      boolean;      -- count everything again
+    v_old      boolean;      -- some of these lanes are counted again
     v_limit    int := 5 * queen.step_lanes(); -- lanes counted in one pass; the others are left to the next
-    v_copied   boolean := false; -- positions may be others than those remembered
+    v_copied   boolean := false; -- recorded positions may be wrong
     v_from     xid8;
-    v_age      int;          -- of the oldest transaction that the last look did not see
+    v_age      int;          -- age of the oldest transaction that the last pass did not see
     v_snapshot pg_snapshot;
     v_emptied  bigint;
     v_at_a     tid;
@@ -47,7 +47,7 @@ declare
     v_lanes    bigint[];
     v_dead     bigint[];     -- dead letters of each
     v_buried   bigint;       -- dead letters that are new
-    v_head     record;       -- arrays: what the segments of the lanes say
+    v_head     record;       -- arrays: counts from the segments of the lanes
     v_group    record;       -- arrays: differences by queue and group
     v_queue    record;       -- arrays: differences by queue
     v_sum      record;
@@ -65,7 +65,7 @@ begin
         end;
     end if;
     select * into p from queen.stats_pass;
-    if not found then -- a copy of another database: what was seen there means nothing here
+    if not found then -- a copy of another database: its snapshot is not valid here
         v_copied := true;
         insert into queen.stats_pass (seen) values (null) returning * into p;
         insert into queen.stats (stat_type, stat_key) values ('system', 'system') on conflict do nothing;
@@ -89,7 +89,7 @@ begin
     p.blocks_b := pg_relation_size('queen.consumer_states_b') / 8192;
     p.blocks_feed := (pg_relation_size('queen.changes_a') + pg_relation_size('queen.changes_b')) / 8192;
 
-    -- One statement, so one snapshot: the one that is remembered.  Dead letters are counted under it too.
+    -- One statement, hence one snapshot, which is stored. Dead letters are counted under it, too.
     with feed as materialized (
         select c.origin, c.lanes from queen.changes_a c
          where not v_all and c.xid >= v_from and c.xid < pg_snapshot_xmax(pg_current_snapshot()) and not pg_visible_in_snapshot(c.xid, p.seen)
@@ -147,7 +147,7 @@ begin
     with counted as (delete from queen.stats_pending w where w.lane = any (v_lanes) returning w.old)
     select v_all or coalesce(bool_or(c.old), false) into v_old from counted c;
 
-    -- What the log says of each lane that is still there.
+    -- The segments of each lane that still exists.
     select array_agg(l.num) as lane, array_agg(l.queue_id) as queue_id, array_agg(u.dead) as dead,
            array_agg(coalesce(tail.next_seq, 1)) as next_seq,
            array_agg(coalesce(front.first_seq, tail.next_seq, 1)) as first_seq,
@@ -158,7 +158,7 @@ begin
                           then queen.skipped(l.num, '', front.first_seq - 1, tail.next_seq - 1) else 0 end) as deleted
       into v_head
       from unnest(v_lanes, v_dead) u(lane, dead)
-      -- Not joins: one planned while there was nothing would walk all lanes, or all figures, for each.  A retry lane holds copies.
+      -- Not joins: a plan made for empty tables would scan all lanes, or all statistics, for each. Retry lanes contain copies and do not count.
       cross join lateral (select k.num, k.queue_id, k.skipping from queen.lanes k where k.num = u.lane and k.origin is null offset 0) l
       left join lateral (select k.tail_seq, k.first_seq from queen.lane_stats k where k.lane = u.lane offset 0) o on true
       left join lateral (
@@ -167,12 +167,12 @@ begin
              from queen.segments s
             where s.lane = u.lane and s.first_seq >= case when v_copied then 0 else coalesce(o.tail_seq, 0) end
             order by s.first_seq desc limit 1) tail on true
-      -- From where the front was: what retention has removed before it is not walked again.
+      -- From the previous front, so that the dead rows of earlier retention are not read again.
       left join lateral (
            select s.first_seq, s.created_at from queen.segments s
             where s.lane = u.lane and s.first_seq >= case when v_copied then 0 else coalesce(o.first_seq, 0) end and s.count > 0
             order by s.first_seq limit 1) front on true
-      -- Deleted ones at the end are not the newest.
+      -- Deleted messages at the end are not the newest.
       left join lateral (
            select s.created_at from queen.segments s
             where l.skipping and s.lane = u.lane and s.count > 0
@@ -200,7 +200,7 @@ begin
                (select b.ver, b.cursor_seq, b.total_messages, b.total_batches, b.last_at, b.lease_last, b.lease_until
                   from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
                order by ver desc limit 1) st on true
-          -- The next one it is to be given.
+          -- The next message that the group receives.
           cross join lateral (
                select case when h.skipping
                            then queen.next_unskipped(c.lane, c.grp, greatest(st.cursor_seq + 1, h.first_seq))
@@ -231,9 +231,9 @@ begin
     ), changed as (
         select k.queue_id, k.grp, sum(k.sign) as members, sum(k.sign * k.lag) as lag,
                sum(k.sign) filter (where k.lag > 0) as lagging, sum(k.sign * k.consumed) as consumed,
-               -- of those that still are: what a deleted group had consumed stays consumed
+               -- of remaining consumers: messages consumed by a deleted group stay consumed
                sum(k.sign * k.consumed) filter (where k.stays) as passed
-          -- (sorted, not joined: nothing is known of how many there are)
+          -- (sorted, not joined, because the number of rows is unknown)
           from (select u.*, bool_or(u.sign = 1) over (partition by u.num) as stays
                   from (select n.num, n.queue_id, n.grp, 1 as sign, n.lag, n.consumed from now n
                          union all
@@ -367,7 +367,7 @@ begin
            oldest_pending_at = excluded.oldest_pending_at,
            max_lag_seconds = greatest(extract(epoch from v_now - excluded.oldest_pending_at), 0),
            last_computed_at = v_now;
-    -- Of queues that are gone nothing stays.
+    -- Remove the rows of deleted queues.
     delete from queen.stats s
      where s.queue_id = any (v_queue.queue_id)
        and not exists (select from queen.queues q where q.id = s.queue_id);
@@ -399,7 +399,7 @@ begin
                ingested_per_second = v_sum.pushed / greatest(extract(epoch from v_now - t.last_computed_at), 0.001),
                processed_per_second = v_sum.passed / greatest(extract(epoch from v_now - t.last_computed_at), 0.001)
          where t.stat_type = 'system';
-        -- What was there before we began to count did not come just now.
+        -- Messages from before the first count are not new.
         insert into queen.stats_history as t
                (stat_type, stat_key, bucket_time, total_messages, pending_messages, processing_messages,
                 completed_messages, dead_letter_messages, messages_ingested, messages_processed, max_lag_seconds)
@@ -421,7 +421,7 @@ begin
                max_lag_seconds = greatest(t.max_lag_seconds, excluded.max_lag_seconds);
     end if;
 
-    -- A look that found nothing need not be remembered at once: the next one finds the same.
+    -- A pass that found nothing need not be stored at once: the next one finds the same.
     if v_lanes <> '{}' or p_reconcile or v_all or v_emptied <> p.emptied
        or p.passed_at is null or p.passed_at < v_now - interval '2 seconds' then
         update queen.stats_pass t

@@ -1,8 +1,8 @@
 -- queen.refresh_stats_now: POST /api/v1/stats/refresh.
 --
 -- needs: refresh_stats
--- called by  broker/src/api/stats.c
--- out        what a pass over all that changed has done; "skipped" when another pass did not end within 2 s
+-- called by  broker/src/api/status_queues.c
+-- out        the result of a pass over all changes; "skipped" if another pass did not end within 2 s
 create or replace function queen.refresh_stats_now(p_args jsonb)
 returns json
 language plpgsql
@@ -16,7 +16,7 @@ begin
         return json_build_object('partition', v_skipped, 'queue', v_skipped, 'namespace', v_skipped,
                                  'task', v_skipped, 'system', v_skipped, 'cleanup', v_skipped);
     end if;
-    -- Namespaces and tasks are summed up when they are asked for.
+    -- Namespaces and tasks are summed up on request.
     return json_build_object(
         'partition', json_build_object('partitionsUpdated', r.lanes, 'dirtyPartitionsScanned', r.lanes,
                                        'partitionsSkippedByWatermark', 0, 'newPartitions', r.new_lanes),

@@ -4,7 +4,7 @@
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue
 -- out        long polls parked per queue and worker, averaged over each bucket, oldest first
--- raises     QN001 for a bad time
+-- raises     QN001 for an invalid time
 create or replace function queen.report_parked(p_args jsonb)
 returns json
 language plpgsql stable

@@ -2,8 +2,8 @@
 --
 -- needs: iso_ms, round2
 -- called by  broker/src/api/analytics.c
--- out        what PostgreSQL says about the tables of the schema queen, largest (or busiest) first, 50 of each at most;
---            bufferUsage only where the extension pg_buffercache is installed and may be read
+-- out        PostgreSQL's statistics of the tables of the schema queen, largest (or busiest) first, at most 50 of each;
+--            bufferUsage only if the extension pg_buffercache is installed and readable
 create or replace function queen.report_postgres(p_args jsonb)
 returns json
 language plpgsql

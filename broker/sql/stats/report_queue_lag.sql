@@ -4,7 +4,7 @@
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue
 -- out        per queue and minute in which messages were delivered: how long they had waited; newest first
--- raises     QN001 for a bad time
+-- raises     QN001 for an invalid time
 create or replace function queen.report_queue_lag(p_args jsonb)
 returns json
 language sql stable

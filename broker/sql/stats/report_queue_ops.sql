@@ -3,8 +3,8 @@
 -- needs: time_range, parked_spans, queue_stats, round2, iso_s
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue
--- out        per bucket and queue that something happened to (or where consumers waited), oldest first
--- raises     QN001 for a bad time
+-- out        per bucket and queue with activity (or with waiting consumers), oldest first
+-- raises     QN001 for an invalid time
 create or replace function queen.report_queue_ops(p_args jsonb)
 returns json
 language plpgsql stable

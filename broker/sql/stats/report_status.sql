@@ -3,8 +3,9 @@
 -- needs: time_range, throughput, worker_stats, queue_stats, round2, iso_s, latest_state
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, queue, namespace, task
--- out        rows as broker/src/api/sql_endpoint.h wants them; see docs/reference/api-analytics.md; errors and dead letters of the range, pending and leases of now
--- raises     QN001 for a bad time
+-- out        rows as described in broker/src/api/sql_endpoint.h; see docs/reference/api-analytics.md; errors and dead letters of the range,
+--            current pending messages and leases
+-- raises     QN001 for an invalid time
 create or replace function queen.report_status(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name varchar, namespace varchar, task varchar, partitions bigint, consumed bigint)
@@ -65,14 +66,14 @@ begin
            coalesce(sum(t.db_errors), 0) as db_errors, coalesce(sum(t.push_requests), 0) as push_requests,
            coalesce(sum(t.pop_requests), 0) as pop_requests, coalesce(sum(t.ack_requests), 0) as ack_requests
       into v_sum from queen.throughput(r.first, r.t_to, r.width, v_queues) t;
-    if v_queues is not null then -- workers count dead letters of all queues together; those stored know theirs
+    if v_queues is not null then -- workers count dead letters of all queues together; stored ones have their queue
         select count(*) into v_sum.dlq
           from queen.dead_letter_queue d join queen.lanes l on l.num = d.lane join queen.queues q on q.id = l.queue_id
          where d.failed_at >= r.first and d.failed_at <= r.t_to and q.name = any (v_queues);
     end if;
 
     perform queen.freshen_stats();
-    -- The sum of all queues is kept.
+    -- The sum of all queues is stored.
     if v_queues is null then
         select greatest(t.pending_messages, 0) as pending, t.dead_letter_messages as dead into v_now
           from queen.stats t where t.stat_type = 'system' and t.stat_key = 'system';
@@ -89,7 +90,7 @@ begin
      cross join lateral queen.latest_state(c.consumer) st
      where c.lease_until > clock_timestamp() and st.lease_until > clock_timestamp();
 
-    -- Of the newest: how many there are in all is a figure that is kept, what they say is not.
+    -- Of the newest dead letters: their total is stored, their errors are not.
     select count(distinct n.partition_id) as partitions,
            (select coalesce(json_agg(json_build_object('error', e.error, 'count', e.n) order by e.n desc, e.error), '[]')
               from (select k.error, count(*) as n

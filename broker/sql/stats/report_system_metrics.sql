@@ -4,7 +4,7 @@
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to, hostname, workerId
 -- out        per process (host, port, name): its gauges per bucket, oldest first
--- raises     QN001 for a bad time
+-- raises     QN001 for an invalid time
 create or replace function queen.report_system_metrics(p_args jsonb)
 returns json
 language plpgsql stable

@@ -3,7 +3,7 @@
 -- needs: time_range, throughput, worker_stats, round2, iso_s
 -- called by  broker/src/api/analytics.c
 -- in         p_args: from, to
--- raises     QN001 for a bad time
+-- raises     QN001 for an invalid time
 create or replace function queen.report_worker_metrics(p_args jsonb)
 returns json
 language plpgsql

@@ -3,7 +3,7 @@
 -- needs: param_time, iso_ms
 -- called by  broker/src/api/retention.c
 -- in         p_args.from, to: default the last hour
--- out        {"timeRange","bucketMinutes","series","totals"}; buckets with deletions, oldest first.  What ttl removed
+-- out        {"timeRange","bucketMinutes","series","totals"}; buckets with deletions, oldest first. Removal by ttl
 --            counts as eviction.
 create or replace function queen.retention_analytics(p_args jsonb)
 returns json

@@ -1,4 +1,4 @@
--- queen.round2: a number as reports show it: two decimals at most; 0 for null.
+-- queen.round2: a number in the format of reports: at most two decimals; 0 for null.
 --
 -- called by  the functions behind broker/src/api/analytics.c
 create or replace function queen.round2(p_value float8)

@@ -1,12 +1,12 @@
--- queen.stats_chore: the statistics pass in the background.
+-- queen.stats_chore: the background pass of the statistics.
 --
 -- needs: refresh_stats, rows_stuck, rewrite_bloated_table, pace_vacuum
--- called by  broker/src/broker/stats/stats.c (call "stats_chore") of every process; whoever comes when it is due does it
+-- called by  broker/src/broker/stats/stats.c (call "stats_chore") of every process; the first caller after it is due does it
 -- in         p_interval_ms, p_reconcile_ms: periods; p_keep_days: age limit of the history
--- out        lanes counted; null when it was not due or somebody else is at it
+-- out        lanes counted; null if it was not due or another session is doing it
 --
--- Along with it, what follows from vacuum that can free nothing: tables that are mostly dead rows are written anew, one at a time
--- (queen.rewrite_bloated_table), and it is told to take its time (queen.pace_vacuum).
+-- While vacuum cannot reclaim dead rows, it also rewrites small tables that are mostly dead rows, one at a time
+-- (queen.rewrite_bloated_table), and throttles autovacuum (queen.pace_vacuum).
 create or replace function queen.stats_chore(p_interval_ms int, p_reconcile_ms int, p_keep_days int)
 returns int
 language plpgsql

@@ -3,8 +3,8 @@
 -- needs: freshen_stats, param_time, iso_ms
 -- called by  broker/src/api/status_queues.c
 -- in         p_args: interval (minute, hour, day), from (24 h ago), to (now), queue, namespace, task
--- out        messages that came, per bucket, oldest first, empty buckets too
--- raises     QN001 for a range of more than 100,000 buckets or times that are none
+-- out        messages pushed per bucket, oldest first, including empty buckets
+-- raises     QN001 for a range of more than 100,000 buckets or invalid times
 create or replace function queen.status_analytics(p_args jsonb)
 returns json
 language plpgsql

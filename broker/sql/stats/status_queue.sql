@@ -2,8 +2,8 @@
 --
 -- needs: lane_counts, queue_stats, freshen_stats, iso_ms
 -- called by  broker/src/api/status_queues.c
--- out        200 with the queue, its options, its partitions by name and their sums; 404 when there is none of that name;
---            rows as broker/src/api/sql_endpoint.h wants them
+-- out        200 with the queue, its options, its partitions by name and their sums; 404 if there is no such queue;
+--            rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.status_queue(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name text, created_at timestamptz, total bigint, pending bigint, processing bigint,
@@ -29,7 +29,7 @@ begin
                                   'failed', 0, 'deadLetter', f.dead_letter)
           into v_totals from queen.queue_stats(q.name) f;
     end if;
-    if v_totals is null then -- no such queue, or deleted since
+    if v_totals is null then -- no such queue, or it was deleted meanwhile
         status := 404;
         piece := '{"error":"Queue not found"}';
         return next;

@@ -3,7 +3,7 @@
 -- needs: newest_messages, freshen_stats, param_int, iso_ms
 -- called by  broker/src/api/status_queues.c
 -- in         p_args: queue, limit (50), offset
--- out        an array, newest first; [] for a queue that nobody knows
+-- out        an array, newest first; [] for an unknown queue
 create or replace function queen.status_queue_messages(p_args jsonb)
 returns json
 language plpgsql

@@ -1,7 +1,7 @@
--- queen.table_counts: how many rows the tables of the contract have, to compare a copy with its source.
+-- queen.table_counts: the number of rows in the tables of the contract, to compare a copy with its source.
 --
--- called by  lib/pg/transfer.c (call "table_counts"), in the source and, where it has been copied, in the target
--- out        one row per table; n -1: there is none
+-- called by  broker/src/transfer/transfer.c (call "table_counts"), in the source and, after the copy, in the target
+-- out        one row per table; n -1: the table does not exist
 create or replace function queen.table_counts()
 returns table (name text, n bigint)
 language plpgsql stable

@@ -1,9 +1,9 @@
--- queen.throughput: what went through the brokers, per bucket.
+-- queen.throughput: the throughput of the brokers, per bucket.
 --
 -- needs: round2, iso_s
 -- called by  queen.report_status, queen.report_worker_metrics
--- in         p_queues: messages of these queues only (null: of all); gauges of workers and errors are always those of all
--- out        one row per bucket in which a broker was alive
+-- in         p_queues: only messages of these queues (null: of all); gauges of workers and errors are always those of all queues
+-- out        one row per bucket in which a broker reported
 create or replace function queen.throughput(p_first timestamptz, p_to timestamptz, p_width interval, p_queues text[])
 returns table (
     bucket timestamptz, push_messages bigint, pop_messages bigint, auto_acked bigint, ack_success bigint,

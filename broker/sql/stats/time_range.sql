@@ -1,10 +1,10 @@
--- queen.time_range: which times a report is about, and how wide its buckets are.
+-- queen.time_range: the time range of a report and the width of its buckets.
 --
 -- needs: param_time, iso_ms
 -- called by  the functions behind broker/src/api/analytics.c
 -- in         p_args.from (default: an hour ago), p_args.to (default: now)
--- out        first: where the bucket of t_from begins: what is before t_from in it belongs to it
--- raises     QN001 when one of them is no time, or from is later than to
+-- out        first: the start of the bucket that contains t_from
+-- raises     QN001 if one of them is not a time, or from is later than to
 create or replace function queen.time_range(
     p_args jsonb, out t_from timestamptz, out t_to timestamptz, out first timestamptz, out minutes int,
     out width interval, out seconds float8, out shown json)

@@ -1,8 +1,8 @@
--- queen.worker_stats: the workers that were alive in a range of time, as reports show them.
+-- queen.worker_stats: the workers that reported in a time range, in the format of reports.
 --
 -- needs: round2, iso_s
 -- called by  queen.report_status, queen.report_worker_metrics
--- out        an array of objects, by host and worker; a worker that was started again is one
+-- out        an array of objects, by host and worker; a restarted worker counts as one
 create or replace function queen.worker_stats(p_first timestamptz, p_to timestamptz)
 returns json
 language sql stable
