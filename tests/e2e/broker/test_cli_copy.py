@@ -73,7 +73,7 @@ def test_an_interrupted_export_can_be_resumed(cli, queue, tmp_path, broker):
     assert p.returncode == 5 and "--resume" in err and state.exists()
     first = len(file.read_text().splitlines())
     assert 0 < first < 9000, "it was stopped in the middle"
-    assert "not of an export" in cli("export", queue + "x", file, "--resume").expect(1).err
+    assert "does not belong to an export" in cli("export", queue + "x", file, "--resume").expect(1).err
     assert cli("export", queue, file, "--resume").expect().rows[0]["messages"] == 9000
     assert by_partition(file) == {"p%d" % n: list(range(3000)) for n in range(3)}
     assert not state.exists() and groups_of(broker, queue) == []
