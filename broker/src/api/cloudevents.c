@@ -6,9 +6,9 @@
 //
 // The data becomes the payload as it was sent; the attributes are kept beside it (cloudEvent of
 // the message, docs/internals/segment-format.md) and come back with every pop.  source and id
-// together are the transaction id, so that an event that is sent twice is stored once.  When it
-// is to be delivered (scheduledat, delayseconds) is said to us and no part of the event: it is
-// not kept, or who passes the event on would delay it again.
+// together are the transaction id, so that an event that is sent twice is stored once.  The
+// delivery time (scheduledat, delayseconds) is an instruction to the broker, not a part of the
+// event.  It is not stored, because a consumer that forwards the event would delay it again.
 #include "api/api_int.h"
 #include "api/message_fields.h"
 #include "api/push_int.h"
@@ -213,7 +213,7 @@ static bool is_json_type(span type)
            (kind.len > 5 && str_eq_nocase((span){kind.ptr + kind.len - 5, 5}, SPAN("+json")));
 }
 
-// JSON stays what it is, text becomes a string, anything else base64.
+// JSON stays unchanged, text becomes a string, anything else base64.
 static void take_data(struct push *p, struct body *b, struct event *e, span type)
 {
     span body = http_req_body(p->req);
@@ -304,7 +304,7 @@ static void check(struct body *b, const struct event *e)
         body_bad(b, "source must be a URI reference");
 }
 
-// A source has no space, so the text tells apart what (source, id) tells apart.
+// A source contains no space, so different pairs (source, id) have different texts.
 static span transaction_of(struct body *b, const struct event *e)
 {
     struct buf text = {0};

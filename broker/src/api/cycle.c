@@ -38,7 +38,7 @@ struct cycle {
     struct cycle_op op;
     struct cycle_ack ack;
     unsigned cap_states, cap_items;
-    // Refused before the call to the database: why, and what was sent there.
+    // Rejected before the call to the database: the reason, and the rejected value.
     const char *refused;
     span given;
     unsigned n_before; // state operations before the one at fault
@@ -80,7 +80,7 @@ static int read_body(struct cycle *c, struct body *b)
     body_read_fields(b, field_names, FIELDS, raw);
     if (body_finish(b) != 0)
         return b->fault.code;
-    // Grammar is fine; what follows looks into the values again, for their meaning.
+    // The grammar is valid; the rest checks the meaning of the values.
     read_uuid(b, raw[F_QUERY], "query_id", c->op.query);
     read_uuid(b, raw[F_PARTITION], "partition_id", c->op.partition);
     c->op.group = body_name(b, raw[F_GROUP], "consumer_group");

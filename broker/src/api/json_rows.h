@@ -2,8 +2,8 @@
 //
 //      {"id":$1,"messages":{"total":$2,"pending":$3},"pending":$3}
 //
-// $n is the n-th of the columns that carry values, as pg_reply_put_json() writes it.  A list of
-// ten thousand entries costs a third of what it would if SQL put the text together.
+// $n is the n-th of the columns with values, as pg_reply_put_json() writes it.  A list of ten
+// thousand entries costs a third of the time that building the text in SQL takes.
 #ifndef QUEEN_API_JSON_ROWS_H
 #define QUEEN_API_JSON_ROWS_H
 

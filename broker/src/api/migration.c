@@ -20,8 +20,9 @@ static const span field_names[FIELDS] = {
 };
 enum { CONNECT_MS = 10000, MAX_EXCLUDED = 48 };
 
-// What stays behind with a table of the contract.  Sequences start anew in a target without
-// messages, so cursors and dead letters, which name sequences, stay behind with them.
+// Our tables that are excluded together with a table of the contract.  Without messages the
+// sequence numbers start at 1 in the target, so cursors and dead letters, which refer to
+// sequence numbers, are excluded, too.
 static const struct {
     const char *table, *ours[12];
 } excludable[] = {

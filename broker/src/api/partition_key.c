@@ -174,7 +174,8 @@ static void on_told(struct custom_op *op, int status, const struct pg_reply *rep
         q->partitions = (unsigned)pg_reply_i32(reply, row++, 0);
         partition_key_remember(api, q->queue, q->partitions);
     }
-    // While the database is away what was true is still true, and the file buffer takes it.
+    // While the database is unavailable the remembered numbers are used, and the push is
+    // buffered.
     if (status == 0 || knows_all(k))
         place(k);
     else

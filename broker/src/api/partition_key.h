@@ -1,8 +1,9 @@
-// partition_key.h: a key of the producer's choice into one of a queue's fixed partitions.
+// partition_key.h: maps a key chosen by the producer to one of a queue's fixed partitions.
 //
-// partition = fnv_partition(key, n), named in decimal (docs/reference/protocol.md says so to
-// other programs).  How many a queue has never changes while it lives, so it is remembered for
-// a while: pushes without keys pay nothing, those with keys one small statement now and then.
+// partition = fnv_partition(key, n), named in decimal (documented for other programs in
+// docs/reference/protocol.md).  The number of partitions of a queue never changes, so it is
+// remembered for a while: pushes without keys cost nothing, those with keys one small statement
+// now and then.
 #ifndef QUEEN_API_PARTITION_KEY_H
 #define QUEEN_API_PARTITION_KEY_H
 

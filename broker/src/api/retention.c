@@ -1,4 +1,4 @@
-// GET /api/v1/analytics/retention: what was removed because of its age.
+// GET /api/v1/analytics/retention: messages removed because of their age.
 #include "api/api_int.h"
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
