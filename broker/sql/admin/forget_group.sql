@@ -5,7 +5,7 @@
 -- in         p_queue null: on all queues; p_after: the lane where the previous step ended, 0: the first step; p_limit: maximum number
 --            of partitions
 -- out        forgotten: number of partitions on which it had a state; last: where this step ended, null: nothing is left
--- locks      lanes with skips of the group, and its retry lanes, in num order; rows of owners by lane; consumers in num order
+-- locks      rows of group_scans by queue; lanes with skips of the group, and its retry lanes, in num order; rows of owners by lane; consumers in num order
 create or replace function queen.forget_group(
     p_group text, p_queue text, p_after bigint, p_limit int, out forgotten bigint, out last bigint)
 language plpgsql
@@ -20,6 +20,11 @@ begin
     select q.id into v_queue from queen.queues q where q.name = p_queue;
     if p_queue is not null and v_queue is null then
         return;
+    end if;
+    if p_after = 0 then
+        perform from queen.group_scans s where s.grp = p_group and (p_queue is null or s.queue_id = v_queue)
+          order by s.queue_id for update;
+        delete from queen.group_scans s where s.grp = p_group and (p_queue is null or s.queue_id = v_queue);
     end if;
     v_lanes := array(select c.lane from queen.consumers c where c.grp = p_group and c.lane > p_after order by c.lane limit p_limit);
     last := case when cardinality(v_lanes) >= p_limit then v_lanes[cardinality(v_lanes)] end;

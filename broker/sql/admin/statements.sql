@@ -23,7 +23,7 @@ drop schema if exists queen, queen_streams cascade;
 
 -- statement: forget_deleted
 -- returns: more bool?
-select queen.forget_deleted() or queen.spread_more() as more;
+select queen.forget_deleted() or queen.spread_more() or queen.fill_scans() as more;
 
 -- statement: get_group
 -- returns: @rows

@@ -1,6 +1,6 @@
 -- queen.pop_unified_batch: pop from SQL, in the caller's transaction.
 --
--- needs: pop_one, pop_candidates, require_read_committed
+-- needs: pop_one, pop_lanes, require_read_committed
 -- called by  SQL sessions; queen.pop_specific_batch
 -- in         p_requests: array of {idx?, ...}, see queen.pop_one; without partition_name any partition
 -- out        array of {idx, result}
@@ -12,6 +12,7 @@ language plpgsql
 as $$
 declare
     r        record;
+    v_lanes  text[]; -- of each request; none for a single one
     v_answer jsonb := '[]';
 begin
     perform queen.require_read_committed();
@@ -20,19 +21,21 @@ begin
     end if;
     if jsonb_array_length(p_requests) > 1 then
         -- Create all missing consumers first: that locks lanes, and a session must not wait for a lane after it has locked consumers.
-        perform count(*)
-           from jsonb_array_elements(p_requests) e
-          cross join lateral queen.pop_candidates(
-                e.value ->> 'queue_name', nullif(e.value ->> 'partition_name', ''),
-                coalesce(nullif(e.value ->> 'consumer_group', ''), '__QUEUE_MODE__'), nullif(e.value ->> 'namespace', ''),
-                nullif(e.value ->> 'task', ''), e.value ->> 'sub_mode', e.value ->> 'sub_from') c;
+        v_lanes := array_fill(null::text, array[jsonb_array_length(p_requests)]);
+        for r in
+            select e.value, e.ord
+              from jsonb_array_elements(p_requests) with ordinality e(value, ord)
+             order by e.value ->> 'queue_name', e.value ->> 'partition_name', e.value ->> 'consumer_group', e.ord
+        loop
+            v_lanes[r.ord] := queen.pop_lanes(r.value)::text;
+        end loop;
     end if;
     for r in
-        select e.value, e.ord - 1 as idx
+        select e.value, e.ord
           from jsonb_array_elements(p_requests) with ordinality e(value, ord) order by e.ord
     loop
         v_answer := v_answer || jsonb_build_array(jsonb_build_object(
-            'idx', coalesce(r.value -> 'idx', to_jsonb(r.idx)), 'result', queen.pop_one(r.value)));
+            'idx', coalesce(r.value -> 'idx', to_jsonb(r.ord - 1)), 'result', queen.pop_one(r.value, v_lanes[r.ord]::bigint[])));
     end loop;
     return v_answer;
 end

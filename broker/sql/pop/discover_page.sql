@@ -1,6 +1,6 @@
 -- queen.discover_page: find the lanes with messages for a group on some partitions of a queue.
 --
--- needs: number_consumers, subscribe, lane_page, pending_lanes, step_lanes
+-- needs: discover, number_consumers, subscribe, lane_page, pending_lanes, step_lanes, note_empty_scan
 -- called by  broker/src/broker/pop/group.c, broker/src/broker/pop/selector.c (call "discover") when a group first uses a queue, and again
 --            after changes that the broker may have missed; broker/src/broker/pop/scan.c for the pages after the first
 -- in         as queen.discover; p_after: the page after the partition of this name; null: the first page
@@ -41,11 +41,7 @@ begin
     select l.num, l.id, l.name::text, 0::bigint, true, null::bigint from queen.lanes l where l.num = any (v_locked);
 
     if not found and p_after is null and not v_page.more then
-        insert into queen.consumer_watermarks as w (queue_name, consumer_group)
-        values (p_queue, p_group)
-            on conflict (queue_name, consumer_group)
-            do update set last_empty_scan_at = now(), updated_at = now()
-         where w.updated_at < now() - interval '30 seconds';
+        perform queen.note_empty_scan(p_queue, p_group);
     end if;
     if v_page.more then
         lane := 0;

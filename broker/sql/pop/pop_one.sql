@@ -4,11 +4,12 @@
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
+--            p_lanes: as queen.pop_candidates
 -- out        the object that GET /api/v1/pop answers; without messages if there is nothing to deliver, with the reason
 --            in "error" if there is one
 -- locks      consumers, skipping those that others have locked
 -- raises     QN001 if it names neither queue nor namespace nor task; QN002 for an invalid sub_from
-create or replace function queen.pop_one(p jsonb)
+create or replace function queen.pop_one(p jsonb, p_lanes bigint[])
 returns jsonb
 language plpgsql
 as $$
@@ -47,7 +48,7 @@ begin
            count(*), count(*) filter (where c.lease_us is not null)
       into v_candidate, v_known, v_leased
       from queen.pop_candidates(v_queue, v_partition, v_group, nullif(p ->> 'namespace', ''),
-                                nullif(p ->> 'task', ''), p ->> 'sub_mode', p ->> 'sub_from') c;
+                                nullif(p ->> 'task', ''), p ->> 'sub_mode', p ->> 'sub_from', p_lanes) c;
 
     -- A few at a time, because each tried consumer stays locked until the transaction ends.
     while v_from <= cardinality(v_candidate) and v_parts > 0 and v_left > 0 loop

@@ -130,6 +130,7 @@ def test_the_chore_finishes_an_interrupted_deletion(core, queue, how):
     chore(core)
     nothing_is_left(core)
     assert core.one("select count(*) from queen.segments where lane = any (%s)", new) == PARTS * MESSAGES
+    core.rows("set queen.step_lanes = 100")  # one page
     assert len(core.rows("select * from queen.discover(%s, null, 'g', '', '', '', '')", queue)) == PARTS
 
 
@@ -247,6 +248,7 @@ def test_a_queue_is_cleared_in_steps(core, queue):
         assert core.one("select count(*) from queen.%s where lane = any (%%s)" % table, lanes) == 0, table
     assert core.one("select count(*) from queen.lanes where origin = any (%s)", lanes) == 0
     stored(core, core.push([(n, ["m0"]) for n in lanes]))
+    core.rows("set queen.step_lanes = 100")  # one page
     assert len(core.rows("select * from queen.discover(%s, null, 'g', '', '', '', '')", queue)) == PARTS
     assert steps(core, "clear_queue", queue=queue, partition="p3")[1]["deleted"] == 1
     chore(core)

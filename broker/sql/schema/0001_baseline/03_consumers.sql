@@ -94,6 +94,18 @@ create table queen.consumer_watermarks (
     primary key (queue_name, consumer_group)
 );
 
+-- Where the next SQL pop of a group on a queue with many partitions goes on looking (queen.scan_lanes).
+create table queen.group_scans (
+    queue_id  uuid not null,
+    grp       text not null,
+    after     text,                            -- name of the last partition looked at; null: begin with the first
+    found     boolean not null default false,  -- messages were found since the scan was at the first partition
+    unread    boolean not null default true,   -- partitions without a consumer of the group count as not consumed by it
+    popped_at timestamptz not null default now(),
+    filled    text,                            -- the chore has made the consumers up to this partition (queen.fill_scans)
+    primary key (queue_id, grp)
+) with (autovacuum_vacuum_scale_factor = 0.1, vacuum_truncate = off, fillfactor = 50);
+
 -- Which processor owns a partition for a group: one row per (partition, group) that was ever claimed.
 --
 -- Written when a processor claims, renews (all of its partitions in one statement, three times per expiry) or saves a
