@@ -17,15 +17,14 @@ struct due_heap {
     unsigned n, cap;
 };
 
-void due_deinit(struct due_heap *h); // forgets what is in it
+void due_deinit(struct due_heap *h); // drops its timers
 // Adds d, or moves it if it is there already.
 void due_set(struct due_heap *h, struct due *d, uint64_t at_us, void (*expire)(struct due *d));
 void due_cancel(struct due_heap *h, struct due *d); // nothing if it is not there
 static inline bool due_is_set(const struct due *d) { return d->place != 0; }
 // Earliest time, or UINT64_MAX.
 uint64_t due_next_us(const struct due_heap *h);
-// Takes out everything due by now_us and fires it; what is set meanwhile waits for the next
-// call.
+// Removes and fires all timers due by now_us.  Timers set meanwhile wait for the next call.
 void due_run(struct due_heap *h, uint64_t now_us);
 
 #endif

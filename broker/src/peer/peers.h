@@ -34,8 +34,8 @@ struct peers_conf {
 
 MUST_USE int peers_open(struct peers **m, uv_loop_t *loop, const struct peers_conf *conf,
                         struct fault *f);
-// Any thread, until peers_close().  Neither blocks nor fails: what cannot be sent is counted as
-// dropped.
+// Any thread, until peers_close().  Neither blocks nor fails: a datagram that cannot be sent is
+// counted as dropped.
 void peers_notify(struct peers *m, enum peer_kind kind, span queue, span partition,
                   bool enabled);
 // On the loop.  The memory stays until peers_free(): other threads may still notify.

@@ -108,7 +108,7 @@ int server_run(const struct conf *conf)
     return code;
 }
 
-// Keys that are none, and the port: what is wrong should not be found out after minutes of
+// Checks keys and the port first, so that a mistake in them is not found only after minutes of
 // other work.
 static int server_open(struct server *s, struct fault *f)
 {
@@ -197,7 +197,7 @@ static void begin_serving(struct server *s)
 
     uv_timer_stop(&s->limit);
     if (open_workers(s, &f) != 0) {
-        // Threads may run already: what they use cannot be taken back.
+        // Threads may run already, so the objects that they use cannot be freed.
         fprintf(stderr, "queen serve: %s\n", f.text);
         _exit(SERVER_CANNOT_START);
     }

@@ -1,6 +1,6 @@
-// stop.c: the way down: drain, hang up, close the brokers, stop the database.
+// stop.c: shutdown: drain, hang up, close the brokers, stop the database.
 //
-// Nothing is lost on any of the short cuts below: what was answered has been committed.
+// The short cuts below lose nothing: every answered request has been committed.
 #include "server/server_int.h"
 
 #include <stdatomic.h>

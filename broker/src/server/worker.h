@@ -1,11 +1,11 @@
 // worker.h: one thread, one loop, and all it owns: a broker, HTTP connections, a mailbox.
 //
 //      worker_new ──► worker_start ──► worker_drain ──► worker_hang_up ──► worker_stop ──►
-//      worker_free └ acceptor's thread             └ told on_drained   └ on_hung_up      └
+//      worker_free └ acceptor's thread             └ calls on_drained  └ on_hung_up      └
 //      on_stopped
 //
-// All functions are the acceptor's.  Their requests travel through the worker's mailbox and
-// is done on its thread; the three reports come back through the acceptor's mailbox.
+// The acceptor calls all functions.  Their requests go through the worker's mailbox and are
+// executed on its thread.  The three reports come back through the acceptor's mailbox.
 // The brokers of a house serve one another, so every worker must have reported one step
 // before any worker is sent the next.
 #ifndef QUEEN_SERVER_WORKER_H

@@ -149,7 +149,7 @@ static int by_age(const void *a, const void *b)
     return strcmp(id_part(*x), id_part(*y));
 }
 
-// ---- what is there ----
+// ---- existing files ----
 
 static int spool_file_find(struct spool *s, struct fault *f)
 {

@@ -50,7 +50,7 @@ bool spool_read_header(span file, uint64_t *offset)
     if (file.len < SPOOL_HEADER_BYTES || memcmp(file.ptr, magic, sizeof magic) != 0 ||
         get_be32(file.ptr + 8) != SPOOL_VERSION)
         return false;
-    // A progress that cannot be right is none: what is replayed twice is stored once.
+    // Ignore an invalid progress: records that are replayed twice are stored once.
     uint64_t at = get_be64(file.ptr + SPOOL_PROGRESS_AT);
     bool good = at >= SPOOL_HEADER_BYTES && get_be64(file.ptr + SPOOL_PROGRESS_AT + 8) ==
                                                 XXH3_64bits(file.ptr + SPOOL_PROGRESS_AT, 8);

@@ -123,8 +123,8 @@ static void forget_kept(struct spool *s)
         (void)save_progress(s, s->reading);
 }
 
-// Not synced: it saves work after a crash of ours; after one of the machine the database
-// recognises what it has.
+// Not synced: it only saves work after a crash of this process.  After a crash of the machine
+// the database recognises the records as duplicates.
 static int save_progress(struct spool *s, const struct spool_file *file)
 {
     char bytes[SPOOL_PROGRESS_BYTES];
@@ -168,7 +168,7 @@ static void spool_reader_add(struct spool_read *r, const struct spool_record *re
     r->at[r->n++] = at;
 }
 
-// Damage in the middle: what cannot be read is kept for people, the rest goes on.
+// Damage in the middle: unreadable bytes are kept for an operator, and reading continues.
 static int set_aside(struct spool *s, struct spool_file *file, uint64_t size, span bytes)
 {
     char why[160];

@@ -1,4 +1,4 @@
-// spool.c: the thread, what is given to it, and the counts that others look at.
+// spool.c: the thread, the writes that it gets, and the counts that other threads read.
 #include "spool/spool_int.h"
 
 #include <errno.h>
@@ -145,7 +145,7 @@ void spool_turn(struct spool *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-// ---- what is given ----
+// ---- writes from other threads ----
 
 void spool_append(struct spool *s, struct spool_write *w)
 {

@@ -41,11 +41,11 @@ struct spool_conf {
     bool by_hand;                  // tests: no thread, spool_turn() does its work
 };
 
-// Blocks: reads what an earlier process left, cuts torn tails, counts.  On failure f describes
-// it in one line what is wrong with the directory.
+// Blocks: reads the files of an earlier process, cuts torn tails, counts.  On failure f
+// describes the problem with the directory in one line.
 MUST_USE int spool_open(struct spool **s, const struct spool_conf *conf, struct fault *f);
 void spool_close(struct spool *s); // everything given has been delivered; blocks for the thread
-void spool_turn(struct spool *s);  // what the thread would do now
+void spool_turn(struct spool *s);  // does the pending work of the thread
 
 struct spool_write {
     struct spool_record *records; // all or none are stored

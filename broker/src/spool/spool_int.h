@@ -1,8 +1,8 @@
-// spool_int.h: what the files of this folder share.
+// spool_int.h: shared by the files of this folder.
 //
 // Files are in the order in which they were begun; the last may be the one being written.
-// All but what is marked "locked" or atomic belongs to the spool's thread (or, before it runs,
-// to spool_open).
+// Fields that are neither marked "locked" nor atomic belong to the spool's thread (or, before
+// it runs, to spool_open).
 #ifndef QUEEN_SPOOL_SPOOL_INT_H
 #define QUEEN_SPOOL_SPOOL_INT_H
 
@@ -64,7 +64,7 @@ struct spool {
 void spool_count(struct spool *s, const struct spool_record *records, unsigned n, int by);
 
 // ---- files.c ----
-int files_open(struct spool *s, struct fault *f); // lock the directory, find what is there
+int files_open(struct spool *s, struct fault *f); // lock the directory, find its files
 void files_name(struct spool *s,
                 char out[SPOOL_NAME_BYTES]); // of a new file, behind all others
 struct spool_file *files_add(struct spool *s, const char *name);

@@ -5,7 +5,7 @@
 //
 // One per process.  A thread of its own watches the two programs, so every function here may be
 // called from any thread; none blocks for long.  The restore is one transaction: the target
-// keeps what it had until the copy is complete.
+// does not change until the copy is complete.
 #ifndef QUEEN_PG_TRANSFER_H
 #define QUEEN_PG_TRANSFER_H
 

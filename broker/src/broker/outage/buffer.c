@@ -1,11 +1,11 @@
-// Pushes that do not go to the database now: onto disk, or they wait for what is there.
+// Pushes that do not go to the database now: they go to disk, or wait for records on disk.
 //
 //      under maintenance, or the database is away ──► the file buffer, answered "buffered"
 //      records of the lane wait in the buffer     ──► held for a moment, so that the replay
 //                                                     can end; then the file buffer
 //
-// So what is pushed to a lane is stored in the order in which it was answered, whatever way it
-// took.  Nothing here runs while the buffer is empty and nothing is wrong.
+// So the messages of a lane are stored in the order in which they were answered, on either
+// path.  Nothing here runs while the buffer is empty and the database is available.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 // There is no error for it.  When calls are in flight and none was answered for a while, each
 // of them may just be slow, or wait for a lock.  Then a small statement decides, on a
 // connection of its own if all others are busy.  If it is not answered either, pushes go to the
-// file buffer and their clients are answered; new pushes follow them.  What was sent may still
-// be stored one day: its transaction ids make the replay find it there.  Calls are given up
+// file buffer and their clients are answered; new pushes follow them.  The sent pushes may
+// still be stored later: the replay recognises them by their transaction ids.  Calls time out
 // much sooner than usual, so that acknowledgements are answered (503).  The same statement,
 // every second, finds out when it is over.
 #include "broker/push/push_int.h"

@@ -169,9 +169,9 @@ static bool is_open(const struct push_item *it)
 
 // May a request leave now?  If not, and it is only one lane that keeps it, it waits at that
 // lane. With several lanes it stays in the queue, where it keeps those behind it from
-// overtaking; but for a locked lane nobody else waits: what can be stored leaves without it,
-// and a request that must be whole waits at the locked lane, and may be overtaken in the
-// others.
+// overtaking.  A locked lane does not delay other lanes: segments that can be stored leave
+// without it.  A request that must be whole waits at the locked lane, and may be overtaken in
+// the others.
 static enum passage passage_of(struct broker *b, struct push_op *push, struct lane **at)
 {
     struct lane *first = NULL, *locked = NULL;

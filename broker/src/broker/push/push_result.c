@@ -56,7 +56,7 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         seg_lane_gone(b, s);
         lane_resolve(b, s->lane);
         break;
-    case SEG_QUEUE_FULL: // only whole requests are told so: the first is the only one
+    case SEG_QUEUE_FULL: // reported only for whole requests: the first is the only one
         fault_set(&STAILQ_FIRST(&f->ops)->why, QE_QUEUE_FULL, "queue \"%.*s\" is full",
                   (int)s->lane->queue->name_len, s->lane->queue->name);
         break;
@@ -166,8 +166,8 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
     // fails.
     bool scatter = (status == QE_PG_DATA || status == QE_PG_FAILED) && f->n_ops > 1;
 
-    // What has waited for these lanes comes after what is sent again: that is put in front
-    // below.
+    // Requests that waited for these lanes follow the ones that are sent again, which are put
+    // in front of them below.
     for (unsigned i = 0; i < f->segs.n; i++) {
         f->segs.at[i].lane->pushing = false;
         lane_unpark(b, f->segs.at[i].lane);

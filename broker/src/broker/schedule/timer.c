@@ -191,7 +191,7 @@ static uint64_t next_look(struct timer *f, const struct pg_reply *reply, unsigne
     if (!pg_reply_is_null(reply, row, FIRE_SCHEDULED_COL_THROUGH_US))
         atomic_store(&f->from_us,
                      pg_reply_i64(reply, row, FIRE_SCHEDULED_COL_THROUGH_US) - LAG_US);
-    // Somebody else has fired it, or is about to: who waits for it here learns from the feed.
+    // Another broker has delivered it, or will: the feed wakes the pops that wait for it here.
     if (busy || (f->expected && n_lanes == 0))
         notify_poll(me(f));
     uint64_t next = UINT64_MAX;

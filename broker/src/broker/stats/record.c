@@ -259,8 +259,8 @@ static void record_add(struct tally *into, const struct tally *t)
         into->lag_max_us = t->lag_max_us;
 }
 
-// Takes from the list what is written now; polls that ended empty stay until there is more to
-// say about their queue, or all is said.
+// Takes the queues to write now from the list.  A queue that has only empty polls stays until
+// it has other counts, or until all are written.
 static void choose(struct broker *b, bool all, struct chosen *c)
 {
     struct queue *q, *next;

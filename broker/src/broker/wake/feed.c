@@ -1,7 +1,8 @@
-// The change feed: what others have pushed or set free since we last looked.
+// The change feed: lanes that other sessions have pushed to or released since the last poll.
 //
-// A pop that finds nothing looks once before it believes it, so that what any broker or SQL
-// session has committed is found; and while pops are parked somebody looks from time to time.
+// A pop that finds no messages polls the feed once before it parks, so that it sees every
+// commit of other brokers and SQL sessions.  While pops are parked the feed is polled
+// regularly.
 #include "broker/broker_int.h"
 
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static uint64_t interval_us(const struct broker *b)
     return (uint64_t)((ms < b->conf.poll_max_ms ? ms : b->conf.poll_max_ms) * 1000);
 }
 
-// For somebody who has just parked: he starts with short intervals.
+// After a pop has parked: start again with short intervals.
 void feed_rearm(struct broker *b)
 {
     b->feed_misses = 0;
@@ -88,7 +89,7 @@ void feed_prompt(struct broker *b, span queue)
     const struct queue *q = queue_find(b, queue);
 
     if (b->n_parked == 0 || b->closing || ((!q || !q->groups) && LIST_EMPTY(&b->selectors)))
-        return; // nobody here waits for it
+        return; // no pop here waits for it
     if (b->feed_flying)
         b->feed_again = true;
     else
@@ -143,7 +144,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
             int64_t emptied = pg_reply_is_null(reply, row, CHANGES_COL_EMPTIED)
                                   ? b->feed_emptied
                                   : pg_reply_i64(reply, row, CHANGES_COL_EMPTIED);
-            // Rows may have gone unread: nobody may rely on having been told.
+            // Rows may have been removed unread, so changes may have been missed.
             missed = b->feed_ready && emptied != b->feed_emptied;
             b->feed_emptied = emptied;
             b->feed_ready = true;
@@ -214,10 +215,10 @@ static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
         return;
     }
     if (!q || !q->groups)
-        return; // nobody here is interested
+        return; // no group here reads this queue
     struct lane *lane = lane_of_row(b, q, reply, row, lane_cols);
-    // It may be free although we believe it leased, or its queue may have been configured anew:
-    // look.
+    // A lane recorded as leased may be free, or its queue may have been configured again:
+    // check.
     struct consumer *c, *next;
     for (c = LIST_FIRST(&lane->consumers); c; c = next) {
         next = LIST_NEXT(c, of_lane);
