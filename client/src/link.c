@@ -327,7 +327,7 @@ static void link_flush(struct link *l)
 static void read_some(struct link *l)
 {
     struct wire *w = l->wire;
-    char bytes[READ_BYTES];
+    char bytes[READ_BYTES] UNINITIALIZED;
 
     for (int i = 0; i < READS_PER_TURN && w->link; i++) {
         ssize_t n = recv(w->fd, bytes, sizeof bytes, 0);
