@@ -121,7 +121,9 @@ struct conf {
     const char *pg_password;
     bool pg_use_ssl;
     bool pg_ssl_reject_unauthorized;
-    int db_pool_size; // for all workers together; 0: not set, use sidecar_pool_size
+    const char *pg_ssl_mode;      // "": derived from the two above
+    const char *pg_ssl_root_cert; // "": those of the operating system
+    int db_pool_size;             // for all workers together; 0: not set, use sidecar_pool_size
     int db_connection_timeout_ms;
     int db_statement_timeout_ms;
     int db_lock_timeout_ms;

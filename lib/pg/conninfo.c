@@ -56,6 +56,18 @@ void conninfo_put_options(struct buf *b, const struct pg_conninfo *c)
     buf_free(&o);
 }
 
+const char *pg_sslmode(const char *mode, bool use_ssl, bool reject_unauthorized)
+{
+    if (mode != NULL && mode[0] != '\0')
+        return mode;
+    return !use_ssl ? "disable" : reject_unauthorized ? "verify-full" : "prefer";
+}
+
+const char *pg_ssl_root_cert(const char *file)
+{
+    return file != NULL && file[0] != '\0' ? file : "/etc/ssl/certs/ca-certificates.crt";
+}
+
 char *pg_conninfo_format(const struct pg_conninfo *c)
 {
     struct buf b = {0};
@@ -65,10 +77,8 @@ char *pg_conninfo_format(const struct pg_conninfo *c)
     conninfo_put_text(&b, "dbname", c->db);
     conninfo_put_text(&b, "user", c->user);
     conninfo_put_text(&b, "password", c->password);
-    conninfo_put_text(&b, "sslmode",
-                      !c->ssl           ? "disable"
-                      : c->ssl_required ? "require"
-                                        : "prefer");
+    conninfo_put_text(&b, "sslmode", c->sslmode ? c->sslmode : "disable");
+    conninfo_put_text(&b, "sslrootcert", c->ssl_root_cert);
     conninfo_put_text(&b, "gssencmode", "disable"); // the GSSAPI handshake would block the loop
     conninfo_put_text(&b, "client_encoding", "UTF8");
     conninfo_put_text(&b, "application_name", c->application_name);

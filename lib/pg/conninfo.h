@@ -13,8 +13,8 @@ struct pg_conninfo {
                        // writes), or a socket directory
     unsigned port;
     const char *db, *user, *password;
-    bool ssl;          // false: sslmode disable
-    bool ssl_required; // with ssl: sslmode require; false: prefer
+    const char *sslmode;       // as libpq understands it; NULL: disable
+    const char *ssl_root_cert; // file of certificates that verify-ca and verify-full trust
     const char *application_name;
 
     unsigned connect_timeout_ms; // rounded up to whole seconds
@@ -31,14 +31,25 @@ struct pg_conninfo {
     // Behind a transaction-pooling proxy: send no session settings (proxies refuse them). Set
     // them with ALTER ROLE instead.
     bool no_options;
+    // For a URL: with a password, allow only SCRAM with channel binding over TLS. The server
+    // then never sees the password or a hash that it could use elsewhere.
+    bool bind_password;
 };
+
+// sslmode of the settings: an explicit mode wins; otherwise TLS that verifies the server, or
+// TLS if the server has it, or none.
+const char *pg_sslmode(const char *mode, bool use_ssl, bool reject_unauthorized);
+// "" becomes the certificates of the operating system.
+const char *pg_ssl_root_cert(const char *file);
 
 // Given: free with free().  Holds the password: do not log it.
 char *pg_conninfo_format(const struct pg_conninfo *c);
 
 // The same for a database given as postgresql://user@host:port/db?sslmode=... The hosts, port,
-// db, user and ssl of c are ignored. The URL overrides the other fields, except the password.
-// NULL on error, with the reason in f.
+// db, user and sslmode of c are ignored. The URL may contain only parameters that say where the
+// database is and how TLS is used: others could read local files or override the limits of c.
+// Variables such as PGPASSWORD and the password file are not used. NULL on error, with the
+// reason in f.
 char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f);
 // Splits a URL into the URL without the password, the password (NULL if there is none) and the
 // database name. All three are given.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attrs.h"
 #include "base/mem.h"
 #include "pg/conninfo_int.h"
 
@@ -40,6 +41,38 @@ static char *url_finish(struct buf *b)
     return b->ptr;
 }
 
+static int check_parameters(const PQconninfoOption *options, struct fault *f)
+{
+    static const char *const allowed[] = {"host",    "hostaddr",        "port",
+                                          "user",    "password",        "dbname",
+                                          "sslmode", "channel_binding", "target_session_attrs"};
+
+    for (const PQconninfoOption *o = options; o->keyword; o++) {
+        bool known = o->val == NULL;
+        for (size_t i = 0; i < countof(allowed) && !known; i++)
+            known = strcmp(o->keyword, allowed[i]) == 0;
+        if (!known)
+            return fault_set(f, QE_BAD_PARAM,
+                             "the address must not have the parameter %s; allowed are sslmode, "
+                             "channel_binding and target_session_attrs",
+                             o->keyword);
+    }
+    return 0;
+}
+
+// Given, not empty: libpq takes an absent password from PGPASSWORD or a password file.
+static void put_password(struct buf *b, const struct pg_conninfo *c)
+{
+    bool has = c->password != NULL && c->password[0] != '\0';
+
+    if (has)
+        conninfo_put_text(b, "password", c->password);
+    else
+        buf_put_lit(b, " password=''");
+    if (has && c->bind_password)
+        conninfo_put_text(b, "channel_binding", "require");
+}
+
 // A later keyword in the string overrides an earlier one.
 char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f)
 {
@@ -48,6 +81,12 @@ char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fa
 
     if (!options)
         return NULL;
+    if (check_parameters(options, f) != 0) {
+        PQconninfoFree(options);
+        return NULL;
+    }
+    conninfo_put_text(&b, "passfile", "/nonexistent");
+    conninfo_put_text(&b, "sslrootcert", c->ssl_root_cert);
     conninfo_put_text(&b, "gssencmode", "disable"); // the GSSAPI handshake would block the loop
     conninfo_put_text(&b, "client_encoding", "UTF8");
     conninfo_put_text(&b, "application_name", c->application_name);
@@ -56,7 +95,7 @@ char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fa
     conninfo_put_options(&b, c);
     for (const PQconninfoOption *o = options; o->keyword; o++)
         conninfo_put_text(&b, o->keyword, o->val);
-    conninfo_put_text(&b, "password", c->password);
+    put_password(&b, c);
     PQconninfoFree(options);
     return url_finish(&b);
 }
@@ -75,6 +114,11 @@ int pg_url_split(const char *url, char **without, char **password, char **db, st
 
     if (!o)
         return QE_BAD_PARAM;
+    int rc = check_parameters(o, f);
+    if (rc != 0) {
+        PQconninfoFree(o);
+        return rc;
+    }
     *password = url_copy(url_find(o, "password"));
     *db = url_copy(url_find(o, "dbname"));
     *without = url_copy(url);

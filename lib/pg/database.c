@@ -58,7 +58,7 @@ static void point_at(struct pg_conninfo *info, const char *socket_dir, const cha
     info->db = db;
     info->user = "postgres";
     info->password = NULL;
-    info->ssl = false;
+    info->sslmode = "disable";
 }
 
 static int open_embedded(struct database *d, struct fault *f)

@@ -89,8 +89,7 @@ static struct migration *read_request(struct http_req *req)
     struct migration *m = arena_new(http_req_arena(req), struct migration);
     struct body b = body_open(req, "");
     span raw[FIELDS];
-    struct pg_conninfo info = {
-        .ssl = true, .connect_timeout_ms = CONNECT_MS, .no_options = true};
+    struct pg_conninfo info = {.connect_timeout_ms = CONNECT_MS, .no_options = true};
     int64_t port = 5432;
     bool ssl = false;
 
@@ -118,7 +117,7 @@ static struct migration *read_request(struct http_req *req)
         return NULL;
     }
     info.port = (unsigned)port;
-    info.ssl_required = ssl;
+    info.sslmode = ssl ? "require" : "prefer";
     info.application_name = "queen migration";
     m->target = pg_conninfo_format(&info);
     return m;

@@ -49,8 +49,8 @@ static struct pg_conninfo where(const struct conf *c, enum settings_use use)
     info.db = c->pg_db;
     info.user = c->pg_user;
     info.password = c->pg_password;
-    info.ssl = c->pg_use_ssl;
-    info.ssl_required = c->pg_ssl_reject_unauthorized;
+    info.sslmode = pg_sslmode(c->pg_ssl_mode, c->pg_use_ssl, c->pg_ssl_reject_unauthorized);
+    info.ssl_root_cert = pg_ssl_root_cert(c->pg_ssl_root_cert);
     return info;
 }
 

@@ -42,6 +42,10 @@ struct platform_conf {
     const char *pg_password;
     bool pg_use_ssl;
     bool pg_ssl_reject_unauthorized;
+    const char *pg_ssl_mode;                            // "": derived from the two above
+    const char *pg_ssl_root_cert;                       // "": those of the operating system
+    const char *credential_dir, *credential_env_prefix; // "": not allowed
+    bool tenant_any_auth;
     int pg_pool_size;
     const char *data_dir; // never "" unless $HOME is unset; computed if not set
     const char *pg_bin;

@@ -62,7 +62,11 @@ static const struct conf_key keys[] = {
     {.name = "PLATFORM_PG_USE_SSL", .type = CONF_BOOL, .fallback = "false", AT(pg_use_ssl),
      .text = "Connect with TLS; false is sslmode disable."},
     {.name = "PLATFORM_PG_SSL_REJECT_UNAUTHORIZED", .type = CONF_BOOL, .fallback = "true",
-     AT(pg_ssl_reject_unauthorized), .text = "With TLS: true is sslmode require, false is prefer."},
+     AT(pg_ssl_reject_unauthorized), .text = "With TLS: true is sslmode verify-full, false is prefer."},
+    {.name = "PLATFORM_PG_SSL_MODE", TEXT, .choices = "disable|allow|prefer|require|verify-ca|verify-full", .fallback = "",
+     AT(pg_ssl_mode), .text = "sslmode of libpq; if set, the two settings above have no effect."},
+    {.name = "PLATFORM_PG_SSL_ROOT_CERT", TEXT, .fallback = "", AT(pg_ssl_root_cert),
+     .text = "File with the certificates that verify-ca and verify-full trust; empty: `/etc/ssl/certs/ca-certificates.crt`."},
     {.name = "PLATFORM_PG_POOL_SIZE", INT(1, 1000), .fallback = "8", AT(pg_pool_size),
      .text = "Connections to the control database."},
     {.name = "PLATFORM_DATA_DIR", TEXT, .fallback = "", AT(data_dir),
@@ -99,6 +103,13 @@ static const struct conf_key keys[] = {
     {.name = "PLATFORM_DIRECTORY_WINDOW_S", INT(2, 3600), .unit = "s", .fallback = "60", AT(directory_window_s),
      .text = "Each of these reads covers the changes of this long. A process whose last read is older than half of it compares "
              "all cached tenants with the directory."},
+    {.name = "PLATFORM_CREDENTIAL_DIR", TEXT, .fallback = "", AT(credential_dir),
+     .text = "Folder that `file:` credentials of tenants must be in; empty: they are refused."},
+    {.name = "PLATFORM_CREDENTIAL_ENV_PREFIX", TEXT, .fallback = "PLATFORM_TENANT_", AT(credential_env_prefix),
+     .text = "Variables of `env:` credentials of tenants must begin with this."},
+    {.name = "PLATFORM_TENANT_ANY_AUTH", .type = CONF_BOOL, .fallback = "false", AT(tenant_any_auth),
+     .text = "Send passwords to tenants' databases with any method, including clear text and MD5, and without TLS. "
+             "false: only SCRAM with channel binding over TLS, and for MySQL no clear-text plugin."},
     {.name = "PLATFORM_MIGRATE_PARALLEL", INT(1, 64), .fallback = "4", AT(migrate_parallel),
      .text = "Number of tenants whose schema is migrated at the same time."},
 

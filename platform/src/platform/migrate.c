@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "platform/platform_int.h"
+#include "platform/settings.h"
 #include "tenant/directory.h"
 #include "tenant/provision.h"
 #include "tenant/sql.gen.h"
@@ -72,8 +73,10 @@ static void start_next(struct run *r)
         return;
     struct one *o = &r->ones[r->next++];
     o->run = r;
+    struct tenant_auth auth = settings_tenant_auth(r->p->conf);
     o->provision = (struct provision){.done = on_migrated, .owner = o};
-    provision_start(&o->provision, &r->p->loop, r->p->database, &o->row, PROVISION_MIGRATE);
+    provision_start(&o->provision, &r->p->loop, r->p->database, &auth, &o->row,
+                    PROVISION_MIGRATE);
 }
 
 static void on_migrated(struct provision *v)

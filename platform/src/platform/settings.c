@@ -30,8 +30,8 @@ static struct pg_conninfo where(const struct platform_conf *c, bool chore)
         .db = c->pg_db,
         .user = c->pg_user,
         .password = c->pg_password,
-        .ssl = c->pg_use_ssl,
-        .ssl_required = c->pg_ssl_reject_unauthorized,
+        .sslmode = pg_sslmode(c->pg_ssl_mode, c->pg_use_ssl, c->pg_ssl_reject_unauthorized),
+        .ssl_root_cert = pg_ssl_root_cert(c->pg_ssl_root_cert),
         .application_name = chore ? "queen-platform-chore" : "queen-platform",
         .connect_timeout_ms = (unsigned)c->connect_timeout_ms,
         .tcp_user_timeout_ms = TCP_USER_TIMEOUT_MS,
@@ -68,12 +68,23 @@ struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const c
     };
 }
 
+struct tenant_auth settings_tenant_auth(const struct platform_conf *c)
+{
+    return (struct tenant_auth){
+        .dir = c->credential_dir,
+        .env_prefix = c->credential_env_prefix,
+        .ssl_root_cert = pg_ssl_root_cert(c->pg_ssl_root_cert),
+        .any = c->tenant_any_auth,
+    };
+}
+
 struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg_pool *control,
                                         const struct database *home)
 {
     return (struct tenant_pools_conf){
         .control = control,
         .home = home,
+        .auth = settings_tenant_auth(c),
         .max_pools = (unsigned)c->pools_max,
         .idle_ms = (unsigned)c->pool_idle_ms,
         .wait_ms = (unsigned)c->pool_wait_ms,

@@ -20,6 +20,7 @@ struct database_conf settings_control(const struct platform_conf *c);
 struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const char *conninfo);
 struct tenant_pools_conf settings_pools(const struct platform_conf *c, struct pg_pool *control,
                                         const struct database *home);
+struct tenant_auth settings_tenant_auth(const struct platform_conf *c);
 struct readmodel_conf settings_readmodel(const struct platform_conf *c);
 struct http_server_conf settings_platform_http(const struct platform_conf *c);
 struct ingest_conf settings_ingest(const struct platform_conf *c); // the caller sets owner

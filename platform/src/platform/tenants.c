@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "platform/platform_int.h"
+#include "platform/settings.h"
 #include "platform/tenant_body.h"
 #include "tenant/provision.h"
 #include "tenant/sql.gen.h"
@@ -143,6 +144,14 @@ static void show_handle(struct http_req *req)
 
 // ---- add ----
 
+static int read_body(struct tenant_op *op, struct tenant_body *b, struct fault *f)
+{
+    struct tenant_auth auth = settings_tenant_auth(op->p->conf);
+    int rc = tenant_body_read(http_req_body(op->req), http_req_arena(op->req), b, f);
+
+    return rc != 0 ? rc : credential_check(&auth, b->credential, f);
+}
+
 static void add_handle(struct http_req *req)
 {
     struct tenant_op *op = op_new(req);
@@ -150,7 +159,7 @@ static void add_handle(struct http_req *req)
     struct tenant_body b;
     struct fault f;
 
-    if (tenant_body_read(http_req_body(req), a, &b, &f) != 0) {
+    if (read_body(op, &b, &f) != 0) {
         http_reply_fault(req, &f);
         return;
     }
@@ -194,8 +203,10 @@ static void on_name_taken(struct pg_call *call, int status, const struct pg_repl
                         SPAN_ARG(op->name));
         return;
     }
+    struct tenant_auth auth = settings_tenant_auth(op->p->conf);
     op->provision = (struct provision){.done = on_provisioned, .owner = op};
-    provision_start(&op->provision, &op->p->loop, op->p->database, &op->row, PROVISION_MIGRATE);
+    provision_start(&op->provision, &op->p->loop, op->p->database, &auth, &op->row,
+                    PROVISION_MIGRATE);
 }
 
 static void on_provisioned(struct provision *v)
@@ -255,7 +266,7 @@ static void change_handle(struct http_req *req)
 
     if (!op_name(op))
         return;
-    if (tenant_body_read(http_req_body(req), http_req_arena(req), &b, &f) != 0) {
+    if (read_body(op, &b, &f) != 0) {
         http_reply_fault(req, &f);
         return;
     }
@@ -352,8 +363,10 @@ static void on_removed(struct pg_call *call, int status, const struct pg_reply *
     memcpy(op->row.name, op->name.ptr, op->name.len);
     span db = pg_reply_bytes(reply, 0, 1);
     op->row.database = text_in(http_req_arena(op->req), db);
+    struct tenant_auth auth = settings_tenant_auth(op->p->conf);
     op->provision = (struct provision){.done = on_dropped, .owner = op};
-    provision_start(&op->provision, &op->p->loop, op->p->database, &op->row, PROVISION_DROP);
+    provision_start(&op->provision, &op->p->loop, op->p->database, &auth, &op->row,
+                    PROVISION_DROP);
 }
 
 static void on_dropped(struct provision *v)

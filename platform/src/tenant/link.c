@@ -77,7 +77,7 @@ static int connect_pg(struct link *l, const struct link_conf *c, const struct te
         .idle_in_transaction_ms = c->statement_timeout_ms,
     };
     char *conninfo;
-    int rc = tenant_conninfo(r, c->home, &like, &conninfo, &l->fault);
+    int rc = tenant_conninfo(r, c->home, &c->auth, &like, &conninfo, &l->fault);
 
     if (rc != 0)
         return rc;
@@ -97,7 +97,7 @@ static int connect_pg(struct link *l, const struct link_conf *c, const struct te
 static int connect_my(struct link *l, const struct link_conf *c, const struct tenant_row *r)
 {
     struct my_place place;
-    int rc = tenant_place(r, &place, &l->fault);
+    int rc = tenant_place(r, &c->auth, &place, &l->fault);
 
     if (rc != 0)
         return rc;

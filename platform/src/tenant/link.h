@@ -16,6 +16,7 @@ struct link;
 
 struct link_conf {
     const struct database *home; // server of tenants without a URL
+    struct tenant_auth auth;
     unsigned max_conns;
     unsigned connect_timeout_ms, conn_idle_ms, statement_timeout_ms;
 };

@@ -91,8 +91,7 @@ static void on_begin(uv_timer_t *timer)
     mysql_options(&c->my, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     mysql_options(&c->my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options(&c->my, MYSQL_INIT_COMMAND, init);
-    if (c->place->tls)
-        mysql_optionsv(&c->my, MYSQL_OPT_SSL_ENFORCE, &(my_bool){1});
+    my_place_secure(c->place, &c->my);
     begin(c, MY_CONNECT);
 }
 

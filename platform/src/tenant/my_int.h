@@ -32,6 +32,9 @@ void my_reply_fail(struct my_reply *r, unsigned number, const char *sqlstate,
 // Maps the error number of the server or the connector to a code of err.h.
 int my_code(unsigned number, const char *sqlstate);
 
+// Sets the options for TLS and authentication of a new connection.
+void my_place_secure(const struct my_place *p, MYSQL *my);
+
 struct my_conn;
 struct my_events {
     void (*ready)(struct my_conn *c);

@@ -80,8 +80,7 @@ static int connect_to(struct run *r, const struct my_place *p)
     mysql_init(&r->my);
     mysql_options(&r->my, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     mysql_options(&r->my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    if (p->tls)
-        mysql_optionsv(&r->my, MYSQL_OPT_SSL_ENFORCE, &(my_bool){1});
+    my_place_secure(p, &r->my);
     if (!mysql_real_connect(&r->my, p->socket ? NULL : p->host, p->user, p->password, p->db,
                             p->port, p->socket, 0))
         return fault_set(r->f, QE_PG_AWAY, "%s", mysql_error(&r->my));

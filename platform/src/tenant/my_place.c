@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "tenant/my_pool.h"
+#include "tenant/my_int.h"
 
-enum { MYSQL_PORT = 3306 };
+enum { DEFAULT_PORT = 3306 };
 
 static char *decoded(span text)
 {
@@ -53,7 +53,7 @@ static bool read_options(span options, struct my_place *out)
 
 static bool read_host(span host, struct my_place *out)
 {
-    uint64_t port = MYSQL_PORT;
+    uint64_t port = DEFAULT_PORT;
     span number;
 
     if (host.len > 0 && host.ptr[0] == '[') { // an IPv6 address
@@ -139,6 +139,16 @@ char *my_place_url(const struct my_place *p)
     if (b.failed)
         BUG("out of memory");
     return b.ptr;
+}
+
+void my_place_secure(const struct my_place *p, MYSQL *my)
+{
+    if (p->tls)
+        mysql_optionsv(my, MYSQL_OPT_SSL_ENFORCE, &(my_bool){1});
+    // A server may ask for any method that the client has, such as mysql_clear_password.
+    if (!p->any_auth)
+        mysql_optionsv(my, MARIADB_OPT_RESTRICTED_AUTH,
+                       "mysql_native_password,client_ed25519,caching_sha2_password");
 }
 
 void my_place_deinit(struct my_place *p)

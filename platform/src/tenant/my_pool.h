@@ -76,6 +76,7 @@ struct my_place {
     char *socket; // Unix socket instead of host and port; or NULL
     unsigned port;
     bool tls;
+    bool any_auth; // allow authentication methods that reveal the password
 };
 // mysql://user:password@host:port/db?tls=true, or ?socket=/path without a host.
 MUST_USE int my_place_parse(const char *url, struct my_place *out, struct fault *f);

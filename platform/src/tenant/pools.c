@@ -45,6 +45,7 @@ struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pool
     p->loop = loop;
     p->conf = *conf;
     p->link = (struct link_conf){.home = conf->home,
+                                 .auth = conf->auth,
                                  .max_conns = conf->max_conns,
                                  .connect_timeout_ms = conf->connect_timeout_ms,
                                  .conn_idle_ms = conf->conn_idle_ms,

@@ -54,9 +54,19 @@ struct tenant_want {
 
 struct database;
 
+// Which secrets of the platform's machine a tenant may use, and how they may be sent. Without
+// limits, a tenant could name any file or variable and receive it as a password on its host.
+struct tenant_auth {
+    const char *dir;           // of file: credentials; "": none allowed
+    const char *env_prefix;    // of env: credentials; "": none allowed
+    const char *ssl_root_cert; // for TLS to tenants
+    bool any;                  // allow authentication methods that reveal the password
+};
+
 struct tenant_pools_conf {       // pointers are borrowed until closed
     struct pg_pool *control;     // connections to the control database
     const struct database *home; // server of tenants without a URL
+    struct tenant_auth auth;
     unsigned max_pools;
     unsigned idle_ms; // an unused pool is closed after this time
     unsigned wait_ms; // default time limit of a request

@@ -9,7 +9,8 @@
 #include "tenant/sql.gen.h"
 
 // In the order they run.
-static int provision_prepare(struct provision *v, const struct database *home);
+static int provision_prepare(struct provision *v, const struct database *home,
+                             const struct tenant_auth *auth);
 static void on_work(uv_work_t *work);
 static int provision_migrate(struct provision *v);
 static void on_worked(uv_work_t *work, int status);
@@ -20,7 +21,8 @@ static const struct pg_schema *tenant_schema(enum tenant_kind kind)
 }
 
 void provision_start(struct provision *v, uv_loop_t *loop, const struct database *home,
-                     const struct tenant_row *row, enum provision_what what)
+                     const struct tenant_auth *auth, const struct tenant_row *row,
+                     enum provision_what what)
 {
     v->what = what;
     v->version = v->n_migrations = v->n_objects = 0;
@@ -30,14 +32,15 @@ void provision_start(struct provision *v, uv_loop_t *loop, const struct database
     v->us = clock_mono_us();
     v->work.data = v;
     tenant_row_copy(&v->row, row);
-    v->status = provision_prepare(v, home);
+    v->status = provision_prepare(v, home, auth);
     int rc = uv_queue_work(loop, &v->work, on_work, on_worked);
     if (rc != 0)
         BUG("uv_queue_work: %s", uv_strerror(rc));
 }
 
 // Runs on the loop's thread: only that thread may read the settings and the environment.
-static int provision_prepare(struct provision *v, const struct database *home)
+static int provision_prepare(struct provision *v, const struct database *home,
+                             const struct tenant_auth *auth)
 {
     struct pg_conninfo like = {.application_name = "queen-platform-chore",
                                .connect_timeout_ms = 5000};
@@ -48,8 +51,8 @@ static int provision_prepare(struct provision *v, const struct database *home)
         v->admin_info = pg_conninfo_format(&admin);
     }
     if (v->row.kind == TENANT_MYSQL)
-        return tenant_place(&v->row, &v->place, &v->why);
-    return tenant_conninfo(&v->row, home, &like, &v->conninfo, &v->why);
+        return tenant_place(&v->row, auth, &v->place, &v->why);
+    return tenant_conninfo(&v->row, home, auth, &like, &v->conninfo, &v->why);
 }
 
 static void on_work(uv_work_t *work)

@@ -40,6 +40,7 @@ struct provision {
 
 // row is copied; home is the platform's own server.  done runs later, on the loop.
 void provision_start(struct provision *v, uv_loop_t *loop, const struct database *home,
-                     const struct tenant_row *row, enum provision_what what);
+                     const struct tenant_auth *auth, const struct tenant_row *row,
+                     enum provision_what what);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,10 +60,28 @@ bool tenant_is_name(span name)
     return true;
 }
 
-static int read_file(const char *path, char **secret, struct fault *f)
+// Both paths are resolved: ".." and symbolic links must not lead out of the folder.
+static bool is_inside(const char *dir, const char *path, char real[PATH_MAX])
 {
-    char text[SECRET_BYTES];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char real_dir[PATH_MAX];
+
+    if (realpath(dir, real_dir) == NULL || realpath(path, real) == NULL)
+        return false;
+    size_t n = strlen(real_dir);
+    return strncmp(real, real_dir, n) == 0 && (real[n] == '/' || n == 1);
+}
+
+static int read_file(const char *dir, const char *path, char **secret, struct fault *f)
+{
+    char text[SECRET_BYTES], real[PATH_MAX];
+
+    if (access(path, F_OK) == 0 && !is_inside(dir, path, real))
+        return fault_set(f, QE_CONF,
+                         "credential file:%.120s: is not in PLATFORM_CREDENTIAL_DIR", path);
+    if (realpath(path, real) == NULL)
+        return fault_set(f, QE_CONF, "credential file:%.120s: %s", path, strerror(errno));
+    // Not a FIFO or device, which would block.
+    int fd = open(real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
     int error = errno;
 
@@ -78,13 +97,34 @@ static int read_file(const char *path, char **secret, struct fault *f)
     return 0;
 }
 
-int credential_read(const char *credential, char **password, struct fault *f)
+int credential_check(const struct tenant_auth *auth, const char *credential, struct fault *f)
+{
+    size_t prefix = strlen(auth->env_prefix), dir = strlen(auth->dir);
+
+    if (credential && strncmp(credential, "file:", 5) == 0 &&
+        (dir == 0 || strncmp(credential + 5, auth->dir, dir) != 0 ||
+         strstr(credential, "/../") != NULL))
+        return fault_set(f, QE_BAD_PARAM,
+                         "credential must be a file in the folder PLATFORM_CREDENTIAL_DIR");
+    if (credential && strncmp(credential, "env:", 4) == 0 &&
+        (prefix == 0 || strncmp(credential + 4, auth->env_prefix, prefix) != 0))
+        return fault_set(
+            f, QE_BAD_PARAM, "credential must be a variable that begins with %.60s",
+            prefix == 0 ? "PLATFORM_CREDENTIAL_ENV_PREFIX, which is empty" : auth->env_prefix);
+    return 0;
+}
+
+int credential_read(const struct tenant_auth *auth, const char *credential, char **password,
+                    struct fault *f)
 {
     *password = NULL;
     if (!credential)
         return 0;
+    // Also here: the row may be older than the settings.
+    if (credential_check(auth, credential, f) != 0)
+        return f->code = QE_CONF;
     if (strncmp(credential, "file:", 5) == 0)
-        return read_file(credential + 5, password, f);
+        return read_file(auth->dir, credential + 5, password, f);
     if (strncmp(credential, "env:", 4) == 0) {
         const char *value = getenv(credential + 4);
         if (!value)
@@ -97,17 +137,20 @@ int credential_read(const char *credential, char **password, struct fault *f)
 }
 
 int tenant_conninfo(const struct tenant_row *r, const struct database *home,
-                    const struct pg_conninfo *like, char **conninfo, struct fault *f)
+                    const struct tenant_auth *auth, const struct pg_conninfo *like,
+                    char **conninfo, struct fault *f)
 {
     struct pg_conninfo info = *like;
     char *password;
-    int rc = credential_read(r->credential, &password, f);
+    int rc = credential_read(auth, r->credential, &password, f);
 
     *conninfo = NULL;
     if (rc != 0)
         return rc;
     if (r->url) {
         info.password = password;
+        info.bind_password = !auth->any;
+        info.ssl_root_cert = auth->ssl_root_cert;
         *conninfo = pg_conninfo_of_url(r->url, &info, f);
     } else {
         struct pg_conninfo place = database_place(home, false);
@@ -115,8 +158,8 @@ int tenant_conninfo(const struct tenant_row *r, const struct database *home,
         info.port = place.port;
         info.user = place.user;
         info.password = place.password;
-        info.ssl = place.ssl;
-        info.ssl_required = place.ssl_required;
+        info.sslmode = place.sslmode;
+        info.ssl_root_cert = place.ssl_root_cert;
         info.db = r->database;
         *conninfo = pg_conninfo_format(&info);
     }
@@ -124,16 +167,19 @@ int tenant_conninfo(const struct tenant_row *r, const struct database *home,
     return *conninfo ? 0 : QE_BAD_PARAM;
 }
 
-int tenant_place(const struct tenant_row *r, struct my_place *place, struct fault *f)
+int tenant_place(const struct tenant_row *r, const struct tenant_auth *auth,
+                 struct my_place *place, struct fault *f)
 {
     char *password;
-    int rc = credential_read(r->credential, &password, f);
+    int rc = credential_read(auth, r->credential, &password, f);
 
     if (rc == 0)
         rc = my_place_parse(r->url, place, f);
-    if (rc == 0)
+    if (rc == 0) {
         place->password = password; // stored addresses contain none
-    else
+        place->any_auth = auth->any;
+    } else {
         free(password);
+    }
     return rc;
 }

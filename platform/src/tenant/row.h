@@ -33,13 +33,19 @@ bool tenant_is_name(span name);
 
 // Returns the password of a credential.  Given: free(); NULL if there is none.  Reads a small
 // file or the environment; QE_CONF if that fails.
-MUST_USE int credential_read(const char *credential, char **password, struct fault *f);
+MUST_USE int credential_read(const struct tenant_auth *auth, const char *credential,
+                             char **password, struct fault *f);
+// Whether a credential may be used at all: QE_BAD_PARAM if not.
+MUST_USE int credential_check(const struct tenant_auth *auth, const char *credential,
+                              struct fault *f);
 
 // The connection string of a PostgreSQL tenant.  Limits (timeouts, names) are copied from
 // `like`. Given: free().  home is the platform's own server.
 MUST_USE int tenant_conninfo(const struct tenant_row *r, const struct database *home,
-                             const struct pg_conninfo *like, char **conninfo, struct fault *f);
+                             const struct tenant_auth *auth, const struct pg_conninfo *like,
+                             char **conninfo, struct fault *f);
 // The same for MySQL.  Given: my_place_deinit().
-MUST_USE int tenant_place(const struct tenant_row *r, struct my_place *place, struct fault *f);
+MUST_USE int tenant_place(const struct tenant_row *r, const struct tenant_auth *auth,
+                          struct my_place *place, struct fault *f);
 
 #endif

@@ -18,7 +18,8 @@ class Platform(harness.Broker):
     def __init__(self, env, args=(), port=None):
         super().__init__({}, args, port)
         self.env = {k: v for k, v in self.env.items() if not k.startswith("PLATFORM_")}
-        self.env.update({"PLATFORM_PORT": str(self.port), **{k: str(v) for k, v in env.items()}})
+        # The databases of tests have no TLS.
+        self.env.update({"PLATFORM_PORT": str(self.port), "PLATFORM_TENANT_ANY_AUTH": "true", **{k: str(v) for k, v in env.items()}})
 
     def embedded_postmaster(self):
         for path in glob.glob(os.path.join(self.env.get("PLATFORM_DATA_DIR", "/nonexistent"), "pg", "postmaster.pid")):

@@ -149,7 +149,7 @@ def test_a_file_of_credentials_is_read_when_a_pool_is_made(make_platform, pg, tm
     secret = tmp_path / "secret"
     secret.write_text("one\n")
     pg.create_database("filed")
-    p = make_platform(PLATFORM_POOL_IDLE_MS=100)
+    p = make_platform(PLATFORM_POOL_IDLE_MS=100, PLATFORM_CREDENTIAL_DIR=tmp_path)
     p.add_tenant("filed", url="postgresql://%s@%s:%d/filed" % (pg.user, pg.host, pg.port), credential="file:%s" % secret)
     up(p, "filed")
     wait_until(lambda: p.pools()["open"] == 0, 5, "closed")

@@ -1,4 +1,8 @@
 """The tenant directory: add, adopt, show, change, migrate, remove."""
+import socket
+import struct
+import threading
+
 import pytest
 
 SCHEMA = "select count(*) from crm.schema_version"
@@ -138,18 +142,22 @@ def test_an_invalid_change_of_a_tenant_is_refused(platform, pg, tenant, tenant_n
     assert "the platform created" in platform.patch("/api/v1/tenants/" + tenant, {"password": "p"}).expect(409).json["error"]
 
 
-def test_references_to_credentials_are_shown_and_changed(platform, pg):
+def test_references_to_credentials_are_shown_and_changed(make_platform, pg, tmp_path):
+    (tmp_path / "password").write_text("secret")
+    platform = make_platform(PLATFORM_CREDENTIAL_DIR=tmp_path, PLATFORM_TENANT_BYREF="secret")
     name = "byref"
     pg.create_database("byref")
     url = adopt_url(pg, "byref").replace(":secret", "")
-    t = platform.add_tenant(name, url=url, credential="env:PATH")
-    assert t["credential"] == "env:PATH"
-    t = platform.patch("/api/v1/tenants/" + name, {"credential": "file:/etc/hostname"}).expect(200).json
-    assert t["credential"] == "file:/etc/hostname"
+    t = platform.add_tenant(name, url=url, credential="env:PLATFORM_TENANT_BYREF")
+    assert t["credential"] == "env:PLATFORM_TENANT_BYREF"
+    t = platform.patch("/api/v1/tenants/" + name, {"credential": "file:%s/password" % tmp_path}).expect(200).json
+    assert t["credential"] == "file:%s/password" % tmp_path
+    for wrong in ("env:PATH", "env:JWT_SECRET", "file:/etc/hostname", "file:%s/../x" % tmp_path):
+        assert "credential must be a" in platform.patch("/api/v1/tenants/" + name, {"credential": wrong}).expect(400).json["error"]
     assert platform.patch("/api/v1/tenants/" + name, {"credential": None}).expect(200).json["credential"] is None
     assert "the same kind of database" in platform.patch("/api/v1/tenants/" + name, {"url": "mysql://u@h/d"}).expect(409).json["error"]
     platform.remove_tenant(name, drop=False).expect(200)
-    r = platform.post("/api/v1/tenants", {"name": name, "url": url, "credential": "env:NO_SUCH_VARIABLE"})
+    r = platform.post("/api/v1/tenants", {"name": name, "url": url, "credential": "env:PLATFORM_TENANT_NO_SUCH"})
     assert r.status == 500 and "no such variable" in r.json["error"]
 
 
@@ -168,3 +176,49 @@ def test_a_wrong_password_is_reported(platform, mariadb, tenant_name):
     url = mariadb.url(mariadb.create_database("wrong_" + tenant_name.replace("-", "_"))).replace(":bee@", ":wasp@")
     r = platform.post("/api/v1/tenants", {"name": tenant_name, "url": url}).expect(503)
     assert "Access denied" in r.json["error"] and tenant_name in r.json["error"]
+
+
+class HostileServer(threading.Thread):
+    """Speaks enough of PostgreSQL's protocol to ask for a password, and records what it receives."""
+    def __init__(self, method):
+        super().__init__(daemon=True)
+        self.method, self.received, self.asked = method, b"", 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            with client:
+                client.settimeout(5)
+                try:
+                    start = client.recv(4096)
+                    if start[4:8] == struct.pack("!i", 80877103):  # SSLRequest
+                        client.sendall(b"N")
+                        client.recv(4096)
+                    client.sendall(b"R" + struct.pack("!i", 4 + len(self.method)) + self.method)
+                    self.asked += 1
+                    self.received += client.recv(4096)
+                except OSError:
+                    pass
+
+
+@pytest.mark.parametrize("method", [struct.pack("!i", 3), struct.pack("!i", 5) + b"salt"], ids=["clear text", "md5"])
+def test_a_tenant_server_cannot_ask_for_the_password(make_platform, method):
+    server = HostileServer(method)
+    p = make_platform(PLATFORM_TENANT_ANY_AUTH="false", PLATFORM_TENANT_PW="secret-of-another-tenant")
+    r = p.post("/api/v1/tenants", {"name": "hostile", "url": "postgresql://u@127.0.0.1:%d/d" % server.port,
+                                   "credential": "env:PLATFORM_TENANT_PW"})
+    assert r.status >= 400 and "channel binding" in r.json["error"], r.text
+    server.listener.close()
+    assert server.asked > 0 and server.received == b""
+
+
+@pytest.mark.parametrize("parameter", ["connect_timeout=600", "options=-cstatement_timeout%3D0", "passfile=/etc/shadow", "sslkey=/x"])
+def test_an_address_with_other_parameters_is_refused(platform, parameter):
+    r = platform.post("/api/v1/tenants", {"name": "param", "url": "postgresql://u@h/d?" + parameter}).expect(400)
+    assert parameter.split("=")[0] in r.json["error"]

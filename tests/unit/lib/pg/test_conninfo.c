@@ -74,9 +74,14 @@ static void several_hosts_mean_the_one_that_takes_writes(void **state)
 static void ssl_flags_become_a_mode(void **state)
 {
     (void)state;
-    expect(&(struct pg_conninfo){.ssl_required = true}, "sslmode", "disable");
-    expect(&(struct pg_conninfo){.ssl = true, .ssl_required = true}, "sslmode", "require");
-    expect(&(struct pg_conninfo){.ssl = true}, "sslmode", "prefer");
+    expect(&(struct pg_conninfo){0}, "sslmode", "disable");
+    expect(&(struct pg_conninfo){.sslmode = pg_sslmode("", true, true)}, "sslmode",
+           "verify-full");
+    expect(&(struct pg_conninfo){.sslmode = pg_sslmode("", true, false)}, "sslmode", "prefer");
+    expect(&(struct pg_conninfo){.sslmode = pg_sslmode("", false, true)}, "sslmode", "disable");
+    expect(&(struct pg_conninfo){.sslmode = pg_sslmode("verify-ca", false, true)}, "sslmode",
+           "verify-ca");
+    expect(&(struct pg_conninfo){.ssl_root_cert = "/ca.pem"}, "sslrootcert", "/ca.pem");
 }
 
 static void timeouts_are_rounded_up_to_what_libpq_knows(void **state)

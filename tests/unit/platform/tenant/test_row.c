@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/attrs.h"
+#include "pg/conninfo.h"
 #include "tenant/my_pool.h"
 #include "tenant/row.h"
 
@@ -26,12 +28,83 @@ static void names_are_small_and_plain(void **state)
     assert_false(tenant_is_name(SPAN("a234567890123456789012345678901234567890123456789")));
 }
 
+static const struct tenant_auth auth = {.dir = "/tmp", .env_prefix = "QUEEN_TEST_"};
+
+static void expect_refused(const struct tenant_auth *a, const char *credential)
+{
+    char *got;
+    struct fault f;
+
+    assert_int_equal(credential_check(a, credential, &f), QE_BAD_PARAM);
+    assert_int_equal(credential_read(a, credential, &got, &f), QE_CONF);
+    assert_null(got);
+}
+
+static void credentials_cannot_name_other_files_and_variables(void **state)
+{
+    static const struct tenant_auth none = {.dir = "", .env_prefix = ""};
+    char dir[] = "/tmp/queen-creds-XXXXXX", outside[64], *got;
+    struct fault f;
+
+    (void)state;
+    setenv("QUEEN_TEST_SECRET", "from outside", 1);
+    assert_non_null(mkdtemp(dir));
+    struct tenant_auth a = {.dir = dir, .env_prefix = "QUEEN_TEST_"};
+    expect_refused(&a, "file:/etc/passwd");
+    expect_refused(&a, "env:PATH");
+    expect_refused(&none, "env:QUEEN_TEST_SECRET");
+    expect_refused(&none, "file:/etc/passwd");
+    snprintf(outside, sizeof outside, "file:%s/../../etc/passwd", dir);
+    expect_refused(&a, outside);
+    snprintf(outside, sizeof outside, "file:%s/link", dir);
+    assert_int_equal(symlink("/etc/passwd", outside + 5), 0);
+    assert_int_equal(credential_read(&a, outside, &got, &f), QE_CONF);
+    assert_non_null(strstr(f.text, "PLATFORM_CREDENTIAL_DIR"));
+    unlink(outside + 5);
+    snprintf(outside, sizeof outside, "file:%s-sibling", dir); // the same beginning
+    FILE *sibling = fopen(outside + 5, "w");
+    assert_non_null(sibling);
+    fclose(sibling);
+    assert_int_equal(credential_read(&a, outside, &got, &f), QE_CONF);
+    unlink(outside + 5);
+    rmdir(dir);
+}
+
+static void addresses_may_have_few_parameters(void **state)
+{
+    static const char *const bad[] = {"connect_timeout=600",
+                                      "options=-c%20jit%3Don",
+                                      "passfile=/etc/shadow",
+                                      "sslkey=/etc/key",
+                                      "service=x",
+                                      "sslrootcert=/x"};
+    struct pg_conninfo like = {.password = "pw", .bind_password = true};
+    struct fault f;
+    char url[128], *a, *b, *c;
+
+    (void)state;
+    for (unsigned i = 0; i < countof(bad); i++) {
+        snprintf(url, sizeof url, "postgresql://u@h/d?%s", bad[i]);
+        assert_null(pg_conninfo_of_url(url, &like, &f));
+        assert_int_equal(pg_url_split(url, &a, &b, &c, &f), QE_BAD_PARAM);
+    }
+    char *text = pg_conninfo_of_url("postgresql://u@h/d?sslmode=verify-full", &like, &f);
+    assert_non_null(strstr(text, "channel_binding='require'"));
+    assert_non_null(strstr(text, "sslmode='verify-full'"));
+    free(text);
+    like.password = NULL;
+    text = pg_conninfo_of_url("postgresql://u@h/d", &like, &f);
+    assert_non_null(strstr(text, "password=''")); // not that of PGPASSWORD
+    assert_null(strstr(text, "channel_binding"));
+    free(text);
+}
+
 static void expect_secret(const char *credential, const char *secret)
 {
     char *got;
     struct fault f;
 
-    assert_int_equal(credential_read(credential, &got, &f), 0);
+    assert_int_equal(credential_read(&auth, credential, &got, &f), 0);
     if (secret)
         assert_string_equal(got, secret);
     else
@@ -56,9 +129,9 @@ static void passwords_come_from_where_the_credential_says(void **state)
     expect_secret("env:QUEEN_TEST_SECRET", "from outside");
     expect_secret(reference, "from a file");
     unlink(path);
-    assert_int_equal(credential_read(reference, &got, &f), QE_CONF);
+    assert_int_equal(credential_read(&auth, reference, &got, &f), QE_CONF);
     assert_non_null(strstr(f.text, path));
-    assert_int_equal(credential_read("env:QUEEN_TEST_NOTHING", &got, &f), QE_CONF);
+    assert_int_equal(credential_read(&auth, "env:QUEEN_TEST_NOTHING", &got, &f), QE_CONF);
 }
 
 static void an_address_of_mysql_is_taken_apart_and_put_together(void **state)
@@ -125,6 +198,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_small_and_plain),
+        cmocka_unit_test(credentials_cannot_name_other_files_and_variables),
+        cmocka_unit_test(addresses_may_have_few_parameters),
         cmocka_unit_test(passwords_come_from_where_the_credential_says),
         cmocka_unit_test(an_address_of_mysql_is_taken_apart_and_put_together),
         cmocka_unit_test(an_address_of_postgresql_loses_its_password),
