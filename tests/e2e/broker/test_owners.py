@@ -68,7 +68,7 @@ def test_the_number_cannot_be_changed_and_is_for_new_queues(broker, queue):
     used = queue + "-used"
     broker.put(used, [1])
     r = broker.post("/api/v1/configure", {"queue": used, "options": {"partitions": 4}}).expect(400).json
-    assert "for a new queue" in r["error"]
+    assert "when a queue is created" in r["error"]
     unused = queue + "-unused"
     broker.configure(unused)
     broker.configure(unused, partitions=4)
