@@ -190,6 +190,9 @@ static void health_follows_the_database(void **state)
     (void)state;
     fake_is_up = true;
     assert_int_equal(status_of(&api_health), 200);
+    assert_string_equal(fake_reply.text, "{\"status\":\"healthy\",\"database\":\"connected\"}");
+    fake_shared.show_details = true;
+    assert_int_equal(status_of(&api_health), 200);
     assert_string_equal(fake_reply.text,
                         "{\"status\":\"healthy\",\"database\":\"connected\",\"server\":\"a "
                         "\\\"name\\\"\",\"worker_id\":0,"
