@@ -12,6 +12,7 @@
 #include "tenant/my_int.h"
 
 enum { CONNECT_S = 5, LOCK_S = 120 };
+#define OUR_COMMENT "queen platform"
 
 struct run {
     MYSQL my;
@@ -23,10 +24,13 @@ struct run {
 // In the order they run.
 static int connect_to(struct run *r, const struct my_place *place);
 static int take_lock(struct run *r);
+static int check_names_are_free(struct run *r);
 static int create_version_tables(struct run *r);
 static int check_versions(struct run *r, unsigned *version);
 static int apply_migration(struct run *r, const struct pg_migration *m);
 static int apply_objects(struct run *r);
+
+static bool next_line(span *rest, span *line);
 
 static int migrate_failed(struct run *r, const char *what)
 {
@@ -58,6 +62,8 @@ int my_migrate(const struct my_place *place, const struct pg_schema *schema,
 
     if (rc == 0)
         rc = take_lock(&r);
+    if (rc == 0)
+        rc = check_names_are_free(&r);
     if (rc == 0)
         rc = create_version_tables(&r);
     if (rc == 0)
@@ -105,20 +111,97 @@ static int take_lock(struct run *r)
     return rc;
 }
 
+// Whether this program created the schema in this database: schema_version then has our
+// comment.
+static int is_ours(struct run *r, bool *ours)
+{
+    MYSQL_RES *rows = NULL;
+    int rc = run_statement(r, "schema version",
+                           SPAN("select 1 from information_schema.tables "
+                                "where table_schema = database() "
+                                "and table_name = 'schema_version' "
+                                "and table_comment = '" OUR_COMMENT "'"),
+                           &rows);
+
+    if (rc == 0) {
+        *ours = mysql_fetch_row(rows) != NULL;
+        mysql_free_result(rows);
+    }
+    return rc;
+}
+
+// Appends the names of the tables and procedures that the schema files create, quoted.
+static void put_names(const struct pg_schema *schema, struct buf *out)
+{
+    static const char create[] = "create table if not exists ";
+    span line;
+
+    buf_put_lit(out, "'schema_version', 'schema_objects'");
+    for (unsigned i = 0; i < schema->n_migrations; i++)
+        for (span rest = span_of(schema->migrations[i].text); next_line(&rest, &line);)
+            if (str_starts(line, span_of(create))) {
+                const char *name = line.ptr + sizeof create - 1;
+                size_t n = strcspn(name, " (\n");
+                buf_printf(out, ", '%.*s'", (int)n, name);
+            }
+    for (unsigned i = 0; i < schema->n_objects; i++)
+        buf_printf(out, ", '%s'", schema->objects[i].name);
+}
+
+// Refuses a database with tables or procedures of our names that we did not create.  Events
+// would change their rows.
+static int check_names_are_free(struct run *r)
+{
+    MYSQL_RES *rows = NULL;
+    struct buf names = {0}, text = {0};
+    bool ours = false;
+    int rc = is_ours(r, &ours);
+
+    if (rc != 0 || ours)
+        return rc;
+    put_names(r->schema, &names);
+    buf_printf(&text,
+               "select 'table', table_name from information_schema.tables "
+               "where table_schema = database() and table_name in (" SPAN_FMT ") "
+               "union all select lower(routine_type), routine_name "
+               "from information_schema.routines "
+               "where routine_schema = database() and routine_name in (" SPAN_FMT ") "
+               "order by 1, 2 limit 1",
+               SPAN_ARG(buf_span(&names)), SPAN_ARG(buf_span(&names)));
+    rc = run_statement(r, "existing tables", buf_span(&text), &rows);
+    buf_free(&names);
+    buf_free(&text);
+    if (rc != 0)
+        return rc;
+    MYSQL_ROW row = mysql_fetch_row(rows);
+    if (row)
+        rc = fault_set(r->f, QE_CONFLICT,
+                       "the database already has a %s %.64s that the platform did not create: "
+                       "use a database of its own",
+                       row[0] ? row[0] : "", row[1] ? row[1] : "");
+    mysql_free_result(rows);
+    return rc;
+}
+
+// schema_version is the first table: its comment marks the database as ours, also if the
+// migration fails half-way.
 static int create_version_tables(struct run *r)
 {
     int rc = run_statement(
         r, "version tables",
         SPAN("create table if not exists schema_version (version int primary key, "
              "name varchar(200) not null, sha256 char(64) not null, "
-             "applied_at timestamp not null default current_timestamp)"),
+             "applied_at timestamp not null default current_timestamp) "
+             "default character set utf8mb4 collate utf8mb4_bin "
+             "comment '" OUR_COMMENT "'"),
         NULL);
     if (rc == 0)
         rc = run_statement(
             r, "version tables",
             SPAN("create table if not exists schema_objects (name varchar(200) primary "
                  "key, sha256 char(64) not null, "
-                 "applied_at timestamp not null default current_timestamp)"),
+                 "applied_at timestamp not null default current_timestamp) "
+                 "default character set utf8mb4 collate utf8mb4_bin"),
             NULL);
     return rc;
 }

@@ -55,7 +55,7 @@ def test_the_least_recently_used_makes_room(make_platform, three):
 
 
 def test_many_at_once_make_one_pool(make_platform, three):
-    p = make_platform()
+    p = make_platform(PLATFORM_REFRESH_POLL_MS=86400000)  # visits of read models would count as hits and misses
     adopt(p, three, "pool0")
     for b in [Background(lambda: up(p, "pool0")) for _ in range(12)]:
         b.result()
@@ -65,7 +65,7 @@ def test_many_at_once_make_one_pool(make_platform, three):
 
 
 def test_an_idle_pool_is_closed(make_platform, three):
-    p = make_platform(PLATFORM_POOL_IDLE_MS=200)
+    p = make_platform(PLATFORM_POOL_IDLE_MS=200, PLATFORM_REFRESH_POLL_MS=86400000)  # likewise
     adopt(p, three, "pool0")
     up(p, "pool0")
     wait_until(lambda: p.pools()["open"] == 0, 5, "the pool closed")

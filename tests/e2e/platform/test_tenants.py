@@ -172,6 +172,31 @@ def test_a_mysql_database_is_adopted_and_migrated(platform, mariadb, tenant_name
     platform.remove_tenant(tenant_name, drop=False).expect(200)
 
 
+@pytest.mark.parametrize("theirs, name", [
+    ("create table transaction_log (id int, customer_id int); insert into transaction_log values (1, 1)", "table transaction_log"),
+    ("create table schema_version (installed_rank int, script text)", "table schema_version"),
+    ("create procedure ingest() select 1", "procedure ingest"),
+])
+def test_a_mysql_database_with_tables_of_our_names_is_refused(platform, mariadb, tenant_name, theirs, name):
+    database = mariadb.create_database("taken_" + tenant_name.replace("-", "_"))
+    mariadb.ask(theirs, database)
+    r = platform.post("/api/v1/tenants", {"name": tenant_name, "url": mariadb.url(database)}).expect(409)
+    assert "already has a %s that the platform did not create" % name in r.json["error"]
+    assert tenant_name not in platform.tenants()
+    tables = mariadb.ask("show tables", database)
+    assert tables == ([[name.split()[1]]] if name.startswith("table") else []), "nothing was created"
+
+
+def test_a_mysql_migration_that_ended_half_way_is_continued(platform, mariadb, tenant_name):
+    database = mariadb.create_database("half_" + tenant_name.replace("-", "_"))
+    platform.add_tenant(tenant_name, url=mariadb.url(database))
+    platform.remove_tenant(tenant_name, drop=False).expect(200)
+    mariadb.ask("delete from schema_version; drop table visit_log", database)
+    platform.add_tenant(tenant_name, url=mariadb.url(database))
+    assert mariadb.ask("select count(*) from visit_log", database) == [["0"]]
+    platform.remove_tenant(tenant_name, drop=False).expect(200)
+
+
 def test_a_wrong_password_is_reported(platform, mariadb, tenant_name):
     url = mariadb.url(mariadb.create_database("wrong_" + tenant_name.replace("-", "_"))).replace(":bee@", ":wasp@")
     r = platform.post("/api/v1/tenants", {"name": tenant_name, "url": url}).expect(503)
