@@ -56,10 +56,10 @@ struct guard {
 
 enum verdict { ADMITTED, REFUSED, MUST_WAIT };
 
-// Steps of a check, in order.
+// Steps of a check, in order. quiet: do not answer the request.
 static span token_of(struct http_req *req);
-static enum verdict guard_decide(struct guard *g, struct http_req *req, span token);
-static enum verdict verify(struct guard *g, struct http_req *req, span token,
+static enum verdict guard_decide(struct guard *g, struct http_req *req, span token, bool quiet);
+static enum verdict verify(struct guard *g, struct http_req *req, span token, bool quiet,
                            struct known **out);
 static struct known *guard_remember(struct guard *g, span token, uint64_t version,
                                     const struct jwt_claims *claims);
@@ -101,10 +101,23 @@ bool guard_check(void *ctx, struct http_req *req)
         http_reply_errf(req, QE_UNAUTHORIZED, "a token is required: Authorization: Bearer ...");
         return false;
     }
-    enum verdict v = guard_decide(g, req, token);
+    enum verdict v = guard_decide(g, req, token, false);
     if (v == MUST_WAIT)
         park(g, req, token);
     return v == ADMITTED;
+}
+
+bool guard_refuses(void *ctx, struct http_req *req, bool *admitted)
+{
+    struct guard *g = ctx;
+
+    *admitted = auth_skips(g->auth, http_req_path(req));
+    if (*admitted)
+        return false;
+    span token = token_of(req);
+    enum verdict v = token.len > 0 ? guard_decide(g, req, token, true) : REFUSED;
+    *admitted = v == ADMITTED;
+    return v == REFUSED;
 }
 
 // The word "Bearer" is optional and case-insensitive.
@@ -151,16 +164,18 @@ static struct known *recall(struct guard *g, span token)
     return k;
 }
 
-static enum verdict guard_decide(struct guard *g, struct http_req *req, span token)
+static enum verdict guard_decide(struct guard *g, struct http_req *req, span token, bool quiet)
 {
     struct known *k = recall(g, token);
 
     if (!k) {
-        enum verdict v = verify(g, req, token, &k);
+        enum verdict v = verify(g, req, token, quiet, &k);
         if (v != ADMITTED)
             return v;
     }
     if (k->level < http_req_route(req)->access) {
+        if (quiet)
+            return REFUSED;
         http_reply_header(req, SPAN("WWW-Authenticate"),
                           SPAN("Bearer error=\"insufficient_scope\""));
         http_reply_errf(req, QE_FORBIDDEN,
@@ -182,7 +197,7 @@ static struct keyset *keys_for(struct guard *g, enum jwt_alg alg)
     return jwks_current(a->jwks, &g->version);
 }
 
-static enum verdict verify(struct guard *g, struct http_req *req, span token,
+static enum verdict verify(struct guard *g, struct http_req *req, span token, bool quiet,
                            struct known **out)
 {
     const struct auth *a = g->auth;
@@ -218,7 +233,8 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token,
                        &f);
     if (rc != 0) {
         log_debug("auth.refused", "why=\"%s\"", f.text);
-        guard_refuse(req, &f);
+        if (!quiet)
+            guard_refuse(req, &f);
         return REFUSED;
     }
     log_debug("auth.accepted", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
@@ -272,7 +288,7 @@ static void on_changed(uv_async_t *async)
     while (last && (w = TAILQ_FIRST(&g->waiting))) {
         bool ends = w == last;
         TAILQ_REMOVE(&g->waiting, w, link);
-        enum verdict v = guard_decide(g, w->req, w->token);
+        enum verdict v = guard_decide(g, w->req, w->token, false);
         if (v == ADMITTED)
             http_req_admit(w->req);
         else if (v == MUST_WAIT)

@@ -76,7 +76,7 @@ const struct conf_key conf_keys[] = {
     {.name = "QUEEN_MAX_PENDING", INT(1, 10000000), .fallback = "20000", AT(max_pending),
      .text = "Requests that may wait in one worker before new ones are answered with 429."},
     {.name = "QUEEN_HEADER_TIMEOUT_MS", MS(100), .fallback = "10000", AT(header_timeout_ms),
-     .text = "Time for a request to arrive completely, from its first byte."},
+     .text = "Time for the head of a request to arrive, from its first byte. A body must arrive at 1 KB/s or more, measured over this time."},
     {.name = "QUEEN_IDLE_TIMEOUT_MS", MS(100), .fallback = "120000", AT(idle_timeout_ms),
      .text = "An idle connection is closed after this time."},
     {.name = "QUEEN_STOP_TIMEOUT_MS", MS(0), .fallback = "10000", AT(stop_timeout_ms),

@@ -22,7 +22,7 @@ static void on_http_conn_ready(uv_poll_t *poll, int status, int events);
 static void read_some(struct http_conn *c);
 static void request_begin(struct http_conn *c);
 static void head_arrived(struct http_conn *c);
-static void charge_chunks(struct http_conn *c);
+static void charge_body(struct http_conn *c);
 static void request_ready(struct http_conn *c);
 static void request_refuse(struct http_conn *c, int status, const char *text);
 static void receive(struct http_req *req);
@@ -80,10 +80,18 @@ static span direct_room(struct http_conn *c)
         return SPAN_NONE;
     struct buf *body = &req->msg.body;
     uint64_t missing = req->msg.content_length - body->len;
-    if (missing < HTTP_READ_BYTES / 2 || missing > body->cap - body->len)
+    if (missing < HTTP_READ_BYTES / 2)
         return SPAN_NONE;
-    return (span){body->ptr + body->len,
-                  missing < HTTP_DIRECT_BYTES ? (size_t)missing : HTTP_DIRECT_BYTES};
+    // Room grows with the bytes that have arrived: an announced length costs nothing.
+    size_t want = body->len < HTTP_READ_BYTES ? HTTP_READ_BYTES : body->len;
+    want = want < missing ? want : (size_t)missing;
+    if (body->cap - body->len < HTTP_READ_BYTES / 2 && !buf_reserve(body, want)) {
+        body->failed = false; // the parser reports it
+        return SPAN_NONE;
+    }
+    size_t room = body->cap - body->len;
+    room = room < missing ? room : (size_t)missing;
+    return (span){body->ptr + body->len, room < HTTP_DIRECT_BYTES ? room : HTTP_DIRECT_BYTES};
 }
 
 static void read_some(struct http_conn *c)
@@ -109,6 +117,18 @@ static void read_some(struct http_conn *c)
     }
     counter_add(&s->stats->bytes_in, (uint64_t)n);
     http_conn_input(c, into, (size_t)n);
+}
+
+// Whether the body of the request being received has earned another header_timeout_ms.
+static bool is_fast_enough(struct http_conn *c, size_t used)
+{
+    size_t least = (size_t)c->server->conf.header_timeout_ms * HTTP_MIN_BODY_RATE / 1000;
+
+    c->body_bytes += used;
+    if (c->body_bytes < least)
+        return false;
+    c->body_bytes = 0;
+    return true;
 }
 
 static bool is_full(const struct http_conn *c)
@@ -138,8 +158,8 @@ void http_conn_input(struct http_conn *c, const char *data, size_t len)
         data += used;
         len -= used;
         if (got == HTTP_FEED_MORE) {
-            in_body = c->in->started_us > 0;
-            charge_chunks(c);
+            in_body = c->in->started_us > 0 && is_fast_enough(c, used);
+            charge_body(c);
             break;
         }
         if (got == HTTP_FEED_HEAD)
@@ -149,7 +169,7 @@ void http_conn_input(struct http_conn *c, const char *data, size_t len)
         else
             request_refuse(c, c->in->msg.bad_status, c->in->msg.bad_text);
     }
-    // The whole head has one deadline; a body only needs to make progress.
+    // The whole head has one deadline; a body must arrive at the minimum rate.
     if (!c->closed)
         http_conn_settle(c, in_body);
 }
@@ -214,6 +234,24 @@ static void request_begin(struct http_conn *c)
     http_parser_start(c->parser, &c->in->msg);
 }
 
+static void find_route(struct http_req *req)
+{
+    if (req->msg.verb != MSG_OPTIONS)
+        req->route = http_routes_find(req->server->conf.routes, http_req_verb(req), req->path,
+                                      req->params, &req->other_verb);
+}
+
+// Nobody will read the body: there is no such route, or the sender may not use it.
+static bool is_unwanted(struct http_req *req)
+{
+    const struct http_server_conf *conf = &req->server->conf;
+
+    if (!req->route)
+        return true;
+    return conf->guard_refuses && req->route->access != ACCESS_PUBLIC &&
+           conf->guard_refuses(conf->guard_ctx, req, &req->admitted);
+}
+
 static void head_arrived(struct http_conn *c)
 {
     struct http_server *s = c->server;
@@ -221,11 +259,15 @@ static void head_arrived(struct http_conn *c)
     struct http_msg *msg = &req->msg;
 
     req->started_us = clock_mono_us();
+    c->body_bytes = SIZE_MAX / 2; // the body begins with a whole header_timeout_ms
     http_req_split_target(req);
     if (msg->content_length > s->conf.max_body_bytes) {
         request_refuse(c, 413, err_text(QE_TOO_LARGE));
         return;
     }
+    find_route(req);
+    if ((msg->content_length > 0 || msg->chunked) && is_unwanted(req))
+        msg->drop_body = true;
     // A body larger than the whole limit is accepted if no other body is in flight.
     if (s->conf.max_inflight_bytes > 0 && msg->content_length > 0 && s->inflight > 0 &&
         s->inflight + msg->content_length > s->conf.max_inflight_bytes) {
@@ -237,12 +279,12 @@ static void head_arrived(struct http_conn *c)
         msg->drop_body = true;
     }
     if (msg->content_length > 0 && !msg->drop_body) {
-        if (!buf_reserve(&msg->body, (size_t)msg->content_length)) {
+        size_t room =
+            msg->content_length < HTTP_BODY_ROOM ? (size_t)msg->content_length : HTTP_BODY_ROOM;
+        if (!buf_reserve(&msg->body, room)) {
             request_refuse(c, err_http_status(QE_NO_MEMORY), err_text(QE_NO_MEMORY));
             return;
         }
-        req->charged = (size_t)msg->content_length;
-        s->inflight += req->charged;
     }
     if (msg->expects && (msg->chunked || msg->content_length > 0)) {
         c->owe_continue = true;
@@ -250,8 +292,9 @@ static void head_arrived(struct http_conn *c)
     }
 }
 
-// The length of a chunked body is only known as it arrives.
-static void charge_chunks(struct http_conn *c)
+// Bytes count when they have arrived. An announced length counts for nothing: a client that
+// announces a large body and sends it slowly must not keep others out.
+static void charge_body(struct http_conn *c)
 {
     struct http_server *s = c->server;
     struct http_req *req = c->in;
@@ -289,7 +332,7 @@ static struct http_req *queue_request(struct http_conn *c)
 
 static void request_ready(struct http_conn *c)
 {
-    charge_chunks(c);
+    charge_body(c);
     struct http_req *req = queue_request(c);
     if (!req->msg.keep_alive) {
         req->close = true;
@@ -311,6 +354,9 @@ static void request_refuse(struct http_conn *c, int status, const char *text)
         req->started_us = clock_mono_us();
     req->close = true;
     c->deaf = c->linger = true;
+    c->server->inflight -= req->charged;
+    req->charged = 0;
+    buf_free(&req->msg.body);
     http_reply_status(req, status, text);
 }
 
@@ -339,7 +385,6 @@ void http_conn_release(struct http_conn *c, struct http_req *req)
 void http_conn_dispatch(struct http_req *req)
 {
     const struct http_routes *routes = req->server->conf.routes;
-    bool other_verb;
 
     if (http_reply_foreign(req))
         return;
@@ -347,14 +392,12 @@ void http_conn_dispatch(struct http_req *req)
         http_reply_preflight(req);
         return;
     }
-    req->route =
-        http_routes_find(routes, http_req_verb(req), req->path, req->params, &other_verb);
     if (req->route) {
         const struct http_server_conf *conf = &req->server->conf;
-        if (!conf->guard || (req->route->access == ACCESS_PUBLIC && !req->route->detail) ||
-            conf->guard(conf->guard_ctx, req))
-            req->route->handle(req);
-    } else if (other_verb)
+        bool is_free = req->route->access == ACCESS_PUBLIC && !req->route->detail;
+        if (!conf->guard || is_free || req->admitted || conf->guard(conf->guard_ctx, req))
+            http_req_admit(req);
+    } else if (req->other_verb)
         http_reply_allow(req, http_routes_verbs(routes, req->path));
     else if (req->server->conf.fallback &&
              (req->msg.verb == MSG_GET || req->msg.verb == MSG_HEAD))
@@ -406,22 +449,24 @@ void http_conn_touch(struct http_conn *c)
     http_server_wake(s);
 }
 
+static bool may_read(const struct http_conn *c)
+{
+    if (c->place == PLACE_LINGERING)
+        return true;
+    return !c->deaf && !c->input && !is_full(c);
+}
+
 static enum http_place place_of(const struct http_conn *c)
 {
     if (c->place == PLACE_LINGERING)
         return PLACE_LINGERING;
     if (!STAILQ_EMPTY(&c->unsent))
         return PLACE_WRITING;
+    if (c->in && may_read(c))
+        return PLACE_RECEIVING;
     if (c->n_queue > 0)
         return c->held > 0 ? PLACE_BLOCKED : PLACE_PARKED;
     return c->in ? PLACE_RECEIVING : PLACE_IDLE;
-}
-
-static bool may_read(const struct http_conn *c)
-{
-    if (c->place == PLACE_LINGERING)
-        return true;
-    return !c->deaf && !c->input && !is_full(c);
 }
 
 void http_conn_settle(struct http_conn *c, bool progress)

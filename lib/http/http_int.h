@@ -29,6 +29,8 @@ enum {
     HTTP_DIRECT_BYTES = 1 << 20,  // one read straight into a large body
     HTTP_HEAD_RESERVE = 512,      // enough for an answer's head without extra headers
     HTTP_EXTRA_BYTES = 16 * 1024, // extra header lines of one answer
+    HTTP_BODY_ROOM = 64 * 1024,   // of a body, reserved before its bytes arrive
+    HTTP_MIN_BODY_RATE = 1024,    // bytes per second, over each header_timeout_ms
     HTTP_LINGER_MS = 2000,        // a refused client may still be sending
 };
 
@@ -36,7 +38,7 @@ enum {
 // ordered by stamp, so the sweep only visits connections that are overdue.
 enum http_place {
     PLACE_IDLE,
-    PLACE_RECEIVING, // a request is being received, none is unanswered
+    PLACE_RECEIVING, // a request is being received, perhaps behind unanswered ones
     PLACE_WRITING,   // the peer does not read as fast as we write
     PLACE_LINGERING, // last answer sent; discarding further input
     PLACE_BLOCKED,   // like PARKED, but it holds memory: answers behind the unanswered request,
@@ -70,6 +72,7 @@ struct http_conn {
     size_t held;      // what this connection adds to server->held
     char *input;      // read but not parsed, because too many requests are unanswered
     uint32_t input_len, input_at;
+    size_t body_bytes; // of the body being received, since the last progress
     struct http_req *in;
     struct http_parser *parser; // while in is not NULL
 
@@ -114,6 +117,8 @@ struct http_req {
     int status;
     int refused; // answer with this code instead of calling the handler
     uint8_t state;
+    bool other_verb;      // no route, but the path has one for another method
+    bool admitted;        // the guard has accepted the request at its head
     bool is_json;         // the answer
     bool packable;        // the answer is text and may be compressed
     struct http_job *job; // its body waits for decompression, or is being decompressed

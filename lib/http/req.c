@@ -38,7 +38,11 @@ void http_req_set_subject(struct http_req *req, span subject)
 void http_req_admit(struct http_req *req)
 {
     assert(req->state == REQ_PENDING && req->route);
-    req->route->handle(req);
+    if (req->msg.drop_body && req->route->verb != HTTP_GET)
+        http_reply_err(req,
+                       QE_BUSY); // refused at its head, accepted now: the keys have changed
+    else
+        req->route->handle(req);
 }
 
 bool http_req_has_hung_up(const struct http_req *req)

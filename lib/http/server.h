@@ -34,7 +34,8 @@ struct http_server_conf {
     size_t max_unsent_bytes;    // limit of the answers that clients do not read; 0: no limit
     size_t max_inflight_bytes;  // limit of all bodies of this loop, 429 beyond it; 0: no limit
     unsigned max_pipelined;     // unanswered requests per connection before reading pauses
-    unsigned header_timeout_ms; // for the whole head, and between two pieces of a body
+    unsigned header_timeout_ms; // for the whole head; a body must arrive at 1 KB/s or more,
+                                // measured over this time
     unsigned idle_timeout_ms;   // for a kept-alive connection without a request
     struct http_site site;      // which web pages may send requests
     size_t gzip_min_bytes;      // answers from this size on are compressed on request; 0: never
@@ -44,6 +45,9 @@ struct http_server_conf {
     // Called before the handler of a route that is not public; NULL: no check. false: the guard
     // has taken the request; it answers it, or admits it later with http_req_admit().
     bool (*guard)(void *guard_ctx, struct http_req *req);
+    // Called at the head of a request with a body: whether the guard would refuse it. The body
+    // is then discarded. NULL: the body is always kept.
+    bool (*guard_refuses)(void *guard_ctx, struct http_req *req, bool *admitted);
     void *guard_ctx;
     struct http_server_stats *stats; // borrowed for longer than the server lives; NULL: its own
 };

@@ -97,6 +97,7 @@ static void open_http(struct worker *w)
     if (w->conf.auth) {
         w->guard = guard_open(&w->loop, w->conf.auth);
         w->conf.http.guard = guard_check;
+        w->conf.http.guard_refuses = guard_refuses;
         w->conf.http.guard_ctx = w->guard;
     }
     w->conf.http.fallback = api_asset;

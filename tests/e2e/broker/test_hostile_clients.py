@@ -118,3 +118,49 @@ def test_a_chunked_body_of_many_small_chunks_is_accepted(broker, queue):
         s.sendall(chunked(*(b"001;a=b\r\n%c\r\n" % c for c in body), b"0\r\n\r\n"))
         assert first_status(s) == 201
     assert len(broker.take(queue)) == 1
+
+
+def push_head(length, *lines):
+    return ("\r\n".join(["POST /api/v1/push HTTP/1.1", "Host: h", "Content-Length: %d" % length, *lines]) + "\r\n\r\n").encode()
+
+
+def test_bodies_that_are_announced_but_not_sent_block_nobody(make_broker, queue):
+    b = make_broker(NUM_WORKERS=1, QUEEN_MAX_INFLIGHT_BYTES=8 * MB)
+    sockets = [connect(b) for _ in range(8)]
+    try:
+        for s in sockets:
+            s.sendall(push_head(MB) + b"{")
+        for i in range(20):
+            assert b.push([{"queue": queue, "payload": "x" * 1000}]).status == 201
+    finally:
+        for s in sockets:
+            s.close()
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /api/v1/pop/queue/none?wait=true&timeout=60000 HTTP/1.1\r\nHost: h\r\n\r\n"],
+                         ids=["alone", "behind-a-parked-pop"])
+def test_a_body_that_arrives_too_slowly_is_given_up(make_broker, before):
+    b = make_broker(NUM_WORKERS=1, QUEEN_HEADER_TIMEOUT_MS=400)
+    with connect(b) as s:
+        s.sendall(before + push_head(MB))
+        def trickle():
+            try:
+                s.send(b" ")
+            except OSError:
+                return True
+            return False
+        wait_until(lambda: trickle() or "1" == refused(b), 10, "the slow body is refused", 0.1)
+
+
+def refused(broker):
+    text = broker.get("/metrics/prometheus").text
+    return next((line.split()[-1] for line in text.splitlines() if line.startswith("queen_http_refused_total")), "0")
+
+
+def test_a_body_without_a_valid_token_is_not_kept(make_broker):
+    b = make_broker(NUM_WORKERS=1, JWT_ENABLED="true", JWT_SECRET="s" * 32)
+    before = reset_peak(b)
+    with connect(b) as s:
+        s.sendall(push_head(60 * MB) + b" " * (60 * MB))
+        assert first_status(s) == 401
+    assert peak_memory(b) - before < 20 * MB

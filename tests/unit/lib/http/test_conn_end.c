@@ -140,12 +140,14 @@ static void half_a_request_times_out(void **state)
 
 static void half_a_body_times_out_but_progress_does_not(void **state)
 {
+    char piece[200] = {0};
+
     (void)state;
     open_server((struct http_server_conf){.header_timeout_ms = 100, .idle_timeout_ms = 10000});
-    send_text("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n");
+    send_text("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 2000\r\n\r\n");
     for (int i = 0; i < 9; i++) {
         let_pass(30);
-        send_text("x");
+        send_bytes((span){piece, sizeof piece}); // more than the minimum rate
         turns(2);
     }
     assert_int_equal(got.len, 0);
