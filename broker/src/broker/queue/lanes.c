@@ -342,6 +342,7 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
         if (!read_lane(b, asked->lanes[i], reply, row))
             any_refused = true;
     }
+    bool none = status == 0 && pg_reply_rows(reply) == 0;
     if (status != 0 && !is_worth_retry(status)) {
         log_warn("lanes.ensure", "error=\"%s\" detail=\"%s\"", err_name(status),
                  pg_reply_message(reply));
@@ -358,8 +359,12 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
             struct lane *lane = asked->lanes[i];
             if (lane->refused)
                 lane->refused = false; // whoever comes next asks again
-            else if (lane->num == 0) // locked, not asked yet, or deleted between two statements
+            else if (lane->num ==
+                     0) { // locked, not asked yet, or deleted between two statements
+                if (none && !lane->locked)
+                    lane_suspect(b, lane); // not again at once, without end
                 lane_ask_again(b, lane, alone);
+            }
         }
     }
     free(asked);

@@ -284,6 +284,26 @@ static void a_name_that_no_request_waits_for_is_not_asked_for(void **state)
     assert_int_equal(a.status, 0);
 }
 
+static void a_name_without_an_answer_is_not_asked_for_again_at_once(void **state)
+{
+    (void)state;
+    static struct push a;
+    a = (struct push){0};
+    rig_open();
+    push_to_lanes(&a, "p1", NULL);
+    for (unsigned i = 0; i < 5 && fake_find("ensure_lanes"); i++) {
+        fake_answer(fake_find("ensure_lanes"), 0); // no row
+        turn();
+    }
+    assert_null(fake_find("ensure_lanes"));
+    for (unsigned i = 0; i < 100 && !fake_find("ensure_lanes"); i++)
+        wait_ms(10);
+    serve_names(false);
+    serve_push(1);
+    assert_int_equal(a.status, 0);
+    assert_int_equal(a.times, 1);
+}
+
 static void thousands_that_wait_do_not_hide_those_behind_them(void **state)
 {
     (void)state;
@@ -354,6 +374,7 @@ int main(void)
         T(a_name_that_others_create_is_asked_for_alone),
         T(a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again),
         T(a_name_that_no_request_waits_for_is_not_asked_for),
+        T(a_name_without_an_answer_is_not_asked_for_again_at_once),
         T(thousands_that_wait_do_not_hide_those_behind_them),
         T(a_request_does_not_wait_for_ever_and_not_too_many_wait),
     };
