@@ -167,9 +167,10 @@ struct pop_op {
     struct due deadline;
     uint8_t lease[16];
     uint8_t state;
-    bool looked;   // the feed was read after it came
-    bool parked;   // has waited
-    bool rendered; // once, even if nothing could be read: then it ends
+    unsigned n_pages; // of partitions, read while it was seated (scan.c)
+    bool looked;      // the feed was read after it came
+    bool parked;      // has waited
+    bool rendered;    // once, even if nothing could be read: then it ends
     bool cancelled, cancel_sent, cancel_back, finished;
     struct mailbox_item cancel_mail;
 };

@@ -417,6 +417,8 @@ void pop_place(struct broker *b, struct pop_op *pop); // find it a seat, or serv
 void pop_empty(struct broker *b,
                struct pop_op *pop); // nothing there: look, note, park or finish
 void pops_empty(struct broker *b, struct pop_list *seats); // for those not yet parked
+// A page of the group's partitions was read for these pops, and there are more.
+void pops_page_read(struct broker *b, struct pop_list *seats);
 // All answers that pops of the group have waited for are there.
 void group_answered(struct broker *b, struct group *g);
 void pop_finish(struct broker *b, struct pop_op *pop, int status);
@@ -502,6 +504,7 @@ void selectors_serve(struct broker *b, struct group *g);
 void selector_leave(struct broker *b, struct pop_op *pop);
 bool selector_is_asking(const struct pop_op *pop); // see group.n_asking
 void selectors_settle(struct broker *b, struct group *g);
+void selectors_page_read(struct broker *b, struct group *g);
 void selectors_place_again(struct broker *b);
 void selectors_drain(struct broker *b);
 void selectors_free(struct broker *b);

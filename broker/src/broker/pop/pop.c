@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/id.h"
 
+// A pop that does not wait is answered when so many pages of its group were read for it.
+enum { PAGES_AT_MOST = 5 };
+
 // How often the watermark of a group that finds nothing is written.
 enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000, LOOK_EVERY_US = 25 * 1000 };
 
@@ -46,7 +49,7 @@ void broker_pop(struct broker *b, struct pop_op *pop)
     pop->only = NULL;
     pop->by = NULL;
     pop->targets = NULL;
-    pop->n_targets = pop->n_messages = 0;
+    pop->n_targets = pop->n_messages = pop->n_pages = 0;
     pop->deadline = (struct due){0};
     op_go(b, pop->home, &pop->op, pop_arrive);
 }
@@ -316,6 +319,19 @@ void pops_empty(struct broker *b, struct pop_list *seats)
         next = TAILQ_NEXT(pop, seat);
         if (!due_is_set(&pop->deadline)) // the others wait anyway
             pop_empty(b, pop);
+    }
+}
+
+void pops_page_read(struct broker *b, struct pop_list *seats)
+{
+    struct pop_op *pop, *next;
+
+    for (pop = TAILQ_FIRST(seats); pop; pop = next) {
+        next = TAILQ_NEXT(pop, seat);
+        if (!pop->wait && ++pop->n_pages >= PAGES_AT_MOST) {
+            pop_unseat(b, pop);
+            pop_finish(b, pop, 0);
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //
 // A pop reads the first page (group.c, selector.c). This file reads the other pages, one call
 // at a time, while pops are served from the partitions found so far. Until the last page the
-// group counts as asking, so that no pop is answered "empty" too early.
+// group counts as asking, so that no pop is answered "empty" too early. A pop that does not
+// wait is answered after some pages all the same.
 #include "broker/broker_int.h"
 
 #include "base/log.h"
@@ -53,6 +54,8 @@ static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply
     }
     if (after.ptr) {
         ask_page(b, g, after);
+        pops_page_read(b, &g->seats);
+        selectors_page_read(b, g);
     } else {
         g->scanning = g->rescan = false;
         g->n_asking--;

@@ -331,6 +331,14 @@ void selectors_settle(struct broker *b, struct group *g)
         pops_empty(b, &f->selector->seats);
 }
 
+void selectors_page_read(struct broker *b, struct group *g)
+{
+    struct follow *f;
+
+    LIST_FOREACH (f, &g->selectors, of_group)
+        pops_page_read(b, &f->selector->seats);
+}
+
 void selectors_place_again(struct broker *b)
 {
     struct pop_list pops = TAILQ_HEAD_INITIALIZER(pops);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -45,6 +46,35 @@ static void claim_lane(int lane)
     assert_int_equal(target_of(fake_find("claim"), 0), 100 + lane);
     row_claimed(1, lane, false, MINUTE_US);
     answer("claim", 0);
+}
+
+static void a_pop_that_does_not_wait_is_answered_after_some_pages(void **state)
+{
+    (void)state;
+    static struct pop a, b;
+    char name[8];
+    unsigned pages = 0;
+    rig_open();
+    pop_start(&a, "q", 0);
+    answer_changes();
+    for (; a.times == 0 && pages < 20; pages++) {
+        snprintf(name, sizeof name, "p%02u", pages);
+        row_more(name);
+        answer_page();
+        answer_feed();
+    }
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.rendered, 0);
+    assert_in_range(pages, 3, 10);
+
+    // The scan goes on, and the next pop is served from it.
+    pop_start(&b, "q", 0);
+    answer_feed();
+    assert_int_equal(b.times, 0);
+    row_lane(2, "q1");
+    answer_page();
+    claim_lane(2);
+    assert_int_equal(b.rendered, 1);
 }
 
 static void a_pop_is_served_from_the_first_page(void **state)
@@ -239,6 +269,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
+        T(a_pop_that_does_not_wait_is_answered_after_some_pages),
         T(a_pop_is_served_from_the_first_page),
         T(a_pop_is_empty_after_the_last_page),
         T(a_failed_page_is_read_again),
