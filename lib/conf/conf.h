@@ -60,6 +60,13 @@ struct conf_site {
     const char *hosts;
     bool health_details;
 };
+
+// TLS; both servers have these settings.
+struct conf_tls {
+    const char *cert; // "": no TLS
+    const char *key;
+    int port; // 0: the normal port
+};
 enum conf_origin { CONF_FROM_DEFAULT, CONF_FROM_ENVIRONMENT, CONF_FROM_FLAG };
 
 // The kinds of operation; index of conf.op. Transactions, cycles and custom calls are never
@@ -180,6 +187,7 @@ struct conf {
     const char *encryption_key; // "": none
     struct conf_jwt jwt;
     struct conf_site site;
+    struct conf_tls tls;
 
     // maintenance
     int eviction_interval_ms;

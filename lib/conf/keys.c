@@ -2,6 +2,7 @@
 #include "conf/conf_int.h"
 #include "conf/jwt_keys.h"
 #include "conf/site_keys.h"
+#include "conf/tls_keys.h"
 
 #define AT(field) .offset = offsetof(struct conf, field)
 
@@ -220,6 +221,7 @@ const struct conf_key conf_keys[] = {
              "of which the first encrypts and all decrypt. Empty: such queues are stored unencrypted, with a warning."},
     JWT_KEYS(),
     SITE_KEYS,
+    TLS_KEYS,
 
     {.section = "Chores",
      .name = "EVICTION_INTERVAL", MS(100), .fallback = "60000", AT(eviction_interval_ms),

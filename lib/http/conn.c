@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/tls_server.h"
 
 // Steps of a request, in order.
 static void on_http_conn_ready(uv_poll_t *poll, int status, int events);
@@ -31,7 +32,19 @@ static void peer_stopped(struct http_conn *c);
 static void drop_arriving(struct http_conn *c);
 static void on_http_conn_closed(uv_handle_t *handle);
 
-void http_conn_open(struct http_server *s, int fd)
+static bool start_tls(struct http_conn *c, struct ssl_ctx_st *tls)
+{
+    struct http_server *s = c->server;
+
+    if (!tls)
+        return true;
+    if (!s->cipher)
+        s->cipher = mem_realloc(NULL, HTTP_CIPHER_BYTES);
+    c->tls = tls_stream_new(tls, c->fd);
+    return c->tls != NULL;
+}
+
+void http_conn_open(struct http_server *s, int fd, struct ssl_ctx_st *tls)
 {
     struct http_conn *c = mem_new(struct http_conn);
     c->server = s;
@@ -39,9 +52,11 @@ void http_conn_open(struct http_server *s, int fd)
     STAILQ_INIT(&c->queue);
     STAILQ_INIT(&c->unsent);
 
-    int rc = uv_poll_init(s->loop, &c->poll, fd);
+    int rc = start_tls(c, tls) ? uv_poll_init(s->loop, &c->poll, fd) : UV_ENOMEM;
     if (rc != 0) {
         log_warn("http.adopt_failed", "error=%s", uv_err_name(rc));
+        if (c->tls)
+            tls_stream_free(c->tls);
         close(fd);
         free(c);
         return;
@@ -49,9 +64,9 @@ void http_conn_open(struct http_server *s, int fd)
     c->poll.data = c;
     s->n_conns++;
     counter_add(&s->stats->accepted, 1);
-    c->place = PLACE_IDLE;
+    c->place = c->tls ? PLACE_HANDSHAKE : PLACE_IDLE;
     c->stamp_ms = uv_now(s->loop);
-    TAILQ_INSERT_TAIL(&s->place[PLACE_IDLE], c, place_link);
+    TAILQ_INSERT_TAIL(&s->place[c->place], c, place_link);
     http_conn_settle(c, false);
 }
 
@@ -94,12 +109,49 @@ static span direct_room(struct http_conn *c)
     return (span){body->ptr + body->len, room < HTTP_DIRECT_BYTES ? room : HTTP_DIRECT_BYTES};
 }
 
+// A client that speaks plain HTTP to a TLS port gets an answer that it can read.
+static void refuse_plain(struct http_conn *c)
+{
+    tls_stream_free(c->tls);
+    c->tls = NULL;
+    request_begin(c);
+    request_refuse(c, 400, "this port speaks TLS: use https");
+    http_conn_settle(c, false);
+}
+
+// Everything that was received is decrypted at once. Its plain text is not longer.
+static void read_encrypted(struct http_conn *c, size_t n)
+{
+    _Static_assert(HTTP_CIPHER_BYTES <= HTTP_READ_BYTES, "the plain text must fit");
+    struct http_server *s = c->server;
+    bool ended, is_first = !c->greeted;
+
+    c->greeted = true;
+    if (is_first && s->cipher[0] >= 'A' && s->cipher[0] <= 'Z') {
+        refuse_plain(c);
+        return;
+    }
+    ssize_t plain = tls_stream_decrypt(c->tls, s->cipher, n, s->input, &ended);
+    if (plain < 0) {
+        http_conn_close(c);
+        return;
+    }
+    if (plain > 0)
+        http_conn_input(c, s->input, (size_t)plain);
+    else
+        http_conn_settle(c, false); // the handshake may be complete
+    if (ended && !c->closed)
+        peer_stopped(c);
+}
+
 static void read_some(struct http_conn *c)
 {
     struct http_server *s = c->server;
-    span room = direct_room(c);
-    char *into = room.ptr ? c->in->msg.body.ptr + c->in->msg.body.len : s->input;
-    size_t size = room.ptr ? room.len : sizeof s->input;
+    span room = c->tls ? SPAN_NONE : direct_room(c);
+    char *into = room.ptr ? c->in->msg.body.ptr + c->in->msg.body.len
+                 : c->tls ? s->cipher
+                          : s->input;
+    size_t size = room.ptr ? room.len : c->tls ? HTTP_CIPHER_BYTES : sizeof s->input;
     ssize_t n;
 
     do
@@ -116,7 +168,10 @@ static void read_some(struct http_conn *c)
         return;
     }
     counter_add(&s->stats->bytes_in, (uint64_t)n);
-    http_conn_input(c, into, (size_t)n);
+    if (c->tls)
+        read_encrypted(c, (size_t)n);
+    else
+        http_conn_input(c, into, (size_t)n);
 }
 
 // Whether the body of the request being received has earned another header_timeout_ms.
@@ -460,6 +515,8 @@ static enum http_place place_of(const struct http_conn *c)
 {
     if (c->place == PLACE_LINGERING)
         return PLACE_LINGERING;
+    if (c->tls && !tls_stream_is_ready(c->tls))
+        return PLACE_HANDSHAKE;
     if (!STAILQ_EMPTY(&c->unsent))
         return PLACE_WRITING;
     if (c->in && may_read(c))
@@ -534,6 +591,9 @@ void http_conn_close(struct http_conn *c)
     c->out_bytes = 0;
     drop_input(c);
     uv_close((uv_handle_t *)&c->poll, on_http_conn_closed);
+    if (c->tls)
+        tls_stream_free(c->tls);
+    c->tls = NULL;
     close(c->fd);
     counter_add(&s->stats->closed, 1);
 

@@ -22,6 +22,7 @@
 
 enum {
     HTTP_READ_BYTES = 128 * 1024,   // one read, shared by all connections of the loop
+    HTTP_CIPHER_BYTES = 64 * 1024,  // one read of a TLS connection
     HTTP_SCRATCH_BYTES = 64 * 1024, // heads and small bodies of one write
     HTTP_SMALL_BODY = 8 * 1024,   // a body up to this size is copied behind its head instead of
                                   // getting its own iovec
@@ -37,6 +38,7 @@ enum {
 // A connection is in one place at a time, which determines its timeout. Each place is a list
 // ordered by stamp, so the sweep only visits connections that are overdue.
 enum http_place {
+    PLACE_HANDSHAKE, // TLS is being negotiated
     PLACE_IDLE,
     PLACE_RECEIVING, // a request is being received, perhaps behind unanswered ones
     PLACE_WRITING,   // the peer does not read as fast as we write
@@ -75,6 +77,7 @@ struct http_conn {
     size_t body_bytes; // of the body being received, since the last progress
     struct http_req *in;
     struct http_parser *parser; // while in is not NULL
+    struct tls_stream *tls;     // NULL: plain HTTP
 
     unsigned n_queue;
     int fd;
@@ -89,6 +92,7 @@ struct http_conn {
     bool gone;         // a long poll arrived after eof: close at the end of the turn
     bool owe_continue; // send 100 Continue once the queue is empty
     bool closed;
+    bool greeted; // the first bytes of a TLS connection have arrived
 };
 
 // Thousands of idle clients may be connected, so growth of this struct must not go unnoticed.
@@ -168,6 +172,7 @@ struct http_server {
     uint64_t date_s;
     char date[40]; // "Date: ...\r\n"
     unsigned date_len;
+    char *cipher; // one read of a TLS connection; NULL until there is one
     char input[HTTP_READ_BYTES];
     char scratch[HTTP_SCRATCH_BYTES];
 };
@@ -182,7 +187,7 @@ void http_server_discard(struct http_server *s, struct http_req *req); // moves 
 void http_server_finish(struct http_server *s); // if closing and nothing is left
 
 // ---- conn.c ----
-void http_conn_open(struct http_server *s, int fd);
+void http_conn_open(struct http_server *s, int fd, struct ssl_ctx_st *tls);
 // Processes bytes from the peer; also the entry point of the fuzzer.
 void http_conn_input(struct http_conn *c, const char *data, size_t len);
 void http_conn_close(struct http_conn *c); // freed in the closing phase

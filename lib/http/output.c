@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "base/mem.h"
+#include "net/tls_server.h"
 
 enum { MAX_IOV = 64 };
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
@@ -39,6 +40,11 @@ static ssize_t write_iov(struct http_conn *c, struct iovec *iov, unsigned n)
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = n};
     ssize_t sent;
 
+    if (c->tls) {
+        sent = tls_stream_send(c->tls, iov, n);
+        counter_add(&c->server->stats->bytes_out, sent > 0 ? (uint64_t)sent : 0);
+        return sent;
+    }
     do
         sent = n == 1 ? send(c->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
                       : sendmsg(c->fd, &msg, MSG_NOSIGNAL);
@@ -242,7 +248,8 @@ static void after_output(struct http_conn *c)
         // anyway. A partial line, however, would corrupt the next answer, so the connection is
         // closed.
         ssize_t sent = write_iov(c, &iov, 1);
-        if (sent < 0 || (sent > 0 && (size_t)sent < sizeof CONTINUE - 1)) {
+        if (sent < 0 || (sent == 0 && c->tls) ||
+            (sent > 0 && (size_t)sent < sizeof CONTINUE - 1)) {
             http_conn_close(c);
             return;
         }
@@ -254,6 +261,8 @@ static void after_output(struct http_conn *c)
     }
     // Closing with unread input would reset the connection, and the peer might lose the
     // answer. Stop sending, and discard input for a moment.
+    if (c->tls)
+        tls_stream_end(c->tls);
     if (!c->linger || shutdown(c->fd, SHUT_WR) != 0) {
         http_conn_close(c);
         return;

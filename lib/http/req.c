@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/id.h"
@@ -51,6 +52,10 @@ bool http_req_has_hung_up(const struct http_req *req)
 
     if (!req->conn)
         return true;
+    if (req->conn->tls) { // the bytes in the socket may only say goodbye
+        struct pollfd p = {.fd = req->conn->fd, .events = POLLRDHUP};
+        return poll(&p, 1, 0) > 0;
+    }
     ssize_t n = recv(req->conn->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "http/http_int.h"
+#include "net/tls_server.h"
 
 // With ASan every request is an allocation of its own, so that ASan detects a handler that uses
 // a request after its answer.
@@ -61,6 +62,7 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
     STAILQ_INIT(&s->spare);
     s->timeout_ms[PLACE_IDLE] = conf.idle_timeout_ms;
     s->timeout_ms[PLACE_RECEIVING] = conf.header_timeout_ms;
+    s->timeout_ms[PLACE_HANDSHAKE] = conf.header_timeout_ms;
     s->timeout_ms[PLACE_WRITING] = conf.idle_timeout_ms;
     s->timeout_ms[PLACE_LINGERING] = HTTP_LINGER_MS;
 
@@ -76,12 +78,13 @@ struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf co
     return s;
 }
 
-void http_server_adopt(struct http_server *s, int fd)
+void http_server_adopt(struct http_server *s, int fd, struct ssl_ctx_st *tls)
 {
     if (s->closing)
         close(fd); // it was in flight when the server was closed
     else
-        http_conn_open(s, fd);
+        http_conn_open(s, fd, tls);
+    tls_server_unref(tls);
 }
 
 const struct http_server_stats *http_server_stats(const struct http_server *s)
@@ -281,7 +284,8 @@ void http_server_drain(struct http_server *s)
     struct http_conn *c;
 
     s->draining = true;
-    while ((c = TAILQ_FIRST(&s->place[PLACE_IDLE])))
+    while ((c = TAILQ_FIRST(&s->place[PLACE_IDLE])) ||
+           (c = TAILQ_FIRST(&s->place[PLACE_HANDSHAKE])))
         http_conn_close(c);
 }
 
@@ -334,6 +338,7 @@ static void free_server(struct http_server *s)
     }
     while (s->n_parsers > 0)
         http_parser_free(s->parsers[--s->n_parsers]);
+    free(s->cipher);
     free(s);
     if (closed)
         closed(ctx);

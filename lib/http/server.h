@@ -16,6 +16,7 @@
 #include "http/site.h"
 
 struct http_server;
+struct ssl_ctx_st;
 
 struct http_server_stats {
     struct counter accepted, closed, requests, bytes_in, bytes_out, refused;
@@ -54,7 +55,8 @@ struct http_server_conf {
 
 struct http_server *http_server_open(uv_loop_t *loop, struct http_server_conf conf);
 // Takes fd, a connected, non-blocking stream socket. After http_server_close() it is closed.
-void http_server_adopt(struct http_server *s, int fd);
+// tls: given (tls_server.h); NULL: plain HTTP.
+void http_server_adopt(struct http_server *s, int fd, struct ssl_ctx_st *tls);
 // Any thread may read the counters: accepted - closed is the number of open connections.
 const struct http_server_stats *http_server_stats(const struct http_server *s);
 unsigned http_server_connections(const struct http_server *s); // loop's thread only

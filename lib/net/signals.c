@@ -44,7 +44,9 @@ static void on_signal(uv_signal_t *handle, int signum)
 {
     struct signals *s = handle->data;
 
-    if (signum == SIGUSR1)
+    if (signum == SIGHUP && s->on_reload)
+        s->on_reload(s->ctx);
+    else if (signum == SIGUSR1)
         s->on_dump(s->ctx);
     else
         s->on_stop(s->ctx, signum);

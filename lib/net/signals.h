@@ -1,6 +1,7 @@
 // signals.h: signals that the process handles.
 //
 //     TERM, INT, HUP   stop: the first one gracefully, the second at once
+//     HUP              with on_reload: load files again instead
 //     USR1             log a summary of the state
 //     PIPE             ignored: a write to a closed peer returns an error code
 #ifndef QUEEN_NET_SIGNALS_H
@@ -17,6 +18,7 @@ struct signals { // in the owner's memory; all fields are private
     unsigned n_open;
     void (*on_stop)(void *ctx, int signum);
     void (*on_dump)(void *ctx);
+    void (*on_reload)(void *ctx); // NULL: HUP stops the process
     void (*closed)(void *ctx);
     void *ctx;
 };

@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                           .max_pipelined = 4,
                                                           .header_timeout_ms = 1000,
                                                           .idle_timeout_ms = 1000});
-    http_server_adopt(s, pair[1]);
+    http_server_adopt(s, pair[1], NULL);
 
     unsigned seed = data[0] * 2654435761U + 1;
     for (size_t at = 1; at < size;) {

@@ -40,9 +40,10 @@ static int open_workers(struct server *s, struct fault *f);
 static void on_server_ready(void *ctx);
 static bool may_admit(void *ctx);
 static void on_accepted(void *ctx, int fd, bool tls);
-static void deal(struct server *s, int fd);
+static void deal(struct server *s, int fd, bool tls);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
+static void on_server_reload(void *ctx);
 static void on_server_stop(void *ctx, int signum);
 
 // A broker with ten thousand consumers has as many descriptors; the hard limit is ours to use.
@@ -137,6 +138,8 @@ static int server_open(struct server *s, struct fault *f)
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
 
+    s->signals.on_reload = s->tls ? on_server_reload : NULL;
+
     struct database_events on = {
         .on_up = on_up, .on_ready = on_server_ready, .on_failed = on_failed};
     uv_update_time(&s->loop); // initdb may have blocked it for long
@@ -152,13 +155,18 @@ static int open_listeners(struct server *s, struct fault *f)
     const char *host = settings_listen_host(c->host, is_protected);
     struct buf urls = {0};
 
-    int rc = listeners_open(&s->listeners, &s->loop,
-                            &(struct listeners_conf){.host = host,
-                                                     .port = (unsigned)c->port,
-                                                     .ctx = s,
-                                                     .admit = may_admit,
-                                                     .accepted = on_accepted},
-                            f);
+    int rc = settings_tls(&c->tls, &s->loop, &s->tls, f);
+    if (rc != 0)
+        return rc;
+    rc = listeners_open(&s->listeners, &s->loop,
+                        &(struct listeners_conf){.host = host,
+                                                 .port = (unsigned)c->port,
+                                                 .tls = s->tls && c->tls.port == 0,
+                                                 .tls_port = (unsigned)c->tls.port,
+                                                 .ctx = s,
+                                                 .admit = may_admit,
+                                                 .accepted = on_accepted},
+                        f);
     if (rc != 0)
         return rc;
     s->port = listeners_port(&s->listeners);
@@ -203,7 +211,7 @@ static void begin_serving(struct server *s)
     }
     s->phase = SERVING;
     for (unsigned i = 0; i < s->n_early; i++)
-        deal(s, s->early[i]);
+        deal(s, s->early[i].fd, s->early[i].tls);
     free(s->early);
     s->early = NULL;
 }
@@ -295,20 +303,18 @@ static void on_accepted(void *ctx, int fd, bool tls)
 {
     struct server *s = ctx;
 
-    (void)tls;
-
     s->n_dealt++;
     if (s->phase == STARTING) {
         s->early = mem_realloc(s->early, (s->n_early + 1) * sizeof s->early[0]);
-        s->early[s->n_early++] = fd;
+        s->early[s->n_early++] = (struct early_conn){fd, tls};
     } else {
-        deal(s, fd);
+        deal(s, fd, tls);
     }
 }
 
-static void deal(struct server *s, int fd)
+static void deal(struct server *s, int fd, bool tls)
 {
-    worker_adopt(s->workers[s->next], fd);
+    worker_adopt(s->workers[s->next], fd, tls ? tls_files_ref(s->tls) : NULL);
     s->next = (s->next + 1) % s->n_workers;
 }
 
@@ -334,6 +340,13 @@ static void on_failed(void *ctx, const struct fault *f)
     s->exit_code = SERVER_CANNOT_START;
     if (s->phase <= SERVING)
         server_stop(s);
+}
+
+static void on_server_reload(void *ctx)
+{
+    struct server *s = ctx;
+
+    tls_files_reload(s->tls);
 }
 
 static void on_server_stop(void *ctx, int signum)

@@ -18,11 +18,17 @@
 #include "net/listeners.h"
 #include "net/mailbox.h"
 #include "net/signals.h"
+#include "net/tls_files.h"
 #include "peer/peers.h"
 #include "pg/database.h"
 #include "server/worker.h"
 
 enum server_phase { STARTING, SERVING, DRAINING, HANGING_UP, STOPPING, STOPPING_DATABASE };
+
+struct early_conn {
+    int fd;
+    bool tls;
+};
 
 struct server {
     const struct conf *conf;
@@ -30,6 +36,7 @@ struct server {
     struct mailbox reports; // from the workers
     struct signals signals;
     struct listeners listeners;
+    struct tls_files *tls; // NULL: plain HTTP only
     unsigned port;
     struct database *database;
     struct house *house;
@@ -42,9 +49,9 @@ struct server {
 
     struct worker **workers;
     unsigned n_workers;
-    unsigned next;    // worker that gets the next connection
-    uint64_t n_dealt; // connections accepted so far
-    int *early;       // those that came before the workers
+    unsigned next;            // worker that gets the next connection
+    uint64_t n_dealt;         // connections accepted so far
+    struct early_conn *early; // those that came before the workers
     unsigned n_early;
 
     enum server_phase phase;

@@ -61,7 +61,7 @@ void server_stop(struct server *s)
     listeners_close(&s->listeners);
     if (s->phase == STARTING) {
         for (unsigned i = 0; i < s->n_early; i++)
-            close(s->early[i]);
+            close(s->early[i].fd);
         free(s->early);
         stop_database(s);
         return;
@@ -171,6 +171,7 @@ void server_close_handles(struct server *s)
 {
     if (s->peers)
         peers_close(s->peers);
+    tls_files_close(s->tls);
     signals_close(&s->signals, NULL);
     uv_close((uv_handle_t *)&s->limit, NULL);
     mailbox_close(&s->reports, NULL, NULL);

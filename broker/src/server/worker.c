@@ -11,6 +11,7 @@
 #include "auth/guard.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/tls_server.h"
 
 enum { WATCH_MS = 5 }; // how often a draining worker looks whether it is done
 
@@ -34,6 +35,7 @@ struct worker {
 struct parcel {
     struct mailbox_item mail;
     int fd;
+    struct ssl_ctx_st *tls; // NULL: plain HTTP
 };
 
 // From start to end, in order.  Those marked (a) run on the acceptor's thread.
@@ -132,12 +134,13 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-void worker_adopt(struct worker *w, int fd)
+void worker_adopt(struct worker *w, int fd, struct ssl_ctx_st *tls)
 {
     struct parcel *p = mem_new(struct parcel);
 
     p->mail = (struct mailbox_item){.deliver = on_parcel, .owner = w};
     p->fd = fd;
+    p->tls = tls;
     if (mailbox_post(&w->mailbox, &p->mail) != 0)
         BUG("a connection was accepted for a worker that has ended");
 }
@@ -147,10 +150,12 @@ static void on_parcel(struct mailbox_item *item)
     struct parcel *p = container_of(item, struct parcel, mail);
     struct worker *w = item->owner;
 
-    if (w->hanging_up)
+    if (w->hanging_up) {
         close(p->fd);
-    else
-        http_server_adopt(w->http, p->fd);
+        tls_server_unref(p->tls);
+    } else {
+        http_server_adopt(w->http, p->fd, p->tls);
+    }
     free(p);
 }
 

@@ -23,6 +23,7 @@
 #include "net/mailbox.h"
 
 struct worker;
+struct ssl_ctx_st;
 
 struct worker_events {             // on the acceptor's thread
     void (*on_drained)(void *ctx); // every request was answered
@@ -49,7 +50,7 @@ MUST_USE int worker_new(struct worker **w, const struct worker_conf *conf, struc
 MUST_USE int worker_start(struct worker *w, struct fault *f);
 struct api *worker_api(struct worker *w); // borrowed; its counters may be read by any thread
 // Takes fd over.
-void worker_adopt(struct worker *w, int fd);
+void worker_adopt(struct worker *w, int fd, struct ssl_ctx_st *tls); // tls: given, or NULL
 uint64_t worker_closed(const struct worker *w); // connections that have ended
 void worker_log(const struct worker *w);        // one line of state
 void worker_drain(struct worker *w);

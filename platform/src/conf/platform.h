@@ -33,6 +33,7 @@ struct platform_conf {
 
     struct conf_jwt jwt;
     struct conf_site site;
+    struct conf_tls tls;
 
     // the control database
     const char *pg_host; // "": an embedded server

@@ -4,6 +4,7 @@
 #include "conf/conf_int.h"
 #include "conf/jwt_keys.h"
 #include "conf/site_keys.h"
+#include "conf/tls_keys.h"
 
 #define AT(field) .offset = offsetof(struct platform_conf, field)
 
@@ -47,6 +48,7 @@ static const struct conf_key keys[] = {
 
     JWT_KEYS(.section = "Security",),
     SITE_KEYS,
+    TLS_KEYS,
 
     {.section = "Control database",
      .name = "PLATFORM_PG_HOST", TEXT, .fallback = "", AT(pg_host),

@@ -93,13 +93,18 @@ static int open_listeners(struct platform *p, struct fault *f)
     const char *host = settings_listen_host(c->host, is_protected);
     struct buf urls = {0};
 
-    int rc = listeners_open(&p->listeners, &p->loop,
-                            &(struct listeners_conf){.host = host,
-                                                     .port = (unsigned)c->port,
-                                                     .ctx = p,
-                                                     .admit = may_admit,
-                                                     .accepted = on_accepted},
-                            f);
+    int rc = settings_tls(&c->tls, &p->loop, &p->tls, f);
+    if (rc != 0)
+        return rc;
+    rc = listeners_open(&p->listeners, &p->loop,
+                        &(struct listeners_conf){.host = host,
+                                                 .port = (unsigned)c->port,
+                                                 .tls = p->tls && c->tls.port == 0,
+                                                 .tls_port = (unsigned)c->tls.port,
+                                                 .ctx = p,
+                                                 .admit = may_admit,
+                                                 .accepted = on_accepted},
+                        f);
     if (rc != 0)
         return rc;
     p->port = listeners_port(&p->listeners);
@@ -134,6 +139,13 @@ static int open_http(struct platform *p, struct fault *f)
     return 0;
 }
 
+static void on_reload(void *ctx)
+{
+    struct platform *p = ctx;
+
+    tls_files_reload(p->tls);
+}
+
 static int open_all(struct platform *p, struct fault *f)
 {
     int rc = open_http(p, f);
@@ -153,6 +165,7 @@ static int open_all(struct platform *p, struct fault *f)
     rc = signals_open(&p->signals, &p->loop, on_stop, on_dump, p);
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
+    p->signals.on_reload = p->tls ? on_reload : NULL;
     uv_update_time(&p->loop); // initdb may have blocked the loop for long
     struct database_events on = {.on_up = on_up, .on_ready = on_ready, .on_failed = on_failed};
     database_start(p->database, &p->loop, on, p);
@@ -233,8 +246,7 @@ static void on_accepted(void *ctx, int fd, bool tls)
 {
     struct platform *p = ctx;
 
-    (void)tls;
-    http_server_adopt(p->http, fd);
+    http_server_adopt(p->http, fd, tls ? tls_files_ref(p->tls) : NULL);
 }
 
 // Until the control database is ready, only public endpoints are served.

@@ -21,6 +21,7 @@
 #include "http/server.h"
 #include "net/listeners.h"
 #include "net/signals.h"
+#include "net/tls_files.h"
 #include "pg/database.h"
 #include "pg/pool.h"
 #include "tenant/pools.h"
@@ -54,7 +55,8 @@ struct platform {
     uv_loop_t loop;
     struct signals signals;
     struct listeners listeners;
-    bool exposed; // no authentication on a network address
+    struct tls_files *tls; // NULL: plain HTTP only
+    bool exposed;          // no authentication on a network address
     unsigned port;
     struct http_routes *routes;
     struct auth *auth;   // NULL: no tokens are required

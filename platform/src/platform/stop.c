@@ -144,6 +144,7 @@ static void on_database_stopped(void *ctx)
 
 void platform_close_handles(struct platform *p)
 {
+    tls_files_close(p->tls);
     signals_close(&p->signals, NULL);
     uv_close((uv_handle_t *)&p->limit, NULL);
 }

@@ -123,7 +123,7 @@ void connect_client(void)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
     client = pair[0];
-    http_server_adopt(server, pair[1]);
+    http_server_adopt(server, pair[1], NULL);
 }
 
 void open_server(struct http_server_conf conf)

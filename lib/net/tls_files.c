@@ -1,0 +1,104 @@
+// tls_files.c: watches certificate and key.
+#include "net/tls_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/tls_server.h"
+
+enum { LOOK_MS = 2000 };
+
+struct version {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    int64_t changed_s, changed_ns;
+};
+
+struct tls_files {
+    const char *cert, *key;
+    struct ssl_ctx_st *ctx;
+    struct version seen[2]; // of both files, when they were loaded last
+    uv_timer_t look;
+};
+
+static struct version version_of(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return (struct version){0};
+    return (struct version){st.st_dev, st.st_ino, st.st_size, st.st_mtim.tv_sec,
+                            st.st_mtim.tv_nsec};
+}
+
+static bool is_same(const struct version *a, const struct version *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           a->changed_s == b->changed_s && a->changed_ns == b->changed_ns;
+}
+
+void tls_files_reload(struct tls_files *t)
+{
+    struct ssl_ctx_st *fresh;
+    struct fault f;
+
+    // Before loading: a change while loading is found the next time.
+    t->seen[0] = version_of(t->cert);
+    t->seen[1] = version_of(t->key);
+    if (tls_server_load(&fresh, t->cert, t->key, &f) != 0) {
+        log_warn("tls.reload_failed", "why=\"%s\"", f.text);
+        return;
+    }
+    tls_server_unref(t->ctx);
+    t->ctx = fresh;
+    log_info("tls.reloaded", "cert=\"%s\"", t->cert);
+}
+
+static void on_look(uv_timer_t *look)
+{
+    struct tls_files *t = look->data;
+    struct version cert = version_of(t->cert), key = version_of(t->key);
+
+    if (!is_same(&cert, &t->seen[0]) || !is_same(&key, &t->seen[1]))
+        tls_files_reload(t);
+}
+
+int tls_files_open(struct tls_files **out, uv_loop_t *loop, const char *cert, const char *key,
+                   struct fault *f)
+{
+    struct tls_files *t = mem_new(struct tls_files);
+
+    *out = NULL;
+    t->cert = cert;
+    t->key = key;
+    t->seen[0] = version_of(cert);
+    t->seen[1] = version_of(key);
+    int rc = tls_server_load(&t->ctx, cert, key, f);
+    if (rc != 0) {
+        free(t);
+        return rc;
+    }
+    uv_timer_init(loop, &t->look);
+    t->look.data = t;
+    uv_timer_start(&t->look, on_look, LOOK_MS, LOOK_MS);
+    uv_unref((uv_handle_t *)&t->look);
+    *out = t;
+    return 0;
+}
+
+struct ssl_ctx_st *tls_files_ref(struct tls_files *t) { return tls_server_ref(t->ctx); }
+
+static void on_tls_files_closed(uv_handle_t *handle) { free(handle->data); }
+
+void tls_files_close(struct tls_files *t)
+{
+    if (!t)
+        return;
+    tls_server_unref(t->ctx);
+    t->ctx = NULL;
+    uv_close((uv_handle_t *)&t->look, on_tls_files_closed);
+}

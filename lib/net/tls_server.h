@@ -1,0 +1,43 @@
+// tls_server.h: the server's side of TLS, as a filter between a socket and its reader.
+//
+//     socket ──► tls_stream_decrypt ──► plain bytes
+//     plain bytes ──► tls_stream_send ──► socket
+//
+// A context holds certificate and key. It is counted: connections keep the one that they began
+// with when the files are replaced. OpenSSL reads from the bytes that the caller has received,
+// so that a read of the socket is decrypted completely and nothing but a partial record is
+// kept. It writes to the socket directly; while the socket is full it keeps one record, and
+// the caller must offer the same bytes again.
+#ifndef QUEEN_NET_TLS_SERVER_H
+#define QUEEN_NET_TLS_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/attrs.h"
+#include "base/err.h"
+
+struct ssl_ctx_st;
+struct tls_stream;
+
+// PEM files: the certificate with its chain, and its key.
+MUST_USE int tls_server_load(struct ssl_ctx_st **out, const char *cert, const char *key,
+                             struct fault *f);
+struct ssl_ctx_st *tls_server_ref(struct ssl_ctx_st *ctx);
+void tls_server_unref(struct ssl_ctx_st *ctx); // ctx may be NULL
+
+// NULL: no memory. The socket is borrowed, the context is not.
+struct tls_stream *tls_stream_new(struct ssl_ctx_st *ctx, int fd);
+void tls_stream_free(struct tls_stream *t);           // says goodbye if the socket has room
+void tls_stream_end(struct tls_stream *t);            // nothing will be sent any more
+bool tls_stream_is_ready(const struct tls_stream *t); // the handshake is complete
+
+// Decrypts n bytes from the socket into out, which must have room for n. Returns the number of
+// plain bytes, or -1 if the peer broke the protocol. *ended: the peer will send nothing more.
+ssize_t tls_stream_decrypt(struct tls_stream *t, const char *in, size_t n, char *out,
+                           bool *ended);
+// Returns the number of plain bytes sent, 0 if the socket is full, -1 if it is closed.
+ssize_t tls_stream_send(struct tls_stream *t, const struct iovec *iov, unsigned n);
+
+#endif
