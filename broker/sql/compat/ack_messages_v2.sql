@@ -19,7 +19,8 @@ begin
                    'transactionId', x.value -> 'transactionId',
                    'success', s.why = 0,
                    'error', case s.why when 1 then 'Message not found' when 2 then 'Invalid or expired lease'
-                                       when 3 then format('Unknown status "%s"', x.value ->> 'status') end,
+                                       when 3 then format('Unknown status "%s"', x.value ->> 'status')
+                                       when 4 then 'Message is waiting for its retry' when 5 then 'Message is not delivered' end,
                    'queueName', s.queue_name, 'partitionName', s.lane_name,
                    'leaseReleased', s.released, 'dlq', s.dead) order by e.item), '[]')
           from queen.group_acks(p_acknowledgments) a

@@ -59,9 +59,9 @@ begin
         v_cursor := coalesce(c.cursor_seq, queen.start_cursor(m.lane, v_group));
         if c.consumer is not null and not c.leased and v_cursor = m.seq - 1 then
             insert into queen.consumer_states
-                   (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)
-            select c.consumer, c.ver + 1, m.seq, c.total_messages, c.total_batches, c.last_at, r.active
-              from queen.rotation r;
+                   (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot, settled)
+            select c.consumer, c.ver + 1, p.cursor_seq, c.total_messages, c.total_batches, c.last_at, r.active, p.settled
+              from queen.rotation r cross join queen.past_settled(m.seq, c.settled) p;
         elsif v_cursor < m.seq then
             perform queen.add_skip(m.lane, v_group, m.seq);
             if queen.step_over(m.lane, m.seq, v_group) then

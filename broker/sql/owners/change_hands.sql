@@ -28,9 +28,9 @@ begin
           from queen.segments s where s.lane = p_lane order by s.first_seq limit 1;
     end if;
     insert into queen.consumer_states
-           (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot)
+           (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot, settled, past_lease)
     select st.consumer, st.ver + 1, least(st.cursor_seq, b.seq), st.total_messages, st.total_batches,
-           st.last_at, st.retry_at, st.retries, r.active
+           st.last_at, st.retry_at, st.retries, r.active, st.settled, st.past_lease
       from queen.consumers c
       cross join lateral queen.latest_state(c.num) st
       cross join lateral (select case when c.lane = p_lane then v_back end) b(seq)

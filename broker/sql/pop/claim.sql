@@ -37,7 +37,7 @@ begin
     return query
     with looked as materialized (
         select t.ord::int as target, t.consumer, t.batch, t.auto, t.lease, c.lane, l.id as lane_id,
-               l.lease_seconds, st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches,
+               l.lease_seconds, st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.past_lease,
                k.status, greatest(st.lease_until, st.retry_at) as until,
                s.first_seq, s.count, s.created_at, s.keys, s.body, s.nth,
                least(t.batch, s.next_seq - st.cursor_seq - 1)::int as take
@@ -48,18 +48,18 @@ begin
           -- If either branch finds a version, it is the newest. The second runs only if the hint is wrong.
           left join lateral (
               (select * from (
-                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at
+                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at, a.settled, a.past_lease
                      from queen.consumer_states_a a where a.consumer = c.num and a.ver >= t.ver order by a.ver desc limit 1)
                    union all
-                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at
+                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at, b.settled, b.past_lease
                      from queen.consumer_states_b b where b.consumer = c.num and b.ver >= t.ver order by b.ver desc limit 1)
                    order by ver desc limit 1) hinted)
                union all
               (select * from (
-                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at
+                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at, a.settled, a.past_lease
                      from queen.consumer_states_a a where a.consumer = c.num and t.ver > 0 order by a.ver desc limit 1)
                    union all
-                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at
+                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at, b.settled, b.past_lease
                      from queen.consumer_states_b b where b.consumer = c.num and t.ver > 0 order by b.ver desc limit 1)
                    order by ver desc limit 1) unhinted)
                limit 1) st on true
@@ -68,7 +68,7 @@ begin
                            when c.num = any (v_locked) is not true then 1
                            when st.lease_until > v_now then 2
                            when st.retry_at > v_now then 4
-                           when l.careful then 7
+                           when l.careful or st.settled is not null then 7
                            else 0 end::int2 as status) k
           left join lateral (
                select s.first_seq, s.count, s.created_at, s.keys, s.body,
@@ -84,7 +84,7 @@ begin
     ), written as (
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
-                last_at, lease_at, lease_until, batch_size, retries, slot, lease)
+                last_at, lease_at, lease_until, batch_size, retries, slot, lease, past_lease)
         select d.consumer, d.ver + 1,
                case when d.auto then d.cursor_seq + d.take else d.cursor_seq end,
                case when not d.auto then d.cursor_seq + 1 end,
@@ -97,7 +97,8 @@ begin
                case when d.auto then 0 else d.take end,
                case when d.auto then 0 else d.retries end,
                v_slot,
-               case when not d.auto then d.lease end
+               case when not d.auto then d.lease end,
+               d.past_lease
           from looked d
          where d.nth = 1 and d.first_seq <= d.cursor_seq + 1
     )

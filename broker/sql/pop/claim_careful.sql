@@ -1,6 +1,6 @@
 -- queen.claim_careful: lease lanes for pops and return their messages, for queues with any options.
 --
--- needs: next_unskipped
+-- needs: next_unskipped, past_settled
 -- called by  broker/src/broker/pop/claim.c (call "claim_careful"), for cases that queen.claim leaves to it; queen.pop_one
 -- in         one element per target, a consumer that a pop may use, in order of
 --            preference: p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
@@ -45,6 +45,7 @@ begin
                c.lane, l.id as lane_id, coalesce(o.name, l.name) as lane_name, coalesce(q.name, oq.name) as queue_name,
                coalesce(nullif(t.seconds, 0), nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
                st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
+               st.settled, st.past_lease,
                g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
                case when l.num is null then 5
                     when c.num = any (v_locked) is not true then 1
@@ -77,11 +78,11 @@ begin
           left join queen.queues oq on oq.id = l.origin_queue
           left join lateral (
                (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.last_at,
-                       a.lease_until, a.retry_at
+                       a.lease_until, a.retry_at, a.settled, a.past_lease
                   from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
                union all
                (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.last_at,
-                       b.lease_until, b.retry_at
+                       b.lease_until, b.retry_at, b.settled, b.past_lease
                   from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
                order by ver desc limit 1) st on true
           left join lateral (
@@ -111,12 +112,12 @@ begin
                 limit 1) f on true
           -- From there, the first message that this group does not skip.
           left join lateral (
-               select f.start_seq, f.created_at, f.seg_first where not l.skipping
+               select f.start_seq, f.created_at, f.seg_first where not l.skipping and st.settled is null
                 union all
                (select n.seq, s.created_at, s.first_seq
-                  from (select queen.next_unskipped(c.lane, c.grp, f.start_seq) as seq) n
+                  from (select queen.next_unskipped(c.lane, c.grp, f.start_seq, st.settled) as seq) n
                   join queen.segments s on s.lane = c.lane and s.first_seq <= n.seq
-                 where l.skipping and n.seq < head.next_seq
+                 where (l.skipping or st.settled is not null) and n.seq < head.next_seq
                  order by s.first_seq desc limit 1)) g on true
     ), offered as materialized (
         select k.*, case when k.status <> 0 then 0
@@ -128,8 +129,9 @@ begin
           from looked k
     ), unskipped as (
         -- A batch ends before a skipped message, so that no lease ever contains one.
-        select e.*, case when e.skipping and e.seen > 0
-                         then least(e.seen, (select min(n.seq) from unnest(array['', e.grp]) g(name)
+        select e.*, case when (e.skipping or e.settled is not null) and e.seen > 0
+                         then least(e.seen, (select min(lower(r)) from unnest(e.settled) r where lower(r) > e.start_seq) - e.start_seq,
+                                    (select min(n.seq) from unnest(array['', e.grp]) g(name)
                                               cross join lateral (
                                                    select p.first_seq as seq from queen.skips p
                                                     where p.lane = e.lane and p.grp = g.name and p.first_seq > e.start_seq
@@ -151,9 +153,10 @@ begin
     ), written as (
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
-                last_at, lease_at, lease_until, batch_size, retries, slot, lease, lease_text)
+                last_at, lease_at, lease_until, batch_size, retries, slot, lease, lease_text,
+                settled, past_lease)
         select d.consumer, d.ver + 1,
-               case when d.auto then d.start_seq + d.take - 1 else d.start_seq - 1 end,
+               case when d.auto then p.cursor_seq else d.start_seq - 1 end,
                case when not d.auto then d.start_seq end,
                case when not d.auto then d.start_seq + d.take - 1 end,
                d.total_messages + case when d.auto then d.take else 0 end,
@@ -165,13 +168,15 @@ begin
                case when d.auto then 0 else d.retries end,
                v_slot,
                case when not d.auto then d.lease end,
-               case when not d.auto then d.lease_text end
+               case when not d.auto then d.lease_text end,
+               p.settled, d.past_lease
           from settled d
+          cross join lateral queen.past_settled(case when d.auto then d.start_seq + d.take - 1 else d.start_seq - 1 end, d.settled) p
          where d.take > 0
          union all
         -- Only skipped messages up to the end: move the cursor past them.
         select d.consumer, d.ver + 1, d.next_seq - 1, null, null, d.total_messages, d.total_batches, d.last_at,
-               null, null, 0, 0, v_slot, null, null
+               null, null, 0, 0, v_slot, null, null, null, d.past_lease
           from settled d
          where d.status = 3 and d.passed
     )

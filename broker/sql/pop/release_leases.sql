@@ -38,9 +38,10 @@ begin
     return query
     with freed as (
         insert into queen.consumer_states as n
-               (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot)
+               (consumer, ver, cursor_seq, total_messages, total_batches, last_at, retry_at, retries, slot,
+                settled, past_lease)
         select st.consumer, st.ver + 1, st.cursor_seq, st.total_messages, st.total_batches, st.last_at,
-               st.retry_at, st.retries, r.active
+               st.retry_at, st.retries, r.active, st.settled, st.past_lease
           from unnest(v_consumer) u(consumer)
           cross join lateral queen.latest_state(u.consumer) st
           cross join queen.rotation r

@@ -38,10 +38,11 @@ begin
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
                 last_at, lease_at, lease_until, retry_at, batch_size, acked, retries, slot, lease,
-                lease_text, acked_mask)
+                lease_text, acked_mask, settled, past_lease)
         select distinct on (a.consumer) a.consumer, a.ver + 1, a.cursor_seq, a.lease_first, a.lease_last,
                a.total_messages, a.total_batches, a.last_at, a.lease_at, a.longer, a.retry_at,
-               a.batch_size, a.acked, a.retries, r.active, a.lease, a.lease_text, a.acked_mask
+               a.batch_size, a.acked, a.retries, r.active, a.lease, a.lease_text, a.acked_mask,
+               a.settled, a.past_lease
           from alive a cross join queen.rotation r
          order by a.consumer, a.longer desc
     )

@@ -1,6 +1,6 @@
 -- queen.step_over: move the consumers of a lane past a message that was removed for them.
 --
--- needs: latest_state, next_unskipped
+-- needs: latest_state, next_unskipped, past_settled
 -- called by  queen.remove_message, queen.move_to_dlq
 -- in         p_group null: all groups
 -- out        true if a lease has ended because nothing is left to acknowledge
@@ -39,7 +39,8 @@ begin
                     st.acked := st.acked + 1;
                     v_dirty := true;
                 end if;
-                if st.acked >= st.batch_size then
+                if not exists (select from generate_series(greatest(st.cursor_seq + 1, st.lease_first), st.lease_last) q(seq)
+                                where get_bit(st.acked_mask, (q.seq - st.lease_first)::int) = 0) then
                     st.lease_until := null;
                     v_freed := true;
                 end if;
@@ -48,9 +49,9 @@ begin
             st.lease_until := null;
         end if;
         if st.lease_until is null then
-            v_next := queen.next_unskipped(p_lane, c.grp, st.cursor_seq + 1);
+            v_next := queen.next_unskipped(p_lane, c.grp, st.cursor_seq + 1, st.settled);
             if v_next > st.cursor_seq + 1 then
-                st.cursor_seq := v_next - 1;
+                select p.cursor_seq, p.settled into st.cursor_seq, st.settled from queen.past_settled(v_next - 1, st.settled) p;
                 st.retries := 0;
                 st.retry_at := null;
                 v_dirty := true;

@@ -65,7 +65,8 @@ begin
                    cross join lateral (select o.* from queen.consumer_states_%1$s o where o.consumer < w.consumer
                                         order by o.consumer desc, o.ver desc limit 1) n)
              select w.consumer, w.ver, w.cursor_seq, w.lease_first, w.lease_last, w.total_messages, w.total_batches, w.last_at,
-                    w.lease_at, w.lease_until, w.retry_at, w.batch_size, w.acked, w.retries, %2$L, w.lease, w.lease_text, w.acked_mask
+                    w.lease_at, w.lease_until, w.retry_at, w.batch_size, w.acked, w.retries, %2$L, w.lease, w.lease_text, w.acked_mask,
+                    w.settled, w.past_lease
                from newest w
               where exists (select from queen.consumers c where c.num = w.consumer)
                 and not exists (select from queen.consumer_states_%2$s n

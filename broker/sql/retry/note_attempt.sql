@@ -1,6 +1,6 @@
 -- queen.note_attempt: add an entry to the history of a message that has failed.
 --
--- called by  queen.fail_message, queen.note_completed, queen.redrive_here, queen.redrive_elsewhere, queen.cancel_retries, queen.move_to_dlq
+-- called by  queen.fail_messages, queen.note_completed, queen.redrive_here, queen.redrive_elsewhere, queen.cancel_retries, queen.move_to_dlq
 create or replace function queen.note_attempt(
     p_message queen.stored_message, p_group text, p_lane bigint, p_attempt int, p_outcome "char", p_correlation_id text,
     p_delivered_at timestamptz, p_at timestamptz, p_due_at timestamptz, p_max_attempts int,

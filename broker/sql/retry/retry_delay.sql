@@ -1,6 +1,6 @@
 -- queen.retry_delay: the delay in seconds between the failure of an attempt and the next attempt.
 --
--- called by  queen.fail_message, queen.settle
+-- called by  queen.fail_messages, queen.settle
 -- in         p_policy: filled (queen.fill_retry_policy); p_attempt: 1 for the first delivery; p_random: 0 to 1, for the jitter
 --            (0.5: none)
 --

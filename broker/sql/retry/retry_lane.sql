@@ -1,6 +1,6 @@
 -- queen.retry_lane: the number of the retry lane of a lane for a group. Creates it if it does not exist.
 --
--- called by  queen.fail_message, queen.redrive_here
+-- called by  queen.fail_messages, queen.redrive_here
 -- in         p_lane: a partition. The caller has locked the group's consumer there, which prevents queen.tidy from removing the retry lane
 --            before the retry is committed
 -- out        its number; null if the partition is gone

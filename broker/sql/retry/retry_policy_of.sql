@@ -1,7 +1,7 @@
 -- queen.retry_policy_of: the retry policy that applies to a message.
 --
 -- needs: fill_retry_policy
--- called by  queen.fail_message, queen.timeline
+-- called by  queen.fail_messages, queen.timeline
 -- in         p_policy: of its queue, or null; p_meta: the further fields of the message
 -- out        the policy of the queue, overridden by that of the event type (eventType, else the type of a CloudEvent), overridden by that of
 --            the message, with defaults filled in; null if there is none

@@ -1,6 +1,6 @@
 -- queen.advance: acknowledge all messages of a partition up to one message. This is how a stream cycle acknowledges.
 --
--- needs: ensure_consumers, find_message, messages_at, fail_message, note_completed, trim_retry_lane, notify_lanes
+-- needs: ensure_consumers, find_message, fail_messages, past_settled, note_completed, trim_retry_lane, notify_lanes
 -- called by  queen.stream_cycle
 -- in         p_key of the message; p_lease null: do not check the lease; p_count: number of messages it stands for;
 --            p_dead: dead-letter the message; p_release false: keep the lease until it expires
@@ -60,14 +60,14 @@ begin
     select k.origin, q.retry_policy into l
       from queen.lanes k left join queen.queues q on q.id = coalesce(k.origin_queue, k.queue_id) where k.num = p_lane;
     if p_dead then
-        perform queen.fail_message(m.message, p_lane, l.origin, v_seq, p_group, l.retry_policy, false, true, false, 0,
-                                   st.lease_at, v_now, p_error, null, null)
-           from queen.messages_at(p_lane, array[v_seq]) m;
+        perform queen.fail_messages(p_lane, l.origin, p_group, l.retry_policy, false, 0, st.lease_at, v_now, array[1], array[v_seq],
+                                    array[true], array[p_error], array[null::text], array[null::text]);
     end if;
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches, last_at, lease_at,
-            lease_until, retry_at, batch_size, acked, retries, slot, lease, lease_text, acked_mask)
-    select consumer, st.ver + 1, greatest(st.cursor_seq, v_seq),
+            lease_until, retry_at, batch_size, acked, retries, slot, lease, lease_text, acked_mask,
+            settled, past_lease)
+    select consumer, st.ver + 1, p.cursor_seq,
            case when not released then st.lease_first end, case when not released then st.lease_last end,
            st.total_messages + p_count, st.total_batches + released::int, v_now,
            case when not released then st.lease_at end, case when not released then st.lease_until end,
@@ -75,8 +75,8 @@ begin
            case when released then 0 else st.batch_size end, case when released then 0 else st.acked end,
            case when released or v_seq > st.cursor_seq then 0 else st.retries end, r.active,
            case when not released then st.lease end, case when not released then st.lease_text end,
-           case when not released then st.acked_mask end
-      from queen.rotation r;
+           case when not released then st.acked_mask end, p.settled, st.past_lease
+      from queen.rotation r cross join queen.past_settled(greatest(st.cursor_seq, v_seq), st.settled) p;
     if l.origin is not null or st.retries > 0 then
         -- Includes its predecessors. A cycle has at most 10,000 messages.
         perform queen.note_completed(p_lane, l.origin, p_group,

@@ -73,10 +73,11 @@ begin
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
                 last_at, lease_at, lease_until, retry_at, batch_size, acked, retries, slot, lease,
-                lease_text, acked_mask)
+                lease_text, acked_mask, settled, past_lease)
         select st.consumer, st.ver + 1, st.cursor_seq, st.lease_first, st.lease_last,
                st.total_messages, st.total_batches, v_now, st.lease_at, st.lease_until, st.retry_at,
-               st.batch_size, st.acked, st.retries, w.active, st.lease, st.lease_text, st.acked_mask
+               st.batch_size, st.acked, st.retries, w.active, st.lease, st.lease_text, st.acked_mask,
+               st.settled, st.past_lease
           from queen.rotation w;
     end loop;
     if v_freed <> '{}' then

@@ -1,35 +1,41 @@
 -- queen.settle: acknowledge deliveries.
 --
--- needs: find_message, leased_keys, messages_at, fail_message, note_completed, trim_retry_lane, notify_lanes
+-- needs: find_message, leased_keys, fail_messages, settled_before, past_settled, note_completed, trim_retry_lane, notify_lanes
 -- called by  broker/src/broker/settle/ack.c (call "settle"); queen.ack_messages_v2; queen.transact
 -- in         p_origin: the calling process, for the change feed. One element per group (the entries of one request for one partition and
---            consumer group):
---            p_lane_id, p_group; p_keys: packed 16-byte keys of the entries in request order;
+--            consumer group): p_lane_id, p_group; p_keys: packed 16-byte keys of the entries in request order;
 --            p_uniform: all are "completed" under p_lease, and no p_entry_* elements describe them.
 --            For other groups one element per entry: its group (1-based), status (0 completed,
---            1 failed, 2 dlq, 3 retry; others are rejected), lease (null: none given), error text, error code and worker.
---            p_worker: the worker that acknowledges, per group, for uniform groups.
---            p_final: dead-letter failed messages at once (transactions).
--- out        per group one row with entry null if all entries of a uniform group succeeded,
---            else one row per entry (0-based position): why 0 ok, 1 message not found, 2 invalid or
---            expired lease, 3 unknown status; released: the lease is free after this entry (null: the group has no
---            state here); more: messages are pending after the cursor; attempt, due_at: number of the failed attempt
---            and time of the next one (null: retried in order, or never)
--- locks      consumers in num order; a broker waits at most 100 ms for each of them
+--            1 failed, 2 dlq, 3 retry; others are refused), lease (null: none given), error text, error code and worker.
+--            p_worker: the client, per group, for uniform groups.
+--            p_final: failed means dead letter at once (transactions); p_required: its requiredLeases, which stand for a missing lease
+-- out        per group one row with entry null when all entries of a uniform group succeeded,
+--            else one row per entry (0-based position):  why 0 ok, 1 message not found, 2 invalid or
+--            expired lease, 3 unknown status, 4 completed, but it waits for its retry, 5 failed or returned, but not delivered;
+--            released: the lease is free after this entry (null: the group has no state here); more: something is pending
+--            behind the cursor; attempt, due_at: a failed delivery was that attempt, and the next one is due then
+--            (null: in order, or never)
+-- locks      consumers in num order; a broker waits 100 ms for each of them at most
 --
--- Retry lanes (queen.retry_lane) are reported under the names of their partition. queen.fail_message decides what happens to a
--- failed message. A message that is retried by schedule is passed as if it were completed.
+-- Retry lanes (queen.retry_lane) are shown under the names of their partition.  queen.fail_messages decides about failed messages.
 --
--- The rule for mixed batches (semantics 9.3): entries are processed in the order of the lane. The retry counter from before the
--- request decides once whether failures are retried or dead-lettered. The first retried failure releases the lease and
--- freezes the cursor. Entries after it will be delivered again. The cursor never moves backwards, and no message is counted twice.
+-- "completed" is cumulative: it moves the cursor.  The other statuses change the one message that they name: a message that is
+-- retried by schedule or dead-lettered is added to the column "settled", and the cursor passes it when all messages before it are
+-- settled.  A lease ends when every message under it is settled.
 --
--- An entry for a message that the group has settled before changes nothing and succeeds. It is dead if the message
--- is a dead letter of the group. Only entries for messages under a lease end that lease.
+-- The rule for mixed batches (semantics 9.3): entries are applied in the order of the log.  Whether failures
+-- are retried or dead-lettered is decided once, by the counter from before the request.  The first failure that is retried in order
+-- ends the lease, and completions behind it have no effect: those messages are delivered again.  The cursor never moves
+-- backwards, and no message is counted twice.
+--
+-- An entry for a message that the group has settled before changes nothing and succeeds.  It is dead when the message
+-- is among the group's dead letters.  A lease ends only by entries for messages under it.
+--
+-- A partition with an owner (queen.owners) accepts only entries with the current lease.
 create or replace function queen.settle(
     p_origin int, p_lane_id uuid[], p_group text[], p_keys bytea[], p_uniform boolean[], p_lease uuid[],
     p_entry_group int[], p_entry_status int2[], p_entry_lease uuid[], p_entry_error text[],
-    p_entry_code text[], p_entry_worker text[], p_worker text[], p_final boolean)
+    p_entry_code text[], p_entry_worker text[], p_worker text[], p_final boolean, p_required uuid[] default '{}')
 returns table (grp int, entry int, why int2, released boolean, dead boolean,
                queue_name text, lane_name text, lane bigint, consumer bigint, more boolean,
                attempt int, due_at timestamptz)
@@ -37,36 +43,58 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
+    c_entries cursor for -- the entries of the groups that are not uniform, group by group
+        select array_agg(u.status order by u.ord) as status, array_agg(u.lease order by u.ord) as lease,
+               array_agg(u.error order by u.ord) as error, array_agg(u.code order by u.ord) as code,
+               array_agg(u.worker order by u.ord) as worker
+          from unnest(p_entry_group, p_entry_status, p_entry_lease, p_entry_error, p_entry_code, p_entry_worker)
+               with ordinality u(grp, status, lease, error, code, worker, ord)
+         group by u.grp order by u.grp;
+    -- A row of it: the group's entries in the order of the request.
+    r_status int2[];
+    r_lease  uuid[];
+    r_error  text[];
+    r_code   text[];
+    r_worker text[];
     v_now    timestamptz;
     g        record;   -- the current group
     st       queen.consumer_states%rowtype; -- its consumer's state, as it changes
     v_lease  uuid;     -- the lease that was active when the request came
-    e        record;   -- an entry
+    v_owned  boolean;  -- an entry without a lease is refused
     v_n      int;
-    v_order  int[];    -- elements of p_entry_*, group by group
-    v_entry  int := 1; -- index in v_order of the first entry of the next group
-    v_first  int;      -- the same of this group; null if it is uniform
-    v_pos    int[];    -- the group's entries in the order of the lane: positions in the request,
-    v_seq    bigint[]; -- and sequence numbers
-    v_failed queen.stored_message[]; -- the messages of failed entries,
-    v_failed_seq bigint[];           -- their sequence numbers, in order,
-    v_f      int;                    -- and the index of the first that is not before the current entry
-    v_message queen.stored_message;
+    -- The group's entries in the order of the log:
+    v_pos    int[];    -- places in the request
+    v_seq    bigint[]; -- places in the log
+    v_status int2[];
+    v_held   uuid[];   -- the lease that each of them names
+    v_error  text[];
+    v_code   text[];
+    v_worker text[];
+    v_why    int2[];
+    v_acts   "char"[]; -- a: changes something, s: the message was settled before, n: neither
+    v_leased boolean[]; -- the message was delivered under the lease, which may have expired
+    -- Failed messages among them:
+    v_failed int[];    -- places in the arrays above
+    v_fate   "char"[]; -- see queen.fail_messages; these arrays are as long as v_pos
+    v_attempt int[];
+    v_due    timestamptz[];
+    f        record;
     v_walked bytea;    -- keys under the lease
     v_holes  boolean;  -- some of its messages were deleted, or have expired
     v_retry  boolean;  -- failures are retried, not dead-lettered
     v_before int;      -- the retry counter from before the request
-    v_leased boolean;  -- the entry's message was delivered under the lease, which may have expired
-    v_frozen boolean;
-    v_bit    int;
+    v_frozen boolean;  -- a message that is retried in order was met,
+    v_counts boolean;  -- and that was a failure
+    v_freed  boolean;  -- the lease has ended
     v_dirty  boolean;
-    v_last   bigint;   -- the message of the previous entry; a message named twice counts once
-    v_buried boolean;
-    v_fate   "char";   -- outcome of a failed message: see queen.fail_message
+    v_moved  boolean;  -- the cursor has
+    v_last   bigint;   -- the message that the last entry was about; one named twice counts once
+    v_nth    int;      -- its place in the arrays
     v_noted  boolean;  -- record completions, because messages here may have failed before
     v_done   bigint[]; -- completed messages to record
-    v_worker text;
-    v_freed  bigint[] := '{}'; -- lanes that other consumers may now claim
+    v_aside  bigint[]; -- those settled one by one
+    v_end    int;      -- the entry that ends the lease, if it ends
+    v_lanes  bigint[] := '{}'; -- whose lease has ended
     v_timeout text := current_setting('lock_timeout');
 begin
     -- Lock first, then read: see queen.claim.
@@ -85,9 +113,7 @@ begin
         perform set_config('lock_timeout', v_timeout, true);
     end if;
     v_now := clock_timestamp();
-    if cardinality(p_entry_group) > 0 then
-        v_order := array(select u.ord from unnest(p_entry_group) with ordinality u(grp, ord) order by u.grp, u.ord);
-    end if;
+    open c_entries;
 
     for g in
         select u.ord::int as grp, u.name, u.keys, u.uniform, u.lease, u.worker,
@@ -106,10 +132,10 @@ begin
          order by u.ord
     loop
         v_n := length(g.keys) / 16;
-        v_first := null;
-        if not g.uniform then
-            v_first := v_entry;
-            v_entry := v_entry + v_n;
+        if g.uniform then
+            r_status := '{}'; r_lease := '{}'; r_error := '{}'; r_code := '{}'; r_worker := '{}';
+        else
+            fetch c_entries into r_status, r_lease, r_error, r_code, r_worker;
         end if;
         st := null;
         if g.consumer is not null then
@@ -126,195 +152,263 @@ begin
         v_walked := case when v_lease is not null
                          then queen.leased_keys(g.lane, st.lease_first, st.lease_last) end;
         if length(v_walked) <> 16 * st.batch_size then
-            v_walked := null; -- some have expired under the lease, so positions are not comparable
+            v_walked := null; -- some have expired under the lease: the places of keys do not match those of messages
         end if;
         v_noted := g.origin is not null or st.retries > 0;
+        grp := g.grp;
+        queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
         attempt := null; due_at := null;
 
         -- The common case: exactly the messages of the lease, in order, completed.
         if g.uniform and g.lease = v_lease and st.acked = 0 and v_n = st.batch_size and v_walked = g.keys then
+            select p.cursor_seq, p.settled into st.cursor_seq, st.settled
+              from queen.past_settled(greatest(st.cursor_seq, st.lease_last), st.settled) p;
             insert into queen.consumer_states
-                   (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)
-            select g.consumer, st.ver + 1, greatest(st.cursor_seq, st.lease_last), st.total_messages + v_n,
-                   st.total_batches + 1, v_now, r.active
+                   (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot, settled, past_lease)
+            select g.consumer, st.ver + 1, st.cursor_seq, st.total_messages + v_n,
+                   st.total_batches + 1, v_now, r.active, st.settled, st.past_lease
               from queen.rotation r;
             if v_noted then
                 perform queen.note_completed(g.lane, g.origin, g.name,
                                              array(select generate_series(st.lease_first, st.lease_last)),
                                              st.lease_at, v_now, g.worker);
                 if g.origin is not null then
-                    perform queen.trim_retry_lane(g.lane, greatest(st.cursor_seq, st.lease_last));
+                    perform queen.trim_retry_lane(g.lane, st.cursor_seq);
                 end if;
             end if;
-            grp := g.grp; entry := null; why := 0; released := true; dead := false;
-            queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
+            entry := null; why := 0; released := true; dead := false;
             -- The segment that starts right after the batch, or else the one that contains the last message.
             select s.first_seq + s.count > st.lease_last + 1 into more
               from queen.segments s
              where s.lane = g.lane and s.first_seq <= st.lease_last + 1 and s.first_seq > st.lease_last - 256
              order by s.first_seq desc limit 1;
-            -- Even if nothing is pending: the lease may belong to another broker, which treats the lane as leased until it is notified.
-            v_freed := v_freed || g.lane;
+            -- Also when nothing is left: the broker that gave out the lease may be another one, which treats the consumer as
+            -- leased until it is notified.
+            v_lanes := v_lanes || g.lane;
             return next;
             continue;
         end if;
 
+        v_owned := (g.uniform and g.lease is null or array_position(r_lease, null) is not null)
+                   and (v_lease = any (p_required)) is not true
+                   and exists (select from queen.owners o
+                                where o.lane = coalesce(g.origin, g.lane) and o.grp = g.name and o.owner is not null
+                                  and o.expires_at > v_now);
         v_holes := v_walked is null or position('\xffffffffffff8fffffffffffffffffff'::bytea in v_walked) > 0;
         v_before := case when p_final then 0 else st.retries end;
         v_retry := not p_final and st.retries < g.retry_limit;
-        v_frozen := false;
-        v_dirty := false;
-        v_last := null;
-        v_done := '{}';
-        -- Sequence numbers of all entries, in the order of the lane. No joins: the broker's plans have only nested loops, which
-        -- would make the cost of a large batch quadratic.
-        select array_agg(k.pos order by k.seq nulls first, k.pos), array_agg(k.seq order by k.seq nulls first, k.pos)
-          into v_pos, v_seq
-          from (select u.pos, coalesce(st.lease_first + u.at, queen.find_message(g.lane, encode(u.key, 'hex')::uuid)) as seq
-                  from (select t.pos, t.key, min(t.at) over (partition by t.key) as at
-                          from (select i as pos, substr(g.keys, i * 16 + 1, 16) as key, null::int as at
-                                  from generate_series(0, v_n - 1) i
+        -- All entries, in the order of the log.  No joins: the broker's plans have nested loops only, which would
+        -- cost the square of a large batch.
+        select array_agg(k.pos order by k.seq nulls first, k.pos), array_agg(k.seq order by k.seq nulls first, k.pos),
+               array_agg(k.status order by k.seq nulls first, k.pos), array_agg(k.lease order by k.seq nulls first, k.pos),
+               array_agg(k.error order by k.seq nulls first, k.pos), array_agg(k.code order by k.seq nulls first, k.pos),
+               array_agg(k.worker order by k.seq nulls first, k.pos)
+          into v_pos, v_seq, v_status, v_held, v_error, v_code, v_worker
+          from (select u.*, coalesce(st.lease_first + u.at, queen.find_message(g.lane, encode(u.key, 'hex')::uuid)) as seq
+                  from (select t.*, min(t.place) over (partition by t.key) as at
+                          from (select i.pos, substr(g.keys, i.pos * 16 + 1, 16) as key, null::int as place, 0::int2 as status, g.lease as lease,
+                                       null as error, null as code, g.worker as worker
+                                  from generate_series(0, case when g.uniform then v_n - 1 else -1 end) i(pos)
                                 union all
-                                select null, substr(v_walked, i * 16 + 1, 16), i
+                                select i.ord::int - 1, substr(g.keys, (i.ord::int - 1) * 16 + 1, 16), null, i.status, i.lease,
+                                       i.error, i.code, coalesce(i.worker, g.worker)
+                                  from unnest(r_status, r_lease, r_error, r_code, r_worker)
+                                       with ordinality i(status, lease, error, code, worker, ord)
+                                union all
+                                select null, substr(v_walked, i * 16 + 1, 16), i, null, null, null, null, null
                                   from generate_series(0, length(v_walked) / 16 - 1) i) t) u
                  where u.pos is not null) k;
-        -- Unpack the failed messages together, because many may be in one segment.
-        v_failed := null;
-        v_failed_seq := null;
-        if v_first is not null and g.consumer is not null then
-            select array_agg(m.seq order by m.seq), array_agg(m.message order by m.seq) into v_failed_seq, v_failed
-              from queen.messages_at(g.lane, array(select v_seq[i] from generate_series(1, v_n) i
-                                                    where p_entry_status[v_order[v_first + v_pos[i]]] in (1, 2))) m;
-        end if;
-        v_f := 1;
-        for e in
-            select u.pos, u.seq, coalesce(p_entry_status[v_order[v_first + u.pos]], 0) as status,
-                   case when g.uniform then g.lease else p_entry_lease[v_order[v_first + u.pos]] end as lease,
-                   p_entry_error[v_order[v_first + u.pos]] as error, p_entry_code[v_order[v_first + u.pos]] as code,
-                   coalesce(p_entry_worker[v_order[v_first + u.pos]], g.worker) as worker
-              from unnest(v_pos, v_seq) with ordinality u(pos, seq, ord)
-             order by u.ord
-        loop
-            while v_failed_seq[v_f] < e.seq loop
-                v_f := v_f + 1;
-            end loop;
-            v_message := case when v_failed_seq[v_f] = e.seq then v_failed[v_f] end;
-            grp := g.grp; entry := e.pos; why := 0; dead := false;
-            released := case when g.consumer is not null then false end;
-            queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
-            more := null; attempt := null; due_at := null;
-            v_leased := st.lease is not null and e.seq between st.lease_first and st.lease_last;
-            -- A message that was deleted under the lease and pushed again after it is not the one that was delivered.
-            if e.seq is null
-               or (e.lease = v_lease and e.seq > st.lease_last
-                   and v_holes) then
-                why := 1;
-            elsif e.lease is distinct from v_lease and e.lease is not null then
-                why := 2;
-            elsif e.status > 3 then
-                why := 3;
-            elsif e.status in (1, 2) and v_failed_seq[v_f] is distinct from e.seq and g.consumer is not null then
-                why := 1; -- it was removed a moment ago
+
+        -- Which entries are valid, and which of these change something.
+        v_why := array_fill(0::int2, array[v_n]);
+        v_acts := array_fill('n'::"char", array[v_n]);
+        v_leased := array_fill(false, array[v_n]);
+        v_failed := '{}';
+        v_last := null;
+        for i in 1 .. v_n loop
+            v_leased[i] := coalesce(st.lease is not null and v_seq[i] between st.lease_first and st.lease_last, false);
+            -- A message that was deleted under the lease, and pushed again behind it, is not the one that was delivered.
+            if v_seq[i] is null or (v_held[i] = v_lease and v_seq[i] > st.lease_last and v_holes) then
+                v_why[i] := 1;
+            elsif v_held[i] is null and v_owned then
+                v_why[i] := 2;
+            elsif v_held[i] is not null and v_held[i] is distinct from v_lease
+                  -- Completions that arrive after the one that ended the lease by being the last of it.
+                  and (v_status[i] = 0 and v_held[i] = st.past_lease and v_seq[i] <= st.cursor_seq) is not true then
+                v_why[i] := 2;
+            elsif v_status[i] > 3 then
+                v_why[i] := 3;
             elsif g.consumer is null then
-                null; -- nothing to move: the group has no consumer on this lane
-            elsif e.seq = v_last then
-                dead := v_buried;
-            elsif e.seq <= st.cursor_seq
-                  and (v_leased and (st.acked_mask is null
-                                     or get_bit(st.acked_mask, (e.seq - st.lease_first)::int) = 0)) is not true then
-                -- The group has settled this message before: change nothing, and do not release a lease of other messages.
-                dead := e.status in (1, 2)
-                        and exists (select from queen.dead_letter_queue d
-                                     where d.message_id = v_message.message_id and d.consumer_group = g.name);
-            elsif v_frozen then
-                if e.status = 1 then -- recorded but not counted, because it will be delivered again
-                    perform queen.fail_message(v_message, g.lane, g.origin, e.seq, g.name, null, true, false, true, 0,
-                                               st.lease_at, v_now, e.error, e.code, e.worker);
-                end if;
+                null; -- the group has never been here
+            elsif v_seq[i] = v_last then
+                null; -- named twice
+            elsif (case when v_leased[i] and st.acked_mask is not null
+                        then get_bit(st.acked_mask, (v_seq[i] - st.lease_first)::int) = 1
+                        when v_leased[i] then false
+                        else v_seq[i] <= st.cursor_seq or coalesce(st.settled @> v_seq[i], false) end) then
+                v_acts[i] := 's';
+                v_last := v_seq[i];
+            elsif not v_leased[i] and (v_status[i] = 3 or v_status[i] = 1 and not p_final) then
+                v_why[i] := 5;
             else
-                v_last := e.seq;
-                v_fate := null;
-                if e.status in (1, 2) then
-                    select f.outcome, f.attempt, f.due_at into v_fate, attempt, due_at from queen.fail_message(
-                        v_message, g.lane, g.origin, e.seq, g.name, g.policy, false,
-                        p_final or e.status = 2, v_retry, v_before, st.lease_at, v_now, e.error, e.code, e.worker) f;
-                    dead := coalesce(v_fate = 'd', false);
+                v_acts[i] := 'a';
+                v_last := v_seq[i];
+                if v_status[i] in (1, 2) then
+                    v_failed := v_failed || i;
                 end if;
-                if e.status = 3 or v_fate = 'i' then
+            end if;
+        end loop;
+
+        v_fate := array_fill(null::"char", array[v_n]);
+        v_attempt := array_fill(null::int, array[v_n]);
+        v_due := array_fill(null::timestamptz, array[v_n]);
+        if v_failed <> '{}' then
+            for f in
+                select r.* from queen.fail_messages(
+                    g.lane, g.origin, g.name, g.policy, v_retry, v_before, st.lease_at, v_now, v_failed,
+                    array(select v_seq[i] from unnest(v_failed) i), array(select p_final or v_status[i] = 2 from unnest(v_failed) i),
+                    array(select v_error[i] from unnest(v_failed) i), array(select v_code[i] from unnest(v_failed) i),
+                    array(select v_worker[i] from unnest(v_failed) i)) r
+            loop
+                v_fate[f.id] := f.outcome;
+                v_attempt[f.id] := f.attempt;
+                v_due[f.id] := f.due_at;
+            end loop;
+        end if;
+        if 's' = any (v_acts) then
+            v_nth := 1;
+            for f in
+                select * from queen.settled_before(g.lane, g.origin, g.name, array(select v_seq[i] from generate_series(1, v_n) i
+                                                                                    where v_acts[i] = 's'))
+            loop
+                while v_acts[v_nth] <> 's' or v_seq[v_nth] < f.seq loop
+                    v_nth := v_nth + 1;
+                end loop;
+                v_fate[v_nth] := f.outcome;
+                v_attempt[v_nth] := f.attempt;
+                v_due[v_nth] := f.due_at;
+            end loop;
+        end if;
+
+        -- Apply them.
+        v_frozen := false;
+        v_counts := false;
+        v_dirty := false;
+        v_moved := false;
+        v_end := null;
+        v_done := '{}';
+        v_aside := '{}';
+        for i in 1 .. v_n loop
+            if v_acts[i] = 's' and v_status[i] = 0 and v_fate[i] = 'r' then
+                v_why[i] := 4;
+            elsif v_acts[i] <> 'a' then
+                null;
+            elsif v_status[i] in (1, 2) and v_fate[i] is null then
+                v_why[i] := 1; -- deleted a moment ago
+            elsif v_status[i] = 3 or v_fate[i] = 'i' then
+                if not v_frozen then
                     v_frozen := true;
-                    if v_leased then -- otherwise the lease of other messages continues, and this message is delivered in its turn
-                        if e.status = 1 then
-                            st.retries := st.retries + 1;
-                            st.retry_at := v_now + case when g.policy ? 'strategy'
-                                then queen.retry_delay(queen.fill_retry_policy(g.policy), st.retries, random()) * interval '1 second'
-                                else g.retry_delay * interval '1 millisecond' end;
-                        end if;
-                        st.lease := null;
-                    end if;
+                    v_counts := v_status[i] = 1;
+                    v_end := i;
+                    v_dirty := true;
+                end if;
+            elsif v_status[i] > 0 or not v_frozen then
+                if v_status[i] > 0 then
+                    v_aside := v_aside || v_seq[i];
                 else
-                    if v_noted and e.status = 0 then
-                        v_done := v_done || e.seq;
-                        v_worker := e.worker;
+                    if v_noted then
+                        v_done := v_done || v_seq[i];
                     end if;
-                    if e.seq > st.cursor_seq then
-                        st.cursor_seq := e.seq;
-                        st.retries := 0;
-                        st.retry_at := null;
+                    if v_seq[i] > st.cursor_seq then
+                        st.cursor_seq := v_seq[i];
+                        v_moved := true;
                     end if;
-                    st.total_messages := st.total_messages + 1;
-                    -- Counts towards the batch once, and only for the lease holder, or for
-                    -- an entry without a lease while the batch is in flight.
-                    if v_leased then
-                        v_bit := (e.seq - st.lease_first)::int;
-                        if st.acked_mask is null then
-                            st.acked_mask := decode(repeat('00', st.batch_size / 8 + 1), 'hex');
-                        end if;
-                        if get_bit(st.acked_mask, v_bit) = 0 then
-                            st.acked_mask := set_bit(st.acked_mask, v_bit, 1);
-                            st.acked := st.acked + 1;
-                        end if;
-                        if st.acked >= st.batch_size then
-                            st.total_batches := st.total_batches + 1;
-                            st.retries := 0;
-                            st.lease := null;
-                        end if;
+                end if;
+                st.total_messages := st.total_messages + 1;
+                if v_leased[i] then
+                    if st.acked_mask is null then
+                        st.acked_mask := decode(repeat('00', st.batch_size / 8 + 1), 'hex');
+                    end if;
+                    st.acked_mask := set_bit(st.acked_mask, (v_seq[i] - st.lease_first)::int, 1);
+                    st.acked := st.acked + 1;
+                    if not v_frozen then
+                        v_end := i;
                     end if;
                 end if;
                 v_dirty := true;
-                v_buried := dead;
             end if;
-            if why = 0 and g.consumer is not null then
-                released := st.lease is null or v_lease is null;
+        end loop;
+        if v_aside <> '{}' then
+            st.settled := coalesce(st.settled, '{}')
+                          + (select range_agg(int8range(u.seq, u.seq, '[]')) from unnest(v_aside) u(seq));
+        end if;
+        if v_dirty and st.settled is not null then
+            select v_moved or p.cursor_seq > st.cursor_seq, p.cursor_seq, p.settled into v_moved, st.cursor_seq, st.settled
+              from queen.past_settled(st.cursor_seq, st.settled) p;
+        end if;
+        v_freed := v_frozen;
+        if v_end is not null and not v_frozen then
+            -- Is everything under the lease settled?  The first message behind the cursor is usually not.
+            v_freed := not exists (select from generate_series(greatest(st.cursor_seq + 1, st.lease_first), st.lease_last) q(seq)
+                                    where get_bit(st.acked_mask, (q.seq - st.lease_first)::int) = 0);
+        end if;
+
+        v_nth := 0;
+        for i in 1 .. v_n loop
+            -- A message that is named twice: the second entry gets the result of the first.
+            if v_acts[i] = 'n' and v_why[i] = 0 and v_nth > 0 and v_seq[v_nth] = v_seq[i] then
+                v_why[i] := v_why[v_nth];
+            elsif v_acts[i] <> 'n' then
+                v_nth := i;
             end if;
+            entry := v_pos[i]; why := v_why[i]; more := null;
+            dead := why = 0 and coalesce(v_fate[v_nth] = 'd', false);
+            attempt := case when why = 0 and v_status[i] > 0 then v_attempt[v_nth] end;
+            due_at := case when why = 0 and v_status[i] > 0 then v_due[v_nth] end;
+            released := case when g.consumer is not null
+                             then why = 0 and (v_lease is null or v_freed and coalesce(i >= v_end, true)) end;
             return next;
         end loop;
 
         if v_dirty then
             if v_done <> '{}' then
-                perform queen.note_completed(g.lane, g.origin, g.name, v_done, st.lease_at, v_now, v_worker);
+                perform queen.note_completed(g.lane, g.origin, g.name, v_done, st.lease_at, v_now,
+                                             coalesce(v_worker[1], g.worker));
+            end if;
+            if v_moved then
+                st.retries := 0;
+                st.retry_at := null;
+            end if;
+            if v_counts then
+                st.retries := st.retries + 1;
+                st.retry_at := v_now + case when g.policy ? 'strategy'
+                    then queen.retry_delay(queen.fill_retry_policy(g.policy), st.retries, random()) * interval '1 second'
+                    else g.retry_delay * interval '1 millisecond' end;
+            end if;
+            if v_freed then
+                if not v_frozen then
+                    st.total_batches := st.total_batches + 1;
+                    st.retries := 0;
+                    st.past_lease := st.lease;
+                end if;
+                st.lease := null; st.lease_text := null; st.lease_at := null; st.lease_until := null;
+                st.lease_first := null; st.lease_last := null;
+                st.batch_size := 0; st.acked := 0; st.acked_mask := null;
+                v_lanes := v_lanes || g.lane;
             end if;
             if g.origin is not null then
                 perform queen.trim_retry_lane(g.lane, case when st.lease is null then st.cursor_seq
                                                            else least(st.cursor_seq, st.lease_first - 1) end);
             end if;
-            if st.lease is null then
-                v_freed := v_freed || g.lane;
-                st.lease_text := null; st.lease_at := null; st.lease_until := null;
-                st.lease_first := null; st.lease_last := null;
-                st.batch_size := 0; st.acked := 0; st.acked_mask := null;
-            end if;
-            insert into queen.consumer_states
-                   (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
-                    last_at, lease_at, lease_until, retry_at, batch_size, acked, retries, slot, lease,
-                    lease_text, acked_mask)
-            select g.consumer, st.ver + 1, st.cursor_seq, st.lease_first, st.lease_last,
-                   st.total_messages, st.total_batches, v_now, st.lease_at, st.lease_until, st.retry_at,
-                   st.batch_size, st.acked, st.retries, r.active, st.lease, st.lease_text, st.acked_mask
-              from queen.rotation r;
+            st.ver := st.ver + 1;
+            st.last_at := v_now;
+            select r.active into st.slot from queen.rotation r;
+            insert into queen.consumer_states select (st).*;
         end if;
     end loop;
-    if v_freed <> '{}' then
-        perform queen.notify_lanes(p_origin, v_freed);
+    close c_entries;
+    if v_lanes <> '{}' then
+        perform queen.notify_lanes(p_origin, v_lanes);
     end if;
 end
 $$;

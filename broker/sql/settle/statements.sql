@@ -6,7 +6,7 @@
 --
 -- The status that a client asks for, why an entry failed, and the kind of a row of a transaction:
 -- enum ack_status: ACK_COMPLETED 0, ACK_FAILED 1, ACK_DLQ 2, ACK_RETRY 3, ACK_UNKNOWN 4
--- enum ack_why: ACK_OK 0, ACK_NOT_FOUND 1, ACK_BAD_LEASE 2, ACK_BAD_STATUS 3
+-- enum ack_why: ACK_OK 0, ACK_NOT_FOUND 1, ACK_BAD_LEASE 2, ACK_BAD_STATUS 3, ACK_WAITING 4, ACK_NOT_DELIVERED 5
 -- enum transact_kind: TX_PUSHED 0, TX_ACKED 1, TX_FAILED 2, TX_SCHEDULED 3, TX_NOT_SCHEDULED 4
 
 -- statement: finish

@@ -128,7 +128,7 @@ begin
                 select s.*, e.status
                   from queen.settle(p_origin, p_lane_id, p_group, p_ack_keys, p_uniform, p_lease,
                                       p_entry_group, p_entry_status, p_entry_lease, p_entry_error,
-                                      p_entry_code, p_entry_worker, p_worker, true) s
+                                      p_entry_code, p_entry_worker, p_worker, true, p_required) s
                   left join (select u.grp, u.status,
                                     row_number() over (partition by u.grp order by u.ord) - 1 as entry
                                from unnest(p_entry_group, p_entry_status) with ordinality u(grp, status, ord)) e
@@ -146,6 +146,8 @@ begin
                     kind := 2;
                     error := case why when 1 then 'Message not found'
                                       when 2 then 'Invalid or expired lease'
+                                      when 4 then 'Message is waiting for its retry'
+                                      when 5 then 'Message is not delivered'
                                       else 'Status not allowed in a transaction' end;
                 end if;
                 return next;

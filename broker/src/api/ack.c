@@ -181,6 +181,12 @@ static void put_error(struct buf *out, struct ack *a, unsigned i)
         buf_put(out, api_json_text(arena, a->statuses[i], http_req_body(a->req)));
         buf_put_lit(out, "'\"");
         break;
+    case ACK_WAITING:
+        buf_put_lit(out, ",\"success\":false,\"error\":\"Message is waiting for its retry\"");
+        break;
+    case ACK_NOT_DELIVERED:
+        buf_put_lit(out, ",\"success\":false,\"error\":\"Message is not delivered\"");
+        break;
     }
 }
 

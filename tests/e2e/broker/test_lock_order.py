@@ -176,7 +176,7 @@ def test_deleting_a_group_by_sql_beside_deleting_it_by_api(core, connect, queue)
     core.configure(queue, retryPolicy={"mode": "scheduled"})
     (lane, lane_id), = core.lanes((queue, "p"))
     stored(core, core.push([(lane, ["m0"])]))
-    core.consumers("g", lane)
+    core.claim(core.consumers("g", lane))
     core.settle(lane_id, "g", ["m0"], [1])
     retry = core.one("select num from queen.lanes where origin = %s", lane)
     crossing(connect, ("select from queen.lanes where num = %s for update", retry),

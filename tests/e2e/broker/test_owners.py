@@ -209,6 +209,24 @@ def test_after_a_steal_the_old_owner_gets_nothing_and_can_acknowledge_nothing(fo
     assert four.list()["0"]["lag"] == 0
 
 
+def test_on_a_partition_with_an_owner_an_acknowledgement_needs_the_lease(four):
+    b = four.broker
+    b.push([{"queue": four.queue, "partition": "0", "payload": i} for i in range(4)])
+    four.claim("a", {"0": 0})
+    mine = four.pop("0", "a", 1, batch=2).expect(200).json["messages"]
+    four.claim("b", {"0": 1}, steal=True)
+    theirs = four.pop("0", "b", 2, batch=4, wait="true", timeout=5000).expect(200).json["messages"]
+    bare = {"transactionId": mine[1]["transactionId"], "partitionId": mine[1]["partitionId"], "consumerGroup": four.group}
+    for status in ("completed", "failed", "dlq", "retry"):
+        (r,) = b.post("/api/v1/ack", {**bare, "status": status}).expect(200).json
+        assert r["error"] == "Invalid or expired lease"
+    ack = {"type": "ack", **bare}
+    assert "lease" in b.transaction([ack])["error"]
+    assert "lease" in b.transaction([ack], required=[mine[0]["leaseId"]])["error"]
+    assert b.transaction([ack], required=[theirs[0]["leaseId"]])["success"] is True
+    assert four.list()["0"]["lag"] == 2
+
+
 def test_a_long_poll_of_the_old_owner_does_not_keep_messages_from_the_new_one(four):
     from harness import Background
     b = four.broker

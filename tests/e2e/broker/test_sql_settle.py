@@ -1,5 +1,6 @@
 """queen.settle against a model of semantics 9.1 to 9.3, with generated histories of pops, acks, expiries and renewals."""
 import random
+import re
 import uuid
 
 import pytest
@@ -17,13 +18,15 @@ class Model:
         self.n, self.retry_limit = n, retry_limit
         self.cursor = self.retries = self.total = self.batches = 0
         self.lease, self.expired, self.leased, self.acked = None, False, range(0), set()
+        self.settled, self.past = set(), None  # settled one by one, behind the cursor; the last lease that was settled whole
         self.dead = []
 
     def pop(self, batch, lease):
         """The messages delivered."""
         if self.lease and not self.expired:
             return []
-        got = range(self.cursor + 1, min(self.cursor + batch, self.n) + 1)
+        end = min([self.cursor + batch, self.n] + [s - 1 for s in self.settled])
+        got = range(self.cursor + 1, end + 1)
         if got:
             self.lease, self.expired, self.leased, self.acked = lease, False, got, set()
         return list(got)
@@ -31,56 +34,65 @@ class Model:
     def release(self):
         self.lease, self.leased, self.acked = None, range(0), set()
 
-    def advance(self, seq):
-        if seq > self.cursor:
-            self.cursor, self.retries = seq, 0
-        self.total += 1
-        if self.lease and seq in self.leased:
-            self.acked.add(seq)
-            if len(self.acked) == len(self.leased):
-                self.retries = 0
-                self.batches += 1
-                self.release()
-
     def ack(self, entries):
         """entries: (seq or None, status, lease); (why, released, dead) of each."""
         active = None if self.expired else self.lease
-        retry, before, frozen = self.retries < self.retry_limit, self.retries, False
-        last, buried = None, False  # a message named twice in a request counts once, by its first entry
+        retry, before = self.retries < self.retry_limit, self.retries
+        cursor, frozen, counts, end = self.cursor, False, False, None
+        last, first = None, None  # a message named twice in a request counts once, by its first entry
         results = [None] * len(entries)
-        for i in sorted(range(len(entries)), key=lambda i: (entries[i][0] or 0, i)):
+        order = sorted(range(len(entries)), key=lambda i: (entries[i][0] or 0, i))
+        acked, leased = set(self.acked), self.leased if self.lease else range(0)
+        for at, i in enumerate(order):
             seq, status, lease = entries[i]
-            dead = False
+            late = status == COMPLETED and lease == self.past and seq is not None and seq <= cursor
             if seq is None:
-                results[i] = (1, False, False)
-                continue
-            if lease is not None and lease != active:
-                results[i] = (2, False, False)
-                continue
-            if status == UNKNOWN:
-                results[i] = (3, False, False)
-                continue
-            if seq == last:
-                dead = buried
-            elif seq <= self.cursor and not (self.lease and seq in self.leased and seq not in self.acked):
-                # Settled before: nothing changes.
-                dead = status in (FAILED, DLQ) and any(seq == s for s, _ in self.dead)
-            elif not frozen:
-                last = seq
+                results[i] = (1, False)
+            elif lease is not None and lease != active and not late:
+                results[i] = (2, False)
+            elif status == UNKNOWN:
+                results[i] = (3, False)
+            elif seq == last:
+                results[i] = first
+            elif seq in acked if seq in leased else seq <= cursor or seq in self.settled:
+                last, first = seq, (0, any(seq == s for s, _ in self.dead))  # settled before
+                results[i] = first
+            elif status in (FAILED, RETRY) and seq not in leased:
+                results[i] = (5, False)
+            else:
+                last, first = seq, (0, False)
                 if status == RETRY or status == FAILED and retry:
-                    frozen = True
-                    if self.lease and seq in self.leased:
-                        if status == FAILED:
-                            self.retries += 1
-                        self.release()
-                else:
-                    if status != COMPLETED:
-                        self.dead.append((seq, before))
-                        dead = True
-                    self.advance(seq)
-                buried = dead
-            results[i] = (0, self.lease is None or active is None, dead)
-        return results
+                    if not frozen:
+                        frozen, counts, end = True, status == FAILED, at
+                elif status != COMPLETED or not frozen:
+                    if status == COMPLETED:
+                        self.cursor = max(self.cursor, seq)
+                    else:
+                        self.dead = [d for d in self.dead if d[0] != seq] + [(seq, before)]
+                        first = (0, True)
+                        self.settled.add(seq)
+                    self.total += 1
+                    if seq in leased:
+                        self.acked.add(seq)
+                        end = end if frozen else at
+                results[i] = first
+        while self.cursor + 1 in self.settled:
+            self.cursor += 1
+        self.settled = {s for s in self.settled if s > self.cursor}
+        if self.cursor > cursor:
+            self.retries = 0
+        self.retries += counts
+        whole = end is not None and not frozen and all(s in self.acked or s <= self.cursor for s in leased)
+        if whole:
+            self.retries, self.past = 0, self.lease
+            self.batches += 1
+        if frozen or whole:
+            self.release()
+        out = [None] * len(entries)
+        for at, i in enumerate(order):
+            why, dead = results[i]
+            out[i] = (why, why == 0 and (active is None or self.lease is None and at >= end), dead)
+        return out
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +106,8 @@ def core(pg):
 
 def compare(core, model, consumer, lane, history):
     st = core.state(consumer)
+    settled = {s for low, high in re.findall(r"\[(\d+),(\d+)\)", st.settled or "") for s in range(int(low), int(high))}
+    assert settled == model.settled, history
     seen = (st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.lease, st.batch_size, st.acked)
     want = (model.cursor, model.retries, model.total, model.batches, model.lease, len(model.leased), len(model.acked))
     assert seen == want, history

@@ -35,7 +35,9 @@ create table queen.consumer_states (
     slot           "char" not null,
     lease          uuid,                       -- queen.transaction_key of the lease id
     lease_text     text,                       -- the lease id, if it is not a UUID
-    acked_mask     bytea                       -- bit i: message lease_first + i was acknowledged
+    acked_mask     bytea,                      -- bit i: message lease_first + i was acknowledged
+    settled        int8multirange,             -- messages behind cursor_seq that were settled one by one; null: none
+    past_lease     uuid                        -- the last lease that ended because all of it was settled
 ) partition by list (slot);
 create table queen.consumer_states_a partition of queen.consumer_states
     (primary key (consumer, ver)) for values in ('a') with (autovacuum_enabled = off);

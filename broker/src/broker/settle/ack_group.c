@@ -226,7 +226,7 @@ bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, u
 {
     int16_t why = pg_reply_i16(reply, row, col + ACK_COL_WHY);
 
-    return why >= ACK_OK && why <= ACK_BAD_STATUS &&
+    return why >= ACK_OK && why <= ACK_NOT_DELIVERED &&
            (pg_reply_is_null(reply, row, col + ACK_COL_ENTRY) ||
             (uint32_t)pg_reply_i32(reply, row, col + ACK_COL_ENTRY) < g->n);
 }

@@ -1,0 +1,117 @@
+"""What one acknowledgement changes: the message it names, the lease, and the answer."""
+import time
+
+import pytest
+
+from harness import wait_until
+
+SCHEDULED = {"mode": "scheduled", "strategy": "fixed", "base": 3600, "maxAttempts": 3}
+BAD_LEASE = "Invalid or expired lease"
+
+
+def five(broker, queue, **options):
+    broker.configure(queue, **options)
+    broker.put(queue, list(range(5)), partition="p", ids=["m%d" % i for i in range(5)])
+    return broker.take(queue, "p", batch=5)
+
+
+def again(broker, queue):
+    """All that is delivered after the lease has ended."""
+    got = []
+    wait_until(lambda: got.extend(m["data"] for m in broker.take(queue, "p", batch=9, autoAck=True)) or got, 10, "a delivery")
+    while more := broker.take(queue, "p", batch=9, autoAck=True):
+        got += [m["data"] for m in more]
+    return got
+
+
+@pytest.mark.parametrize("path", ["ack", "batch", "sql"])
+@pytest.mark.parametrize("status, options, expected", [
+    ("failed", {"retryPolicy": SCHEDULED}, [0, 1, 2, 3]),
+    ("failed", {"retryLimit": 0}, [0, 1, 2, 3]),
+    ("dlq", {}, [0, 1, 2, 3]),
+    ("failed", {}, [0, 1, 2, 3, 4]),
+    ("retry", {"retryPolicy": SCHEDULED}, [0, 1, 2, 3, 4])])
+def test_a_failure_settles_only_its_own_message(broker, sql, queue, path, status, options, expected):
+    m = five(broker, queue, leaseTime=1, **options)[4]
+    if path == "ack":
+        result = broker.ack(m, status)
+    elif path == "batch":
+        (result,) = broker.ack_batch([broker.ack_entry(m, status)])
+    else:
+        import json
+        result = sql("select queen.ack_messages_v2(%s::jsonb)", json.dumps([broker.ack_entry(m, status)]))[0][0][0]
+    assert result["success"] is True
+    assert again(broker, queue) == expected
+
+
+def test_a_failure_in_a_transaction_settles_only_its_own_message(broker, queue):
+    m = five(broker, queue, leaseTime=1)[3]
+    assert broker.transaction([{"type": "ack", "transactionId": "m3", "partitionId": m["partitionId"], "status": "failed"}])["success"]
+    assert again(broker, queue) == [0, 1, 2, 4]
+
+
+def test_a_dead_letter_behind_a_failure_that_is_retried_is_one_all_the_same(broker, queue):
+    messages = five(broker, queue)
+    results = broker.ack_batch([broker.ack_entry(messages[1], "failed"), broker.ack_entry(messages[3], "dlq")])
+    assert [(r["success"], r["dlq"]) for r in results] == [(True, False), (True, True)]
+    assert again(broker, queue) == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize("first", [[], ["dlq"], ["dlq", "dlq"]])
+def test_completing_the_last_message_ends_the_lease(broker, queue, first):
+    messages = five(broker, queue)
+    for m, status in zip(messages, first):
+        assert broker.ack(m, status)["leaseReleased"] is False
+    assert broker.ack(messages[4])["leaseReleased"] is True
+    broker.put(queue, ["next"], partition="p")
+    assert [m["data"] for m in broker.take(queue, "p", batch=9)] == ["next"]
+    assert all(broker.ack(m)["success"] for m in messages[3:]), "late completions of that lease change nothing"
+
+
+def test_settling_the_messages_one_by_one_ends_the_lease(broker, queue):
+    messages = five(broker, queue, retryPolicy=SCHEDULED)
+    ended = [broker.ack(messages[i], "failed" if i % 2 else "dlq")["leaseReleased"] for i in (4, 2, 0, 3, 1)]
+    assert ended == [False] * 4 + [True]
+    broker.put(queue, ["next"], partition="p")
+    assert [m["data"] for m in broker.take(queue, "p", batch=9)] == ["next"]
+
+
+def test_a_completion_of_a_message_that_waits_for_its_retry_is_refused(broker, queue):
+    messages = five(broker, queue, retryPolicy=SCHEDULED)
+    failed = broker.ack(messages[0], "failed")
+    result = broker.ack(messages[0], lease=None)
+    assert (result["success"], result["error"]) == (False, "Message is waiting for its retry")
+    repeated = broker.ack(messages[0], "failed")
+    assert repeated["success"] is True and repeated["nextAttemptAt"] == failed["nextAttemptAt"], "a repeated request gets the same answer"
+
+
+@pytest.mark.parametrize("status", ["failed", "retry"])
+@pytest.mark.parametrize("options", [{}, {"retryPolicy": SCHEDULED}])
+def test_a_message_that_was_not_delivered_cannot_fail(broker, queue, status, options):
+    broker.configure(queue, **options)
+    (first, *_) = broker.put(queue, [0, 1], partition="p", ids=["m0", "m1"])
+    broker.take(queue, "p", batch=1)
+    result = broker.ack({"transactionId": "m1", "partitionId": first["partition_id"]}, status, lease=None)
+    assert (result["success"], result["error"]) == (False, "Message is not delivered")
+
+
+def test_a_completion_of_a_dead_letter_says_that_it_is_one(broker, queue):
+    messages = five(broker, queue)
+    broker.ack(messages[0], "dlq")
+    assert broker.ack(messages[0])["dlq"] is True
+
+
+@pytest.mark.parametrize("n", [10000])
+def test_a_large_batch_of_failures_is_settled(broker, sql, queue, n):
+    broker.configure(queue, retryPolicy=SCHEDULED)
+    for part in range(0, n, 5000):
+        broker.put(queue, list(range(part, part + 5000)), partition="p")
+    messages = broker.take(queue, "p", batch=n)
+    assert len(messages) == n
+    started = time.monotonic()
+    results = broker.ack_batch([broker.ack_entry(m, "failed", error="boom") for m in messages])
+    print("seconds", time.monotonic() - started)
+    assert all(r["success"] and r["nextAttempt"] == 2 for r in results) and results[-1]["leaseReleased"] is True
+    (count,) = sql("select count(*) from queen.scheduled w join queen.lanes r on r.num = w.lane "
+                   "join queen.queues q on q.id = r.origin_queue where q.name = %s", queue)[0]
+    assert count == n
