@@ -17,6 +17,7 @@
 #ifndef QUEEN_PG_EMBED_H
 #define QUEEN_PG_EMBED_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -54,5 +55,9 @@ const char *
 embed_socket_dir(const struct embed *e); // the host of its connection string; borrowed
 // "host=... user=postgres dbname=postgres"; borrowed until embed_free.
 const char *embed_conninfo(const struct embed *e);
+
+// Whether PostgreSQL's programs may inherit this "NAME=value". Others, such as JWT_SECRET and
+// QUEEN_ENCRYPTION_KEY, may be secrets that they have no use for.
+bool pg_child_may_see(const char *entry);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "pg/embed_int.h"
 
-enum { EXIT_NO_EXEC = 127, MAX_FDS_TO_CLOSE = 65536 };
+enum { EXIT_NO_EXEC = 127, MAX_FDS_TO_CLOSE = 65536, MAX_ENV = 64 };
 
 // Only async-signal-safe calls in the child, because the parent has threads.
 static bool drop_privileges(const struct embed *e)
@@ -58,9 +58,25 @@ static void close_others(void)
         close(fd);
 }
 
+bool pg_child_may_see(const char *entry)
+{
+    static const char *const names[] = {"PATH=", "HOME=", "LANG=", "LC_", "TZ=", "TMPDIR="};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(entry, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
 pid_t embed_spawn(const struct embed *e, char *const argv[], const char *log_path,
                   bool dies_with_us)
 {
+    char *env[MAX_ENV + 1] = {NULL};
+    size_t n_env = 0;
+
+    for (char **entry = environ; *entry != NULL && n_env < MAX_ENV; entry++)
+        if (pg_child_may_see(*entry))
+            env[n_env++] = *entry;
     pid_t parent = getpid();
     pid_t pid = fork();
 
@@ -77,7 +93,7 @@ pid_t embed_spawn(const struct embed *e, char *const argv[], const char *log_pat
     if (dies_with_us && (prctl(PR_SET_PDEATHSIG, SIGINT) != 0 || getppid() != parent))
         _exit(EXIT_NO_EXEC);
     close_others();
-    execv(argv[0], argv);
+    execve(argv[0], argv, env);
     _exit(EXIT_NO_EXEC);
 }
 

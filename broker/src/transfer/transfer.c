@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "db/sql.gen.h"
+#include "pg/embed.h"
 
 enum { MAX_TABLES = 64, MAX_ENV = 512 };
 static const char missing[] =
@@ -186,7 +187,7 @@ static char **env_of(const char *conninfo)
     PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
 
     for (char **e = environ; *e && n < MAX_ENV / 2; e++)
-        if (strncmp(*e, "PG", 2) != 0)
+        if (pg_child_may_see(*e))
             env[n++] = mem_strndup(*e, strlen(*e));
     for (PQconninfoOption *o = options; o && o->keyword; o++) {
         // Our sessions' settings are for probes, not for dumps.
@@ -415,7 +416,11 @@ int pg_target_counts(const char *target, struct pg_count *counts, unsigned *n, s
         return f->code;
     PGresult *res = PQexec(conn, pg_stmt_table_counts.text);
     const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
-    if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+    if (PQresultStatus(res) == PGRES_TUPLES_OK && PQnfields(res) != 2) {
+        // The owner of the target may have replaced the function.
+        rc = fault_set(f, QE_PG_SHAPE, "queen.table_counts() returned %d columns instead of 2",
+                       PQnfields(res));
+    } else if (PQresultStatus(res) == PGRES_TUPLES_OK) {
         for (int row = 0; row < PQntuples(res) && *n < PG_MAX_COUNTS; row++, ++*n) {
             snprintf(counts[*n].name, sizeof counts[*n].name, "%s", PQgetvalue(res, row, 0));
             counts[*n].n = strtoll(PQgetvalue(res, row, 1), NULL, 10);

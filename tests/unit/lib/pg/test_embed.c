@@ -81,6 +81,20 @@ static int teardown(void **state)
 
 static const struct embed_events events = {on_ready, on_died};
 
+// main() sets JWT_SECRET.
+static void expect_no_secret_in_environment(pid_t pid)
+{
+    char path[64], text[65536];
+
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    size_t n = fread(text, 1, sizeof text, f);
+    fclose(f);
+    assert_true(n > 0);
+    assert_null(memmem(text, n, "JWT_SECRET", 10));
+}
+
 static void a_server_is_made_killed_brought_back_and_stopped(void **state)
 {
     (void)state;
@@ -97,6 +111,7 @@ static void a_server_is_made_killed_brought_back_and_stopped(void **state)
     ask(embed_conninfo(e), "create table kept as select 42 as n", NULL);
 
     pid_t first = embed_pid(e);
+    expect_no_secret_in_environment(first);
     assert_true(getsid(first) == first); // Ctrl-C does not reach it
     kill(first, SIGKILL);
     until(&n_died, 1);
@@ -266,6 +281,7 @@ static void what_is_wrong_is_said(void **state)
 
 int main(void)
 {
+    setenv("JWT_SECRET", "hush", 1);
     log_setup(LOG_OFF, LOG_TEXT);
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
