@@ -119,10 +119,11 @@ static void refuse_plain(struct http_conn *c)
     http_conn_settle(c, false);
 }
 
-// Everything that was received is decrypted at once. Its plain text is not longer.
+// Everything that was received is decrypted at once.
 static void read_encrypted(struct http_conn *c, size_t n)
 {
-    _Static_assert(HTTP_CIPHER_BYTES <= HTTP_READ_BYTES, "the plain text must fit");
+    _Static_assert(HTTP_CIPHER_BYTES + TLS_STREAM_RECORD < HTTP_READ_BYTES,
+                   "the plain text must fit");
     struct http_server *s = c->server;
     bool ended, is_first = !c->greeted;
 
@@ -131,7 +132,7 @@ static void read_encrypted(struct http_conn *c, size_t n)
         refuse_plain(c);
         return;
     }
-    ssize_t plain = tls_stream_decrypt(c->tls, s->cipher, n, s->input, &ended);
+    ssize_t plain = tls_stream_decrypt(c->tls, s->cipher, n, s->input, sizeof s->input, &ended);
     if (plain < 0) {
         http_conn_close(c);
         return;

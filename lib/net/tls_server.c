@@ -192,7 +192,7 @@ void tls_stream_free(struct tls_stream *t)
 // OpenSSL returns after each record. Without room for its own answers (a peer that requests new
 // keys and does not read) the connection is given up.
 ssize_t tls_stream_decrypt(struct tls_stream *t, const char *in, size_t n, char *out,
-                           bool *ended)
+                           size_t size, bool *ended)
 {
     size_t total = 0;
 
@@ -201,8 +201,8 @@ ssize_t tls_stream_decrypt(struct tls_stream *t, const char *in, size_t n, char 
     t->n_in = n;
     ERR_clear_error();
     for (;;) {
-        size_t got = 0, room = n - total;
-        int rc = SSL_read_ex(t->ssl, out + total, room > 0 ? room : 1, &got);
+        size_t got = 0;
+        int rc = SSL_read_ex(t->ssl, out + total, size - total, &got);
         total += got;
         if (rc == 1)
             continue;

@@ -21,6 +21,8 @@
 struct ssl_ctx_st;
 struct tls_stream;
 
+enum { TLS_STREAM_RECORD = 17 * 1024 }; // at most one partial record is kept
+
 // PEM files: the certificate with its chain, and its key.
 MUST_USE int tls_server_load(struct ssl_ctx_st **out, const char *cert, const char *key,
                              struct fault *f);
@@ -33,10 +35,11 @@ void tls_stream_free(struct tls_stream *t);           // says goodbye if the soc
 void tls_stream_end(struct tls_stream *t);            // nothing will be sent any more
 bool tls_stream_is_ready(const struct tls_stream *t); // the handshake is complete
 
-// Decrypts n bytes from the socket into out, which must have room for n. Returns the number of
-// plain bytes, or -1 if the peer broke the protocol. *ended: the peer will send nothing more.
+// Decrypts n bytes from the socket into out, which must have room for n bytes and for the
+// record that an earlier call began (TLS_STREAM_RECORD). Returns the number of plain bytes, or
+// -1 if the peer broke the protocol. *ended: the peer will send nothing more.
 ssize_t tls_stream_decrypt(struct tls_stream *t, const char *in, size_t n, char *out,
-                           bool *ended);
+                           size_t size, bool *ended);
 // Returns the number of plain bytes sent, 0 if the socket is full, -1 if it is closed.
 ssize_t tls_stream_send(struct tls_stream *t, const struct iovec *iov, unsigned n);
 
