@@ -175,7 +175,7 @@ def test_another_process_learns_of_changes(make_platform, three, pg):
 def test_a_process_that_was_stopped_longer_than_the_window_finds_all_changes(make_platform, three):
     """The window of a read covers none of the changes, so the process must compare everything it has cached."""
     p = make_platform()
-    q = make_platform(database=p.env["PLATFORM_PG_DB"], PLATFORM_DIRECTORY_MS=1000, PLATFORM_DIRECTORY_WINDOW_S=2)
+    q = make_platform(database=p.env["PLATFORM_PG_DB"], PLATFORM_DIRECTORY_MS=2000, PLATFORM_DIRECTORY_WINDOW_S=5)
     adopt(p, three)
     for name in three:
         up(q, name)
@@ -183,10 +183,10 @@ def test_a_process_that_was_stopped_longer_than_the_window_finds_all_changes(mak
     try:
         p.patch("/api/v1/tenants/pool0", {"url": three["pool1"]}).expect(200)
         p.remove_tenant("pool2", drop=False).expect(200)
-        time.sleep(3)  # longer than the window
+        time.sleep(6)  # longer than the window
     finally:
         q.process.send_signal(signal.SIGCONT)
-    # Each 30th read compares everything, too. That is half a minute from the start.
+    # Each 30th read compares everything, too. That is a minute from the start.
     wait_until(lambda: look(q, "pool2").status == 404 and q.pools()["replaced"] >= 2, 10, "the changes found")
     up(q, "pool0")
     up(q, "pool1")
