@@ -297,7 +297,7 @@ static void find_route(struct http_req *req)
                                       req->params, &req->other_verb);
 }
 
-// Nobody will read the body: there is no such route, or the sender may not use it.
+// The body is discarded: there is no such route, or the sender may not use it.
 static bool is_unwanted(struct http_req *req)
 {
     const struct http_server_conf *conf = &req->server->conf;

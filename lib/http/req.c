@@ -52,7 +52,7 @@ bool http_req_has_hung_up(const struct http_req *req)
 
     if (!req->conn)
         return true;
-    if (req->conn->tls) { // the bytes in the socket may only say goodbye
+    if (req->conn->tls) { // the bytes in the socket may be only a close alert
         struct pollfd p = {.fd = req->conn->fd, .events = POLLRDHUP};
         return poll(&p, 1, 0) > 0;
     }

@@ -31,8 +31,8 @@ void tls_server_unref(struct ssl_ctx_st *ctx); // ctx may be NULL
 
 // NULL: no memory. The socket is borrowed, the context is not.
 struct tls_stream *tls_stream_new(struct ssl_ctx_st *ctx, int fd);
-void tls_stream_free(struct tls_stream *t);           // says goodbye if the socket has room
-void tls_stream_end(struct tls_stream *t);            // nothing will be sent any more
+void tls_stream_free(struct tls_stream *t); // sends a close alert if the socket has room
+void tls_stream_end(struct tls_stream *t);  // nothing will be sent any more
 bool tls_stream_is_ready(const struct tls_stream *t); // the handshake is complete
 
 // Decrypts n bytes from the socket into out, which must have room for n bytes and for the

@@ -171,8 +171,8 @@ static void put_database(struct buf *out, const struct api_shared *s)
 static uint64_t http_counter(const struct api *a, unsigned i)
 {
     const struct http_server_stats *s = &a->http_stats;
-    const struct counter *c[] = {&s->accepted, &s->closed,    &s->requests,
-                                 &s->bytes_in, &s->bytes_out, &s->refused};
+    const struct counter *c[] = {&s->accepted,  &s->closed,  &s->requests, &s->bytes_in,
+                                 &s->bytes_out, &s->refused, &s->evicted};
     return counter_get(c[i]);
 }
 
@@ -199,6 +199,9 @@ static void put_http(struct buf *out, const struct api_shared *s)
                 api_sum(s, http_counter, 4));
     prom_single(out, "queen_http_refused_total", "counter",
                 "requests refused before an endpoint saw them", api_sum(s, http_counter, 5));
+    prom_single(out, "queen_http_slow_readers_closed_total", "counter",
+                "connections closed because too many bytes of answers were unread",
+                api_sum(s, http_counter, 6));
 
     prom_family(out, "queen_http_requests_total", "counter",
                 "answers by endpoint and first digit of the status");

@@ -48,12 +48,12 @@ struct lane {
     bool pushing;             // a batch with this lane is in flight
     bool resolving;           // its number is being queried
     bool asking;      // ... in a call, or in the next one; else locked.c repeats the query
-    int64_t last_seq; // start of the last segment we know of: where the database starts to look
+    int64_t last_seq; // start of the last cached segment: a hint for the database
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
     // Retry lanes (broker/sql/retry/retry_lane.sql): messages of one partition for one group.
     struct lane *origin;      // that partition; NULL: this is one itself
-    struct lane_list retries; // the retry lanes of a partition that we know of
+    struct lane_list retries; // the cached retry lanes of a partition
     LIST_ENTRY(lane) of_origin;
     span only;    // the group, in name; SPAN_NONE: a partition, for all groups
     bool refused; // by the last query: the queue has a fixed set without it
@@ -205,7 +205,7 @@ struct broker {
     struct due replay_wait_due;
     bool pops_stopped; // maintenance
     struct due flags_due;
-    unsigned flags_asked; // flags_version of when they were asked for
+    unsigned flags_asked; // flags_version at the time of the query
 
     struct lane **unresolved; // lanes whose number must be queried
     unsigned n_unresolved, cap_unresolved;
@@ -526,7 +526,7 @@ bool replay_is_busy(const struct replay *r);
 
 // ---- maintenance.c ----
 void maintenance_start(struct broker *b);
-// A reply carries the flags; version is that of when it was asked for.
+// A reply carries the flags; version is that of the time of the query.
 void maintenance_read(struct broker *b, unsigned flags, unsigned version);
 
 // ---- seal.c ----

@@ -153,7 +153,7 @@ static void sweep(struct broker *b)
     call_send(c, on_swept);
 }
 
-// Tells when removal begins to wait for vacuum, and when it goes on.
+// Logs when removal begins to wait for vacuum, and when it continues.
 static void note_stuck(struct broker *b, uint64_t rows)
 {
     uint64_t before =

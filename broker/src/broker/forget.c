@@ -52,7 +52,7 @@ static void forget_groups(struct broker *b)
     HASH_ITER (hh, b->queues, q, next_q)
         HASH_ITER (hh, q->groups, g, next_g) {
             g->known = g->subscribed = false;
-            g->again = true; // a discovery under way was asked of the server before
+            g->again = true; // a discovery in flight was sent to the previous server
             g->empty_noted_us = 0;
         }
 }

@@ -60,7 +60,7 @@ void write_forget(struct write *w, span partition);
 
 // For write_pg.c and write_my.c.
 void write_make_marks(struct write *w); // and the stamp
-// True if sqlstate says that the database lost what it had committed.
+// True if sqlstate means that the database lost committed events.
 bool write_is_behind(const struct write *w, const char *sqlstate);
 // Calls w->done.  message is the text of the database, "" for none: any bytes of any length.
 void write_done(struct write *w, int status, unsigned n_duplicates, const char *message);

@@ -61,6 +61,9 @@ static void put_process(struct platform *p, struct buf *out)
                 "bytes from clients", counter_get(&http->bytes_in));
     prom_single(out, "queen_platform_http_sent_bytes_total", "counter", "bytes to clients",
                 counter_get(&http->bytes_out));
+    prom_single(out, "queen_platform_http_slow_readers_closed_total", "counter",
+                "connections closed because too many bytes of answers were unread",
+                counter_get(&http->evicted));
 }
 
 static void prometheus_handle(struct http_req *req)

@@ -145,7 +145,7 @@ static void fill_careful(struct pg_params *p, struct claim_flight *f)
     pg_begin_array(p, PG_UUID);
     FOR_TARGETS(pg_put_uuid(p, pop->lease));
     pg_begin_array(p, PG_TEXT);
-    FOR_TARGETS(pg_put_null(p)); // the lease is a UUID, and as long as the queue says
+    FOR_TARGETS(pg_put_null(p)); // the lease is a UUID with the queue's lease time
     pg_begin_array(p, PG_INT4);
     FOR_TARGETS(pg_put_i32(p, 0));
 }
@@ -406,7 +406,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         consumer_ready(b, c, true);
         break;
     }
-    if (c->state != CLAIMING) // pops that came while the claim was out have not been told yet
+    if (c->state != CLAIMING) // pops that arrived during the claim have no answer yet
         pops_empty(b, &c->seats);
 }
 

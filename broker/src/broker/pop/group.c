@@ -540,7 +540,7 @@ void group_changed(struct broker *b, struct group *g)
     g->known = g->subscribed = false;
     g->again = true;
     g->empty_noted_us = 0;
-    // Leases we know of may have ended.
+    // Cached leases may have ended.
     HASH_ITER (hh, g->consumers, c, next)
         if (c->state == LEASED || c->state == TIMED)
             consumer_ready(b, c, false);

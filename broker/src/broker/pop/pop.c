@@ -83,7 +83,7 @@ void pop_place(struct broker *b, struct pop_op *pop)
     } else if (b->pops_stopped) {
         wait_out(b, pop);
     } else if (!b->feed_ready) {
-        // What discovery reads must not be older than what the feed will tell.
+        // Discovery must not read an older state than the position of the feed.
         feed_look(b, pop);
     } else if (!pop->at) {
         selector_place(b, pop);
@@ -104,7 +104,7 @@ void pop_place(struct broker *b, struct pop_op *pop)
     }
 }
 
-// A pop of one partition always asks the database: there is only one row to look at.
+// A pop of one partition always queries the database: there is only one row to read.
 static void place_on_lane(struct broker *b, struct pop_op *pop)
 {
     struct consumer *c = consumer_of(b, pop);
@@ -268,7 +268,7 @@ void pop_empty(struct broker *b, struct pop_op *pop)
     }
     if (pop->partition.ptr && pop->state != POP_SEATED)
         seat_at(pop, consumer_of(b, pop), true);
-    // A pop that waits need not look if somebody just did: the feed is polled soon anyway.
+    // A waiting pop need not search right after another search: the feed is polled soon.
     bool look = !pop->looked && b->feed_ready && !pop->partition.ptr;
     if (look && pop->wait && !pop->by && clock_mono_us() - b->feed_asked_us < LOOK_EVERY_US)
         look = false;

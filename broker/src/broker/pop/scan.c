@@ -50,7 +50,7 @@ static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply
     }
     if (status == 0 && !after.ptr && g->rescan) {
         g->rescan = false;
-        after = SPAN(""); // whoever asked for it has read the first page
+        after = SPAN(""); // the caller has read the first page
     }
     if (after.ptr) {
         ask_page(b, g, after);

@@ -241,7 +241,7 @@ static void follow(struct selector *s, span queue, unsigned rank)
     if (g->known || g->discovering)
         return;
 
-    // First contact of the group with the queue, on behalf of whoever asks first.
+    // First contact of the group with the queue, on behalf of the first pop.
     const struct pop_op *pop = TAILQ_FIRST(&s->asked);
     struct call *c = call_new(b, &pg_stmt_discover, s);
     g->discovering = true;

@@ -134,7 +134,7 @@ void lane_set_num(struct broker *b, struct lane *lane, int64_t num, const uint8_
     memcpy(lane->id, id, 16);
 }
 
-// The queue was deleted (and perhaps made anew): what we know of its consumers is void.
+// The queue was deleted (and perhaps created again): its cached consumers are invalid.
 void lane_forget_num(struct broker *b, struct lane *lane)
 {
     if (lane->num == 0)
@@ -311,7 +311,7 @@ static bool read_lane(struct broker *b, struct lane *lane, const struct pg_reply
 static void lane_ask_again(struct broker *b, struct lane *lane, bool alone)
 {
     if (lane->locked)
-        lane->resolving = true; // locked.c asks, in a while
+        lane->resolving = true; // locked.c queries it later
     else if (alone)
         lane_ask_alone(b, lane);
     else
@@ -358,9 +358,9 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
         for (unsigned i = 0; i < asked->n; i++) {
             struct lane *lane = asked->lanes[i];
             if (lane->refused)
-                lane->refused = false; // whoever comes next asks again
+                lane->refused = false; // the next request resolves it again
             else if (lane->num ==
-                     0) { // locked, not asked yet, or deleted between two statements
+                     0) { // locked, not resolved yet, or deleted between two statements
                 if (none && !lane->locked)
                     lane_suspect(b, lane); // not again at once, without end
                 lane_ask_again(b, lane, alone);

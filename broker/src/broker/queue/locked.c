@@ -317,7 +317,7 @@ static void on_locked_probed(struct pg_call *pg, int status, const struct pg_rep
         for (unsigned i = b->n_locked; i-- > 0;) {
             struct lane *lane = b->locked[i];
             int64_t num = lane->num;
-            // One that has been suspected since was not asked about.
+            // A lane suspected since then was not part of the query.
             if (bsearch(&num, probe->nums, probe->n, sizeof num, compare_nums) &&
                 !bsearch(&num, locked, n_rows, sizeof num, compare_nums))
                 locked_free(b, lane);

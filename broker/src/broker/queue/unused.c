@@ -106,7 +106,7 @@ static void forget_queues(struct broker *b)
     for (unsigned i = 0, n = HASH_COUNT(b->queues); i < n && i < QUEUES_AT_ONCE; i++) {
         q = b->queues;
         HASH_DELETE(hh, b->queues, q);
-        if (q->notes.is_touched && !b->recorder) { // nobody will write its metrics
+        if (q->notes.is_touched && !b->recorder) { // no recorder will write its metrics
             LIST_REMOVE(q, notes.touched);
             q->notes.is_touched = false;
         }

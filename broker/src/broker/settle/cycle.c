@@ -358,7 +358,7 @@ static bool read_failure(struct broker *b, struct cycle_flight *f, const struct 
         queue_sealed(f->segs.at[seg].lane->queue);
         return true;
     }
-    if (!f->cycle->error.ptr) // the first failure is the one that is told
+    if (!f->cycle->error.ptr) // the first failure is reported
         f->cycle->error =
             arena_copy(f->cycle->arena, pg_reply_bytes(reply, row, STREAM_CYCLE_COL_ERROR));
     return false;
