@@ -188,19 +188,28 @@ void http_server_finish(struct http_server *s); // if closing and nothing is lef
 
 // ---- conn.c ----
 void http_conn_open(struct http_server *s, int fd, struct ssl_ctx_st *tls);
-// Processes bytes from the peer; also the entry point of the fuzzer.
-void http_conn_input(struct http_conn *c, const char *data, size_t len);
 void http_conn_close(struct http_conn *c); // freed in the closing phase
 void http_conn_expire(struct http_conn *c);
-void http_conn_touch(struct http_conn *c);     // an answer is ready
+void http_conn_touch(struct http_conn *c); // an answer is ready
+// Moves the connection to its place and polls for the right events.
+void http_conn_settle(struct http_conn *c, bool progress);
+void http_conn_count_held(struct http_conn *c); // after a change of out_bytes or input
+
+// ---- receive.c ----
+// Processes bytes from the peer; also the entry point of the fuzzer.
+void http_conn_input(struct http_conn *c, const char *data, size_t len);
+// Parses input that was kept back, if the limits allow it again.
+void http_conn_resume(struct http_conn *c);
 void http_conn_dispatch(struct http_req *req); // calls the handler
 // The body of req is decompressed: handles the requests that were held back behind it.
 void http_conn_release(struct http_conn *c, struct http_req *req);
-// Moves the connection to its place and polls for the right events.
-void http_conn_settle(struct http_conn *c, bool progress);
-// Parses input that was kept back, if the limits allow it again.
-void http_conn_resume(struct http_conn *c);
-void http_conn_count_held(struct http_conn *c); // after a change of out_bytes or input
+void http_receive_begin(struct http_conn *c); // a request starts to arrive
+// Answers the request that is arriving; the connection cannot be used after this.
+void http_receive_refuse(struct http_conn *c, int status, const char *text);
+void http_receive_drop(struct http_conn *c);       // the request that is arriving
+void http_receive_drop_input(struct http_conn *c); // input that was kept back
+// Too many unanswered requests or unsent bytes.
+bool http_receive_is_full(const struct http_conn *c);
 
 // ---- output.c ----
 void http_conn_flush(struct http_conn *c);
