@@ -217,7 +217,8 @@ ssize_t tls_stream_decrypt(struct tls_stream *t, const char *in, size_t n, char 
         ERR_clear_error();
         return -1;
     }
-    t->in = NULL;
+    t->in = NULL; // bytes after the peer's end are dropped
+    t->n_in = 0;
     return (ssize_t)total;
 }
 
