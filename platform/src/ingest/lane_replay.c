@@ -337,7 +337,7 @@ static void end_replay(struct lane *lane, const char *why)
     char reason[240];
 
     str_clean_utf8(reason, sizeof reason, span_of(why ? why : ""));
-    if (r->begun && !why)
+    if (r->from[0] != '\0' && !why) // the seek has created it
         delete_group(lane);
     lane->replaying = NULL;
     pg_params_free(&r->pg_params);
