@@ -1,0 +1,147 @@
+// Messages for later, waiting retries, and recurring messages.
+import { useMemo, useState } from "preact/hooks";
+import { query, request, seg, usePoll } from "../api";
+import { count, plural } from "../format";
+import { Action, Badge, Card, Dialog, Empty, Problem, Skeleton, Tabs, Time, useNow } from "../parts/basic";
+import { Chart, type Line } from "../parts/chart";
+import { link, setParams, usePlace } from "../router";
+import type { Schedule, ScheduledRow } from "../types";
+
+const PAGE = 100;
+const SPANS: Record<string, [number, number]> = { hour: [3600, 60], day: [86400, 48], week: [7 * 86400, 56] }; // seconds, bars
+
+export function ScheduledPage() {
+    const { params } = usePlace();
+    const tab = params.get("tab") ?? "waiting";
+    return (
+        <>
+            <div class="page-head"><h1>Scheduled</h1></div>
+            <Tabs value={tab} all={[["waiting", "Waiting messages"], ["recurring", "Recurring messages"]]} onChange={(t) => setParams({ tab: t })} />
+            {tab === "recurring" ? <Recurring /> : <Waiting />}
+        </>
+    );
+}
+
+function Waiting() {
+    const { params } = usePlace();
+    const kind = params.get("kind") ?? "", queue = params.get("queue") ?? "";
+    const [cursors, setCursors] = useState<string[]>([]);
+    const [move, setMove] = useState<ScheduledRow>();
+    const page = usePoll<{ scheduled: ScheduledRow[]; next: string | null }>("api/v1/scheduled" + query({ limit: PAGE, kind, queue, cursor: cursors.at(-1) }), 5000);
+    const total = usePoll<{ count: number }>("api/v1/scheduled/count" + query({ kind, queue }), 5000);
+    const rows = page.data?.scheduled ?? [];
+    return (
+        <>
+            <DueChart kind={kind} queue={queue} />
+            <Card title={total.data ? plural(total.data.count, "waiting message") : "Waiting messages"} side={
+                <>
+                    {queue && <button type="button" onClick={() => setParams({ queue: undefined })}>Queue {queue} ×</button>}
+                    <select aria-label="Kind" value={kind} onChange={(e) => { setCursors([]); setParams({ kind: e.currentTarget.value }); }}>
+                        <option value="">all kinds</option><option value="push">messages for later</option><option value="retry">retries</option>
+                    </select>
+                </>
+            }>
+                <Problem text={page.error} />
+                {!page.data ? <Skeleton rows={6} /> : rows.length === 0 ? <Empty>Nothing waits.</Empty> : (
+                    <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+                        <table>
+                            <thead><tr><th>Due</th><th>Message</th><th>Queue</th><th>Kind</th><th /></tr></thead>
+                            <tbody>
+                                {rows.map((s) => (
+                                    <tr key={s.id}>
+                                        <td><Time at={s.scheduledAt} exact /></td>
+                                        <td class="mono"><a href={link(["search"], { q: s.correlationId ?? s.transactionId })}><bdi>{s.transactionId}</bdi></a></td>
+                                        <td><button type="button" class="quiet" onClick={() => setParams({ queue: s.queue })}><bdi>{s.queue}</bdi></button> / <bdi>{s.partition}</bdi></td>
+                                        <td>{s.kind === "retry" ? <><Badge tone="warn">retry</Badge> <span class="dim">attempt {s.attempt} · <bdi>{s.consumerGroup}</bdi></span></> : <Badge tone="info">message</Badge>}</td>
+                                        <td class="num nowrap">
+                                            <button type="button" onClick={() => setMove(s)}>Move</button>{" "}
+                                            <Action label="Now" action={async () => { await request("PATCH", "api/v1/scheduled/" + seg(s.id), { delaySeconds: 0 }); page.reload(); }} />{" "}
+                                            <Action label="Cancel" kind="danger" action={async () => { await request("DELETE", "api/v1/scheduled/" + seg(s.id)); page.reload(); }} />
+                                        </td>
+                                    </tr>
+                                ))}
+                            </tbody>
+                        </table>
+                    </div>
+                )}
+                <nav class="pager" aria-label="Pages">
+                    <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>Previous</button>
+                    <button type="button" disabled={!page.data?.next} onClick={() => setCursors([...cursors, page.data!.next!])}>Next</button>
+                </nav>
+            </Card>
+            {move && <MoveDialog row={move} onClose={() => { setMove(undefined); page.reload(); }} />}
+        </>
+    );
+}
+
+/** How many messages fall due when. */
+function DueChart({ kind, queue }: { kind: string; queue: string }) {
+    const [span, setSpan] = useState("day");
+    const [seconds, bars] = SPANS[span]!;
+    const width = seconds / bars;
+    const start = Math.floor(useNow(10000) / 1000 / width) * width; // moves one bar at a time
+    const at = (s: number) => new Date(s * 1000).toISOString();
+    const buckets = usePoll<{ buckets: { from: string; count: number }[] }>("api/v1/scheduled/count" + query({ kind, queue, from: at(start), to: at(start + seconds), bucketSeconds: width }), 10000);
+    const times = useMemo(() => (buckets.data?.buckets ?? []).map((b) => Date.parse(b.from) / 1000), [buckets.data]);
+    const lines = useMemo<Line[]>(() => [{ label: "due", color: "a", fill: true, values: (buckets.data?.buckets ?? []).map((b) => b.count) }], [buckets.data]);
+    return (
+        <Card title="Due" side={
+            <div class="segmented" role="group" aria-label="Period">{Object.keys(SPANS).map((s) => <button key={s} type="button" aria-pressed={s === span} onClick={() => setSpan(s)}>next {s}</button>)}</div>
+        }>
+            <Chart label="Messages due" times={times} lines={lines} format={count} />
+        </Card>
+    );
+}
+
+function MoveDialog({ row, onClose }: { row: ScheduledRow; onClose: () => void }) {
+    const [time, setTime] = useState(() => new Date(Date.parse(row.scheduledAt) - new Date().getTimezoneOffset() * 60e3).toISOString().slice(0, 16));
+    return (
+        <Dialog title={"Move " + row.transactionId} onClose={onClose}>
+            <label>New time (local)<input type="datetime-local" value={time} onInput={(e) => setTime(e.currentTarget.value)} /></label>
+            <div class="buttons"><button type="button" onClick={onClose}>Cancel</button>
+                <Action label="Move" kind="primary" action={async () => { await request("PATCH", "api/v1/scheduled/" + seg(row.id), { scheduledAt: new Date(time).toISOString() }); onClose(); }} /></div>
+        </Dialog>
+    );
+}
+
+function Recurring() {
+    const list = usePoll<{ schedules: Schedule[] }>("api/v1/schedules", 3000);
+    const [deleting, setDeleting] = useState<Schedule>();
+    const act = (s: Schedule, what: string) => async () => { await request("POST", `api/v1/schedules/${seg(s.name)}/${what}`); list.reload(); };
+    return (
+        <Card title="Recurring messages">
+            <Problem text={list.error} />
+            {!list.data ? <Skeleton rows={3} /> : list.data.schedules.length === 0 ? <Empty>None. Create one with POST /api/v1/schedules or queen schedule.</Empty> : (
+                <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+                    <table>
+                        <thead><tr><th>Name</th><th>Queue</th><th>Cron</th><th>Next run</th><th>Last run</th><th class="num">Runs</th><th /></tr></thead>
+                        <tbody>
+                            {list.data.schedules.map((s) => (
+                                <tr key={s.id}>
+                                    <td><bdi>{s.name}</bdi> {s.paused && <Badge tone="warn">paused</Badge>}</td>
+                                    <td><a href={link(["queues", s.queue])}><bdi>{s.queue}</bdi></a></td>
+                                    <td class="mono">{s.cron} <span class="dim">{s.timezone}</span></td>
+                                    <td>{s.paused ? "–" : <Time at={s.nextRunAt} exact />}</td>
+                                    <td><Time at={s.lastRunAt} /></td>
+                                    <td class="num">{count(s.runs)}</td>
+                                    <td class="num nowrap">
+                                        <Action label="Run now" action={act(s, "run")} />{" "}
+                                        <Action label={s.paused ? "Resume" : "Pause"} action={act(s, s.paused ? "resume" : "pause")} />{" "}
+                                        <button type="button" class="danger" onClick={() => setDeleting(s)}>Delete</button>
+                                    </td>
+                                </tr>
+                            ))}
+                        </tbody>
+                    </table>
+                </div>
+            )}
+            {deleting && (
+                <Dialog title={"Delete " + deleting.name} onClose={() => setDeleting(undefined)}>
+                    <p>No further messages are made. Messages it has made stay.</p>
+                    <div class="buttons"><button type="button" onClick={() => setDeleting(undefined)}>Cancel</button>
+                        <Action label="Delete" kind="danger" action={async () => { await request("DELETE", "api/v1/schedules/" + seg(deleting.name)); setDeleting(undefined); list.reload(); }} /></div>
+                </Dialog>
+            )}
+        </Card>
+    );
+}

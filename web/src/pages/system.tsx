@@ -1,0 +1,123 @@
+// Brokers, PostgreSQL, the file buffer and maintenance switches.
+import { useMemo } from "preact/hooks";
+import { query, request, usePoll, type Json } from "../api";
+import { bytes, count, duration, millis } from "../format";
+import { Action, Badge, Card, Empty, Problem, Skeleton, Tile, Time } from "../parts/basic";
+import { Chart, type Line } from "../parts/chart";
+import { RangePicker, useRange } from "../parts/range";
+import type { Status } from "../types";
+
+interface Metrics { uptime: number; requests: { total: number; rate: number }; database: { poolSize: number; idleConnections: number; waitingRequests: number }; memory: { rss: number }; cpu: { user: number; system: number } }
+interface Buffers { pending: number; failed: number; dbHealthy: boolean }
+interface Pg {
+    database: string;
+    databaseCache: { cacheHitRatio: number };
+    tableSizes?: { table: string; totalSize?: string; rowEstimate?: number }[];
+    activeQueries?: { pid: number; state: string; duration?: string; durationSeconds?: number; query: string }[];
+    [key: string]: Json | undefined | object;
+}
+interface Worker { hostname: string; workerId: number; avgEventLoopLagMs: number; maxEventLoopLagMs: number; freeSlots: number; dbConnections: number; jobQueueSize: number; messagesProcessed: number; lastSeen: string }
+
+export function SystemPage() {
+    const range = useRange();
+    const metrics = usePoll<Metrics>("metrics", 2000);
+    const buffers = usePoll<Buffers>("api/v1/status/buffers", 2000);
+    const status = usePoll<Status>("api/v1/status" + query({ from: range.from, to: range.to }), 10000);
+    const pg = usePoll<Pg>("api/v1/analytics/postgres-stats", 10000);
+    const points = useMemo(() => [...(status.data?.throughput ?? [])].reverse(), [status.data]);
+    const times = useMemo(() => points.map((p) => Date.parse(p.timestamp) / 1000), [points]);
+    const cpu = useMemo<Line[]>(() => [
+        { label: "user", color: "a", values: points.map((p) => p.queenCpuUserPct), fill: true },
+        { label: "system", color: "c", values: points.map((p) => p.queenCpuSysPct) },
+    ], [points]);
+    const loop = useMemo<Line[]>(() => [
+        { label: "mean", color: "a", values: points.map((p) => p.avgEventLoopLagMs) },
+        { label: "maximum", color: "c", values: points.map((p) => p.maxEventLoopLagMs) },
+    ], [points]);
+    const pool = useMemo<Line[]>(() => [
+        { label: "active", color: "a", values: points.map((p) => p.dbPoolActive), fill: true },
+        { label: "open", color: "b", values: points.map((p) => p.dbPoolSize) },
+    ], [points]);
+    const m = metrics.data;
+    const workers = (status.data?.workers ?? []) as unknown as Worker[];
+    return (
+        <>
+            <div class="page-head"><h1>System</h1><RangePicker /></div>
+            <Problem text={metrics.error} />
+            <div class="tiles">
+                <Tile label="Uptime" value={duration(m?.uptime)} />
+                <Tile label="Memory" value={bytes(m?.memory.rss)} note="of this broker" />
+                <Tile label="Requests" value={count(m?.requests.total)} note="since the start" />
+                <Tile label="Database connections" value={m ? `${m.database.poolSize - m.database.idleConnections} / ${m.database.poolSize}` : "–"} note="busy / open" />
+                <Tile label="Waiting for a connection" value={count(m?.database.waitingRequests)} tone={m && m.database.waitingRequests > 0 ? "warn" : undefined} />
+                <Tile label="File buffer" value={count(buffers.data?.pending)} unit="messages" tone={buffers.data && buffers.data.failed > 0 ? "bad" : undefined} note={buffers.data ? `${count(buffers.data.failed)} could not be stored` : undefined} />
+            </div>
+            <div class="grid2">
+                <Card title="CPU of the broker"><Chart label="CPU in percent of a core" times={times} lines={cpu} format={(n) => n.toFixed(n < 10 ? 1 : 0) + " %"} /></Card>
+                <Card title="Event loop delay"><Chart label="Event loop delay" times={times} lines={loop} format={millis} /></Card>
+                <Card title="Database connections"><Chart label="Database connections" times={times} lines={pool} format={(n) => n.toFixed(n % 1 ? 1 : 0)} /></Card>
+                <Maintenance />
+            </div>
+            <Card title="Workers">
+                {workers.length === 0 ? <Empty>Nothing recorded yet. Brokers report once a minute.</Empty> : (
+                    <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
+                        <thead><tr><th>Host</th><th class="num">Worker</th><th class="num">Loop delay</th><th class="num">Maximum</th><th class="num">Connections</th><th class="num">Waiting calls</th><th class="num">Messages</th><th>Last report</th></tr></thead>
+                        <tbody>{workers.map((w) => (
+                            <tr key={w.hostname + w.workerId}><td><bdi>{w.hostname}</bdi></td><td class="num">{w.workerId}</td><td class="num">{millis(w.avgEventLoopLagMs)}</td><td class="num">{millis(w.maxEventLoopLagMs)}</td>
+                                <td class="num">{w.dbConnections}</td><td class="num">{w.jobQueueSize}</td><td class="num">{count(w.messagesProcessed)}</td><td><Time at={w.lastSeen} /></td></tr>
+                        ))}</tbody>
+                    </table></div>
+                )}
+            </Card>
+            <Postgres pg={pg.data} error={pg.error} />
+        </>
+    );
+}
+
+function Maintenance() {
+    const push = usePoll<Record<string, Json>>("api/v1/system/maintenance", 5000);
+    const pop = usePoll<Record<string, Json>>("api/v1/system/maintenance/pop", 5000);
+    const on = (d: Record<string, Json> | undefined, ...names: string[]) => names.some((n) => d?.[n] === true);
+    const pushOn = on(push.data, "maintenanceMode"), popOn = on(pop.data, "popMaintenanceMode", "maintenanceMode");
+    return (
+        <Card title="Maintenance">
+            <div class="switches">
+                <div><b>Pushes</b> {pushOn ? <Badge tone="warn">go to the file buffer</Badge> : <Badge tone="ok">normal</Badge>}
+                    <Action label={pushOn ? "End" : "Buffer pushes"} action={async () => { await request("POST", "api/v1/system/maintenance", { enabled: !pushOn }); push.reload(); }} /></div>
+                <div><b>Pops</b> {popOn ? <Badge tone="warn">answer empty</Badge> : <Badge tone="ok">normal</Badge>}
+                    <Action label={popOn ? "End" : "Stop deliveries"} action={async () => { await request("POST", "api/v1/system/maintenance/pop", { enabled: !popOn }); pop.reload(); }} /></div>
+            </div>
+            <p class="dim">For work on the database: pushes are stored on the broker's disk and replayed afterwards.</p>
+        </Card>
+    );
+}
+
+function table(rows: unknown): { columns: string[]; rows: Record<string, Json>[] } | null {
+    if (!Array.isArray(rows) || rows.length === 0 || typeof rows[0] !== "object" || rows[0] === null) return null;
+    return { columns: Object.keys(rows[0] as object), rows: rows as Record<string, Json>[] };
+}
+
+function Postgres({ pg, error }: { pg: Pg | undefined; error: string | undefined }) {
+    if (!pg) return error ? <Problem text={error} /> : <Skeleton rows={6} />;
+    const title = (key: string) => key.replace(/([A-Z])/g, " $1").toLowerCase().replace(/^./, (c) => c.toUpperCase());
+    return (
+        <>
+            {Object.entries(pg).map(([key, value]) => {
+                const t = table(value);
+                return t && (
+                    <Card key={key} title={"PostgreSQL: " + title(key).toLowerCase()}>
+                        <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
+                            <thead><tr>{t.columns.map((c) => <th key={c} class={typeof t.rows[0]![c] === "number" ? "num" : ""}>{title(c)}</th>)}</tr></thead>
+                            <tbody>{t.rows.slice(0, 30).map((r, i) => (
+                                <tr key={i}>{t.columns.map((c) => {
+                                    const v = r[c];
+                                    return <td key={c} class={typeof v === "number" ? "num" : "wide"}><bdi>{v === null || v === undefined ? "–" : typeof v === "number" ? (v % 1 ? v.toFixed(2) : count(v)) : typeof v === "object" ? JSON.stringify(v) : String(v)}</bdi></td>;
+                                })}</tr>
+                            ))}</tbody>
+                        </table></div>
+                    </Card>
+                );
+            })}
+        </>
+    );
+}

@@ -1,0 +1,64 @@
+// The answers of the platform, as far as its pages read them. Their reference is the platform's /openapi.json.
+import type { Json } from "../api";
+
+export interface Tenant {
+    tenant: string;
+    kind: string;
+    state: string;
+    database: string | null;
+    url: string | null;
+    error: string | null;
+    createdAt: string;
+    schemaVersion: number | null;
+}
+
+export interface Pools {
+    max: number;
+    open: number;
+    held: number;
+    idle: number;
+    waiting: number;
+    down: number;
+    known: number;
+    hitRate: number;
+    hits: number;
+    misses: number;
+    evictions: number;
+    timeouts: number;
+    failedOpens: number;
+    tenants: { tenant: string; kind: string; state: string; refs: number; connections: number; waiting: number; idleMs: number; downMs: number; error: string | null }[];
+}
+
+export interface ReadModel {
+    model: string;
+    mode: string;
+    source: string;
+    staleMs: number | null;
+    changedAt: string | null;
+    view: { built: boolean; refreshedAt: string | null; stale: boolean; refreshing: boolean; durationMs: number | null; rows: number | null; failures: number; error: string | null };
+    live: { ready: boolean; filling: boolean; checkedRows: number; differingRows: number };
+}
+
+export interface Attribute {
+    name: string;
+    label: string;
+    table: string;
+    type: string;
+    withinDays: boolean;
+    operators: string[];
+}
+
+export interface Operator { name: string; label: string; value: "one" | "two" | "list" | "none" | "days" }
+export interface Catalogue { attributes: Attribute[]; operators: Operator[] }
+
+export type Filter =
+    | { all: true }
+    | { and: Filter[] }
+    | { or: Filter[] }
+    | { not: Filter }
+    | { attribute: string; operator: string; value?: Json; withinDays?: number };
+
+export interface Counted { count: number; path: string; staleMs: number; cached: boolean; tookMs: number }
+export interface Customer { id: number; customer: string; firstName: string | null; lastName: string | null; email: string | null; city: string | null }
+export interface Segment { id: string; name: string; filter: Filter; createdAt?: string; updatedAt?: string }
+export interface Explained { matches?: boolean; verdict?: boolean; because?: string; filters?: { at: string; label: string; verdict: boolean; value: Json }[] }
