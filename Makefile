@@ -8,7 +8,7 @@ FUZZ    ?= all
 TIME    ?= 60
 MINUTES ?= 5
 SEED    ?=
-# The end-to-end tests take 800 ports from here on.
+# The end-to-end tests take 1,400 ports from here on.
 PORTS   ?= 21300
 RANGE    = QUEEN_TEST_PORTS=$(shell expr $(PORTS) + $(1))-$(shell expr $(PORTS) + $(1) + 199)
 # CI treats warnings as errors, also in an existing build directory.
@@ -21,7 +21,7 @@ WHOLE    = @grep -qs '@@queen-platform@exe' $(1)/meson-info/intro-targets.json &
 TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-platform e2e-pairs torture check lint bench format format-check \
+.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web web torture check lint bench format format-check \
 	layers frozen walks doc-links tidy fuzz docs docs-check install clean help
 .DEFAULT_GOAL := all
 
@@ -68,19 +68,32 @@ unit:                ## unit tests of the release build
 	$(MESON) test -C $(B)/release --suite unit --print-errorlogs
 
 e2e:                 ## black-box tests of build/queen, or of $QUEEN_BIN; a part of them again with two brokers
-	$(MAKE) -j4 e2e-one e2e-more e2e-platform e2e-pairs   # they wait more than they work
+	$(MAKE) -j4 e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web   # they wait more than they work
 
 e2e-one:
 	$(call RANGE,0) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[a-l]*.py
 
 e2e-more:
-	$(call RANGE,600) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[m-z]*.py
+	$(call RANGE,600) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[m-r]*.py
+
+e2e-rest:
+	$(call RANGE,1000) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/broker/test_[s-z]*.py
 
 e2e-platform:
 	$(call RANGE,400) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
 
 e2e-pairs:
 	$(call RANGE,200) QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
+
+e2e-pooler:          ## a part of the black-box tests with the brokers behind PgBouncer in transaction mode
+	$(call RANGE,1200) QUEEN_TEST_POOLER=1 $(PYTHON) -m pytest -q $(TWO_BROKERS) $(addprefix tests/e2e/broker/test_,longpoll.py streams.py scheduled.py work_queue.py owners.py concurrency.py)
+
+e2e-web:
+	$(call RANGE,800) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/web
+
+web:                 ## build the dashboard, web/dist, from its sources; needs Node
+	tools/deps.sh test
+	cd web && npx tsc --noEmit && node build.mjs
 
 torture: release     ## faults under load, and a check of what clients saw: make torture MINUTES=60 SEED=7
 	$(PYTHON) tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

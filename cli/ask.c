@@ -35,9 +35,9 @@ int ask_complain(struct cli *cli, int code, const char *fmt, ...)
 }
 
 // Advice for the user; NULL: the message is sufficient.
-static const char *next_step(const struct cli *cli, int code)
+static const char *next_step(const struct cli *cli, const struct queen_error *err)
 {
-    switch (code) {
+    switch (err->code) {
     case QUEEN_E_UNREACHABLE:
         if (cli->command->platform)
             return "is it running? Start one with queen platform, or name another with "
@@ -49,7 +49,9 @@ static const char *next_step(const struct cli *cli, int code)
     case QUEEN_E_TIMEOUT:
         return "try again, or use a longer --timeout";
     case QUEEN_E_TLS:
-        return "name the authority with --ca-file";
+        return strstr(err->text, "certificate")
+                   ? "name the authority with --ca-file, or the certificate with --fingerprint"
+                   : NULL;
     case QUEEN_E_AUTH:
         return "use --token-file with a token that permits this";
     case QUEEN_E_FULL:
@@ -86,7 +88,7 @@ static int exit_code(int code)
 
 int ask_failed(struct cli *cli, const struct queen_error *err)
 {
-    const char *step = next_step(cli, err->code);
+    const char *step = next_step(cli, err);
     size_t len = strlen(err->text);
 
     while (len > 0 && err->text[len - 1] == '.')
@@ -121,6 +123,7 @@ static int choose_server(struct cli *cli, struct queen_options *o)
                              first_of(getenv("QUEEN_TOKEN_FILE"), found.token_file));
     o->token = o->token_file ? NULL : first_of(getenv("QUEEN_TOKEN"), NULL);
     o->ca_file = first_of(args_text(a, "ca-file"), found.ca_file);
+    o->fingerprint = first_of(args_text(a, "fingerprint"), getenv("QUEEN_FINGERPRINT"));
     o->insecure = args_has(a, "insecure") || found.insecure;
     return CLI_OK;
 }
@@ -158,6 +161,8 @@ int ask_patiently(struct cli *cli, const char *method, span path, span request,
                                                  .body = request.ptr,
                                                  .body_len = request.len,
                                                  .timeout_ms = timeout_ms,
+                                                 // It may have created something.
+                                                 .once = strcmp(method, "POST") == 0,
                                              },
                                              &err);
     int rc = CLI_OK;

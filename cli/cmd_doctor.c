@@ -16,6 +16,7 @@
 #include "cli/pick.h"
 #include "json/write.h"
 
+static int read_health(struct cli *cli, span *body, bool *healthy);
 static void check_server(struct doctor *d, span health);
 static void check_clock(struct doctor *d, const char *whose, span now);
 static void check_pool(struct doctor *d);
@@ -27,8 +28,9 @@ static int doctor(struct cli *cli)
 {
     struct doctor d = {.cli = cli};
     const char *pg = args_text(&cli->args, "pg");
-    span health;
-    int rc = ask(cli, "GET", SPAN("/health"), SPAN_NONE, &health);
+    span health = SPAN_NONE;
+    bool healthy;
+    int rc = read_health(cli, &health, &healthy);
 
     if (rc != CLI_OK && !pg)
         return rc;
@@ -36,10 +38,12 @@ static int doctor(struct cli *cli)
         check_server(&d, health);
         check_pool(&d);
         check_buffer(&d);
-        check_maintenance(&d);
-        check_database(&d);
     } else {
         d.bad++; // the error was printed
+    }
+    if (rc == CLI_OK && healthy) { // they need the database
+        check_maintenance(&d);
+        check_database(&d);
     }
     if (pg)
         doctor_postgres(&d, pg);
@@ -50,6 +54,27 @@ static int doctor(struct cli *cli)
     if (!cli->out.json)
         out_note(&cli->out, "\n%u bad, %u warnings", d.bad, d.warned);
     return d.bad > 0 ? CLI_FAILED : CLI_OK;
+}
+
+// A server that is not healthy answers 503, with the reason in the same fields.
+static int read_health(struct cli *cli, span *body, bool *healthy)
+{
+    struct queen_error err;
+    struct queen_response *r = queen_request(
+        cli->client, &(struct queen_request){.path = "/health", .attempts = 1}, &err);
+    bool answered =
+        r && (r->status == 200 || r->status == 503) && r->body_len > 0 && r->body[0] == '{';
+    int rc = CLI_OK;
+
+    if (!answered && err.code == QUEEN_OK)
+        rc = ask_complain(cli, CLI_FAILED, "/health does not answer like a Queen server");
+    else if (!answered)
+        rc = ask_failed(cli, &err);
+    *healthy = answered && r->status == 200;
+    if (answered)
+        *body = arena_copy(&cli->arena, (span){r->body, r->body_len});
+    queen_response_free(r);
+    return rc;
 }
 
 void doctor_say(struct doctor *d, enum verdict v, const char *what, const char *advice,
@@ -86,12 +111,19 @@ static void check_server(struct doctor *d, span health)
 {
     const char *status = pick_cstr(health, "status", &d->cli->arena);
     const char *version = pick_cstr(health, "version", &d->cli->arena);
+    const char *database = pick_cstr(health, "database", &d->cli->arena);
+    const char *reason = pick_cstr(health, "reason", &d->cli->arena);
     bool well = status && strcmp(status, "healthy") == 0;
     bool same = version && strcmp(version, QUEEN_VERSION) == 0;
+    bool away = database && strcmp(database, "disconnected") == 0;
 
     doctor_say(d, well ? DOCTOR_FINE : DOCTOR_BAD, "server",
-               well ? NULL : "see its log; is PostgreSQL up?", "%s, database %s",
-               status ? status : "unknown", pick_cstr(health, "database", &d->cli->arena));
+               well   ? NULL
+               : away ? "start PostgreSQL, or correct PG_HOST and the like; pushes go to the "
+                        "file buffer meanwhile; the server's log has the error"
+                      : "see the server's log; is PostgreSQL up?",
+               "%s, database %s%s%s", status ? status : "unknown",
+               database ? database : "unknown", reason ? ": " : "", reason ? reason : "");
     if (version) // a server with authentication does not show it to everybody
         doctor_say(d, same ? DOCTOR_FINE : DOCTOR_WARN, "version",
                    same ? NULL : "update the older one of the two",

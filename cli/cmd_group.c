@@ -16,7 +16,7 @@ static int cmd_group_list(struct cli *cli)
         {"PARTITIONS", "partitions", CELL_COUNT},
         {"LAG", "totalLag", CELL_COUNT},
         {"BEHIND", "maxTimeLag", CELL_SECONDS},
-        {"STATE", "state", CELL_TEXT},
+        {"STATE", "activity", CELL_TEXT},
         {"SUBSCRIBED", "subscriptionMode", CELL_TEXT},
     };
     const char *queue = args_text(&cli->args, "queue");

@@ -11,6 +11,8 @@
 #include "cli/message.h"
 #include "cli/pick.h"
 #include "cli/stream.h"
+#include "cli/table.h"
+#include "json/write.h"
 
 // ---- pop ----
 
@@ -99,7 +101,9 @@ struct acking {
     size_t n;
     const char *group; // of the acknowledgements not sent yet
     struct arena texts;
-    uint64_t done, refused;
+    uint64_t done, refused, retrying, dead;
+    int next_attempt; // of the scheduled retries, the one that is due first
+    char next_at[40]; // "": none was scheduled
 };
 
 static bool read_status(const char *text, enum queen_ack_status *out)
@@ -117,6 +121,19 @@ static bool read_status(const char *text, enum queen_ack_status *out)
     return false;
 }
 
+// Times of the server have one format, so their texts compare like the times.
+static void note_retry(struct acking *a, const struct queen_ack_result *r)
+{
+    a->dead += r->dlq;
+    if (!r->next_attempt_at)
+        return;
+    a->retrying++;
+    if (a->next_at[0] == '\0' || strcmp(r->next_attempt_at, a->next_at) < 0) {
+        snprintf(a->next_at, sizeof a->next_at, "%s", r->next_attempt_at);
+        a->next_attempt = r->next_attempt;
+    }
+}
+
 static int cmd_pop_flush(struct acking *a)
 {
     struct queen_error err;
@@ -126,10 +143,12 @@ static int cmd_pop_flush(struct acking *a)
     struct queen_ack_results *r = queen_ack(a->cli->client, a->group, a->acks, a->n, &err);
     if (!r)
         return ask_failed(a->cli, &err);
-    for (size_t i = 0; i < r->n; i++)
+    for (size_t i = 0; i < r->n; i++) {
         if (!r->items[i].success)
             ask_complain(a->cli, 0, "%s: %s", a->acks[i].transaction_id,
                          r->items[i].error ? r->items[i].error : "refused");
+        note_retry(a, &r->items[i]);
+    }
     a->done += r->n - r->n_refused;
     a->refused += r->n_refused;
     queen_ack_results_free(r);
@@ -158,6 +177,8 @@ static int add_message(struct acking *a, span message)
         .lease_id = pick_cstr(message, "leaseId", &a->texts),
         .status = a->status,
         .error = args_text(&a->cli->args, "error"),
+        .error_code = args_text(&a->cli->args, "error-code"),
+        .worker = args_text(&a->cli->args, "worker"),
     };
     if (rc == CLI_OK && (!ack->transaction_id || !ack->partition_id))
         return ask_complain(a->cli, CLI_FAILED,
@@ -179,6 +200,41 @@ static int ack_stream(struct acking *a)
         rc = more == 1 ? add_message(a, value) : ask_complain(a->cli, CLI_FAILED, "%s", f.text);
     stream_deinit(&s);
     return rc;
+}
+
+static void report_acks(struct acking *a)
+{
+    static const struct column next = {"", "nextAttemptAt", CELL_TIME};
+    const struct out *o = &a->cli->out;
+    struct buf b = {0}, text = {0};
+
+    buf_printf(&b,
+               "{\"acknowledged\":%llu,\"refused\":%llu,\"retrying\":%llu,"
+               "\"deadLettered\":%llu,\"nextAttempt\":",
+               (unsigned long long)a->done, (unsigned long long)a->refused,
+               (unsigned long long)a->retrying, (unsigned long long)a->dead);
+    if (a->retrying > 0)
+        buf_printf(&b, "%d", a->next_attempt);
+    else
+        buf_put_lit(&b, "null");
+    buf_put_lit(&b, ",\"nextAttemptAt\":");
+    js_put_text_or_null(&b, a->retrying > 0 ? span_of(a->next_at) : SPAN_NONE);
+    buf_putc(&b, '}');
+    if (o->json && !o->quiet) {
+        out_line(buf_span(&b));
+    } else if (!o->json) {
+        buf_printf(&text, "%llu acknowledged", (unsigned long long)a->done);
+        if (a->retrying > 0) {
+            buf_printf(&text, ", %llu will be retried; attempt %d at ",
+                       (unsigned long long)a->retrying, a->next_attempt);
+            cell_put(&text, buf_span(&b), &next, a->cli);
+        }
+        if (a->dead > 0)
+            buf_printf(&text, ", %llu dead-lettered", (unsigned long long)a->dead);
+        out_note(o, SPAN_FMT, SPAN_ARG(buf_span(&text)));
+    }
+    buf_free(&b);
+    buf_free(&text);
 }
 
 static int ack(struct cli *cli)
@@ -207,6 +263,8 @@ static int ack(struct cli *cli)
             .lease_id = args_text(args, "lease"),
             .status = a->status,
             .error = args_text(args, "error"),
+            .error_code = args_text(args, "error-code"),
+            .worker = args_text(args, "worker"),
         };
         rc = CLI_OK;
     } else {
@@ -215,17 +273,15 @@ static int ack(struct cli *cli)
     int flushed = cmd_pop_flush(a); // also for values before an unreadable one
     arena_deinit(&a->texts);
     rc = rc != CLI_OK ? rc : flushed;
-    if (cli->out.json && !cli->out.quiet)
-        printf("{\"acknowledged\":%llu,\"refused\":%llu}\n", (unsigned long long)a->done,
-               (unsigned long long)a->refused);
-    else
-        out_note(&cli->out, "%llu acknowledged", (unsigned long long)a->done);
+    report_acks(a);
     return rc == CLI_OK && a->refused > 0 ? CLI_REFUSED : rc;
 }
 
 static const struct cli_option ack_options[] = {
     {"status", 's', CLI_TEXT, "WHAT", "completed, failed, dlq or retry (completed)"},
     {"error", 0, CLI_TEXT, "TEXT", "why it failed"},
+    {"error-code", 0, CLI_TEXT, "CODE", "short code; the retry policy may list it"},
+    {"worker", 0, CLI_TEXT, "NAME", "who failed, for the timeline"},
     {"group", 'g', CLI_TEXT, "NAME", "of the pop (that of the message, or queue mode)"},
     {"lease", 0, CLI_TEXT, "ID", "must still be valid"},
 };
@@ -236,10 +292,15 @@ const struct cli_command cli_ack = {
     .summary = "acknowledge messages",
     .about =
         "Without arguments, reads messages from stdin as queen pop writes them. failed "
-        "counts against the retries of the queue, retry does not, dlq dead-letters at once.",
+        "counts against the retries of the queue, retry does not, dlq dead-letters at once. "
+        "An --error-code that the queue's retryPolicy lists as nonRetryable dead-letters, too. "
+        "The result has the number and the time of the next attempt; of several messages, "
+        "of the first one due.",
     .examples = "queen pop orders -n 100 | tee work.ndjson | queen ack|pop and acknowledge\n"
                 "queen ack -s failed --error 'no stock' $PARTITION_ID inv-41 -g ledger|one "
-                "message",
+                "message\n"
+                "queen pop orders | queen ack -s failed --error-code TIMEOUT|let the retry "
+                "policy decide",
     CLI_OPTIONS(ack_options),
     .run = ack,
 };

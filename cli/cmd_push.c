@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <queen/producer.h>
@@ -13,9 +14,12 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/envelope.h"
+#include "cli/progress.h"
 #include "cli/stream.h"
 #include "json/scan.h"
 #include "json/write.h"
+
+enum { LARGE_BYTES = 1 << 20 }; // files from this size on get a progress bar
 
 // Results of the messages; written by the client's thread.
 struct pushing {
@@ -25,18 +29,25 @@ struct pushing {
     bool envelope, text;
     struct queen_message model; // fields that the options set for all messages
     char when[ARGS_TIME_SIZE];
+    struct progress progress;
+    bool large;
+    uint64_t bytes; // of files read before the current one
     pthread_mutex_t lock;
     uint64_t queued, scheduled, duplicates, buffered, failed;
     struct queen_error first_error;
+    bool silent; // the server is unavailable, and that was printed
 };
 
 static int read_options(struct pushing *p);
+static int find_server(struct cli *cli);
+static void measure(struct pushing *p, const char *files);
 static int send_arguments(struct pushing *p);
 static int send_files(struct pushing *p, const char *files);
 static int send_stream(struct pushing *p, int fd, const char *name);
 static int send_value(struct pushing *p, span value);
 static void on_result(const struct queen_push_result *r, const struct queen_error *err,
                       void *tag, void *ctx);
+static void on_retry(const struct queen_error *err, void *ctx);
 static int cmd_push_report(struct pushing *p, int rc);
 
 static int cmd_push_send(struct cli *cli)
@@ -63,6 +74,9 @@ static int cmd_push_send(struct cli *cli)
     if (a->n_rest < 2 && !files && isatty(STDIN_FILENO))
         return ask_complain(cli, CLI_USAGE,
                             "no message: give it as argument, with --file, or on stdin");
+    rc = find_server(cli);
+    if (rc != CLI_OK)
+        return rc;
     p.producer =
         queen_producer_new(cli->client,
                            &(struct queen_producer_options){
@@ -71,12 +85,14 @@ static int cmd_push_send(struct cli *cli)
                                .max_count = 10 * args_count(a, "batch", 1000),
                                .close_timeout_ms = (unsigned)args_ms(a, "timeout", 30000),
                                .on_result = on_result,
+                               .on_retry = on_retry,
                                .ctx = &p,
                            },
                            &err);
     if (!p.producer)
         return ask_failed(cli, &err);
     setvbuf(stdout, NULL, _IOLBF, 0); // print each result at once
+    measure(&p, files);
     if (a->n_rest > 1)
         rc = send_arguments(&p);
     if (rc == CLI_OK && files)
@@ -84,6 +100,8 @@ static int cmd_push_send(struct cli *cli)
     if (rc == CLI_OK && a->n_rest < 2 && !files)
         rc = send_stream(&p, STDIN_FILENO, "stdin");
     queen_producer_free(p.producer); // waits until each message has its result
+    if (p.large)
+        progress_end(&p.progress, p.bytes, p.queued + p.scheduled + p.duplicates + p.buffered);
     return cmd_push_report(&p, rc);
 }
 
@@ -108,6 +126,34 @@ static int read_options(struct pushing *p)
         .retry_policy = args_text(a, "retry-policy"),
     };
     return CLI_OK;
+}
+
+// The producer retries for as long as it takes, which is right for a server that restarts and
+// wrong for one that does not exist. Any answer will do.
+static int find_server(struct cli *cli)
+{
+    struct queen_error err;
+    struct queen_response *r =
+        queen_request(cli->client, &(struct queen_request){.path = "/live"}, &err);
+    int rc = r ? CLI_OK : ask_failed(cli, &err);
+
+    queen_response_free(r);
+    return rc;
+}
+
+// Begins a progress bar if the files are large. A pipe has no size.
+static void measure(struct pushing *p, const char *files)
+{
+    span rest = span_of(files), name;
+    uint64_t total = 0;
+    struct stat st;
+
+    while (files && str_split(&rest, ',', &name))
+        if (stat(arena_cstr(&p->cli->arena, name), &st) == 0 && S_ISREG(st.st_mode))
+            total += (uint64_t)st.st_size;
+    p->large = total >= LARGE_BYTES;
+    if (p->large)
+        progress_begin(&p->progress, &p->cli->out, total);
 }
 
 static int send_arguments(struct pushing *p)
@@ -149,6 +195,14 @@ static int send_files(struct pushing *p, const char *files)
     return rc;
 }
 
+static void show_progress(struct pushing *p, uint64_t offset)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t stored = p->queued + p->scheduled + p->duplicates + p->buffered;
+    pthread_mutex_unlock(&p->lock);
+    progress_update(&p->progress, p->bytes + offset, stored);
+}
+
 static int send_stream(struct pushing *p, int fd, const char *name)
 {
     struct stream s;
@@ -157,10 +211,14 @@ static int send_stream(struct pushing *p, int fd, const char *name)
     int more, rc = CLI_OK;
 
     stream_init(&s, fd, name, p->text);
-    while (rc == CLI_OK && (more = stream_next(&s, &value, &f)) != 0)
+    while (rc == CLI_OK && (more = stream_next(&s, &value, &f)) != 0) {
         rc = more == 1 ? send_value(p, value)
                        : ask_complain(p->cli, CLI_FAILED, "%s; --text sends lines as strings",
                                       f.text);
+        if (p->large)
+            show_progress(p, stream_offset(&s));
+    }
+    p->bytes += stream_offset(&s);
     stream_deinit(&s);
     return rc;
 }
@@ -232,6 +290,7 @@ static void on_result(const struct queen_push_result *r, const struct queen_erro
         if (p->failed++ == 0)
             p->first_error = *err;
     } else {
+        p->silent = false;
         p->queued += r->status == QUEEN_QUEUED;
         p->scheduled += r->status == QUEEN_SCHEDULED;
         p->duplicates += r->status == QUEEN_DUPLICATE;
@@ -240,6 +299,19 @@ static void on_result(const struct queen_push_result *r, const struct queen_erro
     if (r && p->cli->out.json && !p->cli->out.quiet)
         put_result(r);
     pthread_mutex_unlock(&p->lock);
+}
+
+// Once per outage.
+static void on_retry(const struct queen_error *err, void *ctx)
+{
+    struct pushing *p = ctx;
+
+    pthread_mutex_lock(&p->lock);
+    bool say = !p->silent && !p->cli->out.quiet;
+    p->silent = true;
+    pthread_mutex_unlock(&p->lock);
+    if (say)
+        ask_complain(p->cli, 0, "%s; retrying", err->text);
 }
 
 static int cmd_push_report(struct pushing *p, int rc)

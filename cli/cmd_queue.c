@@ -47,6 +47,17 @@ static const struct column partition_columns[] = {
     {"LAST MESSAGE", "newestMessage", CELL_TIME},
 };
 
+static int queue_read(struct cli *cli, span *body)
+{
+    struct buf path = {0};
+
+    path_start(&path, "/api/v1/status/queues");
+    path_part(&path, cli->args.rest[0]);
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, body);
+    buf_free(&path);
+    return rc;
+}
+
 static int cmd_queue_show(struct cli *cli)
 {
     static const struct column columns[] = {
@@ -56,35 +67,30 @@ static int cmd_queue_show(struct cli *cli)
         {"namespace", "queue.namespace", CELL_TEXT},
         {"task", "queue.task", CELL_TEXT},
         {"priority", "queue.priority", CELL_COUNT},
-        {"options", "queue.config", CELL_TEXT},
+        {"options", "queue.options", CELL_TEXT},
         {"messages", "totals.total", CELL_COUNT},
         {"pending", "totals.pending", CELL_COUNT},
         {"processing", "totals.processing", CELL_COUNT},
         {"completed", "totals.completed", CELL_COUNT},
         {"dead letters", "totals.deadLetter", CELL_COUNT},
     };
-    struct buf path = {0};
     span body;
+    int rc = queue_read(cli, &body);
 
-    path_start(&path, "/api/v1/status/queues");
-    path_part(&path, cli->args.rest[0]);
-    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
-    if (rc == CLI_OK) {
-        record_show(cli, body, columns, countof(columns));
-        if (!cli->out.json) {
-            putchar('\n');
-            table_show(cli, pick(body, "partitions"), partition_columns,
-                       countof(partition_columns), "no partitions");
-        }
+    if (rc != CLI_OK)
+        return rc;
+    record_show(cli, body, columns, countof(columns));
+    if (!cli->out.json) {
+        putchar('\n');
+        table_show(cli, pick(body, "partitions"), partition_columns, countof(partition_columns),
+                   "no partitions");
     }
-    buf_free(&path);
     return rc;
 }
 
-// Converts KEY=VALUE to a JSON object; a value that is not JSON becomes a string.
+// Converts KEY=VALUE to members of a JSON object; a value that is not JSON becomes a string.
 static int put_options(struct cli *cli, struct buf *b, char **pairs, size_t n)
 {
-    buf_putc(b, '{');
     for (size_t i = 0; i < n; i++) {
         const char *equals = strchr(pairs[i], '=');
         if (!equals || equals == pairs[i])
@@ -101,32 +107,71 @@ static int put_options(struct cli *cli, struct buf *b, char **pairs, size_t n)
         else
             js_put_text(b, span_of(equals + 1));
     }
-    buf_putc(b, '}');
     return CLI_OK;
+}
+
+// Converts the options of the command and KEY=VALUE to the body of a configure request.
+static int put_configuration(struct cli *cli, struct buf *b)
+{
+    buf_putc(b, '{');
+    ask_put_text(b, "queue", cli->args.rest[0]);
+    ask_put_text(b, "namespace", args_text(&cli->args, "namespace"));
+    ask_put_text(b, "task", args_text(&cli->args, "task"));
+    buf_put_lit(b, ",\"options\":{");
+    if (args_has(&cli->args, "work-queue"))
+        buf_put_lit(b, "\"ordering\":\"none\"");
+    if (args_has(&cli->args, "work-queue") && cli->args.n_rest > 1)
+        buf_putc(b, ',');
+    int rc = put_options(cli, b, cli->args.rest + 1, cli->args.n_rest - 1);
+    buf_put_lit(b, "}}");
+    return rc;
+}
+
+// The answer of a configure request contains options that do not act, as the contract has it.
+static int show_options(struct cli *cli)
+{
+    static const struct column columns[] = {{"queue", "queue.name", CELL_TEXT},
+                                            {"namespace", "queue.namespace", CELL_TEXT},
+                                            {"task", "queue.task", CELL_TEXT},
+                                            {"options", "queue.options", CELL_TEXT}};
+    span body;
+    int rc = queue_read(cli, &body);
+
+    if (rc == CLI_OK)
+        record_show(cli, body, columns, countof(columns));
+    return rc;
 }
 
 static int configure(struct cli *cli)
 {
-    static const struct column columns[] = {{"queue", "queue", CELL_TEXT},
-                                            {"namespace", "namespace", CELL_TEXT},
-                                            {"task", "task", CELL_TEXT},
-                                            {"options", "options", CELL_TEXT}};
     struct buf b = {0};
     span body;
 
-    buf_putc(&b, '{');
-    ask_put_text(&b, "queue", cli->args.rest[0]);
-    ask_put_text(&b, "namespace", args_text(&cli->args, "namespace"));
-    ask_put_text(&b, "task", args_text(&cli->args, "task"));
-    buf_put_lit(&b, ",\"options\":");
-    int rc = put_options(cli, &b, cli->args.rest + 1, cli->args.n_rest - 1);
-    buf_putc(&b, '}');
+    int rc = put_configuration(cli, &b);
     if (rc == CLI_OK)
         rc = ask(cli, "POST", SPAN("/api/v1/configure"), buf_span(&b), &body);
-    if (rc == CLI_OK)
-        record_show(cli, body, columns, countof(columns));
     buf_free(&b);
+    if (rc == CLI_OK && cli->out.json)
+        out_line(body);
+    else if (rc == CLI_OK)
+        rc = show_options(cli);
     return rc;
+}
+
+static int create(struct cli *cli)
+{
+    struct buf path = {0};
+    span body;
+
+    path_start(&path, "/api/v1/resources/partitions");
+    path_param(&path, "queue", cli->args.rest[0]);
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    buf_free(&path);
+    if (rc == CLI_OK && pick(body, "partitions").len > 2) // not []
+        rc = ask_complain(cli, CLI_USAGE,
+                          "the queue \"%s\" exists; queen queue configure changes its options",
+                          cli->args.rest[0]);
+    return rc == CLI_OK ? configure(cli) : rc;
 }
 
 static int remove_queues(struct cli *cli)
@@ -207,6 +252,12 @@ static const struct cli_option labels[] = {
     {"namespace", 0, CLI_TEXT, "NAME", "of this namespace"},
     {"task", 0, CLI_TEXT, "NAME", "of this task"},
 };
+static const struct cli_option configure_options[] = {
+    {"namespace", 0, CLI_TEXT, "NAME", "of this namespace"},
+    {"task", 0, CLI_TEXT, "NAME", "of this task"},
+    {"work-queue", 0, CLI_FLAG, NULL,
+     "consumers share partitions and settle each message on its own"},
+};
 static const struct cli_option remove_options[] = {CONFIRM_OPTION};
 static const struct cli_option purge_options[] = {
     {"partition", 'p', CLI_TEXT, "NAME", "of this partition only"},
@@ -242,8 +293,18 @@ static const struct cli_command queue_configure = {
     .examples = "queen queue configure orders leaseTime=60 retryLimit=5|leases of a minute\n"
                 "queen queue configure orders retentionSeconds=86400 --namespace shop|kept for "
                 "a day",
-    CLI_OPTIONS(labels),
+    CLI_OPTIONS(configure_options),
     .run = configure,
+};
+static const struct cli_command queue_create = {
+    .name = "create",
+    .args = "QUEUE [OPTION=VALUE]...",
+    .summary = "create a queue; fail if it exists",
+    .about = "The options are those of queen queue configure.",
+    .examples = "queen queue create jobs --work-queue|workers share all jobs\n"
+                "queen queue create orders leaseTime=60|an ordered queue",
+    CLI_OPTIONS(configure_options),
+    .run = create,
 };
 static const struct cli_command queue_rm = {
     .name = "rm",
@@ -262,7 +323,7 @@ static const struct cli_command queue_purge = {
     .run = purge,
 };
 static const struct cli_command *const queue_subs[] = {
-    &queue_ls, &queue_show, &queue_configure, &queue_rm, &queue_purge, NULL};
+    &queue_ls, &queue_show, &queue_create, &queue_configure, &queue_rm, &queue_purge, NULL};
 const struct cli_command cli_queue = {
     .name = "queue",
     .summary = "list, show, configure, remove and empty queues",

@@ -10,7 +10,7 @@ static int list_all(struct cli *cli)
 {
     static const struct column columns[] = {
         {"TENANT", "tenant", CELL_TEXT},      {"MODEL", "model", CELL_TEXT},
-        {"MODE", "mode", CELL_TEXT},          {"CHANGED", "changedAt", CELL_TIME},
+        {"MODE", "effectiveMode", CELL_TEXT}, {"CHANGED", "changedAt", CELL_TIME},
         {"VISITED", "visitedAt", CELL_TIME},  {"BY", "visitedBy", CELL_TEXT},
         {"FAILURES", "failures", CELL_COUNT}, {"ERROR", "error", CELL_LONG},
     };

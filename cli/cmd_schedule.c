@@ -1,5 +1,6 @@
 // `queen schedule`: scheduled messages.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/attrs.h"
 #include "cli/ask.h"
@@ -23,7 +24,17 @@ static bool path_filters(struct cli *cli, struct buf *path, const char *queue)
         path_param(path, "to", when);
     path_param(path, "correlationId", args_text(a, "correlation-id"));
     path_param(path, "transactionIdPrefix", args_text(a, "prefix"));
+    path_param(path, "kind", args_text(a, "kind"));
     return path->len > before;
+}
+
+static int check_kind(struct cli *cli)
+{
+    const char *kind = args_text(&cli->args, "kind");
+
+    if (!kind || strcmp(kind, "push") == 0 || strcmp(kind, "retry") == 0)
+        return CLI_OK;
+    return ask_complain(cli, CLI_USAGE, "--kind must be push or retry, not \"%s\"", kind);
 }
 
 static int cmd_schedule_list(struct cli *cli)
@@ -39,11 +50,13 @@ static int cmd_schedule_list(struct cli *cli)
     };
     const char *queue = cli->args.n_rest > 0 ? cli->args.rest[0] : NULL;
     uint64_t wanted = args_count(&cli->args, "limit", 100);
-    struct table *t = table_new(cli, columns, countof(columns));
     const char *cursor = NULL;
     struct buf path = {0};
-    int rc;
+    int rc = check_kind(cli);
 
+    if (rc != CLI_OK)
+        return rc;
+    struct table *t = table_new(cli, columns, countof(columns));
     do { // pages of at most 1000
         uint64_t left = wanted - table_rows(t);
         span body, rest, item;
@@ -112,6 +125,50 @@ static int cmd_schedule_add(struct cli *cli)
     return CLI_OK;
 }
 
+// ---- move ----
+
+static int move_one(struct cli *cli, const char *id, span when)
+{
+    static const struct column columns[] = {{"due", "scheduledAt", CELL_TIME},
+                                            {"queue", "queue", CELL_TEXT},
+                                            {"kind", "kind", CELL_TEXT},
+                                            {"id", "id", CELL_TEXT}};
+    struct buf path = {0};
+    span body;
+
+    path_start(&path, "/api/v1/scheduled");
+    path_part(&path, id);
+    int rc = ask(cli, "PATCH", buf_span(&path), when, &body);
+    if (rc == CLI_OK)
+        record_show(cli, body, columns, countof(columns));
+    buf_free(&path);
+    return rc;
+}
+
+static int cmd_schedule_move(struct cli *cli)
+{
+    const struct args *a = &cli->args;
+    char when[ARGS_TIME_SIZE];
+    bool at = args_time(a, "at", when), in = args_has(a, "in");
+    struct buf b = {0};
+    int rc = CLI_OK;
+
+    if (at + in != 1)
+        return ask_complain(cli, CLI_USAGE, "say when: --at TIME or --in 10m");
+    buf_putc(&b, '{');
+    if (at)
+        ask_put_text(&b, "scheduledAt", when);
+    else
+        buf_printf(&b, "\"delaySeconds\":%.3f", (double)args_ms(a, "in", 0) / 1000);
+    buf_putc(&b, '}');
+    for (size_t i = 0; i < a->n_rest; i++) {
+        int one = move_one(cli, a->rest[i], buf_span(&b));
+        rc = one != CLI_OK ? one : rc;
+    }
+    buf_free(&b);
+    return rc;
+}
+
 // ---- cancel ----
 
 static int cancel_one(struct cli *cli, const char *id, uint64_t *n)
@@ -135,8 +192,8 @@ static int cancel_filtered(struct cli *cli, uint64_t *n)
 
     path_start(&path, "/api/v1/scheduled");
     bool filtered = path_filters(cli, &path, args_text(&cli->args, "queue"));
-    int rc = CLI_OK;
-    if (!filtered && !args_has(&cli->args, "all"))
+    int rc = check_kind(cli);
+    if (rc == CLI_OK && !filtered && !args_has(&cli->args, "all"))
         rc = ask_complain(cli, CLI_USAGE, "specify IDs, a filter like --queue, or --all");
     if (rc == CLI_OK)
         rc = confirm(cli, filtered ? "cancel all scheduled messages that match"
@@ -172,13 +229,14 @@ static int cancel(struct cli *cli)
     return rc;
 }
 
-#define FILTERS                                                                    \
-    {"partition", 'p', CLI_TEXT, "NAME", "of this partition of the queue"},        \
-        {"from", 0, CLI_TIME, "TIME", "due at this time or later; also now, +1h"}, \
-        {"to", 0, CLI_TIME, "TIME", "due before this time"},                       \
-        {"correlation-id", 0, CLI_TEXT, "ID", "of this correlation"},              \
-    {                                                                              \
-        "prefix", 0, CLI_TEXT, "TEXT", "whose transaction id starts with this"     \
+#define FILTERS                                                                     \
+    {"partition", 'p', CLI_TEXT, "NAME", "of this partition of the queue"},         \
+        {"from", 0, CLI_TIME, "TIME", "due at this time or later; also now, +1h"},  \
+        {"to", 0, CLI_TIME, "TIME", "due before this time"},                        \
+        {"correlation-id", 0, CLI_TEXT, "ID", "of this correlation"},               \
+        {"kind", 0, CLI_TEXT, "KIND", "push, or retry: of failed messages (both)"}, \
+    {                                                                               \
+        "prefix", 0, CLI_TEXT, "TEXT", "whose transaction id starts with this"      \
     }
 
 static const struct cli_option list_options[] = {
@@ -192,6 +250,10 @@ static const struct cli_option add_options[] = {
     {"transaction-id", 0, CLI_TEXT, "ID", "stored once, ever"},
     {"correlation-id", 0, CLI_TEXT, "ID", "to find it by later"},
 };
+static const struct cli_option move_options[] = {
+    {"at", 0, CLI_TIME, "TIME", "deliver at this time: ISO 8601 with a zone, or +2h"},
+    {"in", 0, CLI_DURATION, "TIME", "deliver after this delay from now: 0s, 10m, 2h"},
+};
 static const struct cli_option cancel_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "without IDs: those of this queue"},
     FILTERS,
@@ -203,7 +265,8 @@ static const struct cli_command schedule_ls = {
     .name = "ls",
     .args = "[QUEUE]",
     .summary = "list scheduled messages, the next due first",
-    .examples = "queen schedule ls reminders --to +1h|what is due within the hour",
+    .examples = "queen schedule ls reminders --to +1h|messages due within the hour\n"
+                "queen schedule ls orders --kind retry|failed messages and their next attempt",
     CLI_OPTIONS(list_options),
     .run = cmd_schedule_list,
 };
@@ -216,6 +279,17 @@ static const struct cli_command schedule_add = {
     CLI_OPTIONS(add_options),
     .run = cmd_schedule_add,
 };
+static const struct cli_command schedule_move = {
+    .name = "move",
+    .args = "ID...",
+    .summary = "give scheduled messages or retries another time",
+    .examples =
+        "queen schedule move 01a1e28e-42db-7e7c-8000-000000000001 --in 2h|in two hours\n"
+        "queen schedule ls orders --kind retry --json | jq -r .id | xargs queen "
+        "schedule move --in 0s|retry now",
+    CLI_OPTIONS(move_options),
+    .run = cmd_schedule_move,
+};
 static const struct cli_command schedule_cancel = {
     .name = "cancel",
     .args = "[ID]...",
@@ -226,10 +300,10 @@ static const struct cli_command schedule_cancel = {
     CLI_OPTIONS(cancel_options),
     .run = cancel,
 };
-static const struct cli_command *const subs[] = {&schedule_ls, &schedule_add, &schedule_cancel,
-                                                 NULL};
+static const struct cli_command *const subs[] = {&schedule_ls, &schedule_add, &schedule_move,
+                                                 &schedule_cancel, NULL};
 const struct cli_command cli_schedule = {
     .name = "schedule",
-    .summary = "list, add and cancel scheduled messages",
+    .summary = "list, add, move and cancel scheduled messages",
     .subs = subs,
 };

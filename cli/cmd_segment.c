@@ -45,9 +45,9 @@ static int question(struct cli *cli, const char *what, size_t at, span more, spa
 {
     const struct args *a = &cli->args;
     struct buf b = {0}, path = {0};
-    span filter = SPAN("{}");
+    span filter = SPAN_NONE;
 
-    int rc = a->n_rest > at ? read_filter(cli, a->rest[at], &filter) : CLI_OK;
+    int rc = read_filter(cli, a->rest[at], &filter);
     if (rc == CLI_OK) {
         buf_put_lit(&b, "{\"filter\":");
         buf_put(&b, filter);
@@ -114,7 +114,7 @@ static int preview(struct cli *cli)
                (unsigned long long)args_count(&cli->args, "after", 0));
     int rc = question(cli, "/segments/preview", 1, buf_span(&more), &body);
     if (rc == CLI_OK) {
-        table_show(cli, pick(body, "customers"), columns, countof(columns), "nobody");
+        table_show(cli, pick(body, "customers"), columns, countof(columns), "no customers");
         if (js_type_of(pick(body, "next")) == JS_NUMBER)
             out_note(&cli->out, "there are more: --after " SPAN_FMT,
                      SPAN_ARG(pick(body, "next")));
@@ -208,7 +208,7 @@ static const struct cli_option preview_options[] = {
 #define ABOUT_FILTER                                                                           \
     "FILTER is JSON ({\"attribute\": ..., \"operator\": ..., \"value\": ...}), @FILE, or the " \
     "name of "                                                                                 \
-    "a saved segment."
+    "a saved segment; {\"all\": true} matches every customer."
 
 static const struct cli_command segment_ls = {
     .name = "ls",
@@ -220,7 +220,7 @@ static const struct cli_command segment_ls = {
 };
 static const struct cli_command segment_count = {
     .name = "count",
-    .args = "TENANT [FILTER]",
+    .args = "TENANT FILTER",
     .summary = "count the customers of a segment",
     .about = ABOUT_FILTER,
     .examples =
@@ -232,7 +232,7 @@ static const struct cli_command segment_count = {
 };
 static const struct cli_command segment_preview = {
     .name = "preview",
-    .args = "TENANT [FILTER]",
+    .args = "TENANT FILTER",
     .summary = "show a page of its customers",
     .about = ABOUT_FILTER,
     .examples = "queen segment preview acme rich -n 5|the first five",
@@ -242,7 +242,7 @@ static const struct cli_command segment_preview = {
 };
 static const struct cli_command segment_explain = {
     .name = "explain",
-    .args = "TENANT CUSTOMER [FILTER]",
+    .args = "TENANT CUSTOMER FILTER",
     .summary = "explain why a customer is in a segment or not",
     .about = ABOUT_FILTER,
     .examples =

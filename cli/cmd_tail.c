@@ -15,6 +15,7 @@
 #include "cli/message.h"
 #include "cli/own_group.h"
 #include "cli/pick.h"
+#include "cli/reader.h"
 #include "cli/stop.h"
 
 enum { BATCH = 100 }; // at most OWN_GROUP_BATCH
@@ -246,7 +247,9 @@ static int follow(struct tailing *t, const struct queen_pop *pop)
     if (!t->consumer)
         return ask_failed(cli, &err);
     stop_watch(on_cmd_tail_stop, t);
+    reader_watch(on_cmd_tail_stop, t); // as in: queen tail -f q | head -1
     int rc = queen_consumer_wait(t->consumer, &err) != 0 ? ask_failed(cli, &err) : CLI_OK;
+    reader_unwatch();
     stop_unwatch();
     queen_consumer_free(t->consumer);
     return rc;

@@ -15,6 +15,7 @@ static const struct cli_option options[] = {
     {"context", 'c', CLI_TEXT, "NAME", "the server of this context; see queen context"},
     {"token-file", 0, CLI_TEXT, "FILE", "file with the bearer token (QUEEN_TOKEN_FILE)"},
     {"ca-file", 0, CLI_TEXT, "FILE", "PEM file of trusted authorities (the system's)"},
+    {"fingerprint", 0, CLI_TEXT, "HEX", "accept only the certificate with this SHA-256"},
     {"insecure", 0, CLI_FLAG, NULL, "accept any certificate; for experiments only"},
     {"timeout", 0, CLI_DURATION, "TIME", "time limit of a request (30s)"},
 };

@@ -43,6 +43,7 @@ static const struct cli_command cli_help = {
 
 // clang-format off
 const struct cli_command *const cli_commands[] = {
+    &cli_init,
     &cli_serve,
     &cli_platform,
     &cli_push,
@@ -58,11 +59,14 @@ const struct cli_command *const cli_commands[] = {
     &cli_schedule,
     &cli_refresh,
     &cli_segment,
+    &cli_campaign,
     &cli_cron,
     &cli_export,
     &cli_import,
     &cli_top,
     &cli_doctor,
+    &cli_key,
+    &cli_audit,
     &cli_tenant,
     &cli_pools,
     &cli_context,

@@ -64,7 +64,15 @@ void message_write(struct buf *b, const struct queen_delivery *d)
         put_field(b, "traceparent", d->traceparent);
     put_field(b, "producerSub", d->producer_sub);
     put_field(b, "consumerGroup", d->group);
-    buf_printf(b, ",\"retryCount\":%d,\"data\":", d->retry_count);
+    if (d->correlation_id)
+        put_field(b, "correlationId", d->correlation_id);
+    if (d->event_type)
+        put_field(b, "eventType", d->event_type);
+    if (d->first_failed_at)
+        put_field(b, "firstFailedAt", d->first_failed_at);
+    if (d->last_error)
+        put_field(b, "lastError", d->last_error);
+    buf_printf(b, ",\"attempt\":%d,\"retryCount\":%d,\"data\":", d->attempt, d->retry_count);
     buf_put(b, (span){d->data, d->data_len});
     buf_putc(b, '}');
 }

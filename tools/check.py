@@ -23,7 +23,7 @@ QUICK = " ONLY=\"-m 'not slow'\""
 STAGES = [
     [["lint", "release", "docs-check", "unit"]],
     [["debug", "asan", "tsan"]],
-    [["tidy", "unit-asan", "unit-tsan", "fuzz"], ["e2e-one"], ["e2e-more"], ["e2e-platform"]],
+    [["tidy", "unit-asan", "unit-tsan", "fuzz"], ["e2e-one"], ["e2e-more", "e2e-rest"], ["e2e-platform"]],
     [["torture-can-fail", "torture"]],
 ]
 # part: (command, more environment)
@@ -42,6 +42,7 @@ PARTS = {
     "fuzz": ("tools/fuzz.sh all 10", {}),
     "e2e-one": ("make e2e-one" + QUICK, SLOW),
     "e2e-more": ("make e2e-more" + QUICK, SLOW),
+    "e2e-rest": ("make e2e-rest" + QUICK, SLOW),
     "e2e-platform": ("make e2e-platform" + QUICK, SLOW),
     "torture-can-fail": (sys.executable + " -m pytest -q tests/torture", {}),
     "torture": ("make torture MINUTES=1.2", {}),

@@ -10,10 +10,11 @@ LEVEL = {
         "base": 0,
         "json": 1, "conf": 1, "net": 1, "crypt": 1,
         "http": 2, "pg": 2,
-        "auth": 3,
+        "auth": 3, "web": 3,
         "settings": 4,
     },
     "broker/src": {
+        "conf": 2,
         "segment": 1,
         "db": 3, "batch": 3, "peer": 3, "spool": 3,
         "transfer": 4, "broker": 4,
@@ -40,7 +41,9 @@ TOPICS = {
         "push": 3,
         "settle": 4, "outage": 4,
         "pop": 5,
+        "work": 6,
     },
+    ("broker/src", "api"): {"": 0, "messages": 1, "admin": 1, "monitoring": 1},
 }
 USES = {
     "lib": [],
@@ -56,7 +59,7 @@ NOT_FOR = {"api": {"net"}}
 # The client library becomes part of other programs and needs only these.
 ONLY_NEEDS = {"client/src": {"base", "json", "net", "http"}}
 # The command line starts the broker and includes nothing else of it.
-ENTRY = {("cli", "broker/src"): {"server/server.h"}}
+ENTRY = {("cli", "broker/src"): {"conf/serve.h", "server/server.h"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""demo.py: a broker, a platform and five tenants with data and live events, until Ctrl-C.   make demo
+"""demo.py: a broker with a shop's traffic, a platform and five tenants with data and live events, until Ctrl-C.   make demo
 
 Everything lives in a folder of its own that is removed at the end; nothing that runs already is touched.
 
@@ -19,6 +19,8 @@ import urllib.error
 import urllib.request
 import uuid
 from datetime import datetime, timedelta, timezone
+
+from demo_shop import Shop
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUEEN = os.environ.get("QUEEN_BIN", os.path.join(REPO, "build", "queen"))
@@ -50,7 +52,7 @@ def ask(method, path, body=None, base=PLATFORM):
             with urllib.request.urlopen(request, timeout=120) as r:
                 return json.load(r)
         except urllib.error.HTTPError as e:
-            # 503 means: try again. The platform says so while it makes its queue on the broker.
+            # 503 means: try again. The platform answers so while it creates its queue at the broker.
             if e.code != 503 or path == "/ready" or time.monotonic() > end:
                 raise
             time.sleep(0.2)
@@ -153,7 +155,7 @@ def wait_counted(tenant, wanted):
     """Until the tenant's customers are in its tables."""
     end = time.monotonic() + 120
     while time.monotonic() < end:
-        if ask("POST", "/api/v1/tenants/%s/segments/count" % tenant, {"filter": {}})["count"] >= wanted:
+        if ask("POST", "/api/v1/tenants/%s/segments/count" % tenant, {"filter": {"all": True}})["count"] >= wanted:
             return
         time.sleep(0.3)
     print("demo: the events of %s take long; go on anyway" % tenant)
@@ -162,7 +164,7 @@ def wait_counted(tenant, wanted):
 def hints():
     rich = '{"attribute": "wallet_balance", "operator": "gt", "value": 150}'
     print("""
-Running: broker %(broker)s, platform %(platform)s, tenants %(tenants)s; about %(rate)g events a second.
+Running: dashboard %(broker)s/, platform %(platform)s, tenants %(tenants)s; about %(rate)g events a second.
 
 Try, in another terminal:
 
@@ -210,12 +212,15 @@ def main():
     folder = tempfile.mkdtemp(prefix="queen-demo-")
     os.chmod(folder, 0o755)  # PostgreSQL runs as another user when we are root
     processes, code = [], 0
+    shop = Shop(BROKER)
     try:
+        print("Dashboard: %s/\nPlatform:  %s/\n" % (BROKER, PLATFORM), flush=True)
         print("Starting a broker and a platform in %s ..." % folder, flush=True)
         processes.append(Process(folder, "broker", "serve", "--port", str(BROKER_PORT), "--data-dir", os.path.join(folder, "broker")))
         processes.append(Process(folder, "platform", "platform", "--port", str(PLATFORM_PORT), "--data-dir", os.path.join(folder, "platform"),
                                  "--queen-url", BROKER))
         processes[0].wait_ready(BROKER)
+        shop.start()
         processes[1].wait_ready(PLATFORM)
         businesses = []
         for tenant in TENANTS:
@@ -235,6 +240,7 @@ def main():
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("\nStopping ...", flush=True)
+        shop.stop()
         ends = [(p.name, p.stop()) for p in reversed(processes)]
         shutil.rmtree(folder, ignore_errors=True)
         print("Stopped: " + ", ".join("%s (%d)" % e for e in ends), flush=True)

@@ -11,8 +11,8 @@ build="gcc make meson ninja-build pkg-config|pkgconf libc6-dev libuv1-dev libpq-
 run="postgresql-15|postgresql-16|postgresql-17|postgresql"
 platform="libmariadb-dev"
 # Of MariaDB only the programs: the package with the service would start an unwanted server.
-test="openssl locales curl jq libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema
-      zsh fish tmux
+test="openssl systemd locales curl jq libcmocka-dev python3-pytest python3-httpx python3-psycopg2 python3-jsonschema pgbouncer
+      zsh fish tmux chromium fonts-dejavu-core
       mariadb-server-core|mariadb-server-core-10.5 mariadb-client|mariadb-client-10.5"
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev
        faketime nftables stress-ng"
@@ -48,7 +48,19 @@ for choice in $wanted; do
     done
     [ $found = yes ] || missing+=("$choice")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+case "$1" in test | check) command -v npm >/dev/null || missing+=(npm) ;; esac
+# The tests drive the dashboard with packages from npm. Programs are built without them: web/dist is committed.
+node_packages() {
+    case "$1" in test | check) ;; *) return 0 ;; esac
+    cd "$(dirname "$0")/../web"
+    [ ! node_modules/.package-lock.json -nt package-lock.json ] || return 0
+    npm ci --ignore-scripts --no-progress --loglevel=error
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+    node_packages "$1"
+    exit 0
+fi
 
 echo "deps.sh: missing: ${missing[*]}"
 as_root=()
@@ -61,7 +73,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 apt_get() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@"
+        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@"
 }
 apt_get update
 
@@ -81,8 +93,8 @@ for choice in "${missing[@]}"; do
     packages+=("$chosen")
 done
 
-# Debian makes and starts a cluster when a server package is first configured; nobody asked
-# for one here.  The drop-in is there only while we install.
+# Debian makes and starts a cluster when a server package is first configured; none is
+# needed here.  The drop-in is there only while we install.
 dropin=/etc/postgresql-common/createcluster.d/queen-deps.conf
 if [[ " ${packages[*]} " == *" postgresql"* ]]; then
     apt_get install --no-install-recommends postgresql-common
@@ -91,3 +103,4 @@ if [[ " ${packages[*]} " == *" postgresql"* ]]; then
     echo 'create_main_cluster = false' | "${as_root[@]}" tee $dropin >/dev/null
 fi
 apt_get install --no-install-recommends "${packages[@]}"
+node_packages "$1"

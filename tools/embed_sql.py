@@ -48,9 +48,23 @@ COLUMNS = re.compile(r"^--\s*columns ([a-z_0-9]+):\s*(.*)$", re.M)
 SHARED = re.compile(r"@(?P<name>[a-z_0-9]+)(?P<null>\?)?\Z")
 ENUM = re.compile(r"^--\s*enum ([a-z_0-9]+):\s*(.*)$", re.M)
 VALUE = re.compile(r"[A-Z][A-Z0-9_]* [0-9]+\Z")
+# Which enum the numbers of a name are from: "-- numbers: why ack_why, status seg_status or ack_status".
+NUMBERS = re.compile(r"^--\s*numbers:\s*(.*)$", re.M)
+NUMBERS_OF = re.compile(r"([a-z_]+) ([a-z_]+(?: or [a-z_]+)*)\Z")
+# A name that holds such a number, and the literals that it is compared with or set to.
+NUMBER_NAME = r"\b(?P<name>[a-z_]*(?:status|why|kind))(?:\[[^\]]*\])?"
+COMPARED = re.compile(NUMBER_NAME + r"\s*(?::=|=|<>|>=|<=|>|<)\s*(?P<literals>[0-9]+)\b")
+LISTED = re.compile(NUMBER_NAME + r"\s+(?:not )?in\s*\((?P<literals>[0-9, ]+)\)")
+SWITCHED = re.compile(r"\bcase (?:[a-z]+\.)?" + NUMBER_NAME + r"(?P<literals>\s+when [0-9]+ .*?)\bend\b", re.S)
+WHEN = re.compile(r"\bwhen ([0-9]+)\b")
+# Numbers without such a name beside them: they have this type.
+SMALL = re.compile(r"\b([0-9]+)::int2")
+SMALL_CASE = re.compile(r"\bcase\b((?:(?!\bcase\b|\bend\b).)*)\bend::int2", re.S)
+RESULT = re.compile(r"\b(?:then|else) ([0-9]+)\b")
+LEAST_HTTP_STATUS = 100
 LETTERS = {"int2": "h", "int4": "i", "int8": "l", "bool": "b", "float8": "f", "text": "t", "bytea": "y", "uuid": "u",
            "timestamptz": "z", "void": "v"}
-# What a comment stripper must not look into, and the comments themselves.
+# Quoted texts, which may contain comment marks, and comments.
 TOKEN = re.compile(
     r"""(?P<keep>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
               | \$(?P<tag>[A-Za-z_]*)\$.*?\$(?P=tag)\$)
@@ -106,7 +120,7 @@ def strip_comments(text):
 
 
 def pin_search_path(path, text, home):
-    """The text of a function with `set search_path`, whoever calls it; the file need not say it.
+    """The text of a function with `set search_path`, which the file need not contain.
 
     Left as they are: `language sql` functions that are stable or immutable, because PostgreSQL makes them a part of
     the statement that calls them, which it does not do if they have settings.
@@ -187,6 +201,49 @@ def column_constants(path, name, columns):
     return "enum { " + ", ".join(f"{c} = {i}" for c, i in found.items()) + " };"
 
 
+def number_literals(text):
+    """(name, number) of each literal of a SQL text that is a status, a reason or a kind."""
+    text = re.sub(r"--[^\n]*", "", text)
+    for pattern, literal in ((COMPARED, r"[0-9]+"), (LISTED, r"[0-9]+"), (SWITCHED, WHEN)):
+        for m in pattern.finditer(text):
+            for number in re.findall(literal, m.group("literals")):
+                yield m.group("name"), int(number)
+
+
+def check_numbers(path, text, enums):
+    """Every number that SQL and C share exists in its enum, and the file declares which enum that is."""
+    declared = {}
+    for part in ", ".join(NUMBERS.findall(text)).split(","):
+        m = NUMBERS_OF.match(part.strip())
+        names = m.group(2).split(" or ") if m else []
+        if part.strip() and not (m and all(n in enums for n in names)):
+            fail(path, f"numbers: {part.strip()!r} is not \"name enum\", or the enum is not known")
+        if m:
+            declared[m.group(1)] = set().union(*(enums[n] for n in names))
+    used = set()
+    for name, number in number_literals(text):
+        used.add(name)
+        if name in declared and number not in declared[name] and number < LEAST_HTTP_STATUS:
+            fail(path, f"{name} {number}: its enum has no such number")
+        if name not in declared and 0 < number < LEAST_HTTP_STATUS:
+            fail(path, f"{name} {number}: needs a line such as \"-- numbers: {name} seg_status\"")
+    every = set().union(*declared.values()) if declared else None
+    bare = re.sub(r"--[^\n]*", "", text)
+    small = SMALL.findall(bare) + [n for case in SMALL_CASE.findall(bare) for n in RESULT.findall(case)]
+    for number in small if declared else []:
+        if int(number) not in every:
+            fail(path, f"{number}::int2: the enums of this file have no such number")
+    for name in declared.keys() - used:
+        if not small:
+            fail(path, f"numbers: {name} is not used")
+
+
+def enum_numbers(texts):
+    """{enum: its numbers}"""
+    joined = join_lines(pair for text in texts for pair in ENUM.findall(text))
+    return {name: {int(n) for n in re.findall(r" ([0-9]+)(?=,|\Z)", values.strip())} for name, values in joined.items()}
+
+
 def read_enum(path, name, text):
     values = [v.strip() for v in text.split(",")]
     for v in values:
@@ -195,7 +252,7 @@ def read_enum(path, name, text):
     return f"enum {name} {{ " + ", ".join(v.replace(" ", " = ") for v in values) + " };"
 
 
-def load_statements(root, depends, must_declare, prefix="", constants=None):
+def load_statements(root, depends, prefix="", constants=None):
     """Sorted by name: the number of a statement does not depend on the folder it is in.
 
     constants gets the lines of C that describe columns and numbers.
@@ -222,13 +279,13 @@ def load_statements(root, depends, must_declare, prefix="", constants=None):
             if not text:
                 fail(where, "is empty")
             declared = " ".join(RETURNS.findall(raw)).strip()
-            if must_declare and not declared:
+            if not declared:
                 fail(where, "needs a line such as \"-- returns: lane int8, name text?\" (? may be null; or: nothing)")
-            columns = read_columns(where, declared, shared) if declared else []
+            columns = read_columns(where, declared, shared)
             if columns and not SHARED.match(declared):
                 constants.append(column_constants(where, prefix + name, columns))
             letters = ("1" if ONE_ROW.search(raw) else "") + "".join(letter for _, letter in columns)
-            found[name] = (path, text, letters if declared else None)
+            found[name] = (path, text, letters)
     return [(name, *found[name][1:]) for name in sorted(found)]
 
 
@@ -267,10 +324,14 @@ def load_migrations(root, depends):
 def load_objects(root, depends, home=None):
     """home: the schema of functions that get a search_path here; None: they have it in their files."""
     files = {}
+    enums = enum_numbers(read(os.path.join(folder, STATEMENTS)) for folder in topics(root)
+                         if os.path.exists(os.path.join(folder, STATEMENTS)))
     for folder in topics(root):
         for path in sql_files(folder, depends):
             if os.path.basename(path) == STATEMENTS:
                 continue
+            if enums:
+                check_numbers(path, read(path), enums)
             name = stem(path)
             if name in files:
                 fail(path, f"another object is called {name} too: {files[name][0]}")
@@ -310,7 +371,7 @@ class Root:
         # The folder itself stands for "a new sub-folder appeared".
         depends.append(folder)
         self.constants = []
-        self.statements = load_statements(folder, depends, name == "queen", self.prefix, self.constants)
+        self.statements = load_statements(folder, depends, ("my_" if kind == "my" else "") + self.prefix, self.constants)
         self.migrations = load_migrations(folder, depends)
         self.objects = load_objects(folder, depends, home if kind == "pg" else None)
 
@@ -327,7 +388,7 @@ class Root:
     def source(self):
         out, table = [], f"{self.kind}_{self.name}"
         for i, (name, text, returns) in enumerate(self.statements):
-            shape = "" if self.kind == "my" else ", 0" if returns is None else f', "{returns}"'
+            shape = "" if self.kind == "my" else f', "{returns}"'
             out.append(f'const struct {self.kind}_statement {self.kind}_stmt_{self.prefix}{name} = '
                        f'{{"{self.prefix}{name}",\n{c_string(text)},\n    {i}{shape}}};')
         if self.migrations:

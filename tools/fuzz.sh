@@ -2,17 +2,20 @@
 # fuzz.sh: builds and runs libFuzzer programs.   tools/fuzz.sh NAME|all [SECONDS]
 #
 # A fuzzer is tests/fuzz/fuzz_NAME.c; its lines "// build: ..." name the sources, flags and libraries it needs besides itself and
-# lib/base.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  What a run finds goes to build/fuzz; a crash becomes a
+# lib/base.  Seeds: tests/fuzz/corpus/NAME; words: tests/fuzz/NAME.dict.  Findings go to build/fuzz; a crash becomes a
 # seed and a unit test by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-all}
 seconds=${2:-60}
-flags="-std=gnu11 -D_GNU_SOURCE -Ilib -Ibroker/src -Iplatform/src -g -O1 -fno-sanitize-recover=undefined"
+generated=build/fuzz/generated
+flags="-std=gnu11 -D_GNU_SOURCE -Ilib -Ibroker/src -Iplatform/src -I$generated -g -O1 -fno-sanitize-recover=undefined"
 
 base=build/fuzz/base
 rm -rf "$base"
-mkdir -p "$base"
+mkdir -p "$base" "$generated/db"
+python3 tools/embed_sql.py --root pg queen queen broker/sql --include db/sql.gen.h --source "$generated/db/sql.gen.c" \
+    --header "$generated/db/sql.gen.h" --constants "$generated/db/constants.gen.h" --depfile "$generated/db/sql.gen.d"
 for source in lib/base/*.c; do
     # shellcheck disable=SC2086  # words are meant to be split
     clang $flags -fsanitize=fuzzer-no-link,address,undefined -c "$source" -o "$base/$(basename "$source" .c).o"

@@ -39,7 +39,7 @@ def fingerprint(folder, command, salt):
 
 
 def examine(build, stamps, source, folder, command, salt):
-    """What clang-tidy found in this file; an empty text when it passed."""
+    """The findings of clang-tidy in this file; an empty text if there are none."""
     stamp = os.path.join(stamps, fingerprint(folder, command, salt))
     if os.path.exists(stamp):
         return ""

@@ -1,4 +1,5 @@
 // ack.c: sends acknowledgements in one request and decodes their results.
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -20,6 +21,20 @@ struct queen_ack queen_ack_of(const struct queen_delivery *d, enum queen_ack_sta
     };
 }
 
+static void put_tries(struct buf *body, const struct queen_ack *a)
+{
+    buf_put_lit(body, "\"earlierTries\":[");
+    for (size_t i = 0; i < a->n_tries; i++) {
+        buf_put(body, i > 0 ? SPAN(",{") : SPAN("{"));
+        put_free_text(body, "error", a->tries[i].error);
+        put_free_text(body, "errorCode", a->tries[i].error_code);
+        buf_put_lit(body, "\"agoMs\":");
+        buf_put_u64(body, a->tries[i].ago_ms);
+        buf_putc(body, '}');
+    }
+    buf_put_lit(body, "],");
+}
+
 static void put_ack(struct buf *body, const struct queen_ack *a)
 {
     buf_putc(body, '{');
@@ -27,6 +42,15 @@ static void put_ack(struct buf *body, const struct queen_ack *a)
     put_field(body, "partitionId", a->partition_id);
     put_field(body, "leaseId", a->lease_id && a->lease_id[0] != '\0' ? a->lease_id : NULL);
     put_free_text(body, "error", a->error);
+    put_free_text(body, "errorCode", a->error_code);
+    put_free_text(body, "worker", a->worker);
+    if (a->n_tries > 0)
+        put_tries(body, a);
+    if (a->retry_after_s > 0) {
+        buf_put_lit(body, "\"retryAfter\":");
+        buf_put_u64(body, a->retry_after_s);
+        buf_putc(body, ',');
+    }
     buf_put_lit(body, "\"status\":\"");
     buf_put(body, span_of(ack_status_name(a->status)));
     buf_put_lit(body, "\"}");
@@ -59,6 +83,7 @@ static void client_ack_encode(const char *group, const struct queen_ack *acks, s
 
 static void read_result(struct js *j, struct arena *a, struct queen_ack_result *r)
 {
+    int64_t number;
     span key;
 
     js_enter_object(j);
@@ -72,6 +97,11 @@ static void read_result(struct js *j, struct arena *a, struct queen_ack_result *
             (void)js_bool(raw, &r->dlq);
         else if (span_eq(key, SPAN("error")))
             r->error = take_text(raw, a);
+        else if (span_eq(key, SPAN("nextAttempt")) && js_int(raw, &number) && number > 0 &&
+                 number <= INT_MAX)
+            r->next_attempt = (int)number;
+        else if (span_eq(key, SPAN("nextAttemptAt")))
+            r->next_attempt_at = take_text(raw, a);
     }
 }
 

@@ -19,10 +19,10 @@ enum {
 // Steps of a call, in order.
 static void on_delivered(struct mailbox_item *item);
 static void attempt(struct call *call);
-static void on_link(struct pool_wait *w, struct link *l);
-static void on_outcome(const struct link_outcome *o, void *owner);
+static void on_conn(struct pool_wait *w, struct server_conn *l);
+static void on_outcome(const struct server_conn_outcome *o, void *owner);
 static void on_timer(uv_timer_t *timer);
-static void leave_link(struct call *call);
+static void leave_conn(struct call *call);
 static void try_again_or_finish(struct call *call, bool again);
 static void call_finish(struct call *call);
 static void on_call_timer_closed(uv_handle_t *handle);
@@ -72,7 +72,7 @@ struct call *call_new(struct queen_client *c, const struct queen_request *req,
     call->done = done;
     call->ctx = ctx;
     call->post.deliver = on_delivered;
-    call->wait.ready = on_link;
+    call->wait.ready = on_conn;
     copy_headers(call, req);
     copy_body(call, req);
     return call;
@@ -148,32 +148,34 @@ static void attempt(struct call *call)
     call->response = NULL;
     // After a long callback the loop's time is stale, and the timer would fire early.
     uv_update_time(c->loop);
-    if (!call->wait.may_park)
+    if (call->wait.may_park)
+        uv_timer_stop(&call->timer); // of the previous attempt
+    else
         uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
     pool_acquire(&c->pools[call->server], &call->wait);
 }
 
-static void on_link(struct pool_wait *w, struct link *l)
+static void on_conn(struct pool_wait *w, struct server_conn *l)
 {
     struct call *call = container_of(w, struct call, wait);
     struct buf bytes = {0};
 
-    call->link = l;
+    call->conn = l;
     if (w->may_park)
         uv_timer_start(&call->timer, on_timer, call->timeout_ms, 0);
     request_write(call, &bytes);
-    link_send(l, &bytes, strcmp(call->method, "HEAD") == 0, on_outcome, call);
+    server_conn_send(l, &bytes, strcmp(call->method, "HEAD") == 0, on_outcome, call);
 }
 
-static void on_outcome(const struct link_outcome *o, void *owner)
+static void on_outcome(const struct server_conn_outcome *o, void *owner)
 {
     struct call *call = owner;
     struct queen_client *c = call->client;
     bool well = o->response && o->response->status < 500;
 
     if (o->open)
-        pool_give_back(&c->pools[call->server], call->link);
-    call->link = NULL;
+        pool_give_back(&c->pools[call->server], call->conn);
+    call->conn = NULL;
     if (call->hung_up && !o->response) {
         call_cancel(call);
         return;
@@ -199,19 +201,19 @@ static void on_timer(uv_timer_t *timer)
         call_cancel(call);
         return;
     }
-    leave_link(call);
+    leave_conn(call);
     servers_note(&c->servers, call->server, false, clock_mono_us());
     fail_set(&call->err, QUEEN_E_TIMEOUT, "%s: no answer within %u ms",
              c->servers.list[call->server].address.authority, call->timeout_ms);
     try_again_or_finish(call, !call->once);
 }
 
-static void leave_link(struct call *call)
+static void leave_conn(struct call *call)
 {
     pool_cancel(&call->client->pools[call->server], &call->wait);
-    if (call->link)
-        link_close(call->link);
-    call->link = NULL;
+    if (call->conn)
+        server_conn_close(call->conn);
+    call->conn = NULL;
 }
 
 static void try_again_or_finish(struct call *call, bool again)
@@ -237,7 +239,7 @@ void call_cancel(struct call *call)
 {
     if (call->ended)
         return;
-    leave_link(call);
+    leave_conn(call);
     queen_response_free(call->response);
     call->response = NULL;
     fail_set(&call->err, QUEEN_E_CLOSED, "the request was cancelled: the client is closing");
@@ -248,7 +250,7 @@ void call_hang_up(struct call *call)
 {
     if (call->ended || call->hung_up)
         return;
-    if (!call->link || !link_hang_up(call->link)) {
+    if (!call->conn || !server_conn_hang_up(call->conn)) {
         call_cancel(call);
         return;
     }

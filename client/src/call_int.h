@@ -30,7 +30,7 @@ struct call {
     unsigned server, n_failed;
     uint64_t tried; // a bit per server
     struct pool_wait wait;
-    struct link *link; // NULL: none
+    struct server_conn *conn; // NULL: none
 
     // the outcome so far
     struct queen_response *response;

@@ -104,7 +104,7 @@ static int open_parts(struct queen_client *c, const struct queen_options *o,
     }
     rc = token_init(&c->token, o->token, o->token_file, err);
     if (rc == 0 && needs_tls(&c->servers)) {
-        c->tls = tls_context_new(o->ca_file, o->insecure, err);
+        c->tls = tls_context_new(o->ca_file, o->fingerprint, o->insecure, err);
         rc = c->tls ? 0 : QUEEN_E_ARGUMENT;
     }
     return rc;
@@ -114,7 +114,7 @@ static void open_pools(struct queen_client *c, const struct queen_options *o)
 {
     c->pools = mem_new_array(struct pool, c->servers.n);
     for (unsigned i = 0; i < c->servers.n; i++) {
-        struct link_conf conf = {
+        struct server_conn_conf conf = {
             .loop = c->loop,
             .address = &c->servers.list[i].address,
             .tls = c->tls,
@@ -248,7 +248,7 @@ struct queen_response *queen_request(struct queen_client *c, const struct queen_
     return w.response;
 }
 
-// ---- closing: calls first, then links, then the mailbox ----
+// ---- closing: calls first, then connections, then the mailbox ----
 
 static void on_client_stop(struct mailbox_item *item)
 {
@@ -301,7 +301,7 @@ void client_call_gone(struct queen_client *c)
         close_pools_if_quiet(c);
 }
 
-void client_drop_links(struct queen_client *c)
+void client_drop_conns(struct queen_client *c)
 {
     for (unsigned i = 0; i < c->servers.n; i++)
         pool_drop_idle(&c->pools[i]);
@@ -314,7 +314,7 @@ static void close_pools_if_quiet(struct queen_client *c)
     c->pools_closed = true;
     c->n_draining = 1; // one reference of our own, until all pools are closing
     for (unsigned i = 0; i < c->servers.n; i++) {
-        c->n_draining += c->pools[i].n_links > 0;
+        c->n_draining += c->pools[i].n_conns > 0;
         pool_close(&c->pools[i]);
     }
     on_pool_drained(c);

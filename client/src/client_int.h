@@ -38,7 +38,7 @@ struct queen_client {
     struct mailbox_queue late; // posted after the mailbox was closed
 
     TAILQ_HEAD(, call) calls; // begun and not done
-    unsigned n_draining;      // pools with links, while closing
+    unsigned n_draining;      // pools with connections, while closing
     bool closing, pools_closed, mailbox_closed;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -59,7 +59,7 @@ void client_await_close(struct queen_client *c, struct mailbox_item *close,
                         pthread_mutex_t *lock, pthread_cond_t *changed, bool *closed,
                         const unsigned *n_inside);
 // Closes all idle connections; busy ones are closed after their calls.
-void client_drop_links(struct queen_client *c);
+void client_drop_conns(struct queen_client *c);
 // Long polls that one server is sent at the same time, at most.
 unsigned client_max_parked(const struct queen_client *c);
 // A call has ended; a closing client may continue to close.

@@ -16,7 +16,7 @@
 enum { PAUSE_AFTER_ERROR_MS = 1000, PAUSE_WHEN_EMPTY_MS = 100, DEFAULT_RENEW_S = 60 };
 
 // One of the concurrent loops.
-struct lane {
+struct poller {
     struct queen_consumer *consumer;
     uv_timer_t timer;      // pause before a pop, or time until the next extension
     struct call *pop;      // NULL: none in flight
@@ -32,15 +32,15 @@ struct queen_consumer {
     struct queen_consumer_options conf; // texts in `names`
     char *names[8];
     struct threads *threads; // NULL: handlers run on the loop
-    struct lane *lanes;
+    struct poller *pollers;
     struct mailbox_item start, stop, close;
 
     bool stopping, closing;
-    unsigned n_running; // lanes
+    unsigned n_running; // pollers
     unsigned n_handles;
     _Atomic uint64_t n_messages;
     uint64_t n_asked;    // messages that pops in flight may return
-    unsigned n_handling; // lanes with a running handler
+    unsigned n_handling; // pollers with a running handler
     uint64_t idle_us;    // since when no handler runs
 
     pthread_mutex_t lock; // guards the rest
@@ -52,20 +52,20 @@ struct queen_consumer {
     void *closed_ctx;
 };
 
-// Steps of a lane, in order.
+// Steps of a poller, in order.
 static void on_start(struct mailbox_item *item);
-static void next_pop(struct lane *l);
+static void next_pop(struct poller *l);
 static void on_pause_over(uv_timer_t *timer);
 static void on_consumer_popped(struct queen_batch *batch, const struct queen_error *err,
                                void *ctx);
-static void on_pop_failed(struct lane *l, const struct queen_error *err);
-static void consumer_give_back(struct lane *l, struct queen_batch *batch);
-static void run_handler(struct lane *l, struct queen_batch *batch);
+static void on_pop_failed(struct poller *l, const struct queen_error *err);
+static void consumer_give_back(struct poller *l, struct queen_batch *batch);
+static void run_handler(struct poller *l, struct queen_batch *batch);
 static void on_renew(uv_timer_t *timer);
 static void on_finished(struct queen_job *job);
 static void on_consumer_acked(struct queen_ack_results *r, const struct queen_error *err,
                               void *ctx);
-static void end_lane(struct lane *l);
+static void end_poller(struct poller *l);
 static void on_consumer_stop(struct mailbox_item *item);
 static void on_close(struct mailbox_item *item);
 static void on_consumer_handle_closed(uv_handle_t *handle);
@@ -121,17 +121,17 @@ static void on_start(struct mailbox_item *item)
     struct queen_consumer *c = container_of(item, struct queen_consumer, start);
     unsigned n = c->conf.concurrency;
 
-    c->lanes = mem_new_array(struct lane, n);
+    c->pollers = mem_new_array(struct poller, n);
     c->n_running = c->n_handles = n;
     c->idle_us = clock_mono_us();
     for (unsigned i = 0; i < n; i++) {
-        struct lane *l = &c->lanes[i];
+        struct poller *l = &c->pollers[i];
         l->consumer = c;
         uv_timer_init(c->client->loop, &l->timer);
         l->timer.data = l;
     }
     for (unsigned i = 0; i < n; i++)
-        next_pop(&c->lanes[i]);
+        next_pop(&c->pollers[i]);
 }
 
 static bool is_idle_too_long(const struct queen_consumer *c)
@@ -140,7 +140,7 @@ static bool is_idle_too_long(const struct queen_consumer *c)
            clock_mono_us() - c->idle_us >= c->conf.idle_ms * 1000ull;
 }
 
-static void next_pop(struct lane *l)
+static void next_pop(struct poller *l)
 {
     struct queen_consumer *c = l->consumer;
     struct queen_pop pop = c->conf.pop;
@@ -151,7 +151,7 @@ static void next_pop(struct lane *l)
     if (c->conf.limit > 0 && pop.batch > room)
         pop.batch = (unsigned)room;
     if (c->stopping || pop.batch == 0 || is_idle_too_long(c)) {
-        end_lane(l);
+        end_poller(l);
         return;
     }
     // A long poll must not outlast idle_ms.
@@ -163,7 +163,7 @@ static void next_pop(struct lane *l)
     l->pop = pop_begin(c->client, &pop, on_consumer_popped, l);
 }
 
-static void pause_lane(struct lane *l, unsigned ms)
+static void pause_poller(struct poller *l, unsigned ms)
 {
     uv_timer_start(&l->timer, on_pause_over, ms, 0);
 }
@@ -179,7 +179,7 @@ static void consumer_report(struct queen_consumer *c, const struct queen_error *
 static void on_consumer_popped(struct queen_batch *batch, const struct queen_error *err,
                                void *ctx)
 {
-    struct lane *l = ctx;
+    struct poller *l = ctx;
     struct queen_consumer *c = l->consumer;
 
     l->pop = NULL;
@@ -189,7 +189,7 @@ static void on_consumer_popped(struct queen_batch *batch, const struct queen_err
     } else if (batch->n == 0) {
         queen_batch_free(batch);
         if (c->conf.no_wait && !c->stopping)
-            pause_lane(l, PAUSE_WHEN_EMPTY_MS);
+            pause_poller(l, PAUSE_WHEN_EMPTY_MS);
         else
             next_pop(l);
     } else if (c->stopping && !c->conf.pop.auto_ack) {
@@ -200,35 +200,35 @@ static void on_consumer_popped(struct queen_batch *batch, const struct queen_err
     }
 }
 
-static void on_pop_failed(struct lane *l, const struct queen_error *err)
+static void on_pop_failed(struct poller *l, const struct queen_error *err)
 {
     struct queen_consumer *c = l->consumer;
 
     if (!(c->stopping && err->code == QUEEN_E_CLOSED))
         consumer_report(c, err);
     if (err->retryable && !c->stopping) {
-        pause_lane(l, PAUSE_AFTER_ERROR_MS);
+        pause_poller(l, PAUSE_AFTER_ERROR_MS);
         return;
     }
-    if (!c->stopping) { // not retryable: stop the other lanes, too
+    if (!c->stopping) { // not retryable: stop the other pollers, too
         pthread_mutex_lock(&c->lock);
         if (c->err.code == 0)
             c->err = *err;
         pthread_mutex_unlock(&c->lock);
         queen_consumer_stop(c);
     }
-    end_lane(l);
+    end_poller(l);
 }
 
 // They arrived after the stop: release them, without counting a failure.
-static void consumer_give_back(struct lane *l, struct queen_batch *batch)
+static void consumer_give_back(struct poller *l, struct queen_batch *batch)
 {
     l->job = job_new(l->consumer->client, batch, on_finished, l);
     l->job->verdict = QUEEN_RETRY;
     on_finished(l->job);
 }
 
-static void run_handler(struct lane *l, struct queen_batch *batch)
+static void run_handler(struct poller *l, struct queen_batch *batch)
 {
     struct queen_consumer *c = l->consumer;
 
@@ -250,7 +250,7 @@ static void run_handler(struct lane *l, struct queen_batch *batch)
 
 static void on_consumer_renewed(const struct queen_error *err, void *ctx)
 {
-    struct lane *l = ctx;
+    struct poller *l = ctx;
 
     l->renewing = false;
     // Ignore it if the job has ended meanwhile.
@@ -259,12 +259,12 @@ static void on_consumer_renewed(const struct queen_error *err, void *ctx)
         consumer_report(l->consumer, err);
     }
     if (l->want_end)
-        end_lane(l);
+        end_poller(l);
 }
 
 static void on_renew(uv_timer_t *timer)
 {
-    struct lane *l = timer->data;
+    struct poller *l = timer->data;
     struct queen_consumer *c = l->consumer;
 
     if (l->renewing || l->job->lost)
@@ -277,7 +277,7 @@ static void on_renew(uv_timer_t *timer)
 
 static void on_finished(struct queen_job *job)
 {
-    struct lane *l = job->owner;
+    struct poller *l = job->owner;
     struct queen_consumer *c = l->consumer;
 
     uv_timer_stop(&l->timer);
@@ -301,7 +301,7 @@ static void on_finished(struct queen_job *job)
 static void on_consumer_acked(struct queen_ack_results *r, const struct queen_error *err,
                               void *ctx)
 {
-    struct lane *l = ctx;
+    struct poller *l = ctx;
     struct queen_error refused;
 
     if (!r) {
@@ -322,11 +322,11 @@ static void on_consumer_acked(struct queen_ack_results *r, const struct queen_er
 
 // ---- stopping ----
 
-static void end_lane(struct lane *l)
+static void end_poller(struct poller *l)
 {
     struct queen_consumer *c = l->consumer;
 
-    if (l->ended || l->renewing) { // the pending extension still refers to the lane
+    if (l->ended || l->renewing) { // the pending extension still refers to the poller
         l->want_end = true;
         return;
     }
@@ -360,11 +360,11 @@ static void on_consumer_stop(struct mailbox_item *item)
 
     c->stopping = true;
     for (unsigned i = 0; i < c->conf.concurrency; i++) {
-        struct lane *l = &c->lanes[i];
+        struct poller *l = &c->pollers[i];
         if (l->pop)
             call_hang_up(l->pop);
         else if (!l->job && !l->ended)
-            end_lane(l); // it was pausing
+            end_poller(l); // it was pausing
     }
 }
 
@@ -415,12 +415,12 @@ static void on_close(struct mailbox_item *item)
     struct queen_consumer *c = container_of(item, struct queen_consumer, close);
 
     for (unsigned i = 0; i < c->conf.concurrency; i++)
-        uv_close((uv_handle_t *)&c->lanes[i].timer, on_consumer_handle_closed);
+        uv_close((uv_handle_t *)&c->pollers[i].timer, on_consumer_handle_closed);
 }
 
 static void on_consumer_handle_closed(uv_handle_t *handle)
 {
-    struct queen_consumer *c = ((struct lane *)handle->data)->consumer;
+    struct queen_consumer *c = ((struct poller *)handle->data)->consumer;
 
     if (--c->n_handles > 0)
         return;
@@ -443,7 +443,7 @@ static void consumer_dispose(struct queen_consumer *c)
     threads_free(c->threads);
     for (size_t i = 0; i < countof(c->names); i++)
         free(c->names[i]);
-    free(c->lanes);
+    free(c->pollers);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c);

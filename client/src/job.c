@@ -28,12 +28,24 @@ struct queen_job *job_new(struct queen_client *c, struct queen_batch *batch,
     return job;
 }
 
+static void free_try(struct job_try *t)
+{
+    free(t->error);
+    free(t->code);
+}
+
 void job_free(struct queen_job *job)
 {
-    for (size_t i = 0; i < job->batch->n; i++)
+    for (size_t i = 0; i < job->batch->n; i++) {
         free(job->each[i].error);
+        free(job->each[i].code);
+        for (unsigned k = 0; k < job->each[i].n_tries; k++)
+            free_try(&job->each[i].tries[k]);
+        free(job->each[i].tries);
+    }
     free(job->each);
     free(job->error);
+    free(job->code);
     queen_batch_free(job->batch);
     free(job);
 }
@@ -54,10 +66,47 @@ void queen_job_settle(struct queen_job *job, size_t index, enum queen_ack_status
         return;
     job->each[index].settled = true;
     job->each[index].status = status;
+    job->each[index].after_s = 0;
     replace(&job->each[index].error, error);
 }
 
+void job_note_try(struct queen_job *job, size_t index, uint64_t now_ms, const char *error)
+{
+    struct verdict_of *v = &job->each[index];
+
+    if (!v->tries)
+        v->tries = mem_new_array(struct job_try, JOB_TRIES);
+    if (v->n_tries == JOB_TRIES) {
+        free_try(&v->tries[0]);
+        memmove(v->tries, v->tries + 1, --v->n_tries * sizeof *v->tries);
+    }
+    struct job_try *t = &v->tries[v->n_tries++];
+    *t = (struct job_try){.at_ms = now_ms, .code = v->code};
+    v->code = NULL;
+    replace(&t->error, error);
+}
+
+void queen_job_settle_after(struct queen_job *job, size_t index, unsigned seconds)
+{
+    queen_job_settle(job, index, QUEEN_ACK_RETRY, NULL);
+    if (index < job->batch->n)
+        job->each[index].after_s = seconds;
+}
+
+void queen_job_retry_after(struct queen_job *job, unsigned seconds) { job->after_s = seconds; }
+
 void queen_job_error(struct queen_job *job, const char *error) { replace(&job->error, error); }
+
+void queen_job_settle_code(struct queen_job *job, size_t index, const char *error_code)
+{
+    if (index < job->batch->n)
+        replace(&job->each[index].code, error_code);
+}
+
+void queen_job_error_code(struct queen_job *job, const char *error_code)
+{
+    replace(&job->code, error_code);
+}
 
 // Through the mailbox also on the loop's thread: the handler may not have returned yet.
 void queen_job_finish(struct queen_job *job, enum queen_verdict verdict)
@@ -82,5 +131,9 @@ void job_verdicts(const struct queen_job *job, struct queen_ack *acks)
         const struct verdict_of *v = &job->each[i];
         acks[i] = queen_ack_of(&job->batch->items[i], v->settled ? v->status : status);
         acks[i].error = v->settled ? v->error : job->error;
+        if (acks[i].status != QUEEN_ACK_COMPLETED)
+            acks[i].error_code = v->code ? v->code : v->settled ? NULL : job->code;
+        if (acks[i].status == QUEEN_ACK_RETRY)
+            acks[i].retry_after_s = v->settled ? v->after_s : job->after_s;
     }
 }

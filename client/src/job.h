@@ -12,6 +12,13 @@
 #include "net/mailbox.h"
 #include "queen/consumer.h"
 
+enum { JOB_TRIES = 20 }; // the server takes no more
+
+struct job_try {
+    uint64_t at_ms; // by the owner's clock
+    char *error, *code;
+};
+
 struct queen_job {
     struct queen_client *client;
     struct queen_batch *batch; // ours
@@ -21,11 +28,15 @@ struct queen_job {
     STAILQ_ENTRY(queen_job) waiting; // for a thread
 
     enum queen_verdict verdict;
-    char *error;
+    char *error, *code;
+    unsigned after_s;   // of QUEEN_RETRY
     struct verdict_of { // of one message
         bool settled;
         enum queen_ack_status status;
-        char *error;
+        char *error, *code;
+        unsigned after_s;
+        struct job_try *tries; // before the last one; the latest JOB_TRIES
+        unsigned n_tries;
     } * each;
     _Atomic bool lost;
 };
@@ -34,6 +45,10 @@ struct queen_job {
 struct queen_job *job_new(struct queen_client *c, struct queen_batch *batch,
                           void (*finished)(struct queen_job *job), void *owner);
 void job_free(struct queen_job *job);
+
+// Message `index` was handled without success and will be handled again. error is copied; the
+// error code set for the message goes with it.
+void job_note_try(struct queen_job *job, size_t index, uint64_t now_ms, const char *error);
 
 // The verdict on each message; acks has room for the whole batch.
 void job_verdicts(const struct queen_job *job, struct queen_ack *acks);

@@ -28,11 +28,17 @@ static void client_lease_encode(const char *lease_id, unsigned seconds, struct b
         .method = "POST", .path = body->ptr + len, .body = body->ptr, .body_len = len};
 }
 
-// A server answers 404 if the lease has expired or belongs to another consumer.
-static void mind_lost(struct queen_error *err)
+// A server answers 404 if the lease has expired or belongs to another consumer. A redirection,
+// of a proxy that wants a login, has extended nothing.
+static void check_extension(const struct queen_response *r, struct queen_error *err)
 {
     if (err->code == QUEEN_E_NOT_FOUND)
         err->code = QUEEN_E_LEASE;
+    if (r && err->code == 0 && r->status >= 300) {
+        fail_set(err, QUEEN_E_PROTOCOL, "the extension of a lease was answered with status %d",
+                 r->status);
+        err->http_status = r->status;
+    }
 }
 
 int queen_extend(struct queen_client *c, const char *lease_id, unsigned seconds,
@@ -44,8 +50,9 @@ int queen_extend(struct queen_client *c, const char *lease_id, unsigned seconds,
 
     err = err ? err : &mine;
     client_lease_encode(lease_id, seconds, &body, &req, err);
-    queen_response_free(ask(c, &req, &body, err));
-    mind_lost(err);
+    struct queen_response *r = ask(c, &req, &body, err);
+    check_extension(r, err);
+    queen_response_free(r);
     return err->code;
 }
 
@@ -59,8 +66,8 @@ static void on_extended(struct queen_response *r, const struct queen_error *err,
     struct extend_call *e = ctx;
     struct queen_error mine = *err;
 
+    check_extension(r, &mine);
     queen_response_free(r);
-    mind_lost(&mine);
     e->done(&mine, e->ctx);
     free(e);
 }

@@ -8,6 +8,8 @@
 #include "fail.h"
 #include "json/write.h"
 
+enum { MAX_ELEMENTS = 10000 }; // of a list; a queue has at most 1024 partitions
+
 // The members of all list elements; each kind of list uses some of them.
 struct fields {
     const char *partition, *partition_id, *owner, *wanted_by, *error;
@@ -71,6 +73,10 @@ static int read_list(const struct queen_response *r, struct arena *a, span name,
         }
         js_enter_array(&j);
         while (js_next_item(&j)) {
+            if (*n == MAX_ELEMENTS) {
+                js_fail(&j, QUEEN_E_PROTOCOL, "more than 10000 partitions");
+                break;
+            }
             if (*n == cap) {
                 cap = cap > 0 ? cap * 2 : 8;
                 list = mem_realloc(list, cap * size);

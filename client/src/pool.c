@@ -1,16 +1,16 @@
-// pool.c: idle links, busy links, and waiting calls.
+// pool.c: idle connections, busy connections, and waiting calls.
 #include "pool.h"
 
 #include <assert.h>
 
-static void on_gone(struct link *l, void *ctx);
-static void on_freed(struct link *l, void *ctx);
+static void on_gone(struct server_conn *l, void *ctx);
+static void on_freed(struct server_conn *l, void *ctx);
 
-void pool_init(struct pool *p, const struct link_conf *conf, unsigned max_links,
+void pool_init(struct pool *p, const struct server_conn_conf *conf, unsigned max_conns,
                void (*drained)(void *ctx), void *ctx)
 {
-    *p = (struct pool){.conf = *conf, .max_links = max_links, .drained = drained, .ctx = ctx};
-    p->max_parked = max_links - (max_links >= 4 ? max_links / 4 : max_links > 1);
+    *p = (struct pool){.conf = *conf, .max_conns = max_conns, .drained = drained, .ctx = ctx};
+    p->max_parked = max_conns - (max_conns >= 4 ? max_conns / 4 : max_conns > 1);
     p->conf.gone = on_gone;
     p->conf.freed = on_freed;
     p->conf.ctx = p;
@@ -20,27 +20,27 @@ void pool_init(struct pool *p, const struct link_conf *conf, unsigned max_links,
     TAILQ_INIT(&p->parking);
 }
 
-// The first idle link that is still usable.
-static struct link *take_idle(struct pool *p)
+// The first idle connection that is still usable.
+static struct server_conn *take_idle(struct pool *p)
 {
-    struct link_slot *slot;
+    struct conn_entry *e;
 
-    while ((slot = TAILQ_FIRST(&p->idle))) {
-        if (link_is_ready(slot->link)) {
-            TAILQ_REMOVE(&p->idle, slot, entry);
-            return slot->link;
+    while ((e = TAILQ_FIRST(&p->idle))) {
+        if (server_conn_is_ready(e->conn)) {
+            TAILQ_REMOVE(&p->idle, e, entry);
+            return e->conn;
         }
-        link_close(slot->link); // removes it from the list
+        server_conn_close(e->conn); // removes it from the list
     }
     return NULL;
 }
 
-static void hand_out(struct pool *p, struct pool_wait *w, struct link *l)
+static void hand_out(struct pool *p, struct pool_wait *w, struct server_conn *l)
 {
-    link_slot(l)->is_idle = false;
-    link_slot(l)->is_parked = w->may_park;
+    conn_entry(l)->is_idle = false;
+    conn_entry(l)->is_parked = w->may_park;
     p->n_parked += w->may_park;
-    TAILQ_INSERT_HEAD(&p->busy, link_slot(l), entry);
+    TAILQ_INSERT_HEAD(&p->busy, conn_entry(l), entry);
     w->ready(w, l);
 }
 
@@ -53,11 +53,11 @@ void pool_acquire(struct pool *p, struct pool_wait *w)
 {
     assert(!w->is_waiting && !p->closing);
     bool may_have = !w->may_park || p->n_parked < p->max_parked;
-    struct link *l = may_have ? take_idle(p) : NULL;
+    struct server_conn *l = may_have ? take_idle(p) : NULL;
 
-    if (may_have && !l && p->n_links < p->max_links) {
-        p->n_links++;
-        l = link_open(&p->conf);
+    if (may_have && !l && p->n_conns < p->max_conns) {
+        p->n_conns++;
+        l = server_conn_open(&p->conf);
     }
     if (l) {
         hand_out(p, w, l);
@@ -86,44 +86,44 @@ static void serve_next(struct pool *p)
     pool_acquire(p, w);
 }
 
-static void unpark(struct pool *p, struct link_slot *slot)
+static void unpark(struct pool *p, struct conn_entry *e)
 {
-    p->n_parked -= slot->is_parked;
-    slot->is_parked = false;
+    p->n_parked -= e->is_parked;
+    e->is_parked = false;
 }
 
-void pool_give_back(struct pool *p, struct link *l)
+void pool_give_back(struct pool *p, struct server_conn *l)
 {
-    struct link_slot *slot = link_slot(l);
+    struct conn_entry *e = conn_entry(l);
 
-    unpark(p, slot);
-    TAILQ_REMOVE(&p->busy, slot, entry);
-    TAILQ_INSERT_HEAD(&p->idle, slot, entry);
-    slot->is_idle = true;
+    unpark(p, e);
+    TAILQ_REMOVE(&p->busy, e, entry);
+    TAILQ_INSERT_HEAD(&p->idle, e, entry);
+    e->is_idle = true;
     if (p->closing)
-        link_close(l);
+        server_conn_close(l);
     else
         serve_next(p);
 }
 
-static void on_gone(struct link *l, void *ctx)
+static void on_gone(struct server_conn *l, void *ctx)
 {
     struct pool *p = ctx;
 
-    unpark(p, link_slot(l));
-    if (link_slot(l)->is_idle)
-        TAILQ_REMOVE(&p->idle, link_slot(l), entry);
+    unpark(p, conn_entry(l));
+    if (conn_entry(l)->is_idle)
+        TAILQ_REMOVE(&p->idle, conn_entry(l), entry);
     else
-        TAILQ_REMOVE(&p->busy, link_slot(l), entry);
+        TAILQ_REMOVE(&p->busy, conn_entry(l), entry);
 }
 
-static void on_freed(struct link *l, void *ctx)
+static void on_freed(struct server_conn *l, void *ctx)
 {
     struct pool *p = ctx;
 
     (void)l;
-    p->n_links--;
-    if (p->closing && p->n_links == 0)
+    p->n_conns--;
+    if (p->closing && p->n_conns == 0)
         p->drained(p->ctx);
     else
         serve_next(p);
@@ -132,7 +132,7 @@ static void on_freed(struct link *l, void *ctx)
 void pool_drop_idle(struct pool *p)
 {
     while (!TAILQ_EMPTY(&p->idle))
-        link_close(TAILQ_FIRST(&p->idle)->link);
+        server_conn_close(TAILQ_FIRST(&p->idle)->conn);
 }
 
 void pool_close(struct pool *p)
@@ -141,5 +141,5 @@ void pool_close(struct pool *p)
     p->closing = true;
     pool_drop_idle(p);
     while (!TAILQ_EMPTY(&p->busy))
-        link_close(TAILQ_FIRST(&p->busy)->link);
+        server_conn_close(TAILQ_FIRST(&p->busy)->conn);
 }

@@ -94,9 +94,16 @@ static void client_pop_encode(const struct queen_pop *pop, struct buf *path,
         .key = path->ptr + key,
         .timeout_ms = pop->wait ? wait_ms + margin_ms : 0,
         // A retry after a lost response would wait for the lease of the first pop. The owner
-        // of the partition can end that lease (slot_doubt()), so it gets the error instead.
+        // of the partition can end that lease (assignment_doubt()), so it gets the error
+        // instead.
         .once = pop->owner != NULL,
     };
+}
+
+// A number of the server that may not fit.
+static int count_of(int64_t number)
+{
+    return number < 0 ? 0 : number > INT_MAX ? INT_MAX : (int)number;
 }
 
 static void read_message(struct js *j, struct arena *a, struct queen_delivery *d)
@@ -118,6 +125,10 @@ static void read_message(struct js *j, struct arena *a, struct queen_delivery *d
         {SPAN("traceId"), &d->trace_id},
         {SPAN("producerSub"), &d->producer_sub},
         {SPAN("traceparent"), &d->traceparent},
+        {SPAN("correlationId"), &d->correlation_id},
+        {SPAN("eventType"), &d->event_type},
+        {SPAN("firstFailedAt"), &d->first_failed_at},
+        {SPAN("lastError"), &d->last_error},
     };
 
     js_enter_object(j);
@@ -129,15 +140,19 @@ static void read_message(struct js *j, struct arena *a, struct queen_delivery *d
             d->data = raw.ptr;
             d->data_len = raw.len;
         } else if (span_eq(key, SPAN("retryCount")) && js_int(raw, &number)) {
-            d->retry_count = (int)number;
+            d->retry_count = count_of(number);
+        } else if (span_eq(key, SPAN("attempt")) && js_int(raw, &number)) {
+            d->attempt = count_of(number);
         } else {
             for (size_t i = 0; i < countof(texts); i++)
                 if (span_eq(key, texts[i].name))
                     *texts[i].text = take_text(raw, a);
         }
     }
+    if (d->attempt == 0) // only a scheduled retry carries its number
+        d->attempt = d->retry_count < INT_MAX ? d->retry_count + 1 : INT_MAX;
     if (!d->transaction_id || !d->partition_id || !d->data)
-        js_fail(j, QUEEN_E_PROTOCOL, "a message lacks what is needed to acknowledge it");
+        js_fail(j, QUEEN_E_PROTOCOL, "a message lacks the fields to acknowledge it");
 }
 
 static void read_messages(struct js *j, struct owned_batch *o)

@@ -7,15 +7,19 @@
 #include "base/mem.h"
 #include "processor_int.h"
 
-enum { SLACK_MS = 100 }; // of a read: it may be late
+enum {
+    SLACK_MS = 100,        // of a read: it may be late
+    MIN_RENEWAL_MS = 1000, // a shorter timeout would fail on a busy server
+};
 
 static void processor_look(struct queen_processor *p);
 static void on_listed(struct queen_response *r, const struct queen_error *err, void *ctx);
-static struct slot **meet_slots(struct queen_processor *p, const struct owner_list *list);
+static struct assignment **meet_assignments(struct queen_processor *p,
+                                            const struct owner_list *list);
 static void mind_records(struct queen_processor *p, const struct owner_list *list,
-                         struct slot **slots);
+                         struct assignment **assignments);
 static void claim_and_ask(struct queen_processor *p, const struct owner_list *list,
-                          struct slot **slots);
+                          struct assignment **assignments);
 static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void processor_renew(struct queen_processor *p);
 static void on_processor_renewed(struct queen_response *r, const struct queen_error *err,
@@ -35,8 +39,8 @@ void processor_failed(struct queen_processor *p, const struct queen_error *err)
     reconnect_error(&p->reconnect, p->now_ms());
 }
 
-void processor_post(struct queen_processor *p, const char *action, struct buf *body,
-                    queen_response_cb done, void *ctx)
+static void post_within(struct queen_processor *p, const char *action, struct buf *body,
+                        unsigned timeout_ms, queen_response_cb done, void *ctx)
 {
     struct buf path = {0};
 
@@ -45,21 +49,29 @@ void processor_post(struct queen_processor *p, const char *action, struct buf *b
     buf_put(&path, span_of(action));
     buf_putc(&path, '\0');
     p->n_calls++;
-    call_begin(call_new(
-        p->client,
-        &(struct queen_request){
-            .method = "POST", .path = path.ptr, .body = body->ptr, .body_len = body->len},
-        done, ctx));
+    call_begin(call_new(p->client,
+                        &(struct queen_request){.method = "POST",
+                                                .path = path.ptr,
+                                                .body = body->ptr,
+                                                .body_len = body->len,
+                                                .timeout_ms = timeout_ms},
+                        done, ctx));
     buf_free(&path);
     buf_free(body);
+}
+
+void processor_post(struct queen_processor *p, const char *action, struct buf *body,
+                    queen_response_cb done, void *ctx)
+{
+    post_within(p, action, body, 0, done, ctx);
 }
 
 void processor_tick(struct queen_processor *p)
 {
     uint64_t now = p->now_ms();
 
-    for (unsigned i = 0; i < p->n_slots; i++)
-        slot_tick(p->slots[i], now);
+    for (unsigned i = 0; i < p->n_assignments; i++)
+        assignment_tick(p->assignments[i], now);
     if (p->stopping)
         return;
     reconnect_tick(&p->reconnect, now);
@@ -109,10 +121,10 @@ static void on_listed(struct queen_response *r, const struct queen_error *err, v
         processor_stop_if_done(p);
     } else if (ok) {
         reconnect_done(&p->reconnect, true, p->now_ms());
-        struct slot **slots = meet_slots(p, &list);
-        mind_records(p, &list, slots);
-        claim_and_ask(p, &list, slots);
-        free(slots);
+        struct assignment **assignments = meet_assignments(p, &list);
+        mind_records(p, &list, assignments);
+        claim_and_ask(p, &list, assignments);
+        free(assignments);
     } else {
         processor_failed(p, &why);
         reconnect_done(&p->reconnect, false, p->now_ms());
@@ -121,41 +133,42 @@ static void on_listed(struct queen_response *r, const struct queen_error *err, v
     queen_response_free(r);
 }
 
-static struct slot *find_slot(struct queen_processor *p, const char *name)
+static struct assignment *find_assignment(struct queen_processor *p, const char *name)
 {
-    for (unsigned i = 0; i < p->n_slots; i++)
-        if (strcmp(p->slots[i]->name, name) == 0)
-            return p->slots[i];
+    for (unsigned i = 0; i < p->n_assignments; i++)
+        if (strcmp(p->assignments[i]->name, name) == 0)
+            return p->assignments[i];
     return NULL;
 }
 
-static struct slot *add_slot(struct queen_processor *p, const char *name)
+static struct assignment *add_assignment(struct queen_processor *p, const char *name)
 {
-    struct slot *s = mem_new(struct slot);
+    struct assignment *s = mem_new(struct assignment);
 
     s->processor = p;
     s->name = mem_strndup(name, strlen(name));
-    s->dedup = dedup_new(p->conf.dedup_count, p->conf.dedup_ms);
-    p->slots = mem_realloc(p->slots, (p->n_slots + 1) * sizeof *p->slots);
-    p->slots[p->n_slots++] = s;
+    p->assignments =
+        mem_realloc(p->assignments, (p->n_assignments + 1) * sizeof *p->assignments);
+    p->assignments[p->n_assignments++] = s;
     return s;
 }
 
-// The slot of each record; free() it. A queue may be deleted and created again, with any
-// number of partitions. As long as it is the same one, slots and records are in the same
+// The assignment of each record; free() it. A queue may be deleted and created again, with any
+// number of partitions. As long as it is the same one, assignments and records are in the same
 // order.
-static struct slot **meet_slots(struct queen_processor *p, const struct owner_list *list)
+static struct assignment **meet_assignments(struct queen_processor *p,
+                                            const struct owner_list *list)
 {
-    struct slot **slots = mem_new_array(struct slot *, list->n);
+    struct assignment **assignments = mem_new_array(struct assignment *, list->n);
 
     for (unsigned i = 0; i < list->n; i++) {
         const char *name = list->records[i].partition;
-        bool same = i < p->n_slots && strcmp(p->slots[i]->name, name) == 0;
-        slots[i] = same ? p->slots[i] : find_slot(p, name);
-        if (!slots[i])
-            slots[i] = add_slot(p, name);
+        bool same = i < p->n_assignments && strcmp(p->assignments[i]->name, name) == 0;
+        assignments[i] = same ? p->assignments[i] : find_assignment(p, name);
+        if (!assignments[i])
+            assignments[i] = add_assignment(p, name);
     }
-    return slots;
+    return assignments;
 }
 
 static bool is_mine(const struct queen_processor *p, const struct owner_record *r)
@@ -163,41 +176,48 @@ static bool is_mine(const struct queen_processor *p, const struct owner_record *
     return r->owner && strcmp(r->owner, p->owner) == 0;
 }
 
-static bool was_made_again(const struct slot *s, const struct owner_record *r)
+static bool was_made_again(const struct assignment *s, const struct owner_record *r)
 {
     return s->partition_id && r->partition_id && strcmp(s->partition_id, r->partition_id) != 0;
 }
 
 // Compares the records with the partitions that we own.
 static void mind_records(struct queen_processor *p, const struct owner_list *list,
-                         struct slot **slots)
+                         struct assignment **assignments)
 {
     bool starving = false;
 
-    for (unsigned i = 0; i < p->n_slots; i++)
-        p->slots[i]->is_listed = false;
+    for (unsigned i = 0; i < p->n_assignments; i++)
+        p->assignments[i]->is_listed = false;
     for (unsigned i = 0; i < list->n; i++) {
-        struct slot *s = slots[i];
+        struct assignment *s = assignments[i];
         const struct owner_record *r = &list->records[i];
         s->is_listed = true;
-        if (!slot_is_open(s))
+        if (!assignment_is_open(s))
             continue;
         // A record older than our claim is outdated; one of a later epoch means that we lost
         // it.
         if (was_made_again(s, r) || r->epoch > s->epoch ||
             (r->epoch == s->epoch && !is_mine(p, r)))
-            slot_close(s, QUEEN_CLOSED_LOST);
+            assignment_close(s, QUEEN_CLOSED_LOST);
         else if (r->epoch == s->epoch && r->wanted_by)
-            slot_close(s, QUEEN_CLOSED_GIVEN);
-        starving = starving || (r->lag > 0 && s->state == SLOT_POPPING);
+            assignment_close(s, QUEEN_CLOSED_GIVEN);
+        starving = starving || (r->lag > 0 && s->state == ASSIGN_POPPING);
     }
-    for (unsigned i = 0; i < p->n_slots; i++)
-        if (!p->slots[i]->is_listed)
-            slot_close(p->slots[i], QUEEN_CLOSED_LOST);
+    for (unsigned i = 0; i < p->n_assignments; i++)
+        if (!p->assignments[i]->is_listed)
+            assignment_close(p->assignments[i], QUEEN_CLOSED_LOST);
     reconnect_look(&p->reconnect, starving, p->now_ms());
 }
 
-static void add_claim(const struct slot *s, struct buf *body, int64_t epoch, unsigned *n)
+// A claim or renewal in flight. The claims are valid from the time it was sent. After a rebuild
+// an earlier one may still be in flight, so the time is not the processor's.
+struct request_at {
+    struct queen_processor *processor;
+    uint64_t sent_ms;
+};
+
+static void add_claim(const struct assignment *s, struct buf *body, int64_t epoch, unsigned *n)
 {
     if ((*n)++ == 0)
         owners_begin(body, s->processor->owner);
@@ -211,9 +231,10 @@ static void send_claims(struct queen_processor *p, struct buf *body, unsigned n,
         return;
     }
     owners_end(body, p->conf.expiry_s, steal, p->conf.checkpoints != QUEEN_CHECKPOINT_BATCH);
+    struct request_at *claim = mem_new(struct request_at);
+    *claim = (struct request_at){p, p->now_ms()};
     p->claiming = true;
-    p->claim_sent_ms = p->now_ms();
-    processor_post(p, "claim", body, on_claimed, p);
+    processor_post(p, "claim", body, on_claimed, claim);
 }
 
 static void on_asked(struct queen_response *r, const struct queen_error *err, void *ctx)
@@ -228,7 +249,8 @@ static void on_asked(struct queen_response *r, const struct queen_error *err, vo
 }
 
 // Requests one partition from its owner.
-static void processor_request(struct queen_processor *p, const struct slot *s, int64_t epoch)
+static void processor_request(struct queen_processor *p, const struct assignment *s,
+                              int64_t epoch)
 {
     struct buf body = {0};
 
@@ -245,7 +267,7 @@ static void look_by(struct queen_processor *p, uint64_t due_ms)
 }
 
 static void claim_and_ask(struct queen_processor *p, const struct owner_list *list,
-                          struct slot **slots)
+                          struct assignment **assignments)
 {
     struct balance_record *records = mem_new_array(struct balance_record, list->n);
     struct balance_plan plan = {.claim = mem_new_array(unsigned, list->n)};
@@ -256,7 +278,7 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
 
     for (unsigned i = 0; i < list->n; i++) {
         const struct owner_record *r = &list->records[i];
-        struct slot *s = slots[i];
+        struct assignment *s = assignments[i];
         // By then the processor it was reserved for has read the owners, or is dead.
         if (r->free_ms >= 0 && r->free_ms < patience_ms)
             look_by(p, now + (uint64_t)(patience_ms - r->free_ms));
@@ -271,7 +293,7 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
         // Claim again a partition that the record assigns to us but that is closed here (a
         // rebuild), unless we have just released it. Steal a partition if its owner renews but
         // has not released it within one expiry of being asked.
-        if (is_mine(p, r) && !r->expired && s->state == SLOT_CLOSED && p->n_releasing == 0)
+        if (is_mine(p, r) && !r->expired && s->state == ASSIGN_CLOSED && p->n_releasing == 0)
             add_claim(s, &body, r->epoch, &n);
         else if (s->asked_ms > 0 && now - s->asked_ms > p->conf.expiry_s * 1000ull &&
                  n_stolen == 0)
@@ -280,10 +302,11 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
     balance_plan(records, list->n, p->owner, p->conf.greedy,
                  (unsigned)id_random_u64() % (list->n + 1), &plan);
     for (unsigned k = 0; k < plan.n_claim; k++)
-        if (slots[plan.claim[k]]->state == SLOT_CLOSED)
-            add_claim(slots[plan.claim[k]], &body, list->records[plan.claim[k]].epoch, &n);
+        if (assignments[plan.claim[k]]->state == ASSIGN_CLOSED)
+            add_claim(assignments[plan.claim[k]], &body, list->records[plan.claim[k]].epoch,
+                      &n);
     if (plan.ask >= 0)
-        processor_request(p, slots[plan.ask], list->records[plan.ask].epoch);
+        processor_request(p, assignments[plan.ask], list->records[plan.ask].epoch);
     send_claims(p, n > 0 ? &body : &stolen, n > 0 ? n : n_stolen, n == 0);
     buf_free(&body);
     buf_free(&stolen);
@@ -293,7 +316,8 @@ static void claim_and_ask(struct queen_processor *p, const struct owner_list *li
 
 static void on_claimed(struct queen_response *r, const struct queen_error *err, void *ctx)
 {
-    struct queen_processor *p = ctx;
+    struct request_at *claim = ctx;
+    struct queen_processor *p = claim->processor;
     struct owner_result *results;
     struct queen_error why = *err;
     struct arena a;
@@ -303,31 +327,27 @@ static void on_claimed(struct queen_response *r, const struct queen_error *err, 
     p->claiming = false;
     arena_init(&a);
     if (r && why.code == 0 && owners_read_results(r, &a, &results, &n, &why) == 0) {
-        uint64_t until = p->claim_sent_ms + p->conf.expiry_s * 1000ull;
+        uint64_t until = claim->sent_ms + p->conf.expiry_s * 1000ull;
         for (unsigned i = 0; i < n; i++) {
-            struct slot *s = find_slot(p, results[i].partition);
+            struct assignment *s = find_assignment(p, results[i].partition);
             if (results[i].error)
                 p->look_due_ms = 0; // another processor was faster; others may be free
-            else if (s && s->state == SLOT_CLOSED)
-                slot_open(s, &results[i], until);
+            else if (s && s->state == ASSIGN_CLOSED)
+                assignment_open(s, &results[i], until);
         }
         if (p->stopping)
-            for (unsigned i = 0; i < p->n_slots; i++)
-                slot_close(p->slots[i], QUEEN_CLOSED_STOPPED);
+            for (unsigned i = 0; i < p->n_assignments; i++)
+                assignment_close(p->assignments[i], QUEEN_CLOSED_STOPPED);
     } else {
         processor_failed(p, &why);
     }
+    free(claim);
     arena_deinit(&a);
     queen_response_free(r);
     processor_stop_if_done(p);
 }
 
 // ---- renewing ----
-
-struct renewal {
-    struct queen_processor *processor;
-    uint64_t sent_ms;
-};
 
 static void on_extended(const struct queen_error *err, void *ctx)
 {
@@ -339,17 +359,27 @@ static void on_extended(const struct queen_error *err, void *ctx)
     processor_stop_if_done(p);
 }
 
+// A renewal that gets no answer must leave time for another before the claims expire.
+static unsigned renewal_timeout_ms(const struct queen_processor *p)
+{
+    uint64_t third_ms = p->conf.expiry_s * 1000ull / 3;
+
+    if (third_ms >= p->client->conf.request_timeout_ms)
+        return p->client->conf.request_timeout_ms;
+    return third_ms > MIN_RENEWAL_MS ? (unsigned)third_ms : MIN_RENEWAL_MS;
+}
+
 static void processor_renew(struct queen_processor *p)
 {
     struct buf body = {0};
     unsigned n = 0;
 
-    p->renew_due_ms = p->now_ms() + p->conf.expiry_s * 1000ull / 3;
-    if (p->renewing)
+    if (p->renewing) // if it fails, the next one begins at once
         return;
-    for (unsigned i = 0; i < p->n_slots; i++) {
-        struct slot *s = p->slots[i];
-        s->renewing = s->state != SLOT_CLOSED && !(s->closing && s->why == QUEEN_CLOSED_LOST);
+    p->renew_due_ms = p->now_ms() + p->conf.expiry_s * 1000ull / 3;
+    for (unsigned i = 0; i < p->n_assignments; i++) {
+        struct assignment *s = p->assignments[i];
+        s->renewing = s->state != ASSIGN_CLOSED && !(s->closing && s->why == QUEEN_CLOSED_LOST);
         if (!s->renewing)
             continue;
         add_claim(s, &body, s->epoch, &n);
@@ -361,11 +391,11 @@ static void processor_renew(struct queen_processor *p)
     }
     if (n == 0)
         return;
-    struct renewal *renewal = mem_new(struct renewal);
-    *renewal = (struct renewal){p, p->now_ms()};
+    struct request_at *renewal = mem_new(struct request_at);
+    *renewal = (struct request_at){p, p->now_ms()};
     owners_end(&body, p->conf.expiry_s, false, false);
     p->renewing = true;
-    processor_post(p, "renew", &body, on_processor_renewed, renewal);
+    post_within(p, "renew", &body, renewal_timeout_ms(p), on_processor_renewed, renewal);
 }
 
 static bool is_among(const char *name, const char **names, unsigned n)
@@ -379,7 +409,7 @@ static bool is_among(const char *name, const char **names, unsigned n)
 static void on_processor_renewed(struct queen_response *r, const struct queen_error *err,
                                  void *ctx)
 {
-    struct renewal *renewal = ctx;
+    struct request_at *renewal = ctx;
     struct queen_processor *p = renewal->processor;
     struct queen_error why = *err;
     const char **lost;
@@ -390,12 +420,12 @@ static void on_processor_renewed(struct queen_response *r, const struct queen_er
     p->renewing = false;
     arena_init(&a);
     if (r && why.code == 0 && owners_read_lost(r, &a, &lost, &n, &why) == 0) {
-        for (unsigned i = 0; i < p->n_slots; i++) {
-            struct slot *s = p->slots[i];
+        for (unsigned i = 0; i < p->n_assignments; i++) {
+            struct assignment *s = p->assignments[i];
             if (!s->renewing) // closed since then, and perhaps opened again
                 continue;
             if (is_among(s->name, lost, n))
-                slot_close(s, QUEEN_CLOSED_LOST);
+                assignment_close(s, QUEEN_CLOSED_LOST);
             else // counted from the request, not from its response
                 s->valid_until_ms = renewal->sent_ms + p->conf.expiry_s * 1000ull;
         }
@@ -422,13 +452,13 @@ static void on_released(struct queen_response *r, const struct queen_error *err,
     processor_stop_if_done(p);
 }
 
-void processor_release(struct queen_processor *p, struct slot *only)
+void processor_release(struct queen_processor *p, struct assignment *only)
 {
     struct buf body = {0};
     unsigned n = 0;
 
-    for (unsigned i = 0; i < p->n_slots; i++) {
-        const struct slot *s = p->slots[i];
+    for (unsigned i = 0; i < p->n_assignments; i++) {
+        const struct assignment *s = p->assignments[i];
         if (only ? s == only : s->epoch > 0 && s->why != QUEEN_CLOSED_LOST)
             add_claim(s, &body, s->epoch, &n);
     }
@@ -446,13 +476,13 @@ static void tear_down(void *ctx)
     struct queen_processor *p = ctx;
 
     p->n_rebuilds++;
-    for (unsigned i = 0; i < p->n_slots; i++) {
-        struct slot *s = p->slots[i];
-        slot_close(s, QUEEN_CLOSED_REBUILT);
+    for (unsigned i = 0; i < p->n_assignments; i++) {
+        struct assignment *s = p->assignments[i];
+        assignment_close(s, QUEEN_CLOSED_REBUILT);
         if (s->pop) // close at once: the connection may be broken
             call_cancel(s->pop);
     }
-    client_drop_links(p->client);
+    client_drop_conns(p->client);
 }
 
 // The next list shows whether it works; partitions that are still ours are claimed again.

@@ -1,8 +1,8 @@
-// processor_int.h: a processor and its partitions; for processor.c, processor_life.c, slot.c,
-// slot_event.c, slot_events.c and slot_settle.c.
+// processor_int.h: a processor and its partitions; for processor.c, processor_life.c,
+// assignment.c, assignment_event.c, assignment_events.c and assignment_settle.c.
 //
 // Everything belongs to the loop's thread, except fields marked as atomic or under the lock,
-// and the fields of a slot that its handler owns while it runs.
+// and the fields of a assignment that its handler owns while it runs.
 #ifndef QUEEN_CLIENT_PROCESSOR_INT_H
 #define QUEEN_CLIENT_PROCESSOR_INT_H
 
@@ -22,26 +22,26 @@
 //         ▲                ▲  │                      │
 //         │                │  └► WAITING             ▼
 //         └─── closing ────┴───────────────────── ACKING
-enum slot_state {
-    SLOT_CLOSED,
-    SLOT_POPPING,
-    SLOT_WAITING,  // after an error, for due_ms
-    SLOT_MARKING,  // the first checkpoint is saved before any event is handled
-    SLOT_HANDLING, // its handler runs, or waits for a thread
-    SLOT_PAUSING,  // an event is retried at due_ms
-    SLOT_ACKING,
+enum assignment_state {
+    ASSIGN_CLOSED,
+    ASSIGN_POPPING,
+    ASSIGN_WAITING,  // after an error, for due_ms
+    ASSIGN_MARKING,  // the first checkpoint is saved before any event is handled
+    ASSIGN_HANDLING, // its handler runs, or waits for a thread
+    ASSIGN_PAUSING,  // an event is retried at due_ms
+    ASSIGN_ACKING,
 };
 
-struct slot_move { // queue NULL: it is not moved
+struct assignment_move { // queue NULL: it is not moved
     char *queue, *partition;
 };
 
-// One partition; there is one slot per partition of the queue, owned or not.
-struct slot {
+// One partition; there is one assignment per partition of the queue, owned or not.
+struct assignment {
     struct queen_processor *processor;
     char *name;
     char *partition_id; // when it was opened last; differs if the queue was created again
-    enum slot_state state;
+    enum assignment_state state;
     bool closing;   // changes to CLOSED as soon as possible
     bool is_listed; // in the last list of owners
     enum queen_closed why;
@@ -60,10 +60,12 @@ struct slot {
     unsigned tried;    // how often it was handled
     unsigned pause_ms; // > 0: it is to be retried
     char error[240];
-    struct slot_events *events; // current batch of on_events
-    struct slot_move *moves;    // destination of each message of the batch; NULL: none is moved
-    struct dedup *dedup;        // handled, acknowledgement unconfirmed; outlives ownership
-    bool reopened;              // nothing was popped since it was opened
+    struct assignment_events *events; // current batch of on_events
+    struct assignment_move
+        *moves;          // destination of each message of the batch; NULL: none is moved
+    struct dedup *dedup; // handled, acknowledgement unconfirmed; outlives ownership; NULL: it
+                         // was never ours
+    bool reopened;       // nothing was popped since it was opened
 
     // checkpoints by time or manual
     char *checkpoint; // transaction id to save; under the processor's lock
@@ -83,60 +85,65 @@ struct queen_processor {
 
     uv_timer_t tick;
     struct mailbox_item start, stop, close;
-    struct slot **slots; // all partitions ever listed
-    unsigned n_slots;
+    struct assignment **assignments; // all partitions ever listed
+    unsigned n_assignments;
     unsigned n_calls; // requests that will call back
     bool looking, claiming, renewing;
     unsigned n_releasing; // requests
-    uint64_t look_due_ms, renew_due_ms, claim_sent_ms;
+    uint64_t look_due_ms, renew_due_ms;
     bool stopping, released, closing;
 
     _Atomic unsigned n_owned, n_rebuilds;
     _Atomic uint64_t n_handled, n_duplicates, n_retried, n_moved, n_dead;
 
-    pthread_mutex_t lock; // guards the rest, and checkpoints of slots
+    pthread_mutex_t lock; // guards the rest, and checkpoints of assignments
     pthread_cond_t changed;
     bool stopped, closed, stop_posted;
     void (*on_closed)(void *ctx);
     void *closed_ctx;
 };
 
-// ---- slot.c ----
-void slot_open(struct slot *s, const struct owner_result *claimed, uint64_t valid_until_ms);
-void slot_close(struct slot *s, enum queen_closed why); // calls on_closed when it has ended
-void slot_tick(struct slot *s, uint64_t now_ms);
-static inline bool slot_is_open(const struct slot *s)
+// ---- assignment.c ----
+void assignment_open(struct assignment *s, const struct owner_result *claimed,
+                     uint64_t valid_until_ms);
+void assignment_close(struct assignment *s,
+                      enum queen_closed why); // calls on_closed when it has ended
+void assignment_tick(struct assignment *s, uint64_t now_ms);
+static inline bool assignment_is_open(const struct assignment *s)
 {
-    return s->state != SLOT_CLOSED && !s->closing;
+    return s->state != ASSIGN_CLOSED && !s->closing;
 }
-void slot_end(struct slot *s); // nothing is in flight: closes it, or pops again
-void slot_pop(struct slot *s);
-void slot_forget_settled(struct slot *s); // a whole batch is confirmed as settled
+void assignment_end(struct assignment *s); // nothing is in flight: closes it, or pops again
+void assignment_pop(struct assignment *s);
+void assignment_forget_settled(struct assignment *s); // a whole batch is confirmed as settled
 // A pop or a settlement failed with an unknown outcome. If messages are leased, another pop
 // would wait for that lease to end. Claiming the partition again ends it at once and
 // invalidates requests still in flight. So close the partition, to be opened again. Nothing
 // may be in flight.
-void slot_doubt(struct slot *s, const struct queen_error *err);
-static inline uint64_t slot_now_ms(const struct slot *s) { return s->processor->now_ms(); }
-static inline bool slot_may_go_on(struct slot *s)
+void assignment_doubt(struct assignment *s, const struct queen_error *err);
+static inline uint64_t assignment_now_ms(const struct assignment *s)
 {
-    return !s->halt && slot_now_ms(s) < s->valid_until_ms;
+    return s->processor->now_ms();
+}
+static inline bool assignment_may_go_on(struct assignment *s)
+{
+    return !s->halt && assignment_now_ms(s) < s->valid_until_ms;
 }
 
-// ---- slot_event.c: on_event ----
-enum queen_verdict slot_handle(struct queen_job *job,
-                               void *processor); // the handler of the threads
+// ---- assignment_event.c: on_event ----
+enum queen_verdict assignment_handle(struct queen_job *job,
+                                     void *processor); // the handler of the threads
 // Settles an event with this status; counts it, and remembers it if it was handled.
-void slot_note_settled(struct slot *s, size_t i, enum queen_ack_status status,
-                       const char *error);
-void slot_note_checkpoint(struct slot *s, const char *transaction_id);
+void assignment_note_settled(struct assignment *s, size_t i, enum queen_ack_status status,
+                             const char *error);
+void assignment_note_checkpoint(struct assignment *s, const char *transaction_id);
 
-// ---- slot_events.c: on_events ----
-void slot_hand_out(struct slot *s);     // calls on_events, or finishes at once
-void slot_read_answers(struct slot *s); // after queen_events_done()
+// ---- assignment_events.c: on_events ----
+void assignment_hand_out(struct assignment *s);     // calls on_events, or finishes at once
+void assignment_read_answers(struct assignment *s); // after queen_events_done()
 
-// ---- slot_settle.c: acknowledging a batch ----
-void slot_settle(struct slot *s);
+// ---- assignment_settle.c: acknowledging a batch ----
+void assignment_settle(struct assignment *s);
 
 // ---- processor.c ----
 void processor_tick(struct queen_processor *p);
@@ -147,7 +154,7 @@ void processor_report(struct queen_processor *p, const struct queen_error *err);
 void processor_post(struct queen_processor *p, const char *action, struct buf *body,
                     queen_response_cb done, void *ctx);
 void processor_release(struct queen_processor *p,
-                       struct slot *only); // NULL: all owned partitions
+                       struct assignment *only); // NULL: all owned partitions
 void processor_heal_init(struct queen_processor *p);
 
 // ---- processor_life.c ----

@@ -104,7 +104,7 @@ struct queen_processor *queen_processor_new(struct queen_client *c,
     p->close.deliver = on_close;
     int rc = 0;
     if (c->has_thread && o->on_event) {
-        p->threads = threads_new(p->conf.threads, slot_handle, p, err);
+        p->threads = threads_new(p->conf.threads, assignment_handle, p, err);
         rc = p->threads ? 0 : QUEEN_E_MEMORY;
     }
     if (rc == 0 && mailbox_post(&c->mailbox, &p->start) != 0)
@@ -157,8 +157,8 @@ static void on_processor_stop(struct mailbox_item *item)
     struct queen_processor *p = container_of(item, struct queen_processor, stop);
 
     p->stopping = true;
-    for (unsigned i = 0; i < p->n_slots; i++)
-        slot_close(p->slots[i], QUEEN_CLOSED_STOPPED);
+    for (unsigned i = 0; i < p->n_assignments; i++)
+        assignment_close(p->assignments[i], QUEEN_CLOSED_STOPPED);
     processor_stop_if_done(p);
 }
 
@@ -166,8 +166,8 @@ void processor_stop_if_done(struct queen_processor *p)
 {
     if (!p->stopping || p->n_calls > 0 || p->stopped)
         return;
-    for (unsigned i = 0; i < p->n_slots; i++)
-        if (p->slots[i]->state != SLOT_CLOSED)
+    for (unsigned i = 0; i < p->n_assignments; i++)
+        if (p->assignments[i]->state != ASSIGN_CLOSED)
             return;
     if (!p->released) {
         p->released = true;
@@ -237,14 +237,14 @@ static void on_tick_closed(uv_handle_t *handle)
 static void processor_dispose(struct queen_processor *p)
 {
     threads_free(p->threads);
-    for (unsigned i = 0; i < p->n_slots; i++) {
-        dedup_free(p->slots[i]->dedup);
-        free(p->slots[i]->name);
-        free(p->slots[i]->partition_id);
-        free(p->slots[i]->checkpoint);
-        free(p->slots[i]);
+    for (unsigned i = 0; i < p->n_assignments; i++) {
+        dedup_free(p->assignments[i]->dedup);
+        free(p->assignments[i]->name);
+        free(p->assignments[i]->partition_id);
+        free(p->assignments[i]->checkpoint);
+        free(p->assignments[i]);
     }
-    free(p->slots);
+    free(p->assignments);
     free(p->queue);
     free(p->group);
     free(p->owner);

@@ -72,8 +72,8 @@ void producer_wake(struct queen_producer *p)
 static bool is_full(const struct queen_producer *p, size_t more)
 {
     // A message larger than the limit is accepted if the buffer is empty.
-    return p->n_held >= p->conf.max_count ||
-           (p->n_held > 0 && p->held_bytes + more > p->conf.max_bytes);
+    return p->n_unsettled >= p->conf.max_count ||
+           (p->n_unsettled > 0 && p->unsettled_bytes + more > p->conf.max_bytes);
 }
 
 int queen_producer_send(struct queen_producer *p, const struct queen_message *m, void *tag,
@@ -96,12 +96,12 @@ int queen_producer_send(struct queen_producer *p, const struct queen_message *m,
         rc = fail_set(err, QUEEN_E_CLOSED, "the producer is closing");
     if (rc == 0 && is_full(p, item->json.len))
         rc = fail_set(err, QUEEN_E_FULL, "the producer's buffer is full: %zu messages",
-                      p->n_held);
+                      p->n_unsettled);
     if (rc == 0) {
         STAILQ_INSERT_TAIL(&p->waiting, item, link);
         item->number = ++p->stats.accepted;
-        p->n_held++;
-        p->held_bytes += item->json.len;
+        p->n_unsettled++;
+        p->unsettled_bytes += item->json.len;
         p->waiting_bytes += item->json.len;
         // The first message starts the linger timer; after that, wake the loop only for a full
         // batch.
@@ -246,7 +246,7 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
         queen_response_free(r);
     p->n_in_flight--;
     bool again = why.code != 0 && is_worth_another(parcel, &why);
-    if (again && p->deadline_passed)
+    if (p->deadline_passed && (again || why.code == QUEEN_E_CLOSED))
         set_too_late(&why);
     if (!again || p->deadline_passed) {
         settle_all(parcel, results, &why);
@@ -254,6 +254,8 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
     } else if (why.retryable) {
         put_back(parcel, false);
         p->pausing = true;
+        if (p->conf.on_retry)
+            p->conf.on_retry(&why, p->conf.ctx);
         uv_timer_start(&p->timer, on_timer,
                        backoff_ms(p->client->conf.retry_delay_ms, ++p->n_failed), 0);
     } else {
@@ -300,8 +302,8 @@ static void settle(struct queen_producer *p, struct item *item,
     if (p->conf.on_result)
         p->conf.on_result(result, &why, item->tag, p->conf.ctx);
     pthread_mutex_lock(&p->lock);
-    p->n_held--;
-    p->held_bytes -= item->json.len;
+    p->n_unsettled--;
+    p->unsettled_bytes -= item->json.len;
     if (why.code == 0)
         p->stats.stored++;
     else
@@ -342,7 +344,7 @@ void queen_producer_stats(struct queen_producer *p, struct queen_producer_stats 
 {
     pthread_mutex_lock(&p->lock);
     *out = p->stats;
-    out->waiting = p->n_held;
+    out->waiting = p->n_unsettled;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -427,7 +429,7 @@ static void on_producer_stop(struct mailbox_item *item)
 void producer_close_if_done(struct queen_producer *p)
 {
     pthread_mutex_lock(&p->lock);
-    bool done = p->n_held == 0 && !p->wake_posted && p->n_flushes_posted == 0;
+    bool done = p->n_unsettled == 0 && !p->wake_posted && p->n_flushes_posted == 0;
     pthread_mutex_unlock(&p->lock);
     if (!done || !p->stopping || p->n_in_flight > 0 || !STAILQ_EMPTY(&p->flushes) ||
         uv_is_closing((uv_handle_t *)&p->timer))

@@ -53,11 +53,11 @@ int queen_producer_flush(struct queen_producer *p, unsigned timeout_ms, struct q
     while (oldest(p) <= up_to && late == 0)
         late = timeout_ms > 0 ? pthread_cond_timedwait(&p->changed, &p->lock, &until)
                               : pthread_cond_wait(&p->changed, &p->lock);
-    size_t left = p->n_held;
+    size_t left = oldest(p) <= up_to ? p->n_unsettled : 0; // it may have ended just in time
     if (--p->n_inside == 0 && p->closing)
         pthread_cond_broadcast(&p->changed); // queen_producer_free() continues
     pthread_mutex_unlock(&p->lock);
-    if (late == ETIMEDOUT)
+    if (left > 0)
         return fail_set(err, QUEEN_E_TIMEOUT, "%zu messages are not stored after %u ms", left,
                         timeout_ms);
     if (err)

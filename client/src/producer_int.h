@@ -43,9 +43,9 @@ struct queen_producer {
 
     pthread_mutex_t lock; // guards from here ...
     pthread_cond_t changed;
-    struct item_list waiting;        // by number
-    size_t n_waiting, waiting_bytes; // in the buffer
-    size_t n_held, held_bytes;       // including those in flight
+    struct item_list waiting;            // by number
+    size_t n_waiting, waiting_bytes;     // in the buffer
+    size_t n_unsettled, unsettled_bytes; // including those in flight
     struct queen_producer_stats stats;
     TAILQ_HEAD(, parcel) parcels;
     unsigned n_inside; // threads that wait in queen_producer_send() or _flush()

@@ -4,9 +4,9 @@
 //        ▲                          │ worked                                │  every 60 s
 //        └──────────────────────────┴───────────────────────────────────────┘
 //
-// The first layer is in pool.c: a link is checked before it is used. This file has the second
-// layer (three rebuilds) and the third (the watchdog). A stale connection is rebuilt as well:
-// no event for 5 minutes although the queue has some.
+// The first layer is in pool.c: a connection is checked before it is used. This file has the
+// second layer (three rebuilds) and the third (the watchdog). A stale connection is rebuilt as
+// well: no event for 5 minutes although the queue has some.
 //
 // No clock is read here: every function takes the time as a parameter, so tests need none.
 #ifndef QUEEN_CLIENT_HEAL_H

@@ -3,7 +3,9 @@
 
 #include <arpa/inet.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -24,7 +26,72 @@ static const char *reason(void)
     return text ? text : "unknown reason";
 }
 
-SSL_CTX *tls_context_new(const char *ca_file, bool insecure, struct queen_error *err)
+enum { PIN_BYTES = 32 };
+
+// "AB:CD:..." into bytes.
+static bool read_pin(const char *text, uint8_t pin[PIN_BYTES])
+{
+    unsigned n = 0;
+
+    for (; *text; text++) {
+        const char *digits = "0123456789abcdef";
+        const char *digit = strchr(digits, *text >= 'A' && *text <= 'F' ? *text | 0x20 : *text);
+        if (*text == ':')
+            continue;
+        if (!digit || n == 2 * PIN_BYTES)
+            return false;
+        pin[n / 2] = (uint8_t)((n % 2 ? pin[n / 2] << 4 : 0) | (digit - digits));
+        n++;
+    }
+    return n == 2 * PIN_BYTES;
+}
+
+static void free_pin(void *parent, void *ptr, CRYPTO_EX_DATA *ad, int index, long argl,
+                     void *argp)
+{
+    (void)parent, (void)ad, (void)index, (void)argl, (void)argp;
+    free(ptr);
+}
+
+static int pin_index = -1;
+static pthread_once_t pin_once = PTHREAD_ONCE_INIT;
+
+static void make_pin_index(void)
+{
+    pin_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_pin);
+}
+
+static bool set_pin(SSL_CTX *ctx, const char *fingerprint)
+{
+    uint8_t *pin = mem_zalloc(1, PIN_BYTES);
+
+    pthread_once(&pin_once, make_pin_index);
+    if (read_pin(fingerprint, pin) && SSL_CTX_set_ex_data(ctx, pin_index, pin) == 1)
+        return true;
+    free(pin);
+    return false;
+}
+
+static const uint8_t *pin_of(const SSL_CTX *ctx)
+{
+    pthread_once(&pin_once, make_pin_index);
+    return SSL_CTX_get_ex_data(ctx, pin_index);
+}
+
+// Whether the server has the certificate that was asked for.
+static bool has_pinned(const SSL *ssl)
+{
+    const uint8_t *pin = pin_of(SSL_get_SSL_CTX(ssl));
+    const X509 *x = SSL_get0_peer_certificate(ssl);
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+
+    return !pin || (x && X509_digest(x, EVP_sha256(), digest, &n) == 1 && n == PIN_BYTES &&
+                    CRYPTO_memcmp(digest, pin, PIN_BYTES) == 0);
+}
+
+SSL_CTX *tls_context_new(const char *ca_file, const char *fingerprint, bool insecure,
+                         struct queen_error *err)
 {
     ERR_clear_error();
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -41,7 +108,13 @@ SSL_CTX *tls_context_new(const char *ca_file, bool insecure, struct queen_error 
         ERR_clear_error();
         return NULL;
     }
-    SSL_CTX_set_verify(ctx, insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    if (fingerprint && !set_pin(ctx, fingerprint)) {
+        fail_set(err, QUEEN_E_ARGUMENT,
+                 "fingerprint must be 64 hexadecimal digits, with or without colons");
+        SSL_CTX_free(ctx);
+        return NULL;
+    }
+    SSL_CTX_set_verify(ctx, insecure || fingerprint ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_mode(ctx, SSL_MODE_AUTO_RETRY);
     return ctx;
 }
@@ -81,7 +154,7 @@ struct tls *tls_new(SSL_CTX *ctx, const char *host, bool insecure)
     t->in = BIO_new(BIO_s_mem());
     t->out = BIO_new(BIO_s_mem());
     if (!t->ssl || !t->in || !t->out || !name_host(t->ssl, host) ||
-        (!insecure && !expect_host(t->ssl, host))) {
+        (!insecure && !pin_of(ctx) && !expect_host(t->ssl, host))) {
         SSL_free(t->ssl);
         BIO_free(t->in);
         BIO_free(t->out);
@@ -107,13 +180,20 @@ enum tls_result tls_handshake(struct tls *t, struct queen_error *err)
     ERR_clear_error();
     int rc = SSL_do_handshake(t->ssl);
 
-    if (rc == 1)
+    if (rc == 1 && has_pinned(t->ssl))
         return TLS_DONE;
+    if (rc == 1) { // nothing was sent yet
+        fail_set(err, QUEEN_E_TLS, "TLS: the certificate has another fingerprint");
+        return TLS_FAILED;
+    }
     if (SSL_get_error(t->ssl, rc) == SSL_ERROR_WANT_READ)
         return TLS_MORE;
     long verified = SSL_get_verify_result(t->ssl);
-    fail_set(err, QUEEN_E_TLS, "TLS: %s",
-             verified != X509_V_OK ? X509_verify_cert_error_string(verified) : reason());
+    if (verified != X509_V_OK)
+        fail_set(err, QUEEN_E_TLS, "TLS: the certificate is not accepted: %s",
+                 X509_verify_cert_error_string(verified));
+    else
+        fail_set(err, QUEEN_E_TLS, "TLS: %s", reason());
     ERR_clear_error();
     return TLS_FAILED;
 }

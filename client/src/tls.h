@@ -16,8 +16,10 @@
 struct ssl_ctx_st;
 struct tls;
 
-// NULL with an error if ca_file cannot be used. ca_file NULL: the system's authorities.
-struct ssl_ctx_st *tls_context_new(const char *ca_file, bool insecure, struct queen_error *err);
+// NULL with an error if ca_file or fingerprint cannot be used. ca_file NULL: the system's
+// authorities. fingerprint: see queen_options; NULL: none.
+struct ssl_ctx_st *tls_context_new(const char *ca_file, const char *fingerprint, bool insecure,
+                                   struct queen_error *err);
 void tls_context_free(struct ssl_ctx_st *ctx);
 
 // host must match the certificate.

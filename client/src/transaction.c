@@ -63,17 +63,31 @@ static void need_lease(struct queen_transaction *t, const char *lease_id)
 void queen_transaction_ack(struct queen_transaction *t, const struct queen_delivery *d,
                            const char *group, enum queen_ack_status status, const char *error)
 {
+    struct queen_ack ack = queen_ack_of(d, status);
+
+    ack.error = error;
+    queen_transaction_settle(t, group, &ack);
+}
+
+void queen_transaction_settle(struct queen_transaction *t, const char *group,
+                              const struct queen_ack *ack)
+{
+    if ((!ack->transaction_id || !ack->partition_id) && t->err.code == 0)
+        fail_set(&t->err, QUEEN_E_ARGUMENT,
+                 "operation %zu: transaction_id and partition_id are required", t->n);
     next_operation(t);
     buf_put_lit(&t->operations, "{\"type\":\"ack\",");
-    put_field(&t->operations, "transactionId", d->transaction_id);
-    put_field(&t->operations, "partitionId", d->partition_id);
+    put_field(&t->operations, "transactionId", ack->transaction_id);
+    put_field(&t->operations, "partitionId", ack->partition_id);
     put_field(&t->operations, "consumerGroup", group);
-    put_free_text(&t->operations, "error", error);
+    put_free_text(&t->operations, "error", ack->error);
+    put_free_text(&t->operations, "errorCode", ack->error_code);
+    put_free_text(&t->operations, "worker", ack->worker);
     buf_put_lit(&t->operations, "\"status\":\"");
-    buf_put(&t->operations, span_of(ack_status_name(status)));
+    buf_put(&t->operations, span_of(ack_status_name(ack->status)));
     buf_put_lit(&t->operations, "\"}");
-    if (d->lease_id && d->lease_id[0] != '\0')
-        need_lease(t, d->lease_id);
+    if (ack->lease_id && ack->lease_id[0] != '\0')
+        need_lease(t, ack->lease_id);
 }
 
 static void client_tx_encode(struct queen_transaction *t, struct buf *body,

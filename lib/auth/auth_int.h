@@ -10,8 +10,12 @@
 
 struct auth {
     struct auth_conf conf;
-    struct keyset *keys; // the secret and the static public key
-    struct jwks *jwks;   // NULL: none
+    struct key_table *api_keys;
+    struct keyset *keys;     // the secret and the static public key
+    struct jwks *jwks;       // NULL: none
+    struct revoked *revoked; // NULL: none; also in conf.rules
+    struct limit_table *limit_table;
+    struct limits limits; // the default
 };
 
 bool auth_takes(const struct auth *a, enum jwt_alg alg);

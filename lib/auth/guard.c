@@ -1,10 +1,13 @@
-// guard.c: checks the token of a request, caches valid tokens, and parks requests that wait for
-// keys.
+// guard.c: checks the token or key of a request, caches valid ones, and parks requests that
+// wait for keys.
 #include "auth/guard.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
+#include "auth/access.h"
 #include "auth/auth_int.h"
+#include "auth/client_cert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -18,13 +21,16 @@ enum {
     GRACE_MS = 1000, // beyond the fetch's own time limit
 };
 
-// A verified token.
+// A verified token or API key.
 struct known {
+    struct access access;
     UT_hash_handle hh;
     TAILQ_ENTRY(known) recent;
     uint64_t version; // of the published keys that verified it
     int64_t until_s;
-    enum http_access level;
+    bool is_key;
+    struct limits limits;
+    struct limit_state *limit; // NULL: there are no limits
     char *sub;
     size_t n_sub, n_token;
     char token[];
@@ -47,6 +53,10 @@ struct guard {
     TAILQ_HEAD(, known) recent; // least recently used first
     size_t known_bytes;
     uint64_t version; // newest version of the keys that this loop has seen
+    struct guard_stats *stats;
+    struct key_list *api_keys; // newest list that this loop has seen
+    struct key_watcher key_watcher;
+    uv_async_t api_keys_changed;
     struct waiting_list waiting;
     struct jwks_watcher watcher;
     uv_async_t changed;
@@ -57,46 +67,67 @@ struct guard {
 enum verdict { ADMITTED, REFUSED, MUST_WAIT };
 
 // Steps of a check, in order. quiet: do not answer the request.
-static span token_of(struct http_req *req);
+static span token_of(const struct guard *g, struct http_req *req);
 static enum verdict guard_decide(struct guard *g, struct http_req *req, span token, bool quiet);
 static enum verdict verify(struct guard *g, struct http_req *req, span token, bool quiet,
                            struct known **out);
 static struct known *guard_remember(struct guard *g, span token, uint64_t version,
                                     const struct jwt_claims *claims);
+static enum verdict verify_key(struct guard *g, struct http_req *req, span token, bool quiet,
+                               struct known **out);
+static enum verdict verify_cert(struct guard *g, struct http_req *req, span token, bool quiet,
+                                struct known **out);
 static void park(struct guard *g, struct http_req *req, span token);
+static void on_api_keys_changed(uv_async_t *async);
 static void on_changed(uv_async_t *async);
 static void on_watch(uv_timer_t *timer);
 static void on_guard_closed(uv_handle_t *handle);
 
 static void keys_changed(void *ctx) { uv_async_send(&((struct guard *)ctx)->changed); }
+static void table_changed(void *ctx)
+{
+    uv_async_send(&((struct guard *)ctx)->api_keys_changed);
+}
 
-struct guard *guard_open(uv_loop_t *loop, struct auth *a)
+struct guard *guard_open(uv_loop_t *loop, struct auth *a, struct guard_stats *stats)
 {
     struct guard *g = mem_new(struct guard);
 
     g->auth = a;
     g->loop = loop;
+    g->stats = stats;
     TAILQ_INIT(&g->recent);
     TAILQ_INIT(&g->waiting);
-    if (uv_async_init(loop, &g->changed, on_changed) != 0)
+    if (uv_async_init(loop, &g->changed, on_changed) != 0 ||
+        uv_async_init(loop, &g->api_keys_changed, on_api_keys_changed) != 0)
         BUG("no handle for the guard");
     uv_timer_init(loop, &g->watch);
-    g->changed.data = g->watch.data = g;
-    g->n_handles = 2;
+    g->changed.data = g->watch.data = g->api_keys_changed.data = g;
+    g->n_handles = 3;
+    g->key_watcher = (struct key_watcher){.changed = table_changed, .ctx = g};
+    key_table_watch(a->api_keys, &g->key_watcher);
+    g->api_keys = key_table_current(a->api_keys);
     g->watcher = (struct jwks_watcher){.changed = keys_changed, .ctx = g};
     if (a->jwks)
         jwks_watch(a->jwks, &g->watcher);
     return g;
 }
 
+// Nothing is protected: see auth_is_protected().
+static bool is_open(const struct guard *g)
+{
+    return !auth_is_protected(g->auth) && key_list_count(g->api_keys) == 0;
+}
+
 bool guard_check(void *ctx, struct http_req *req)
 {
     struct guard *g = ctx;
 
-    if (auth_skips(g->auth, http_req_path(req)))
+    if (is_open(g) || auth_skips(g->auth, http_req_path(req)))
         return true;
-    span token = token_of(req);
+    span token = token_of(g, req);
     if (token.len == 0) {
+        counter_add(&g->stats->unauthenticated, 1);
         http_reply_header(req, SPAN("WWW-Authenticate"), SPAN("Bearer"));
         http_reply_errf(req, QE_UNAUTHORIZED, "a token is required: Authorization: Bearer ...");
         return false;
@@ -111,39 +142,66 @@ bool guard_refuses(void *ctx, struct http_req *req, bool *admitted)
 {
     struct guard *g = ctx;
 
-    *admitted = auth_skips(g->auth, http_req_path(req));
+    *admitted = is_open(g) || auth_skips(g->auth, http_req_path(req));
     if (*admitted)
         return false;
-    span token = token_of(req);
+    span token = token_of(g, req);
     enum verdict v = token.len > 0 ? guard_decide(g, req, token, true) : REFUSED;
     *admitted = v == ADMITTED;
     return v == REFUSED;
 }
 
+// A client certificate stands for a token: a NUL, which no header contains, then its names.
+static span cert_of(const struct guard *g, struct http_req *req)
+{
+    span names = g->auth->conf.client_roles[0] != '\0' ? http_req_client_names(req) : SPAN_NONE;
+    struct buf token = {0};
+
+    if (names.len == 0)
+        return SPAN_NONE;
+    buf_putc(&token, '\0');
+    buf_put(&token, names);
+    span copy = arena_copy(http_req_arena(req), buf_span(&token));
+    buf_free(&token);
+    return copy;
+}
+
 // The word "Bearer" is optional and case-insensitive.
-static span token_of(struct http_req *req)
+static span token_of(const struct guard *g, struct http_req *req)
 {
     span value = str_trim(http_req_header(req, SPAN("Authorization")));
     const span word = SPAN("Bearer ");
 
     if (value.len >= word.len && str_eq_nocase((span){value.ptr, word.len}, word))
         value = str_trim((span){value.ptr + word.len, value.len - word.len});
-    return value;
+    return value.len > 0 ? value : cert_of(g, req);
 }
 
-static void guard_refuse(struct http_req *req, const struct fault *f)
+static void guard_refuse(struct guard *g, struct http_req *req, const struct fault *f)
 {
-    if (f->code == QE_UNAUTHORIZED)
+    if (f->code == QE_UNAUTHORIZED) {
+        counter_add(&g->stats->unauthenticated, 1);
         http_reply_header(req, SPAN("WWW-Authenticate"),
                           SPAN("Bearer error=\"invalid_token\""));
+    }
     http_reply_fault(req, f);
 }
 
 static void guard_forget(struct guard *g, struct known *k)
 {
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it does not follow the list's links
     HASH_DELETE(hh, g->known, k);
     TAILQ_REMOVE(&g->recent, k, recent);
     g->known_bytes -= k->n_token + k->n_sub;
+    http_identity_unref(&k->access.identity);
+}
+
+static void known_free(struct http_identity *id)
+{
+    struct known *k = container_of(id, struct known, access.identity);
+
+    access_rules_unref(k->access.rules);
+    limits_drop(k->limit);
     free(k->sub);
     free(k);
 }
@@ -155,7 +213,8 @@ static struct known *recall(struct guard *g, span token)
     HASH_FIND(hh, g->known, token.ptr, token.len, k);
     if (!k)
         return NULL;
-    if (k->version != g->version || (int64_t)(clock_wall_us() / 1000000) >= k->until_s) {
+    if ((!k->is_key && k->version != g->version) ||
+        (int64_t)(clock_wall_us() / 1000000) >= k->until_s) {
         guard_forget(g, k);
         return NULL;
     }
@@ -164,27 +223,95 @@ static struct known *recall(struct guard *g, span token)
     return k;
 }
 
+// Every request counts, also one that is not permitted. False: answered with 429, unless quiet,
+// when nothing is taken.
+static bool is_within_limits(struct guard *g, struct known *k, struct http_req *req, bool quiet)
+{
+    static const char *const what[LIMIT_KINDS] = {
+        [LIMIT_REQUESTS] = "requests per second",
+        [LIMIT_BYTES] = "bytes per second",
+        [LIMIT_CONNECTIONS] = "connections",
+    };
+    const struct limits *l = &k->limits;
+    unsigned wait_s = 1;
+    enum limit_kind kind =
+        l->connections > 0 &&
+                !http_req_count_connection(req, limits_connections(k->limit), l->connections)
+            ? LIMIT_CONNECTIONS
+        : quiet ? limits_look(k->limit, l, clock_mono_us(), &wait_s)
+                : limits_admit(k->limit, l, clock_mono_us(), &wait_s);
+
+    if (kind == LIMIT_NONE || quiet)
+        return kind == LIMIT_NONE;
+    counter_add(&g->stats->limited[kind], 1);
+    http_reply_retry_after(req, wait_s);
+    http_reply_errf(req, QE_BUSY, "too many %s of this %s", what[kind],
+                    k->is_key ? "key" : "subject");
+    return false;
+}
+
 static enum verdict guard_decide(struct guard *g, struct http_req *req, span token, bool quiet)
 {
     struct known *k = recall(g, token);
+    unsigned wait_s;
 
     if (!k) {
-        enum verdict v = verify(g, req, token, quiet, &k);
+        enum verdict v = token.ptr[0] == '\0'      ? verify_cert(g, req, token, quiet, &k)
+                         : api_key_is_meant(token) ? verify_key(g, req, token, quiet, &k)
+                                                   : verify(g, req, token, quiet, &k);
         if (v != ADMITTED)
             return v;
     }
-    if (k->level < http_req_route(req)->access) {
+    if (k->limit && !is_within_limits(g, k, req, quiet))
+        return REFUSED;
+    if (k->access.rules ? !access_permits_head(k->access.rules, req)
+                        : k->access.level < http_req_route(req)->access) {
         if (quiet)
             return REFUSED;
+        counter_add(&g->stats->forbidden, 1);
+        http_req_set_identity(req, &k->access.identity); // for the audit
         http_reply_header(req, SPAN("WWW-Authenticate"),
                           SPAN("Bearer error=\"insufficient_scope\""));
-        http_reply_errf(req, QE_FORBIDDEN,
-                        "the role of this token does not permit this request");
+        if (k->access.rules)
+            http_reply_errf(req, QE_FORBIDDEN,
+                            "the rules of this %s do not permit this request",
+                            k->is_key ? "key" : "token");
+        else
+            http_reply_errf(req, QE_FORBIDDEN,
+                            "the role of this %s does not permit this request",
+                            k->is_key ? "key" : "token");
         return REFUSED;
     }
-    if (k->n_sub > 0)
-        http_req_set_subject(req, (span){k->sub, k->n_sub});
+    http_req_set_identity(req, &k->access.identity);
+    if (k->limit && quiet) // guard_check() is not called any more
+        limits_admit(k->limit, &k->limits, clock_mono_us(), &wait_s);
     return ADMITTED;
+}
+
+// The rules of an identity: its own, and those of the file for its subject. *rules is NULL if
+// there are none.
+static int rules_of(struct guard *g, span own, span subject, struct access_rules **rules,
+                    struct fault *f)
+{
+    span more = rule_book_find(key_list_book(g->api_keys), subject);
+    struct buf text = {0};
+
+    *rules = NULL;
+    if (!own.ptr && !more.ptr)
+        return 0;
+    if (own.ptr)
+        buf_put(&text, own);
+    if (own.ptr && more.ptr)
+        buf_putc(&text, ',');
+    if (more.ptr)
+        buf_put(&text, more);
+    int rc = access_rules_parse(buf_span(&text), rules, f);
+    if (rc != 0) {
+        f->code = rc = QE_UNAUTHORIZED;
+        fault_prefix(f, "invalid permissions: ");
+    }
+    buf_free(&text);
+    return rc;
 }
 
 // The keys for an algorithm: static ones, else the published ones.
@@ -202,11 +329,14 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token, bo
 {
     const struct auth *a = g->auth;
     struct arena *arena = http_req_arena(req);
-    struct jwt t;
-    struct jwt_claims claims;
+    struct jwt t = {0};
+    struct jwt_claims claims = {0};
     struct fault f = {0};
 
-    int rc = jwt_parse(token, arena, &t, &f);
+    int rc = a->conf.jwt
+                 ? jwt_parse(token, arena, &t, &f)
+                 : fault_set(&f, QE_UNAUTHORIZED,
+                             "invalid key: this server accepts API keys, which start with qk_");
     if (rc == 0 && !auth_takes(a, t.alg))
         rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its algorithm is not accepted");
     while (rc == 0) {
@@ -231,16 +361,153 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token, bo
     if (rc == 0)
         rc = jwt_check(&t, &a->conf.rules, (int64_t)(clock_wall_us() / 1000000), arena, &claims,
                        &f);
+    struct access_rules *rules = NULL;
+    if (rc == 0)
+        rc = rules_of(g, claims.rules, claims.sub, &rules, &f);
     if (rc != 0) {
         log_debug("auth.refused", "why=\"%s\"", f.text);
         if (!quiet)
-            guard_refuse(req, &f);
+            guard_refuse(g, req, &f);
         return REFUSED;
     }
     log_debug("auth.accepted", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
               SPAN_ARG(claims.sub), SPAN_ARG(claims.username), (int)claims.level);
     *out = guard_remember(g, token, g->version, &claims);
+    (*out)->access.rules = rules;
     return ADMITTED;
+}
+
+// 0, or QE_UNAUTHORIZED, or QE_KEYS_AWAY: the table was not read yet.
+static int find_key(const struct key_list *l, span token, const struct key_record **r,
+                    struct fault *f)
+{
+    static const uint8_t no_hash[API_KEY_HASH];
+    span id = api_key_id(token);
+
+    *r = id.ptr ? key_list_find(l, id) : NULL;
+    // An unknown id costs the same hash as a known one.
+    bool matches = api_key_matches(token, *r ? (*r)->hash : no_hash);
+    if (id.ptr && !*r && !key_list_is_loaded(l))
+        return fault_set(f, QE_KEYS_AWAY, "%s", err_text(QE_KEYS_AWAY));
+    if (!*r || !matches)
+        return fault_set(f, QE_UNAUTHORIZED, "invalid key: it is unknown or was revoked");
+    if ((int64_t)(clock_wall_us() / 1000000) >= (*r)->until_s)
+        return fault_set(f, QE_UNAUTHORIZED, "invalid key: it has expired");
+    return 0;
+}
+
+// The subject has a prefix that distinguishes keys from the subjects of tokens.
+static enum verdict verify_key(struct guard *g, struct http_req *req, span token, bool quiet,
+                               struct known **out)
+{
+    const struct key_record *r = NULL;
+    struct access_rules *rules = NULL;
+    struct fault f = {0};
+    struct buf sub = {0};
+
+    int rc = find_key(g->api_keys, token, &r, &f);
+    if (rc == 0) {
+        assert(r);
+        buf_put_lit(&sub, "key:");
+        buf_put(&sub, r->name);
+        rc = rules_of(g, r->rules, buf_span(&sub), &rules, &f);
+    }
+    if (rc != 0) {
+        log_debug("auth.refused", "why=\"%s\"", f.text);
+        if (!quiet)
+            guard_refuse(g, req, &f);
+        buf_free(&sub);
+        return REFUSED;
+    }
+    *out = guard_remember(g, token, 0,
+                          &(struct jwt_claims){.sub = buf_span(&sub),
+                                               .level = r->level,
+                                               .until_s = r->until_s,
+                                               .limits = r->limits,
+                                               .has_limits = r->has_limits});
+    (*out)->is_key = true;
+    (*out)->access.rules = rules;
+    buf_free(&sub);
+    return ADMITTED;
+}
+
+// The TLS library has verified the certificate; a rule must give it a role.
+static enum verdict verify_cert(struct guard *g, struct http_req *req, span token, bool quiet,
+                                struct known **out)
+{
+    struct jwt_claims claims = {.until_s = INT64_MAX};
+    struct access_rules *rules = NULL;
+    struct buf sub = {0};
+    struct fault f = {0};
+    span name;
+
+    if (!client_roles_find(g->auth->conf.client_roles, (span){token.ptr + 1, token.len - 1},
+                           &name, &claims.level)) {
+        if (quiet)
+            return REFUSED;
+        counter_add(&g->stats->forbidden, 1);
+        http_reply_errf(req, QE_FORBIDDEN,
+                        "no rule of QUEEN_TLS_CLIENT_ROLES fits the client certificate");
+        return REFUSED;
+    }
+    buf_put_lit(&sub, "cert:");
+    buf_put(&sub, name);
+    claims.sub = buf_span(&sub);
+    if (rules_of(g, SPAN_NONE, claims.sub, &rules, &f) != 0) {
+        if (!quiet)
+            guard_refuse(g, req, &f);
+        buf_free(&sub);
+        return REFUSED;
+    }
+    *out = guard_remember(g, token, g->version, &claims);
+    (*out)->access.rules = rules;
+    buf_free(&sub);
+    return ADMITTED;
+}
+
+// Checks the cached keys against the new list; those that are gone lose their connections. A
+// key never changes: it is only created and revoked.
+static void on_api_keys_changed(uv_async_t *async)
+{
+    struct guard *g = async->data;
+    struct known *k, *next;
+    const struct key_record *r;
+    struct fault f;
+
+    if (!g->api_keys)
+        return; // closing
+    struct key_list *before = g->api_keys;
+    g->api_keys = key_table_current(g->auth->api_keys);
+    // The file of rules has changed: all permissions are found again.
+    bool same_book = rule_book_equal(key_list_book(before), key_list_book(g->api_keys));
+    key_list_unref(before);
+    for (k = TAILQ_FIRST(&g->recent); k; k = next) {
+        next = TAILQ_NEXT(k, recent);
+        bool stays =
+            !k->is_key || find_key(g->api_keys, (span){k->token, k->n_token}, &r, &f) == 0;
+        if (stays && same_book)
+            continue;
+        if (!stays)
+            log_info("auth.key_revoked", "subject=\"%s\"", k->sub);
+        http_identity_expel(&k->access.identity);
+        guard_forget(g, k);
+    }
+}
+
+static void known_spent(struct http_identity *id, size_t bytes)
+{
+    const struct known *k = container_of(id, struct known, access.identity);
+
+    limits_spend(k->limit, &k->limits, bytes, clock_mono_us());
+}
+
+static void set_limits(struct guard *g, struct known *k, const struct jwt_claims *claims)
+{
+    k->limits = claims->has_limits ? claims->limits : g->auth->limits;
+    if (limits_are_none(&k->limits))
+        return;
+    k->limit = limits_find(g->auth->limit_table, claims->sub, clock_mono_us());
+    k->access.identity.spent = k->limits.bytes > 0 ? known_spent : NULL;
 }
 
 static struct known *guard_remember(struct guard *g, span token, uint64_t version,
@@ -254,9 +521,14 @@ static struct known *guard_remember(struct guard *g, span token, uint64_t versio
     k = mem_zalloc(1, sizeof *k + token.len);
     k->version = version;
     k->until_s = claims->until_s;
-    k->level = claims->level;
+    k->access.level = claims->level;
     k->n_sub = claims->sub.len;
     k->sub = mem_strndup(claims->sub.ptr ? claims->sub.ptr : "", claims->sub.len);
+    k->access.identity.subject = k->n_sub > 0 ? (span){k->sub, k->n_sub} : SPAN_NONE;
+    k->access.identity.n_refs = 1;
+    k->access.identity.unused = known_free;
+    LIST_INIT(&k->access.identity.requests);
+    set_limits(g, k, claims);
     k->n_token = token.len;
     memcpy(k->token, token.ptr, token.len);
     HASH_ADD_KEYPTR(hh, g->known, k->token, k->n_token, k);
@@ -323,9 +595,12 @@ void guard_close(struct guard *g)
         http_reply_err(w->req, QE_STOPPING);
     }
     while (!TAILQ_EMPTY(&g->recent))
-        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): false positive, it does not follow the
-        // list
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not follow the list's links
         guard_forget(g, TAILQ_FIRST(&g->recent));
+    key_table_unwatch(g->auth->api_keys, &g->key_watcher);
+    key_list_unref(g->api_keys);
+    g->api_keys = NULL;
+    uv_close((uv_handle_t *)&g->api_keys_changed, on_guard_closed);
     uv_close((uv_handle_t *)&g->changed, on_guard_closed);
     uv_close((uv_handle_t *)&g->watch, on_guard_closed);
 }

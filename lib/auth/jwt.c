@@ -3,7 +3,9 @@
 
 #include <math.h>
 
+#include "auth/revoked.h"
 #include "base/base64.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "json/scan.h"
 
@@ -27,12 +29,18 @@ static bool jwt_decode(struct arena *a, span text, span *bytes)
     return true;
 }
 
-static bool alg_of(span name, enum jwt_alg *alg)
-{
-    static const span names[] = {{"HS256", 5}, {"RS256", 5}, {"EdDSA", 5}};
+static const char *const alg_names[JWT_ALGS] = {
+    [JWT_HS256] = "HS256", [JWT_RS256] = "RS256", [JWT_EDDSA] = "EdDSA",
+    [JWT_ES256] = "ES256", [JWT_ES384] = "ES384", [JWT_ES512] = "ES512",
+    [JWT_PS256] = "PS256", [JWT_PS384] = "PS384", [JWT_PS512] = "PS512",
+};
 
-    for (unsigned i = 0; i < countof(names); i++) {
-        if (span_eq(name, names[i])) {
+const char *jwt_alg_name(enum jwt_alg alg) { return alg_names[alg]; }
+
+bool jwt_alg_find(span name, enum jwt_alg *alg)
+{
+    for (unsigned i = 0; i < JWT_ALGS; i++) {
+        if (span_eq(name, span_of(alg_names[i]))) {
             *alg = (enum jwt_alg)i;
             return true;
         }
@@ -51,7 +59,7 @@ static int read_header(span header, struct arena *a, struct jwt *t, struct fault
         span raw = js_skip(&j);
         bool is_text = js_type_of(raw) == JS_STRING;
         if (js_key_is(key, SPAN("alg")))
-            has_alg = is_text && alg_of(js_text(raw, a), &t->alg);
+            has_alg = is_text && jwt_alg_find(js_text(raw, a), &t->alg);
         else if (js_key_is(key, SPAN("kid")))
             t->kid = is_text ? js_text(raw, a) : SPAN_NONE;
         else if (js_key_is(key, SPAN("crit")))
@@ -87,7 +95,8 @@ int jwt_parse(span token, struct arena *a, struct jwt *t, struct fault *f)
 
 // Claims as found in the token; SPAN_NONE: absent.
 struct found {
-    span exp, nbf, iat, iss, aud, sub, username, role, roles;
+    span exp, nbf, iat, iss, aud, sub, jti, username, role, roles;
+    span rules, limits;
 };
 
 static int jwt_find(span text, const struct jwt_rules *rules, struct found *c, struct fault *f)
@@ -107,7 +116,8 @@ static int jwt_find(span text, const struct jwt_rules *rules, struct found *c, s
             {SPAN("iat"), &c->iat},           {SPAN("iss"), &c->iss},
             {SPAN("aud"), &c->aud},           {SPAN("sub"), &c->sub},
             {SPAN("username"), &c->username}, {rules->role_claim, &c->role},
-            {rules->roles_claim, &c->roles},
+            {rules->roles_claim, &c->roles},  {SPAN("jti"), &c->jti},
+            {rules->rules_claim, &c->rules},  {rules->limits_claim, &c->limits},
         };
         for (unsigned i = 0; i < countof(wanted); i++) // two settings may name the same claim
             if (js_key_is(key, wanted[i].name))
@@ -130,6 +140,8 @@ static int check_times(const struct found *c, const struct jwt_rules *rules, int
     double now = (double)now_s, skew = (double)rules->skew_s, at;
 
     *until_s = INT64_MAX;
+    if (!c->exp.ptr && rules->require_exp)
+        return fault_set(f, QE_UNAUTHORIZED, "the token has no exp");
     if (c->exp.ptr) {
         if (!date_of(c->exp, &at))
             return jwt_bad(f, "exp is not a number");
@@ -194,6 +206,49 @@ static span text_of(span raw, struct arena *a)
     return text.len > 0 ? text : SPAN_NONE;
 }
 
+// A token without an id could not be revoked, so it is refused where tokens can be.
+static int check_revoked(const struct found *c, const struct jwt_rules *rules, int64_t now_s,
+                         struct arena *a, int64_t *until_s, struct fault *f)
+{
+    if (!rules->revoked)
+        return 0;
+    span jti = text_of(c->jti, a);
+    if (!jti.ptr)
+        return jwt_bad(f, "it has no jti");
+    if (revoked_has(rules->revoked, jti))
+        return fault_set(f, QE_UNAUTHORIZED, "the token was revoked");
+    if (*until_s > now_s + REVOKED_KEEP_S)
+        *until_s = now_s + REVOKED_KEEP_S;
+    return 0;
+}
+
+// A list becomes one text, separated by commas. A list without rules permits nothing.
+static bool rules_of(span raw, struct arena *a, span *text)
+{
+    struct buf all = {0};
+    bool good = true;
+
+    if (js_type_of(raw) == JS_STRING) {
+        *text = js_text(raw, a);
+        return true;
+    }
+    if (js_type_of(raw) != JS_ARRAY)
+        return false;
+    struct js j = js_read(raw);
+    js_enter_array(&j);
+    while (js_next_item(&j)) {
+        span item = js_skip(&j);
+        good = good && js_type_of(item) == JS_STRING;
+        if (all.len > 0)
+            buf_putc(&all, ',');
+        if (good)
+            buf_put(&all, js_text(item, a));
+    }
+    *text = all.len > 0 ? arena_copy(a, buf_span(&all)) : SPAN("");
+    buf_free(&all);
+    return good;
+}
+
 int jwt_check(const struct jwt *t, const struct jwt_rules *rules, int64_t now_s,
               struct arena *a, struct jwt_claims *claims, struct fault *f)
 {
@@ -208,11 +263,22 @@ int jwt_check(const struct jwt *t, const struct jwt_rules *rules, int64_t now_s,
         return fault_set(f, QE_UNAUTHORIZED, "the token has a different issuer");
     if (rules->audience.len > 0 && !holds_text(c.aud, rules->audience, a))
         return fault_set(f, QE_UNAUTHORIZED, "the token is for a different audience");
+    rc = check_revoked(&c, rules, now_s, a, &claims->until_s, f);
+    if (rc != 0)
+        return rc;
     claims->sub = text_of(c.sub, a);
     // written into messages: if cut, it would name a different subject
     if (claims->sub.len > MAX_SUB_BYTES)
         return jwt_bad(f, "sub is too long");
     claims->username = text_of(c.username, a);
     claims->level = level_of(&c, rules, a);
+    if (rules->rules_claim.len == 0 || !c.rules.ptr)
+        claims->rules = SPAN_NONE;
+    else if (!rules_of(c.rules, a, &claims->rules))
+        return jwt_bad(f, "its rules are neither a text nor a list of texts");
+    claims->has_limits = rules->limits_claim.len > 0 && c.limits.ptr;
+    if (claims->has_limits && (js_type_of(c.limits) != JS_STRING ||
+                               limits_parse(js_text(c.limits, a), &claims->limits, f) != 0))
+        return jwt_bad(f, "its limits are invalid");
     return 0;
 }

@@ -41,7 +41,7 @@ static bool base64_decode_text(span text, char c62, char c63, uint8_t *out, size
 {
     uint8_t *at = out;
     uint32_t bits = 0;
-    unsigned bad = 0, held = 0;
+    unsigned bad = 0, have = 0;
 
     *n = 0;
     if (text.len % 4 == 1)
@@ -50,17 +50,17 @@ static bool base64_decode_text(span text, char c62, char c63, uint8_t *out, size
         unsigned v = value_of(text.ptr[i], c62, c63);
         bad |= v & 64;
         bits = bits << 6 | v;
-        if (++held == 4) {
+        if (++have == 4) {
             *at++ = (uint8_t)(bits >> 16);
             *at++ = (uint8_t)(bits >> 8);
             *at++ = (uint8_t)bits;
-            held = 0;
+            have = 0;
         }
     }
-    if (held == 2) {
+    if (have == 2) {
         *at++ = (uint8_t)(bits >> 4);
         bad |= bits & 15;
-    } else if (held == 3) {
+    } else if (have == 3) {
         *at++ = (uint8_t)(bits >> 10);
         *at++ = (uint8_t)(bits >> 2);
         bad |= bits & 3;

@@ -78,6 +78,7 @@ int fault_set(struct fault *f, int code, const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     f->code = code;
+    f->sqlstate[0] = '\0';
     vsnprintf(f->text, sizeof f->text, fmt, args);
     va_end(args);
     str_clean_utf8(f->text, sizeof f->text, span_of(f->text));

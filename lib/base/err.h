@@ -73,6 +73,7 @@ int err_http_status(int code);  // 503 for libuv's codes, 500 for unknown ones
 struct fault {
     int code;
     char text[256];
+    char sqlstate[6]; // of PostgreSQL, if it is at fault; "": none
 };
 
 // Writes the text and returns code, so that `return fault_set(f, ...)` works. f may be NULL.

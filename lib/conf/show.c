@@ -1,43 +1,11 @@
-// show.c: prints settings: log lines, --print-config, --help, markdown.
+// show.c: prints a table of settings: --print-config, --help, markdown.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "conf/conf_int.h"
-
-// The contract's minimum for QUEEN_MAX_BODY_BYTES.
-static const size_t promised_body_bytes = (size_t)64 << 20;
-
-static const char *nearest(const char *name)
-{
-    const char *best = conf_keys[0].name;
-    unsigned least = UINT32_MAX;
-    for (unsigned i = 0; i < conf_n_keys + conf_n_unused; i++) {
-        const char *known =
-            i < conf_n_keys ? conf_keys[i].name : conf_unused[i - conf_n_keys].name;
-        unsigned d = str_distance(span_of(name), span_of(known));
-        if (d < least) {
-            least = d;
-            best = known;
-        }
-    }
-    return best;
-}
-
-void conf_log(const struct conf *c)
-{
-    for (unsigned i = 0; i < c->n_unknown; i++)
-        log_warn("conf.unknown", "name=\"%.200s\" nearest=%s", c->unknown[i],
-                 nearest(c->unknown[i]));
-    if (c->unused[0] != '\0')
-        log_warn("conf.unused", "names=\"%s\" note=\"set, but not used by this version\"",
-                 c->unused);
-    if (c->max_body_bytes < promised_body_bytes)
-        log_warn("conf.small_body",
-                 "name=QUEEN_MAX_BODY_BYTES value=%zu note=\"clients may rely on %zu\"",
-                 c->max_body_bytes, promised_body_bytes);
-}
+#include "conf/secret.h"
+#include "conf/table.h"
 
 static bool is_a_name(const struct conf_table *t, const char *name)
 {
@@ -129,7 +97,7 @@ void conf_put_expected(const struct conf_key *key, struct buf *out)
 void conf_put_values(const struct conf_table *t, const void *fields,
                      const unsigned char *origin, struct buf *out)
 {
-    static const char *const origins[] = {"default", "environment", "flag"};
+    static const char *const origins[] = {"default", "environment", "flag", "file"};
 
     for (unsigned row = 0; row < t->n_keys; row++) {
         struct buf value = {0};
@@ -180,42 +148,9 @@ void conf_put_tables(const struct conf_table *t, struct buf *out)
         buf_printf(out, " | %s", key->text);
         if (key->alias)
             buf_printf(out, " Also read as `%s`.", key->alias);
+        if (conf_has_file(t, key))
+            buf_printf(out, " `%s_FILE` names a file with the value.", key->name);
         buf_put_lit(out, " |\n");
         buf_free(&expected);
     }
-}
-
-void conf_print(const struct conf *c, struct buf *out)
-{
-    conf_put_values(&conf_serve, c, c->origin, out);
-}
-
-void conf_help(struct buf *out)
-{
-    buf_put_lit(
-        out,
-        "usage: queen serve [--option VALUE | --option=VALUE]...\n\n"
-        "Without PG_HOST the server starts an embedded PostgreSQL. Every option is also an\n"
-        "environment variable: --port is PORT. An option overrides the variable.\n\n");
-    conf_put_help(&conf_serve, out);
-}
-
-void conf_markdown(struct buf *out)
-{
-    buf_put_lit(out,
-                "# Settings\n\n"
-                "Generated from `lib/conf/keys.c` by `make docs`; do not edit.\n\n"
-                "Each setting is an environment variable and an option of `queen serve`. The "
-                "option overrides\n"
-                "the variable, the variable overrides the default; unset and empty mean the "
-                "default. Booleans\n"
-                "are `true` or `1`, `false` or `0`. An invalid value prevents "
-                "start-up with an error that names it.\n"
-                "`queen serve --print-config` shows every value and where it came from.\n");
-    conf_put_tables(&conf_serve, out);
-    buf_put_lit(out, "\n## Known but not used by this version\n\n"
-                     "Accepted without effect; the server logs a warning if one is set.\n\n"
-                     "| variable | why |\n| --- | --- |\n");
-    for (unsigned i = 0; i < conf_n_unused; i++)
-        buf_printf(out, "| `%s` | %s |\n", conf_unused[i].name, conf_unused[i].why);
 }

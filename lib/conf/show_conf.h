@@ -4,7 +4,7 @@
 #define QUEEN_CONF_SHOW_CONF_H
 
 #include "base/buf.h"
-#include "conf/conf.h"
+#include "conf/table.h"
 
 // Each command has its own type of settings.
 struct conf_texts {

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "conf/conf_int.h"
+#include "conf/secret.h"
+#include "conf/table.h"
 
 // Steps, in order.
 static int read_defaults(const struct conf_values *v, struct fault *f);
@@ -44,6 +45,15 @@ const char *conf_env(char *const env[], const char *name)
     return NULL;
 }
 
+static int set_from_file(const struct conf_values *v, unsigned row, const char *path,
+                         struct fault *f)
+{
+    const char *value;
+    int rc = conf_read_file(&v->table->keys[row], path, v->arena, &value, f);
+
+    return rc == 0 ? set_value(v, row, value, CONF_FROM_FILE, f) : rc;
+}
+
 static int read_environment(const struct conf_values *v, char *const env[], struct fault *f)
 {
     for (unsigned row = 0; row < v->table->n_keys; row++) {
@@ -51,7 +61,16 @@ static int read_environment(const struct conf_values *v, char *const env[], stru
         const char *value = conf_env(env, key->name);
         if (!value && key->alias)
             value = conf_env(env, key->alias);
-        int rc = value ? set_value(v, row, value, CONF_FROM_ENVIRONMENT, f) : 0;
+        char file[CONF_FLAG_MAX];
+        snprintf(file, sizeof file, "%s_FILE", key->name);
+        const char *path = conf_has_file(v->table, key) ? conf_env(env, file) : NULL;
+        int rc = 0;
+        if (value && path)
+            return fault_set(f, QE_CONF, "%s and %s must not both be set", key->name, file);
+        if (path)
+            rc = set_from_file(v, row, path, f);
+        else if (value)
+            rc = set_value(v, row, value, CONF_FROM_ENVIRONMENT, f);
         if (rc != 0)
             return rc;
     }
@@ -80,6 +99,18 @@ static int find_row(const struct conf_table *t, const char *name)
             strcmp(t->keys[row].name + prefix, name) == 0)
             return (int)row;
     return -1;
+}
+
+// --jwt-secret-file: the row of JWT_SECRET; -1: none that takes a file.
+static int find_file_row(const struct conf_table *t, char *name)
+{
+    size_t len = strlen(name);
+
+    if (len <= 5 || strcmp(name + len - 5, "_FILE") != 0)
+        return -1;
+    name[len - 5] = '\0';
+    int row = find_row(t, name);
+    return row >= 0 && conf_has_file(t, &t->keys[row]) ? row : -1;
 }
 
 static int unknown_flag(const struct conf_values *v, const char *arg, span flag,
@@ -139,6 +170,7 @@ static int read_flags(const struct conf_values *v, int n, char *const args[], st
         char name[CONF_FLAG_MAX];
         flag_to_name(flag, name);
         int row = find_row(v->table, name);
+        bool is_file = row < 0 && (row = find_file_row(v->table, name)) >= 0;
         if (row < 0)
             return unknown_flag(v, arg, flag, f);
 
@@ -154,7 +186,8 @@ static int read_flags(const struct conf_values *v, int n, char *const args[], st
             return fault_set(f, QE_CONF, "%.80s needs a value", arg);
         if (*value == '\0')
             value = key->fallback;
-        int rc = set_value(v, (unsigned)row, value, CONF_FROM_FLAG, f);
+        int rc = is_file ? set_from_file(v, (unsigned)row, value, f)
+                         : set_value(v, (unsigned)row, value, CONF_FROM_FLAG, f);
         if (rc != 0)
             return rc;
         level_given |= strcmp(key->name, "LOG_LEVEL") == 0;
@@ -211,7 +244,7 @@ static bool parse_value(const struct conf_key *key, const char *value, void *fie
         choice = find_choice(key, s);
         if (choice < 0)
             return false;
-        _Static_assert(sizeof(enum log_level) == sizeof choice,
+        _Static_assert(sizeof(enum conf_action) == sizeof choice,
                        "an enum is as large as an int");
         memcpy(field, &choice, sizeof choice);
         return true;

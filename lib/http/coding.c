@@ -4,7 +4,7 @@
 // so that other requests do not wait for them. A loop submits only a few such jobs at a time,
 // so that threads are left for files, name lookups and migrations. The other jobs wait here in
 // order; a job is dropped when its client disconnects. While the body of a request is being
-// decompressed, the requests behind it on its connection are held back, because requests are
+// decompressed, the requests behind it on its connection wait, because requests are
 // handled in order.
 #include <stdlib.h>
 

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/addresses.h"
 #include "net/tls_server.h"
 
 static void on_http_conn_ready(uv_poll_t *poll, int status, int events);
@@ -34,7 +35,18 @@ static bool start_tls(struct http_conn *c, struct ssl_ctx_st *tls)
 
 void http_conn_open(struct http_server *s, int fd, struct ssl_ctx_st *tls)
 {
+    uint16_t address;
+
+    if (!addresses_enter(s->conf.addresses, fd, &address)) {
+        counter_add(&s->stats->crowded, 1);
+        counter_add(&s->stats->accepted, 1);
+        counter_add(&s->stats->closed, 1);
+        close(fd);
+        return;
+    }
     struct http_conn *c = mem_new(struct http_conn);
+    c->address = address;
+    addresses_peer(fd, c->ip); // zero if it has none
     c->server = s;
     c->fd = fd;
     STAILQ_INIT(&c->queue);
@@ -45,6 +57,7 @@ void http_conn_open(struct http_server *s, int fd, struct ssl_ctx_st *tls)
         log_warn("http.adopt_failed", "error=%s", uv_err_name(rc));
         if (c->tls)
             tls_stream_free(c->tls);
+        addresses_leave(s->conf.addresses, address);
         close(fd);
         free(c);
         return;
@@ -143,6 +156,10 @@ static void read_some(struct http_conn *c)
     size_t size = room.ptr ? room.len : c->tls ? HTTP_CIPHER_BYTES : sizeof s->input;
     ssize_t n;
 
+    // A handshake costs as much as hundreds of requests. The others wait for the next turn, so
+    // that a crowd of new clients does not stop those that are connected.
+    if (c->place == PLACE_HANDSHAKE && s->n_handshakes++ >= HTTP_HANDSHAKES)
+        return;
     do
         n = recv(c->fd, into, size, 0);
     while (n < 0 && errno == EINTR);
@@ -163,12 +180,12 @@ static void read_some(struct http_conn *c)
         http_conn_input(c, into, (size_t)n);
 }
 
-void http_conn_count_held(struct http_conn *c)
+void http_conn_count_backlog(struct http_conn *c)
 {
-    size_t held = c->out_bytes + c->input_len;
+    size_t backlog = c->out_bytes + c->input_len;
 
-    c->server->held += held - c->held;
-    c->held = held;
+    c->server->backlog += backlog - c->backlog;
+    c->backlog = backlog;
 }
 
 static bool has_hook(const struct http_conn *c)
@@ -232,7 +249,7 @@ static enum http_place place_of(const struct http_conn *c)
     if (c->in && may_read(c))
         return PLACE_RECEIVING;
     if (c->n_queue > 0)
-        return c->held > 0 ? PLACE_BLOCKED : PLACE_PARKED;
+        return c->backlog > 0 ? PLACE_BLOCKED : PLACE_PARKED;
     return c->in ? PLACE_RECEIVING : PLACE_IDLE;
 }
 
@@ -240,7 +257,7 @@ void http_conn_settle(struct http_conn *c, bool progress)
 {
     struct http_server *s = c->server;
 
-    http_conn_count_held(c);
+    http_conn_count_backlog(c);
     enum http_place place = place_of(c);
     if (place != c->place || progress) {
         TAILQ_REMOVE(&s->place[c->place], c, place_link);
@@ -273,6 +290,13 @@ void http_conn_expire(struct http_conn *c)
     }
 }
 
+void http_conn_uncount(struct http_conn *c)
+{
+    if (c->counter)
+        atomic_fetch_sub(c->counter, 1);
+    c->counter = NULL;
+}
+
 void http_conn_close(struct http_conn *c)
 {
     struct http_server *s = c->server;
@@ -295,6 +319,8 @@ void http_conn_close(struct http_conn *c)
         tls_stream_free(c->tls);
     c->tls = NULL;
     close(c->fd);
+    addresses_leave(s->conf.addresses, c->address);
+    http_conn_uncount(c);
     counter_add(&s->stats->closed, 1);
 
     while ((req = STAILQ_FIRST(&c->queue))) {
@@ -302,7 +328,7 @@ void http_conn_close(struct http_conn *c)
         req->conn = NULL;
         if (req->state == REQ_ANSWERED) {
             http_server_discard(s, req);
-        } else if (req->held) {
+        } else if (req->blocked) {
             http_reply_empty(req, 204); // only frees it
         } else if (req->job) {
             http_coding_drop(req);
@@ -319,6 +345,7 @@ static void on_http_conn_closed(uv_handle_t *handle)
     struct http_conn *c = handle->data;
     struct http_server *s = c->server;
 
+    free(c->client_names);
     free(c);
     s->n_conns--;
     http_server_finish(s);

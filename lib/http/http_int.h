@@ -32,6 +32,7 @@ enum {
     HTTP_EXTRA_BYTES = 16 * 1024, // extra header lines of one answer
     HTTP_BODY_ROOM = 64 * 1024,   // of a body, reserved before its bytes arrive
     HTTP_MIN_BODY_RATE = 1024,    // bytes per second, over each header_timeout_ms
+    HTTP_HANDSHAKES = 16,         // steps of TLS handshakes in one turn of the loop
     HTTP_LINGER_MS = 2000,        // a refused client may still be sending
 };
 
@@ -71,28 +72,34 @@ struct http_conn {
     struct http_req_queue queue; // complete requests, in order; answers leave from the front
     struct http_chunk_queue unsent;
     size_t out_bytes; // bytes not yet sent, and bodies of answers still in queue
-    size_t held;      // what this connection adds to server->held
+    size_t backlog;   // what this connection adds to server->backlog
     char *input;      // read but not parsed, because too many requests are unanswered
     uint32_t input_len, input_at;
     size_t body_bytes; // of the body being received, since the last progress
     struct http_req *in;
     struct http_parser *parser; // while in is not NULL
     struct tls_stream *tls;     // NULL: plain HTTP
+    char *client_names;         // of its certificate, separated by NUL; NULL: none, or not read
+    uint32_t n_client_names;
 
+    _Atomic unsigned *counter; // of its sender's connections; NULL: none
     unsigned n_queue;
     int fd;
+    uint16_t address; // slot of addresses.h
+    uint8_t ip[16];   // of the peer, as addresses_peer(); all zero: unknown
     uint8_t place;
     uint8_t watching;  // events currently polled for
     bool dirty;        // on the server's list of connections with something to write
     bool deaf;         // no request after those in queue will be read
     bool close_after;  // the last answer is on its way out
     bool linger;       // close gracefully: the peer may still be sending
-    bool unpacking;    // decompressing the body of a request; those behind it are held back
+    bool unpacking;    // decompressing the body of a request; those behind it wait
     bool eof;          // the peer has stopped sending; answers are still sent
     bool gone;         // a long poll arrived after eof: close at the end of the turn
     bool owe_continue; // send 100 Continue once the queue is empty
     bool closed;
-    bool greeted; // the first bytes of a TLS connection have arrived
+    bool has_client_names; // they were read
+    bool greeted;          // the first bytes of a TLS connection have arrived
 };
 
 // Thousands of idle clients may be connected, so growth of this struct must not go unnoticed.
@@ -106,11 +113,14 @@ struct http_req {
     struct http_conn *conn; // NULL: the peer has disconnected
     STAILQ_ENTRY(http_req) link;
     const struct http_route *route;
-    span path, query; // of msg's target
-    span subject;     // the sender, from its token
+    span path, query;               // of msg's target
+    struct http_identity *identity; // the sender; NULL: anonymous
+    LIST_ENTRY(http_req) same_sender;
+    bool expelled; // not in the list of its identity any more
     span params[HTTP_MAX_PARAMS];
     struct arena arena;
     uint64_t started_us;
+    uint8_t ip[16]; // of the peer, also after it has disconnected
     size_t charged; // body bytes counted in server->inflight
     void (*gone)(struct http_req *req, void *ctx);
     void *gone_ctx;
@@ -121,16 +131,18 @@ struct http_req {
     int status;
     int refused; // answer with this code instead of calling the handler
     uint8_t state;
-    bool other_verb;      // no route, but the path has one for another method
-    bool admitted;        // the guard has accepted the request at its head
-    bool is_json;         // the answer
-    bool packable;        // the answer is text and may be compressed
-    struct http_job *job; // its body waits for decompression, or is being decompressed
-    bool held;            // behind a request whose body is being decompressed
-    uint64_t db_us;       // for Server-Timing; 0: unknown
-    span id;              // set on first use
-    bool late;            // on the server's list `late`, which also frees it
-    bool close;           // close the connection after this answer
+    bool other_verb;        // no route, but the path has one for another method
+    bool handled;           // it was admitted: the answer is that of its handler
+    bool admitted;          // the guard has accepted the request at its head
+    bool is_json;           // the answer
+    bool packable;          // the answer is text and may be compressed
+    struct http_job *job;   // its body waits for decompression, or is being decompressed
+    bool blocked;           // behind a request whose body is being decompressed
+    unsigned retry_after_s; // 0: 1
+    uint64_t db_us;         // for Server-Timing; 0: unknown
+    span id;                // set on first use
+    bool late;              // on the server's list `late`, which also frees it
+    bool close;             // close the connection after this answer
 };
 
 struct http_server {
@@ -141,10 +153,11 @@ struct http_server {
     uint64_t timeout_ms[N_PLACES]; // 0: none
     struct http_conn_list dirty;
     unsigned n_dirty;
-    unsigned n_conns;   // until their memory is freed
-    unsigned n_pending; // requests being handled
-    size_t inflight;    // bytes of bodies
-    size_t held;        // bytes of unsent answers and of unparsed input
+    unsigned n_handshakes; // steps in this turn
+    unsigned n_conns;      // until their memory is freed
+    unsigned n_pending;    // requests being handled
+    size_t inflight;       // bytes of bodies
+    size_t backlog;        // bytes of unsent answers and of unparsed input
 
     struct http_job_queue jobs; // waiting for a thread, in order; see coding.c
     unsigned n_jobs;            // submitted to the thread pool
@@ -190,10 +203,11 @@ void http_server_finish(struct http_server *s); // if closing and nothing is lef
 void http_conn_open(struct http_server *s, int fd, struct ssl_ctx_st *tls);
 void http_conn_close(struct http_conn *c); // freed in the closing phase
 void http_conn_expire(struct http_conn *c);
-void http_conn_touch(struct http_conn *c); // an answer is ready
+void http_conn_uncount(struct http_conn *c); // from the connections of its sender
+void http_conn_touch(struct http_conn *c);   // an answer is ready
 // Moves the connection to its place and polls for the right events.
 void http_conn_settle(struct http_conn *c, bool progress);
-void http_conn_count_held(struct http_conn *c); // after a change of out_bytes or input
+void http_conn_count_backlog(struct http_conn *c); // after a change of out_bytes or input
 
 // ---- receive.c ----
 // Processes bytes from the peer; also the entry point of the fuzzer.
@@ -201,7 +215,7 @@ void http_conn_input(struct http_conn *c, const char *data, size_t len);
 // Parses input that was kept back, if the limits allow it again.
 void http_conn_resume(struct http_conn *c);
 void http_conn_dispatch(struct http_req *req); // calls the handler
-// The body of req is decompressed: handles the requests that were held back behind it.
+// The body of req is decompressed: handles the requests that waited behind it.
 void http_conn_release(struct http_conn *c, struct http_req *req);
 void http_receive_begin(struct http_conn *c); // a request starts to arrive
 // Answers the request that is arriving; the connection cannot be used after this.
@@ -240,5 +254,6 @@ bool http_coding_pack(struct http_req *req, int status);
 
 // ---- req.c ----
 void http_req_split_target(struct http_req *req);
+void http_req_forget_identity(struct http_req *req);
 
 #endif

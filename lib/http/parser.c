@@ -23,7 +23,9 @@ struct http_parser {
     size_t entry;         // offset of the newest header entry in msg->head
     bool in_body;         // the head is complete
     bool name_done;       // the next piece of a name starts a new entry
-    char last;            // last byte of the head so far: a folded line may span two reads
+    char line_last;       // last byte of the request line so far
+    bool line_done;
+    char last; // last byte of the head so far: a folded line may span two reads
 };
 
 // Precedes every header in msg->head.
@@ -73,7 +75,8 @@ void http_parser_start(struct http_parser *p, struct http_msg *msg)
     p->max_framing = p->limits.max_head;
     p->in_body = false;
     p->name_done = true;
-    p->last = 0;
+    p->last = p->line_last = 0;
+    p->line_done = false;
 }
 
 static enum http_feed http_parser_bad(struct http_parser *p, int status, const char *text)
@@ -119,6 +122,19 @@ static bool has_fold(struct http_parser *p, const char *data, size_t len)
     return false;
 }
 
+// The request line has single spaces (RFC 9112). llhttp skips further ones, a proxy in front of
+// us may see another target.
+static bool has_double_space(struct http_parser *p, const char *data, size_t len)
+{
+    for (size_t i = 0; i < len && !p->line_done; i++) {
+        if (p->line_last == ' ' && data[i] == ' ')
+            return true;
+        p->line_last = data[i];
+        p->line_done = data[i] == '\n';
+    }
+    return false;
+}
+
 static enum http_feed head_too_large(struct http_parser *p)
 {
     if (p->msg->head.len == p->msg->target_len)
@@ -150,6 +166,8 @@ enum http_feed http_parser_feed(struct http_parser *p, const char *data, size_t 
     p->head_bytes += *used;
     if (p->head_bytes > p->limits.max_head)
         return head_too_large(p);
+    if (has_double_space(p, data, *used))
+        return http_parser_bad(p, 400, "the request line has more than single spaces");
     if (has_fold(p, data, *used))
         return http_parser_bad(p, 400, "folded header lines are not accepted");
     return err == HPE_PAUSED ? head_done(p) : HTTP_FEED_MORE;
@@ -308,6 +326,8 @@ static const char *check_headers(struct http_parser *p)
     span name, value;
 
     for (size_t at = 0; http_msg_next_header(msg, &at, &name, &value);) {
+        if (name.len == 0)
+            return "a header has no name";
         msg->rare |= (uint8_t)rare_of(name, value);
         if (name.len > 3 && name.ptr[2] == '-' &&
             str_eq_nocase((span){name.ptr, 2}, SPAN("ce")))

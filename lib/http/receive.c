@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/addresses.h"
 
 // Steps of a request, in order.
 static void head_arrived(struct http_conn *c);
@@ -29,6 +30,15 @@ static bool is_fast_enough(struct http_conn *c, size_t used)
         return false;
     c->body_bytes = 0;
     return true;
+}
+
+// The whole body has taken too long. The minimum rate makes a silent sender expire earlier.
+static bool is_overdue(const struct http_conn *c)
+{
+    uint64_t limit_us = (uint64_t)c->server->conf.body_timeout_ms * 1000;
+
+    return limit_us > 0 && c->in->started_us > 0 &&
+           clock_mono_us() - c->in->started_us > limit_us;
 }
 
 bool http_receive_is_full(const struct http_conn *c)
@@ -57,6 +67,10 @@ void http_conn_input(struct http_conn *c, const char *data, size_t len)
         enum http_feed got = http_parser_feed(c->parser, data, len, &used);
         data += used;
         len -= used;
+        if (got == HTTP_FEED_MORE && is_overdue(c)) {
+            http_receive_refuse(c, err_http_status(QE_TIMEOUT), err_text(QE_TIMEOUT));
+            break;
+        }
         if (got == HTTP_FEED_MORE) {
             in_body = c->in->started_us > 0 && is_fast_enough(c, used);
             charge_body(c);
@@ -88,7 +102,7 @@ static void keep_input(struct http_conn *c, const char *data, size_t len)
     memcpy(c->input, data, len);
     c->input_len = (uint32_t)len;
     c->input_at = 0;
-    http_conn_count_held(c);
+    http_conn_count_backlog(c);
 }
 
 void http_receive_drop_input(struct http_conn *c)
@@ -96,7 +110,7 @@ void http_receive_drop_input(struct http_conn *c)
     free(c->input);
     c->input = NULL;
     c->input_len = c->input_at = 0;
-    http_conn_count_held(c);
+    http_conn_count_backlog(c);
 }
 
 void http_conn_resume(struct http_conn *c)
@@ -122,6 +136,7 @@ void http_receive_begin(struct http_conn *c)
 {
     c->in = http_server_take_req(c->server);
     c->in->conn = c;
+    memcpy(c->in->ip, c->ip, sizeof c->ip);
     c->parser = http_server_take_parser(c->server);
     http_parser_start(c->parser, &c->in->msg);
 }
@@ -133,12 +148,22 @@ static void find_route(struct http_req *req)
                                       req->params, &req->other_verb);
 }
 
+// The address has sent too many requests without a valid token.
+static bool is_barred(const struct http_req *req)
+{
+    const struct http_server *s = req->server;
+
+    return s->conf.addresses && req->conn && req->route->access != ACCESS_PUBLIC &&
+           addresses_is_barred(s->conf.addresses, req->conn->address,
+                               clock_mono_us() / 1000000);
+}
+
 // The body is discarded: there is no such route, or the sender may not use it.
 static bool is_unwanted(struct http_req *req)
 {
     const struct http_server_conf *conf = &req->server->conf;
 
-    if (!req->route)
+    if (!req->route || is_barred(req))
         return true;
     return conf->guard_refuses && req->route->access != ACCESS_PUBLIC &&
            conf->guard_refuses(conf->guard_ctx, req, &req->admitted);
@@ -231,7 +256,7 @@ static void request_ready(struct http_conn *c)
         c->deaf = true;
     }
     if (c->unpacking)
-        req->held = true;
+        req->blocked = true;
     else
         receive(req);
 }
@@ -267,9 +292,9 @@ void http_conn_release(struct http_conn *c, struct http_req *req)
 {
     c->unpacking = false;
     while (!c->unpacking && (req = STAILQ_NEXT(req, link))) {
-        if (!req->held)
+        if (!req->blocked)
             continue;
-        req->held = false;
+        req->blocked = false;
         receive(req);
     }
 }
@@ -284,7 +309,9 @@ void http_conn_dispatch(struct http_req *req)
         http_reply_preflight(req);
         return;
     }
-    if (req->route) {
+    if (req->route && is_barred(req)) {
+        http_reply_errf(req, QE_BUSY, "too many requests of this address were refused");
+    } else if (req->route) {
         const struct http_server_conf *conf = &req->server->conf;
         bool is_free = req->route->access == ACCESS_PUBLIC && !req->route->detail;
         if (!conf->guard || is_free || req->admitted || conf->guard(conf->guard_ctx, req))

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "http/gzip.h"
 #include "http/http_int.h"
+#include "net/addresses.h"
 #include "json/write.h"
 
 #define JSON         "Content-Type: application/json\r\n"
@@ -163,6 +165,20 @@ void http_reply_text(struct http_req *req, int status, span content_type, struct
     http_reply_finish(req, status);
 }
 
+void http_reply_constant(struct http_req *req, int status, span content_type, span body,
+                         span packed)
+{
+    assert(req->state == REQ_PENDING);
+    http_reply_header(req, SPAN("Content-Type"), content_type);
+    http_reply_header(req, SPAN("Vary"), SPAN("Accept-Encoding"));
+    if (gzip_is_wanted(http_req_header(req, SPAN("accept-encoding")))) {
+        http_reply_header(req, SPAN("Content-Encoding"), SPAN("gzip"));
+        body = packed;
+    }
+    req->constant = body;
+    http_reply_finish(req, status);
+}
+
 void http_reply_empty(struct http_req *req, int status)
 {
     assert(req->state == REQ_PENDING);
@@ -190,12 +206,21 @@ void http_reply_errf(struct http_req *req, int code, const char *fmt, ...)
     http_reply_status(req, err_http_status(code), text);
 }
 
+void http_reply_retry_after(struct http_req *req, unsigned seconds)
+{
+    req->retry_after_s = seconds;
+}
+
 void http_reply_status(struct http_req *req, int status, const char *text)
 {
     struct buf body = {0};
 
-    if (status == 429 || status == 503)
-        http_reply_header(req, SPAN("Retry-After"), SPAN("1"));
+    if (status == 429 || status == 503) {
+        char wait[16];
+        int n =
+            snprintf(wait, sizeof wait, "%u", req->retry_after_s > 0 ? req->retry_after_s : 1);
+        http_reply_header(req, SPAN("Retry-After"), (span){wait, (size_t)n});
+    }
     buf_put_lit(&body, "{\"error\":");
     js_put_text(&body, span_of(text));
     buf_putc(&body, '}');
@@ -328,6 +353,9 @@ static void http_reply_finish(struct http_req *req, int status)
     const struct http_server *s = req->server;
 
     assert(req->state == REQ_PENDING);
+    if (status == 401 && req->conn)
+        addresses_note_failure(s->conf.addresses, req->conn->address,
+                               clock_mono_us() / 1000000);
     req->gone = NULL;
     if (req->conn) {
         if (status >= 400 || req->msg.rare & RARE_REQUEST_ID || req->db_us > 0)
@@ -349,6 +377,11 @@ void http_reply_settle(struct http_req *req, int status)
 
     req->state = REQ_ANSWERED;
     req->status = status;
+    if (req->identity && req->identity->spent)
+        req->identity->spent(req->identity, req->msg.body.len + http_answer_body(req).len);
+    if (s->conf.audit &&
+        (status == 401 || status == 403 || (req->handled && http_route_is_audited(req->route))))
+        s->conf.audit(s->conf.audit_ctx, req, status);
     s->n_pending--;
     if (status == 204 || status == 304) {
         buf_free(&req->answer);

@@ -9,8 +9,11 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "http/http_int.h"
+#include "net/tls_server.h"
 
 enum { MAX_REQUEST_ID = 128 };
+
+static int check_query(struct http_req *req, struct fault *f);
 
 struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
 uv_loop_t *http_req_loop(struct http_req *req) { return req->server->loop; }
@@ -29,19 +32,108 @@ bool http_req_has(const struct http_req *req, enum http_rare header)
 }
 bool http_req_is_gone(const struct http_req *req) { return req->conn == NULL; }
 
-span http_req_subject(const struct http_req *req) { return req->subject; }
+span http_req_query_text(const struct http_req *req) { return req->query; }
+const uint8_t *http_req_ip(const struct http_req *req) { return req->ip; }
 
-void http_req_set_subject(struct http_req *req, span subject)
+span http_req_subject(const struct http_req *req)
 {
-    req->subject = arena_copy(&req->arena, subject);
+    return req->identity ? req->identity->subject : SPAN_NONE;
+}
+
+// Once per connection: a certificate does not change.
+span http_req_client_names(struct http_req *req)
+{
+    struct http_conn *c = req->conn;
+    struct buf names = {0};
+
+    if (!c || !c->tls)
+        return SPAN_NONE;
+    if (!c->has_client_names) {
+        tls_stream_client_names(c->tls, &names);
+        c->client_names = names.ptr;
+        c->n_client_names = (uint32_t)names.len;
+        c->has_client_names = true;
+    }
+    return (span){c->client_names, c->n_client_names};
+}
+
+struct http_identity *http_req_identity(const struct http_req *req) { return req->identity; }
+
+void http_identity_unref(struct http_identity *id)
+{
+    assert(id->n_refs > 0);
+    if (--id->n_refs == 0)
+        id->unused(id);
+}
+
+void http_req_forget_identity(struct http_req *req)
+{
+    struct http_identity *id = req->identity;
+
+    if (!id)
+        return;
+    if (!req->expelled)
+        LIST_REMOVE(req, same_sender);
+    req->identity = NULL;
+    req->expelled = false;
+    http_identity_unref(id);
+}
+
+void http_req_set_identity(struct http_req *req, struct http_identity *id)
+{
+    if (req->identity == id)
+        return;
+    http_req_forget_identity(req);
+    req->identity = id;
+    id->n_refs++;
+    LIST_INSERT_HEAD(&id->requests, req, same_sender);
+}
+
+bool http_req_count_connection(struct http_req *req, _Atomic unsigned *counter, unsigned max)
+{
+    struct http_conn *c = req->conn;
+
+    if (!c || c->counter == counter)
+        return true;
+    if (atomic_fetch_add(counter, 1) >= max) {
+        atomic_fetch_sub(counter, 1);
+        if (req->state == REQ_ARRIVING)
+            req->msg.keep_alive = false; // its body is still read
+        else
+            req->close = c->deaf = true;
+        return false;
+    }
+    http_conn_uncount(c);
+    c->counter = counter;
+    return true;
+}
+
+void http_identity_expel(struct http_identity *id)
+{
+    struct http_req *req;
+
+    id->n_refs++; // closing may free the last request
+    while ((req = LIST_FIRST(&id->requests))) {
+        LIST_REMOVE(req, same_sender);
+        req->expelled = true;
+        req->admitted = false; // one that is arriving is checked again
+        if (req->conn && req->state == REQ_PENDING && req->gone)
+            http_conn_close(req->conn);
+    }
+    http_identity_unref(id);
 }
 
 void http_req_admit(struct http_req *req)
 {
+    struct fault f;
+
     assert(req->state == REQ_PENDING && req->route);
+    req->handled = true;
     if (req->msg.drop_body && req->route->verb != HTTP_GET)
         http_reply_err(req,
                        QE_BUSY); // refused at its head, accepted now: the keys have changed
+    else if (req->query.len > 0 && check_query(req, &f) != 0)
+        http_reply_fault(req, &f);
     else
         req->route->handle(req);
 }
@@ -158,17 +250,44 @@ bool http_req_param(struct http_req *req, unsigned i, span *value)
     return http_req_decode(req, req->params[i], false, value) && str_is_utf8(*value);
 }
 
+// The next name=value of the query, the name decoded, the value raw; false: no more.
+static bool next_parameter(struct http_req *req, span *rest, span *name, span *raw)
+{
+    span pair;
+
+    if (!str_split(rest, '&', &pair))
+        return false;
+    const char *sign = pair.len ? memchr(pair.ptr, '=', pair.len) : NULL;
+    span key = {pair.ptr, sign ? (size_t)(sign - pair.ptr) : pair.len};
+    *raw = sign ? (span){sign + 1, pair.len - key.len - 1} : SPAN_NONE;
+    if (!http_req_decode(req, key, true, name))
+        *name = key;
+    return true;
+}
+
+static int check_query(struct http_req *req, struct fault *f)
+{
+    const struct known_names known = {.texts = req->route->query};
+    span rest = req->query, name, raw;
+
+    while (next_parameter(req, &rest, &name, &raw)) {
+        if (name.len == 0 && raw.len == 0)
+            continue; // "?" or "&&"
+        int rc = known_check(name, &known, http_route_rule(req->route), "query parameter", f);
+        if (rc != 0)
+            return rc;
+        if (raw.len == 0 && req->route->unknown == UNKNOWN_OR_EMPTY_REFUSED)
+            return fault_set(f, QE_BAD_PARAM, "query parameter \"%.*s\" is empty",
+                             (int)(name.len < 80 ? name.len : 80), name.ptr);
+    }
+    return 0;
+}
+
 span http_req_query(struct http_req *req, span name)
 {
-    span rest = req->query, pair;
+    span rest = req->query, plain, raw;
 
-    while (str_split(&rest, '&', &pair)) {
-        const char *sign = pair.len ? memchr(pair.ptr, '=', pair.len) : NULL;
-        span key = {pair.ptr, sign ? (size_t)(sign - pair.ptr) : pair.len};
-        span raw = sign ? (span){sign + 1, pair.len - key.len - 1} : SPAN_NONE;
-        span plain = key;
-        if (!http_req_decode(req, key, true, &plain))
-            plain = key;
+    while (next_parameter(req, &rest, &plain, &raw)) {
         if (!span_eq(plain, name))
             continue;
         span value = raw;

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "base/arena.h"
@@ -35,19 +36,46 @@ bool http_req_has(const struct http_req *req, enum http_rare header);
 span http_req_header(const struct http_req *req, span name);
 // Iterates over the headers: *at starts at 0; false after the last.
 bool http_req_next_header(const struct http_req *req, size_t *at, span *name, span *value);
+span http_req_query_text(const struct http_req *req);     // raw, behind the '?'
+const uint8_t *http_req_ip(const struct http_req *req);   // 16 bytes; all zero: unknown
 uint64_t http_req_started_us(const struct http_req *req); // monotonic, when the head was read
 
 // The sender as identified by the guard; SPAN_NONE: anonymous.
 span http_req_subject(const struct http_req *req);
-// For guards: copies the subject and calls the handler.
-void http_req_set_subject(struct http_req *req, span subject);
+// The names in the client's verified certificate, separated by NUL; SPAN_NONE: no certificate.
+span http_req_client_names(struct http_req *req);
+// For guards: calls the handler.
 void http_req_admit(struct http_req *req);
+
+// A sender, for guards: shared by its requests of one loop. The guard embeds it in its own
+// struct and holds one reference, each request another until it is freed.
+LIST_HEAD(http_req_list, http_req);
+struct http_identity {
+    span subject; // SPAN_NONE: none
+    unsigned n_refs;
+    struct http_req_list requests;            // of the sender, from their heads on
+    void (*unused)(struct http_identity *id); // the last reference is gone
+    // Called with the bytes of each body and its answer; NULL: not.
+    void (*spent)(struct http_identity *id, size_t bytes);
+};
+// Counts the connection of the request in *counter, which stays valid until it is closed, and
+// no longer in that of an earlier call. False: the counter has reached max; the connection is
+// closed after its answers.
+bool http_req_count_connection(struct http_req *req, _Atomic unsigned *counter, unsigned max);
+// Identifies the sender of the request; a later call replaces an earlier one.
+void http_req_set_identity(struct http_req *req, struct http_identity *id);
+struct http_identity *http_req_identity(const struct http_req *req); // NULL: anonymous
+void http_identity_unref(struct http_identity *id);
+// The sender has lost its access: requests that are arriving are checked again, and those that
+// wait (with an on_gone hook) lose their connections, as if their clients had disconnected.
+// Other requests are short and get their answers.
+void http_identity_expel(struct http_identity *id);
 
 // Path parameter i in pattern order, percent-decoded (borrowed from the arena).
 // false: malformed escape or invalid UTF-8.
 bool http_req_param(struct http_req *req, unsigned i, span *value);
-// First occurrence of a query parameter, decoded ('+' is a space).  An empty value counts as
-// absent.  SPAN_NONE: absent.  A malformed escape is taken literally.
+// First occurrence of a query parameter that the route declares, decoded ('+' is a space).  An
+// empty value counts as absent.  SPAN_NONE: absent.  A malformed escape is taken literally.
 span http_req_query(struct http_req *req, span name);
 // The contract's rules for numbers and booleans in queries.
 int64_t http_req_query_int(struct http_req *req, span name, int64_t fallback);
@@ -81,12 +109,17 @@ void http_reply_json_span(struct http_req *req, int status, span body);
 // body stays valid for ever: nothing is copied.
 void http_reply_json_constant(struct http_req *req, int status, span body);
 void http_reply_text(struct http_req *req, int status, span content_type, struct buf *body);
+// body and packed, the same compressed with gzip, stay valid for ever: nothing is copied.
+void http_reply_constant(struct http_req *req, int status, span content_type, span body,
+                         span packed);
 void http_reply_empty(struct http_req *req, int status); // 204: no body, no Content-Type
 // {"error": text}; status, name and default text follow from the code. Adds "Retry-After: 1"
 // for 429 and 503.
 void http_reply_err(struct http_req *req, int code);
 void http_reply_fault(struct http_req *req, const struct fault *f);
 void http_reply_errf(struct http_req *req, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+// The value of Retry-After in an answer of 429 or 503, instead of 1.
+void http_reply_retry_after(struct http_req *req, unsigned seconds);
 // Adds a header to the answer. name and value are copied; control characters in them become
 // spaces.
 void http_reply_header(struct http_req *req, span name, span value);

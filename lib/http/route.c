@@ -173,6 +173,8 @@ static void index_patterns(struct http_routes *r)
 
 void http_routes_free(struct http_routes *r)
 {
+    if (!r)
+        return;
     HASH_CLEAR(hh, r->literals);
     free(r->literal_store);
     free(r->patterns);

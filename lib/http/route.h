@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/known.h"
 #include "base/span.h"
 
 struct http_req;
@@ -31,20 +32,60 @@ enum { HTTP_MAX_PARAMS = 4 };
 // Required access, from weakest to strongest (enforced by http_server_conf.guard).
 enum http_access { ACCESS_PUBLIC, ACCESS_READ_ONLY, ACCESS_READ_WRITE, ACCESS_ADMIN };
 
+// Query parameters, and members of the body, that the route does not know (base/known.h).
+enum http_unknown {
+    UNKNOWN_REFUSED, // our own endpoints: 400
+    UNKNOWN_IGNORED, // the public contract: ignored, unless the name is near a known one
+    // Whatever deletes, cancels or moves things: 400, also for a parameter without a value,
+    // because a filter that is not applied selects too much.
+    UNKNOWN_OR_EMPTY_REFUSED,
+};
+
+// Permissions that a sender with rules (lib/auth/rules.h) needs besides the operations `need`:
+// for which queue. A route that declares nothing is for administrators.
+enum http_target {
+    TARGET_ADMIN,
+    TARGET_FREE,      // nothing
+    TARGET_ALL,       // for all queues
+    TARGET_PATH,      // for :queue of the path, and :group or the parameter consumerGroup
+    TARGET_QUERY,     // for the parameter queue; without it for all queues
+    TARGET_LIST,      // likewise, but without it the answer has only what the sender may see
+    TARGET_PARTITION, // for the queue of :partitionId; the handler checks it
+    TARGET_TENANT,    // for :tenant of the path
+    TARGET_BODY,      // one of `need` for some queue; the handler checks what the body names
+};
+
 struct http_route {
     enum http_verb verb;
     const char *path;
     enum http_access access;
+    enum http_target target;
+    unsigned need;  // bits of enum access_op; a sender with rules needs all of them
     bool detail;    // public, but with a guard only if its settings list the path
     const char *op; // name in metrics: "push", "pop", ...; static, unique to this route
     void (*handle)(struct http_req *req);
+    const char *const *query; // names of the query parameters, ends with NULL; NULL: none
+    enum http_unknown unknown;
+    // Changes something, but is no administrative action: only denials are audited. A route
+    // that declares nothing is audited if its verb is not GET.
+    bool unaudited;
 };
+
+static inline bool http_route_is_audited(const struct http_route *route)
+{
+    return route->verb != HTTP_GET && !route->unaudited;
+}
+
+static inline enum known_rule http_route_rule(const struct http_route *route)
+{
+    return route->unknown == UNKNOWN_IGNORED ? KNOWN_OR_FAR : KNOWN_ONLY;
+}
 
 struct http_routes; // compiled table; read-only after http_routes_new, shared by all workers
 
 // table: NULL-terminated list of descriptors, borrowed for ever.
 struct http_routes *http_routes_new(const struct http_route *const *table);
-void http_routes_free(struct http_routes *r);
+void http_routes_free(struct http_routes *r); // r may be NULL
 size_t http_routes_count(const struct http_routes *r);
 
 // Finds the endpoint; GET routes also serve HEAD. params gets the raw (undecoded) spans of

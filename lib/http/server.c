@@ -125,6 +125,7 @@ static struct buf keep_small(struct buf *b, size_t limit)
 void http_server_recycle(struct http_server *s, struct http_req *req)
 {
     s->inflight -= req->charged;
+    http_req_forget_identity(req);
     arena_deinit(&req->arena);
     buf_free(&req->answer);
     buf_free(&req->extra);
@@ -227,17 +228,17 @@ static void close_slow_readers(struct http_server *s)
     uint64_t now_s = clock_mono_us() / 1000000;
     struct http_conn *c;
 
-    while (s->conf.max_unsent_bytes > 0 && s->held > s->conf.max_unsent_bytes) {
+    while (s->conf.max_unsent_bytes > 0 && s->backlog > s->conf.max_unsent_bytes) {
         c = TAILQ_FIRST(&s->place[PLACE_WRITING]);
         if (!c)
             c = TAILQ_FIRST(&s->place[PLACE_BLOCKED]);
-        if (!c || c->dirty || c->held == s->held)
+        if (!c || c->dirty || c->backlog == s->backlog)
             break;
         counter_add(&s->stats->evicted, 1);
         s->n_evicted++;
         if (now_s != s->evicted_s) {
             log_warn("http.slow_readers_closed", "connections=%u unsent_bytes=%zu limit=%zu",
-                     s->n_evicted, s->held, s->conf.max_unsent_bytes);
+                     s->n_evicted, s->backlog, s->conf.max_unsent_bytes);
             s->evicted_s = now_s;
             s->n_evicted = 0;
         }
@@ -249,6 +250,7 @@ static void on_turn(uv_prepare_t *turn)
 {
     struct http_server *s = turn->data;
 
+    s->n_handshakes = 0;
     run_late_hooks(s);
     if (s->n_dirty > 0) {
         refresh_date(s);

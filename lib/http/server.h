@@ -16,11 +16,13 @@
 #include "http/site.h"
 
 struct http_server;
+struct addresses;
 struct ssl_ctx_st;
 
 struct http_server_stats {
     struct counter accepted, closed, requests, bytes_in, bytes_out, refused;
     struct counter evicted; // closed because of max_unsent_bytes
+    struct counter crowded; // closed because the address had too many connections
 };
 
 // Threads of libuv that one loop uses for gzip at a time.
@@ -50,6 +52,12 @@ struct http_server_conf {
     // is then discarded. NULL: the body is always kept.
     bool (*guard_refuses)(void *guard_ctx, struct http_req *req, bool *admitted);
     void *guard_ctx;
+    // Called with the answer of every denied request (401, 403), and of every admitted
+    // request that http_route_is_audited(), also if the client has disconnected. NULL: never.
+    void (*audit)(void *audit_ctx, struct http_req *req, int status);
+    void *audit_ctx;
+    struct addresses *addresses;     // limits per client, shared by all servers; NULL: none
+    unsigned body_timeout_ms;        // for the whole body; 0: no limit
     struct http_server_stats *stats; // borrowed for longer than the server lives; NULL: its own
 };
 

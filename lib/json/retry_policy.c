@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/known.h"
 #include "base/str.h"
 #include "json/scan.h"
 
@@ -102,6 +103,18 @@ static double retry_policy_number_of(span raw)
     return strtod(text, NULL);
 }
 
+static int unknown_field(span key, struct fault *why)
+{
+    span names[FIELDS];
+
+    for (unsigned i = 0; i < FIELDS; i++)
+        names[i] = fields[i].name;
+    int rc = known_check(key, &(struct known_names){.spans = names, .n_spans = FIELDS},
+                         KNOWN_ONLY, "member", why);
+    fault_prefix(why, "retryPolicy.%.*s: ", (int)(key.len < 80 ? key.len : 80), key.ptr);
+    return rc;
+}
+
 int retry_policy_check(span raw, struct fault *why)
 {
     span values[FIELDS] = {{0}}, key;
@@ -119,14 +132,15 @@ int retry_policy_check(span raw, struct fault *why)
         while (i < FIELDS && !js_key_is(key, fields[i].name))
             i++;
         if (i == FIELDS)
-            return fault_set(why, QE_BAD_PARAM,
-                             "retryPolicy.%.*s must be left out: there is no such field",
-                             (int)(key.len < 80 ? key.len : 80), key.ptr);
+            return unknown_field(key, why);
         if (!fields[i].is(value))
             return fault_set(why, QE_BAD_PARAM, "retryPolicy.%s must be %s", fields[i].name.ptr,
                              fields[i].what);
         values[i] = value;
     }
+    if (values[DELAYS].ptr && !span_eq(values[STRATEGY], SPAN("\"list\"")))
+        return fault_set(why, QE_BAD_PARAM,
+                         "retryPolicy.delays is read only with strategy \"list\": give both");
     if (retry_policy_number_of(values[FLOOR]) > retry_policy_number_of(values[CAP]))
         return fault_set(why, QE_BAD_PARAM,
                          "retryPolicy.floor must be at most retryPolicy.cap");

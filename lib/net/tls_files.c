@@ -1,4 +1,4 @@
-// tls_files.c: watches certificate and key.
+// tls_files.c: watches certificate, key and client authorities.
 #include "net/tls_files.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "net/tls_server.h"
 
-enum { LOOK_MS = 2000 };
+enum { LOOK_MS = 2000, N_FILES = 3 };
 
 struct version {
     dev_t dev;
@@ -19,9 +19,9 @@ struct version {
 };
 
 struct tls_files {
-    const char *cert, *key;
+    struct tls_server_conf conf;
     struct ssl_ctx_st *ctx;
-    struct version seen[2]; // of both files, when they were loaded last
+    struct version seen[N_FILES]; // when they were loaded last
     uv_timer_t look;
 };
 
@@ -29,7 +29,7 @@ static struct version version_of(const char *path)
 {
     struct stat st;
 
-    if (stat(path, &st) != 0)
+    if (!path || stat(path, &st) != 0)
         return (struct version){0};
     return (struct version){st.st_dev, st.st_ino, st.st_size, st.st_mtim.tv_sec,
                             st.st_mtim.tv_nsec};
@@ -41,43 +41,50 @@ static bool is_same(const struct version *a, const struct version *b)
            a->changed_s == b->changed_s && a->changed_ns == b->changed_ns;
 }
 
+static void look_at(const struct tls_files *t, struct version found[N_FILES])
+{
+    found[0] = version_of(t->conf.cert);
+    found[1] = version_of(t->conf.key);
+    found[2] = version_of(t->conf.client_ca);
+}
+
 void tls_files_reload(struct tls_files *t)
 {
     struct ssl_ctx_st *fresh;
     struct fault f;
 
-    // Before loading: a change while loading is found the next time.
-    t->seen[0] = version_of(t->cert);
-    t->seen[1] = version_of(t->key);
-    if (tls_server_load(&fresh, t->cert, t->key, &f) != 0) {
+    look_at(t, t->seen); // before loading: a change while loading is found the next time
+    if (tls_server_load(&fresh, &t->conf, &f) != 0) {
         log_warn("tls.reload_failed", "why=\"%s\"", f.text);
         return;
     }
     tls_server_unref(t->ctx);
     t->ctx = fresh;
-    log_info("tls.reloaded", "cert=\"%s\"", t->cert);
+    log_info("tls.reloaded", "cert=\"%s\"", t->conf.cert);
 }
 
 static void on_look(uv_timer_t *look)
 {
     struct tls_files *t = look->data;
-    struct version cert = version_of(t->cert), key = version_of(t->key);
+    struct version now[N_FILES];
+    bool same = true;
 
-    if (!is_same(&cert, &t->seen[0]) || !is_same(&key, &t->seen[1]))
+    look_at(t, now);
+    for (unsigned i = 0; i < N_FILES; i++)
+        same = same && is_same(&now[i], &t->seen[i]);
+    if (!same)
         tls_files_reload(t);
 }
 
-int tls_files_open(struct tls_files **out, uv_loop_t *loop, const char *cert, const char *key,
+int tls_files_open(struct tls_files **out, uv_loop_t *loop, const struct tls_server_conf *conf,
                    struct fault *f)
 {
     struct tls_files *t = mem_new(struct tls_files);
 
     *out = NULL;
-    t->cert = cert;
-    t->key = key;
-    t->seen[0] = version_of(cert);
-    t->seen[1] = version_of(key);
-    int rc = tls_server_load(&t->ctx, cert, key, f);
+    t->conf = *conf;
+    look_at(t, t->seen);
+    int rc = tls_server_load(&t->ctx, conf, f);
     if (rc != 0) {
         free(t);
         return rc;

@@ -1,4 +1,5 @@
-// tls_files.h: certificate and key of a server, loaded again when the files change.
+// tls_files.h: certificate, key and client authorities of a server, loaded again when the files
+// change.
 #ifndef QUEEN_NET_TLS_FILES_H
 #define QUEEN_NET_TLS_FILES_H
 
@@ -8,11 +9,12 @@
 #include "base/err.h"
 
 struct ssl_ctx_st;
+struct tls_server_conf;
 struct tls_files;
 
 // Fails if the files cannot be used. The names are borrowed.
-MUST_USE int tls_files_open(struct tls_files **out, uv_loop_t *loop, const char *cert,
-                            const char *key, struct fault *f);
+MUST_USE int tls_files_open(struct tls_files **out, uv_loop_t *loop,
+                            const struct tls_server_conf *conf, struct fault *f);
 // Loads the files now, whether or not they have changed. If they cannot be used, the previous
 // certificate stays and the failure is logged.
 void tls_files_reload(struct tls_files *t);

@@ -10,6 +10,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "base/mem.h"
 
@@ -66,8 +67,30 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n
     return SSL_TLSEXT_ERR_OK;
 }
 
-int tls_server_load(struct ssl_ctx_st **out, const char *cert, const char *key, struct fault *f)
+// Resumed sessions carry the client's certificate. The context's name keeps them from being
+// resumed elsewhere; without it OpenSSL refuses to resume them at all.
+static bool request_clients(SSL_CTX *ctx, const struct tls_server_conf *conf)
 {
+    static const unsigned char name[] = "queen";
+    int mode = SSL_VERIFY_PEER;
+
+    if (conf->client_cert_required)
+        mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+    SSL_CTX_set_verify(ctx, mode, NULL);
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(conf->client_ca);
+    if (!names)
+        return false;
+    SSL_CTX_set_client_CA_list(ctx, names);
+    return SSL_CTX_load_verify_locations(ctx, conf->client_ca, NULL) == 1 &&
+           SSL_CTX_set_purpose(ctx, X509_PURPOSE_SSL_CLIENT) == 1 &&
+           SSL_CTX_set_session_id_context(ctx, name, sizeof name - 1) == 1;
+}
+
+int tls_server_load(struct ssl_ctx_st **out, const struct tls_server_conf *conf,
+                    struct fault *f)
+{
+    const char *cert = conf->cert, *key = conf->key;
+    bool has_clients = conf->client_ca && conf->client_ca[0] != '\0';
     int rc = 0;
 
     *out = NULL;
@@ -82,6 +105,9 @@ int tls_server_load(struct ssl_ctx_st **out, const char *cert, const char *key, 
     else if (SSL_CTX_check_private_key(ctx) != 1)
         rc = fault_set(f, QE_CONF, "the key %s does not belong to the certificate %s", key,
                        cert);
+    else if (has_clients && !request_clients(ctx, conf))
+        rc = fault_set(f, QE_CONF, "cannot use the authorities %s: %s", conf->client_ca,
+                       reason());
     ERR_clear_error();
     if (rc != 0) {
         SSL_CTX_free(ctx);
@@ -172,6 +198,42 @@ struct tls_stream *tls_stream_new(struct ssl_ctx_st *ctx, int fd)
 }
 
 bool tls_stream_is_ready(const struct tls_stream *t) { return SSL_is_init_finished(t->ssl); }
+
+// Names are parts of rules and log lines: others than printable ASCII are left out.
+static void put_name(struct buf *out, const ASN1_STRING *text)
+{
+    const unsigned char *bytes = ASN1_STRING_get0_data(text);
+    int n = ASN1_STRING_length(text);
+
+    for (int i = 0; i < n; i++)
+        if (bytes[i] <= ' ' || bytes[i] > '~' || bytes[i] == '"' || bytes[i] == '\\')
+            return;
+    if (n <= 0 || n > 255)
+        return;
+    if (out->len > 0)
+        buf_putc(out, '\0');
+    buf_put_bytes(out, bytes, (size_t)n);
+}
+
+void tls_stream_client_names(const struct tls_stream *t, struct buf *out)
+{
+    X509 *x = SSL_get0_peer_certificate(t->ssl);
+
+    if (!x || SSL_get_verify_result(t->ssl) != X509_V_OK)
+        return;
+    X509_NAME *subject = X509_get_subject_name(x);
+    int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    if (at >= 0)
+        put_name(out, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    GENERAL_NAMES *more = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
+    for (int i = 0; more && i < sk_GENERAL_NAME_num(more) && i < 32; i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(more, i);
+        if (name->type == GEN_DNS || name->type == GEN_EMAIL || name->type == GEN_URI)
+            put_name(out, name->d.ia5);
+    }
+    GENERAL_NAMES_free(more);
+    ERR_clear_error();
+}
 
 void tls_stream_end(struct tls_stream *t)
 {

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 
 #include "base/attrs.h"
+#include "base/buf.h"
 #include "base/err.h"
 
 struct ssl_ctx_st;
@@ -23,8 +24,13 @@ struct tls_stream;
 
 enum { TLS_STREAM_RECORD = 17 * 1024 }; // at most one partial record is kept
 
-// PEM files: the certificate with its chain, and its key.
-MUST_USE int tls_server_load(struct ssl_ctx_st **out, const char *cert, const char *key,
+// PEM files; borrowed.
+struct tls_server_conf {
+    const char *cert, *key; // the certificate with its chain, and its key
+    const char *client_ca; // authorities of client certificates; "" or NULL: none are requested
+    bool client_cert_required; // refuse clients without one
+};
+MUST_USE int tls_server_load(struct ssl_ctx_st **out, const struct tls_server_conf *conf,
                              struct fault *f);
 struct ssl_ctx_st *tls_server_ref(struct ssl_ctx_st *ctx);
 void tls_server_unref(struct ssl_ctx_st *ctx); // ctx may be NULL
@@ -34,6 +40,10 @@ struct tls_stream *tls_stream_new(struct ssl_ctx_st *ctx, int fd);
 void tls_stream_free(struct tls_stream *t); // sends a close alert if the socket has room
 void tls_stream_end(struct tls_stream *t);  // nothing will be sent any more
 bool tls_stream_is_ready(const struct tls_stream *t); // the handshake is complete
+
+// The names in the client's certificate, which was verified: the common name first, then DNS
+// names, addresses of mail and URIs, separated by NUL. Nothing without a certificate.
+void tls_stream_client_names(const struct tls_stream *t, struct buf *out);
 
 // Decrypts n bytes from the socket into out, which must have room for n bytes and for the
 // record that an earlier call began (TLS_STREAM_RECORD). Returns the number of plain bytes, or

@@ -3,7 +3,7 @@
 // The first use of a statement on a connection sends Prepare and Execute together, in libpq's
 // pipeline mode, so it costs one round trip like any other; later uses send Execute only. If
 // the time limit of a call differs from that of the previous call, it is set in the same
-// pipeline.
+// pipeline. Behind a transaction pooler all settings are part of each call (pooler_int.h).
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,6 +19,8 @@
 // Steps of a call, in order.
 static bool is_prepared(const struct pg_conn *c, unsigned index);
 static bool send_statement(struct pg_conn *c, const struct pg_call *call);
+static bool send_settings(struct pg_conn *c);
+static bool send_limit(struct pg_conn *c, unsigned ms);
 static void on_pg_conn_socket(uv_poll_t *handle, int status, int events);
 static bool gather(struct pg_conn *c);
 static bool pg_conn_keep(struct pg_conn *c, PGresult *r);
@@ -88,6 +90,23 @@ int conn_send(struct pg_conn *c, struct pg_call *call)
     return 0;
 }
 
+// Settings for this transaction, and the guard.
+static bool send_settings(struct pg_conn *c)
+{
+    static const Oid types[] = {PG_TIMESTAMPTZ, PG_TIMESTAMPTZ};
+    static const int lengths[] = {8, 8}, formats[] = {1, 1};
+    const char *values[] = {c->ident[0], c->has_reset ? c->ident[1] : NULL};
+    char text[80];
+
+    if (c->isolate) { // a function would come too late for it
+        snprintf(text, sizeof text, "set transaction isolation level %s", c->target->isolation);
+        if (!PQsendQueryParams(c->pg, text, 0, NULL, NULL, NULL, NULL, 1))
+            return false;
+    }
+    c->n_limit += 1 + c->isolate;
+    return PQsendQueryParams(c->pg, c->target->settings, 2, types, values, lengths, formats, 1);
+}
+
 // A call with a limit of its own may run long, so the server also checks whether the client is
 // still connected (since PostgreSQL 14; set inside the call it would come too late).
 static bool send_limit(struct pg_conn *c, unsigned ms)
@@ -97,7 +116,7 @@ static bool send_limit(struct pg_conn *c, unsigned ms)
     char text[16];
 
     if (ms == 0) { // back to the connection's initial value
-        c->n_limit = 1 + looks;
+        c->n_limit += 1 + looks;
         return PQsendQueryParams(c->pg, "reset statement_timeout", 0, NULL, NULL, NULL, NULL,
                                  1) &&
                (!looks || PQsendQueryParams(c->pg, "reset client_connection_check_interval", 0,
@@ -107,8 +126,8 @@ static bool send_limit(struct pg_conn *c, unsigned ms)
     values[0] = text;
     // Behind a proxy the next call may reach another server, so the setting is local to this
     // call (a whole pipeline is one transaction).
-    values[1] = c->no_prepare ? "true" : "false";
-    c->n_limit = 1;
+    values[1] = c->pooled ? "true" : "false";
+    c->n_limit++;
     return PQsendQueryParams(c->pg,
                              looks
                                  ? "select set_config('statement_timeout', $1::text, $2::bool),"
@@ -120,15 +139,17 @@ static bool send_limit(struct pg_conn *c, unsigned ms)
 static bool send_statement(struct pg_conn *c, const struct pg_call *call)
 {
     const struct pg_statement *s = call->statement;
-    bool unnamed = c->no_prepare || s->index == PG_UNPREPARED;
+    bool unnamed = c->pooled || s->index == PG_UNPREPARED;
     bool limiting = call->statement_timeout_ms != c->limit_ms;
     struct wire w;
 
     wire_fill(&w, call->params);
     c->n_results = c->n_limit = 0;
     c->preparing = !unnamed && !is_prepared(c, s->index);
-    c->piped = limiting || c->preparing;
+    c->piped = limiting || c->preparing || c->pooled;
     if (c->piped && !PQenterPipelineMode(c->pg))
+        return false;
+    if (c->pooled && !send_settings(c))
         return false;
     if (limiting && !send_limit(c, call->statement_timeout_ms))
         return false;
@@ -144,7 +165,7 @@ static bool send_statement(struct pg_conn *c, const struct pg_call *call)
 // A failed transaction also rolls back the setting.
 static void note_limit(struct pg_conn *c, const struct pg_call *call, bool done)
 {
-    if (c->n_limit > 0 && !c->no_prepare)
+    if (c->n_limit > 0 && !c->pooled)
         c->limit_ms = done ? (int64_t)call->statement_timeout_ms : LIMIT_UNKNOWN;
 }
 
@@ -167,6 +188,18 @@ static void set_prepared(struct pg_conn *c, unsigned index)
     c->prepared[word] |= UINT64_C(1) << index % 64;
 }
 
+// libpq keeps notifications until they are taken.
+static void take_notifications(struct pg_conn *c)
+{
+    PGnotify *n;
+
+    while ((n = PQnotifies(c->pg)) != NULL) {
+        if (c->on_notified != NULL)
+            c->on_notified(c->notified_ctx, span_of(n->extra));
+        PQfreemem(n);
+    }
+}
+
 static void on_pg_conn_socket(uv_poll_t *handle, int status, int events)
 {
     struct pg_conn *c = ((struct conn_poll *)handle->data)->conn;
@@ -183,6 +216,7 @@ static void on_pg_conn_socket(uv_poll_t *handle, int status, int events)
     bool complete = c->state == CONN_BUSY ? gather(c) : false;
     if (c->state == CONN_IDLE)
         PQisBusy(c->pg); // parses unsolicited messages: notices, parameters, a shutdown message
+    take_notifications(c);
     if (!alive || PQstatus(c->pg) == CONNECTION_BAD)
         c->doomed = true;
 
@@ -212,6 +246,13 @@ static bool gather(struct pg_conn *c)
     return false;
 }
 
+static bool has_state(const PGresult *r, const char *state)
+{
+    const char *is = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+
+    return is != NULL && strcmp(is, state) == 0;
+}
+
 // Takes r.  True when r ends a pipeline.
 static bool pg_conn_keep(struct pg_conn *c, PGresult *r)
 {
@@ -237,6 +278,9 @@ static bool pg_conn_keep(struct pg_conn *c, PGresult *r)
     } else {
         PQclear(c->result);
         c->result = r;
+        // 25001: another isolation level than when the connection was identified.
+        c->other_server =
+            c->pooled && place < c->n_limit && (has_state(r, "22012") || has_state(r, "25001"));
     }
     return c->doomed;
 }
@@ -264,7 +308,6 @@ static void pg_conn_complete(struct pg_conn *c, bool complete)
         result = NULL;
         status = QE_PG_GONE;
     }
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *why = status != 0 ? conn_error(c) : "";
     if (status == 0 && call->statement->returns != NULL &&
         (status = reply_check(result, call->statement->returns, c->why, sizeof c->why)) != 0) {
@@ -274,10 +317,17 @@ static void pg_conn_complete(struct pg_conn *c, bool complete)
         conn_log_unexpected(call->statement->name, why);
     }
 
+    if (c->other_server) { // the statement did not run
+        PQclear(result);
+        result = NULL;
+        status = QE_PG_RETRY;
+        why = "the pooler uses another server";
+        call->sent = false;
+    }
     // A new connection resolves all of these: a standby in place of the primary, statements
     // that a proxy dropped, and plans made before a column changed (0A000).
-    if (status == QE_PG_GONE || status == QE_PG_READ_ONLY ||
-        (state != NULL && (strcmp(state, "26000") == 0 || strcmp(state, "0A000") == 0)))
+    if (status == QE_PG_GONE || status == QE_PG_READ_ONLY || c->other_server ||
+        has_state(result, "26000") || has_state(result, "0A000"))
         c->doomed = true;
 
     note_limit(c, call, status == 0);

@@ -40,15 +40,19 @@ struct pg_conn {
     enum conn_state state;
     bool doomed; // must not be used again: broken, read-only, or its plans are stale
     void *owner; // the pool
+    void (*on_notified)(void *ctx, span payload); // see struct pg_pool_conf; NULL: ignored
+    void *notified_ctx;
     uint64_t idle_since_us;
     TAILQ_ENTRY(pg_conn) all, idle; // lists of the pool
 
     const struct conn_events *on;
     uv_loop_t *loop;
     PGconn *pg;
-    uint64_t server;        // start time of its server, microseconds since 1970
+    uint64_t server;        // identifies its server; not pooled: start time, us since 1970
+    char ident[2][8];       // of the guard behind a pooler: see identify.c
+    bool has_reset;         // the second one is known
     struct conn_poll *poll; // polls the socket; NULL while there is none
-    const struct target *target;
+    struct target *target;
     struct lookup lookup;
     bool looking_up;
     uv_timer_t timer; // of the dial
@@ -57,9 +61,11 @@ struct pg_conn {
     struct pg_call *call;
     PGresult *result;    // of the current call: the first failure, else the last result
     bool piped;          // Execute is sent in one pipeline with other commands
-    unsigned n_limit;    // number of leading results that belong to setting the time limit
+    unsigned n_limit;    // number of leading results that belong to settings
     bool preparing;      // the next result is that of Prepare
-    bool no_prepare;     // use unnamed statements only and leave no setting behind
+    bool pooled;         // use unnamed statements only and leave no setting behind
+    bool isolate;        // each transaction must set its isolation level
+    bool other_server;   // the guard failed: the call was not run
     int64_t limit_ms;    // limit currently set in the session; 0: the initial one; -1: unknown
     unsigned n_results;  // received in this pipeline
     uint64_t *prepared;  // one bit per statement index
@@ -76,7 +82,7 @@ struct conn_poll {
 // dial.c ---------------------------------------------------------------------------------
 
 // target is borrowed until `closed`.
-struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned timeout_ms,
+struct pg_conn *conn_dial(uv_loop_t *loop, struct target *target, unsigned timeout_ms,
                           const struct conn_events *on, void *owner);
 // Polls for events (0: stop) and passes them to cb. Creates a new handle if libpq has changed
 // its socket.

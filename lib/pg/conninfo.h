@@ -7,6 +7,14 @@
 #include "base/attrs.h"
 #include "base/err.h"
 
+// Whether connections are to a transaction pooler such as PgBouncer, which keeps no session
+// state between transactions.
+enum pg_pooler {
+    PG_POOLER_AUTO, // if the peer refuses startup options or is not the process that answers
+    PG_POOLER_NONE,
+    PG_POOLER_TRANSACTION,
+};
+
 // Text may be NULL or "", and numbers may be 0, for the default of libpq or the server.
 struct pg_conninfo {
     const char *hosts; // one host, a comma-separated list (connects to the one that accepts
@@ -28,9 +36,7 @@ struct pg_conninfo {
     // otherwise choose hash joins and sequential scans, and such a plan costs a hundred times
     // the call. Not for reports, maintenance or migrations.
     bool probes_only;
-    // Behind a transaction-pooling proxy: send no session settings (proxies refuse them). Set
-    // them with ALTER ROLE instead.
-    bool no_options;
+    bool no_options; // send no session settings
     // For a URL: with a password, allow only SCRAM with channel binding over TLS. The server
     // then never sees the password or a hash that it could use elsewhere.
     bool bind_password;

@@ -17,10 +17,11 @@ static PQconninfoOption *parse(const char *url, struct fault *f)
     char *why = NULL;
     PQconninfoOption *o = has_scheme(url) ? PQconninfoParse(url, &why) : NULL;
 
+    // libpq quotes parts of the address, which may be the password: cut at the first quote.
     if (!o)
         fault_set(f, QE_BAD_PARAM,
                   "not an address of the form postgresql://user@host:port/db%s%.*s",
-                  why ? ": " : "", why ? (int)strcspn(why, "\n") : 0, why ? why : "");
+                  why ? ": " : "", why ? (int)strcspn(why, "\"\n") : 0, why ? why : "");
     PQfreemem(why);
     return o;
 }
@@ -105,6 +106,16 @@ static char *url_copy(const char *text)
     return text && text[0] ? mem_strndup(text, strlen(text)) : NULL;
 }
 
+// Also under a name like pass%77ord.
+static bool has_password(const char *url)
+{
+    PQconninfoOption *o = PQconninfoParse(url, NULL);
+    bool found = !o || url_find(o, "password") != NULL;
+
+    PQconninfoFree(o);
+    return found;
+}
+
 // The password of user:password@ is cut out of the text, and everything else stays as written.
 // A password among the parameters is refused, because it is easily overlooked there.
 int pg_url_split(const char *url, char **without, char **password, char **db, struct fault *f)
@@ -121,7 +132,7 @@ int pg_url_split(const char *url, char **without, char **password, char **db, st
     }
     *password = url_copy(url_find(o, "password"));
     *db = url_copy(url_find(o, "dbname"));
-    *without = url_copy(url);
+    *without = mem_strndup(url, strlen(url));
     PQconninfoFree(o);
 
     authority += 3;
@@ -129,7 +140,7 @@ int pg_url_split(const char *url, char **without, char **password, char **db, st
     colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
     if (colon)
         memmove(*without + (colon - url), *without + (at - url), strlen(at) + 1);
-    if (!*db || strstr(*without, "password=")) {
+    if (!*db || has_password(*without)) {
         bool nameless = !*db;
         free(*without);
         free(*password);

@@ -5,13 +5,18 @@
 #include "pg/database.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "pg/embed.h"
 
-enum { RETRY_MS = 250, RETRY_MAX_MS = 5000 };
+enum {
+    RETRY_MS = 250,
+    RETRY_MAX_MS = 1000,
+    REPEAT_MS = 60000, // how often an unchanged reason is logged
+};
 
 struct database {
     struct database_conf conf; // pool and chore hold the server's actual address
@@ -27,7 +32,8 @@ struct database {
     uv_work_t work;
     unsigned wait_ms;
     bool working, ready, stopping, embed_stopped;
-    struct fault last; // of the previous try, so that one outage is logged once
+    struct fault last;  // the reason that was logged last
+    uint64_t logged_ms; // loop time of that; 0: never
 
     // Written by the work thread while it runs, read by the loop afterwards.
     int rc;
@@ -61,12 +67,22 @@ static void point_at(struct pg_conninfo *info, const char *socket_dir, const cha
     info->sslmode = "disable";
 }
 
+static bool is_external(const struct database_conf *c)
+{
+    return c->pool.hosts != NULL && c->pool.hosts[0] != '\0';
+}
+
+int database_conf_check(const struct database_conf *c, struct fault *f)
+{
+    if (!is_external(c) && c->data_dir[0] == '\0')
+        return fault_set(f, QE_CONF, "$HOME is not set: set %s", c->no_data_dir);
+    return 0;
+}
+
 static int open_embedded(struct database *d, struct fault *f)
 {
     struct database_conf *c = &d->conf;
 
-    if (c->data_dir[0] == '\0')
-        return fault_set(f, QE_CONF, "$HOME is not set: set %s", c->no_data_dir);
     int rc = embed_prepare(&(struct embed_conf){.data_dir = c->data_dir,
                                                 .bin_dir = c->pg_bin,
                                                 .run_as = c->os_user},
@@ -82,13 +98,13 @@ static int open_embedded(struct database *d, struct fault *f)
 int database_open(struct database **out, const struct database_conf *conf, struct fault *f)
 {
     struct database *d = mem_new(struct database);
-    int rc = 0;
+    int rc = database_conf_check(conf, f);
 
     *out = NULL;
     d->conf = *conf;
-    if (conf->pool.hosts == NULL || conf->pool.hosts[0] == '\0')
+    if (rc == 0 && !is_external(conf))
         rc = open_embedded(d, f);
-    else
+    else if (rc == 0)
         buf_printf(&d->where, "PostgreSQL at %s:%u, database %s", conf->pool.hosts,
                    conf->pool.port, conf->pool.db);
     buf_putc(&d->where, '\0');
@@ -149,6 +165,9 @@ static void do_migrate(uv_work_t *work)
         d->conf.create ? database_create(d->admin_info, d->conf.chore.db, NULL, &d->why) : 0;
     if (d->rc == 0)
         d->rc = pg_migrate(d->chore_info, d->conf.schema, &d->done, &d->why);
+    // A proxy may accept the migration and refuse the settings of pools.
+    if (d->rc == 0)
+        d->rc = database_check(d->pool_info, &d->why);
 }
 
 // Failures that may pass by themselves: outages, failovers, a full disk. Others need an
@@ -188,10 +207,16 @@ static void on_migrated(uv_work_t *work, int status)
 
 static void try_again(struct database *d)
 {
-    // An outage is logged once, and again when its reason changes.
-    if (d->why.code != d->last.code)
+    uint64_t now = uv_now(d->loop);
+
+    if (d->logged_ms == 0 || now - d->logged_ms >= REPEAT_MS ||
+        strcmp(d->why.text, d->last.text) != 0) {
         log_warn("database.unavailable", "error=\"%s\" retry=true", d->why.text);
-    d->last = d->why;
+        d->logged_ms = now > 0 ? now : 1;
+        d->last = d->why;
+    }
+    if (d->on.on_waiting)
+        d->on.on_waiting(d->ctx, &d->why);
     uv_timer_start(&d->retry, on_retry, d->wait_ms, 0);
     d->wait_ms = d->wait_ms * 2 < RETRY_MAX_MS ? d->wait_ms * 2 : RETRY_MAX_MS;
 }

@@ -1,7 +1,8 @@
 // database.h: the database of a process, on an embedded or an external PostgreSQL.
 //
 //     database_open ──► database_start ──► on_ready (once) ──► database_stop ──► database_free
-//      (may block)        migrate, retried while the server is unavailable
+//      (may block)        migrate, retried while the server is unavailable or refuses the
+//                         connections of pools
 //
 // Belongs to the loop of the main thread. Pools connect on their own with database_conninfo();
 // this module only signals that the schema is in place.
@@ -34,10 +35,15 @@ struct database_conf {
 struct database_events {
     // the embedded server accepts connections; called after each start
     void (*on_up)(void *ctx);
-    void (*on_ready)(void *ctx);                         // the schema is in place; once
+    // the schema is in place, and a connection with the settings of pools works; once
+    void (*on_ready)(void *ctx);
+    // a try failed, the next follows; NULL: ignored
+    void (*on_waiting)(void *ctx, const struct fault *f);
     void (*on_failed)(void *ctx, const struct fault *f); // migration failed; needs an operator
 };
 
+// Checks the settings only, not the server.
+MUST_USE int database_conf_check(const struct database_conf *conf, struct fault *f);
 // Blocks for an embedded server (initdb takes seconds).
 MUST_USE int database_open(struct database **d, const struct database_conf *conf,
                            struct fault *f);
@@ -61,6 +67,8 @@ pid_t database_pid(const struct database *d);         // of the embedded server;
 // is that of any other database on the server.
 MUST_USE int database_create(const char *conninfo, const char *name, bool *made,
                              struct fault *f);
+// Connects and runs a query.
+MUST_USE int database_check(const char *conninfo, struct fault *f);
 // Drops the database if it exists, disconnecting its users.
 MUST_USE int database_drop(const char *conninfo, const char *name, struct fault *f);
 

@@ -1,20 +1,10 @@
-// database_create.c: creates and drops databases. Blocks; libpq quotes the names.
+// database_create.c: checks, creates and drops databases. Blocks; libpq quotes the names.
 #include <libpq-fe.h>
 #include <string.h>
 
+#include "pg/connect_int.h"
 #include "pg/database.h"
 #include "pg/reply_int.h"
-
-static int connect_to(const char *conninfo, PGconn **pg, struct fault *f)
-{
-    *pg = PQconnectdb(conninfo);
-    if (PQstatus(*pg) == CONNECTION_OK)
-        return 0;
-    const char *text = PQerrorMessage(*pg);
-    int rc = fault_set(f, QE_PG_AWAY, "%.*s", (int)strcspn(text, "\n"), text);
-    PQfinish(*pg);
-    return rc;
-}
 
 // format has one %s: the quoted name.
 static int database_run(PGconn *pg, const char *before, const char *name, const char *after,
@@ -41,10 +31,27 @@ static int database_run(PGconn *pg, const char *before, const char *name, const 
     return rc;
 }
 
+int database_check(const char *conninfo, struct fault *f)
+{
+    PGconn *pg;
+    int rc = connect_and_wait(conninfo, &pg, f);
+
+    if (rc != 0)
+        return rc;
+    PGresult *res = PQexec(pg, "select 1");
+    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
+        const char *text = PQerrorMessage(pg);
+        rc = fault_set(f, QE_PG_AWAY, "%.*s", (int)strcspn(text, "\n"), text);
+    }
+    PQclear(res);
+    PQfinish(pg);
+    return rc;
+}
+
 int database_create(const char *conninfo, const char *name, bool *made, struct fault *f)
 {
     PGconn *pg;
-    int rc = connect_to(conninfo, &pg, f);
+    int rc = connect_and_wait(conninfo, &pg, f);
 
     if (rc != 0)
         return rc;
@@ -63,7 +70,7 @@ int database_create(const char *conninfo, const char *name, bool *made, struct f
 int database_drop(const char *conninfo, const char *name, struct fault *f)
 {
     PGconn *pg;
-    int rc = connect_to(conninfo, &pg, f);
+    int rc = connect_and_wait(conninfo, &pg, f);
 
     if (rc != 0)
         return rc;

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "pg/conn_int.h"
+#include "pg/pooler_int.h"
 
 // Steps of a dial, in order.
 static void on_looked_up(struct lookup *l);
@@ -11,12 +12,13 @@ static void dial_begin(struct pg_conn *c);
 static void on_cannot_begin(uv_timer_t *timer);
 static void on_dial_socket(uv_poll_t *handle, int status, int events);
 static void step(struct pg_conn *c);
+static void dial_again(struct pg_conn *c);
 static void on_timeout(uv_timer_t *timer);
 static void on_poll_closed(uv_handle_t *handle);
 
 static void ignore_notice(void *ctx, const char *text) { (void)ctx, (void)text; }
 
-struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned timeout_ms,
+struct pg_conn *conn_dial(uv_loop_t *loop, struct target *target, unsigned timeout_ms,
                           const struct conn_events *on, void *owner)
 {
     struct pg_conn *c = mem_new(struct pg_conn);
@@ -25,6 +27,7 @@ struct pg_conn *conn_dial(uv_loop_t *loop, const struct target *target, unsigned
     c->owner = owner;
     c->loop = loop;
     c->target = target;
+    c->pooled = target->pooled;
     uv_timer_init(loop, &c->timer);
     c->timer.data = c;
     c->n_handles = 1;
@@ -55,8 +58,9 @@ static void dial_begin(struct pg_conn *c)
     bool found = c->lookup.n_found > 0;
     // A later keyword in the list overrides the connection string.
     const char *const keywords[] = {"dbname", found ? "host" : NULL, "hostaddr", "port", NULL};
-    const char *const values[] = {c->target->conninfo, c->lookup.hosts.ptr, c->lookup.addrs.ptr,
-                                  c->lookup.ports.ptr, NULL};
+    const char *const values[] = {c->pooled ? c->target->plain : c->target->conninfo,
+                                  c->lookup.hosts.ptr, c->lookup.addrs.ptr, c->lookup.ports.ptr,
+                                  NULL};
 
     if (!c->target->has_names || found)
         c->pg = PQconnectStartParams(keywords, values, 1);
@@ -100,9 +104,24 @@ static void step(struct pg_conn *c)
         conn_identify(c);
         break;
     default:
-        conn_dial_failed(c, conn_error(c));
+        if (c->target->mode == PG_POOLER_AUTO && !c->pooled &&
+            pooler_refused(PQerrorMessage(c->pg)))
+            dial_again(c);
+        else
+            conn_dial_failed(c, conn_error(c));
         break;
     }
+}
+
+// Without startup options, at once.
+static void dial_again(struct pg_conn *c)
+{
+    pooler_log(conn_error(c));
+    c->pooled = c->target->pooled = true;
+    conn_unwatch(c); // before libpq closes the socket
+    PQfinish(c->pg);
+    c->pg = NULL;
+    dial_begin(c);
 }
 
 static void on_timeout(uv_timer_t *timer)

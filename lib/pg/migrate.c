@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "pg/connect_int.h"
 #include "pg/reply_int.h"
 
 enum { LOCK_TRIES = 12, LOCK_PAUSE_US = 500 * 1000 };
@@ -18,14 +19,18 @@ struct run {
     PGconn *pg;
     const struct pg_schema *schema;
     const char *home; // the SQL schema that holds schema_version and schema_objects
+    unsigned version; // of the database
+    bool complete;    // nothing is left to do
     struct pg_migrate_result done;
     struct fault *f;
 };
 
 // Steps, in order.
-static int migrate_take_lock(struct run *r);
+static int migrate_retry(struct run *r);
+static int migrate_step(struct run *r);
+static int migrate_begin(struct run *r);
 static int make_books(struct run *r);
-static int check_versions(struct run *r, unsigned *version);
+static int check_versions(struct run *r);
 static int apply_migration(struct run *r, const struct pg_migration *m);
 static int apply_objects(struct run *r);
 
@@ -101,52 +106,78 @@ static int exec_with(struct run *r, const char *what, const char *text, int n, c
 int pg_migrate(const char *conninfo, const struct pg_schema *schema,
                struct pg_migrate_result *result, struct fault *f)
 {
-    struct run r = {.pg = PQconnectdb(conninfo), .schema = schema, .f = f};
+    struct run r = {.schema = schema, .f = f};
     r.home = schema->home != NULL ? schema->home : "queen";
-    unsigned version = 0;
-    int rc;
+    int rc = connect_and_wait(conninfo, &r.pg, f);
 
-    if (PQstatus(r.pg) != CONNECTION_OK) {
-        char *text = PQerrorMessage(r.pg);
-        rc = fault_set(f, QE_PG_AWAY, "%.*s", (int)strcspn(text, "\n"), text);
-        goto out;
-    }
+    if (rc != 0)
+        return rc;
     PQsetNoticeProcessor(r.pg, ignore_notice, NULL);
-    if ((rc = migrate_take_lock(&r)) != 0 || (rc = make_books(&r)) != 0 ||
-        (rc = check_versions(&r, &version)) != 0)
-        goto out;
-
-    for (unsigned i = version; i < schema->n_migrations; i++)
-        if ((rc = apply_migration(&r, &schema->migrations[i])) != 0)
-            goto out;
-    if (r.done.newer)
-        log_warn("migrate.newer",
-                 "database=%u program=%u action=\"keeps the newer procedures\"", version,
-                 schema->n_migrations);
-    else
-        rc = apply_objects(&r);
+    while (rc == 0 && !r.complete)
+        rc = migrate_retry(&r);
     if (rc == 0 && result != NULL)
         *result = r.done;
-out:
-    PQfinish(r.pg); // releases the lock as well
+    PQfinish(r.pg);
     return rc;
 }
 
-static int migrate_take_lock(struct run *r)
+// One step; again while another session holds a table that it must lock.
+static int migrate_retry(struct run *r)
+{
+    int rc = QE_PG_RETRY;
+
+    for (unsigned try = 0; rc == QE_PG_RETRY && try < LOCK_TRIES; try++) {
+        if (try > 0) {
+            log_info("migrate.retry", "version=%u try=%u", r->version + 1, try + 1);
+            usleep(LOCK_PAUSE_US);
+        }
+        rc = migrate_step(r);
+        if (rc != 0)
+            // if this fails too, rc already holds the reason
+            PQclear(PQexec(r->pg, "rollback"));
+    }
+    return rc;
+}
+
+// One transaction: the next migration, or at the end the objects.
+static int migrate_step(struct run *r)
+{
+    int rc = migrate_begin(r);
+
+    if (rc == 0)
+        rc = make_books(r);
+    if (rc == 0)
+        rc = check_versions(r);
+    if (rc != 0)
+        return rc;
+    if (r->version < r->schema->n_migrations)
+        return apply_migration(r, &r->schema->migrations[r->version]);
+    if (r->done.newer)
+        log_warn("migrate.newer",
+                 "database=%u program=%u action=\"keeps the newer procedures\"", r->version,
+                 r->schema->n_migrations);
+    return apply_objects(r);
+}
+
+static int migrate_begin(struct run *r)
 {
     // The limits of the connection string are for calls; building an index may take long.
     // Waiting for another broker's migration has no limit either. Waiting for a table lock has
     // one: an ALTER TABLE queued behind one slow reader would block everything that follows it.
-    int rc =
-        exec(r, "session",
-             "set statement_timeout = 0; set lock_timeout = 0;"
-             "set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on;"
-             "set enable_bitmapscan = on; set client_min_messages = warning");
+    // Everything is local to the transaction, as behind a pooler the next one may run in
+    // another session.
+    int rc = exec(
+        r, "settings",
+        "begin isolation level read committed; set local search_path = pg_catalog, pg_temp;"
+        "set local statement_timeout = 0; set local lock_timeout = 0;"
+        "set local enable_seqscan = on; set local enable_hashjoin = on;"
+        "set local enable_mergejoin = on; set local enable_bitmapscan = on;"
+        "set local client_min_messages = warning");
     if (rc == 0)
         rc = exec(r, "waiting for another program's migration",
-                  "select pg_advisory_lock(737000)");
+                  "select pg_advisory_xact_lock(737000)");
     if (rc == 0)
-        rc = exec(r, "session", "set lock_timeout = '5s'");
+        rc = exec(r, "settings", "set local lock_timeout = '5s'");
     return rc;
 }
 
@@ -169,9 +200,8 @@ static int make_books(struct run *r)
     return exec(r, "bookkeeping tables", sql);
 }
 
-// Compares the migrations of the database with the embedded ones; *version: the newest one
-// applied.
-static int check_versions(struct run *r, unsigned *version)
+// Compares the migrations of the database with the embedded ones, and finds its version.
+static int check_versions(struct run *r)
 {
     char sql[BOOKS_TEXT];
     on_books(r, sql, "select version, name, sha256 from %s.schema_version order by version");
@@ -198,19 +228,19 @@ static int check_versions(struct run *r, unsigned *version)
                 number, name, sha, r->schema->migrations[i].sha256);
     }
     PQclear(res);
-    *version = n;
+    r->version = n;
     r->done.newer = n > r->schema->n_migrations;
     return rc;
 }
 
-static int try_migration(struct run *r, const struct pg_migration *m)
+static int apply_migration(struct run *r, const struct pg_migration *m)
 {
     char number[16], what[96], book[BOOKS_TEXT];
     int rc;
 
     snprintf(number, sizeof number, "%u", m->number);
     snprintf(what, sizeof what, "migration %04u_%.64s", m->number, m->name);
-    if ((rc = exec(r, what, "begin")) != 0 || (rc = exec(r, what, m->text)) != 0)
+    if ((rc = exec(r, what, m->text)) != 0)
         return rc;
     if (PQtransactionStatus(r->pg) != PQTRANS_INTRANS)
         return fault_set(r->f, QE_PG_FAILED, "%s must not end its transaction", what);
@@ -218,23 +248,8 @@ static int try_migration(struct run *r, const struct pg_migration *m)
              "insert into %s.schema_version (version, name, sha256) "
              "values ($1::text::int, $2, $3)");
     rc = exec_with(r, what, book, 3, number, m->name, m->sha256);
-    return rc != 0 ? rc : exec(r, what, "commit");
-}
-
-static int apply_migration(struct run *r, const struct pg_migration *m)
-{
-    int rc = QE_PG_RETRY;
-
-    for (unsigned try = 0; rc == QE_PG_RETRY && try < LOCK_TRIES; try++) {
-        if (try > 0) {
-            log_info("migrate.retry", "version=%u try=%u", m->number, try + 1);
-            usleep(LOCK_PAUSE_US);
-        }
-        rc = try_migration(r, m);
-        if (rc != 0)
-            // if this fails too, rc already holds the reason
-            PQclear(PQexec(r->pg, "rollback"));
-    }
+    if (rc == 0)
+        rc = exec(r, what, "commit");
     if (rc == 0) {
         log_info("migrate.applied", "version=%u name=%s", m->number, m->name);
         r->done.n_migrations++;
@@ -271,14 +286,12 @@ static int apply_objects(struct run *r)
 {
     char sql[BOOKS_TEXT];
     on_books(r, sql, "select name, sha256 from %s.schema_objects");
-    int rc = exec(r, "procedures", "begin");
-
-    if (rc != 0)
-        return rc;
+    int rc = 0;
     PGresult *have = PQexec(r->pg, sql);
     if (PQresultStatus(have) != PGRES_TUPLES_OK)
         return check(r, have, "procedures", sql);
-    for (unsigned i = 0; i < r->schema->n_objects && rc == 0; i++)
+    r->done.n_objects = 0; // of an earlier try
+    for (unsigned i = 0; !r->done.newer && i < r->schema->n_objects && rc == 0; i++)
         if (!has_object(have, &r->schema->objects[i]))
             rc = apply_object(r, &r->schema->objects[i]);
     PQclear(have);
@@ -286,6 +299,7 @@ static int apply_objects(struct run *r)
         rc = fault_set(r->f, QE_PG_FAILED, "a procedure's file must not end the transaction");
     if (rc == 0)
         rc = exec(r, "procedures", "commit");
+    r->complete = rc == 0;
     if (rc == 0 && r->done.n_objects > 0)
         log_info("migrate.objects", "replaced=%u of=%u", r->done.n_objects,
                  r->schema->n_objects);

@@ -1,12 +1,14 @@
 // migrate.h: migrates a database to the schema embedded in this program.
 //
-//     lock ──► bookkeeping tables ──► missing migrations ──► changed objects ──► unlock
+//     begin ──► lock ──► bookkeeping tables ──► versions ──► the next missing migration, or the
+//       ▲                                                     changed objects ──► commit
+//       └─────────────────────────────────────────────────────────────────┘
 //
 // Migrations (broker/sql/schema) are numbered and run once, each in its own transaction. They
 // are frozen by checksum once released. Objects (procedures and views) are replaced together,
-// in one transaction, when the checksum of any has changed. Everything happens under one
+// in one transaction, when the checksum of any has changed. Each transaction first takes one
 // advisory lock, so any number of brokers may start at once: the first does the work, the
-// others find it done.
+// others find it done. No state outlasts a transaction, as behind a pooler it would be lost.
 //
 // A newer database (with migrations that this program lacks) is left alone: during a rolling
 // upgrade an old broker may restart, and must not restore its old procedures.

@@ -41,6 +41,7 @@ struct pg_pool {
     unsigned n_ready, n_dialing, n_busy, n_queued;
 
     enum pool_state state;
+    bool paused;         // see pg_pool_resume()
     uint64_t trouble_us; // since when no connection is up; 0: one is
     uint64_t server;     // start time of the server that our connections are to; 0: none yet
     bool lost_all;       // no connection to that server is left
@@ -108,7 +109,7 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     struct pg_pool *p = mem_new(struct pg_pool);
     p->loop = loop;
     p->conf = *conf;
-    target_init(&p->target, conf->conninfo);
+    target_init(&p->target, conf->conninfo, conf->pooler);
     p->conf.conninfo = p->target.conninfo;
     p->stats = conf->stats ? conf->stats : &p->own_stats;
     p->on_state = on_state;
@@ -118,6 +119,7 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     TAILQ_INIT(&p->conns);
     TAILQ_INIT(&p->idle);
     p->trouble_us = clock_mono_us();
+    p->paused = conf->paused;
 
     uv_idle_init(loop, &p->soon);
     uv_timer_init(loop, &p->tick);
@@ -127,6 +129,12 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     uv_timer_start(&p->tick, on_pg_pool_tick, TICK_MS, TICK_MS);
     run_soon(p); // open the first connection to see whether the database is available
     return p;
+}
+
+void pg_pool_resume(struct pg_pool *p)
+{
+    p->paused = false;
+    run_soon(p);
 }
 
 static struct pg_conn *take_idle(struct pg_pool *p)
@@ -240,9 +248,12 @@ static bool wants_conn(const struct pg_pool *p)
     const struct pg_call *first = STAILQ_FIRST(&p->queue);
     unsigned most = p->conf.max_conns + (first != NULL && first->urgent);
 
-    if (p->closing || p->n_dialing >= MAX_DIALS || p->n_ready + p->n_dialing >= most)
+    if (p->closing || p->paused || p->n_dialing >= MAX_DIALS ||
+        p->n_ready + p->n_dialing >= most)
         return false;
-    return p->n_ready + p->n_dialing == 0 || p->n_queued > p->n_dialing;
+    // After lost_all a new connection shows whether this is another server.
+    return ((p->n_ready == 0 || p->lost_all) && p->n_dialing == 0) ||
+           p->n_queued > p->n_dialing;
 }
 
 static void dial_if_needed(struct pg_pool *p)
@@ -255,7 +266,8 @@ static void dial_if_needed(struct pg_pool *p)
         }
         struct pg_conn *c =
             conn_dial(p->loop, &p->target, p->conf.connect_timeout_ms, &events, p);
-        c->no_prepare = p->conf.no_prepare;
+        c->on_notified = p->conf.on_notified;
+        c->notified_ctx = p->state_ctx;
         TAILQ_INSERT_TAIL(&p->conns, c, all);
         p->n_conns++;
         p->n_dialing++;
@@ -419,7 +431,9 @@ static void pg_pool_drop(struct pg_pool *p, struct pg_conn *c)
         p->n_ready--;
         if (c->doomed)
             counter_add(&p->stats->broken, 1);
-        p->lost_all = p->lost_all || p->n_ready == 0;
+        // PostgreSQL 14 behind a pooler shows no crash: see identify.c.
+        p->lost_all = p->lost_all || p->n_ready == 0 || c->other_server ||
+                      (c->pooled && c->doomed && !c->has_reset);
         if (p->n_ready == 0 && p->trouble_us == 0)
             p->trouble_us = clock_mono_us();
     }
@@ -446,10 +460,13 @@ static void fail_queued(struct pg_pool *p, int code)
 
 static void check_outage(struct pg_pool *p, uint64_t now)
 {
-    if (p->n_ready > 0 || p->n_failed_dials == 0 || now - p->trouble_us < GRACE_US)
+    bool has_failed = p->paused || p->n_failed_dials > 0;
+
+    if (p->n_ready > 0 || !has_failed || now - p->trouble_us < GRACE_US)
         return;
-    if (p->state != POOL_DOWN)
-        log_error("pg.unavailable", "tries=%u queued=%u", p->n_failed_dials, p->n_queued);
+    if (p->state != POOL_DOWN) // a start that takes its time is no error
+        log_at(p->paused ? LOG_INFO : LOG_ERROR, "pg.unavailable", "tries=%u queued=%u",
+               p->n_failed_dials, p->n_queued);
     set_state(p, POOL_DOWN);
     fail_queued(p, QE_PG_AWAY);
 }
@@ -548,6 +565,7 @@ uint64_t pg_pool_silent_since_us(const struct pg_pool *p)
 }
 
 uint64_t pg_pool_server(const struct pg_pool *p) { return p->server; }
+bool pg_pool_is_pooled(const struct pg_pool *p) { return p->target.pooled; }
 void pg_pool_hurry(struct pg_pool *p, unsigned ms) { p->hurry_ms = ms; }
 const char *pg_pool_error(const struct pg_pool *p) { return p->error; }
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p) { return p->stats; }

@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "base/metric.h"
 #include "base/span.h"
+#include "pg/conninfo.h"
 #include "pg/params.h"
 #include "pg/reply.h"
 
@@ -82,13 +83,18 @@ struct pg_pool_conf {
     // Another server, or all connections were lost: ctx (of pg_pool_open) must discard
     // remembered state. May use the pool, must not close it. NULL: no state is remembered.
     void (*on_new_server)(void *ctx);
+    // A notification for a channel that a call has subscribed to with LISTEN; payload is
+    // borrowed. Subscriptions end with their connection, so this is for a pool of one
+    // connection. Must not close the pool. NULL: ignored.
+    void (*on_notified)(void *ctx, span payload);
     const char *conninfo; // keyword=value string; copied
     unsigned max_conns;   // opened on demand
     unsigned keep_conns;  // kept open when idle
     unsigned connect_timeout_ms;
-    unsigned deadline_ms;        // a call without a result for this long: drop the connection
-    unsigned idle_close_ms;      // surplus connections are closed after this
-    bool no_prepare;             // for transaction-pooling proxies: send the text each time
+    unsigned deadline_ms;   // a call without a result for this long: drop the connection
+    unsigned idle_close_ms; // surplus connections are closed after this
+    bool paused;            // no connection is opened before pg_pool_resume()
+    enum pg_pooler pooler;
     struct pg_pool_stats *stats; // borrowed for longer than the pool lives; NULL: its own
 };
 
@@ -96,6 +102,9 @@ struct pg_pool_conf {
 // available.
 struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
                              void (*on_state)(void *ctx, bool up), void *ctx);
+// For a pool that was opened paused, once: the database can be used. Until then calls wait for
+// a second, later ones fail at once (QE_PG_AWAY).
+void pg_pool_resume(struct pg_pool *p);
 void pg_pool_exec(struct pg_pool *p,
                   struct pg_call *call); // cannot fail: done receives every failure
 // True if a new call would be sent at once (a connection is idle).
@@ -106,7 +115,9 @@ uint64_t pg_pool_heard_us(const struct pg_pool *p); // when the database last se
 uint64_t pg_pool_silent_since_us(const struct pg_pool *p);
 // The database seems to hang: limits all deadlines to ms. 0: restores the configured ones.
 void pg_pool_hurry(struct pg_pool *p, unsigned ms);
-uint64_t pg_pool_server(const struct pg_pool *p); // start time of the server; 0: none yet
+uint64_t pg_pool_server(const struct pg_pool *p); // identifies the server; 0: none yet
+// Connections are to a transaction pooler; known once one has been opened.
+bool pg_pool_is_pooled(const struct pg_pool *p);
 const char *
 pg_pool_error(const struct pg_pool *p); // error of the last connection that failed; "": none
 const struct pg_pool_stats *pg_pool_stats(const struct pg_pool *p);

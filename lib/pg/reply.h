@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/span.h"
 
 struct pg_reply;
@@ -38,5 +39,7 @@ bool pg_reply_is_conflict(const struct pg_reply *r);
 // A lock was not obtained within lock_timeout.
 bool pg_reply_is_locked(const struct pg_reply *r);
 const char *pg_reply_message(const struct pg_reply *r); // primary message, "" when none
+// The sentence of the status and that message, with the SQLSTATE beside it; returns status.
+int pg_reply_fault(struct fault *f, int status, const struct pg_reply *r);
 
 #endif

@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "pg/conninfo_int.h"
+#include "pg/pooler_int.h"
 #include "pg/target_int.h"
 
 // Steps of a lookup, in order.
@@ -31,12 +33,37 @@ static bool is_name(span host)
     return inet_pton(AF_INET, text, bytes) != 1 && inet_pton(AF_INET6, text, bytes) != 1;
 }
 
-void target_init(struct target *t, const char *conninfo)
+// For a pooler: everything but the options, and those as SQL.
+static void target_take_options(struct target *t, const PQconninfoOption *parsed)
+{
+    struct buf plain = {0}, settings = {0};
+    const char *options = NULL;
+
+    for (const PQconninfoOption *o = parsed; o != NULL && o->keyword != NULL; o++) {
+        if (strcmp(o->keyword, "options") == 0)
+            options = o->val;
+        else if (o->val != NULL && o->val[0] == '\0') // password='' keeps libpq from others
+            buf_printf(&plain, " %s=''", o->keyword);
+        else
+            conninfo_put_text(&plain, o->keyword, o->val);
+    }
+    buf_putc(&plain, '\0');
+    if (plain.failed)
+        BUG("no memory for a connection string");
+    t->plain = plain.ptr;
+    pooler_put_settings(&settings, options, &t->isolation);
+    t->settings = settings.ptr;
+}
+
+void target_init(struct target *t, const char *conninfo, enum pg_pooler mode)
 {
     PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
     bool has_addresses = false;
 
-    *t = (struct target){.conninfo = mem_strndup(conninfo, strlen(conninfo))};
+    *t = (struct target){.conninfo = mem_strndup(conninfo, strlen(conninfo)),
+                         .mode = mode,
+                         .pooled = mode == PG_POOLER_TRANSACTION};
+    target_take_options(t, options);
     // A string that cannot be parsed has no hosts; libpq reports the error when it is dialled.
     for (PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
         if (o->val == NULL)
@@ -58,6 +85,9 @@ void target_init(struct target *t, const char *conninfo)
 void target_deinit(struct target *t)
 {
     free(t->conninfo);
+    free(t->plain);
+    free(t->settings);
+    free(t->isolation);
     free(t->hosts);
     free(t->ports);
     *t = (struct target){0};

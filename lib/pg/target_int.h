@@ -10,14 +10,20 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "pg/conninfo.h"
 
 struct target {
     char *conninfo;
+    char *plain;         // the same without options, for a pooler
+    char *settings;      // SQL text of the options: see pooler_int.h
+    char *isolation;     // level that the options ask for; NULL: none
+    enum pg_pooler mode; // as configured
+    bool pooled;         // new connections are to a transaction pooler
     char *hosts, *ports; // lists, as in the connection string; NULL when not given
     bool has_names;      // at least one host needs a lookup
 };
 
-void target_init(struct target *t, const char *conninfo); // copied
+void target_init(struct target *t, const char *conninfo, enum pg_pooler mode); // copied
 void target_deinit(struct target *t);
 
 // The result of a lookup: three comma-separated lists of equal length, each ended by NUL.

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import contract  # noqa: E402
 import harness  # noqa: E402
+import pooler  # noqa: E402
 import sqlcore  # noqa: E402
 
 @pytest.hookimpl(hookwrapper=True)
@@ -45,8 +46,12 @@ def pg():
     """The PostgreSQL all ordinary brokers share: .connect() gives a connection, .env() a broker's environment."""
     server = harness.Postgres()
     try:
-        yield server.start()
+        server.start()
+        server.pooler = pooler.Pooler(server).start() if harness.POOLER else None
+        yield server
     finally:
+        if server.pooler:
+            server.pooler.stop()
         server.stop()
 
 

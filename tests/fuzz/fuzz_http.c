@@ -4,7 +4,7 @@
 // at the end, or when the client has gone, by path.
 //
 // build: -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp lib/http/*.c lib/json/*.c
-// build: lib/net/tls_server.c /usr/share/llhttp/*.c -lz -lssl -lcrypto
+// build: lib/net/tls_server.c lib/net/addresses.c /usr/share/llhttp/*.c -lz -lssl -lcrypto
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 // fuzz_segment.c: any bytes as a segment's body: no crash, no byte outside, and what is
 // accepted is written again as the same bytes.
 //
-// The first byte says how many messages segment_skip() jumps over; the rest is the body.
+// The first byte is the number of messages that segment_skip() skips. The rest is the body.
 //
 // build: broker/src/segment/codec.c
 #include <stdlib.h>

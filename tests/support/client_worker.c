@@ -1,4 +1,4 @@
-// client_worker.c: a processor whose handler does what the event says; for
+// client_worker.c: a processor whose handler obeys the event; for
 // tests/e2e/broker/test_processor.py.
 //
 // Events are {"n": 1, "do": "fail" | "wait" | ...}; every step is a line on standard output.

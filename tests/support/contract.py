@@ -1,7 +1,7 @@
 """Compares every answer in the tests with docs/reference/openapi.
 
 The harness hands over each answer; the first few per route and status are kept, and checked when the session ends. Objects may
-have only the members that the document names, unless it says `additionalProperties: true`.
+have only the members that the document names, unless it has `additionalProperties: true`.
 """
 import glob
 import json

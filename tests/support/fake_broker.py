@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A broker in memory, for testing clients: configure, push, pop and ack of the contract.
 
-It can be told to misbehave, so that a client's checks are seen to fail:
+It can misbehave on request, so that a client's checks are seen to fail:
 
     --lose N       every Nth message vanishes after it was accepted
     --repeat N     every Nth message is delivered once more

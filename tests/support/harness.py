@@ -7,6 +7,7 @@ Environment:
                        time by itself, see slowness()
   QUEEN_TEST_BROKERS   2: the broker of the session is two on one database, which take its requests in turn; tests marked
                        one_broker are left out (default 1)
+  QUEEN_TEST_POOLER    1: the ordinary brokers reach PostgreSQL through PgBouncer in transaction mode (default 0)
   QUEEN_TEST_PORTS     range of ports, default 21300-21499
   PG_BIN               folder of initdb and postgres
 """
@@ -36,6 +37,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BIN = os.environ.get("QUEEN_BIN", os.path.join(REPO, "build", "queen"))
 START_TIMEOUT = float(os.environ.get("QUEEN_START_TIMEOUT", "40"))
 BROKERS = int(os.environ.get("QUEEN_TEST_BROKERS", "1"))
+POOLER = os.environ.get("QUEEN_TEST_POOLER", "0") == "1"
 TIME_FACTOR = float(os.environ.get("QUEEN_TIME_FACTOR", "1"))
 QUEUE_MODE = "__QUEUE_MODE__"
 ZERO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -374,7 +376,8 @@ class Broker(Client):
             raise AssertionError("no broker binary at %s (set QUEEN_BIN or run make)" % BIN)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([BIN, self.command] + self.args, env=self.env, stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, cwd=tempfile.gettempdir())
+                                            stdout=log, stderr=log, cwd=tempfile.gettempdir(),
+                                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup ignores it
         return self
 
     def start(self, timeout=None):
@@ -508,6 +511,7 @@ class Postgres:
         self.data, self.log = os.path.join(self.root, "data"), os.path.join(self.root, "log")
         self.initdb_args, self.settings = [], {}  # more of both
         self.process = None
+        self.pooler = None  # brokers connect through it
 
     def start(self):
         subprocess.run(self.prefix + [os.path.join(self.bin, "initdb"), "-D", self.data, "-U", self.user, "-A", "trust",
@@ -551,7 +555,7 @@ class Postgres:
         return name
 
     def env(self, database=None):
-        return {"PG_HOST": self.host, "PG_PORT": self.port, "PG_USER": self.user, "PG_PASSWORD": "postgres",
+        return {"PG_HOST": self.host, "PG_PORT": (self.pooler or self).port, "PG_USER": self.user, "PG_PASSWORD": "postgres",
                 "PG_DB": database or self.database}
 
     def halt(self):

@@ -45,7 +45,7 @@ void my_server_new(struct my_server *s)
     my_server_start(s);
 }
 
-// Where the server says that it is ready, as it would to systemd.
+// The socket on which the server reports that it is ready, as to systemd.
 static int open_notice(const struct my_server *s, struct sockaddr_un *at)
 {
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

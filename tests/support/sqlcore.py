@@ -146,15 +146,15 @@ class Core:
             list(consumers), [ver] * n, [near] * n, [batch] * n, [auto] * n, [lease] * n)
         return rows, lease
 
-    def settle(self, lane_id, group, ids, statuses=None, leases=None, lease=None, final=False, origin=1):
-        """statuses None: all completed under `lease`, the short form."""
+    def settle(self, lane_id, group, ids, statuses=None, leases=None, lease=None, final=False, origin=1, after=None):
+        """statuses None: all completed under `lease`, the short form.  after: seconds before each is delivered again."""
         uniform = statuses is None
         n = 0 if uniform else len(ids)
         return self.rows(
             "select * from queen.settle(%s, %s::uuid[], %s::text[], %s::bytea[], %s::boolean[], %s::uuid[], %s::int[],"
-            " %s::int2[], %s::uuid[], %s::text[], null, null, null, %s)", origin, [lane_id], [group],
+            " %s::int2[], %s::uuid[], %s::text[], null, null, null, %s, '{}', %s::int[])", origin, [lane_id], [group],
             [b"".join(key(i).bytes for i in ids)], [uniform], [lease], [1] * n, statuses or [],
-            leases or [None] * n, ["because"] * n, final)
+            leases or [None] * n, ["because"] * n, final, after)
 
     def state(self, consumer):
         return self.rows("select * from queen.latest_state(%s)", consumer)[0]

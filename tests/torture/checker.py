@@ -16,7 +16,7 @@ check(events, rules) gives Violations. A round ends with every fault over and al
                completed or dead
 
 A Loss (an asynchronous standby was promoted) makes doubtful what was answered between its two times, and nothing else: such a push
-may be missing, such an acknowledgement may be undone. What was answered before it is kept, and what is asked after it is kept.
+may be missing, such an acknowledgement may be undone. Requests answered before it are kept, and so are requests sent after it.
 A doubtful delivery still counts as one: the client has seen the message.
 """
 import bisect
@@ -59,12 +59,12 @@ def check(events, rules):
     return found
 
 
-# What moves a group's cursor: an acknowledgement, a transaction, an autoAck delivery.
+# A group's cursor is moved by an acknowledgement, a transaction or an autoAck delivery.
 Passed = collections.namedtuple("Passed", "t0 t1 through ends outcome lease")
 
 
 class Partition:
-    """What is known of one partition."""
+    """The state of one partition."""
 
     def __init__(self, name):
         self.name = name
@@ -229,7 +229,7 @@ def lost(p, group):
 
 
 def lost_by_auto_ack(log, rules):
-    """What an autoAck group lacks must fit into the answers that it has lost."""
+    """The missing messages of an autoAck group must fit into its lost answers."""
     for queue, groups in rules.groups.items():
         for group in (g for g, auto in groups.items() if auto):
             room = sum(e.batch for e in log.lost_pops if (e.queue, e.group) == (queue, group))

@@ -71,7 +71,7 @@ class Cluster:
         return out
 
     def synced(self, i):
-        """What broker i has synced (power.c)."""
+        """The data that broker i has synced (power.c)."""
         return os.path.join(self.folder, "synced-%d" % i)
 
     def _fake_clock(self, i, env):

@@ -1,11 +1,11 @@
 """The events seen by the clients of a torture run: one tuple per event, in one file per process.
 
 Times are seconds of CLOCK_MONOTONIC, the same for all processes of the machine: `t0` before a request was sent, `t1` after
-its answer was read (or given up). What happened in the database happened between the two. Message ids are 16 bytes.
+its answer was read (or given up). The effect in the database happened between the two. Message ids are 16 bytes.
 
 OUTCOMES
-  ok        done, as the answer says
-  rejected  not done, as the answer says
+  ok        done, according to the answer
+  rejected  not done, according to the answer
   unknown   no answer, or one (429, 5xx) after which it may have been done or not
 
 A message is known by (producer, n), which is its payload. Producers number from 0 in each partition.

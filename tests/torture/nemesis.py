@@ -299,8 +299,63 @@ class OpenPush(HeldXmin):
         self.conn.cursor().execute("select queen.push_messages_v2(%s::jsonb)", [json.dumps(items)])
 
 
+class DeleteInSteps(Kind):
+    """A large queue is deleted, and who deletes it dies after the first step. The brokers finish it, and nothing is left over."""
+    seconds = (1.0, 3.0)
+    PARTITIONS = 5000
+    CONTENTS = ("segments", "message_keys", "consumers", "dead_letter_queue", "lane_due")
+
+    def begin(self, broker):
+        queue = "torture-deleted-%d" % self.random.randrange(10**9)
+        names = ["p%d" % i for i in range(self.PARTITIONS)]
+        self.conn = self.cluster.connect()
+        self.conn.autocommit = True
+        cursor = self.conn.cursor()
+        cursor.execute("select count(*) from queen.ensure_lanes(%s, %s)", [[queue] * len(names), names])
+        cursor.execute("select queen.push_messages_v2(%s::jsonb)",
+                       [json.dumps([{"queue": queue, "partition": n, "payload": 1} for n in names[::5]])])
+        cursor.execute("select queen.ensure_consumers(array_agg(l.num), array_agg('g'::text)) from queen.lanes l"
+                       " join queen.queues q on q.id = l.queue_id where q.name = %s", [queue])
+        cursor.execute("select status from queen.delete_queue(%s::jsonb)", [json.dumps({"queue": queue})])
+
+    def end(self, broker):
+        self.conn.close()
+        wait_until(lambda: not self._left("deleted_queues") and not self._left("deleted_lanes"), 120, "the deletion is finished", 0.2)
+        for table in self.CONTENTS:
+            left = self._left(table, "where not exists (select from queen.lanes l where l.num = t.lane)")
+            assert left == 0, "%d rows of queen.%s have no partition" % (left, table)
+
+    def _left(self, table, where=""):
+        return self.cluster.sql("select count(*) from queen.%s t %s" % (table, where))[0][0]
+
+
+class ConfigureInSteps(Kind):
+    """A queue in use gets a maxSize by SQL, partition by partition: the brokers copy it to the others. Then it loses it again."""
+    seconds = (2.0, 5.0)
+
+    def begin(self, broker):
+        queues = self.cluster.sql("select name::text from queen.queues where name like '%%-orders' or name like '%%-bills' order by 1")
+        self.queue = self.random.choice(queues)[0] if queues else None
+        self._limit(1000000000)
+
+    def end(self, broker):
+        self._limit(0)
+        wait_until(lambda: self.cluster.sql("select count(*) from queen.configuring")[0][0] == 0, 120, "the options are copied", 0.2)
+        wrong = self.cluster.sql("select count(*) from queen.lanes l join queen.queues q on q.id = l.queue_id where l.limited and"
+                                 " q.max_queue_size = 0")[0][0]
+        assert wrong == 0, "%d partitions have kept an old option" % wrong
+
+    def _limit(self, size):
+        conn = self.cluster.connect()
+        conn.autocommit = True
+        conn.cursor().execute("set queen.step_lanes = 1")
+        conn.cursor().execute("update queen.queues set max_queue_size = %s where name = %s", [size, self.queue])
+        conn.close()
+
+
 KINDS = [KillBroker, RestartBroker, FreezeBroker, CrashPostgres, CrashBackend, TerminateBackends, FreezePostgres, FreezeBackends,
-         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, PromoteLagging, ClockJump, HeldXmin, OpenPush]
+         BlockDatabase, BlockClients, BlockPeers, FullBuffer, CutPower, FullWal, Promote, PromoteLagging, ClockJump, HeldXmin, OpenPush,
+         DeleteInSteps, ConfigureInSteps]
 
 
 class Nemesis:

@@ -1,6 +1,6 @@
 """The torture can fail: each of these systems has one defect, and a short run must find it.
 
-What is broken is a function in the database of the test, a setting of its PostgreSQL, or what the disk is said to hold (power.c). The
+The test breaks a function in its database, a setting of its PostgreSQL, or the synced data of the disk (power.c). The
 product has no switch for any of it.
 """
 import os

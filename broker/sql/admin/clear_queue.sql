@@ -1,7 +1,7 @@
 -- queen.clear_queue: DELETE /api/v1/queues/:queue/clear.
 --
 -- needs: lane_page, step_lanes, step_rows, clear_lane, latest_state, notify_group
--- called by  broker/src/api/actions.c, again while the status is 0
+-- called by  broker/src/api/admin/actions.c, again while the status is 0
 -- in         p_args.queue; p_args.partition: only that one; p_args.after, p_args.deleted: where the previous step ended, and its count
 -- out        200 {"success","queue","partition","deleted"}; 404: no such queue or partition. 0: call again with the answer
 -- effects    removes all messages, their retries and everything that refers to them. Partitions, cursors and the numbering stay (an emptied
@@ -66,11 +66,11 @@ begin
     delete from queen.lanes k where k.origin = any (v_page.lanes);
     insert into queen.consumer_states
            (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot)
-    select c.num, st.ver + 1, st.cursor_seq, st.total_messages, st.total_batches, st.last_at, o.active
+    select c.num, st.ver + 1, coalesce(st.taken_seq, st.cursor_seq), st.total_messages, st.total_batches, st.last_at, o.active
       from queen.consumers c
       cross join lateral queen.latest_state(c.num) st
       cross join queen.rotation o
-     where c.lane = any (v_page.lanes) and st.lease_until is not null;
+     where c.lane = any (v_page.lanes) and (st.lease_until is not null or st.taken_seq is not null);
     if v_page.more then
         status := 0;
         answer := p_args || jsonb_build_object('after', v_after, 'deleted', v_deleted);

@@ -1,18 +1,20 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
 -- needs: option_int, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy
--- called by  broker/src/api/configure.c (call "configure"); queen.configure_queue_v1
+-- called by  broker/src/api/admin/configure.c (call "configure"); queen.configure_queue_v1
 -- in         p_options: JSON object; a missing or null option gets its default; unknown
 --            names are ignored
 -- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
---            now; retryPolicy if there is one, with its defaults; partitions if there is a fixed set of them (which cannot change:
+--            now; retryPolicy if there is one, with its defaults; maxDeliveries if there is a limit; ordering if it is not "partition";
+--            partitions if there is a fixed set of them (which cannot change:
 --            see queen.fix_partitions)
 --            unfinished: some partitions do not have the options yet. The caller calls queen.spread_queue until it is done
 -- effects    changed options are copied to the partitions (queen.spread_options)
 -- locks      the queue; lanes as queen.spread_options, without waiting; a new partition (queen.ensure_lanes)
--- raises     QN001 for an option of the wrong type, naming it
+--            p_storage: the sender may change encryption, retention, ttl and maxWaitTimeSeconds
+-- raises     QN001 for an option of the wrong type, naming it; QN403 for a change that p_storage forbids
 create or replace function queen.configure_queue(
-    p_name text, p_namespace text, p_task text, p_options jsonb)
+    p_name text, p_namespace text, p_task text, p_options jsonb, p_storage boolean default true)
 returns table (queue_id uuid, default_lane_id uuid, options jsonb, unfinished boolean)
 language plpgsql
 as $$
@@ -20,6 +22,7 @@ as $$
 declare
     o         jsonb := coalesce(nullif(p_options, 'null'), '{}');
     n         queen.queues%rowtype; -- the new configuration
+    v_old     queen.queues%rowtype;
     v_lane_id uuid;
 begin
     if jsonb_typeof(o) <> 'object' then
@@ -45,21 +48,39 @@ begin
     -- The defaults of these two are only reported. They take effect only if the request contains them.
     n.ttl_acts := coalesce(o -> 'ttl', 'null') <> 'null' and n.ttl > 0;
     n.retry_delay_acts := coalesce(o -> 'retryDelay', 'null') <> 'null' and n.retry_delay > 0;
+    n.ordering := coalesce(o ->> 'ordering', 'partition');
+    if coalesce(jsonb_typeof(o -> 'ordering'), 'null') not in ('string', 'null') or n.ordering not in ('partition', 'none') then
+        raise exception 'ordering must be "partition" or "none"' using errcode = 'QN001';
+    end if;
     n.retry_policy := nullif(o -> 'retryPolicy', 'null');
     if n.retry_policy is not null then
         perform queen.check_retry_policy(n.retry_policy, 'retryPolicy', false);
+    end if;
+    n.max_deliveries := queen.option_int(o, 'maxDeliveries', case when n.retry_policy ->> 'mode' = 'scheduled' or n.ordering = 'none' then 20 else 0 end, 0);
+    if not p_storage then
+        select q.* into v_old from queen.queues q where q.name = p_name for no key update;
+        if (n.encryption_enabled, n.retention_enabled, n.retention_seconds, n.completed_retention_seconds,
+            n.max_wait_time_seconds, n.ttl_acts, case when n.ttl_acts then n.ttl end)
+           is distinct from
+           (coalesce(v_old.encryption_enabled, false), coalesce(v_old.retention_enabled, false), coalesce(v_old.retention_seconds, 0),
+            coalesce(v_old.completed_retention_seconds, 0), coalesce(v_old.max_wait_time_seconds, 0), coalesce(v_old.ttl_acts, false),
+            case when v_old.ttl_acts then v_old.ttl end) then
+            raise exception 'the rules do not permit a change of encryptionEnabled, ttl, maxWaitTimeSeconds or retention: send their present values'
+                using errcode = 'QN403';
+        end if;
     end if;
 
     insert into queen.queues as q (
            name, namespace, task, priority, lease_time, retry_limit, retry_delay, ttl,
            dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
            retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
-           max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy)
+           max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy,
+           max_deliveries, ordering)
     values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
             n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
             n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
             n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
-            n.ttl_acts, n.retry_delay_acts, n.retry_policy)
+            n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering)
         on conflict (name) do update set
            namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
            lease_time = excluded.lease_time, retry_limit = excluded.retry_limit,
@@ -73,7 +94,8 @@ begin
            encryption_enabled = excluded.encryption_enabled,
            max_wait_time_seconds = excluded.max_wait_time_seconds,
            max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
-           retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy
+           retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy,
+           max_deliveries = excluded.max_deliveries, ordering = excluded.ordering
     returning q.id into n.id;
 
     n.partitions := queen.fix_partitions(n.id, p_name, queen.option_int(o, 'partitions', 0, 0));
@@ -95,6 +117,8 @@ begin
         'maxWaitTimeSeconds', n.max_wait_time_seconds)
         || case when n.retry_policy is null then '{}'::jsonb
                 else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end
+        || case when n.max_deliveries > 0 then jsonb_build_object('maxDeliveries', n.max_deliveries) else '{}' end
+        || case when n.ordering <> 'partition' then jsonb_build_object('ordering', n.ordering) else '{}' end
         || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end,
         exists (select from queen.configuring c where c.queue_id = n.id);
 end

@@ -1,7 +1,7 @@
 -- queen.delete_group: DELETE /api/v1/consumer-groups/:group and /api/v1/consumer-groups/:group/queues/:queue.
 --
 -- needs: forget_group, step_lanes, param_bool, notify_group
--- called by  broker/src/api/groups.c, again while the status is 0
+-- called by  broker/src/api/admin/groups.c, again while the status is 0
 -- in         p_args.group, p_args.queue (none: on all queues), p_args.deleteMetadata (default true);
 --            p_args.after, p_args.deleted: where the previous step ended, and its count
 -- out        200 {"success","consumerGroup","queueName","deletedPartitions","metadataDeleted"}, also for an unknown group. 0: call

@@ -1,7 +1,7 @@
 -- queen.delete_queue: DELETE /api/v1/resources/queues/:queue.
 --
 -- needs: remove_lanes, step_lanes, notify_group
--- called by  broker/src/api/resources.c, again while the status is 0
+-- called by  broker/src/api/admin/resources.c, again while the status is 0
 -- in         p_args.queue; p_args.existed: set in further steps, from the answer of the first
 -- out        200 {"deleted":true,"queue","existed"}; deleted is true even if there was nothing. 0: call again with the answer
 -- effects    the first step deletes the queue and its watermarks, which a DELETE by hand leaves; recorded subscriptions stay. Each step

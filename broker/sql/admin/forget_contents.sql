@@ -14,7 +14,7 @@ language plpgsql
 as $$
 declare
     v_consumers bigint[];
-    v_held      bigint[]; -- lanes that still have a consumer or a retry lane
+    v_used      bigint[]; -- lanes that still have a consumer or a retry lane
     v_lanes     bigint[] := p_lanes; -- the others
     v_ids       uuid[] := p_ids;
     v_n         int;
@@ -25,18 +25,18 @@ begin
     delete from queen.consumers c where c.num = any (v_consumers);
     delete from queen.consumer_states s where s.consumer = any (v_consumers);
     removed := cardinality(v_consumers);
-    v_held := array(select distinct c.lane from queen.consumers c where c.lane = any (p_lanes));
-    if v_held <> '{}' then
-        v_lanes := array(select unnest(p_lanes) except select unnest(v_held));
+    v_used := array(select distinct c.lane from queen.consumers c where c.lane = any (p_lanes));
+    if v_used <> '{}' then
+        v_lanes := array(select unnest(p_lanes) except select unnest(v_used));
     end if;
     delete from queen.lanes r
      where r.num = any (array(select k.num from queen.lanes k where k.origin = any (v_lanes) limit p_limit for update skip locked));
     get diagnostics v_n = row_count;
     removed := removed + v_n;
-    v_held := v_held || array(select distinct r.origin from queen.lanes r where r.origin = any (v_lanes));
-    if v_held <> '{}' then
+    v_used := v_used || array(select distinct r.origin from queen.lanes r where r.origin = any (v_lanes));
+    if v_used <> '{}' then
         select coalesce(array_agg(u.lane), '{}'), coalesce(array_agg(u.id), '{}') into v_lanes, v_ids
-          from unnest(p_lanes, p_ids) u(lane, id) where u.lane <> all (v_held);
+          from unnest(p_lanes, p_ids) u(lane, id) where u.lane <> all (v_used);
     end if;
 
     -- In a partitioned table the ctid does not identify a row.
@@ -45,7 +45,7 @@ begin
     get diagnostics v_n = row_count;
     removed := removed + v_n;
     foreach v_table in array array['segments', 'message_keys', 'skips', 'dead_letter_queue', 'lane_due', 'message_traces',
-                                   'correlations', 'attempts'] loop
+                                   'correlations', 'attempts', 'expired_leases'] loop
         exit when removed >= p_limit;
         execute format('delete from queen.%1$I t
                          where t.ctid = any (array(select k.ctid from queen.%1$I k where k.lane = any ($1) limit $2))', v_table)

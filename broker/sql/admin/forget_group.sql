@@ -54,13 +54,13 @@ begin
          where o.grp = p_group and (p_queue is null or (select l.queue_id from queen.lanes l where l.num = o.lane) = v_queue);
     end if;
     -- Lock those of its retry lanes together with the others, in one order, because an acknowledgement may contain both.
-    v_consumers := array(select c.num from queen.consumers c where c.lane = any (v_lanes) and c.grp = p_group
-                          order by c.num for update);
+    -- A retry lane may have no consumer yet, so partitions are counted by their own consumers.
+    select array_agg(k.num), count(*) filter (where k.lane <> all (coalesce(v_retries, '{}'))) into v_consumers, forgotten
+      from (select c.num, c.lane from queen.consumers c where c.lane = any (v_lanes) and c.grp = p_group order by c.num for update) k;
     -- Include a retry lane that was created meanwhile: only a session that holds these consumers could wait for it.
     delete from queen.lanes r
      where r.num = any (v_retries || array(select k.num from queen.lanes k where k.origin = any (v_lanes) and k.name = p_group));
     delete from queen.consumers c where c.num = any (v_consumers);
     delete from queen.consumer_states s where s.consumer = any (v_consumers);
-    forgotten := cardinality(v_consumers) - coalesce(cardinality(v_retries), 0);
 end
 $$;

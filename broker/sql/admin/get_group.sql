@@ -1,7 +1,7 @@
 -- queen.get_group: GET /api/v1/consumer-groups/:group.
 --
 -- needs: freshen_stats, latest_state
--- called by  broker/src/api/groups_read.c
+-- called by  broker/src/api/admin/groups_read.c
 -- out        an object keyed by queue; {} for an unknown group; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.get_group(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,

@@ -1,7 +1,7 @@
 -- queen.get_overview: GET /api/v1/resources/overview.
 --
 -- needs: freshen_stats, iso_ms
--- called by  broker/src/api/resources.c
+-- called by  broker/src/api/admin/resources.c
 -- out        counts of everything; total, completed, failed and deadLetter never decrease, even if messages are deleted;
 --            failed is as old as the last report of the brokers (METRICS_AGGREGATE_INTERVAL_S)
 create or replace function queen.get_overview(p_args jsonb)

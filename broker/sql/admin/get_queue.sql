@@ -1,7 +1,7 @@
 -- queen.get_queue: GET /api/v1/resources/queues/:queue.
 --
 -- needs: fill_retry_policy, lane_counts, queue_stats, freshen_stats, json_ms
--- called by  broker/src/api/resources.c
+-- called by  broker/src/api/admin/resources.c
 -- out        200 with the queue, its partitions by name and their sums; 404 if there is no such queue; rows as
 --            described in broker/src/api/sql_endpoint.h
 create or replace function queen.get_queue(p_args jsonb)
@@ -35,7 +35,7 @@ begin
     status := 200;
     piece := concat('{"id":"', q.id, '","name":', to_json(q.name), ',"namespace":', to_json(q.namespace),
                     ',"task":', to_json(q.task), ',"createdAt":', queen.json_ms(q.created_at),
-                    ',"retryPolicy":' || queen.fill_retry_policy(q.retry_policy)::text, ',"totals":{"total":', f.total,
+                    ',"retryPolicy":' || queen.fill_retry_policy(q.retry_policy)::text, ',"maxDeliveries":', q.max_deliveries, ',"totals":{"total":', f.total,
                     ',"pending":', f.pending, ',"processing":', f.processing, ',"completed":', f.completed,
                     ',"failed":0,"deadLetter":', f.dead_letter, '},"partitions":[');
     shape := '{"id":$1,"name":$2,"createdAt":$3,'

@@ -1,7 +1,7 @@
 -- queen.list_labels: GET /api/v1/resources/namespaces and GET /api/v1/resources/tasks.
 --
 -- needs: freshen_stats
--- called by  broker/src/api/resources.c
+-- called by  broker/src/api/admin/resources.c
 -- in         p_args: not used; p_label: 'namespace' or 'task'
 -- out        {"namespaces":[...]} or {"tasks":[...]}: names that are not empty, sorted; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_labels(p_args jsonb, p_label text)
@@ -29,6 +29,7 @@ begin
         select case p_label when 'task' then q.task else q.namespace end collate "C" as label,
                case p_label when 'task' then q.namespace else q.task end collate "C" as other, q.id
           from queen.queues q
+         where queen.may_see(p_args, q.name)
     )
     select null::int, null::text, null::bytea, null::boolean, null::text,
            k.label::text, k.queues, k.partitions, k.total, k.pending, coalesce(o.others, 0)

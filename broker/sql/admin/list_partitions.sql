@@ -1,7 +1,7 @@
 -- queen.list_partitions: GET /api/v1/resources/partitions.
 --
 -- needs: lane_counts, freshen_stats
--- called by  broker/src/api/resources.c
+-- called by  broker/src/api/admin/resources.c
 -- in         p_args: queue; without it the partitions of all queues
 -- out        {"partitions":[...]}, by queue and name; rows as described in broker/src/api/sql_endpoint.h
 create or replace function queen.list_partitions(p_args jsonb)
@@ -29,7 +29,7 @@ begin
            l.id, l.name, q.name, l.created_at, l.total, l.pending, l.processing
       from queen.lane_counts(v_queue) l
       join queen.queues q on q.id = l.queue_id
-     where v_queue is not null or p_args ->> 'queue' is null
+     where (v_queue is not null or p_args ->> 'queue' is null) and queen.may_see(p_args, q.name)
      order by q.name collate "C", l.name collate "C";
     piece := ']}';
     shape := null;

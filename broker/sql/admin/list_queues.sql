@@ -1,10 +1,13 @@
 -- queen.list_queues: GET /api/v1/resources/queues and GET /api/v1/status/queues.
 --
 -- needs: param_int, freshen_stats
--- called by  broker/src/api/resources.c, broker/src/api/status_queues.c
+-- called by  broker/src/api/admin/resources.c, broker/src/api/monitoring/status_queues.c
 -- in         p_args: namespace, task, limit, offset; p_status: for the status page, where pending includes messages under a lease and
---            a page has 100 queues
--- out        {"queues":[...]}, newest first; for the status page with "pagination"; rows as described in broker/src/api/sql_endpoint.h
+--            a page has 100 queues. Only there: search (part of the name, in any case), sort (name, namespace, created, partitions,
+--            pending, processing, lag, completed, dlq), order (asc, desc; default asc for names, else desc)
+-- out        {"queues":[...]}, newest first unless sort is given; for the status page with "pagination", which has the "total" of
+--            matching queues if search or sort is given; rows as described in broker/src/api/sql_endpoint.h
+-- raises     QN001 for an unknown sort or order
 create or replace function queen.list_queues(p_args jsonb, p_status boolean)
 returns table (status int, piece text, payload bytea, sealed boolean, shape text,
                id uuid, name varchar, namespace varchar, task varchar, created_at timestamptz, partitions bigint,
@@ -23,7 +26,18 @@ declare
     v_limit  bigint := queen.param_int(p_args, 'limit', case when p_status then 100 end);
     v_offset bigint := greatest(queen.param_int(p_args, 'offset', 0), 0);
     v_now    timestamptz := clock_timestamp();
+    v_search text := case when p_status then nullif(lower(p_args ->> 'search'), '') end;
+    v_sort   text := case when p_status then nullif(p_args ->> 'sort', '') end;
+    v_order  text := coalesce(nullif(p_args ->> 'order', ''), case when v_sort in ('name', 'namespace') then 'asc' else 'desc' end);
+    v_up     boolean := v_order = 'asc';
+    v_total  bigint;
 begin
+    if v_sort not in ('name', 'namespace', 'created', 'partitions', 'pending', 'processing', 'lag', 'completed', 'dlq') then
+        raise exception 'sort must be name, namespace, created, partitions, pending, processing, lag, completed or dlq'
+              using errcode = 'QN001';
+    elsif v_order not in ('asc', 'desc') then
+        raise exception 'order must be asc or desc' using errcode = 'QN001';
+    end if;
     if v_limit < 0 then -- null: all
         v_limit := 0;
     end if;
@@ -43,13 +57,36 @@ begin
            coalesce(s.processing_messages, 0), coalesce(s.completed_messages, 0), coalesce(s.dead_letter_messages, 0),
            q.priority, q.lease_time, q.retry_limit, q.max_queue_size, q.encryption_enabled,
            coalesce(greatest(floor(date_part('epoch', v_now - s.oldest_pending_at)), 0)::bigint, 0)
-      from (select * from queen.queues q
-             where (p_args ->> 'namespace' is null or q.namespace = p_args ->> 'namespace')
-               and (p_args ->> 'task' is null or q.task = p_args ->> 'task')
-             order by q.created_at desc, q.name collate "C" limit v_limit offset v_offset) q
+      from (select q.*, row_number() over () as at
+              from (select q.*
+                      from queen.queues q
+                      left join queen.stats o on v_sort is not null and o.queue_id = q.id and o.stat_type = 'queue'
+                     cross join lateral (select case v_sort when 'name' then q.name when 'namespace' then q.namespace end collate "C" as word,
+                                                case v_sort when 'created' then date_part('epoch', q.created_at)
+                                                            when 'partitions' then coalesce(o.child_count, 0)
+                                                            when 'pending' then coalesce(o.pending_messages, 0) + coalesce(o.processing_messages, 0)
+                                                            when 'processing' then coalesce(o.processing_messages, 0)
+                                                            when 'lag' then coalesce(date_part('epoch', v_now - o.oldest_pending_at), 0)
+                                                            when 'completed' then coalesce(o.completed_messages, 0)
+                                                            when 'dlq' then coalesce(o.dead_letter_messages, 0) end as figure) k
+                     where (p_args ->> 'namespace' is null or q.namespace = p_args ->> 'namespace')
+                       and (p_args ->> 'task' is null or q.task = p_args ->> 'task')
+                       and queen.may_see(p_args, q.name)
+                       and (v_search is null or strpos(lower(q.name), v_search) > 0)
+                     order by case when v_up then k.word end, case when not v_up then k.word end desc,
+                              case when v_up then k.figure end, case when not v_up then k.figure end desc,
+                              q.created_at desc, q.name collate "C" limit v_limit offset v_offset) q) q
       left join queen.stats s on s.queue_id = q.id and s.stat_type = 'queue'
-     order by q.created_at desc, q.name collate "C";
-    piece := case when p_status then format('],"pagination":{"limit":%s,"offset":%s}}', v_limit, v_offset) else ']}' end;
+     order by q.at;
+    if v_search is not null or v_sort is not null then
+        select count(*) into v_total from queen.queues q
+         where (p_args ->> 'namespace' is null or q.namespace = p_args ->> 'namespace')
+           and (p_args ->> 'task' is null or q.task = p_args ->> 'task')
+           and queen.may_see(p_args, q.name)
+           and (v_search is null or strpos(lower(q.name), v_search) > 0);
+    end if;
+    piece := case when p_status
+                  then format('],"pagination":{"limit":%s,"offset":%s%s}}', v_limit, v_offset, ',"total":' || v_total) else ']}' end;
     shape := null;
     return next;
 end

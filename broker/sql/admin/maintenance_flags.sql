@@ -1,6 +1,6 @@
 -- queen.maintenance_flags: the maintenance modes that are on, for all brokers of this database.
 --
--- called by  broker/src/broker/outage/maintenance.c, broker/src/broker/wake/feed.c (with every poll), broker/src/api/system.c
+-- called by  broker/src/broker/outage/maintenance.c, broker/src/broker/wake/feed.c (with every poll), broker/src/api/admin/system.c
 -- out        1 pushes are buffered + 2 pops deliver nothing
 create or replace function queen.maintenance_flags()
 returns int

@@ -1,7 +1,7 @@
 -- queen.seek_group: POST /api/v1/consumer-groups/:group/queues/:queue/seek.
 --
 -- needs: param_time, lane_page, step_lanes, drop_skips, ensure_consumers, move_cursors, notify_group, iso_ms
--- called by  broker/src/api/groups.c, again while the status is 0
+-- called by  broker/src/api/admin/groups.c, again while the status is 0
 -- in         p_args.group, p_args.queue; body.toEnd (wins), body.timestamp; p_args.after, p_args.moved: where the previous step ended,
 --            and its count
 -- out        200 {"success","consumerGroup","queueName","seekToEnd","targetTimestamp","partitionsUpdated"}; for an unknown group or

@@ -1,10 +1,11 @@
 -- queen.seek_partition: POST /api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek.
 --
 -- needs: drop_group_skips, move_cursors, notify_group, iso_ms
--- called by  broker/src/api/groups.c
--- in         p_args.group, p_args.queue, p_args.partition
+-- called by  broker/src/api/admin/groups.c
+-- in         p_args.group, p_args.queue, p_args.partition; body.toEnd: true, or missing
 -- out        200 {"success","consumerGroup","queueName","partitionName","updated","cursorMovedTo"}: the group is after the last message
 --            now; updated is false if it has no state there. 404: no such partition
+-- raises     QN001 if body.toEnd is anything but true
 -- locks      the lane if the group has skips there, then the consumer
 create or replace function queen.seek_partition(p_args jsonb)
 returns table (status int, answer json)
@@ -16,6 +17,9 @@ declare
     v_one   bigint[];
     v_last  timestamptz;
 begin
+    if coalesce(p_args -> 'body' -> 'toEnd', 'true') <> 'true' then
+        raise exception 'toEnd must be true: a partition is moved to its end' using errcode = 'QN001';
+    end if;
     select l.num into v_lane from queen.lanes l join queen.queues q on q.id = l.queue_id
      where q.name = p_args ->> 'queue' and l.name = p_args ->> 'partition';
     if not found then

@@ -1,6 +1,6 @@
 -- queen.set_maintenance: switch a maintenance mode. Brokers read it with their next poll of the change feed.
 --
--- called by  broker/src/api/system.c (call "set_maintenance")
+-- called by  broker/src/api/admin/system.c (call "set_maintenance")
 -- in         p_key     maintenance_mode or pop_maintenance_mode
 --            p_enabled the new value
 -- out        all modes, as queen.maintenance_flags

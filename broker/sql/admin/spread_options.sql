@@ -23,7 +23,7 @@ begin
           from changed n join was o on o.id = n.id
          where n is distinct from o
          order by n.id
-            on conflict (queue_id) do update set after = null, looked = false, held = '{}', ages = s.ages or excluded.ages
+            on conflict (queue_id) do update set after = null, looked = false, locked = '{}', ages = s.ages or excluded.ages
         returning s.queue_id
     loop
         exit when v_left <= 0;

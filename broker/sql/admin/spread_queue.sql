@@ -1,7 +1,7 @@
 -- queen.spread_queue: the next step of a change of a queue's options.
 --
 -- needs: spread_step, step_lanes
--- called by  broker/src/api/configure.c (call "spread_queue"), again while the status is 0
+-- called by  broker/src/api/admin/configure.c (call "spread_queue"), again while the status is 0
 -- in         p_args.queueId
 -- out        200: all partitions have the options.  0: call again with the answer
 -- locks      as queen.spread_step; waits for partitions that another transaction has locked when no others are left

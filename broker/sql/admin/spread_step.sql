@@ -24,7 +24,7 @@ declare
     v_lanes  bigint[];
     v_differ bigint[];
     v_free   bigint[]; -- of these, those that no other transaction has locked
-    v_held   bigint[]; -- the others
+    v_locked bigint[]; -- the others
 begin
     looked_at := 0;
     changed := false;
@@ -40,7 +40,7 @@ begin
         return;
     end if;
     if s.looked then
-        v_lanes := s.held[1:p_limit];
+        v_lanes := s.locked[1:p_limit];
     else
         select * into v_page from queen.lane_page(p_queue, s.after, p_limit);
         v_lanes := v_page.lanes;
@@ -55,11 +55,11 @@ begin
          order by l.num);
     v_free := array(select l.num from unnest(v_differ) u(num)
                      cross join lateral (select l.num from queen.lanes l where l.num = u.num order by l.num for no key update skip locked) l);
-    v_held := array(select unnest(v_differ) except select unnest(v_free) order by 1);
-    if p_wait and s.looked and v_free = '{}' and v_held <> '{}' then
-        perform from queen.lanes l where l.num = v_held[1] for no key update;
-        v_free := v_held[1:1];
-        v_held := v_held[2:];
+    v_locked := array(select unnest(v_differ) except select unnest(v_free) order by 1);
+    if p_wait and s.looked and v_free = '{}' and v_locked <> '{}' then
+        perform from queen.lanes l where l.num = v_locked[1] for no key update;
+        v_free := v_locked[1:1];
+        v_locked := v_locked[2:];
     end if;
     update queen.lanes l
        set lease_seconds = q.lease_seconds, limited = q.limited, careful = q.careful or l.skipping, sealed = q.encryption_enabled
@@ -87,17 +87,17 @@ begin
 
     changed := not s.looked or v_free <> '{}';
     if s.looked then
-        s.held := v_held || s.held[p_limit + 1:];
+        s.locked := v_locked || s.locked[p_limit + 1:];
     else
-        s.held := s.held || v_held;
+        s.locked := s.locked || v_locked;
         s.looked := not v_page.more;
         s.after := v_page.names[cardinality(v_page.names)];
     end if;
-    done := s.looked and s.held = '{}';
+    done := s.looked and s.locked = '{}';
     if done then
         delete from queen.configuring where queue_id = p_queue;
     elsif changed then
-        update queen.configuring set after = s.after, looked = s.looked, held = s.held where queue_id = p_queue;
+        update queen.configuring set after = s.after, looked = s.looked, locked = s.locked where queue_id = p_queue;
     end if;
 end
 $$;

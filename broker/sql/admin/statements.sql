@@ -6,7 +6,7 @@ select status, answer::text, null::bytea, false from queen.clear_queue($1::text:
 -- The options are sent as text, because jsonb has no binary format that a client could write.
 -- returns: queue_id uuid, default_lane_id uuid, options text, sealed bool?, unfinished bool
 select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean as sealed, unfinished
-  from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb);
+  from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb, $5::boolean);
 
 -- statement: delete_group
 -- returns: @answer

@@ -1,7 +1,7 @@
 -- queen.update_subscription: POST /api/v1/consumer-groups/:group/subscription.
 --
 -- needs: param_time, start_cursor, latest_state, notify_group
--- called by  broker/src/api/groups.c
+-- called by  broker/src/api/admin/groups.c
 -- in         p_args.group; body.subscriptionTimestamp
 -- out        {"success","consumerGroup","newTimestamp","rowsUpdated"}: number of recorded subscriptions that were changed
 -- effects    partitions of which the group has received nothing yet, and on which it was not moved, start at the new time;

@@ -1,6 +1,7 @@
 -- queen.execute_transaction_v2: apply pushes and acknowledgements together or not at all, from SQL.
 --
--- needs: lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact_scheduled, 
+-- numbers:   kind transact_kind
+-- needs: notify_pushed, lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact_scheduled, 
 --        require_read_committed
 -- called by  SQL sessions
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
@@ -185,6 +186,9 @@ begin
       left join unnest(v_push, r.queue, r.id, r.message_id, l.num, l.id, v_seg, v_pos, v_due, v_id)
                 p(idx, queue, id, message_id, lane, lane_id, seg, pos, due, wait_id) on p.idx = o.idx
      where o.idx <= coalesce(v_first, o.idx);
+    if v_first is null then
+        perform queen.notify_pushed(array(select r.queue[i] from unnest(v_now) i));
+    end if;
     return jsonb_build_object('transactionId', gen_random_uuid(), 'success', v_first is null,
                               'results', coalesce(v_results, '[]'))
         || case when v_first is null then '{}'::jsonb else jsonb_build_object('error', v_error) end;

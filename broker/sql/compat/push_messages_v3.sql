@@ -1,6 +1,6 @@
 -- queen.push_messages_v3: queen.push_messages_v2 with more fields in the answer.
 --
--- needs: push_items, iso_ms
+-- needs: push_items, notify_pushed, iso_ms
 -- called by  tests of clients
 -- in         as queen.push_messages_v2
 -- out        {"items": results incl. queueName, "partition_updates": newest message of each partition}
@@ -8,8 +8,12 @@
 create or replace function queen.push_messages_v3(
     p_items jsonb, p_check_duplicates boolean default true, p_check_capacity boolean default true)
 returns jsonb
-language sql volatile
+language plpgsql
 as $$
+declare
+    v_answer jsonb;
+    v_queues text[];
+begin
     with r as materialized (select * from queen.push_items(p_items)),
     newest as (
         select distinct on (r.lane) r.queue, r.lane_id, r.message_id, r.created_at
@@ -31,5 +35,10 @@ as $$
             order by r.idx), '[]') from r),
         'partition_updates', (select coalesce(jsonb_agg(jsonb_build_object(
             'queue_name', n.queue, 'partition_id', n.lane_id, 'last_message_id', n.message_id,
-            'last_message_created_at', n.created_at)), '[]') from newest n))
+            'last_message_created_at', n.created_at)), '[]') from newest n)),
+        (select array_agg(n.queue) from newest n)
+      into v_answer, v_queues;
+    perform queen.notify_pushed(v_queues);
+    return v_answer;
+end
 $$;

@@ -1,5 +1,6 @@
 -- queen.renew_lease_v2: extend leases, from SQL.
 --
+-- numbers:   why renew_why
 -- needs: renew_leases, transaction_key, require_read_committed
 -- called by  SQL sessions
 -- in         p_items: array of {index?, leaseId, extendSeconds?}; default 60 seconds

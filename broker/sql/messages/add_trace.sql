@@ -1,7 +1,7 @@
 -- queen.add_trace: POST /api/v1/traces.
 --
 -- needs: find_message, transaction_key, stored_id
--- called by  broker/src/api/traces.c
+-- called by  broker/src/api/admin/traces.c
 -- in         p_args.body: transactionId, partitionId, data; consumerGroup, eventType, traceNames
 -- out        201 with the trace's id; 404 if there is no such message
 -- locks      the lane, against deletion

@@ -2,6 +2,7 @@
 --
 -- called by  queen.remove_message
 -- in         p_pos: 0-based; format in docs/internals/segment-format.md
+-- out        the body as it is if the message cannot be found in it, because this message or one before it is damaged
 create or replace function queen.blank_message(p_body bytea, p_pos int)
 returns bytea
 language plpgsql immutable strict
@@ -34,6 +35,11 @@ begin
         v_at := v_at + 4 + ((get_byte(v_body, v_at) << 24) | (get_byte(v_body, v_at + 1) << 16)
                             | (get_byte(v_body, v_at + 2) << 8) | get_byte(v_body, v_at + 3));
     end loop;
+    if v_at > length(v_body) then
+        return p_body;
+    end if;
     return substr(v_body, 1, v_from) || '\x0000000000'::bytea || substr(v_body, v_at + 1);
+exception when array_subscript_error or numeric_value_out_of_range then -- a position after the end of the body
+    return p_body;
 end
 $$;

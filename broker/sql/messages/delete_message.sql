@@ -1,7 +1,7 @@
 -- queen.delete_message: DELETE /api/v1/messages/:partitionId/:transactionId.
 --
 -- needs: locate_message, lock_lane, forget_retries, remove_message, transaction_key
--- called by  broker/src/api/actions.c
+-- called by  broker/src/api/admin/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        {"success","partitionId","transactionId","message"}; success is false if there is no such message
 -- locks      as queen.lock_lane

@@ -1,7 +1,7 @@
 -- queen.get_message: GET /api/v1/messages/:partitionId/:transactionId.
 --
--- needs: attempts_of, find_message, transaction_key, unpack_segment, iso_ms
--- called by  broker/src/api/messages.c
+-- needs: attempts_of, find_message, transaction_key, unpack_segment, iso_ms, work_place
+-- called by  broker/src/api/admin/messages.c
 -- out        200 with the message and its payload as it was sent; 404 if there is none
 create or replace function queen.get_message(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
@@ -34,23 +34,30 @@ begin
     end if;
     select max(k.cursor_seq) filter (where k.grp = '__QUEUE_MODE__') as queue_cursor,
            max(k.lease_until) filter (where k.grp = '__QUEUE_MODE__') as lease_until,
-           max(k.lease_last) filter (where k.grp = '__QUEUE_MODE__' and k.lease_until > v_now) as leased_to,
+           bool_or(k.leased) filter (where k.grp = '__QUEUE_MODE__') as leased,
+           bool_or(k.consumed) filter (where k.grp = '__QUEUE_MODE__') as queue_consumed,
            count(*) filter (where k.grp <> '__QUEUE_MODE__') as named,
-           count(*) filter (where k.grp <> '__QUEUE_MODE__' and k.cursor_seq >= v_seq) as consumed,
-           coalesce(json_agg(json_build_object('name', k.grp, 'consumed', k.cursor_seq >= v_seq,
+           count(*) filter (where k.grp <> '__QUEUE_MODE__' and k.consumed) as consumed,
+           coalesce(json_agg(json_build_object('name', k.grp, 'consumed', k.consumed,
                                                'leaseExpiresAt', queen.iso_ms(k.lease_until)) order by k.grp)
                     filter (where k.grp <> '__QUEUE_MODE__'), '[]') as groups
       into c
-      from (select g.grp, st.cursor_seq, st.lease_last, st.lease_until
+      from (select g.grp, st.cursor_seq,
+                   case when st.taken_seq is null then st.cursor_seq >= v_seq else w.consumed end as consumed,
+                   case when st.taken_seq is null then st.lease_until > v_now and st.lease_last >= v_seq
+                        else w.leased_until is not null end as leased,
+                   case when st.taken_seq is null then st.lease_until else w.leased_until end as lease_until
               from queen.consumers g
               cross join lateral (
                    select * from (
-                       (select a.ver, a.cursor_seq, a.lease_last, a.lease_until
+                       (select a.ver, a.cursor_seq, a.lease_last, a.lease_until, a.taken_seq, a.holds_from, a.walk_seq
                           from queen.consumer_states_a a where a.consumer = g.num order by a.ver desc limit 1)
                        union all
-                       (select b.ver, b.cursor_seq, b.lease_last, b.lease_until
+                       (select b.ver, b.cursor_seq, b.lease_last, b.lease_until, b.taken_seq, b.holds_from, b.walk_seq
                           from queen.consumer_states_b b where b.consumer = g.num order by b.ver desc limit 1)) v
                     order by ver desc limit 1) st
+              left join lateral (select p.* from queen.work_place(g.num, st.cursor_seq, st.taken_seq, st.holds_from, st.walk_seq, v_seq) p
+                                  where st.taken_seq is not null) w on true
              where g.lane = l.num) k;
     select x.error_message, x.retry_count into d from queen.dead_letter_queue x
      where x.lane = l.num and x.seq = v_seq order by x.failed_at desc limit 1;
@@ -62,8 +69,8 @@ begin
                'status', case when d.retry_count is not null then 'dead_letter'
                               when c.queue_cursor is null and c.named > 0
                               then case when c.consumed = c.named then 'completed' else 'pending' end
-                              when c.queue_cursor >= v_seq then 'completed'
-                              when c.leased_to >= v_seq then 'processing'
+                              when c.queue_consumed then 'completed'
+                              when c.leased then 'processing'
                               else 'pending' end,
                'isEncrypted', m.is_encrypted, 'traceId', m.trace_id, 'producerSub', m.producer_sub,
                'createdAt', queen.iso_ms(m.created_at), 'errorMessage', d.error_message, 'retryCount', d.retry_count,

@@ -1,7 +1,7 @@
 -- queen.list_dead_letters: GET /api/v1/dlq.
 --
 -- needs: unpack_segment, attempts_of, param_int, param_time, iso_ms, freshen_stats
--- called by  broker/src/api/messages.c
+-- called by  broker/src/api/admin/messages.c
 -- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
 -- out        the page, newest failure first, payloads as they were sent, each with the history of its attempts; "pagination" and "total",
 --            which comes from the statistics if it is above 10,000 and there is no filter by group or time

@@ -1,7 +1,7 @@
 -- queen.list_messages: GET /api/v1/messages.
 --
 -- needs: newest_messages, freshen_stats, param_int, param_time, iso_ms
--- called by  broker/src/api/messages.c
+-- called by  broker/src/api/admin/messages.c
 -- in         p_args: queue, partition, ns or namespace, task, status, from (an hour ago), to, limit (200), offset
 -- out        {"messages":[...],"mode":{...}}, newest first, without payloads
 -- raises     QN001 for invalid times

@@ -2,7 +2,7 @@
 --
 -- needs: locate_message, lock_lane, latest_state, start_cursor, dead_letter, add_skip, step_over, notify_lanes, forget_retries, messages_at, 
 --        note_attempt, transaction_key
--- called by  broker/src/api/actions.c
+-- called by  broker/src/api/admin/actions.c
 -- in         p_args.partitionId, p_args.transactionId; body.consumerGroup (none: queue mode), body.error
 -- out        200 {"success","partitionId","transactionId","message"}, also if it already is a dead letter; 404: no such message
 -- locks      as queen.lock_lane
@@ -57,7 +57,7 @@ begin
           from queen.consumers k cross join lateral queen.latest_state(k.num) st
          where k.lane = m.lane and k.grp = v_group;
         v_cursor := coalesce(c.cursor_seq, queen.start_cursor(m.lane, v_group));
-        if c.consumer is not null and not c.leased and v_cursor = m.seq - 1 then
+        if c.consumer is not null and c.taken_seq is null and not c.leased and v_cursor = m.seq - 1 then
             insert into queen.consumer_states
                    (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot, settled)
             select c.consumer, c.ver + 1, p.cursor_seq, c.total_messages, c.total_batches, c.last_at, r.active, p.settled

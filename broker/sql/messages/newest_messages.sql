@@ -1,6 +1,6 @@
 -- queen.newest_messages: a page of messages, newest first, without reading many more than it returns.
 --
--- needs: last_seq_at, unpack_segment, skipped
+-- needs: last_seq_at, unpack_segment, skipped, work_place
 -- called by  queen.list_messages, queen.status_queue_messages
 -- in         p_queue, p_partition, p_namespace, p_task: filters, null: none; p_status: pending, processing, completed or
 --            dead_letter, null: any; p_from, p_to: time range, null: open
@@ -193,23 +193,29 @@ begin
                           max(st.lease_until) filter (where c.grp = '__QUEUE_MODE__') as lease_until,
                           max(st.lease_last) filter (where c.grp = '__QUEUE_MODE__' and st.lease_until > v_now) as leased_to,
                           count(*) filter (where c.grp <> '__QUEUE_MODE__') as named,
+                          max(c.num) filter (where c.grp = '__QUEUE_MODE__') as consumer,
+                          max(st.taken_seq) filter (where c.grp = '__QUEUE_MODE__') as taken_seq,
+                          max(st.holds_from) filter (where c.grp = '__QUEUE_MODE__') as holds_from,
+                          max(st.walk_seq) filter (where c.grp = '__QUEUE_MODE__') as walk_seq,
                           min(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_slowest,
                           array_agg(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_cursors
                      from (select distinct t.lane from unnest(v_segs.lane) t(lane)) t
                      join queen.consumers c on c.lane = t.lane
                      cross join lateral (
                           select * from (
-                              (select a.ver, a.cursor_seq, a.lease_last, a.lease_until
+                              (select a.ver, a.cursor_seq, a.lease_last, a.lease_until, a.taken_seq, a.holds_from, a.walk_seq
                                  from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
                               union all
-                              (select b.ver, b.cursor_seq, b.lease_last, b.lease_until
+                              (select b.ver, b.cursor_seq, b.lease_last, b.lease_until, b.taken_seq, b.holds_from, b.walk_seq
                                  from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)) v
                            order by ver desc limit 1) st
                     group by c.lane) c on c.lane = k.lane
               left join lateral (select max(x.retry_count) as retry_count from queen.dead_letter_queue x
                                   where x.lane = k.lane and x.seq = k.seq) d on true
-              cross join lateral (select case when c.queue_cursor >= k.seq then 'completed'
-                                              when c.leased_to >= k.seq then 'processing'
+              left join lateral (select w.* from queen.work_place(c.consumer, c.queue_cursor, c.taken_seq, c.holds_from, c.walk_seq, k.seq) w
+                                  where c.taken_seq is not null) w on true
+              cross join lateral (select case when c.queue_cursor >= k.seq or w.consumed then 'completed'
+                                              when w.leased_until is not null or c.leased_to >= k.seq then 'processing'
                                               else 'pending' end as status) p) m
      where p_status is null or m.status = p_status
      order by 1 limit p_limit offset p_offset;

@@ -1,7 +1,7 @@
 -- queen.trace_names: GET /api/v1/traces/names.
 --
 -- needs: param_int, iso_ms
--- called by  broker/src/api/traces.c
+-- called by  broker/src/api/admin/traces.c
 -- in         p_args: limit (50), offset
 -- out        {"trace_names":[...],"total","pagination"}, most recent first; "names" is the same for the command line client
 create or replace function queen.trace_names(p_args jsonb)

@@ -1,7 +1,7 @@
 -- queen.traces_by_name: GET /api/v1/traces/by-name/:traceName.
 --
 -- needs: param_int, iso_ms, unpack_segment
--- called by  broker/src/api/traces.c
+-- called by  broker/src/api/admin/traces.c
 -- in         p_args: traceName (a plus in it may stand for a space), limit (100), offset
 -- out        the page, oldest first, payloads as they were sent; "total" and "pagination"
 create or replace function queen.traces_by_name(p_args jsonb)

@@ -1,7 +1,7 @@
 -- queen.traces_of_message: GET /api/v1/traces/:partitionId/:transactionId.
 --
 -- needs: iso_ms, find_message, transaction_key
--- called by  broker/src/api/traces.c
+-- called by  broker/src/api/admin/traces.c
 -- out        {"traces":[...]}, oldest first; empty for an unknown message
 create or replace function queen.traces_of_message(p_args jsonb)
 returns json

@@ -1,7 +1,7 @@
 -- queen.ask_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/ask.
 --
 -- needs: read_owned
--- called by  broker/src/api/owners.c
+-- called by  broker/src/api/admin/owners.c
 -- in         body.owner: the processor that wants the partitions; body.partitions: [{"partition", "epoch"}]
 -- out        {"asked": n}: the owners find the request in the list, finish their work and release the partitions. The first request is
 --            kept; a partition whose owner has changed is left alone

@@ -1,7 +1,7 @@
 -- queen.claim_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/claim.
 --
 -- needs: read_owned, lock_owned, change_hands, notify_group, option_int, option_bool
--- called by  broker/src/api/owners.c
+-- called by  broker/src/api/admin/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}], epoch: the last known one, 0 if there was no record;
 --            body.expirySeconds (60), body.steal: also from an owner that has not expired, body.manualCheckpoints: deliver again the
 --            messages after the last checkpoint when the owner changes
@@ -42,7 +42,7 @@ begin
         elsif o.owner <> v_body ->> 'owner' and o.expires_at > v_now and not v_steal then
             v_error := 'it has another owner';
         else
-            v_ended := queen.change_hands(w.lane, v_group, case when v_manual then o.checkpoint end) or v_ended;
+            v_ended := queen.change_hands(w.lane, v_group, case when v_manual then o.checkpoint end, true) or v_ended;
             o.epoch := o.epoch + 1;
             o.owner := v_body ->> 'owner';
             update queen.owners

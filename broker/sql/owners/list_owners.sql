@@ -1,7 +1,7 @@
 -- queen.list_owners: GET /api/v1/consumer-groups/:group/queues/:queue/owners.
 --
 -- needs: latest_state, iso_ms
--- called by  broker/src/api/owners.c
+-- called by  broker/src/api/admin/owners.c
 -- out        200: every partition of the queue with its owner (null: none; an owner whose claim has expired is included, with
 --            expired), epoch, how long it has had no owner, checkpoint and lag. 404: no such queue, or no fixed set of partitions
 create or replace function queen.list_owners(p_args jsonb)

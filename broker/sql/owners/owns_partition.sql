@@ -1,6 +1,6 @@
 -- queen.owns_partition: whether this owner may still process the partition.
 --
--- called by  broker/src/api/pop_fence.c (call "owns_partition"), after a pop that names its owner has got messages. This is frequent, so the
+-- called by  broker/src/api/messages/pop_fence.c (call "owns_partition"), after a pop that names its owner has got messages. This is frequent, so the
 --            function is in PL/pgSQL, which caches plans (as `sql` it took 384 us instead of 109). Volatile: see queen.rewrite_bloated_table
 create or replace function queen.owns_partition(p_queue text, p_partition text, p_group text, p_owner text, p_epoch bigint)
 returns boolean

@@ -33,6 +33,8 @@ begin
     select q.id into v_queue from queen.queues q where q.name = p_args ->> 'queue' and q.partitions > 0;
     if not found then
         raise exception 'there is no queue of that name with a fixed set of partitions' using errcode = 'QN001';
+    elsif exists (select from queen.queues q where q.id = v_queue and q.ordering = 'none') then
+        raise exception 'a work queue (ordering "none") has no owners: any consumer takes any message' using errcode = 'QN001';
     end if;
     return query
     select (e.ord - 1)::int, e.item ->> 'partition', (e.item ->> 'epoch')::bigint, e.item, l.num, l.id

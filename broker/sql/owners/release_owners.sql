@@ -1,7 +1,7 @@
 -- queen.release_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/release.
 --
 -- needs: read_owned, lock_owned, change_hands, notify_group
--- called by  broker/src/api/owners.c
+-- called by  broker/src/api/admin/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]
 -- out        {"released": n}: other processors may claim these at once. Partitions that the owner has lost are left alone. The processor
 --            that requested a partition stays in its record until it is claimed: the others leave the partition to it for a while
@@ -24,7 +24,7 @@ begin
          where o.lane = w.lane and o.grp = v_group and o.owner = v_owner and o.epoch = w.epoch;
         if found then
             v_released := v_released + 1;
-            v_ended := queen.change_hands(w.lane, v_group, null) or v_ended;
+            v_ended := queen.change_hands(w.lane, v_group, null, false) or v_ended;
         end if;
     end loop;
     if v_ended then

@@ -1,7 +1,7 @@
 -- queen.renew_owners: POST /api/v1/consumer-groups/:group/queues/:queue/owners/renew.
 --
 -- needs: read_owned, option_int
--- called by  broker/src/api/owners.c
+-- called by  broker/src/api/admin/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch"}]; body.expirySeconds (60)
 -- out        {"renewed": n, "lost": ["3", ...]}: lost ones have another owner now. A claim that has expired, but whose partition has not
 --            been claimed by another processor, is renewed, too

@@ -1,7 +1,7 @@
 -- queen.save_checkpoints: POST /api/v1/consumer-groups/:group/queues/:queue/owners/checkpoint.
 --
 -- needs: read_owned, find_message, transaction_key
--- called by  broker/src/api/owners.c
+-- called by  broker/src/api/admin/owners.c
 -- in         body.owner; body.partitions: [{"partition", "epoch", "transactionId", "before"}]: everything up to that message, or with before
 --            up to the message in front of it, need not be processed again
 -- out        {"results":[{"partition","success","error"}]}, in order. Rejected if it is not the owner in that epoch, or moves backwards

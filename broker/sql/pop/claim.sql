@@ -10,8 +10,10 @@
 --            received. A backward probe without a lower bound reads a whole index page first (7 us
 --            instead of 1 us), so hints are worth passing. A hint need not be recent or even
 --            right: the server may have lost the commits that it came from.
--- out        as queen.claim_careful, and status 7: call queen.claim_careful.
+-- out        as queen.claim_careful, and status 7: call queen.claim_careful, now and later (the queue has options), 9: this once (a lease
+--            has expired, or messages were settled one by one).
 --            more: the batch is full, so messages may be left
+-- numbers:   status claim_status
 -- locks      consumers in num order, skipping those that others have locked
 create or replace function queen.claim(
     p_consumer bigint[], p_ver bigint[], p_near bigint[], p_batch int[], p_auto boolean[], p_lease uuid[])
@@ -48,18 +50,22 @@ begin
           -- If either branch finds a version, it is the newest. The second runs only if the hint is wrong.
           left join lateral (
               (select * from (
-                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at, a.settled, a.past_lease
+                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at, a.settled, a.past_lease,
+                          a.lease_first, a.suspects_to, a.taken_seq
                      from queen.consumer_states_a a where a.consumer = c.num and a.ver >= t.ver order by a.ver desc limit 1)
                    union all
-                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at, b.settled, b.past_lease
+                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at, b.settled, b.past_lease,
+                          b.lease_first, b.suspects_to, b.taken_seq
                      from queen.consumer_states_b b where b.consumer = c.num and b.ver >= t.ver order by b.ver desc limit 1)
                    order by ver desc limit 1) hinted)
                union all
               (select * from (
-                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at, a.settled, a.past_lease
+                  (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.lease_until, a.retry_at, a.settled, a.past_lease,
+                          a.lease_first, a.suspects_to, a.taken_seq
                      from queen.consumer_states_a a where a.consumer = c.num and t.ver > 0 order by a.ver desc limit 1)
                    union all
-                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at, b.settled, b.past_lease
+                  (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.lease_until, b.retry_at, b.settled, b.past_lease,
+                          b.lease_first, b.suspects_to, b.taken_seq
                      from queen.consumer_states_b b where b.consumer = c.num and t.ver > 0 order by b.ver desc limit 1)
                    order by ver desc limit 1) unhinted)
                limit 1) st on true
@@ -68,7 +74,8 @@ begin
                            when c.num = any (v_locked) is not true then 1
                            when st.lease_until > v_now then 2
                            when st.retry_at > v_now then 4
-                           when l.careful or st.settled is not null then 7
+                           when l.careful or st.taken_seq is not null then 7
+                           when st.settled is not null or st.lease_first is not null or st.suspects_to is not null then 9
                            else 0 end::int2 as status) k
           left join lateral (
                select s.first_seq, s.count, s.created_at, s.keys, s.body,

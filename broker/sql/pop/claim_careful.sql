@@ -1,6 +1,7 @@
 -- queen.claim_careful: lease lanes for pops and return their messages, for queues with any options.
 --
--- needs: next_unskipped, past_settled
+-- numbers:   status claim_status
+-- needs: next_unskipped, past_settled, suspicion, note_expired, limit_deliveries
 -- called by  broker/src/broker/pop/claim.c (call "claim_careful"), for cases that queen.claim leaves to it; queen.pop_one
 -- in         one element per target, a consumer that a pop may use, in order of
 --            preference: p_pop: which pop (ascending); p_batch, p_parts: that pop's limits over all its targets;
@@ -15,14 +16,16 @@
 --                     4 not yet: delay, window buffer or retry delay; until wait_us from now
 --                     5 gone: no such consumer (queue or group deleted)
 --                     6 not needed: the pop got enough from earlier targets
---            more: messages are left after the claimed ones
+--                     8 a work queue, or it was one: call queen.claim_work
+--            more: messages are left after the claimed ones; buried: messages before them that became dead letters now, because they were
+--            delivered too often (queen.limit_deliveries)
 -- locks      consumers in num order, skipping those that others have locked
 create or replace function queen.claim_careful(
     p_pop int[], p_consumer bigint[], p_batch int[], p_parts int[], p_auto boolean[],
     p_lease uuid[], p_lease_text text[], p_seconds int[])
 returns table (target int, status int2, wait_us bigint, lane bigint, lane_id uuid, lane_name text,
                queue_name text, retries int, start_seq bigint, take int, more boolean,
-               first_seq bigint, count int, created_at timestamptz, keys bytea, body bytea)
+               first_seq bigint, count int, created_at timestamptz, keys bytea, body bytea, buried int)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -30,6 +33,8 @@ declare
     v_locked bigint[];
     v_now    timestamptz;
     v_slot   "char";
+    v_loser  bigint[]; -- consumers that have lost messages to the dead letters, and how many
+    v_buried int[];
 begin
     select array_agg(c.num) into v_locked
       from (select num from queen.consumers
@@ -38,6 +43,7 @@ begin
     -- written by a previous owner of the lock.
     v_now := clock_timestamp();
     select active into v_slot from queen.rotation;
+    select array_agg(b.consumer), array_agg(b.buried) into v_loser, v_buried from queen.limit_deliveries(v_locked, v_now) b;
 
     return query
     with looked as materialized (
@@ -45,10 +51,12 @@ begin
                c.lane, l.id as lane_id, coalesce(o.name, l.name) as lane_name, coalesce(q.name, oq.name) as queue_name,
                coalesce(nullif(t.seconds, 0), nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
                st.ver, st.cursor_seq, st.retries, st.total_messages, st.total_batches, st.last_at,
-               st.settled, st.past_lease,
+               st.settled, st.past_lease, st.lease_first, st.lease_last, st.lease_at, st.lease_until,
+               coalesce(q.max_deliveries, oq.max_deliveries) as most, d.deliveries, d.upto, d.times,
                g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
                case when l.num is null then 5
                     when c.num = any (v_locked) is not true then 1
+                    when coalesce(q.ordering, oq.ordering) = 'none' or st.taken_seq is not null then 8
                     when st.lease_until > v_now then 2
                     when head.next_seq is null or head.next_seq <= st.cursor_seq + 1 then 3
                     when st.retry_at > v_now then 4
@@ -78,11 +86,13 @@ begin
           left join queen.queues oq on oq.id = l.origin_queue
           left join lateral (
                (select a.ver, a.cursor_seq, a.retries, a.total_messages, a.total_batches, a.last_at,
-                       a.lease_until, a.retry_at, a.settled, a.past_lease
+                       a.lease_until, a.retry_at, a.settled, a.past_lease,
+                       a.lease_first, a.lease_last, a.lease_at, a.expired, a.suspects_to, a.suspect_times, a.taken_seq
                   from queen.consumer_states_a a where a.consumer = c.num order by a.ver desc limit 1)
                union all
                (select b.ver, b.cursor_seq, b.retries, b.total_messages, b.total_batches, b.last_at,
-                       b.lease_until, b.retry_at, b.settled, b.past_lease
+                       b.lease_until, b.retry_at, b.settled, b.past_lease,
+                       b.lease_first, b.lease_last, b.lease_at, b.expired, b.suspects_to, b.suspect_times, b.taken_seq
                   from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
                order by ver desc limit 1) st on true
           left join lateral (
@@ -119,6 +129,8 @@ begin
                   join queen.segments s on s.lane = c.lane and s.first_seq <= n.seq
                  where (l.skipping or st.settled is not null) and n.seq < head.next_seq
                  order by s.first_seq desc limit 1)) g on true
+          left join lateral queen.suspicion(g.start_seq, st.lease_first, st.lease_last, st.expired, st.suspects_to, st.suspect_times) d
+            on coalesce(q.max_deliveries, oq.max_deliveries) > 0 and (st.lease_first is not null or st.suspects_to is not null)
     ), offered as materialized (
         select k.*, case when k.status <> 0 then 0
                          when k.visible is null then least(k.batch, k.next_seq - k.start_seq)
@@ -148,13 +160,15 @@ begin
     ), settled as (
         select h.*,
                case when h.avail > 0 and coalesce(h.parts_before, 0) < h.parts
-                    then least(h.avail, greatest(h.batch - coalesce(h.taken_before, 0), 0))::int else 0 end as take
+                    then least(h.avail, greatest(h.batch - coalesce(h.taken_before, 0), 0),
+                               -- Half of the deliveries have expired: one of these messages may crash its consumer.
+                               case when not h.auto and h.times >= (h.most + 1) / 2 then 1 end)::int else 0 end as take
           from shared h
     ), written as (
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
                 last_at, lease_at, lease_until, batch_size, retries, slot, lease, lease_text,
-                settled, past_lease)
+                settled, past_lease, expired, suspects_to, suspect_times)
         select d.consumer, d.ver + 1,
                case when d.auto then p.cursor_seq else d.start_seq - 1 end,
                case when not d.auto then d.start_seq end,
@@ -169,24 +183,30 @@ begin
                v_slot,
                case when not d.auto then d.lease end,
                case when not d.auto then d.lease_text end,
-               p.settled, d.past_lease
+               p.settled, d.past_lease,
+               case when not d.auto then nullif(d.deliveries, 0) end, d.upto, d.times
           from settled d
           cross join lateral queen.past_settled(case when d.auto then d.start_seq + d.take - 1 else d.start_seq - 1 end, d.settled) p
          where d.take > 0
          union all
         -- Only skipped messages up to the end: move the cursor past them.
         select d.consumer, d.ver + 1, d.next_seq - 1, null, null, d.total_messages, d.total_batches, d.last_at,
-               null, null, 0, 0, v_slot, null, null, null, d.past_lease
+               null, null, 0, 0, v_slot, null, null, null, d.past_lease, null, null, null
           from settled d
          where d.status = 3 and d.passed
+    ), expired as (
+        select queen.note_expired(d.lane, d.grp, d.lease_first, d.lease_last, d.lease_at, d.lease_until)
+          from settled d where d.take > 0 and d.lease_first is not null
     )
     select d.target, case when d.status = 0 and d.take = 0 then 6::int2 else d.status end,
            case when d.take = 0 then (extract(epoch from d.until - v_now) * 1000000)::bigint
                 when not d.auto then d.seconds * 1000000::bigint end,
            d.lane, d.lane_id, d.lane_name::text, d.queue_name::text, d.retries, d.start_seq, d.take,
            d.next_seq > d.start_seq + d.take,
-           s.first_seq, s.count, s.created_at, s.keys, s.body
+           s.first_seq, s.count, s.created_at, s.keys, s.body,
+           (select b.n from unnest(v_loser, v_buried) b(consumer, n) where b.consumer = d.consumer)
       from settled d
+      cross join (select count(*) from expired) noted -- a query that is not read does not run
       left join lateral (
            select * from queen.segments s
             where d.take > 0 and s.lane = d.lane

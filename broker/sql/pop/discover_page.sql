@@ -1,14 +1,15 @@
 -- queen.discover_page: find the lanes with messages for a group on some partitions of a queue.
 --
--- needs: discover, number_consumers, subscribe, lane_page, pending_lanes, step_lanes, note_empty_scan
+-- needs: discover, begin_scan, number_consumers, subscribe, lane_page, pending_lanes, step_lanes, note_empty_scan
 -- called by  broker/src/broker/pop/group.c, broker/src/broker/pop/selector.c (call "discover") when a group first uses a queue, and again
 --            after changes that the broker may have missed; broker/src/broker/pop/scan.c for the pages after the first
 -- in         as queen.discover; p_after: the page after the partition of this name; null: the first page
 -- out        as queen.discover. consumer 0 of a pending lane: another transaction has locked the lane, and the broker requests its
 --            consumer again. A last row with lane 0: there may be more partitions after lane_name
 -- effects    as queen.discover, for the partitions of this page. An empty scan is recorded only if the first page contains all partitions;
---            otherwise the broker records it (queen.note_empty)
--- locks      as queen.number_consumers; for one partition as queen.ensure_consumers
+--            otherwise the broker records it (queen.note_empty). The first of several pages records a new group in queen.group_scans,
+--            so that retention keeps its messages until it has consumers on all pages
+-- locks      as queen.begin_scan, then as queen.number_consumers; for one partition as queen.ensure_consumers
 create or replace function queen.discover_page(
     p_queue text, p_partition text, p_group text, p_namespace text, p_task text, p_mode text, p_from text, p_after text)
 returns table (lane bigint, lane_id uuid, lane_name text, consumer bigint, pending boolean, lease_us bigint)
@@ -33,6 +34,11 @@ begin
         return;
     end if;
     select * into v_page from queen.lane_page(v_queue_id, p_after, queen.step_lanes());
+    if p_after is null and v_page.more
+       and exists (select from unnest(v_page.lanes) u(num)
+                    where (select c.num from queen.consumers c where c.lane = u.num and c.grp = p_group) is null) then
+        perform queen.begin_scan(v_queue_id, p_group);
+    end if;
     v_locked := array(select n.lane from queen.number_consumers(v_page.lanes, array_fill(p_group, array[cardinality(v_page.lanes)])) n
                        where n.consumer = 0);
     return query

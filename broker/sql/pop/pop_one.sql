@@ -1,6 +1,7 @@
 -- queen.pop_one: execute one pop given as JSON.
 --
--- needs: pop_candidates, claim_careful, unpack_segment, transaction_key, set_aside
+-- numbers:   status claim_status
+-- needs: pop_candidates, claim_careful, pop_work, unpack_segment, transaction_key, set_aside
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
@@ -29,6 +30,7 @@ declare
     v_from      int := 1;
     v_some      bigint[];
     r           record;
+    w           record;
     v_claimed   int := 0;
     v_result    jsonb;
     v_messages  jsonb := '[]';
@@ -78,6 +80,17 @@ begin
                 on c.status = 0
              order by c.target, c.first_seq
         loop
+            if r.status = 8 and v_parts > 0 and v_left > 0 then
+                select * into w from queen.pop_work(v_some[r.target], v_group, v_left, v_auto, v_lease, v_key, v_seconds);
+                continue when w.taken = 0;
+                v_claimed := v_claimed + 1;
+                v_parts := v_parts - 1;
+                v_left := v_left - w.taken;
+                if v_result is null then
+                    v_result := jsonb_build_object('queue', w.queue_name, 'partition', w.lane_name, 'partitionId', w.lane_id);
+                end if;
+                v_messages := v_messages || w.messages;
+            end if;
             continue when r.status <> 0;
             if r.first_seq <= r.start_seq then
                 v_claimed := v_claimed + 1;

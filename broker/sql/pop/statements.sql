@@ -1,32 +1,21 @@
 -- Columns that claims return: one row per target that was not claimed, and one per segment of a claimed target (queen.claim_careful).
 --
 -- columns claim: target int4, status int2, wait_us int8?, lane_id uuid?, retries int4?, start_seq int8?, take int4?,
--- columns claim: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?, ver int8?
+-- columns claim: more bool?, first_seq int8?, count int4?, created_at timestamptz?, keys bytea?, body bytea?, ver int8?,
+-- columns claim: buried int4?
 -- enum claim_status: CLAIM_CLAIMED 0, CLAIM_BUSY 1, CLAIM_LEASED 2, CLAIM_EMPTY 3, CLAIM_NOT_YET 4, CLAIM_GONE 5,
--- enum claim_status: CLAIM_NOT_NEEDED 6, CLAIM_WANTS_CARE 7
-
--- statement: changes
--- A retry lane has the name of its partition and its group; other lanes have null.
--- returns: snapshot text?, lane int8?, lane_id uuid?, lane_name text?, queue_name text?, emptied int8?,
--- returns: flags int4?, wait_us int8?, partition_name text?, only_group text?
-select snapshot, lane, lane_id, lane_name, queue_name, emptied, flags, wait_us, partition_name, only_group
-  from (select c.*, case when c.lane is null then queen.maintenance_flags() end as flags,
-               case when c.lane is null then queen.next_due($3::bigint) end as wait_us,
-               o.name::text as partition_name, r.name::text as only_group
-          from queen.changes_since($1::text, $2::int) c
-          left join queen.lanes r on r.num = c.lane and r.origin is not null
-          left join queen.lanes o on o.num = r.origin) c;
+-- enum claim_status: CLAIM_NOT_NEEDED 6, CLAIM_WANTS_CARE 7, CLAIM_IS_WORK 8, CLAIM_WANTS_CARE_ONCE 9
 
 -- statement: claim
 -- returns: @claim
 select target, status, wait_us, lane_id, retries, start_seq, take, more,
-       first_seq, count, created_at, keys, body, ver
+       first_seq, count, created_at, keys, body, ver, null::int as buried
   from queen.claim($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::boolean[], $6::uuid[]);
 
 -- statement: claim_careful
 -- returns: @claim
 select target, status, wait_us, lane_id, retries, start_seq, take, more,
-       first_seq, count, created_at, keys, body, 0::bigint as ver
+       first_seq, count, created_at, keys, body, 0::bigint as ver, buried
   from queen.claim_careful($1::int[], $2::bigint[], $3::int[], $4::int[], $5::boolean[], $6::uuid[],
                            $7::text[], $8::int[]);
 
@@ -51,11 +40,3 @@ select idx, lane, consumer from queen.number_consumers($1::bigint[], $2::text[])
 -- statement: note_empty
 -- returns: note_empty void
 select queen.note_empty($1::text[], $2::text[]);
-
--- statement: release
--- returns: consumer int8, lane int8?, queue_name text
-select consumer, lane, queue_name from queen.release_leases($1::uuid[]);
-
--- statement: renew
--- returns: idx int4, why int2, expires_at timestamptz?
-select idx, why, expires_at from queen.renew_briefly($1::uuid[], $2::int[]);

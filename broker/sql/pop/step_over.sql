@@ -1,6 +1,6 @@
 -- queen.step_over: move the consumers of a lane past a message that was removed for them.
 --
--- needs: latest_state, next_unskipped, past_settled
+-- needs: drop_held, latest_state, next_unskipped, past_settled
 -- called by  queen.remove_message, queen.move_to_dlq
 -- in         p_group null: all groups
 -- out        true if a lease has ended because nothing is left to acknowledge
@@ -31,6 +31,10 @@ begin
             (select * from queen.consumer_states_b b where b.consumer = c.num order by ver desc limit 1)
         ) slots order by ver desc limit 1;
         v_dirty := false;
+        if st.taken_seq is not null then
+            st := queen.drop_held(st, array[p_seq]);
+            continue;
+        end if;
         if st.lease_until > v_now then
             if p_seq between st.lease_first and st.lease_last then
                 st.acked_mask := coalesce(st.acked_mask, decode(repeat('00', st.batch_size / 8 + 1), 'hex'));

@@ -20,6 +20,9 @@ declare
     v_size  int := length(v_body);
     v_flags int;
     v_len   int;
+    -- The two halves of queen.message_id of the first message. Later ones differ in their position.
+    v_time  text := left(replace(queen.message_id(p_created_at, 0, p_lane)::text, '-', ''), 16);
+    v_low   bigint := (1::bigint << 63) | (p_lane & ((1::bigint << 42) - 1));
 begin
     pos := 0;
     if p_count > 0 and (v_size = 0 or get_byte(v_body, 0) <> 1) then
@@ -55,7 +58,7 @@ begin
             message_id := encode(substr(v_body, v_at + 1, 16), 'hex')::uuid;
             v_at := v_at + 16;
         else
-            message_id := queen.message_id(p_created_at, i, p_lane);
+            message_id := (v_time || to_hex(v_low | (i::bigint << 42)))::uuid;
         end if;
         meta := null;
         if v_flags & 32 <> 0 then

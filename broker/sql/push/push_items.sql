@@ -1,5 +1,6 @@
 -- queen.push_items: push items given as JSON. Items with scheduledAt or delaySeconds are stored until they are due.
 --
+-- numbers:   status scheduled_status
 -- needs: lock_limited, push_items_now, read_times, read_items, ensure_lanes, schedule_messages, message_id_at, require_read_committed
 -- called by  queen.push_messages_v2, queen.push_messages_v3, queen.run_schedules, queen.run_schedule_now
 -- in         p_items: see queen.read_items and queen.read_times

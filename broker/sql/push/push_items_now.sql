@@ -1,5 +1,6 @@
 -- queen.push_items_now: push items given as JSON for immediate delivery.
 --
+-- numbers:   status seg_status
 -- needs: lock_limited, note_correlations, read_items, pack_segments, ensure_lanes, push_segments, stored_id, find_message, waiting_id, require_read_committed
 -- called by  queen.push_items
 -- in         p_items: see queen.read_items

@@ -1,5 +1,6 @@
 -- queen.push_mixed: push one request with immediate and scheduled messages, all of it or nothing.
 --
+-- numbers:   status seg_status or scheduled_status
 -- needs: push_correlated, schedule_messages
 -- called by  broker/src/broker/push/push.c (call "push_mixed"), only for such requests
 -- in         p_origin to p_correlation as queen.push_correlated; then p_bare to p_id_at as queen.schedule_messages

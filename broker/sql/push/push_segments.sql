@@ -1,5 +1,6 @@
 -- queen.push_segments: append packed segments to their lanes, with exact deduplication.
 --
+-- numbers:   status seg_status, v_status seg_status
 -- needs: message_id, key_position, queue_pending, scheduled_duplicates
 -- called by  broker/src/broker/push/push.c (call "push"); queen.push_correlated, queen.push_items_now, queen.push_whole, queen.retry_message
 -- in         p_origin    the process that pushes, for queen.changes

@@ -1,5 +1,6 @@
 -- queen.push_whole: store the segments of one transaction, or report why that failed.
 --
+-- numbers:   status seg_status
 -- needs: push_segments, note_correlations
 -- called by  queen.transact, queen.stream_cycle
 -- in         as queen.push_segments with p_whole

@@ -25,6 +25,8 @@ begin
     for i in select e.value from jsonb_array_elements(p_items) with ordinality e(value, ord) order by e.ord loop
         if jsonb_typeof(i) <> 'object' or jsonb_typeof(i -> 'queue') is distinct from 'string' then
             raise exception 'item %: queue must be a string', idx using errcode = 'QN001';
+        elsif i ->> 'queue' = '' then
+            raise exception 'item %: queue must not be empty', idx using errcode = 'QN001';
         end if;
         foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub',
                                      'traceparent', 'tracestate', 'correlationId', 'eventType'] loop

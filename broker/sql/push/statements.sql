@@ -1,7 +1,7 @@
 -- Columns that pushes return, one row per segment that was stored and one or more per segment that was not (queen.push_segments).
 --
 -- columns push: lane int8?, first_seq int8?, created_at timestamptz?, seg int4?, status int2, pos int4?, dup_id uuid?
--- enum seg_status: SEG_STORED 0, SEG_DUPLICATES 1, SEG_HELD_BACK 2, SEG_LANE_GONE 3, SEG_QUEUE_FULL 4, SEG_LANE_LIMITED 5,
+-- enum seg_status: SEG_STORED 0, SEG_DUPLICATES 1, SEG_DEFERRED 2, SEG_LANE_GONE 3, SEG_QUEUE_FULL 4, SEG_LANE_LIMITED 5,
 -- enum seg_status: SEG_LANE_SEALED 6
 
 -- statement: ensure_lanes

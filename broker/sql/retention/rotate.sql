@@ -1,13 +1,13 @@
 -- queen.rotate: empty the slot that is not written any more, or switch slots.
 --
--- needs: note_ages
+-- needs: note_ages, latest_state
 -- called by  broker/src/broker/chores.c (call "rotate"), by one broker at a time (queen.try_chores)
 -- in         p_min_age: minimum time in seconds that a slot is written; p_bytes: minimum size
 -- out        the action: 'switched', 'copied', 'emptied', 'waiting' or 'nothing'
 --
 -- Switching is one UPDATE. Writers that read the old name finish in the old slot. At least p_min_age later,
 -- when none of them is left (which the SHARE lock ensures), every version that is still the newest of its consumer
--- is copied. The copy keeps its version number, so a concurrent writer of the next version does not conflict with it: no consumer is
+-- is copied, and every open hold. The copy keeps its version number, so a concurrent writer of the next version does not conflict with it: no consumer is
 -- locked, and a reader that finds both sees the same.
 --
 -- Some seconds later the old slot is truncated, which no open snapshot can prevent. Not at once: truncated rows disappear for older
@@ -35,6 +35,7 @@ declare
     v_copied timestamptz;
     v_old    text;
     v_n      bigint;
+    v_holds  bigint;
 begin
     perform queen.forget_receipts();
     select active, switched_at, copied_at into v_active, v_since, v_copied from queen.rotation;
@@ -46,9 +47,10 @@ begin
     if clock_timestamp() < greatest(v_since + p_min_age * interval '1 second', v_copied + v_keep) then
         return 'nothing';
     elsif pg_relation_size(('queen.consumer_states_' || v_old)::regclass) > 0
+       or pg_relation_size(('queen.holds_' || v_old)::regclass) > 0
        or pg_relation_size(('queen.changes_' || v_old)::regclass) > 0 then
         begin
-            execute format('lock table queen.consumer_states_%1$s, queen.changes_%1$s in share mode nowait',
+            execute format('lock table queen.consumer_states_%1$s, queen.holds_%1$s, queen.changes_%1$s in share mode nowait',
                            v_old);
         exception when lock_not_available then
             return 'waiting';
@@ -66,12 +68,36 @@ begin
                                         order by o.consumer desc, o.ver desc limit 1) n)
              select w.consumer, w.ver, w.cursor_seq, w.lease_first, w.lease_last, w.total_messages, w.total_batches, w.last_at,
                     w.lease_at, w.lease_until, w.retry_at, w.batch_size, w.acked, w.retries, %2$L, w.lease, w.lease_text, w.acked_mask,
-                    w.settled, w.past_lease
+                    w.settled, w.past_lease, w.taken_seq, w.holds_from, w.walk_seq, w.swept_at, w.swept_seq,
+                    w.expired, w.suspects_to, w.suspect_times
                from newest w
               where exists (select from queen.consumers c where c.num = w.consumer)
                 and not exists (select from queen.consumer_states_%2$s n
                                  where n.consumer = w.consumer and n.ver >= w.ver)', v_old, v_active);
         get diagnostics v_n = row_count;
+        -- The newest versions of the open holds of work queues, and the end of holds that were copied while they were open. Holds before
+        -- walk_seq have ended.
+        execute format(
+            'insert into queen.holds_%2$s
+             select o.consumer, o.first_seq, o.hold, o.ver, o.count, o.deliveries, o.retries, %2$L, o.at, o.until, o.lease, o.done
+               from (with recursive held (consumer) as (
+                         (select k.consumer from queen.holds_%1$s k order by k.consumer limit 1)
+                          union all
+                         select (select k.consumer from queen.holds_%1$s k where k.consumer > held.consumer order by k.consumer limit 1)
+                           from held where held.consumer is not null)
+                     select st.consumer, st.walk_seq, st.holds_from
+                       from held cross join lateral queen.latest_state(held.consumer) st
+                      where st.taken_seq is not null and st.batch_size > 0
+                        and exists (select from queen.consumers x where x.num = held.consumer)) c
+               cross join lateral (select distinct on (k.first_seq, k.hold) k.* from queen.holds_%1$s k
+                                    where k.consumer = c.consumer and k.first_seq >= c.walk_seq and k.hold >= c.holds_from
+                                    order by k.first_seq, k.hold, k.ver desc) o
+               left join lateral (select n.ver from queen.holds_%2$s n
+                                   where n.consumer = o.consumer and n.first_seq = o.first_seq and n.hold = o.hold
+                                   order by n.ver desc limit 1) n on true
+              where case when o.until is null then n.ver < o.ver else coalesce(n.ver, 0) < o.ver end', v_old, v_active);
+        get diagnostics v_holds = row_count;
+        v_n := v_n + v_holds;
         -- The old slot is not written any more. Evaluate its changes for age limits before it is emptied.
         perform queen.note_ages(true);
         if v_n > 0 or v_copied is null then
@@ -82,7 +108,7 @@ begin
         update queen.stats_pass set seen = null where seen is not null and passed_at < now() - interval '10 minutes';
         begin
             set local lock_timeout = '50ms';
-            execute format('lock table queen.consumer_states_%1$s, queen.changes_%1$s in access exclusive mode', v_old);
+            execute format('lock table queen.consumer_states_%1$s, queen.holds_%1$s, queen.changes_%1$s in access exclusive mode', v_old);
             execute format(
                 'insert into queen.changes_%2$s (xid, origin, slot, lanes)
                  select o.xid, o.origin, %2$L, o.lanes
@@ -90,13 +116,14 @@ begin
                    join queen.stats_pass p on o.xid >= pg_snapshot_xmin(p.seen) and not pg_visible_in_snapshot(o.xid, p.seen)
                   where o.xid < pg_snapshot_xmax(pg_current_snapshot())',
                 v_old, v_active);
-            execute format('truncate queen.consumer_states_%1$s, queen.changes_%1$s', v_old);
+            execute format('truncate queen.consumer_states_%1$s, queen.holds_%1$s, queen.changes_%1$s', v_old);
         exception when lock_not_available or deadlock_detected then
             return 'waiting'; -- this block is rolled back, so that no change is counted twice
         end;
         update queen.rotation set emptied = emptied + 1, copied_at = null;
         return 'emptied';
     elsif pg_relation_size(('queen.consumer_states_' || v_active)::regclass)
+        + pg_relation_size(('queen.holds_' || v_active)::regclass)
         + pg_relation_size(('queen.changes_' || v_active)::regclass) >= p_bytes then
         update queen.rotation set active = v_old::"char", switched_at = clock_timestamp();
         return 'switched';

@@ -16,7 +16,9 @@ select queue_name, type, removed, after_us, after_lane, more
 select queue_name, removed, more
   from (select t.queue_name, t.removed, t.more from queen.tidy($1::int, $2::int, $3::int) t
          union all
-        select null::text, 0::bigint, queen.trim_attempts($4::int, $3::int)) t;
+        select null::text, 0::bigint, queen.trim_attempts($4::int, $3::int)
+         union all
+        select null::text, 0::bigint, queen.trim_audit($5::int, $3::int)) t;
 
 -- statement: trim_metrics
 -- returns: trim_metrics int8

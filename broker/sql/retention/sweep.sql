@@ -7,7 +7,7 @@
 --            p_after_us, p_after_lane: where the last step of this pass ended; 0, 0 to begin
 --            p_interval_ms: time until the caller's next pass
 -- out        a row with queue_name null: where this step ended, and more: call again; and per queue and
---            type (as in queen.retention_history) the number of removed messages. Type 'held' in the first row: messages were removed
+--            type (as in queen.retention_history) the number of removed messages. Type 'paused' in the first row: messages were removed
 --            only from queues with a maxSize, because vacuum cannot reclaim the rows removed before; removed is their number. (In
 --            such a queue old messages would otherwise use up maxSize, and pushes would be rejected.)
 -- locks      rows of queen.lane_due, skipping those of other sweeps; lanes against deletion, skipping those being
@@ -65,7 +65,7 @@ begin
 
     v_stuck := greatest(queen.rows_stuck('queen.segments'), queen.rows_stuck('queen.message_keys'));
     if v_stuck > 0 then
-        type := 'held';
+        type := 'paused';
         removed := v_stuck;
         if not exists (select from queen.queues q where q.ages and q.limited) then
             return next;

@@ -10,7 +10,8 @@ as $$
     select coalesce(json_agg(json_strip_nulls(json_build_object(
                'attempt', a.attempt, 'consumerGroup', a.grp,
                'outcome', case a.outcome when 'r' then 'retry' when 'i' then 'redelivery' when 'd' then 'dlq' when 'c' then 'completed'
-                                         when 'v' then 'redriven' when 'm' then 'redrivenToQueue' when 'x' then 'cancelled' end,
+                                         when 'v' then 'redriven' when 'm' then 'redrivenToQueue' when 'x' then 'cancelled'
+                                         when 't' then 'triedAgain' end,
                'deliveredAt', queen.iso_ms(a.delivered_at), 'at', queen.iso_ms(a.at), 'nextAttemptAt', queen.iso_ms(a.due_at),
                'error', a.error, 'errorCode', a.error_code, 'worker', a.worker, 'targetQueue', a.target)) order by a.at, a.nth), '[]')
       from queen.attempts a

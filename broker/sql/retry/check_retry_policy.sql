@@ -61,6 +61,9 @@ begin
     if p_policy ->> 'strategy' = 'list' and not p_policy ? 'delays' and not p_part then
         raise exception '%.delays must be given for strategy "list"', p_name using errcode = 'QN001';
     end if;
+    if p_policy ? 'delays' and p_policy ->> 'strategy' is distinct from 'list' then
+        raise exception '%.delays is read only with strategy "list": give both', p_name using errcode = 'QN001';
+    end if;
     if (p_policy ->> 'floor')::numeric > (p_policy ->> 'cap')::numeric then
         raise exception '%.floor must be at most %.cap', p_name, p_name using errcode = 'QN001';
     end if;

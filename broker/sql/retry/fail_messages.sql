@@ -27,7 +27,11 @@ declare
     v_plain   jsonb := queen.retry_policy_of(p_policy, null); -- of a message without a policy or type of its own
     v_message queen.stored_message[];
     v_seq     bigint[]; -- of these arrays: one element per message of the portion
-    v_at      int[];    -- places in p_id
+    v_at      int[];    -- places in the four arrays of the portion below
+    v_final   boolean[];
+    v_error   text[];
+    v_code    text[];
+    v_worker  text[];
     v_outcome "char"[];
     v_attempt int[];
     v_nth     int[];    -- rows of history that it has
@@ -38,6 +42,9 @@ declare
     v_again   boolean[]; -- by schedule, whatever comes of this failure
     v_retries bigint;   -- the retry lane
     v_place   record;   -- the partition
+    v_from    int;      -- the portion: places in p_id
+    v_to      int := 0;
+    v_end     bigint;   -- of the last segment of the portion
     i         int;
 begin
     if p_origin is not null and v_plain ->> 'mode' is distinct from 'scheduled' then
@@ -49,24 +56,37 @@ begin
     if v_place.num is null then -- deleting a queue does not wait for consumers
         return;
     end if;
-    for v_from in 1 .. cardinality(p_seq) by c_portion loop
+    while v_to < cardinality(p_seq) loop
+        v_from := v_to + 1;
+        v_to := least(v_from + c_portion - 1, cardinality(p_seq));
+        -- With the rest of its last segment, so that no segment is unpacked twice.
+        select s.first_seq + s.count into v_end from queen.segments s
+         where s.lane = p_lane and s.first_seq <= p_seq[v_to] order by s.first_seq desc limit 1;
+        while p_seq[v_to + 1] < v_end loop
+            v_to := v_to + 1;
+        end loop;
         select array_agg(m.seq order by m.seq), array_agg(m.message order by m.seq) into v_seq, v_message
-          from queen.messages_at(p_lane, p_seq[v_from : v_from + c_portion - 1]) m;
+          from queen.messages_at(p_lane, p_seq[v_from : v_to]) m;
         continue when v_seq is null;
+        -- Of the portion alone: an array of texts is searched from its beginning for each subscript.
+        v_final := p_final[v_from : v_to];
+        v_error := p_error[v_from : v_to];
+        v_code := p_code[v_from : v_to];
+        v_worker := p_worker[v_from : v_to];
         i := v_from;
         v_at := '{}';
         for k in 1 .. cardinality(v_seq) loop
             while p_seq[i] < v_seq[k] loop
                 i := i + 1;
             end loop;
-            v_at := v_at || i;
+            v_at := v_at || i - v_from + 1;
         end loop;
 
-        select array_agg(f.outcome order by f.ord), array_agg(f.attempt order by f.ord), array_agg(f.nth order by f.ord),
+        select array_agg(f.outcome), array_agg(f.attempt), array_agg(f.nth),
                array_agg(case when f.outcome = 'r'
-                              then p_now + queen.retry_delay(f.policy, f.attempt, random()) * interval '1 second' end order by f.ord),
-               array_agg(f.correlation_id order by f.ord), array_agg((f.policy ->> 'maxAttempts')::int order by f.ord),
-               array_agg(f.retry_meta order by f.ord), array_agg(f.scheduled order by f.ord)
+                              then p_now + queen.retry_delay(f.policy, f.attempt, random()) * interval '1 second' end),
+               array_agg(f.correlation_id), array_agg((f.policy ->> 'maxAttempts')::int),
+               array_agg(f.retry_meta), array_agg(f.scheduled)
           into v_outcome, v_attempt, v_nth, v_due, v_corr, v_most, v_meta, v_again
           -- A retry needs room for its further fields, and a message that can be read.
           from (select d.*, case when d.fate = 'r' and (octet_length(d.retry_meta) > 65535 or not d.readable) then 'd'
@@ -84,8 +104,8 @@ begin
                                        coalesce(last.nth, 0) as nth, e.error, e.final, e.code
                                   from unnest(v_message) with ordinality
                                        u(message_id, key, transaction_id, trace_id, producer_sub, is_encrypted, meta_text, payload, created_at, ord)
-                                  cross join lateral (select p_error[v_at[u.ord]] as error, p_final[v_at[u.ord]] as final,
-                                                             p_code[v_at[u.ord]] as code) e
+                                  cross join lateral (select v_error[v_at[u.ord]] as error, v_final[v_at[u.ord]] as final,
+                                                             v_code[v_at[u.ord]] as code) e
                                   cross join lateral (select u.meta_text::jsonb as meta) t
                                   cross join lateral (
                                        select t.meta, case when (t.meta ?| array['retryPolicy', 'eventType', 'cloudEvent']) is not true then v_plain
@@ -99,7 +119,8 @@ begin
                                select case when a.final or (a.policy -> 'nonRetryable' ? a.code) is true then 'd'
                                            when a.scheduled then case when a.attempt < (a.policy ->> 'maxAttempts')::int then 'r' else 'd' end
                                            when p_retry then 'i'
-                                           else 'd' end::"char" as fate) o) d) f;
+                                           else 'd' end::"char" as fate) o) d
+                 order by d.ord) f;
 
         if 'r' = any (v_outcome) then
             if v_retries is null then
@@ -115,7 +136,7 @@ begin
             perform queen.add_dead_letters(
                         array_agg(d.message_id), array_agg(v_place.id),
                         array_agg(case when d.found then v_place.num else p_lane end),
-                        array_agg(case when d.found then d.place else d.seq end), p_group, array_agg(p_error[v_at[d.ord]]),
+                        array_agg(case when d.found then d.place else d.seq end), p_group, array_agg(v_error[v_at[d.ord]]),
                         array_agg(case when v_again[d.ord] then v_attempt[d.ord] - 1 else p_retries end))
                from (select u.message_id, u.ord, v_seq[u.ord] as seq, k.place,
                             coalesce(p_origin is null or queen.stored_id(p_origin, k.place) = u.message_id, false) as found
@@ -126,10 +147,10 @@ begin
                       where v_outcome[u.ord] = 'd') d;
         end if;
         perform queen.note_attempts(v_message, p_group, coalesce(p_origin, p_lane), v_nth, v_attempt, v_outcome, v_corr, p_delivered_at,
-                                    p_now, v_due, v_most, array(select p_error[a] from unnest(v_at) a),
-                                    array(select p_code[a] from unnest(v_at) a), array(select p_worker[a] from unnest(v_at) a));
+                                    p_now, v_due, v_most, array(select v_error[a] from unnest(v_at) a),
+                                    array(select v_code[a] from unnest(v_at) a), array(select v_worker[a] from unnest(v_at) a));
         return query
-        select p_id[a.at], a.outcome, a.attempt, a.due_at from unnest(v_at, v_outcome, v_attempt, v_due) a(at, outcome, attempt, due_at);
+        select p_id[v_from - 1 + a.at], a.outcome, a.attempt, a.due_at from unnest(v_at, v_outcome, v_attempt, v_due) a(at, outcome, attempt, due_at);
     end loop;
 end
 $$;

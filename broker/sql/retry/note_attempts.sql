@@ -19,7 +19,8 @@ begin
                                     delivered_at, at, due_at, max_attempts, error, error_code, worker)
         select u.message_id, p_group, u.nth + 1, u.attempt, u.outcome, p_lane, u.key,
                case when u.correlation_id = u.transaction_id then u.key else queen.transaction_key(u.correlation_id) end,
-               u.correlation_id, u.transaction_id, p_delivered_at, p_at, u.due_at, u.most, u.error, u.code, u.worker
+               u.correlation_id, u.transaction_id, p_delivered_at, p_at, u.due_at, u.most, left(u.error, 4000), left(u.code, 255),
+               left(u.worker, 255)
           from rows from (unnest(p_message),
                           unnest(p_nth, p_attempt, p_outcome, p_correlation_id, p_due_at, p_max_attempts, p_error, p_error_code, p_worker))
                u(message_id, key, transaction_id, trace_id, producer_sub, is_encrypted, meta, payload, created_at,

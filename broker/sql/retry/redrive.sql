@@ -1,7 +1,7 @@
 -- queen.redrive: POST /api/v1/dlq/redrive: deliver dead letters again, one bounded batch.
 --
 -- needs: redrive_request, redrive_here, redrive_elsewhere, param_time, messages_at
--- called by  broker/src/api/retries.c
+-- called by  broker/src/api/admin/retries.c
 -- in         body: ids (of dead letters, "dlqId", or of their messages), or queue, partition, consumerGroup, error (part of the text),
 --            from, to (of the failure); all true: all dead letters. targetQueue: push them there as new messages; otherwise deliver them
 --            again, only to the group in which they failed. ratePerSecond: how many become due per second; limit (1000)
@@ -10,7 +10,8 @@
 --            (queen.retry_lane); dead letters, skipping those of another redrive; with targetQueue lanes of the target, by num
 -- raises     QN001 for an invalid field, or a target that cannot take them
 --
--- The batch succeeds or fails as a whole. A dead letter is redriven once, because its row is deleted in the same transaction.
+-- The batch succeeds or fails as a whole. A dead letter is redriven once, because its row is deleted in the same transaction. One whose
+-- partition or message is being deleted meanwhile is not counted, and stays until it is deleted with them.
 create or replace function queen.redrive(p_args jsonb)
 returns table (status int, answer text)
 language plpgsql
@@ -25,6 +26,7 @@ declare
     v_found   record; -- the selected dead letters, with their partitions and groups
     v_letters uuid[]; -- those of them that this call has locked
     v_due     timestamptz[];
+    v_done    uuid[] := '{}'; -- those that were delivered again
     v_now     timestamptz := clock_timestamp();
 begin
     perform queen.redrive_request(b);
@@ -58,20 +60,23 @@ begin
     end if;
     select array_agg(k.id order by k.failed_at, k.id) into v_letters
       from (select d.id, d.failed_at from queen.dead_letter_queue d
-             where d.id = any (v_found.id) order by d.failed_at, d.id limit v_limit for update skip locked) k;
+             where d.id = any (v_found.id)
+               -- The partition may have been deleted before it was locked. Its dead letters go with it.
+               and exists (select from queen.lanes l where l.num = d.lane)
+             order by d.failed_at, d.id limit v_limit for update skip locked) k;
     v_due := array(select v_now + case when v_rate is null then interval '0' else (i - 1) / v_rate * interval '1 second' end
                      from generate_series(1, coalesce(cardinality(v_letters), 0)) i);
     if v_letters is not null then
         if b ? 'targetQueue' then
-            perform queen.redrive_elsewhere(v_letters, v_due, b ->> 'targetQueue', v_now);
+            v_done := queen.redrive_elsewhere(v_letters, v_due, b ->> 'targetQueue', v_now);
         else
-            perform queen.redrive_here(v_letters, v_due, v_now);
+            v_done := queen.redrive_here(v_letters, v_due, v_now);
         end if;
-        delete from queen.dead_letter_queue where id = any (v_letters);
-        perform nextval('queen.redriven') from unnest(v_due);
+        delete from queen.dead_letter_queue where id = any (v_done);
+        perform nextval('queen.redriven') from unnest(v_done);
     end if;
     return query
-    select 200, json_build_object('redriven', cardinality(v_due), 'more', v_found.n > v_limit or coalesce(cardinality(v_letters) < v_found.n, false),
-                                  'lastDueAt', queen.iso_ms(v_due[cardinality(v_due)]))::text;
+    select 200, json_build_object('redriven', cardinality(v_done), 'more', v_found.n > v_limit or coalesce(cardinality(v_letters) < v_found.n, false),
+                                  'lastDueAt', queen.iso_ms(case when v_done <> '{}' then v_due[cardinality(v_due)] end))::text;
 end
 $$;

@@ -1,14 +1,16 @@
 -- queen.redrive_elsewhere: push dead letters as new messages to another queue, into partitions of the same names.
 --
+-- numbers:   status scheduled_status
 -- needs: messages_at, ensure_lanes, schedule_messages, pack_message, note_attempt
 -- called by  queen.redrive, which has locked the dead letters and deletes them
 -- in         p_letters; p_due: when each is due
+-- out        the dead letters that were pushed: not those whose message is gone
 -- raises     QN001 if the target is encrypted and a message is not (only a broker can seal it), or if it has a fixed set of
 --            partitions without one of these names; 40001 if it is deleted meanwhile
 --
 -- The transaction ids are derived from the ids of the dead letters, so that a repeated call does not push a message twice.
 create or replace function queen.redrive_elsewhere(p_letters uuid[], p_due timestamptz[], p_target text, p_now timestamptz)
-returns void
+returns uuid[]
 language plpgsql
 as $$
 declare
@@ -26,7 +28,7 @@ begin
       cross join lateral queen.messages_at(k.lane, array[k.seq]) m
       cross join lateral (select coalesce((m.message).meta::jsonb ->> 'correlationId', (m.message).transaction_id)) c(id);
     if d.id is null then
-        return;
+        return '{}';
     end if;
     select array_agg(e.lane order by e.idx) as num into t
       from queen.ensure_lanes(array_fill(p_target, array[cardinality(d.id)]), d.part) e;
@@ -57,5 +59,6 @@ begin
     perform queen.note_attempt(d.message[i], d.grp[i], d.lane[i], d.attempt[i], 'm', d.correlation[i], null, p_now, d.due[i], null,
                                null, null, null, p_target)
        from generate_series(1, cardinality(d.id)) i;
+    return d.id;
 end
 $$;

@@ -1,7 +1,7 @@
 -- queen.retry_message: POST /api/v1/messages/:partitionId/:transactionId/retry.
 --
 -- needs: locate_message, lock_lane, forget_retries, remove_message, push_segments, pack_message, unpack_segment, add_skip, key_time
--- called by  broker/src/api/actions.c
+-- called by  broker/src/api/admin/actions.c
 -- in         p_args.partitionId, p_args.transactionId
 -- out        200: the message was moved to the end of its partition, {"success","partitionId","transactionId","messageId","message"};
 --            404: not found, or not a dead letter of any group; 409: the stored bytes are damaged;

@@ -1,6 +1,6 @@
 -- queen.timeline_groups: the status of a message in each consumer group.
 --
--- needs: latest_state, find_message
+-- needs: latest_state, find_message, work_place
 -- called by  queen.timeline
 -- in         p_lane, p_seq: where the message was pushed to (p_seq null: it was removed, or is scheduled); p_group null: all groups
 -- out        a row per group that consumes the lane or has failed with the message
@@ -29,10 +29,15 @@ as $$
           left join lateral (select * from queen.attempts a
                               where a.message_id = p_message_id and a.grp = g.grp order by a.nth desc limit 1) last on true
           left join lateral (
-               select st.cursor_seq, l.*
+               -- On a work queue the message has its own place: written as that of a cursor and a lease of one message.
+               select case when st.taken_seq is null then st.cursor_seq else p_seq - (not w.consumed)::int end as cursor_seq, l.*
                  from queen.consumers k
                  cross join lateral queen.latest_state(k.num) st
-                 left join lateral (select st.lease_first, st.lease_last, st.lease_at where st.lease_until > now()) l on true
+                 left join lateral (select p.* from queen.work_place(k.num, st.cursor_seq, st.taken_seq, st.holds_from, st.walk_seq, p_seq) p
+                                     where st.taken_seq is not null) w on true
+                 left join lateral (select st.lease_first, st.lease_last, st.lease_at where st.taken_seq is null and st.lease_until > now()
+                                     union all
+                                    select p_seq, p_seq, w.leased_at where w.leased_until is not null) l on true
                 where k.lane = p_lane and k.grp = g.grp) s on true
           left join queen.lanes o on o.num = p_lane
           left join queen.lanes r on r.queue_id = o.id and r.name = g.grp
@@ -40,11 +45,14 @@ as $$
                               where w.transaction_id = p_transaction_id and w.lane = r.num and w.key = p_key
                               order by w.due_at limit 1) w on true
           left join lateral (
-               select f.seq, st.cursor_seq, case when st.lease_until > now() and f.seq between st.lease_first and st.lease_last
-                                                 then st.lease_at end as lease_at
+               select f.seq, case when st.taken_seq is null then st.cursor_seq else f.seq - (not w.consumed)::int end as cursor_seq,
+                      case when st.taken_seq is not null then w.leased_at
+                           when st.lease_until > now() and f.seq between st.lease_first and st.lease_last then st.lease_at end as lease_at
                  from (select queen.find_message(r.num, p_key)) f(seq)
                  join queen.consumers k on k.lane = r.num and k.grp = g.grp
                  cross join lateral queen.latest_state(k.num) st
+                 left join lateral (select p.* from queen.work_place(k.num, st.cursor_seq, st.taken_seq, st.holds_from, st.walk_seq, f.seq) p
+                                     where st.taken_seq is not null) w on true
                 where f.seq is not null) c on true
     )
     select k.grp,

@@ -2,9 +2,9 @@
 --
 -- needs: find_message, last_seq_at, waiting_id, schedule_num, messages_at
 -- called by  queen.timeline
--- in         p_args: correlationId; or transactionId with queue and perhaps partition; or messageId
+-- in         p_args: correlationId; or transactionId, perhaps with queue and partition; or messageId
 -- out        seq: its sequence number in its lane; due_at: it is scheduled and has no sequence number yet; both null: it was removed and
---            only its history is left. At most 100 messages. Index probes only
+--            only its history is left. At most c_most messages, and one more if there are more. Index probes only
 -- raises     QN001 for a request that selects nothing, or too many partitions
 create or replace function queen.timeline_messages(p_args jsonb)
 returns table (lane bigint, seq bigint, message queen.stored_message, due_at timestamptz)
@@ -12,6 +12,7 @@ language plpgsql stable
 as $$
 #variable_conflict use_column
 declare
+    c_most  constant int := 10000;
     v_text  text;
     v_key   uuid;
     v_id    uuid;
@@ -24,10 +25,10 @@ begin
         v_key := queen.transaction_key(v_text);
         return query
         with found as materialized (
-            select c.lane, c.seq from queen.correlations c where c.correlation = v_key limit 100
+            select c.lane, c.seq from queen.correlations c where c.correlation = v_key limit c_most + 1
         ), failed as materialized ( -- seeded with the transaction id, or removed from the lane
             select a.lane, a.key, a.message_id, a.transaction_id from queen.attempts a
-             where a.correlation = v_key and a.nth = 1 and a.correlation_id = v_text limit 100
+             where a.correlation = v_key and a.nth = 1 and a.correlation_id = v_text limit c_most + 1
         ), stored as materialized (
             select f.lane, m.seq, m.message
               from (select p.lane, array_agg(p.seq) as seqs
@@ -47,20 +48,26 @@ begin
          union all
        (select w.lane, null, row(w.id, w.key, coalesce(w.transaction_id, w.key::text), null, null, null,
                                  json_build_object('correlationId', v_text)::text, null, w.created_at)::queen.stored_message, w.due_at
-          from queen.scheduled w where w.correlation_id = v_text and w.kind = 'p' order by w.due_at, w.num limit 100)
-         limit 100;
+          from queen.scheduled w where w.correlation_id = v_text and w.kind = 'p' order by w.due_at, w.num limit c_most + 1)
+         limit c_most + 1;
         return;
     elsif p_args ? 'transactionId' then
-        if not p_args ? 'queue' then
-            raise exception using errcode = 'QN001', message = 'queue is needed to find a transactionId';
+        if p_args ? 'partition' and not p_args ? 'queue' then
+            raise exception using errcode = 'QN001', message = 'partition needs its queue';
         end if;
         v_text := p_args ->> 'transactionId';
         v_key := queen.transaction_key(v_text);
-        select array_agg(l.num) into v_lanes
-          from (select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id
-                 where q.name = p_args ->> 'queue' and (not p_args ? 'partition' or l.name = p_args ->> 'partition') limit 1001) l;
+        if p_args ? 'queue' then
+            select array_agg(l.num) into v_lanes
+              from (select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id
+                     where q.name = p_args ->> 'queue' and (not p_args ? 'partition' or l.name = p_args ->> 'partition') limit c_most + 11) l;
+        else
+            select array_agg(l.num) into v_lanes from (select l.num from queen.lanes l limit c_most + 11) l;
+        end if;
         if cardinality(v_lanes) > 1000 then
-            raise exception using errcode = 'QN001', message = 'the queue has more than 1000 partitions: name the partition';
+            raise exception using errcode = 'QN001', message = case when p_args ? 'queue'
+                then 'the queue has more than 1000 partitions: name the partition'
+                else 'there are more than 1000 partitions: name the queue of the transactionId' end;
         end if;
     elsif p_args ? 'messageId' then
         if p_args ->> 'messageId' !~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
@@ -115,7 +122,7 @@ begin
       cross join lateral (select queen.find_message(u.lane, v_key)) f(seq)
       cross join lateral queen.messages_at(u.lane, array[f.seq]) m
      where f.seq is not null
-     limit 100;
+     limit c_most + 1;
     if found then
         return;
     end if;
@@ -132,6 +139,6 @@ begin
       from queen.attempts a
      where a.lane = any (v_lanes) and a.key = v_key and a.nth = 1
        and not exists (select from queen.message_keys k where k.lane = a.lane and k.key = v_key and k.seq <= 0)
-     limit 100;
+     limit c_most + 1;
 end
 $$;

@@ -1,7 +1,7 @@
 -- queen.cancel_scheduled_one: DELETE /api/v1/scheduled/:id.
 --
 -- needs: find_scheduled, cancel_scheduled
--- called by  broker/src/api/scheduled.c
+-- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: id
 -- out        {"cancelled":1}; 404 if it is not scheduled any more
 -- locks      its lane, so that it is either delivered or cancelled

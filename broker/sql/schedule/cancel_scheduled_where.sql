@@ -1,7 +1,7 @@
 -- queen.cancel_scheduled_where: DELETE /api/v1/scheduled, one bounded step.
 --
 -- needs: scheduled_query, cancel_scheduled, param_bool
--- called by  broker/src/api/scheduled.c
+-- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: as queen.scheduled_query; all=true: all scheduled messages; done: number cancelled by the previous steps
 -- out        status 0: call again with the answer; else {"cancelled":n}
 -- raises     QN001 without a filter and without all

@@ -1,7 +1,7 @@
 -- queen.change_schedule: GET, PATCH and DELETE /api/v1/schedules/:id, and POST of its /pause and /resume.
 --
 -- needs: find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
--- called by  broker/src/api/schedules.c
+-- called by  broker/src/api/admin/schedules.c
 -- in         p_args: id: id or name; body: fields to change; p_how: get, change, pause, resume, delete;
 --            sealed, of: its sealed payload, for a queue with encryptionEnabled (null: there is no key), and the payload it was made from
 -- out        the schedule as it is now; 404 if there is none; 409 if its new name is taken;
@@ -52,7 +52,7 @@ begin
             s.next_at := case when not coalesce((b ->> 'paused')::boolean, s.paused)
                               then queen.cron_next(coalesce(b ->> 'cron', s.cron), coalesce(b ->> 'timezone', s.timezone),
                                                    clock_timestamp()) end;
-            s.held_for := null;
+            s.delayed_at := null;
         end if;
         update queen.schedules n
            set name = coalesce(b ->> 'name', n.name), queue_name = coalesce(b ->> 'queue', n.queue_name),
@@ -60,7 +60,7 @@ begin
                timezone = coalesce(b ->> 'timezone', n.timezone),
                payload = v_payload, sealed = s.sealed,
                missed = coalesce(b ->> 'missed', n.missed), paused = coalesce((b ->> 'paused')::boolean, n.paused),
-               next_at = s.next_at, held_for = s.held_for, updated_at = clock_timestamp()
+               next_at = s.next_at, delayed_at = s.delayed_at, updated_at = clock_timestamp()
          where n.id = s.id
         returning * into s;
     end if;

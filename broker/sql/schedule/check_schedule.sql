@@ -1,6 +1,6 @@
 -- queen.check_schedule: check the fields of a recurring message.
 --
--- needs: cron_read
+-- needs: cron_read, cron_next
 -- called by  queen.create_schedule, queen.change_schedule
 -- in         p_body: name, queue, partition, cron, timezone, payload, missed, paused; p_all: name, queue and cron are required
 -- raises     QN001, naming the field
@@ -21,6 +21,9 @@ begin
     end loop;
     if p_body ? 'cron' then
         perform queen.cron_read(p_body ->> 'cron');
+        if queen.cron_next(p_body ->> 'cron', 'UTC', now()) is null then
+            raise exception 'cron never fires: there is no such day' using errcode = 'QN001';
+        end if;
     end if;
     -- UTC offsets are not accepted, because they have no daylight saving time.
     if p_body ? 'timezone' and not exists (select from pg_timezone_names z where z.name = p_body ->> 'timezone') then

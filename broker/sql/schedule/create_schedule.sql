@@ -1,7 +1,7 @@
 -- queen.create_schedule: POST /api/v1/schedules.
 --
 -- needs: check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
--- called by  broker/src/api/schedules.c
+-- called by  broker/src/api/admin/schedules.c
 -- in         p_args: body: see queen.check_schedule; partition Default, timezone UTC, payload null, missed skip, paused false;
 --            sealed: its sealed payload, for a queue with encryptionEnabled (null: there is no key)
 -- out        201 and the schedule; 409 if the name is taken; status 0: the caller must seal the payload (broker/src/api/sql_endpoint.h)

@@ -52,7 +52,7 @@ declare
     v_bytes  bigint := 0;
     v_taken  bigint := 0;      -- ... and those delivered
     v_full   boolean := false; -- there may be more than this step takes
-    v_held   timestamptz;      -- the latest of the first due times of lanes that others have locked
+    v_locked timestamptz;      -- the latest of the first due times of lanes that others have locked
     v_late   bytea;
     v_lanes  bigint[];
     v_count  int[];
@@ -100,8 +100,8 @@ begin
         end if;
         select v_ours + coalesce(sum(u.n) filter (where u.lane = any (v_mine)), 0),
                v_bytes + coalesce(sum(u.bytes) filter (where u.lane = any (v_mine)), 0),
-               greatest(v_held, max(u.first_at) filter (where u.lane = any (v_busy)))
-          into v_ours, v_bytes, v_held
+               greatest(v_locked, max(u.first_at) filter (where u.lane = any (v_busy)))
+          into v_ours, v_bytes, v_locked
           from unnest(v_next.lane, v_next.n, v_next.bytes, v_next.first_at) u(lane, n, bytes, first_at);
         exit when not v_full or v_ours >= p_limit or v_bytes >= c_bytes or v_looked >= 50 * p_limit;
     end loop;
@@ -173,19 +173,19 @@ begin
     end if;
 
     if v_taken < v_ours then
-        v_held := coalesce(v_held, v_first); -- some are being cancelled
+        v_locked := coalesce(v_locked, v_first); -- some are being cancelled
     end if;
-    v_held := greatest(v_held, (select max(n.next_at) from queen.schedules n where n.next_at <= v_due)); -- locked, too
+    v_locked := greatest(v_locked, (select max(n.next_at) from queen.schedules n where n.next_at <= v_due)); -- locked, too
 
     lane := null;
     late := v_late;
-    busy := v_held is not null;
+    busy := v_locked is not null;
     more := (v_full and v_taken > 0) or v_runs >= p_limit;
     if more then
         wait_us := 0;
     elsif busy then
         wait_us := least(queen.next_due((extract(epoch from v_due) * 1000000)::bigint + 1),
-                         least(greatest((extract(epoch from clock_timestamp() - v_held) * 250000)::bigint, 10000), 1000000));
+                         least(greatest((extract(epoch from clock_timestamp() - v_locked) * 250000)::bigint, 10000), 1000000));
     else
         wait_us := queen.next_due(p_from_us);
         through_us := (extract(epoch from v_due) * 1000000)::bigint;

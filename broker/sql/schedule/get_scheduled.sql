@@ -1,7 +1,7 @@
 -- queen.get_scheduled: GET /api/v1/scheduled/:id.
 --
 -- needs: find_scheduled, scheduled_json, unpack_segment
--- called by  broker/src/api/scheduled.c
+-- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: id
 -- out        the message with its payload as it was sent; 404 if it is not scheduled (any more)
 create or replace function queen.get_scheduled(p_args jsonb)

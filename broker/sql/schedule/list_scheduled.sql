@@ -1,7 +1,7 @@
 -- queen.list_scheduled: GET /api/v1/scheduled.
 --
 -- needs: scheduled_query, scheduled_json, param_int
--- called by  broker/src/api/scheduled.c
+-- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: as queen.scheduled_query; limit (100, at most 1000); cursor: "next" of the previous page
 -- out        {"scheduled":[...],"next":...}, ordered by due time, without payloads; next is null on the last page
 -- raises     QN001 for an invalid cursor, and as queen.scheduled_query

@@ -1,7 +1,7 @@
 -- queen.list_schedules: GET /api/v1/schedules.
 --
 -- needs: schedule_json, param_int
--- called by  broker/src/api/schedules.c
+-- called by  broker/src/api/admin/schedules.c
 -- in         p_args: queue; limit (1000), offset
 -- out        {"schedules":[...]}, by name
 create or replace function queen.list_schedules(p_args jsonb)

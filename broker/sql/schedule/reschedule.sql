@@ -1,7 +1,7 @@
 -- queen.reschedule: PATCH /api/v1/scheduled/:id.
 --
 -- needs: find_scheduled, read_times, slice_at, scheduled_json
--- called by  broker/src/api/scheduled.c
+-- called by  broker/src/api/admin/scheduled.c
 -- in         p_args: id, body: scheduledAt or delaySeconds
 -- out        the message with its new time; 404 if it is not scheduled any more
 -- locks      its lane: moving a row to another slice while queen.fire_scheduled reads it would cause an error there

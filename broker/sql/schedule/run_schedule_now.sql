@@ -1,7 +1,7 @@
 -- queen.run_schedule_now: POST /api/v1/schedules/:id/run.
 --
 -- needs: find_schedule, schedule_item, push_items
--- called by  broker/src/api/schedules.c
+-- called by  broker/src/api/admin/schedules.c
 -- in         p_args: id: id or name
 -- out        {"messageId":...,"transactionId":...}; the next regular time does not change, and a paused schedule runs, too
 create or replace function queen.run_schedule_now(p_args jsonb)

@@ -9,7 +9,7 @@ language sql stable
 as $$
     select json_build_object(
         'id', s.id, 'name', s.name, 'queue', s.queue_name, 'partition', s.lane_name, 'cron', s.cron, 'timezone', s.timezone,
-        'missed', s.missed, 'paused', s.paused, 'nextRunAt', queen.iso_ms(coalesce(s.held_for, s.next_at)),
+        'missed', s.missed, 'paused', s.paused, 'nextRunAt', queen.iso_ms(coalesce(s.delayed_at, s.next_at)),
         'lastRunAt', queen.iso_ms(s.last_run_at), 'lastMessageId', s.last_message, 'runs', s.runs,
         'createdAt', queen.iso_ms(s.created_at), 'updatedAt', queen.iso_ms(s.updated_at))
 $$;

@@ -1,5 +1,6 @@
 -- queen.schedule_messages: store scheduled messages, with exact deduplication.
 --
+-- numbers:   status scheduled_status
 -- needs: schedule_rows, schedule_num, stored_id, segment_key_id, waiting_id
 -- called by  broker/src/broker/schedule/schedule.c (call "schedule"); queen.transact_scheduled, queen.push_mixed, queen.push_items,
 --            queen.redrive_elsewhere

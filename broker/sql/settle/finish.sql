@@ -38,15 +38,15 @@ begin
       cross join lateral (select l.careful from queen.lanes l where l.num = u.lane offset 0) l
       cross join lateral (
            (select a.ver, a.cursor_seq, a.lease_last, a.total_messages, a.total_batches, a.batch_size, a.acked,
-                   a.lease, a.lease_until, a.retries, a.settled, a.past_lease
+                   a.lease, a.lease_until, a.retries, a.settled, a.past_lease, a.suspects_to
               from queen.consumer_states_a a where a.consumer = u.consumer and a.ver >= u.ver order by a.ver desc limit 1)
            union all
            (select b.ver, b.cursor_seq, b.lease_last, b.total_messages, b.total_batches, b.batch_size, b.acked,
-                   b.lease, b.lease_until, b.retries, b.settled, b.past_lease
+                   b.lease, b.lease_until, b.retries, b.settled, b.past_lease, b.suspects_to
               from queen.consumer_states_b b where b.consumer = u.consumer and b.ver >= u.ver order by b.ver desc limit 1)
            order by ver desc limit 1) st
      where u.consumer = any (v_locked) and not l.careful and st.lease = u.lease and st.lease_until > v_now and st.acked = 0 and st.retries = 0
-       and st.settled is null
+       and st.settled is null and st.suspects_to is null
     returning consumer_states.consumer;
 
     if found and true = any (p_more) then

@@ -2,13 +2,13 @@
 --
 -- needs: transaction_key
 -- called by  queen.ack_messages_v2; queen.execute_transaction_v2
--- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?, errorCode?, worker?}
+-- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?, errorCode?, worker?, retryAfter?}
 -- out        one row: the arguments; item: for each entry argument, the position (0-based) of its object in p_entries
 -- raises     QN001, naming the entry, where the HTTP interface answers 400
 create or replace function queen.group_acks(p_entries jsonb)
 returns table (lane_id uuid[], grp text[], keys bytea[], uniform boolean[], lease uuid[],
                entry_group int[], entry_status int2[], entry_lease uuid[], entry_error text[], entry_code text[], entry_worker text[],
-               item int[])
+               item int[], entry_after int[])
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -24,6 +24,16 @@ begin
         or jsonb_typeof(e.value -> 'partitionId') is distinct from 'string';
     if v_wrong is not null then
         raise exception 'acknowledgment %: transactionId and partitionId must be strings', v_wrong
+            using errcode = 'QN001';
+    end if;
+
+    select min(e.ord) - 1 into v_wrong
+      from jsonb_array_elements(p_entries) with ordinality e(value, ord)
+     where coalesce(e.value -> 'retryAfter', 'null') <> 'null'
+       and (jsonb_typeof(e.value -> 'retryAfter') <> 'number' or e.value ->> 'retryAfter' !~ '^[0-9]{1,7}$'
+            or (e.value ->> 'retryAfter')::int > 604800 or e.value ->> 'status' is distinct from 'retry');
+    if v_wrong is not null then
+        raise exception 'acknowledgment %: retryAfter must be an integer from 0 to 604800 (seconds), with the status retry', v_wrong
             using errcode = 'QN001';
     end if;
 
@@ -45,7 +55,8 @@ begin
                     then queen.transaction_key(e.value ->> 'leaseId') end as lease,
                case when jsonb_typeof(e.value -> 'error') = 'string' then e.value ->> 'error' end as error,
                case when jsonb_typeof(e.value -> 'errorCode') = 'string' then nullif(e.value ->> 'errorCode', '') end as code,
-               case when jsonb_typeof(e.value -> 'worker') = 'string' then nullif(e.value ->> 'worker', '') end as worker
+               case when jsonb_typeof(e.value -> 'worker') = 'string' then nullif(e.value ->> 'worker', '') end as worker,
+               (e.value ->> 'retryAfter')::int as after
           from jsonb_array_elements(p_entries) with ordinality e(value, ord)
     ), numbered as (
         select e.*, dense_rank() over (order by e.lane_id, e.grp) as n from entries e
@@ -57,12 +68,12 @@ begin
            array_fill(false, array[cardinality(coalesce(g.grp, '{}'))]),
            array_fill(null::uuid, array[cardinality(coalesce(g.grp, '{}'))]),
            coalesce(e.n, '{}'), coalesce(e.status, '{}'), coalesce(e.lease, '{}'), coalesce(e.error, '{}'),
-           coalesce(e.code, '{}'), coalesce(e.worker, '{}'), coalesce(e.item, '{}')
+           coalesce(e.code, '{}'), coalesce(e.worker, '{}'), coalesce(e.item, '{}'), coalesce(e.after, '{}')
       from (select array_agg(lane_id order by n) as lane_id, array_agg(grp order by n) as grp,
                    array_agg(keys order by n) as keys from groups) g
       cross join (select array_agg(n::int order by n, item) as n, array_agg(status order by n, item) as status,
                          array_agg(lease order by n, item) as lease, array_agg(error order by n, item) as error,
                          array_agg(code order by n, item) as code, array_agg(worker order by n, item) as worker,
-                         array_agg(item order by n, item) as item from numbered) e;
+                         array_agg(item order by n, item) as item, array_agg(after order by n, item) as after from numbered) e;
 end
 $$;

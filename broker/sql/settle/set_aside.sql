@@ -1,7 +1,7 @@
 -- queen.set_aside: dead-letter delivered messages that cannot be read.
 --
--- needs: add_dead_letter, message_id, latest_state, notify_lanes
--- called by  broker/src/api/pop_aside.c (call "set_aside"); queen.pop_one
+-- needs: drop_held, add_dead_letter, message_id, latest_state, notify_lanes
+-- called by  broker/src/api/messages/pop_aside.c (call "set_aside"); queen.pop_one
 -- in         p_group; one element per range of messages: p_lane, p_first, p_count; p_lease: the lease under which the messages were
 --            claimed, null if the claim acknowledged them (autoAck); p_error: the error of the dead letters
 -- out        the number of messages set aside
@@ -48,6 +48,10 @@ begin
         v_n := v_n + cardinality(r.seqs);
         continue when p_lease is null or r.consumer is null;
         select * into st from queen.latest_state(r.consumer);
+        if st.taken_seq is not null then
+            st := queen.drop_held(st, r.seqs);
+            continue;
+        end if;
         continue when (st.lease = p_lease and st.lease_until > v_now) is not true;
         for i in 1 .. cardinality(r.seqs) loop
             continue when r.seqs[i] not between st.lease_first and st.lease_last;
@@ -73,11 +77,11 @@ begin
         insert into queen.consumer_states
                (consumer, ver, cursor_seq, lease_first, lease_last, total_messages, total_batches,
                 last_at, lease_at, lease_until, retry_at, batch_size, acked, retries, slot, lease,
-                lease_text, acked_mask, settled, past_lease)
+                lease_text, acked_mask, settled, past_lease, expired, suspects_to, suspect_times)
         select st.consumer, st.ver + 1, st.cursor_seq, st.lease_first, st.lease_last,
                st.total_messages, st.total_batches, v_now, st.lease_at, st.lease_until, st.retry_at,
                st.batch_size, st.acked, st.retries, w.active, st.lease, st.lease_text, st.acked_mask,
-               st.settled, st.past_lease
+               st.settled, st.past_lease, st.expired, st.suspects_to, st.suspect_times
           from queen.rotation w;
     end loop;
     if v_freed <> '{}' then

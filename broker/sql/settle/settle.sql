@@ -1,6 +1,7 @@
 -- queen.settle: acknowledge deliveries.
 --
--- needs: find_message, leased_keys, fail_messages, settled_before, past_settled, note_completed, trim_retry_lane, notify_lanes
+-- numbers:   why ack_why, v_why ack_why, v_status ack_status, status ack_status
+-- needs: begin_work, settle_work, find_message, key_position, leased_keys, fail_messages, settled_before, past_settled, note_completed, trim_retry_lane, notify_lanes
 -- called by  broker/src/broker/settle/ack.c (call "settle"); queen.ack_messages_v2; queen.transact
 -- in         p_origin: the calling process, for the change feed. One element per group (the entries of one request for one partition and
 --            consumer group): p_lane_id, p_group; p_keys: packed 16-byte keys of the entries in request order;
@@ -8,20 +9,24 @@
 --            For other groups one element per entry: its group (1-based), status (0 completed,
 --            1 failed, 2 dlq, 3 retry; others are refused), lease (null: none given), error text, error code and worker.
 --            p_worker: the client, per group, for uniform groups.
---            p_final: failed means dead letter at once (transactions); p_required: its requiredLeases, which stand for a missing lease
+--            p_final: failed means dead letter at once (transactions); p_required: its requiredLeases, which stand for a missing lease;
+--            p_entry_after: seconds before a returned message of a work queue is delivered again (null: at once)
 -- out        per group one row with entry null when all entries of a uniform group succeeded,
 --            else one row per entry (0-based position):  why 0 ok, 1 message not found, 2 invalid or
---            expired lease, 3 unknown status, 4 completed, but it waits for its retry, 5 failed or returned, but not delivered;
+--            expired lease, 3 unknown status, 4 completed, but it waits for its retry, 5 not delivered under the lease that
+--            the entry names (without one: failed or returned, but not delivered), 6 failed or returned, but it was completed or
+--            skipped before, 7 p_entry_after on a queue that is no work queue;
 --            released: the lease is free after this entry (null: the group has no state here); more: something is pending
---            behind the cursor; attempt, due_at: a failed delivery was that attempt, and the next one is due then
+--            behind the cursor, or the message of a work queue will be delivered again; attempt, due_at: a failed delivery was that attempt, and the next one is due then
 --            (null: in order, or never)
 -- locks      consumers in num order; a broker waits 100 ms for each of them at most
 --
 -- Retry lanes (queen.retry_lane) are shown under the names of their partition.  queen.fail_messages decides about failed messages.
 --
--- "completed" is cumulative: it moves the cursor.  The other statuses change the one message that they name: a message that is
--- retried by schedule or dead-lettered is added to the column "settled", and the cursor passes it when all messages before it are
--- settled.  A lease ends when every message under it is settled.
+-- "completed" is cumulative: it moves the cursor, within the lease that the entry names; without a lease it may move it anywhere
+-- (semantics 9.1).  The other statuses change the one message that they name: a message that is retried by schedule or
+-- dead-lettered is added to the column "settled", and the cursor passes it when all messages before it are settled.  A lease ends
+-- when every message under it is settled.
 --
 -- The rule for mixed batches (semantics 9.3): entries are applied in the order of the log.  Whether failures
 -- are retried or dead-lettered is decided once, by the counter from before the request.  The first failure that is retried in order
@@ -31,11 +36,13 @@
 -- An entry for a message that the group has settled before changes nothing and succeeds.  It is dead when the message
 -- is among the group's dead letters.  A lease ends only by entries for messages under it.
 --
+-- On a work queue each message is settled on its own (queen.settle_work).
+--
 -- A partition with an owner (queen.owners) accepts only entries with the current lease.
 create or replace function queen.settle(
     p_origin int, p_lane_id uuid[], p_group text[], p_keys bytea[], p_uniform boolean[], p_lease uuid[],
     p_entry_group int[], p_entry_status int2[], p_entry_lease uuid[], p_entry_error text[],
-    p_entry_code text[], p_entry_worker text[], p_worker text[], p_final boolean, p_required uuid[] default '{}')
+    p_entry_code text[], p_entry_worker text[], p_worker text[], p_final boolean, p_required uuid[] default '{}', p_entry_after int[] default null)
 returns table (grp int, entry int, why int2, released boolean, dead boolean,
                queue_name text, lane_name text, lane bigint, consumer bigint, more boolean,
                attempt int, due_at timestamptz)
@@ -46,9 +53,9 @@ declare
     c_entries cursor for -- the entries of the groups that are not uniform, group by group
         select array_agg(u.status order by u.ord) as status, array_agg(u.lease order by u.ord) as lease,
                array_agg(u.error order by u.ord) as error, array_agg(u.code order by u.ord) as code,
-               array_agg(u.worker order by u.ord) as worker
-          from unnest(p_entry_group, p_entry_status, p_entry_lease, p_entry_error, p_entry_code, p_entry_worker)
-               with ordinality u(grp, status, lease, error, code, worker, ord)
+               array_agg(u.worker order by u.ord) as worker, array_agg(u.after order by u.ord) as after
+          from unnest(p_entry_group, p_entry_status, p_entry_lease, p_entry_error, p_entry_code, p_entry_worker, p_entry_after)
+               with ordinality u(grp, status, lease, error, code, worker, after, ord)
          group by u.grp order by u.grp;
     -- A row of it: the group's entries in the order of the request.
     r_status int2[];
@@ -56,17 +63,19 @@ declare
     r_error  text[];
     r_code   text[];
     r_worker text[];
+    r_after  int[];
     v_now    timestamptz;
     g        record;   -- the current group
     st       queen.consumer_states%rowtype; -- its consumer's state, as it changes
     v_lease  uuid;     -- the lease that was active when the request came
     v_owned  boolean;  -- an entry without a lease is refused
+    v_required uuid;   -- the lease that stands for a missing one
     v_n      int;
     -- The group's entries in the order of the log:
     v_pos    int[];    -- places in the request
     v_seq    bigint[]; -- places in the log
     v_status int2[];
-    v_held   uuid[];   -- the lease that each of them names
+    v_named  uuid[];   -- the lease that each of them names
     v_error  text[];
     v_code   text[];
     v_worker text[];
@@ -75,6 +84,11 @@ declare
     v_leased boolean[]; -- the message was delivered under the lease, which may have expired
     -- Failed messages among them:
     v_failed int[];    -- places in the arrays above
+    f_seq    bigint[];
+    f_final  boolean[];
+    f_error  text[];
+    f_code   text[];
+    f_worker text[];
     v_fate   "char"[]; -- see queen.fail_messages; these arrays are as long as v_pos
     v_attempt int[];
     v_due    timestamptz[];
@@ -90,6 +104,7 @@ declare
     v_moved  boolean;  -- the cursor has
     v_last   bigint;   -- the message that the last entry was about; one named twice counts once
     v_nth    int;      -- its place in the arrays
+    v_at     int;      -- of the first entry under the lease
     v_noted  boolean;  -- record completions, because messages here may have failed before
     v_done   bigint[]; -- completed messages to record
     v_aside  bigint[]; -- those settled one by one
@@ -118,7 +133,7 @@ begin
     for g in
         select u.ord::int as grp, u.name, u.keys, u.uniform, u.lease, u.worker,
                l.num as lane, l.origin, coalesce(o.name, l.name) as lane_name, c.num as consumer,
-               q.name as queue_name, q.retry_policy as policy,
+               q.name as queue_name, q.ordering, q.retry_policy as policy,
                case when coalesce(q.retry_policy ->> 'mode', 'inline') = 'inline'
                     then coalesce((q.retry_policy ->> 'maxAttempts')::int - 1, q.retry_limit)
                     else q.retry_limit end as retry_limit,
@@ -133,9 +148,9 @@ begin
     loop
         v_n := length(g.keys) / 16;
         if g.uniform then
-            r_status := '{}'; r_lease := '{}'; r_error := '{}'; r_code := '{}'; r_worker := '{}';
+            r_status := '{}'; r_lease := '{}'; r_error := '{}'; r_code := '{}'; r_worker := '{}'; r_after := '{}';
         else
-            fetch c_entries into r_status, r_lease, r_error, r_code, r_worker;
+            fetch c_entries into r_status, r_lease, r_error, r_code, r_worker, r_after;
         end if;
         st := null;
         if g.consumer is not null then
@@ -147,6 +162,33 @@ begin
             if st.ver is null then
                 raise exception 'consumer % has no state', g.consumer using errcode = '40001';
             end if;
+        end if;
+        -- A lease from the time when the queue was ordered is settled as it began.
+        if st.taken_seq is not null or g.consumer is not null and g.ordering = 'none' and (st.lease_until > v_now) is not true then
+            st := queen.begin_work(st);
+            grp := g.grp; queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
+            v_freed := false;
+            for f in
+                select * from queen.settle_work(
+                    st, g.lane, g.origin, g.name, g.policy, g.retry_limit, g.retry_delay, v_now, g.keys,
+                    case when g.uniform then array_fill(0::int2, array[v_n]) else r_status end,
+                    case when g.uniform then array_fill(g.lease, array[v_n]) else r_lease end,
+                    case when g.uniform then array_fill(null::int, array[v_n]) else r_after end,
+                    case when g.uniform then array_fill(null::text, array[v_n]) else r_error end,
+                    case when g.uniform then array_fill(null::text, array[v_n]) else r_code end,
+                    case when g.uniform then array_fill(g.worker, array[v_n])
+                         else array(select coalesce(w, g.worker) from unnest(r_worker) with ordinality u(w, ord) order by ord) end,
+                    p_final, p_required)
+            loop
+                entry := f.entry; why := f.why; released := f.released; dead := f.dead; attempt := f.attempt; due_at := f.due_at;
+                more := f.returned;
+                v_freed := v_freed or f.returned;
+                return next;
+            end loop;
+            if v_freed then
+                v_lanes := v_lanes || g.lane;
+            end if;
+            continue;
         end if;
         v_lease := case when st.lease_until > v_now then st.lease end;
         v_walked := case when v_lease is not null
@@ -164,9 +206,9 @@ begin
             select p.cursor_seq, p.settled into st.cursor_seq, st.settled
               from queen.past_settled(greatest(st.cursor_seq, st.lease_last), st.settled) p;
             insert into queen.consumer_states
-                   (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot, settled, past_lease)
+                   (consumer, ver, cursor_seq, total_messages, total_batches, last_at, slot, settled, past_lease, suspects_to, suspect_times)
             select g.consumer, st.ver + 1, st.cursor_seq, st.total_messages + v_n,
-                   st.total_batches + 1, v_now, r.active, st.settled, st.past_lease
+                   st.total_batches + 1, v_now, r.active, st.settled, st.past_lease, st.suspects_to, st.suspect_times
               from queen.rotation r;
             if v_noted then
                 perform queen.note_completed(g.lane, g.origin, g.name,
@@ -195,29 +237,42 @@ begin
                                 where o.lane = coalesce(g.origin, g.lane) and o.grp = g.name and o.owner is not null
                                   and o.expires_at > v_now);
         v_holes := v_walked is null or position('\xffffffffffff8fffffffffffffffffff'::bytea in v_walked) > 0;
+        v_required := case when v_lease = any (p_required) then v_lease end;
         v_before := case when p_final then 0 else st.retries end;
         v_retry := not p_final and st.retries < g.retry_limit;
-        -- All entries, in the order of the log.  No joins: the broker's plans have nested loops only, which would
-        -- cost the square of a large batch.
-        select array_agg(k.pos order by k.seq nulls first, k.pos), array_agg(k.seq order by k.seq nulls first, k.pos),
-               array_agg(k.status order by k.seq nulls first, k.pos), array_agg(k.lease order by k.seq nulls first, k.pos),
-               array_agg(k.error order by k.seq nulls first, k.pos), array_agg(k.code order by k.seq nulls first, k.pos),
-               array_agg(k.worker order by k.seq nulls first, k.pos)
-          into v_pos, v_seq, v_status, v_held, v_error, v_code, v_worker
-          from (select u.*, coalesce(st.lease_first + u.at, queen.find_message(g.lane, encode(u.key, 'hex')::uuid)) as seq
-                  from (select t.*, min(t.place) over (partition by t.key) as at
-                          from (select i.pos, substr(g.keys, i.pos * 16 + 1, 16) as key, null::int as place, 0::int2 as status, g.lease as lease,
-                                       null as error, null as code, g.worker as worker
-                                  from generate_series(0, case when g.uniform then v_n - 1 else -1 end) i(pos)
-                                union all
-                                select i.ord::int - 1, substr(g.keys, (i.ord::int - 1) * 16 + 1, 16), null, i.status, i.lease,
-                                       i.error, i.code, coalesce(i.worker, g.worker)
-                                  from unnest(r_status, r_lease, r_error, r_code, r_worker)
-                                       with ordinality i(status, lease, error, code, worker, ord)
-                                union all
-                                select null, substr(v_walked, i * 16 + 1, 16), i, null, null, null, null, null
-                                  from generate_series(0, length(v_walked) / 16 - 1) i) t) u
-                 where u.pos is not null) k;
+        -- All entries, in the order of the log.
+        v_at := queen.key_position(v_walked, substr(g.keys, 1, 16));
+        if substr(v_walked, v_at * 16 + 1, length(g.keys)) = g.keys then
+            -- Messages of the lease in the order of the log: nothing to search or to sort.
+            v_pos := array(select generate_series(0, v_n - 1));
+            v_seq := array(select generate_series(st.lease_first + v_at, st.lease_first + v_at + v_n - 1));
+            v_status := case when g.uniform then array_fill(0::int2, array[v_n]) else r_status end;
+            v_named := case when g.uniform then array_fill(g.lease, array[v_n]) else r_lease end;
+            v_error := case when g.uniform then array_fill(null::text, array[v_n]) else r_error end;
+            v_code := case when g.uniform then array_fill(null::text, array[v_n]) else r_code end;
+            v_worker := case when g.uniform then array_fill(g.worker, array[v_n])
+                             else array(select coalesce(w, g.worker) from unnest(r_worker) with ordinality u(w, ord) order by ord) end;
+        else
+            -- No joins: the broker's plans have nested loops only, which would cost the square of a large batch.
+            select array_agg(k.pos), array_agg(k.seq), array_agg(k.status), array_agg(k.lease), array_agg(k.error), array_agg(k.code),
+                   array_agg(k.worker)
+              into v_pos, v_seq, v_status, v_named, v_error, v_code, v_worker
+              from (select u.*, coalesce(st.lease_first + u.at, queen.find_message(g.lane, encode(u.key, 'hex')::uuid)) as seq
+                      from (select t.*, min(t.place) over (partition by t.key) as at
+                              from (select i.pos, substr(g.keys, i.pos * 16 + 1, 16) as key, null::int as place, 0::int2 as status,
+                                           g.lease as lease, null as error, null as code, g.worker as worker
+                                      from generate_series(0, case when g.uniform then v_n - 1 else -1 end) i(pos)
+                                    union all
+                                    select i.ord::int - 1, substr(g.keys, (i.ord::int - 1) * 16 + 1, 16), null, i.status, i.lease,
+                                           i.error, i.code, coalesce(i.worker, g.worker)
+                                      from unnest(r_status, r_lease, r_error, r_code, r_worker)
+                                           with ordinality i(status, lease, error, code, worker, ord)
+                                    union all
+                                    select null, substr(v_walked, i * 16 + 1, 16), i, null, null, null, null, null
+                                      from generate_series(0, length(v_walked) / 16 - 1) i) t) u
+                     where u.pos is not null
+                     order by seq nulls first, pos) k;
+        end if;
 
         -- Which entries are valid, and which of these change something.
         v_why := array_fill(0::int2, array[v_n]);
@@ -228,16 +283,18 @@ begin
         for i in 1 .. v_n loop
             v_leased[i] := coalesce(st.lease is not null and v_seq[i] between st.lease_first and st.lease_last, false);
             -- A message that was deleted under the lease, and pushed again behind it, is not the one that was delivered.
-            if v_seq[i] is null or (v_held[i] = v_lease and v_seq[i] > st.lease_last and v_holes) then
+            if v_seq[i] is null or (v_named[i] = v_lease and v_seq[i] > st.lease_last and v_holes) then
                 v_why[i] := 1;
-            elsif v_held[i] is null and v_owned then
+            elsif v_named[i] is null and v_owned then
                 v_why[i] := 2;
-            elsif v_held[i] is not null and v_held[i] is distinct from v_lease
+            elsif v_named[i] is not null and v_named[i] is distinct from v_lease
                   -- Completions that arrive after the one that ended the lease by being the last of it.
-                  and (v_status[i] = 0 and v_held[i] = st.past_lease and v_seq[i] <= st.cursor_seq) is not true then
+                  and (v_status[i] = 0 and v_named[i] = st.past_lease and v_seq[i] <= st.cursor_seq) is not true then
                 v_why[i] := 2;
             elsif v_status[i] > 3 then
                 v_why[i] := 3;
+            elsif r_after[v_pos[i] + 1] is not null then
+                v_why[i] := 7;
             elsif g.consumer is null then
                 null; -- the group has never been here
             elsif v_seq[i] = v_last then
@@ -248,7 +305,8 @@ begin
                         else v_seq[i] <= st.cursor_seq or coalesce(st.settled @> v_seq[i], false) end) then
                 v_acts[i] := 's';
                 v_last := v_seq[i];
-            elsif not v_leased[i] and (v_status[i] = 3 or v_status[i] = 1 and not p_final) then
+            elsif not v_leased[i] and (v_status[i] = 3 or v_status[i] = 1 and not p_final
+                                       or v_lease = coalesce(v_named[i], v_required)) then
                 v_why[i] := 5;
             else
                 v_acts[i] := 'a';
@@ -263,12 +321,15 @@ begin
         v_attempt := array_fill(null::int, array[v_n]);
         v_due := array_fill(null::timestamptz, array[v_n]);
         if v_failed <> '{}' then
+            -- By walking the arrays, not by subscripts: an array of texts is searched from its beginning for each element.
+            select array_agg(u.seq), array_agg(p_final or u.status = 2), array_agg(u.error), array_agg(u.code), array_agg(u.worker)
+              into f_seq, f_final, f_error, f_code, f_worker
+              from unnest(v_seq, v_status, v_error, v_code, v_worker, v_acts) u(seq, status, error, code, worker, acts)
+             where u.acts = 'a' and u.status in (1, 2);
             for f in
                 select r.* from queen.fail_messages(
-                    g.lane, g.origin, g.name, g.policy, v_retry, v_before, st.lease_at, v_now, v_failed,
-                    array(select v_seq[i] from unnest(v_failed) i), array(select p_final or v_status[i] = 2 from unnest(v_failed) i),
-                    array(select v_error[i] from unnest(v_failed) i), array(select v_code[i] from unnest(v_failed) i),
-                    array(select v_worker[i] from unnest(v_failed) i)) r
+                    g.lane, g.origin, g.name, g.policy, v_retry, v_before, st.lease_at, v_now, v_failed, f_seq, f_final, f_error, f_code,
+                    f_worker) r
             loop
                 v_fate[f.id] := f.outcome;
                 v_attempt[f.id] := f.attempt;
@@ -301,6 +362,8 @@ begin
         for i in 1 .. v_n loop
             if v_acts[i] = 's' and v_status[i] = 0 and v_fate[i] = 'r' then
                 v_why[i] := 4;
+            elsif v_acts[i] = 's' and v_status[i] > 0 and v_fate[i] is null then
+                v_why[i] := 6;
             elsif v_acts[i] <> 'a' then
                 null;
             elsif v_status[i] in (1, 2) and v_fate[i] is null then

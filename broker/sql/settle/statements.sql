@@ -6,7 +6,8 @@
 --
 -- The status that a client asks for, why an entry failed, and the kind of a row of a transaction:
 -- enum ack_status: ACK_COMPLETED 0, ACK_FAILED 1, ACK_DLQ 2, ACK_RETRY 3, ACK_UNKNOWN 4
--- enum ack_why: ACK_OK 0, ACK_NOT_FOUND 1, ACK_BAD_LEASE 2, ACK_BAD_STATUS 3, ACK_WAITING 4, ACK_NOT_DELIVERED 5
+-- enum ack_why: ACK_OK 0, ACK_NOT_FOUND 1, ACK_BAD_LEASE 2, ACK_BAD_STATUS 3, ACK_WAITING 4, ACK_NOT_DELIVERED 5,
+-- enum ack_why: ACK_SETTLED 6, ACK_NOT_WORK 7
 -- enum transact_kind: TX_PUSHED 0, TX_ACKED 1, TX_FAILED 2, TX_SCHEDULED 3, TX_NOT_SCHEDULED 4
 
 -- statement: finish
@@ -22,7 +23,15 @@ select queen.set_aside($1::text, $2::int8[], $3::int8[], $4::int4[], $5::uuid, $
 select grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more,
        attempt, due_at, (extract(epoch from due_at - clock_timestamp()) * 1000000)::int8 as wait_us
   from queen.settle($1::int, $2::uuid[], $3::text[], $4::bytea[], $5::boolean[], $6::uuid[],
-                      $7::int[], $8::int2[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[], false);
+                      $7::int[], $8::int2[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[], false,
+                    '{}'::uuid[], $14::int[]);
+
+-- statement: settle_tries
+-- returns: @ack, attempt int4?, due_at timestamptz?, wait_us int8?
+select grp, entry, why, released, dead, queue_name, lane_name, lane, consumer, more,
+       attempt, due_at, (extract(epoch from due_at - clock_timestamp()) * 1000000)::int8 as wait_us
+  from queen.settle_tries($1::int, $2::uuid[], $3::text[], $4::bytea[], $5::boolean[], $6::uuid[],
+                          $7::int[], $8::int2[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::text[]);
 
 -- statement: transact
 -- returns: @transact

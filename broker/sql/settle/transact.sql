@@ -1,6 +1,7 @@
 -- queen.transact: apply pushes and acknowledgements together or not at all.
 --
--- needs: lock_for_transaction, push_whole, ensure_consumers, settle
+-- numbers:   kind transact_kind, why ack_why, status seg_status or ack_status
+-- needs: leased_holds, lock_for_transaction, push_whole, ensure_consumers, settle
 -- called by  broker/src/broker/settle/transaction.c (call "transact"), one call per transaction; queen.transact_scheduled
 -- in         p_origin; then the segments of the pushes, as for queen.push_segments with p_whole (no key may occur
 --            twice in one lane: the caller reports that itself); then the acknowledgements, as for
@@ -105,6 +106,8 @@ begin
                                  order by ver desc limit 1)
                            ) slots order by ver desc limit 1) st on true
                      where (st.lease = any (p_required) and st.lease_until > v_now) is not true
+                       and not exists (select from queen.leased_holds(p_required) h
+                                        where h.consumer = c.num and h.until > v_now and h.hold >= st.holds_from)
                        and case when u.uniform then u.lease is null
                                 else exists (select from unnest(p_entry_group, p_entry_lease) e(grp, lease)
                                               where e.grp = u.ord and e.lease is null) end
@@ -148,6 +151,7 @@ begin
                                       when 2 then 'Invalid or expired lease'
                                       when 4 then 'Message is waiting for its retry'
                                       when 5 then 'Message is not delivered'
+                                      when 6 then 'Message is settled already'
                                       else 'Status not allowed in a transaction' end;
                 end if;
                 return next;

@@ -1,11 +1,12 @@
 -- queen.transact_scheduled: queen.transact with scheduled messages.
 --
+-- numbers:   kind transact_kind, status seg_status or scheduled_status
 -- needs: lock_for_transaction, schedule_messages, transact
 -- called by  broker/src/broker/settle/transaction.c (call "transact_scheduled"), if a transaction has such messages; queen.execute_transaction_v2
 -- in         p_origin to p_required as queen.transact; then p_bare to p_id_at as queen.schedule_messages
 -- out        as queen.transact, and
 --            kind 3  a stored scheduled message: seg is its number (1-based), dup_id its id, created_at the time when it is due
---            kind 4  a failure: seg, status as in queen.schedule_messages, its text in error. For status 3, 6 and 7 the caller does what
+--            kind 4  a failure: seg, status as in queen.schedule_messages, its text in error. For status 3 and 6 the caller does what
 --                    is described there and retries once. Everything was rolled back, as with kind 2
 -- locks      queues with a maxSize in id order, lanes in num order, consumers in num order; a broker waits at most 100 ms for each of the
 --            queues and lanes (queen.push_segments)

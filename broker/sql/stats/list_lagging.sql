@@ -1,7 +1,7 @@
 -- queen.list_lagging: GET /api/v1/consumer-groups/lagging.
 --
 -- needs: param_int, freshen_stats, latest_state
--- called by  broker/src/api/groups_read.c
+-- called by  broker/src/api/admin/groups_read.c
 -- in         p_args: minLagSeconds (3600)
 -- out        an array: partitions where a group lags by more than that, worst first; worker_id is the owner of the active
 --            lease; rows as described in broker/src/api/sql_endpoint.h

@@ -1,9 +1,9 @@
 -- queen.prometheus_text: the families of /metrics/prometheus that come from the database, as text.
 --
 -- needs: parked_spans, queue_stats, scheduled_stats
--- called by  broker/src/api/snapshot.c (call "prometheus_text"), rarely (see broker/src/api/snapshot.h)
+-- called by  broker/src/api/snapshot.c (call "prometheus_text"), rarely (see broker/src/api/monitoring/snapshot.h)
 -- out        Prometheus' text format. Per queue: those with a row of metrics in the last ten minutes or with waiting
---            consumers, at most the 1000 busiest; per worker: those that reported in the last ten minutes.
+--            consumers, at most the 1000 busiest; per queue and group: the 1000 largest backlogs, from maintained sums; per worker: those that reported in the last ten minutes.
 --            Rates are those of the last period of each worker, 0 if it contained nothing.
 create or replace function queen.prometheus_text()
 returns text
@@ -53,6 +53,22 @@ total as (
 dead as (
     select format('queue="%s"', replace(replace(replace(f.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l, f.dead_letter
       from queen.queue_stats() f where f.dead_letter > 0),
+largest as ( -- a queue without groups has one with an empty group
+    select g.*
+      from (select s.queue_id, s.consumer_group, s.pending_messages as pending, s.oldest_pending_at
+              from queen.stats s where s.stat_type = 'group' and s.child_count > 0
+            union all
+            select w.queue_id, '', w.pending_messages, w.oldest_pending_at
+              from queen.stats w
+             where w.stat_type = 'queue'
+               and not exists (select from queen.stats s where s.stat_type = 'group' and s.queue_id = w.queue_id and s.child_count > 0)) g
+     order by g.pending desc, g.queue_id, g.consumer_group limit 1000),
+backlog as (
+    select format('queue="%s"', replace(replace(replace(q.name, '\', '\\'), '"', '\"'), E'\n', '\n')) as l,
+           format(',group="%s"', replace(replace(replace(g.consumer_group, '\', '\\'), '"', '\"'), E'\n', '\n')) as grp, g.pending,
+           w.processing_messages as processing, case when g.pending > 0 then greatest(extract(epoch from now.t - g.oldest_pending_at), 0) end as age
+      from now, largest g join queen.queues q on q.id = g.queue_id
+      left join queen.stats w on w.stat_type = 'queue' and w.queue_id = g.queue_id),
 samples (nth, family, help, labels, value) as (
     select 100 + v.nth, 'queen_cluster_' || v.name || '_total', v.help, 'scope="cluster"', v.value
       from total t cross join lateral (values
@@ -69,6 +85,13 @@ samples (nth, family, help, labels, value) as (
     select 110, 'queen_cluster_ack_total', 'acknowledgements at all servers since ever, by result',
            format('scope="cluster",result="%s"', v.result), v.value
       from total t cross join lateral (values ('success', t.ack_success), ('failed', t.ack_failed)) v(result, value)
+    union all
+    select 150 + v.nth, 'queen_queue_' || v.name, v.help, b.l || b.grp, v.value
+      from backlog b cross join lateral (values
+           (1, 'pending', 'messages that the group has not acknowledged', greatest(b.pending, 0)::numeric),
+           (2, 'oldest_pending_seconds', 'age of the oldest of them; 0 if there is none', b.age)) v(nth, name, help, value)
+    union all
+    select distinct 153, 'queen_queue_in_flight', 'messages under a lease', b.l, b.processing::numeric from backlog b
     union all
     select 200 + v.nth, 'queen_queue_' || v.name, v.help, q.l || v.more, v.value
       from queues q cross join lateral (values

@@ -1,7 +1,7 @@
 -- queen.refresh_stats_now: POST /api/v1/stats/refresh.
 --
 -- needs: refresh_stats
--- called by  broker/src/api/status_queues.c
+-- called by  broker/src/api/monitoring/status_queues.c
 -- out        the result of a pass over all changes; "skipped" if another pass did not end within 2 s
 create or replace function queen.refresh_stats_now(p_args jsonb)
 returns json

@@ -1,7 +1,7 @@
 -- queen.report_parked: GET /api/v1/analytics/queue-parked-replicas.
 --
 -- needs: time_range, parked_spans, round2, iso_s
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- in         p_args: from, to, queue
 -- out        long polls parked per queue and worker, averaged over each bucket, oldest first
 -- raises     QN001 for an invalid time

@@ -1,7 +1,7 @@
 -- queen.report_postgres: GET /api/v1/analytics/postgres-stats.
 --
 -- needs: iso_ms, round2
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- out        PostgreSQL's statistics of the tables of the schema queen, largest (or busiest) first, at most 50 of each;
 --            bufferUsage only if the extension pg_buffercache is installed and readable
 create or replace function queen.report_postgres(p_args jsonb)

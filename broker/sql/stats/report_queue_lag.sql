@@ -1,7 +1,7 @@
 -- queen.report_queue_lag: GET /api/v1/analytics/queue-lag.
 --
 -- needs: time_range, round2, iso_s
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- in         p_args: from, to, queue
 -- out        per queue and minute in which messages were delivered: how long they had waited; newest first
 -- raises     QN001 for an invalid time

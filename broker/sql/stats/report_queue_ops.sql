@@ -1,7 +1,7 @@
 -- queen.report_queue_ops: GET /api/v1/analytics/queue-ops.
 --
 -- needs: time_range, parked_spans, queue_stats, round2, iso_s
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- in         p_args: from, to, queue
 -- out        per bucket and queue with activity (or with waiting consumers), oldest first
 -- raises     QN001 for an invalid time

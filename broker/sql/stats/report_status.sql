@@ -1,7 +1,7 @@
 -- queen.report_status: GET /api/v1/status.
 --
 -- needs: time_range, throughput, worker_stats, queue_stats, round2, iso_s, latest_state
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- in         p_args: from, to, queue, namespace, task
 -- out        rows as described in broker/src/api/sql_endpoint.h; see docs/reference/api-analytics.md; errors and dead letters of the range,
 --            current pending messages and leases

@@ -1,7 +1,7 @@
 -- queen.report_system_metrics: GET /api/v1/analytics/system-metrics.
 --
 -- needs: time_range, merge_gauges, iso_s
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- in         p_args: from, to, hostname, workerId
 -- out        per process (host, port, name): its gauges per bucket, oldest first
 -- raises     QN001 for an invalid time

@@ -1,7 +1,7 @@
 -- queen.report_worker_metrics: GET /api/v1/analytics/worker-metrics.
 --
 -- needs: time_range, throughput, worker_stats, round2, iso_s
--- called by  broker/src/api/analytics.c
+-- called by  broker/src/api/monitoring/analytics.c
 -- in         p_args: from, to
 -- raises     QN001 for an invalid time
 create or replace function queen.report_worker_metrics(p_args jsonb)

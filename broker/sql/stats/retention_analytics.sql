@@ -1,7 +1,7 @@
 -- queen.retention_analytics: GET /api/v1/analytics/retention.
 --
 -- needs: param_time, iso_ms
--- called by  broker/src/api/retention.c
+-- called by  broker/src/api/monitoring/retention.c
 -- in         p_args.from, to: default the last hour
 -- out        {"timeRange","bucketMinutes","series","totals"}; buckets with deletions, oldest first. Removal by ttl
 --            counts as eviction.

@@ -1,7 +1,7 @@
 -- queen.status_analytics: GET /api/v1/status/analytics.
 --
 -- needs: freshen_stats, param_time, iso_ms
--- called by  broker/src/api/status_queues.c
+-- called by  broker/src/api/monitoring/status_queues.c
 -- in         p_args: interval (minute, hour, day), from (24 h ago), to (now), queue, namespace, task
 -- out        messages pushed per bucket, oldest first, including empty buckets
 -- raises     QN001 for a range of more than 100,000 buckets or invalid times

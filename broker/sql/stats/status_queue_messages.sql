@@ -1,7 +1,7 @@
 -- queen.status_queue_messages: GET /api/v1/status/queues/:queue/messages.
 --
 -- needs: newest_messages, freshen_stats, param_int, iso_ms
--- called by  broker/src/api/status_queues.c
+-- called by  broker/src/api/monitoring/status_queues.c
 -- in         p_args: queue, limit (50), offset
 -- out        an array, newest first; [] for an unknown queue
 create or replace function queen.status_queue_messages(p_args jsonb)

@@ -1,7 +1,7 @@
 -- queen.time_range: the time range of a report and the width of its buckets.
 --
 -- needs: param_time, iso_ms
--- called by  the functions behind broker/src/api/analytics.c
+-- called by  the functions behind broker/src/api/monitoring/analytics.c
 -- in         p_args.from (default: an hour ago), p_args.to (default: now)
 -- out        first: the start of the bucket that contains t_from
 -- raises     QN001 if one of them is not a time, or from is later than to

@@ -1,5 +1,6 @@
 -- queen.stream_cycle: apply state changes, sink pushes and the source acknowledgement of a stream together or not at all.
 --
+-- numbers:   kind cycle_kind, why ack_why, status seg_status
 -- needs: stream_lock, last_receipt, push_whole, advance
 -- called by  broker/src/broker/settle/cycle.c (call "stream_cycle"), one call per cycle
 -- in         p_query, p_partition (of the source), p_group
@@ -124,7 +125,8 @@ begin
                                                    p_ack_dead, p_ack_error, p_release);
                 v_failed := r.why > 0;
                 kind := case r.why when 0 then 1 else 2 end;
-                error := case r.why when 1 then 'Message not found' when 2 then 'Invalid or expired lease' end;
+                error := case r.why when 1 then 'Message not found' when 2 then 'Invalid or expired lease'
+                                    when 5 then 'Message is not delivered' end;
                 released := r.released; consumer := r.consumer; more := r.more;
                 return next;
             end if;

@@ -1,7 +1,7 @@
 -- queen.stream_register: POST /streams/v1/queries.
 --
 -- needs: body_text
--- called by  broker/src/api/streams.c (call "stream_register")
+-- called by  broker/src/api/messages/streams.c (call "stream_register")
 -- in         p_args.body: {name, source_queue, config_hash, sink_queue?, reset?}
 -- out        status and the answer; 409: registered with another config_hash, and no reset was requested
 -- locks      the row of queen_streams.queries; for a reset queen.stream_lock of the whole query
@@ -23,6 +23,10 @@ declare
 begin
     if jsonb_typeof(coalesce(v_body -> 'reset', 'null')) not in ('boolean', 'null') then
         raise exception 'reset must be true or false' using errcode = 'QN001';
+    end if;
+    if exists (select from queen.queues where name = v_source and ordering = 'none') then
+        raise exception 'source_queue: "%" is a work queue (ordering "none"); a stream needs an ordered queue', v_source
+            using errcode = 'QN001';
     end if;
     v_reset := coalesce((v_body ->> 'reset')::boolean, false);
 

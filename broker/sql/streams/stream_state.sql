@@ -1,7 +1,7 @@
 -- queen.stream_state: POST /streams/v1/state/get.
 --
 -- needs: body_text, body_uuid
--- called by  broker/src/api/streams.c (call "stream_state")
+-- called by  broker/src/api/messages/streams.c (call "stream_state")
 -- in         p_args.body: {query_id, partition_id, keys?, key_prefix?, ripe_at_or_before?}
 -- out        {"success":true,"rows":[{"key","value","updated_at"}]} in byte order of the keys
 -- raises     QN001, naming the field

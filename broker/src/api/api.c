@@ -1,11 +1,13 @@
 // api.c: counters of the endpoints, and the small things all of them need.
 #include "api/api.h"
 #include "api/partition_key.h"
+#include "api/permission.h"
 
 #include <stdlib.h>
 
 #include "api/api_int.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "json/write.h"
@@ -23,6 +25,7 @@ void api_deinit(struct api *a)
     a->routes = NULL;
     snapshot_deinit(&a->snapshot);
     partition_keys_forget(a);
+    permission_forget(a);
 }
 
 void api_observe(void *app, const struct http_route *route, int status, uint64_t us)
@@ -34,9 +37,63 @@ void api_observe(void *app, const struct http_route *route, int status, uint64_t
     counter_add(&a->routes[i].class_[status >= 100 && status < 600 ? status / 100 : 0], 1);
 }
 
+// By SQLSTATE, or by its class.
+static const char *cause_of(const char *sqlstate)
+{
+    static const struct {
+        const char *prefix, *cause;
+    } causes[] = {
+        {"42501", "permission denied"},
+        {"42P01", "a table is missing"},
+        {"42883", "a function is missing"},
+        {"42703", "a column is missing"},
+        {"3F000", "a schema is missing"},
+        {"0A", "feature not supported"},
+        {"28", "login refused"},
+        {"3D", "no such database"},
+        {"42", "statement not accepted"},
+        {"53", "out of resources"},
+        {"54", "limit exceeded"},
+        {"55", "object not in the required state"},
+        {"57", "stopped by an operator"},
+        {"58", "system error"},
+        {"P0", "error in a procedure"},
+        {"XX", "internal error"},
+    };
+
+    for (unsigned i = 0; i < countof(causes); i++)
+        if (strncmp(sqlstate, causes[i].prefix, strlen(causes[i].prefix)) == 0)
+            return causes[i].cause;
+    return "unexpected error";
+}
+
+// Details of PostgreSQL's error go to the log, under the id of the request.
+static void reply_database_failed(struct http_req *req, int status, const struct fault *why)
+{
+    enum { LINES = 10 }; // per second and worker
+    struct api *api = http_req_app(req);
+    uint64_t now_s = clock_mono_us() / 1000000;
+    span id = http_req_id(req);
+
+    api->n_logged = now_s == api->logged_s ? api->n_logged + 1 : 0;
+    api->logged_s = now_s;
+    if (api->n_logged < LINES)
+        log_warn("db.request_failed",
+                 "request=\"" SPAN_FMT "\" sqlstate=%s error=\"%s\" path=\"" SPAN_FMT "\"",
+                 SPAN_ARG(id), why->sqlstate, why->text, SPAN_ARG(http_req_path(req)));
+    if (why->sqlstate[0] != '\0')
+        http_reply_errf(req, status, "%s: SQLSTATE %s, %s; request " SPAN_FMT, err_text(status),
+                        why->sqlstate, cause_of(why->sqlstate), SPAN_ARG(id));
+    else
+        http_reply_errf(req, status, "%s; request " SPAN_FMT, err_text(status), SPAN_ARG(id));
+}
+
 void api_reply_failed(struct http_req *req, int status, const struct fault *why)
 {
-    if (why->text[0] != '\0')
+    if (status == QE_PG_FAILED || status == QE_PG_SHAPE ||
+        (status != QE_PG_DATA && why->sqlstate[0] != '\0'))
+        reply_database_failed(req, status, why);
+    else if (why->text[0] != '\0')
         http_reply_errf(req, status, "%s", why->text);
     else
         http_reply_err(req, status);

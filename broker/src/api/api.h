@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #include "api/snapshot.h"
+#include "auth/audit.h"
+#include "auth/guard.h"
 #include "base/metric.h"
 #include "base/span.h"
 #include "http/route.h"
@@ -29,6 +31,7 @@ struct pg_transfer;
 struct api_shared {
     const struct http_routes *routes; // filled: compiled from api_routes
     struct house *house;              // filled
+    struct auth *auth;                // filled
     struct pg_transfer *transfer;     // filled: the copy into another database
     struct peers *peers;              // filled: other servers; NULL: none
     struct api **workers;             // filled: n_workers of them, for sums
@@ -41,7 +44,7 @@ struct api_shared {
     unsigned metrics_period_ms;       // filled: how often metrics go into the database
     const char *web_root;             // filled: folder of the dashboard; NULL: none
     span server;                      // filled: this server's name, for /health
-    _Atomic bool ready;               // set once the schema is in place
+    _Atomic bool ready;               // set once the database can be used
     _Atomic bool stopping;            // set when the server drains
 };
 
@@ -54,16 +57,23 @@ struct api {
     struct api_shared *shared;           // filled
     struct broker *broker;               // filled: this worker's
     struct http_server_stats http_stats; // other workers read it until the last has ended
-    unsigned index;                      // filled: number of the worker
-    uint32_t default_timeout_ms;         // filled: of long polls
-    uint32_t default_batch;              // filled: of pops
-    uint32_t max_items;                  // filled: of one list in a request; 0: any number
-    span default_subscription_mode;      // filled: "new", "new-only" or "all"; "" is "all"
+    struct guard_stats guard_stats;
+    struct audit_stats audit_stats;
+    unsigned index;                 // filled: number of the worker
+    char reason[256];               // why the server is not ready yet; "": no failure so far
+    uint32_t default_timeout_ms;    // filled: of long polls
+    uint32_t default_batch;         // filled: of pops
+    uint32_t max_items;             // filled: of one list in a request; 0: any number
+    uint32_t max_failures;          // filled: acknowledgements other than completed; 0: any
+    span default_subscription_mode; // filled: "new", "new-only" or "all"; "" is "all"
 
     struct api_route_stats *routes; // by http_route_index(); the last one: no route
     size_t n_routes;                // without the last one
     struct snapshot snapshot;       // for /metrics/prometheus
     struct queue_size *queue_sizes; // partition_key.c
+    uint64_t logged_s;              // second of the last db.request_failed line ...
+    unsigned n_logged;              // ... and the number of failures in it
+    struct queue_place *places;     // permission.c
 };
 
 // The table: NULL-terminated, for http_routes_new().
@@ -75,6 +85,9 @@ void api_deinit(struct api *a);
 
 // For http_server_conf.fallback: files of the dashboard.
 void api_asset(struct http_req *req);
+
+// For audit_conf.store; ctx is the struct api.
+bool api_store_audit(void *ctx, struct audit *a, struct pg_params *params);
 
 // For http_server_conf.observe; app is the struct api.
 void api_observe(void *app, const struct http_route *route, int status, uint64_t us);

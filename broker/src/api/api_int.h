@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "api/api.h"
+#include "auth/rules.h"
 #include "base/arena.h"
 #include "base/attrs.h"
 #include "base/buf.h"
@@ -45,7 +46,9 @@ struct body {
     int64_t item;       // item within it ("operation 1, item 0"); -1: none
     bool has_keys;      // some item is by_key
     unsigned max_items; // elements of one list
-    struct fault fault; // the error, once body_finish() has failed
+    unsigned n_failures, max_failures; // acknowledgements other than completed; 0: any number
+    enum known_rule unknown;           // what happens to members that nobody reads
+    struct fault fault;                // the error, once body_finish() has failed
 };
 struct body body_open(struct http_req *req, const char *noun);
 // A mistake in meaning, not in grammar; ends the reading.
@@ -54,8 +57,10 @@ MUST_USE int body_finish(struct body *b);
 
 void body_enter_object(struct body *b);
 // Reads an object, the last value of each named field into raw (SPAN_NONE: not there).  Other
-// fields are skipped.
+// fields are a mistake or skipped, as the route says.
 void body_read_fields(struct body *b, const span *names, unsigned n, span *raw);
+// A mistake if the member is not known and the route does not let it pass.
+void body_check_member(struct body *b, span key, const struct known_names *known);
 unsigned body_field_of(span key, const span *names, unsigned n); // n: none of them
 
 // Raw values into text.  Missing and null give SPAN_NONE; other types are a mistake.
@@ -100,6 +105,8 @@ enum {
     ACK_ERROR,
     ACK_ERROR_CODE,
     ACK_WORKER,
+    ACK_RETRY_AFTER,
+    ACK_TRIES,
     ACK_FIELDS
 };
 extern const span body_ack_names[ACK_FIELDS];
@@ -148,6 +155,11 @@ extern const struct http_route api_push_queue, api_push_partition; // cloudevent
 // migration.c
 extern const struct http_route api_migration_test, api_migration_start, api_migration_status,
     api_migration_validate, api_migration_reset;
+
+// keys.c
+extern const struct http_route api_create_key, api_revoke_key;
+void auth_expose(const struct api_shared *s, struct buf *out);  // for Prometheus
+void audit_expose(const struct api_shared *s, struct buf *out); // audit.c
 
 // system.c
 extern const struct http_route api_maintenance_get, api_maintenance_set,

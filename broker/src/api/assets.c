@@ -1,7 +1,7 @@
-// GET of anything that is no endpoint: the files of the dashboard.
+// GET of a path without an endpoint: the built-in dashboard, or the files of WEBAPP_ROOT.
 //
-// The disk may be slow, so it is read by libuv's threads.  A path that names no file is one of
-// the dashboard's own (it routes in the browser) and gets index.html.
+// The disk may be slow, so libuv's threads read it. A path below WEBAPP_ROOT that names no file
+// belongs to a dashboard that routes in the browser and gets index.html.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +12,7 @@
 
 #include "api/api_int.h"
 #include "base/str.h"
+#include "web/web.h"
 
 enum { MAX_FILE_BYTES = 64 << 20 };
 
@@ -52,8 +53,13 @@ void api_asset(struct http_req *req)
     struct api *api = http_req_app(req);
     span path = http_req_path(req);
 
-    if (!api->shared->web_root || is_interface(path) || path.len == 0 || path.ptr[0] != '/') {
+    if (is_interface(path) || path.len == 0 || path.ptr[0] != '/') {
         http_reply_err(req, QE_NOT_FOUND);
+        return;
+    }
+    if (!api->shared->web_root) {
+        if (!web_reply(req, SPAN("/index.html")))
+            http_reply_err(req, QE_NOT_FOUND);
         return;
     }
     struct asset *a = arena_new(http_req_arena(req), struct asset);

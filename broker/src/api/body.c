@@ -26,11 +26,13 @@ const span body_item_names[ITEM_FIELDS] = {
     [ITEM_RETRY_POLICY] = {"retryPolicy", 11},
     [ITEM_PARTITION_KEY] = {"partitionKey", 12},
 };
+enum { ACK_AFTER_MAX = 7 * 24 * 3600, ACK_TRIES_MAX = 20 };
 const span body_ack_names[ACK_FIELDS] = {
-    [ACK_TXID] = {"transactionId", 13},  [ACK_PARTITION] = {"partitionId", 11},
-    [ACK_STATUS] = {"status", 6},        [ACK_LEASE] = {"leaseId", 7},
-    [ACK_GROUP] = {"consumerGroup", 13}, [ACK_ERROR] = {"error", 5},
-    [ACK_ERROR_CODE] = {"errorCode", 9}, [ACK_WORKER] = {"worker", 6},
+    [ACK_TXID] = {"transactionId", 13},     [ACK_PARTITION] = {"partitionId", 11},
+    [ACK_STATUS] = {"status", 6},           [ACK_LEASE] = {"leaseId", 7},
+    [ACK_GROUP] = {"consumerGroup", 13},    [ACK_ERROR] = {"error", 5},
+    [ACK_ERROR_CODE] = {"errorCode", 9},    [ACK_WORKER] = {"worker", 6},
+    [ACK_RETRY_AFTER] = {"retryAfter", 10}, [ACK_TRIES] = {"earlierTries", 12},
 };
 
 struct body body_open(struct http_req *req, const char *noun)
@@ -41,6 +43,8 @@ struct body body_open(struct http_req *req, const char *noun)
                      .noun = noun,
                      .producer = http_req_subject(req),
                      .max_items = api->max_items > 0 ? api->max_items : UINT_MAX,
+                     .max_failures = api->max_failures,
+                     .unknown = http_route_rule(http_req_route(req)),
                      .at = -1,
                      .item = -1};
 
@@ -65,7 +69,7 @@ void body_bad(struct body *b, const char *fmt, ...)
     if (b->j.rc != 0)
         return;
 
-    char what[160], place[64] = "";
+    char what[200], place[64] = "";
     va_list args;
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
@@ -160,6 +164,14 @@ void body_enter_object(struct body *b)
     js_enter_object(&b->j);
 }
 
+void body_check_member(struct body *b, span key, const struct known_names *known)
+{
+    struct fault why;
+
+    if (b->j.rc == 0 && known_check(key, known, b->unknown, "member", &why) != 0)
+        body_bad(b, "%s", why.text);
+}
+
 void body_read_fields(struct body *b, const span *names, unsigned n, span *raw)
 {
     span key;
@@ -172,6 +184,8 @@ void body_read_fields(struct body *b, const span *names, unsigned n, span *raw)
         span value = js_skip(&b->j);
         if (i < n)
             raw[i] = value;
+        else
+            body_check_member(b, key, &(struct known_names){.spans = names, .n_spans = n});
     }
 }
 
@@ -265,6 +279,8 @@ void body_take_item(struct body *b, const span raw[ITEM_FIELDS], span no_payload
         return;
     }
     item->queue = js_text(raw[ITEM_QUEUE], b->arena);
+    if (item->queue.len == 0)
+        body_bad(b, "queue must not be empty");
     check_length(b, item->queue, "queue");
     item->partition = body_name(b, raw[ITEM_PARTITION], "partition");
     item->by_key = false;
@@ -316,6 +332,63 @@ static enum ack_status status_of(span text)
     return ACK_UNKNOWN;
 }
 
+// One of earlierTries; an error text may be null or missing.
+static bool is_try(struct js *j)
+{
+    bool has_age = false, ok = true;
+    span key;
+
+    js_enter_object(j);
+    while (js_next_key(j, &key)) {
+        span value = js_skip(j);
+        int64_t ms;
+        if (j->rc != 0)
+            return false;
+        if (js_key_is(key, SPAN("agoMs")))
+            ok = has_age = js_type_of(value) == JS_NUMBER && js_int(value, &ms) && ms >= 0 &&
+                           ms <= ACK_AFTER_MAX * 1000ll;
+        else if (js_key_is(key, SPAN("error")) || js_key_is(key, SPAN("errorCode")))
+            ok = js_type_of(value) == JS_STRING || js_type_of(value) == JS_NULL;
+        else
+            ok = false;
+        if (!ok)
+            return false;
+    }
+    return has_age;
+}
+
+// The text itself goes to the database, which reads the same JSON as we do.
+static span take_tries(struct body *b, span raw)
+{
+    struct js j = js_read(raw);
+    unsigned n = 0;
+    bool ok = true;
+
+    if (raw.len == 0 || js_type_of(raw) == JS_NULL)
+        return SPAN_NONE;
+    js_enter_array(&j);
+    while (ok && js_next_item(&j))
+        ok = is_try(&j) && ++n <= ACK_TRIES_MAX;
+    if (!ok || js_finish(&j) != 0)
+        body_bad(b,
+                 "earlierTries must be an array of at most %d objects with agoMs (an integer "
+                 "from 0 to %lld), error and errorCode",
+                 ACK_TRIES_MAX, ACK_AFTER_MAX * 1000ll);
+    return n > 0 ? raw : SPAN_NONE;
+}
+
+// Each costs more than a completion: a retry or a dead letter, and a row of history.
+static void count_failure(struct body *b)
+{
+    if (b->j.rc != 0 || b->max_failures == 0 || ++b->n_failures <= b->max_failures)
+        return;
+    fault_set(&b->fault, QE_TOO_LARGE,
+              "more than %u acknowledgements other than completed in one request cannot be "
+              "settled within DB_STATEMENT_TIMEOUT: send them in parts",
+              b->max_failures);
+    js_fail(&b->j, QE_TOO_LARGE, NULL);
+}
+
 void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry *entry,
                    span *status, span *group)
 {
@@ -338,9 +411,25 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
     entry->worker = body_text_or_none(b, raw[ACK_WORKER]);
 
     // An empty status is not a missing one: the client meant something by it.
-    *status = js_type_of(raw[ACK_STATUS]) == JS_STRING ? js_text(raw[ACK_STATUS], b->arena)
-                                                       : SPAN("completed");
+    *status = body_text(b, raw[ACK_STATUS], "status");
+    if (!status->ptr)
+        *status = SPAN("completed");
     entry->status = status_of(*status);
+    if (entry->status != ACK_COMPLETED)
+        count_failure(b);
+    entry->after_s = -1;
+    if (raw[ACK_RETRY_AFTER].len > 0 && js_type_of(raw[ACK_RETRY_AFTER]) != JS_NULL) {
+        int64_t after;
+        if (!js_int(raw[ACK_RETRY_AFTER], &after) || after < 0 || after > ACK_AFTER_MAX ||
+            entry->status != ACK_RETRY)
+            body_bad(b,
+                     "retryAfter must be an integer from 0 to %d (seconds), with the status "
+                     "retry",
+                     ACK_AFTER_MAX);
+        else
+            entry->after_s = (int32_t)after;
+    }
+    entry->tries = take_tries(b, raw[ACK_TRIES]);
     *group = body_text_or_none(b, raw[ACK_GROUP]);
     check_length(b, *group, "consumerGroup");
 }

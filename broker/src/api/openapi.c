@@ -13,6 +13,8 @@ const struct http_route api_openapi = {
     .verb = HTTP_GET,
     .path = "/openapi.json",
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_FREE,
     .op = "openapi",
     .handle = openapi_handle,
+    .unknown = UNKNOWN_IGNORED,
 };

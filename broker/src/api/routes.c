@@ -109,6 +109,12 @@ const struct http_route *const api_routes[] = {
     &api_release_owners.route,
     &api_ask_owners.route,
     &api_save_checkpoints.route,
+    // keys.c
+    &api_list_keys.route,
+    &api_create_key,
+    &api_revoke_key,
+    // audit.c
+    &api_list_audit.route,
     // migration.c
     &api_migration_test,
     &api_migration_start,

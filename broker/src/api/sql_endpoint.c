@@ -3,7 +3,10 @@
 
 #include "api/api_int.h"
 #include "api/json_rows.h"
+#include "api/permission.h"
+#include "auth/access.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/str.h"
 #include "pg/params.h"
 #include "pg/reply.h"
@@ -15,17 +18,22 @@ struct report_call {
     const struct sql_endpoint *report;
     struct custom_op op;
     span queue; // parameter "queue"; SPAN_NONE: it has none
+    span body;  // the object; SPAN_NONE: none
+    span args;
+    bool sees_encrypted;
 };
 
 static int put_query(struct report_call *c, struct buf *out);
 static int put_path(struct report_call *c, struct buf *out);
 static int put_body(struct report_call *c, struct body *b, struct buf *out);
+static void put_allowed(struct report_call *c, struct buf *out);
+static void check_target(struct report_call *c);
+static void report_start(void *ctx, span queue);
 static void on_reported(struct custom_op *op, int status, const struct pg_reply *reply);
-static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out);
+static int put_answer(struct report_call *c, const struct pg_reply *reply, struct buf *out);
 
 void sql_endpoint_handle(struct http_req *req)
 {
-    struct api *api = http_req_app(req);
     struct report_call *c = arena_new(http_req_arena(req), struct report_call);
     struct body b = body_open(req, "");
     struct buf args = {0};
@@ -38,14 +46,78 @@ void sql_endpoint_handle(struct http_req *req)
     buf_putc(&args, '{');
     if (put_query(c, &args) == 0 && put_path(c, &args) == 0) {
         if (put_body(c, &b, &args) == 0) {
+            put_allowed(c, &args);
             buf_put_lit(&args, "\"\":\"\"}"); // takes the last comma; it is never read
-            pg_param_text(&c->op.params, buf_span(&args));
-            broker_custom(api->broker, &c->op);
+            c->args = arena_copy(http_req_arena(req), buf_span(&args));
+            check_target(c);
         } else {
             http_reply_fault(req, &b.fault);
         }
     }
     buf_free(&args);
+}
+
+// Lists show only queues that the sender may read. No parameter of a request has this name.
+static void put_allowed(struct report_call *c, struct buf *out)
+{
+    const struct access_rules *rules = access_rules_of(c->req);
+
+    if (!rules || c->report->route.target != TARGET_LIST)
+        return;
+    buf_put_lit(out, "\"allowed\":");
+    access_rules_put_patterns(rules, MAY_READ, out);
+    buf_putc(out, ',');
+}
+
+// The id in the path or body, for TARGET_PARTITION. One that is no UUID is unknown.
+static bool find_partition(struct report_call *c, uint8_t id[16])
+{
+    struct arena *arena = http_req_arena(c->req);
+    span text = SPAN_NONE, key;
+
+    if (str_starts(span_of(c->report->route.path), SPAN("/api/v1/messages/:partitionId")) ||
+        str_starts(span_of(c->report->route.path), SPAN("/api/v1/traces/:partitionId"))) {
+        if (!http_req_param(c->req, 0, &text))
+            text = SPAN_NONE;
+    } else if (c->body.ptr) {
+        struct js j = js_read(c->body);
+        js_enter_object(&j);
+        while (js_next_key(&j, &key)) {
+            span raw = js_skip(&j);
+            if (js_key_is(key, SPAN("partitionId")))
+                text = js_type_of(raw) == JS_STRING ? js_text(raw, arena) : SPAN_NONE;
+        }
+    }
+    return id_parse_uuid(text, id);
+}
+
+// Checks that need the body of the request. Ends in report_start(), or in an answer.
+static void check_target(struct report_call *c)
+{
+    uint8_t *id = arena_alloc(http_req_arena(c->req), 16);
+    enum http_target target = c->report->route.target;
+
+    if (target == TARGET_BODY && !permission_check_body(c->req, c->body))
+        return;
+    if (target == TARGET_PARTITION && access_rules_of(c->req)) {
+        if (!find_partition(c, id))
+            memset(id, 0, 16); // no partition has it: the answer is that of an unknown one
+        permission_check_partitions(c->req, c->report->route.need,
+                                    &(struct permission_ids){.first = id, .stride = 16, .n = 1},
+                                    report_start, c);
+    } else {
+        report_start(c, c->queue.ptr ? c->queue : http_req_query(c->req, SPAN("queue")));
+    }
+}
+
+static void report_start(void *ctx, span queue)
+{
+    struct report_call *c = ctx;
+    struct api *api = http_req_app(c->req);
+
+    c->sees_encrypted = permission_sees_encrypted(c->req, queue);
+    pg_param_text(&c->op.params, c->args);
+    broker_custom(api->broker, &c->op);
 }
 
 static int put_field(struct report_call *c, struct buf *out, span name, span value)
@@ -64,7 +136,7 @@ static int put_field(struct report_call *c, struct buf *out, span name, span val
 
 static int put_query(struct report_call *c, struct buf *out)
 {
-    for (const char *const *name = c->report->query; name && *name; name++) {
+    for (const char *const *name = c->report->route.query; name && *name; name++) {
         span value = http_req_query(c->req, span_of(*name));
         if (value.len > 0 && put_field(c, out, span_of(*name), value) != 0)
             return QE_BAD_PARAM;
@@ -101,21 +173,42 @@ static bool is_no_body(enum js_type type, span raw)
            (type == JS_ARRAY && str_trim((span){raw.ptr + 1, raw.len - 2}).len == 0);
 }
 
+static void check_members(struct report_call *c, struct body *b, span object)
+{
+    const struct known_names known = {.texts = c->report->members};
+    struct js j = js_read(object);
+    span key;
+
+    js_enter_object(&j);
+    while (b->j.rc == 0 && js_next_key(&j, &key)) {
+        body_check_member(b, key, &known);
+        js_skip(&j);
+    }
+}
+
 static int put_body(struct report_call *c, struct body *b, struct buf *out)
 {
-    if (c->report->body == ENDPOINT_NO_BODY)
+    enum sql_endpoint_body kind = c->report->body;
+
+    if (kind == ENDPOINT_NO_BODY && c->report->route.unknown != UNKNOWN_OR_EMPTY_REFUSED)
         return 0;
 
     enum js_type type = js_peek(&b->j);
     bool empty = type == JS_NONE && b->j.pos == b->j.end;
-    span raw = empty && c->report->body == ENDPOINT_MAY_BODY ? SPAN("{}") : js_skip(&b->j);
-    if (b->j.rc == 0 && c->report->body == ENDPOINT_MAY_BODY && is_no_body(type, raw))
+    bool may = kind != ENDPOINT_BODY;
+    span raw = empty && may ? SPAN("{}") : js_skip(&b->j);
+    if (b->j.rc == 0 && may && is_no_body(type, raw))
         raw = SPAN("{}");
     else if (type != JS_OBJECT)
         body_bad(b, "the body must be a JSON object");
-    buf_put_lit(out, "\"body\":");
-    buf_put(out, raw);
-    buf_putc(out, ',');
+    else if (b->j.rc == 0)
+        check_members(c, b, raw);
+    if (kind != ENDPOINT_NO_BODY) {
+        c->body = raw;
+        buf_put_lit(out, "\"body\":");
+        buf_put(out, raw);
+        buf_putc(out, ',');
+    }
     return empty && b->j.rc == 0 ? 0 : body_finish(b);
 }
 
@@ -153,7 +246,7 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     pg_params_free(&op->params);
     http_req_note_db(c->req, clock_mono_us() - op->op.since_us);
     if (status == 0)
-        status = put_answer(api, reply, &out);
+        status = put_answer(c, reply, &out);
     int http_status = status == 0 ? pg_reply_i32(reply, 0, ANSWER_COL_STATUS) : 0;
     if (status == 0 && (http_status < 200 || http_status > 599))
         status = QE_PG_SHAPE;
@@ -171,20 +264,21 @@ static void on_reported(struct custom_op *op, int status, const struct pg_reply 
     http_reply_json(c->req, http_status, &out);
 }
 
-static void put_piece(struct api *api, const struct pg_reply *reply, unsigned row,
+static void put_piece(struct report_call *c, const struct pg_reply *reply, unsigned row,
                       struct buf *out)
 {
     buf_put(out, pg_reply_bytes(reply, row, ANSWER_COL_PIECE));
     if (pg_reply_is_null(reply, row, ANSWER_COL_PAYLOAD))
         return;
     span payload = pg_reply_bytes(reply, row, ANSWER_COL_PAYLOAD);
-    if (pg_reply_bool(reply, row, ANSWER_COL_SEALED))
+    struct api *api = http_req_app(c->req);
+    if (pg_reply_bool(reply, row, ANSWER_COL_SEALED) && c->sees_encrypted)
         broker_unseal(api->broker, out, payload);
     else
         buf_put(out, payload);
 }
 
-static int put_answer(struct api *api, const struct pg_reply *reply, struct buf *out)
+static int put_answer(struct report_call *c, const struct pg_reply *reply, struct buf *out)
 {
     unsigned cols = pg_reply_cols(reply);
     struct json_rows shape = {0};
@@ -193,7 +287,7 @@ static int put_answer(struct api *api, const struct pg_reply *reply, struct buf 
     if (pg_reply_rows(reply) == 0 || (cols != ANSWER_COL_SEALED + 1 && cols <= ROWS_COL_REST))
         return QE_PG_SHAPE;
     for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
-        put_piece(api, reply, row, out);
+        put_piece(c, reply, row, out);
         if (cols <= ROWS_COL_REST)
             continue;
         if (!pg_reply_is_null(reply, row, ROWS_COL_SHAPE) &&

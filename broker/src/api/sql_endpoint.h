@@ -38,7 +38,9 @@
 struct pg_statement;
 
 enum sql_endpoint_body {
-    ENDPOINT_NO_BODY,  // one that comes is drained and ignored
+    // One that comes is ignored, unless the endpoint destroys something: then it must be empty
+    // like that of ENDPOINT_MAY_BODY, because it may have been meant as a filter.
+    ENDPOINT_NO_BODY,
     ENDPOINT_MAY_BODY, // missing, empty, [] and null count as {}
     ENDPOINT_BODY,     // must be a JSON object
 };
@@ -46,8 +48,8 @@ enum sql_endpoint_body {
 struct sql_endpoint {
     struct http_route route; // .handle = sql_endpoint_handle
     const struct pg_statement *statement;
-    const char *const *query; // names of the query parameters it takes, ends with NULL; or NULL
     enum sql_endpoint_body body;
+    const char *const *members; // of the body, ends with NULL; NULL: none
     // On success the cached state of the queue in the path is out of date; without one, of
     // queues that the statement has written into the change feed.
     bool changes_queue;
@@ -94,6 +96,10 @@ extern const struct sql_endpoint api_ask_owners, api_list_owners, api_claim_owne
 extern const struct sql_endpoint api_delete_group, api_delete_group_on_queue,
     api_update_subscription, api_seek_group, api_seek_partition;
 
+// keys.c
+extern const struct sql_endpoint api_list_keys;
+// audit.c
+extern const struct sql_endpoint api_list_audit;
 // scheduled.c
 extern const struct sql_endpoint api_list_scheduled, api_count_scheduled, api_get_scheduled,
     api_cancel_scheduled_one, api_cancel_scheduled, api_reschedule;

@@ -122,6 +122,8 @@ struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
     stats_start(b);
     if (index == 0 && h->spool)
         maintenance_start(b);
+    if (index == 0)
+        keys_start(b);
     recorder_start(b);
     unused_start(b);
     return b;
@@ -138,6 +140,8 @@ static void on_pg_state(void *ctx, bool up)
         replay_kick(b->house);
 }
 
+void broker_resume(struct broker *b) { pg_pool_resume(b->pg); }
+const char *broker_pg_error(const struct broker *b) { return pg_pool_error(b->pg); }
 const struct broker_stats *broker_stats(const struct broker *b) { return &b->stats; }
 const struct pg_pool_stats *broker_pg_stats(const struct broker *b) { return &b->pg_stats; }
 
@@ -315,6 +319,7 @@ void op_go(struct broker *b, struct broker *home, struct op *op,
 
 bool op_admit(struct broker *home, struct op *op)
 {
+    op->arrival = ++home->n_arrived;
     if (home->n_pending < home->conf.max_pending && !home->closing) {
         home->n_pending++;
         atomic_store_explicit(&home->stats.pending, home->n_pending, memory_order_relaxed);
@@ -343,7 +348,7 @@ void op_finish(struct broker *home, struct op *op, int status)
     counter_add(&home->stats.requests[op->kind], 1);
     if (status != 0 && status != UV_ECANCELED)
         counter_add(&home->stats.failed[op->kind], 1);
-    if (op->kind != OP_POP || !pop_of(op)->parked)
+    if (op->kind != OP_POP || !pop_of(op)->has_waited)
         histogram_add(&home->stats.latency_us[op->kind], clock_mono_us() - op->since_us);
 
     if (op->origin == home) {

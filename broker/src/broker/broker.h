@@ -36,7 +36,9 @@
 
 struct broker;
 struct house;
-struct keyring; // crypt/keyring.h
+struct keyring;      // crypt/keyring.h
+struct key_table;    // auth/key_table.h
+struct access_rules; // auth/rules.h
 
 // The first member of every operation; private to the broker.
 struct op;
@@ -48,6 +50,7 @@ struct op {
     struct op_list *parked_from; // while it waits for a lane: that queue (locked.c)
     op_complete_cb *complete;    // calls done
     uint64_t since_us;           // monotonic, when it was given
+    uint64_t arrival;            // its number at its home: the order in a lane (locked.c)
     uint8_t kind;
     uint8_t tries;
     bool alone;   // shares no batch: one of its neighbours was bad, or it must be whole
@@ -97,6 +100,7 @@ struct push_item {
     struct lane *lane;
     struct push_item *next, *same; // next in the lane's batch; earlier item with the same key
     struct push_op *op;
+    bool behind; // its request is in flight without it: the lane was locked
 };
 
 struct push_op {
@@ -108,6 +112,9 @@ struct push_op {
     unsigned n_pending, n_later;
     bool waits_replay; // waits for earlier records of its lanes to be replayed
     bool replay;       // comes from the file buffer
+    bool diverted;     // goes there, also if the database is back
+    bool several;      // has open items of several lanes
+    bool has_behind;   // of its items some have `behind`
 };
 void broker_push(struct broker *b, struct push_op *op);
 
@@ -145,6 +152,8 @@ struct pop_op {
     span namespace_, task; // SPAN_NONE: any
     span group;            // "__QUEUE_MODE__" for none
     span sub_mode, sub_from;
+    struct access_rules
+        *rules; // of a pop without queue: only queues that they permit; NULL: any
     uint32_t batch, partitions; // both >= 1
     uint32_t timeout_ms;        // for wait
     bool wait, auto_ack;
@@ -166,12 +175,11 @@ struct pop_op {
     unsigned n_targets;
     struct due deadline;
     uint8_t lease[16];
-    uint8_t state;
+    uint8_t state;    // enum pop_state, on the home's thread: see pop_states.c
+    bool looked;      // the database was asked after it came; only pop_states.c uses it
+    bool has_waited;  // it was parked because nothing was there
     unsigned n_pages; // of partitions, read while it was seated (scan.c)
-    bool looked;      // the feed was read after it came
-    bool parked;      // has waited
-    bool rendered;    // once, even if nothing could be read: then it ends
-    bool cancelled, cancel_sent, cancel_back, finished;
+    uint8_t client;   // enum pop_client, on the origin's thread: see pop.c
     struct mailbox_item cancel_mail;
 };
 void broker_pop(struct broker *b, struct pop_op *op);
@@ -190,10 +198,12 @@ struct ack_entry {
     uint8_t partition_id[16];
     bool bad_partition; // partitionId was no UUID: answered "not found" without asking
     enum ack_status status;
-    span lease;  // SPAN_NONE: none given
-    span error;  // SPAN_NONE: none
-    span code;   // of the error, for the retry policy; SPAN_NONE: none
-    span worker; // id of the consumer, for the history of failures; SPAN_NONE: not given
+    span lease;      // SPAN_NONE: none given
+    span error;      // SPAN_NONE: none
+    span code;       // of the error, for the retry policy; SPAN_NONE: none
+    span worker;     // id of the consumer, for the history of failures; SPAN_NONE: not given
+    int32_t after_s; // ACK_RETRY on a work queue: not delivered before; -1: not given
+    span tries;      // JSON, see queen.note_tries; SPAN_NONE: none
     // out
     enum ack_why why;
     int8_t released; // 1, 0, or -1: the group has no state for the partition
@@ -285,10 +295,11 @@ void broker_cycle(struct broker *b, struct cycle_op *op);
 struct renew_op {
     struct op op;
     span lease;
+    span txid; // only this message of a work queue; SPAN_NONE: the whole lease
     int32_t seconds;
     void (*done)(struct renew_op *op, int status);
     // out
-    int why; // 0 renewed, 1 not found, 2 expired
+    int why; // enum renew_why
     int64_t expires_us;
 };
 void broker_renew(struct broker *b, struct renew_op *op);
@@ -325,12 +336,31 @@ enum house_event {
     HOUSE_FREED,      // a lease of a queue has ended and something is left
     HOUSE_CONFIGURED, // a queue has other options, or is gone
     HOUSE_MODES,      // maintenance
+    HOUSE_KEYS,       // API keys
 };
 typedef void house_notify_cb(void *ctx, enum house_event what, span queue, span partition);
 // Before the loops run.  notify is called on the brokers' threads.
 void house_notify_with(struct house *h, house_notify_cb *notify, void *ctx);
 // A notification from another server.  Any thread, until house_free().
 void house_notified(struct house *h, enum house_event what, span queue);
+// Reads the change feed of all brokers with parked pops.  Any thread, until their close.
+void house_poll(struct house *h);
+uint64_t house_parked(const struct house *h); // pops, in all brokers; as house_poll()
+// parked is called on a broker's thread when a pop parks, once after each
+// house_await_parked(true).  Set it before the loops run.
+void house_watch_parked(struct house *h, void (*parked)(void *ctx), void *ctx);
+void house_await_parked(struct house *h, bool await); // any thread
+
+// ---- API keys ----
+
+// Before the loops run: broker 0 keeps the table up to date. keys is borrowed.
+void house_use_keys(struct house *h, struct key_table *keys, bool is_protected);
+// For those who read the keys themselves: the parameter of the call, and its rows into the
+// table. epoch: of the table, before the call was sent.
+void keys_put_version(struct key_table *t, struct pg_params *params);
+MUST_USE int keys_read(struct key_table *t, const struct pg_reply *reply, unsigned epoch);
+// This process has changed the keys, and its own table already: notifies other servers.
+void broker_keys_changed(struct broker *b);
 
 // ---- encryption at rest ----
 
@@ -378,6 +408,7 @@ struct broker_conf {
                              // processes deliver them
     unsigned idle_partition_days, history_days; // see broker/sql/retention/tidy.sql
     unsigned attempts_days;                     // see broker/sql/retry/trim_attempts.sql
+    unsigned audit_days;                        // see broker/sql/access/trim_audit.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // stats.c; 0: never
     const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
     unsigned refresh_ms;        // what is known of a queue's options is forgotten after this
@@ -423,6 +454,8 @@ void house_buffer_stats(const struct house *h, struct buffer_stats *out); // any
 
 struct broker *broker_open(struct house *h, unsigned index, uv_loop_t *loop,
                            const struct broker_conf *conf);
+void broker_resume(struct broker *b);                // for conf.pg.paused: see pg_pool_resume()
+const char *broker_pg_error(const struct broker *b); // of its last failed connection; "": none
 const struct broker_stats *broker_stats(const struct broker *b);
 const struct pg_pool_stats *broker_pg_stats(const struct broker *b);
 bool broker_is_up(const struct broker *b); // the database answers; any thread

@@ -44,6 +44,8 @@ struct lane {
     struct op_list waiting;   // requests that cannot go because of it: see locked.c
     TAILQ_ENTRY(lane) parked; // of the broker: lanes with such requests
     bool locked;              // by another transaction, at the last check
+    unsigned n_behind;        // items of requests in flight that do not carry them
+    bool seen_free;           // at the last check, but it has such items
     unsigned blocked_pass;    // an earlier request of this pass waits for the lane
     bool pushing;             // a batch with this lane is in flight
     bool resolving;           // its number is being queried
@@ -51,6 +53,7 @@ struct lane {
     int64_t last_seq; // start of the last cached segment: a hint for the database
     bool limited;     // of a queue with a maxSize: requests go by themselves
     bool careful;     // its claims go the careful way
+    bool work;        // of a work queue: see work/claim_work.c
     // Retry lanes (broker/sql/retry/retry_lane.sql): messages of one partition for one group.
     struct lane *origin;      // that partition; NULL: this is one itself
     struct lane_list retries; // the cached retry lanes of a partition
@@ -102,13 +105,20 @@ struct consumer {
     uint32_t fewer; // messages that a claim may take, after an answer was too long; 0: any
     int64_t ver, near_seq; // hints for the next claim: see broker/sql/pop/claim.sql; 0: none
     enum consumer_state state;
-    bool dirty;                   // something came while it was CLAIMING or LEASED
-    bool gone;                    // deleted in the database while in flight
-    bool asking;                  // its number is being queried
-    bool locked;                  // the answer: another transaction has locked the partition
-    uint8_t misses;               // lease polls in a row that found it leased by others
-    uint8_t busy;                 // claims in a row that found it locked by another transaction
-    struct pop_op *pop;           // CLAIMING: for this one
+    bool dirty;         // something came while it was CLAIMING or LEASED
+    bool gone;          // deleted in the database while in flight
+    bool careful_once;  // its state, not its lane, needs the careful claim
+    bool asking;        // its number is being queried
+    bool locked;        // the answer: another transaction has locked the partition
+    uint8_t misses;     // lease polls in a row that found it leased by others
+    uint8_t busy;       // claims in a row that found it locked by another transaction
+    struct pop_op *pop; // CLAIMING: for this one
+    // Of a work queue; see work/claim_work.c:
+    bool working;          // CLAIMING, and other pops of the group wait for the result
+    bool resting;          // TIMED: nothing is available until then, unless something is pushed
+    uint32_t riders;       // pops that share the next claim
+    uint64_t available_us; // when a lease may expire, or a returned message is due; 0: none
+    bool available_known;  // an empty claim has named it, and it has not passed yet
     struct consumer *next_target; // of the same pop
     struct due due;               // LEASED, TIMED
     struct outstanding outstanding;
@@ -116,6 +126,30 @@ struct consumer {
     LIST_ENTRY(consumer) of_lane;
     struct pop_list seats; // pops of this partition only
 };
+
+// State of the list of partitions of a group, see group_states.c:
+//
+//      UNKNOWN ──► DISCOVERING ──► KNOWN ──► REDISCOVERING ──► KNOWN
+//
+// From all of them a change leads back to UNKNOWN; while a discovery is under way to STALE,
+// because its rows may be older than the change.
+enum group_state {
+    GROUP_UNKNOWN,
+    GROUP_KNOWN, // its ready list is complete, or a scan is completing it
+    GROUP_DISCOVERING,
+    GROUP_REDISCOVERING, // known, and a subscription is being recorded
+    GROUP_STALE,         // discovering: the rows that come do not count as complete
+    GROUP_STATES
+};
+enum group_event {
+    GROUP_ASKED,   // a discovery of all partitions leaves
+    GROUP_LEARNT,  // ... its rows make sense
+    GROUP_FAILED,  // ... it failed, or they do not
+    GROUP_MISSED,  // what is known is not complete any more; a discovery under way is
+    GROUP_CHANGED, // nor is that one
+    GROUP_EVENTS
+};
+enum group_scan { SCAN_NONE, SCAN_PAGES, SCAN_TWICE }; // see scan.c
 
 struct group {
     UT_hash_handle hh; // by name, in its queue
@@ -127,13 +161,12 @@ struct group {
     unsigned n_asking;     // consumers whose number is on its way: they may have something
     struct pop_list seats; // pops of any partition, first come first served
     LIST_HEAD(, follow) selectors;
-    bool known;              // discovered
-    bool subscribed;         // the start point was recorded (or looked up) with checked_from
-    bool discovering;        // all of its partitions are being looked for
-    bool again;              // changed while it was being discovered: what comes may be old
-    bool scanning, rescan;   // further pages are being read; and once more from the start
+    uint8_t state;           // enum group_state
+    uint8_t scan;            // enum group_scan
     uint64_t empty_noted_us; // when the watermark was last written
-    char *checked_from;      // last subscriptionFrom that the database accepted
+    // The last subscriptionFrom that the database accepted; "": none was given; NULL: the start
+    // point must be recorded (or looked up).
+    char *checked_from;
     // Evicted when unused: see unused.c.
     TAILQ_ENTRY(group) recent; // least recently used first
     uint64_t used_us;
@@ -143,8 +176,48 @@ struct group {
     char name[];
 };
 
-// States of a pop.
-enum { POP_SEATED = 1, POP_LOOKING, POP_FLYING, POP_NOTING, POP_DISCOVERING, POP_DONE };
+// Where a pop is.  Only pop_states.c changes it.
+enum pop_state {
+    POP_UNPLACED,    // on its way to its home, or in a list of pops that are being placed
+    POP_LOOKING,     // waits for the change feed
+    POP_DISCOVERING, // waits for partitions of its group, or for the queues of its selector
+    POP_SEATED,      // in the list of a group, consumer or selector: an answer ends that
+    POP_PARKED,      // likewise, until its deadline at the latest
+    POP_CLAIMING,    // its claim is queued or in flight
+    POP_SERVED,      // messages were rendered, even if none of them could be read
+    POP_NOTING,      // waits for the watermark of its group
+    POP_LEAVING,     // the client has gone; the call that it waits for ends it
+    POP_DONE,
+    POP_STATES
+};
+
+// Events of a pop.
+enum pop_event {
+    POP_ON_PLACE,          // it has arrived, or left its seat: find it a place
+    POP_ON_UNSEAT,         // its consumer is gone, or its group discovered: to be placed again
+    POP_ON_FORGET,         // likewise, and nothing that was found before counts any more
+    POP_ON_TAKE,           // consumers with messages were taken for it
+    POP_ON_CHANGES,        // the feed was read
+    POP_ON_CHANGES_LOST,   // ... could not be read
+    POP_ON_DISCOVERED,     // partitions, or queues, were found
+    POP_ON_DISCOVERY_LOST, // ... could not be found, but may be in a moment
+    POP_ON_ANSWERED,       // all answers that its group has waited for are there
+    POP_ON_PAGE,           // a page of partitions was read, and there are more
+    POP_ON_RENDER,         // its claim has messages
+    POP_ON_TARGET_GONE,    // a claimed consumer was deleted
+    POP_ON_TARGET_LOST,    // the claim of a consumer failed
+    POP_ON_CLAIM_EMPTY,    // its claim is over; without messages its partition has nothing
+    POP_ON_CLAIM_OVER,     // its claim is over; without messages there may be others
+    POP_ON_CLAIM_REFUSED,  // its claim was made for another server, and never left
+    POP_ON_CLAIM_LOST,     // its claim has failed, but may work in a moment
+    POP_ON_RETRIES_LOST,   // likewise, a claim for retries of its partition
+    POP_ON_FAILED,         // a call has failed for good
+    POP_ON_NOTED,          // the watermark was written
+    POP_ON_DEADLINE,
+    POP_ON_CANCEL, // its client has gone
+    POP_ON_DRAIN,  // the broker stops
+    POP_EVENTS
+};
 
 // chores.c
 enum chore { CHORE_ROTATE, CHORE_FORGET, CHORE_EVICT, CHORE_RETAIN, CHORES };
@@ -167,6 +240,8 @@ struct broker {
     uv_loop_t *loop;
     struct broker_conf conf;
     struct broker_stats stats;
+    uint64_t dead_logged_s;   // second of the last dlq.added line ...
+    unsigned n_dead_unlogged; // ... and the number of dead letters since
     struct pg_pool *pg;
     struct pg_pool_stats pg_stats; // other brokers and the API read it until the house is freed
     struct mailbox mailbox;
@@ -192,6 +267,7 @@ struct broker {
 
     struct op_list finished; // done is called at the end of the turn
     unsigned n_pending, n_parked;
+    uint64_t n_arrived; // operations, ever
     struct due_heap due;
 
     struct op_stage ops[OP_KINDS];
@@ -206,6 +282,9 @@ struct broker {
     bool pops_stopped; // maintenance
     struct due flags_due;
     unsigned flags_asked; // flags_version at the time of the query
+    struct due keys_due;  // keys.c
+    bool keys_known, keys_asking;
+    unsigned keys_epoch, keys_count;
 
     struct lane **unresolved; // lanes whose number must be queried
     unsigned n_unresolved, cap_unresolved;
@@ -220,6 +299,7 @@ struct broker {
     struct lane **locked;
     unsigned n_locked, cap_locked;
     bool locked_probing;
+    bool unsorted; // a lock has ended: the pushes must be sorted
     struct due locked_due;
     uint64_t locked_interval_us;
     struct op_list later; // requests that found a consumer locked: they go alone, one at a time
@@ -279,8 +359,13 @@ struct house {
     struct broker **brokers;
     house_notify_cb *notify; // other servers; NULL: there are none
     void *notify_ctx;
+    void (*parked)(void *ctx); // a pop has parked; NULL: not needed
+    void *parked_ctx;
+    _Atomic bool parked_awaited; // call it
 
     struct timer *timer;
+    struct key_table *keys; // NULL: none are read
+    bool keys_protected;    // the settings require authentication
 
     // maintenance.c, buffer.c, replay.c; spool NULL: none of it
     struct spool *spool;
@@ -355,6 +440,13 @@ void lane_ask_alone(struct broker *b, struct lane *lane);
 
 // ---- locked.c ----
 // op, which is in no queue, waits for the lane; then it returns to the front of queue.
+void lane_part_landed(struct broker *b, struct lane *lane); // one less of n_behind
+// The first push that has a part for the lane, waits there or at another locked lane (*at) and
+// arrived before; NULL: there is none.
+struct push_op *lane_parked_push(struct broker *b, struct lane *lane, uint64_t arrival,
+                                 struct lane **at);
+void lane_take_parked(struct broker *b, struct lane *lane, struct op *op); // it waits no more
+void pushes_sort(struct broker *b); // by arrival, after a lock has ended
 void lane_park(struct broker *b, struct lane *lane, struct op *op, struct op_list *queue);
 void lane_unpark(struct broker *b, struct lane *lane); // what waits for it may go
 void pushes_unpark(struct broker *b);                  // all that wait at a lane
@@ -369,6 +461,19 @@ void lane_resolved(struct broker *b, struct lane *lane); // its name is not lock
 MUST_USE bool op_try_later(struct broker *b, struct op *op, struct op_list *queue);
 void op_try_next(struct broker *b); // one of them has got through: the next need not wait
 struct lane *lanes_find_locked(const struct push_item *items, unsigned n); // the first, or NULL
+
+// ---- group_states.c ----
+void group_handle(struct group *g, enum group_event event); // changes its state, and no more
+void group_unsubscribe(struct group *g);                    // its start point must be recorded
+void group_forget(struct group *g); // nothing that was known of it counts any more
+static inline bool group_is_known(const struct group *g)
+{
+    return g->state == GROUP_KNOWN || g->state == GROUP_REDISCOVERING;
+}
+static inline bool group_is_discovering(const struct group *g)
+{
+    return g->state >= GROUP_DISCOVERING;
+}
 
 // ---- group.c ----
 struct group *group_get(struct broker *b, struct queue *q, span name);
@@ -394,13 +499,21 @@ void groups_flush(struct broker *b);
 void groups_forget(struct broker *b); // every group is to be discovered again
 // Its cursors were moved, its leases ended, or all of it deleted, by others.
 void group_changed(struct broker *b, struct group *g);
-void group_discover(struct broker *b, struct group *g, struct pop_op *pop);
+void group_discover(struct broker *b, struct group *g,
+                    struct pop_op *pop); // POP_ON_DISCOVERED comes
+// The call behind a discovery, not sent yet.  partition: only that one; after: the page behind
+// it.
+struct discover_ask {
+    span partition, namespace_, task, sub_mode, sub_from, after; // SPAN_NONE: not given
+};
+struct call *group_discover_call(struct broker *b, const struct group *g, void *what,
+                                 const struct discover_ask *ask);
 // The rows of discover.  false: they make no sense, and nothing was learnt.
 bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply, bool whole);
-// The rows of one page; after: the page behind this partition is missing, SPAN_NONE: none is.
-// False: rows that make no sense, nothing was learnt.
-bool group_learn_page(struct broker *b, struct group *g, const struct pg_reply *reply,
-                      span *after);
+bool group_is_page(const struct pg_reply *reply); // false: rows that make no sense
+// The rows of such a page.  Returns the partition behind which the next page is missing, or
+// SPAN_NONE.
+span group_learn_page(struct broker *b, struct group *g, const struct pg_reply *reply);
 void group_scan(struct broker *b, struct group *g, span after); // scan.c: the pages after it
 void group_discovered(struct broker *b, struct group *g);       // those who waited for it go on
 bool group_must_discover(const struct group *g, const struct pop_op *pop);
@@ -412,21 +525,26 @@ void group_end_pop(struct broker *b, struct group *g);
 bool is_beyond_limits(const struct broker *b);
 void unused_forget(struct broker *b); // a bounded step; not while groups are being walked
 
+// ---- pop_states.c ----
+// status: of the events that may end the pop; its op.why is set before.
+void pop_handle(struct broker *b, struct pop_op *pop, enum pop_event event, int status);
+void pop_fly_to(struct broker *b, struct pop_op *pop, struct consumer *c); // takes c for it
+
 // ---- pop.c ----
-void pop_place(struct broker *b, struct pop_op *pop); // find it a seat, or serve it
-void pop_empty(struct broker *b,
-               struct pop_op *pop); // nothing there: look, note, park or finish
-void pops_empty(struct broker *b, struct pop_list *seats); // for those not yet parked
-// A page of the group's partitions was read for these pops, and there are more.
-void pops_page_read(struct broker *b, struct pop_list *seats);
+// The event for all of these pops, which stay or leave one by one.
+void pops_handle(struct broker *b, struct pop_list *seats, enum pop_event event);
+void pops_unseat(struct broker *b, struct pop_list *seats, enum pop_event why,
+                 struct pop_list *unplaced); // why: POP_ON_UNSEAT or POP_ON_FORGET
+void pops_place(struct broker *b, struct pop_list *unplaced);
 // All answers that pops of the group have waited for are there.
 void group_answered(struct broker *b, struct group *g);
-void pop_finish(struct broker *b, struct pop_op *pop, int status);
+// Takes ready consumers of g for the pop, as many as it may have.  last: where the next of its
+// targets is linked; returns it for those of another group.
+struct consumer **pop_take_ready(struct broker *b, struct pop_op *pop, struct group *g,
+                                 struct consumer **last);
 void group_serve(struct broker *b, struct group *g);
 void consumer_serve(struct broker *b, struct consumer *c);
 void consumer_serve_retries(struct broker *b, struct consumer *c); // to pops of the partition
-void pop_unseat(struct broker *b, struct pop_op *pop);
-void pop_fly(struct broker *b, struct pop_op *pop); // its targets are chosen
 // Those that could not look, once one can; all: also pops of partitions thought to be empty.
 void pops_place_again(struct broker *b, bool all);
 void group_place_again(struct broker *b, struct group *g, bool all);
@@ -436,6 +554,9 @@ void pops_resume(struct broker *b,
 
 // ---- claim.c ----
 void claims_flush(struct broker *b);
+
+// ---- work/claim_work.c ----
+void work_claim(struct broker *b); // one call for the queued pops of work queues
 
 // ---- the rest, each the flush of its queue ----
 void pushes_flush(struct broker *b);
@@ -452,7 +573,9 @@ void cycles_flush(struct broker *b);
 void cycles_fail_unresolved(struct broker *b, int status);
 void cycle_finish(struct broker *b, struct cycle_op *cycle, int status);
 void customs_flush(struct broker *b);
-void watermark_add(struct broker *b, struct group *g);
+// Writes the watermark of a group that has nothing to consume, if it is time.  Returns whether
+// it does.
+bool group_note_empty(struct broker *b, struct group *g, uint64_t now);
 void watermarks_flush(struct broker *b);
 
 // ---- schedule.c ----
@@ -473,7 +596,7 @@ void timer_expect_feed(struct house *h, int64_t wait_us);
 int64_t timer_from_us(const struct house *h);
 
 // ---- feed.c ----
-void feed_look(struct broker *b, struct pop_op *pop); // pop_place() again after a fresh look
+void feed_look(struct broker *b, struct pop_op *pop); // POP_ON_CHANGES comes
 void feed_flush(struct broker *b);
 void feed_rearm(struct broker *b);              // there are parked pops: poll
 void feed_active(struct broker *b);             // something happened: poll often again
@@ -494,14 +617,19 @@ struct stored_lane {
     const uint8_t *id;
 };
 void notify_stored(struct broker *b, const struct stored_lane *lane, bool servers);
-void notify_poll(struct broker *b); // read the feed now for parked pops
+void notify_parked(struct house *h); // a pop has parked: see house_watch_parked()
+void notify_poll(struct broker *b);  // read the feed now for parked pops
 void notify_released(struct broker *b, span queue, int64_t consumer, bool maybe_more);
 
 // ---- selector.c ----
-void selector_place(struct broker *b, struct pop_op *pop);
-void selector_seat(struct broker *b, struct pop_op *pop); // waits, whatever there is
+// The selector of a pop by namespace or task.  Until its end the pop keeps it from being
+// forgotten.
+struct selector *selector_bind(struct broker *b, struct pop_op *pop);
+void selector_ask(struct selector *s, struct pop_op *pop);  // POP_ON_DISCOVERED comes
+bool selector_take(struct selector *s, struct pop_op *pop); // takes consumers for it
+struct pop_list *selector_seats(struct selector *s);
+void selector_refresh(struct selector *s); // about once a second, while pops are seated
 void selectors_serve(struct broker *b, struct group *g);
-void selector_leave(struct broker *b, struct pop_op *pop);
 bool selector_is_asking(const struct pop_op *pop); // see group.n_asking
 void selectors_settle(struct broker *b, struct group *g);
 void selectors_page_read(struct broker *b, struct group *g);
@@ -516,6 +644,8 @@ void selectors_forget(struct broker *b, uint64_t before_us);
 bool pushes_may_need_buffer(const struct broker *b);      // some may not go to the database now
 void pushes_buffer(struct broker *b);                     // those in the queue
 void push_buffer(struct broker *b, struct push_op *push); // taken out of the queue already
+// The same, behind earlier requests of its lanes that are still here.
+void push_divert(struct broker *b, struct push_op *push);
 bool push_may_buffer(const struct broker *b, const struct push_op *push, int status);
 
 // ---- replay.c ----
@@ -523,6 +653,9 @@ struct replay *replay_new(struct house *h);
 void replay_free(struct replay *r);
 void replay_kick(struct house *h); // there may be something to replay; any thread
 bool replay_is_busy(const struct replay *r);
+
+// ---- keys.c ----
+void keys_start(struct broker *b); // reads them now
 
 // ---- maintenance.c ----
 void maintenance_start(struct broker *b);

@@ -162,8 +162,8 @@ static void note_stuck(struct broker *b, uint64_t rows)
     if (rows > 0 && before == 0)
         log_warn(
             "retention.paused",
-            "rows=%llu detail=\"vacuum cannot free what was removed, so nothing more is: some "
-            "transaction, slot or standby holds xmin (queen doctor --pg)\"",
+            "rows=%llu detail=\"vacuum cannot reclaim removed rows: a transaction, slot or "
+            "standby holds xmin (queen doctor --pg)\"",
             (unsigned long long)rows);
     else if (rows == 0 && before > 0)
         log_info("retention.resumed", "detail=\"over-age messages are removed again\"");
@@ -211,6 +211,7 @@ static void tidy(struct broker *b)
     pg_param_i32(&c->params, (int32_t)b->conf.history_days);
     pg_param_i32(&c->params, TIDY_AT_ONCE);
     pg_param_i32(&c->params, (int32_t)b->conf.attempts_days);
+    pg_param_i32(&c->params, (int32_t)b->conf.audit_days);
     call_send(c, on_tidied);
 }
 

@@ -44,6 +44,15 @@ void customs_flush(struct broker *b)
     }
 }
 
+// Errors raised by our procedures are sentences for the client; others are for the log.
+static void custom_fault(struct fault *why, int status, const struct pg_reply *reply)
+{
+    if (status == QE_PG_DATA && *pg_reply_message(reply))
+        fault_set(why, status, "%s", pg_reply_message(reply));
+    else
+        pg_reply_fault(why, status, reply);
+}
+
 // The result is borrowed from the connection, so done is called from inside the reply callback.
 static void on_called(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
@@ -62,8 +71,7 @@ static void on_called(struct pg_call *pg, int status, const struct pg_reply *rep
     counter_add(&b->stats.failed[OP_CUSTOM], status != 0);
     histogram_add(&b->stats.latency_us[OP_CUSTOM], now - custom->op.since_us);
     if (status != 0)
-        fault_set(&custom->op.why, status, "%s",
-                  *pg_reply_message(reply) ? pg_reply_message(reply) : err_text(status));
+        custom_fault(&custom->op.why, status, reply);
     custom->done(custom, status, reply);
     broker_wake(b);
 }

@@ -17,7 +17,7 @@ static const struct pg_statement *const of_server[] = {
     &pg_stmt_schedule,     &pg_stmt_transact,        &pg_stmt_transact_scheduled,
     &pg_stmt_claim,        &pg_stmt_claim_careful,   &pg_stmt_ensure_consumers,
     &pg_stmt_changes,      &pg_stmt_stream_cycle,    &pg_stmt_fire_scheduled,
-    &pg_stmt_locked_lanes, &pg_stmt_set_aside,
+    &pg_stmt_locked_lanes, &pg_stmt_set_aside,       &pg_stmt_claim_work,
 };
 
 bool is_of_server(const struct pg_statement *statement)
@@ -50,11 +50,8 @@ static void forget_groups(struct broker *b)
     struct group *g, *next_g;
 
     HASH_ITER (hh, b->queues, q, next_q)
-        HASH_ITER (hh, q->groups, g, next_g) {
-            g->known = g->subscribed = false;
-            g->again = true; // a discovery in flight was sent to the previous server
-            g->empty_noted_us = 0;
-        }
+        HASH_ITER (hh, q->groups, g, next_g)
+            group_forget(g); // a discovery in flight was sent to the previous server
 }
 
 void broker_forget(void *ctx)

@@ -3,7 +3,7 @@
 //      0  version 1 | kind | length of the body (2)
 //      4  HMAC-SHA256 over everything but itself; zeros without a secret
 //     36  sender, 32 bytes, zero padded
-//     68  session, 16 bytes: random per process, 15 characters and NUL
+//     68  session, 16 bytes: start time and random digits, 15 characters and NUL
 //     84  sequence (8)
 //     92  a MessagePack map
 //
@@ -29,6 +29,7 @@ enum peer_kind {
     PEER_DELETED = 11,    // queue
     PEER_PUSH_MODE = 40,  // a maintenance mode was switched
     PEER_POP_MODE = 41,
+    PEER_KEYS = 50, // API keys were created or revoked
 };
 
 struct peer_note {

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "peer/address.h"
 
+#define STALE_LOG_US 300000000ull
 enum { RESOLVE_MS = 30000, RETRY_RESOLVE_MS = 2000, READ_AT_ONCE = 256 };
 
 struct peer {
@@ -49,7 +50,8 @@ struct peers {
     struct peer peer[PEERS_MAX];
     unsigned n_peers;
     struct replay_windows windows;
-    uint64_t received, malformed, bad_signatures, bad_sequences, heartbeats;
+    uint64_t received, malformed, bad_signatures, bad_sequences, stale, heartbeats;
+    uint64_t stale_logged_us;
 };
 
 static void on_readable(uv_poll_t *poll, int status, int events);
@@ -59,19 +61,16 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
 
 // ---- opening ----
 
-static int bind_socket(int family, unsigned port, int *fd)
+static int bind_socket(const struct sockaddr_storage *address, int *fd)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int off = 0;
 
-    *fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    *fd = socket(address->ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return -errno;
-    if (family == AF_INET6)
+    if (address->ss_family == AF_INET6)
         setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); // IPv4 comes in mapped
-    if (bind(*fd, family == AF_INET6 ? (struct sockaddr *)&six : (struct sockaddr *)&four,
-             family == AF_INET6 ? sizeof six : sizeof four) != 0) {
+    if (bind(*fd, (const struct sockaddr *)address, address_len(address)) != 0) {
         int rc = -errno;
         close(*fd);
         return rc;
@@ -79,19 +78,51 @@ static int bind_socket(int family, unsigned port, int *fd)
     return 0;
 }
 
+static int own_address(const struct peers_conf *conf, struct sockaddr_storage *out,
+                       struct fault *f)
+{
+    struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+                             .ai_socktype = SOCK_DGRAM},
+                    *found;
+    char port[8];
+
+    *out = (struct sockaddr_storage){0};
+    if (conf->host[0] == '\0') {
+        struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+                                   .sin6_port = htons((uint16_t)conf->port)};
+        memcpy(out, &six, sizeof six);
+        return 0;
+    }
+    snprintf(port, sizeof port, "%u", conf->port);
+    int rc = getaddrinfo(conf->host, port, &hints, &found);
+    if (rc != 0)
+        return fault_set(f, QE_CONF, "HOST: cannot resolve %s: %s", conf->host,
+                         gai_strerror(rc));
+    memcpy(out, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return 0;
+}
+
 static int open_socket(struct peers *ps, struct fault *f)
 {
     int bytes = (int)ps->conf.receive_mb << 20;
+    struct sockaddr_storage address;
 
-    ps->family = AF_INET6;
-    int rc = bind_socket(AF_INET6, ps->conf.port, &ps->fd);
-    if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) { // a machine without IPv6
-        ps->family = AF_INET;
-        rc = bind_socket(AF_INET, ps->conf.port, &ps->fd);
+    int rc = own_address(&ps->conf, &address, f);
+    if (rc != 0)
+        return rc;
+    rc = bind_socket(&address, &ps->fd);
+    if (ps->conf.host[0] == '\0' && (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL)) {
+        // a machine without IPv6
+        struct sockaddr_in four = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)ps->conf.port)};
+        memcpy(&address, &four, sizeof four);
+        rc = bind_socket(&address, &ps->fd);
     }
     if (rc != 0)
         return fault_set(f, QE_CONF, "QUEEN_UDP_NOTIFY_PORT: cannot use UDP port %u: %s",
                          ps->conf.port, strerror(-rc));
+    ps->family = address.ss_family;
     setsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &bytes,
                sizeof bytes); // as much as the system allows
     return 0;
@@ -101,15 +132,14 @@ static int open_socket(struct peers *ps, struct fault *f)
 static void name_ourselves(struct peers *ps)
 {
     char host[256] = "localhost", port[8];
-    uint8_t random[8];
+    uint16_t random;
 
     gethostname(host, sizeof host - 1);
     snprintf(port, sizeof port, ":%u", ps->conf.port);
     snprintf(ps->server_id, sizeof ps->server_id, "%.*s%s", (int)(PEER_SENDER - strlen(port)),
              host, port);
-    id_random(random, sizeof random);
-    for (unsigned i = 0; i < PEER_SESSION - 1; i++)
-        ps->session[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    id_random((uint8_t *)&random, sizeof random);
+    replay_session_make(ps->session, clock_wall_us() / 1000, random);
 }
 
 int peers_open(struct peers **out, uv_loop_t *loop, const struct peers_conf *conf,
@@ -143,6 +173,8 @@ int peers_open(struct peers **out, uv_loop_t *loop, const struct peers_conf *con
     uv_poll_start(&ps->poll, UV_READABLE, on_readable);
     uv_timer_start(&ps->beat, on_beat, 0, conf->heartbeat_ms);
     uv_timer_start(&ps->resolve, on_resolve, 0, 0);
+    if (ps->secret.len == 0)
+        log_warn("peers.unsigned", "port=%u advice=\"set QUEEN_SYNC_SECRET\"", conf->port);
     log_info("peers.open", "port=%u peers=%u signed=%s", conf->port, ps->n_peers,
              ps->secret.len > 0 ? "true" : "false");
     *out = ps;
@@ -191,6 +223,38 @@ static const struct addrinfo *choose(const struct addrinfo *found)
     return found;
 }
 
+static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr *b)
+{
+    char x[PEER_ADDRESS], y[PEER_ADDRESS];
+    struct sockaddr_storage copy = {0};
+
+    memcpy(&copy, b,
+           b->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+    address_format(a, x);
+    address_format(&copy, y);
+    return x[0] != '\0' && strcmp(x, y) == 0;
+}
+
+// The list may contain our own address, so that all servers can be given the same one. We
+// compare it with the addresses of this machine. A datagram of ours that comes back proves
+// nothing: an attacker may return it in the name of a peer, to make us stop notifying it.
+static bool is_own_address(const struct peers *ps, const struct sockaddr_storage *address)
+{
+    unsigned port =
+        ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                                             : ((const struct sockaddr_in *)address)->sin_port);
+    uv_interface_address_t *own = NULL;
+    int n = 0;
+    bool found = false;
+
+    if (port != ps->conf.port || uv_interface_addresses(&own, &n) != 0)
+        return false;
+    for (int i = 0; i < n && !found; i++)
+        found = is_same_host(address, (const struct sockaddr *)&own[i].address);
+    uv_free_interface_addresses(own, n);
+    return found;
+}
+
 static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
 {
     struct peer *p = lookup->data;
@@ -218,7 +282,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
     uv_mutex_lock(&ps->lock);
     p->address = address;
     p->resolved = true;
-    p->is_self = false;
+    p->is_self = is_own_address(ps, &address);
     p->learned[0] = '\0';
     uv_mutex_unlock(&ps->lock);
     peers_publish(ps);
@@ -266,13 +330,19 @@ static struct peer *peer_at(struct peers *ps, const struct sockaddr_storage *fro
     return NULL;
 }
 
-// Our own address may be in the list, so that all servers can be given the same one.
-static void note_own_address(struct peers *ps, struct peer *p)
+// A recording, or a server whose clock is wrong: then its notifications are useless, and
+// somebody should know. At most one line in five minutes.
+static void note_stale(struct peers *ps, const struct peer_note *note)
 {
-    if (!p || p->is_self)
+    uint64_t now = clock_mono_us();
+
+    ps->stale++;
+    if (ps->stale_logged_us != 0 && now - ps->stale_logged_us < STALE_LOG_US)
         return;
-    p->is_self = true;
-    peers_publish(ps);
+    ps->stale_logged_us = now;
+    log_warn("peers.clock_differs", "seconds=%lld total=%llu",
+             ((long long)note->at_ms - (long long)(clock_wall_us() / 1000)) / 1000,
+             (unsigned long long)ps->stale);
 }
 
 // Whether the note is new; under the lock.
@@ -292,12 +362,20 @@ static bool admit(struct peers *ps, span datagram, const struct sockaddr_storage
         ps->bad_signatures++;
         return false;
     }
-    if (strcmp(note->session, ps->session) == 0) {
-        note_own_address(ps, p);
-        return false;
-    }
-    if (!replay_window_admit(&ps->windows, note, clock_mono_us(), ps->conf.dead_ms * 1000ull)) {
+    if (strcmp(note->session, ps->session) == 0)
+        return false; // sent by us: our own address is not known as such, or it was returned
+    switch (
+        replay_window_admit(&ps->windows, note,
+                            &(struct replay_clock){.now_us = clock_mono_us(),
+                                                   .wall_ms = clock_wall_us() / 1000,
+                                                   .dead_us = ps->conf.dead_ms * 1000ull})) {
+    case REPLAY_NEW:
+        break;
+    case REPLAY_OLD:
         ps->bad_sequences++;
+        return false;
+    case REPLAY_STALE:
+        note_stale(ps, note);
         return false;
     }
     if (p)
@@ -370,6 +448,7 @@ void peers_view(struct peers *ps, struct peers_view *v)
     v->dropped = ps->malformed + atomic_load_explicit(&ps->unsent, memory_order_relaxed);
     v->bad_signatures = ps->bad_signatures;
     v->bad_sequences = ps->bad_sequences;
+    v->stale = ps->stale;
     v->heartbeats = ps->heartbeats;
     v->restarts = ps->windows.n_restarts;
     v->n_tracked = ps->windows.n;

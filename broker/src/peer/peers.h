@@ -23,6 +23,7 @@ enum { PEERS_MAX = 64, PEER_HOST = 256, PEER_ADDRESS = 64 };
 struct peers;
 struct peers_conf {
     const char *peers;  // "host[:port],..."; an IPv6 address with a port in brackets
+    const char *host;   // address to bind to; "": all
     unsigned port;      // ours, and of peers that give none
     const char *secret; // "": datagrams are not signed and not checked
     unsigned heartbeat_ms, dead_ms;
@@ -53,7 +54,8 @@ struct peer_view {
 struct peers_view {
     char server_id[PEER_SENDER + 1], session[PEER_SESSION + 1];
     unsigned port;
-    uint64_t sent, received, dropped, bad_signatures, bad_sequences, heartbeats, restarts;
+    uint64_t sent, received, dropped, bad_signatures, bad_sequences, stale, heartbeats,
+        restarts;
     unsigned n_tracked, n_alive;
     unsigned n_peers;
     struct peer_view peer[PEERS_MAX];

@@ -1,6 +1,7 @@
 // One replay window per sender.
 #include "peer/replay_window.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WINDOW = 64 };
@@ -27,14 +28,6 @@ static struct replay_window *replay_window_make_room(struct replay_windows *h, u
     return now_us - oldest->received_us > dead_us ? oldest : NULL;
 }
 
-static bool has_ended(const struct replay_window *s, const char *session)
-{
-    for (unsigned i = 0; i < REPLAY_WINDOW_ENDED; i++)
-        if (s->ended[i][0] != '\0' && strcmp(s->ended[i], session) == 0)
-            return true;
-    return false;
-}
-
 static void begin_session(struct replay_window *s, const struct peer_note *note)
 {
     memcpy(s->session, note->session, sizeof s->session);
@@ -57,30 +50,44 @@ static bool is_new(struct replay_window *s, uint64_t sequence)
     return true;
 }
 
-const struct replay_window *replay_window_admit(struct replay_windows *h,
-                                                const struct peer_note *note, uint64_t now_us,
-                                                uint64_t dead_us)
+static bool is_fresh(const struct peer_note *note, uint64_t wall_ms)
+{
+    uint64_t apart = note->at_ms > wall_ms ? note->at_ms - wall_ms : wall_ms - note->at_ms;
+
+    return apart <= PEER_FRESH_MS;
+}
+
+enum replay_verdict replay_window_admit(struct replay_windows *h, const struct peer_note *note,
+                                        const struct replay_clock *clock)
 {
     struct replay_window *s = replay_window_find(h, note->sender);
 
+    if (!is_fresh(note, clock->wall_ms))
+        return REPLAY_STALE;
     if (!s) {
-        s = replay_window_make_room(h, now_us, dead_us);
+        s = replay_window_make_room(h, clock->now_us, clock->dead_us);
         if (!s)
-            return NULL;
+            return REPLAY_OLD;
         *s = (struct replay_window){0};
         memcpy(s->sender, note->sender, sizeof s->sender);
         begin_session(s, note);
     } else if (strcmp(s->session, note->session) != 0) {
-        if (has_ended(s, note->session))
-            return NULL;
-        memcpy(s->ended[s->n_restarts++ % REPLAY_WINDOW_ENDED], s->session, sizeof s->session);
+        bool is_dead = clock->now_us - s->received_us > clock->dead_us;
+        if (strcmp(note->session, s->session) < 0 && !is_dead)
+            return REPLAY_OLD;
         h->n_restarts++;
         begin_session(s, note);
     } else if (!is_new(s, note->sequence)) {
-        return NULL;
+        return REPLAY_OLD;
     }
-    s->received_us = now_us;
-    return s;
+    s->received_us = clock->now_us;
+    return REPLAY_NEW;
+}
+
+void replay_session_make(char session[PEER_SESSION + 1], uint64_t wall_ms, uint16_t random)
+{
+    snprintf(session, PEER_SESSION, "%0*llx%04x", SESSION_TIME_DIGITS,
+             (unsigned long long)(wall_ms & 0xfffffffffffull), random);
 }
 
 unsigned replay_window_alive(const struct replay_windows *h, uint64_t now_us, uint64_t dead_us)

@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "http/site.h"
 
-void banner_print(const struct listeners *l, bool exposed, const char *where)
+void banner_print(const struct listeners *l, bool exposed, const char *where,
+                  const struct pg_conninfo *embedded)
 {
     struct buf urls = {0}, local = {0};
 
@@ -22,9 +23,15 @@ void banner_print(const struct listeners *l, bool exposed, const char *where)
            "       -d '{\"items\": [{\"queue\": \"demo\", \"payload\": {\"hello\": "
            "\"world\"}}]}'\n"
            "  curl '" SPAN_FMT "/api/v1/pop/queue/demo?autoAck=true'\n"
-           "\n",
+           "  queen push demo '{\"hello\": \"world\"}' --url " SPAN_FMT "\n"
+           "  queen tail -f demo --url " SPAN_FMT "\n",
            QUEEN_VERSION, SPAN_ARG(buf_span(&urls)), where,
-           exposed ? "Warning: " HTTP_SITE_EXPOSED "\n" : "", SPAN_ARG(url), SPAN_ARG(url));
+           exposed ? "Warning: " HTTP_SITE_EXPOSED "\n" : "", SPAN_ARG(url), SPAN_ARG(url),
+           SPAN_ARG(url), SPAN_ARG(url));
+    if (embedded)
+        printf("  psql -h '%s' -U %s %s\n", embedded->hosts, embedded->user, embedded->db);
+    printf("The interface: " SPAN_FMT "/openapi.json; the manual: man queen, queen help\n\n",
+           SPAN_ARG(url));
     if (fflush(stdout) != 0)
         log_debug("banner.failed", "why=\"stdout is closed\"");
     buf_free(&urls);

@@ -8,6 +8,7 @@ static void notify(void *ctx, enum house_event what, span queue, span partition)
         [HOUSE_FREED] = PEER_FREE,
         [HOUSE_CONFIGURED] = PEER_CONFIGURED,
         [HOUSE_MODES] = PEER_PUSH_MODE,
+        [HOUSE_KEYS] = PEER_KEYS,
     };
 
     peers_notify(ctx, kinds[what], queue, partition, false);
@@ -35,12 +36,15 @@ static void on_note(void *ctx, const struct peer_note *note)
     case PEER_POP_MODE:
         house_notified(house, HOUSE_MODES, SPAN_NONE);
         break;
+    case PEER_KEYS:
+        house_notified(house, HOUSE_KEYS, SPAN_NONE);
+        break;
     default: // of a later version
         break;
     }
 }
 
-int peer_notify_open(struct peers **peers, uv_loop_t *loop, const struct conf *c,
+int peer_notify_open(struct peers **peers, uv_loop_t *loop, const struct serve_conf *c,
                      struct house **house, struct fault *f)
 {
     *peers = NULL;
@@ -48,6 +52,7 @@ int peer_notify_open(struct peers **peers, uv_loop_t *loop, const struct conf *c
         return 0;
     return peers_open(peers, loop,
                       &(struct peers_conf){.peers = c->udp_peers,
+                                           .host = c->host,
                                            .port = (unsigned)c->udp_port,
                                            .secret = c->sync_secret,
                                            .heartbeat_ms = (unsigned)c->sync_heartbeat_ms,

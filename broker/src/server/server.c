@@ -23,6 +23,8 @@
 #include "transfer/transfer.h"
 
 enum {
+    // PostgreSQL needs 50 to 150 us for an acknowledgement that is not a completion.
+    US_PER_FAILURE = 500,
     // An embedded server is up within that time unless it has to recover; brokers that try to
     // reach it earlier would only fill the log.
     UP_MS = 1000,
@@ -37,6 +39,7 @@ static void on_late(uv_timer_t *limit);
 static void on_up(void *ctx);
 static void begin_serving(struct server *s);
 static int open_workers(struct server *s, struct fault *f);
+static void on_waiting(void *ctx, const struct fault *f);
 static void on_server_ready(void *ctx);
 static bool may_admit(void *ctx);
 static void on_accepted(void *ctx, int fd, bool tls);
@@ -47,21 +50,33 @@ static void on_server_reload(void *ctx);
 static void on_server_stop(void *ctx, int signum);
 
 // A broker with ten thousand consumers has as many descriptors; the hard limit is ours to use.
-static void raise_file_limit(const struct conf *conf)
+// Connections must leave enough of them for the database, the buffer and the log: without
+// those the broker could serve nobody. Returns the number of connections to accept.
+static unsigned fit_file_limit(const struct serve_conf *conf)
 {
+    enum { OTHER_FILES = 64 };
     struct rlimit files;
+    rlim_t wanted = (rlim_t)conf->max_connections;
+    rlim_t own =
+        OTHER_FILES + (rlim_t)serve_conf_pool_per_worker(conf) * (rlim_t)conf->num_workers;
 
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return;
+        return (unsigned)wanted;
     files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max < (rlim_t)conf->max_connections)
-        log_info("limits.files", "limit=%llu max_connections=%d",
-                 (unsigned long long)files.rlim_cur, conf->max_connections);
+    (void)setrlimit(RLIMIT_NOFILE, &files); // the read below decides
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted + own)
+        return (unsigned)wanted;
+    rlim_t least = wanted < OTHER_FILES ? wanted : OTHER_FILES;
+    rlim_t room = files.rlim_cur > own + least ? files.rlim_cur - own : least;
+    log_info("limits.files", "limit=%llu max_connections=%d used=%llu",
+             (unsigned long long)files.rlim_cur, conf->max_connections,
+             (unsigned long long)room);
+    return (unsigned)room;
 }
 
 // Threads for gzip of all workers, and as many as libuv has for files, names and migrations.
 // Before the first use of the pool.
-static void size_thread_pool(const struct conf *conf)
+static void size_thread_pool(const struct serve_conf *conf)
 {
     char text[16];
 
@@ -69,7 +84,7 @@ static void size_thread_pool(const struct conf *conf)
     (void)setenv("UV_THREADPOOL_SIZE", text, 0); // an operator's own choice stays
 }
 
-int server_run(const struct conf *conf)
+int server_run(const struct serve_conf *conf)
 {
     struct server *s = mem_new(struct server);
     struct fault f = {0};
@@ -77,8 +92,8 @@ int server_run(const struct conf *conf)
     s->conf = conf;
     s->start_us = clock_mono_us();
     map_setup(); // before there are threads
-    conf_log(conf);
-    raise_file_limit(conf);
+    serve_conf_log(conf);
+    s->max_connections = fit_file_limit(conf);
     size_thread_pool(conf);
     int rc = uv_loop_init(&s->loop);
     if (rc == 0)
@@ -113,9 +128,11 @@ int server_run(const struct conf *conf)
 // other work.
 static int server_open(struct server *s, struct fault *f)
 {
-    const struct conf *c = s->conf;
+    const struct serve_conf *c = s->conf;
 
-    int rc = settings_auth(&c->jwt, &s->auth, f);
+    int rc = server_check(c, f);
+    if (rc == 0)
+        rc = settings_auth(&c->jwt, &c->access, &c->tls, &s->auth, f);
     if (rc == 0)
         rc = settings_keys(c, &s->keys, f);
     if (rc != 0)
@@ -138,10 +155,14 @@ static int server_open(struct server *s, struct fault *f)
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
 
-    s->signals.on_reload = s->tls ? on_server_reload : NULL;
+    bool has_files = s->tls || c->access.admin_key_file[0] != '\0' ||
+                     c->jwt.revoked_file[0] != '\0' || c->access.rules_file[0] != '\0';
+    s->signals.on_reload = has_files ? on_server_reload : NULL;
 
-    struct database_events on = {
-        .on_up = on_up, .on_ready = on_server_ready, .on_failed = on_failed};
+    struct database_events on = {.on_up = on_up,
+                                 .on_ready = on_server_ready,
+                                 .on_waiting = on_waiting,
+                                 .on_failed = on_failed};
     uv_update_time(&s->loop); // initdb may have blocked it for long
     uv_timer_start(&s->limit, on_late, database_is_embedded(s->database) ? UP_MS : 0, 0);
     database_start(s->database, &s->loop, on, s);
@@ -150,12 +171,12 @@ static int server_open(struct server *s, struct fault *f)
 
 static int open_listeners(struct server *s, struct fault *f)
 {
-    const struct conf *c = s->conf;
-    bool is_protected = s->auth != NULL;
+    const struct serve_conf *c = s->conf;
+    bool is_protected = auth_is_protected(s->auth);
     const char *host = settings_listen_host(c->host, is_protected);
     struct buf urls = {0};
 
-    int rc = settings_tls(&c->tls, &s->loop, &s->tls, f);
+    int rc = settings_tls(&c->tls, c->data_dir, &s->loop, &s->tls, f);
     if (rc != 0)
         return rc;
     rc = listeners_open(&s->listeners, &s->loop,
@@ -219,7 +240,7 @@ static void begin_serving(struct server *s)
 // Open all brokers before any thread starts: they refer to one another.
 static int open_workers(struct server *s, struct fault *f)
 {
-    const struct conf *c = s->conf;
+    const struct serve_conf *c = s->conf;
 
     s->n_workers = (unsigned)c->num_workers;
     s->workers = mem_new_array(struct worker *, s->n_workers);
@@ -227,17 +248,24 @@ static int open_workers(struct server *s, struct fault *f)
     struct replay_conf replay = settings_replay(c);
     house_use_spool(s->house, s->spool, &replay);
     peer_notify_join(s->peers, s->house);
+    if (c->sql_notify)
+        s->sql_wake = sql_wake_new(&s->loop, s->house);
     s->routes = http_routes_new(api_routes);
     s->shared.routes = s->routes;
     s->shared.house = s->house;
-    s->shared.transfer = pg_transfer_new(database_conninfo(s->database));
+    s->shared.auth = s->auth;
+    house_use_keys(s->house, auth_keys(s->auth), auth_is_protected(s->auth));
+    s->shared.transfer = pg_transfer_new(
+        &(struct pg_transfer_conf){.source = database_conninfo(s->database),
+                                   .targets = c->migration_targets,
+                                   .stall_ms = (unsigned)c->migration_stall_s * 1000});
     s->shared.workers = mem_new_array(struct api *, s->n_workers);
     s->shared.n_workers = s->n_workers;
     s->shared.started_us = s->start_us;
     s->shared.version = SPAN(QUEEN_VERSION);
     s->shared.server = span_of(c->worker_id);
     s->shared.port = s->port;
-    s->shared.show_details = !s->auth || c->site.health_details;
+    s->shared.show_details = !auth_is_protected(s->auth) || c->site.health_details;
     s->shared.metrics_period_ms = (unsigned)s->conf->metrics_aggregate_s * 1000;
 
     char *web_root;
@@ -258,12 +286,17 @@ static int open_workers(struct server *s, struct fault *f)
         .default_timeout_ms = (uint32_t)c->default_timeout_ms,
         .default_batch = (uint32_t)c->default_batch_size,
         .max_items = (uint32_t)c->max_request_items,
+        .max_failures =
+            (uint32_t)((uint64_t)c->db_statement_timeout_ms * 1000 / US_PER_FAILURE),
         .default_subscription_mode = span_of(c->default_subscription_mode),
         .on = server_worker_events,
         .ctx = s,
     };
+    s->pg = conf.broker.pg;
     conf.http.routes = s->routes;
-    conf.http.site = settings_site(&c->site, c->host, s->auth != NULL);
+    s->addresses = settings_addresses(&c->addresses, s->max_connections);
+    conf.http.addresses = s->addresses;
+    conf.http.site = settings_site(&c->site, c->host, auth_is_protected(s->auth));
     conf.broker.keys = s->keys;
 
     for (unsigned i = 0; i < s->n_workers && rc == 0; i++) {
@@ -277,14 +310,30 @@ static int open_workers(struct server *s, struct fault *f)
     return rc;
 }
 
+static void on_waiting(void *ctx, const struct fault *f)
+{
+    struct server *s = ctx;
+
+    for (unsigned i = 0; s->phase == SERVING && i < s->n_workers; i++)
+        worker_explain(s->workers[i], f->text);
+}
+
 static void on_server_ready(void *ctx)
 {
     struct server *s = ctx;
 
-    banner_print(&s->listeners, s->shared.exposed, database_where(s->database));
+    if (s->phase != SERVING)
+        return; // it stops
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_resume(s->workers[i]);
+    struct pg_conninfo place = database_place(s->database, false);
+    banner_print(&s->listeners, s->shared.exposed, database_where(s->database),
+                 database_is_embedded(s->database) ? &place : NULL);
     log_info("serve.ready", "port=%u workers=%u ms=%" PRIu64, s->port, s->n_workers,
              (clock_mono_us() - s->start_us) / 1000);
     atomic_store(&s->shared.ready, true);
+    if (s->sql_wake)
+        sql_wake_start(s->sql_wake, &s->pg);
 }
 
 // ---- connections ----
@@ -296,7 +345,7 @@ static bool may_admit(void *ctx)
 
     for (unsigned i = 0; i < s->n_workers; i++)
         n_closed += worker_closed(s->workers[i]);
-    return s->n_dealt - n_closed < (uint64_t)s->conf->max_connections;
+    return s->n_dealt - n_closed < s->max_connections;
 }
 
 static void on_accepted(void *ctx, int fd, bool tls)
@@ -346,7 +395,9 @@ static void on_server_reload(void *ctx)
 {
     struct server *s = ctx;
 
-    tls_files_reload(s->tls);
+    auth_reload(s->auth);
+    if (s->tls)
+        tls_files_reload(s->tls);
 }
 
 static void on_server_stop(void *ctx, int signum)

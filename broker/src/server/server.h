@@ -8,7 +8,9 @@
 #ifndef QUEEN_SERVER_SERVER_H
 #define QUEEN_SERVER_SERVER_H
 
-#include "conf/conf.h"
+#include "base/attrs.h"
+#include "base/err.h"
+#include "conf/serve.h"
 
 enum server_exit {
     SERVER_OK = 0,
@@ -18,6 +20,8 @@ enum server_exit {
 
 // Serves until a signal; returns the program's exit code, one of enum server_exit.
 // conf is borrowed for the call; log_setup() has been called.
-int server_run(const struct conf *conf);
+int server_run(const struct serve_conf *conf);
+// 0, or QE_CONF: the settings are invalid. Changes nothing.
+MUST_USE int server_check(const struct serve_conf *conf, struct fault *f);
 
 #endif

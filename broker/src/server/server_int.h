@@ -13,7 +13,7 @@
 
 #include "api/api.h"
 #include "auth/auth.h"
-#include "conf/conf.h"
+#include "conf/serve.h"
 #include "crypt/keyring.h"
 #include "net/listeners.h"
 #include "net/mailbox.h"
@@ -21,6 +21,7 @@
 #include "net/tls_files.h"
 #include "peer/peers.h"
 #include "pg/database.h"
+#include "server/sql_wake.h"
 #include "server/worker.h"
 
 enum server_phase { STARTING, SERVING, DRAINING, HANGING_UP, STOPPING, STOPPING_DATABASE };
@@ -31,7 +32,7 @@ struct early_conn {
 };
 
 struct server {
-    const struct conf *conf;
+    const struct serve_conf *conf;
     uv_loop_t loop;
     struct mailbox reports; // from the workers
     struct signals signals;
@@ -40,18 +41,22 @@ struct server {
     unsigned port;
     struct database *database;
     struct house *house;
-    struct peers *peers;  // other servers; NULL: none
-    struct spool *spool;  // the file buffer
-    struct keyring *keys; // of encryption at rest; NULL: none
-    struct auth *auth;    // NULL: no authentication
+    struct peers *peers;       // other servers; NULL: none
+    struct sql_wake *sql_wake; // NULL: off
+    struct pg_pool_conf pg;    // of the workers; set when they are opened
+    struct spool *spool;       // the file buffer
+    struct keyring *keys;      // of encryption at rest; NULL: none
+    struct auth *auth;
     struct http_routes *routes;
     struct api_shared shared; // with the workers' endpoints; and whether the schema is in place
 
     struct worker **workers;
     unsigned n_workers;
-    unsigned next;            // worker that gets the next connection
-    uint64_t n_dealt;         // connections accepted so far
-    struct early_conn *early; // those that came before the workers
+    unsigned next;               // worker that gets the next connection
+    struct addresses *addresses; // limits per client address
+    unsigned max_connections;    // as many as the limit of open files allows
+    uint64_t n_dealt;            // connections accepted so far
+    struct early_conn *early;    // those that came before the workers
     unsigned n_early;
 
     enum server_phase phase;

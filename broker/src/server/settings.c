@@ -20,7 +20,7 @@ enum settings_use {
     SETTINGS_CHORE, // migrations: no limits on time, the planner left alone
 };
 
-static struct pg_conninfo limits(const struct conf *c, enum settings_use use)
+static struct pg_conninfo limits(const struct serve_conf *c, enum settings_use use)
 {
     struct pg_conninfo info = {
         .application_name = use == SETTINGS_POOL ? "queen" : "queen-chore",
@@ -40,7 +40,7 @@ static struct pg_conninfo limits(const struct conf *c, enum settings_use use)
     return info;
 }
 
-static struct pg_conninfo where(const struct conf *c, enum settings_use use)
+static struct pg_conninfo where(const struct serve_conf *c, enum settings_use use)
 {
     struct pg_conninfo info = limits(c, use);
 
@@ -54,7 +54,7 @@ static struct pg_conninfo where(const struct conf *c, enum settings_use use)
     return info;
 }
 
-struct database_conf settings_database(const struct conf *c)
+struct database_conf settings_database(const struct serve_conf *c)
 {
     return (struct database_conf){
         .pool = where(c, SETTINGS_POOL),
@@ -68,9 +68,9 @@ struct database_conf settings_database(const struct conf *c)
     };
 }
 
-static struct batch_conf batch(const struct conf *c, enum conf_op op)
+static struct batch_conf batch(const struct serve_conf *c, enum serve_op op)
 {
-    const struct conf_batch *b = &c->op[op];
+    const struct serve_batch *b = &c->op[op];
     int hold_ms = b->max_hold_ms < 0 ? c->sidecar_micro_batch_wait_ms : b->max_hold_ms;
 
     return (struct batch_conf){
@@ -82,9 +82,9 @@ static struct batch_conf batch(const struct conf *c, enum conf_op op)
     };
 }
 
-static unsigned pool_size(const struct conf *c, bool embedded)
+static unsigned pool_size(const struct serve_conf *c, bool embedded)
 {
-    unsigned size = (unsigned)conf_pool_per_worker(c);
+    unsigned size = (unsigned)serve_conf_pool_per_worker(c);
     unsigned most = EMBEDDED_CONNECTIONS / (unsigned)c->num_workers;
 
     if (most == 0)
@@ -97,7 +97,8 @@ static unsigned pool_size(const struct conf *c, bool embedded)
     return most;
 }
 
-struct broker_conf settings_broker(const struct conf *c, const char *conninfo, bool embedded)
+struct broker_conf settings_broker(const struct serve_conf *c, const char *conninfo,
+                                   bool embedded)
 {
     unsigned max_conns = pool_size(c, embedded);
 
@@ -107,15 +108,17 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
                .keep_conns = max_conns < KEPT_CONNECTIONS ? max_conns : KEPT_CONNECTIONS,
                .connect_timeout_ms = (unsigned)c->db_connection_timeout_ms,
                .deadline_ms = (unsigned)c->inflight_deadline_ms,
-               .idle_close_ms = IDLE_CLOSE_MS},
-        .push = batch(c, CONF_PUSH),
-        .pop = batch(c, CONF_POP),
-        .ack = batch(c, CONF_ACK),
-        .renew = batch(c, CONF_RENEW_LEASE),
-        .tx = batch(c, CONF_TRANSACTION),
-        .cycle = batch(c, CONF_STREAMS_CYCLE),
-        .custom = batch(c, CONF_CUSTOM),
-        .limit = {.fixed = c->concurrency_mode == CONF_STATIC,
+               .idle_close_ms = IDLE_CLOSE_MS,
+               .paused = true,
+               .pooler = embedded ? PG_POOLER_NONE : (enum pg_pooler)c->pg_pooler},
+        .push = batch(c, SERVE_PUSH),
+        .pop = batch(c, SERVE_POP),
+        .ack = batch(c, SERVE_ACK),
+        .renew = batch(c, SERVE_RENEW_LEASE),
+        .tx = batch(c, SERVE_TRANSACTION),
+        .cycle = batch(c, SERVE_STREAMS_CYCLE),
+        .custom = batch(c, SERVE_CUSTOM),
+        .limit = {.fixed = c->concurrency_mode == SERVE_STATIC,
                   .min = (unsigned)c->vegas_min_limit,
                   .max = (unsigned)c->vegas_max_limit,
                   .alpha = (unsigned)c->vegas_alpha,
@@ -134,6 +137,7 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
         .idle_partition_days = (unsigned)c->partition_cleanup_days,
         .history_days = (unsigned)c->metrics_retention_days,
         .attempts_days = (unsigned)c->retry_history_days,
+        .audit_days = (unsigned)c->audit_retention_days,
         .stats_ms = (unsigned)c->stats_interval_ms,
         .stats_reconcile_ms = (unsigned)c->stats_reconcile_interval_ms,
         .stats_history_days = (unsigned)c->stats_history_retention_days,
@@ -146,7 +150,7 @@ struct broker_conf settings_broker(const struct conf *c, const char *conninfo, b
     };
 }
 
-struct spool_conf settings_spool(const struct conf *c)
+struct spool_conf settings_spool(const struct serve_conf *c)
 {
     return (struct spool_conf){
         .dir = c->file_buffer_dir,
@@ -156,7 +160,7 @@ struct spool_conf settings_spool(const struct conf *c)
     };
 }
 
-struct replay_conf settings_replay(const struct conf *c)
+struct replay_conf settings_replay(const struct serve_conf *c)
 {
     return (struct replay_conf){
         .max_batch = (unsigned)c->file_buffer_max_batch,
@@ -164,7 +168,7 @@ struct replay_conf settings_replay(const struct conf *c)
     };
 }
 
-struct http_server_conf settings_http(const struct conf *c)
+struct http_server_conf settings_http(const struct serve_conf *c)
 {
     return (struct http_server_conf){
         .max_header_bytes = (size_t)c->max_headers_bytes,
@@ -175,17 +179,18 @@ struct http_server_conf settings_http(const struct conf *c)
         .gzip_min_bytes = c->gzip_min_bytes,
         .max_pipelined = MAX_PIPELINED,
         .header_timeout_ms = (unsigned)c->header_timeout_ms,
+        .body_timeout_ms = (unsigned)c->addresses.body_timeout_ms,
         .idle_timeout_ms = (unsigned)c->idle_timeout_ms,
     };
 }
 
-int settings_keys(const struct conf *c, struct keyring **k, struct fault *f)
+int settings_keys(const struct serve_conf *c, struct keyring **k, struct fault *f)
 {
     *k = NULL;
     return c->encryption_key[0] == '\0' ? 0 : keyring_parse(span_of(c->encryption_key), k, f);
 }
 
-int settings_web_root(const struct conf *c, char **root, struct fault *f)
+int settings_web_root(const struct serve_conf *c, char **root, struct fault *f)
 {
     static const char *const places[] = {"./webapp/dist", "../webapp/dist",
                                          "../../webapp/dist"};

@@ -5,24 +5,25 @@
 #include "base/attrs.h"
 #include "base/err.h"
 #include "broker/broker.h"
-#include "conf/conf.h"
+#include "conf/serve.h"
 #include "crypt/keyring.h"
 #include "http/server.h"
 #include "pg/database.h"
 #include "spool/spool.h"
 
-struct database_conf settings_database(const struct conf *c); // borrows from c
+struct database_conf settings_database(const struct serve_conf *c); // borrows from c
 
 // Given: keyring_free().  NULL and 0: not configured.
-MUST_USE int settings_keys(const struct conf *c, struct keyring **k, struct fault *f);
+MUST_USE int settings_keys(const struct serve_conf *c, struct keyring **k, struct fault *f);
 
 // Everything but keys.  conninfo is borrowed by the result.
-struct broker_conf settings_broker(const struct conf *c, const char *conninfo, bool embedded);
-struct spool_conf settings_spool(const struct conf *c);
-struct replay_conf settings_replay(const struct conf *c);
+struct broker_conf settings_broker(const struct serve_conf *c, const char *conninfo,
+                                   bool embedded);
+struct spool_conf settings_spool(const struct serve_conf *c);
+struct replay_conf settings_replay(const struct serve_conf *c);
 // Everything but routes, app and observe.
 // Real path of the dashboard's folder, given; NULL: there is none.
-MUST_USE int settings_web_root(const struct conf *c, char **root, struct fault *f);
-struct http_server_conf settings_http(const struct conf *c);
+MUST_USE int settings_web_root(const struct serve_conf *c, char **root, struct fault *f);
+struct http_server_conf settings_http(const struct serve_conf *c);
 
 #endif

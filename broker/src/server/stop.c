@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "net/addresses.h"
 #include "spool/spool.h"
 #include "transfer/transfer.h"
 
@@ -66,6 +67,7 @@ void server_stop(struct server *s)
         stop_database(s);
         return;
     }
+    sql_wake_stop(s->sql_wake);
     enter(s, DRAINING, (uint64_t)s->conf->stop_timeout_ms);
     for (unsigned i = 0; i < s->n_workers; i++)
         worker_drain(s->workers[i]);
@@ -120,6 +122,8 @@ static void on_stopped(void *ctx)
     s->house = NULL;
     pg_transfer_free(s->shared.transfer);
     http_routes_free(s->routes);
+    addresses_free(s->addresses);
+    s->addresses = NULL;
     stop_database(s);
 }
 
@@ -171,6 +175,7 @@ void server_close_handles(struct server *s)
 {
     if (s->peers)
         peers_close(s->peers);
+    sql_wake_close(s->sql_wake);
     tls_files_close(s->tls);
     signals_close(&s->signals, NULL);
     uv_close((uv_handle_t *)&s->limit, NULL);

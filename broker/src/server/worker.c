@@ -22,13 +22,14 @@ struct worker {
     struct mailbox mailbox;
     struct broker *broker;
     struct http_server *http; // NULL once hung up
-    struct guard *guard;      // NULL: none
+    struct guard *guard;
+    struct audit *audit;
     struct api api;
     uv_timer_t watch; // runs while draining
     bool hanging_up;
 
-    struct mailbox_item drain, hang_up, stop;      // the acceptor's wishes
-    struct mailbox_item drained, hung_up, stopped; // our reports
+    struct mailbox_item resume, drain, hang_up, stop; // the acceptor's wishes
+    struct mailbox_item drained, hung_up, stopped;    // our reports
 };
 
 // A connected socket on its way from the acceptor.
@@ -38,14 +39,23 @@ struct parcel {
     struct ssl_ctx_st *tls; // NULL: plain HTTP
 };
 
+// Why the database cannot be used yet.
+struct explanation {
+    struct mailbox_item mail;
+    char reason[sizeof((struct api *)0)->reason];
+};
+
 // From start to end, in order.  Those marked (a) run on the acceptor's thread.
 static void open_http(struct worker *w);
 static void *worker_run(void *arg);
 static void on_parcel(struct mailbox_item *item);
+static void on_explained(struct mailbox_item *item);
+static void on_resume(struct mailbox_item *item);
 static void on_drain(struct mailbox_item *item);
 static void on_watch(uv_timer_t *watch);
 static void on_hang_up(struct mailbox_item *item);
 static void on_http_closed(void *ctx);
+static void on_audit_closed(void *ctx);
 static void on_quiet(uv_timer_t *watch);
 static void on_worker_stop(struct mailbox_item *item);
 static void on_broker_closed(void *ctx);
@@ -59,6 +69,7 @@ int worker_new(struct worker **out, const struct worker_conf *conf, struct fault
 
     *out = NULL;
     w->conf = *conf;
+    w->resume = (struct mailbox_item){.deliver = on_resume, .owner = w};
     w->drain = (struct mailbox_item){.deliver = on_drain, .owner = w};
     w->hang_up = (struct mailbox_item){.deliver = on_hang_up, .owner = w};
     w->stop = (struct mailbox_item){.deliver = on_worker_stop, .owner = w};
@@ -93,15 +104,20 @@ static void open_http(struct worker *w)
     w->api.default_timeout_ms = w->conf.default_timeout_ms;
     w->api.default_batch = w->conf.default_batch;
     w->api.max_items = w->conf.max_items;
+    w->api.max_failures = w->conf.max_failures;
     w->api.default_subscription_mode = w->conf.default_subscription_mode;
     w->conf.http.app = &w->api;
     w->conf.http.observe = api_observe;
-    if (w->conf.auth) {
-        w->guard = guard_open(&w->loop, w->conf.auth);
-        w->conf.http.guard = guard_check;
-        w->conf.http.guard_refuses = guard_refuses;
-        w->conf.http.guard_ctx = w->guard;
-    }
+    w->guard = guard_open(&w->loop, w->conf.auth, &w->api.guard_stats);
+    w->conf.http.guard = guard_check;
+    w->conf.http.guard_refuses = guard_refuses;
+    w->conf.http.guard_ctx = w->guard;
+    w->audit = audit_open(&w->loop, &(struct audit_conf){.store = api_store_audit,
+                                                         .ctx = &w->api,
+                                                         .server = w->conf.shared->server,
+                                                         .stats = &w->api.audit_stats});
+    w->conf.http.audit = audit_answer;
+    w->conf.http.audit_ctx = w->audit;
     w->conf.http.fallback = api_asset;
     w->conf.http.stats = &w->api.http_stats;
     w->http = http_server_open(&w->loop, w->conf.http);
@@ -165,6 +181,33 @@ static void worker_request(struct worker *w, struct mailbox_item *wish)
         BUG("worker %u has ended by itself", w->conf.index);
 }
 
+void worker_explain(struct worker *w, const char *reason)
+{
+    struct explanation *e = mem_new(struct explanation);
+
+    e->mail = (struct mailbox_item){.deliver = on_explained, .owner = w};
+    snprintf(e->reason, sizeof e->reason, "%s", reason);
+    worker_request(w, &e->mail);
+}
+
+static void on_explained(struct mailbox_item *item)
+{
+    struct explanation *e = container_of(item, struct explanation, mail);
+    struct worker *w = item->owner;
+
+    memcpy(w->api.reason, e->reason, sizeof e->reason);
+    free(e);
+}
+
+void worker_resume(struct worker *w) { worker_request(w, &w->resume); }
+
+static void on_resume(struct mailbox_item *item)
+{
+    struct worker *w = item->owner;
+
+    broker_resume(w->broker);
+}
+
 void worker_drain(struct worker *w) { worker_request(w, &w->drain); }
 void worker_hang_up(struct worker *w) { worker_request(w, &w->hang_up); }
 void worker_stop(struct worker *w) { worker_request(w, &w->stop); }
@@ -200,8 +243,7 @@ static void on_hang_up(struct mailbox_item *item)
 
     uv_timer_stop(&w->watch);
     w->hanging_up = true;
-    if (w->guard)
-        guard_close(w->guard); // no request waits for keys any more
+    guard_close(w->guard); // no request waits for keys any more
     http_server_close(w->http, on_http_closed, w);
 }
 
@@ -210,6 +252,13 @@ static void on_http_closed(void *ctx)
     struct worker *w = ctx;
 
     w->http = NULL;
+    audit_close(w->audit, on_audit_closed, w);
+}
+
+static void on_audit_closed(void *ctx)
+{
+    struct worker *w = ctx;
+
     uv_timer_start(&w->watch, on_quiet, 0, WATCH_MS);
 }
 

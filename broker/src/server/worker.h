@@ -38,9 +38,10 @@ struct worker_conf {
     struct broker_conf broker;    // copied
     struct http_server_conf http; // copied; app and observe are set by the worker
     struct api_shared *shared;    // borrowed
-    struct auth *auth;            // borrowed; NULL: no authentication
+    struct auth *auth;            // borrowed
     uint32_t default_timeout_ms, default_batch;
-    uint32_t max_items; // of a request
+    uint32_t max_items;    // of a request
+    uint32_t max_failures; // acknowledgements other than completed in a request; 0: any number
     span default_subscription_mode;
     struct worker_events on;
     void *ctx;
@@ -53,6 +54,9 @@ struct api *worker_api(struct worker *w); // borrowed; its counters may be read 
 void worker_adopt(struct worker *w, int fd, struct ssl_ctx_st *tls); // tls: given, or NULL
 uint64_t worker_closed(const struct worker *w); // connections that have ended
 void worker_log(const struct worker *w);        // one line of state
+void worker_resume(struct worker *w);           // the database can be used; once
+// Why it cannot be used yet, for /health; copied.
+void worker_explain(struct worker *w, const char *reason);
 void worker_drain(struct worker *w);
 void worker_hang_up(struct worker *w);
 void worker_stop(struct worker *w);

@@ -12,7 +12,8 @@ enum {
     HAS_TRACE = 4,
     HAS_META = 8,
     HAS_DUE = 16,
-    KNOWN_FLAGS = 31
+    IS_SEALED = 32,
+    KNOWN_FLAGS = 63
 };
 // flags 1 | buffered 8 | key 16 | queue length 2 | partition length 2
 enum { FIXED_BYTES = 29 };
@@ -78,7 +79,7 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
     uint8_t flags =
         (uint8_t)((r->txid.ptr ? HAS_TXID : 0) | (r->producer.ptr ? HAS_PRODUCER : 0) |
                   (r->has_trace ? HAS_TRACE : 0) | (r->meta.ptr ? HAS_META : 0) |
-                  (r->due_us != 0 ? HAS_DUE : 0));
+                  (r->due_us != 0 ? HAS_DUE : 0) | (r->sealed ? IS_SEALED : 0));
 
     if (r->queue.len > UINT16_MAX || r->partition.len > UINT16_MAX ||
         r->txid.len > UINT16_MAX || r->producer.len > UINT16_MAX || r->meta.len > UINT16_MAX ||
@@ -148,6 +149,7 @@ static bool read_body(span body, struct spool_record *r)
         !take_text(&body, &r->partition))
         return false;
     r->has_trace = flags & HAS_TRACE;
+    r->sealed = flags & IS_SEALED;
     if (r->has_trace) {
         if (!record_take(&body, 16, &part))
             return false;
@@ -161,6 +163,8 @@ static bool read_body(span body, struct spool_record *r)
         if (!record_take(&body, 8, &part))
             return false;
         r->due_us = (int64_t)get_be64(part.ptr);
+        if (r->due_us == 0) // never written
+            return false;
     }
     r->payload = body;
     return true;

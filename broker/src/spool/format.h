@@ -33,6 +33,7 @@ struct spool_record {
     uint8_t key[16];
     uint8_t trace[16];
     bool has_trace;
+    bool sealed;         // the payload is encrypted (crypt/sealer.h)
     int64_t due_us;      // to be delivered then, since 1970; 0: at once
     int64_t buffered_us; // since 1970; for people
 };

@@ -47,7 +47,7 @@ void reader_next(struct spool *s, struct spool_read *r)
     }
     r->status = rc;
     if (mailbox_post(r->to, &r->mail) != 0)
-        BUG("a read outlived whoever gave it");
+        BUG("a read outlived its caller");
 }
 
 // If a record cannot be set aside, the window stays: better twice than never.

@@ -162,7 +162,7 @@ void spool_append(struct spool *s, struct spool_write *w)
         atomic_fetch_add(&s->refused, w->n);
         w->status = QE_BUFFER_FULL;
         if (mailbox_post(w->to, &w->mail) != 0)
-            BUG("a write outlived whoever gave it");
+            BUG("a write outlived its caller");
         return;
     }
     spool_count(s, w->records, w->n, 1);
@@ -242,24 +242,24 @@ void spool_release(struct spool_read *r)
 
 // ---- counts ----
 
-static unsigned slot_of(span queue, span partition)
+static unsigned bucket_of(span queue, span partition)
 {
     uint64_t h = XXH3_64bits_withSeed(queue.ptr, queue.len, map_seed);
 
-    return XXH3_64bits_withSeed(partition.ptr, partition.len, h) % SPOOL_SLOTS;
+    return XXH3_64bits_withSeed(partition.ptr, partition.len, h) % SPOOL_BUCKETS;
 }
 
 void spool_count(struct spool *s, const struct spool_record *records, unsigned n, int by)
 {
     for (unsigned i = 0; i < n; i++)
-        atomic_fetch_add(&s->held[slot_of(records[i].queue, records[i].partition)],
+        atomic_fetch_add(&s->n_stored[bucket_of(records[i].queue, records[i].partition)],
                          (uint32_t)by);
     atomic_fetch_add(&s->pending, (uint64_t)((int64_t)n * by));
 }
 
 bool spool_holds(const struct spool *s, span queue, span partition)
 {
-    return atomic_load(&s->held[slot_of(queue, partition)]) > 0;
+    return atomic_load(&s->n_stored[bucket_of(queue, partition)]) > 0;
 }
 
 uint64_t spool_pending(const struct spool *s)

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 enum {
-    SPOOL_SLOTS = 1 << 16,
+    SPOOL_BUCKETS = 1 << 16,
     SPOOL_WINDOW_BYTES = 8 << 20,
     SPOOL_NAME_BYTES = 80,
 };
@@ -54,9 +54,9 @@ struct spool {
     _Atomic uint64_t pending, bytes, n_files, appended, replayed, refused;
     _Atomic uint64_t failed_files, failed_bytes, failed_qos0;
     _Atomic bool healthy;
-    uint64_t logged_us, n_unlogged;     // errors are logged once a second; how many were not
-    uint64_t probed_us;                 // when the disk was last tried without a write to store
-    _Atomic uint32_t held[SPOOL_SLOTS]; // records per hash of a partition
+    uint64_t logged_us, n_unlogged; // errors are logged once a second; how many were not
+    uint64_t probed_us;             // when the disk was last tried without a write to store
+    _Atomic uint32_t n_stored[SPOOL_BUCKETS]; // records per hash of a partition
 };
 
 // ---- spool.c ----

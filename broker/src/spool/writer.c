@@ -153,7 +153,7 @@ static void commit(struct spool *s, struct spool_writes *open, int rc)
         }
         w->status = rc;
         if (mailbox_post(w->to, &w->mail) != 0)
-            BUG("a write outlived whoever gave it");
+            BUG("a write outlived its caller");
     }
 }
 

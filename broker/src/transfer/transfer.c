@@ -40,6 +40,8 @@ struct child {
 
 struct pg_transfer {
     char *source;
+    const char *targets;
+    unsigned stall_ms;
     uv_mutex_t lock; // guards status, running, since_us
     struct pg_transfer_status status;
     bool running, has_thread;
@@ -51,6 +53,9 @@ struct pg_transfer {
     unsigned n_tables;
     uv_loop_t loop;
     uv_async_t stop;
+    uv_timer_t watch;
+    uint64_t n_read, read_ms; // bytes that psql has read, and when that changed
+    bool stalled;
     struct child dump, restore;
     int fds[2]; // of the pipe; -1: closed
     bool stopped;
@@ -60,14 +65,17 @@ static void transfer_run(void *arg);
 static int spawn_both(struct pg_transfer *t, struct fault *f);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void on_ended(uv_process_t *process, int64_t code, int signal);
+static void on_watch(uv_timer_t *watch);
 static void on_transfer_stop(uv_async_t *stop);
 static void conclude(struct pg_transfer *t, const struct fault *f);
 
-struct pg_transfer *pg_transfer_new(const char *source)
+struct pg_transfer *pg_transfer_new(const struct pg_transfer_conf *conf)
 {
     struct pg_transfer *t = mem_new(struct pg_transfer);
 
-    t->source = mem_strndup(source, strlen(source));
+    t->source = mem_strndup(conf->source, strlen(conf->source));
+    t->targets = conf->targets;
+    t->stall_ms = conf->stall_ms;
     if (uv_mutex_init(&t->lock) != 0)
         BUG("no mutex");
     return t;
@@ -98,6 +106,7 @@ void pg_transfer_free(struct pg_transfer *t)
 }
 
 const char *pg_transfer_source(const struct pg_transfer *t) { return t->source; }
+const char *pg_transfer_targets(const struct pg_transfer *t) { return t->targets; }
 
 static bool is_program(const char *name)
 {
@@ -124,14 +133,16 @@ int pg_transfer_start(struct pg_transfer *t, const char *target, const char *con
         join(t); // of the last one, which has ended
         t->status = (struct pg_transfer_status){.phase = TRANSFER_DUMPING};
         t->since_us = clock_mono_us();
-        t->stopped = false;
+        t->stopped = t->stalled = false;
+        t->n_read = 0;
         t->target = mem_strndup(target, strlen(target));
         for (unsigned i = 0; i < n_tables && t->n_tables < MAX_TABLES; i++)
             t->tables[t->n_tables++] = mem_strndup(tables[i], strlen(tables[i]));
         if (uv_loop_init(&t->loop) != 0 ||
-            uv_async_init(&t->loop, &t->stop, on_transfer_stop) != 0)
+            uv_async_init(&t->loop, &t->stop, on_transfer_stop) != 0 ||
+            uv_timer_init(&t->loop, &t->watch) != 0)
             BUG("no loop");
-        t->stop.data = t;
+        t->stop.data = t->watch.data = t;
         t->running = true;
         if (uv_thread_create(&t->thread, transfer_run, t) != 0)
             BUG("no thread");
@@ -162,6 +173,12 @@ void pg_transfer_status(struct pg_transfer *t, struct pg_transfer_status *out)
 
 // ---- the thread ----
 
+static void close_handles(struct pg_transfer *t)
+{
+    uv_close((uv_handle_t *)&t->stop, NULL);
+    uv_close((uv_handle_t *)&t->watch, NULL);
+}
+
 static void transfer_run(void *arg)
 {
     struct pg_transfer *t = arg;
@@ -170,8 +187,10 @@ static void transfer_run(void *arg)
     log_info("transfer.started", "excluded=%u", t->n_tables);
     if (spawn_both(t, &f) != 0 && t->dump.running)
         uv_process_kill(&t->dump.process, SIGKILL);
+    t->read_ms = uv_now(&t->loop);
+    uv_timer_start(&t->watch, on_watch, t->stall_ms / 4 + 1, t->stall_ms / 4 + 1);
     if (!t->dump.running && !t->restore.running)
-        uv_close((uv_handle_t *)&t->stop, NULL);
+        close_handles(t);
     uv_run(&t->loop, UV_RUN_DEFAULT);
     for (unsigned i = 0; i < 2; i++)
         if (t->fds[i] >= 0)
@@ -337,7 +356,42 @@ static void on_ended(uv_process_t *process, int64_t code, int signal)
         uv_process_kill(&t->dump.process, SIGTERM);
     }
     if (!t->dump.running && !t->restore.running)
-        uv_close((uv_handle_t *)&t->stop, NULL);
+        close_handles(t);
+}
+
+// Bytes that the process has read; 0: unknown.
+static uint64_t bytes_read_by(int pid)
+{
+    unsigned long long n = 0;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/io", pid);
+    FILE *in = fopen(path, "re");
+    if (in && fscanf(in, "rchar: %llu", &n) != 1)
+        n = 0;
+    if (in)
+        fclose(in);
+    return n;
+}
+
+// A target that takes no more data would keep pg_dump waiting, and with it a snapshot of the
+// source: vacuum could then free nothing. When pg_dump has ended, psql may take its time.
+static void on_watch(uv_timer_t *watch)
+{
+    struct pg_transfer *t = watch->data;
+    uint64_t now_ms = uv_now(&t->loop);
+
+    if (!t->dump.running || !t->restore.running)
+        return;
+    uint64_t n = bytes_read_by(t->restore.process.pid);
+    if (n == 0 || n != t->n_read) {
+        t->n_read = n;
+        t->read_ms = now_ms;
+    } else if (now_ms - t->read_ms >= t->stall_ms) {
+        t->stalled = true;
+        uv_process_kill(&t->restore.process, SIGKILL);
+        uv_process_kill(&t->dump.process, SIGKILL);
+    }
 }
 
 static void on_transfer_stop(uv_async_t *stop)
@@ -362,6 +416,9 @@ static void conclude(struct pg_transfer *t, const struct fault *f)
         snprintf(s->error, sizeof s->error, "the server was stopped");
     else if (f->code != 0)
         snprintf(s->error, sizeof s->error, "%s", f->text);
+    else if (t->stalled)
+        snprintf(s->error, sizeof s->error, "the target has accepted nothing for %u s",
+                 t->stall_ms / 1000);
     else if (!restored && t->restore.signal != SIGKILL)
         snprintf(s->error, sizeof s->error, "psql ended with %d: %.180s",
                  (int)t->restore.exit_code, s->restore_output);
@@ -379,56 +436,4 @@ static void conclude(struct pg_transfer *t, const struct fault *f)
     else
         log_info("transfer.complete", "ms=%llu", (unsigned long long)(t->took_us / 1000));
     uv_mutex_unlock(&t->lock);
-}
-
-// ---- what blocks ----
-
-static PGconn *dial(const char *conninfo, struct fault *f)
-{
-    PGconn *conn = PQconnectdb(conninfo);
-
-    if (PQstatus(conn) == CONNECTION_OK)
-        return conn;
-    fault_set(f, QE_PG_AWAY, "%.200s", PQerrorMessage(conn));
-    PQfinish(conn);
-    return NULL;
-}
-
-int pg_target_version(const char *target, char version[64], struct fault *f)
-{
-    PGconn *conn = dial(target, f);
-
-    if (!conn)
-        return f->code;
-    const char *text = PQparameterStatus(conn, "server_version");
-    snprintf(version, 64, "PostgreSQL %.40s", text ? text : "of unknown version");
-    PQfinish(conn);
-    return 0;
-}
-
-int pg_target_counts(const char *target, struct pg_count *counts, unsigned *n, struct fault *f)
-{
-    PGconn *conn = dial(target, f);
-    int rc = 0;
-
-    *n = 0;
-    if (!conn)
-        return f->code;
-    PGresult *res = PQexec(conn, pg_stmt_table_counts.text);
-    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
-    if (PQresultStatus(res) == PGRES_TUPLES_OK && PQnfields(res) != 2) {
-        // The owner of the target may have replaced the function.
-        rc = fault_set(f, QE_PG_SHAPE, "queen.table_counts() returned %d columns instead of 2",
-                       PQnfields(res));
-    } else if (PQresultStatus(res) == PGRES_TUPLES_OK) {
-        for (int row = 0; row < PQntuples(res) && *n < PG_MAX_COUNTS; row++, ++*n) {
-            snprintf(counts[*n].name, sizeof counts[*n].name, "%s", PQgetvalue(res, row, 0));
-            counts[*n].n = strtoll(PQgetvalue(res, row, 1), NULL, 10);
-        }
-    } else if (!state || (strcmp(state, "42883") != 0 && strcmp(state, "3F000") != 0)) {
-        rc = fault_set(f, QE_PG_FAILED, "%.200s", PQresultErrorMessage(res));
-    }
-    PQclear(res);
-    PQfinish(conn);
-    return rc;
 }

@@ -14,7 +14,6 @@
 
 #include "base/attrs.h"
 #include "base/err.h"
-#include "base/span.h"
 
 struct pg_transfer;
 
@@ -35,7 +34,12 @@ struct pg_transfer_status {
     char restore_output[TRANSFER_OUTPUT];
 };
 
-struct pg_transfer *pg_transfer_new(const char *source); // conninfo of ours; copied
+struct pg_transfer_conf {
+    const char *source;  // conninfo of ours; copied
+    const char *targets; // allowed targets (targets.h); "": the endpoints are off; borrowed
+    unsigned stall_ms;   // psql may read nothing for this long while pg_dump runs
+};
+struct pg_transfer *pg_transfer_new(const struct pg_transfer_conf *conf);
 // Ends what runs.  No other call may be under way.
 void pg_transfer_free(struct pg_transfer *t);
 
@@ -46,18 +50,6 @@ MUST_USE int pg_transfer_start(struct pg_transfer *t, const char *target,
 MUST_USE int pg_transfer_reset(struct pg_transfer *t); // QE_BUSY: one is running
 void pg_transfer_status(struct pg_transfer *t, struct pg_transfer_status *out);
 const char *pg_transfer_source(const struct pg_transfer *t);
-
-// ---- what blocks: for threads that may ----
-
-// Text of the target's version; on failure f has the reason.
-MUST_USE int pg_target_version(const char *target, char version[64], struct fault *f);
-struct pg_count {
-    char name[64];
-    int64_t n; // -1: no such table
-};
-enum { PG_MAX_COUNTS = 32 };
-// queen.table_counts() there; 0 rows when it has no such function.
-MUST_USE int pg_target_counts(const char *target, struct pg_count *counts, unsigned *n,
-                              struct fault *f);
+const char *pg_transfer_targets(const struct pg_transfer *t);
 
 #endif

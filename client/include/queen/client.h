@@ -64,9 +64,12 @@ struct queen_options {
     const char *token;           // bearer token
     const char *token_file;      // or a file that contains it; read again when it changes
     const char *ca_file;         // PEM file of trusted authorities; default: the system's
-    bool insecure;               // accept any certificate; for experiments only
-    bool compress;               // gzip: accept it in answers, and compress bodies above 4 KB
-    const char *user_agent;      // "libqueenclient/<version>"
+    // SHA-256 of the server's certificate, 64 hexadecimal digits, colons allowed: only this one
+    // is accepted, whoever signed it; NULL: the authorities decide
+    const char *fingerprint;
+    bool insecure;          // accept any certificate; for experiments only
+    bool compress;          // gzip: accept it in answers, and compress bodies above 4 KB
+    const char *user_agent; // "libqueenclient/<version>"
 };
 
 // Given: queen_client_free(), or queen_client_close() with a loop. NULL: err holds the

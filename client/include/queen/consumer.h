@@ -4,6 +4,10 @@
 //                            │
 //                            └─ the lease is extended meanwhile, if configured
 //
+// On an ordered queue the loops work on different partitions. On a work queue (ordering "none")
+// any number of loops and processes share one partition, and each message is settled on its
+// own; with .pop.batch 1 as soon as its handler returns.
+//
 // On a client with its own thread, each of the concurrent loops calls its handler on a thread
 // of its own, so handlers may block. On a client with a loop the handler runs on that loop: it
 // starts the work, returns QUEEN_LATER, and calls queen_job_finish() when the work is done.
@@ -37,6 +41,16 @@ void queen_job_settle(struct queen_job *job, size_t index, enum queen_ack_status
                       const char *error);
 // Sets the error text for the messages that the verdict applies to; copied.
 void queen_job_error(struct queen_job *job, const char *error);
+// The same for the error code (see struct queen_ack): of one message, and of those that the
+// verdict applies to. Copied; sent unless the message is completed.
+void queen_job_settle_code(struct queen_job *job, size_t index, const char *error_code);
+void queen_job_error_code(struct queen_job *job, const char *error_code);
+// For work queues (ordering "none"): returns message `index` like QUEEN_ACK_RETRY, to be
+// delivered again after so many seconds, 7 days at most. Other messages of the batch are not
+// affected.
+void queen_job_settle_after(struct queen_job *job, size_t index, unsigned seconds);
+// The same for the messages that the verdict applies to, if it is QUEEN_RETRY.
+void queen_job_retry_after(struct queen_job *job, unsigned seconds);
 // Whether the lease has been lost. The messages may then be delivered to other consumers, and
 // acknowledgements are refused.
 bool queen_job_is_lost(const struct queen_job *job);

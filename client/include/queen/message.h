@@ -101,6 +101,11 @@ struct queen_delivery {
     const char *producer_sub; // or NULL
     const char *traceparent;  // or NULL
     int retry_count;
+    int attempt;                 // which delivery this is: 1, and 1 more for each failure
+    const char *correlation_id;  // or NULL
+    const char *event_type;      // or NULL
+    const char *first_failed_at; // like created_at; NULL: no scheduled retry brought it here
+    const char *last_error;      // of the failure that scheduled this attempt, or NULL
 };
 
 struct queen_batch {
@@ -127,17 +132,36 @@ enum queen_ack_status {
     QUEEN_ACK_RETRY,  // deliver again without counting a retry
 };
 
+// A failed try of a consumer that has kept the message and handled it again.
+struct queen_try {
+    uint64_t ago_ms;                // by the consumer's clock
+    const char *error, *error_code; // or NULL
+};
+
 struct queen_ack {
     const char *transaction_id, *partition_id;
     const char *lease_id; // NULL or "": not checked
     enum queen_ack_status status;
     const char *error; // reason of the failure; NULL: none
+    // A short code of the failure. The queue's retryPolicy may list it as nonRetryable, and
+    // then the message is dead-lettered at once. NULL: none.
+    const char *error_code;
+    const char *worker; // who failed, for the timeline; NULL: none
+    // With QUEEN_ACK_RETRY on a work queue: seconds before it is delivered again, 7 days at
+    // most; 0: at once. An ordered queue refuses it. Not in a transaction.
+    unsigned retry_after_s;
+    // Recorded in the timeline before the outcome, oldest first; 20 at most. Not in a
+    // transaction.
+    const struct queen_try *tries;
+    size_t n_tries;
 };
 
 struct queen_ack_result {
     bool success;
-    bool dlq;          // the message is now in the dead-letter queue
-    const char *error; // "Invalid or expired lease", ...; NULL when success
+    bool dlq;                    // the message is now in the dead-letter queue
+    const char *error;           // "Invalid or expired lease", ...; NULL when success
+    int next_attempt;            // number of the attempt that is now scheduled; 0: none
+    const char *next_attempt_at; // 2026-02-03T04:05:06.123456Z; NULL: none is scheduled
 };
 
 struct queen_ack_results {
@@ -180,6 +204,9 @@ void queen_transaction_push(struct queen_transaction *t, const struct queen_mess
 // The message's lease must still be valid at commit. group NULL: queue mode.
 void queen_transaction_ack(struct queen_transaction *t, const struct queen_delivery *d,
                            const char *group, enum queen_ack_status status, const char *error);
+// The same with all fields of an acknowledgement; copied.
+void queen_transaction_settle(struct queen_transaction *t, const char *group,
+                              const struct queen_ack *ack);
 void queen_transaction_free(struct queen_transaction *t);
 
 // Takes t. Returns 0 if everything was committed, QUEEN_E_CONFLICT if nothing was; err holds

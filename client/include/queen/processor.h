@@ -40,6 +40,8 @@ struct queen_event {
 
 // Sets the error recorded with the following QUEEN_RETRYABLE or QUEEN_HOPELESS; copied.
 void queen_event_error(struct queen_event *e, const char *text);
+// The same for the error code: see struct queen_ack.
+void queen_event_error_code(struct queen_event *e, const char *error_code);
 // Manual checkpoint: all events of the partition up to this one are done. Sent soon; failures
 // are reported to on_error.
 void queen_event_checkpoint(struct queen_event *e);
@@ -68,6 +70,8 @@ struct queen_events {
 // for the order among them. error is copied; may be NULL.
 void queen_events_answer(struct queen_events *b, size_t i, enum queen_outcome outcome,
                          const char *error);
+// Sets the error code of event i; copied. See struct queen_ack.
+void queen_events_error_code(struct queen_events *b, size_t i, const char *error_code);
 // Moves the event to another partition: it is acknowledged and pushed there in one
 // transaction. Copied.
 void queen_events_move(struct queen_events *b, size_t i, const char *queue,

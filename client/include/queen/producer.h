@@ -36,6 +36,9 @@ struct queen_producer_options {
     unsigned max_in_flight;    // 1; with more, batches may overtake one another
     unsigned close_timeout_ms; // 30000: how long closing waits for servers
     queen_result_cb on_result; // may be NULL
+    // Called when a request has failed and its messages will be sent again, on the client's
+    // thread; may be NULL. err is borrowed.
+    void (*on_retry)(const struct queen_error *err, void *ctx);
     void *ctx;
 };
 

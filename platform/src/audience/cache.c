@@ -32,7 +32,7 @@ struct audience_cache *audience_cache_new(unsigned max_entries)
     return c;
 }
 
-static void drop(struct audience_cache *c, struct entry *e)
+static void cache_drop(struct audience_cache *c, struct entry *e)
 {
     HASH_DEL(c->by_key, e);
     TAILQ_REMOVE(&c->by_age, e, link);
@@ -43,7 +43,7 @@ static void drop(struct audience_cache *c, struct entry *e)
 void audience_cache_free(struct audience_cache *c)
 {
     while (!TAILQ_EMPTY(&c->by_age))
-        drop(c, TAILQ_FIRST(&c->by_age));
+        cache_drop(c, TAILQ_FIRST(&c->by_age));
     free(c);
 }
 
@@ -57,7 +57,7 @@ void audience_cache_key(struct buf *out, uint64_t tenant, span path, span filter
     buf_put(out, filter);
 }
 
-static struct entry *find(struct audience_cache *c, span key)
+static struct entry *cache_find(struct audience_cache *c, span key)
 {
     struct entry *e;
 
@@ -68,7 +68,7 @@ static struct entry *find(struct audience_cache *c, span key)
 bool audience_cache_find(struct audience_cache *c, span key, uint64_t max_age_us,
                          struct audience_counted *out)
 {
-    struct entry *e = find(c, key);
+    struct entry *e = cache_find(c, key);
 
     if (e == NULL || clock_mono_us() - e->value.at_us > max_age_us)
         return false;
@@ -78,12 +78,12 @@ bool audience_cache_find(struct audience_cache *c, span key, uint64_t max_age_us
 
 void audience_cache_add(struct audience_cache *c, span key, const struct audience_counted *v)
 {
-    struct entry *e = find(c, key);
+    struct entry *e = cache_find(c, key);
 
     if (e != NULL)
-        drop(c, e);
+        cache_drop(c, e);
     else if (c->n == c->max)
-        drop(c, TAILQ_FIRST(&c->by_age));
+        cache_drop(c, TAILQ_FIRST(&c->by_age));
     e = mem_zalloc(1, sizeof *e + key.len);
     e->value = *v;
     e->key_len = key.len;

@@ -18,7 +18,7 @@ const char *audience_path_name(enum audience_path path)
 
 void compile_deinit(struct compiled *c) { buf_free(&c->text); }
 
-static void put(struct compiled *c, const char *constant)
+static void compile_put(struct compiled *c, const char *constant)
 {
     buf_put(&c->text, span_of(constant));
 }
@@ -58,14 +58,14 @@ static uint32_t find_twins(const struct filter *f)
 
 static_assert(FILTER_MAX_LEAVES <= 32, "compiled.twins has a bit for each");
 
-static void begin(struct compiled *c, const struct filter *f)
+static void compile_begin(struct compiled *c, const struct filter *f)
 {
     c->text.max = COMPILE_MAX_TEXT;
     c->rc = 0;
     c->twins = c->path == PATH_FALLBACK ? 0 : find_twins(f);
 }
 
-static void finish(struct compiled *c)
+static void compile_finish(struct compiled *c)
 {
     if (c->text.failed)
         c->rc = QE_TOO_LARGE;
@@ -93,7 +93,7 @@ static void put_list_mysql(struct compiled *c, struct sql_param p)
                                 .number = p.values[i].number,
                                 .text = p.values[i].text};
         if (add_param(c, one))
-            put(c, i > 0 ? ", ?" : "?");
+            compile_put(c, i > 0 ? ", ?" : "?");
     }
 }
 
@@ -103,7 +103,7 @@ void sql_put_param(struct compiled *c, struct sql_param p)
         put_list_mysql(c, p);
     } else if (add_param(c, p)) {
         if (c->dialect == SQL_MYSQL)
-            put(c, "?");
+            compile_put(c, "?");
         else
             buf_printf(&c->text, "$%u", c->next_param);
     }
@@ -138,6 +138,7 @@ void compile_bind(const struct compiled *c, struct pg_params *out)
             pg_param_unix_us(out, p->number);
             break;
         case SQL_TEXT:
+        case SQL_JSON:
             pg_param_text(out, p->text);
             break;
         case SQL_UUID:
@@ -163,68 +164,68 @@ void compile_bind(const struct compiled *c, struct pg_params *out)
 
 void compile_count(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
-    begin(c, f);
-    put(c, "select count(*)");
+    compile_begin(c, f);
+    compile_put(c, "select count(*)");
     put_from(c, facts, false);
-    put(c, " where ");
+    compile_put(c, " where ");
     put_tree(c, f);
-    finish(c);
+    compile_finish(c);
 }
 
 void compile_page(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                   int64_t after, int64_t limit)
 {
-    begin(c, f);
-    put(c, c->dialect == SQL_PG ? "select c.id, c.customer_uuid::text"
-                                : "select c.id, c.customer_uuid");
-    put(c, ", c.first_name, c.last_name, c.email, c.phone, c.city");
+    compile_begin(c, f);
+    compile_put(c, c->dialect == SQL_PG ? "select c.id, c.customer_uuid::text"
+                                        : "select c.id, c.customer_uuid");
+    compile_put(c, ", c.first_name, c.last_name, c.email, c.phone, c.city");
     put_from(c, facts, true);
-    put(c, " where c.id > ");
+    compile_put(c, " where c.id > ");
     sql_put_int(c, after);
-    put(c, " and ");
+    compile_put(c, " and ");
     put_tree(c, f);
-    put(c, " order by c.id limit ");
+    compile_put(c, " order by c.id limit ");
     sql_put_int(c, limit);
-    finish(c);
+    compile_finish(c);
 }
 
 void compile_uuids(struct compiled *c, const struct filter *f, const struct filter_facts *facts)
 {
-    begin(c, f);
-    put(c, "select ");
-    put(c, c->path == PATH_FALLBACK ||
-                   !(facts->models[MODEL_TRANSACTIONS] || facts->models[MODEL_ATTRIBUTES])
-               ? "c.customer_uuid"
-           : facts->models[MODEL_ATTRIBUTES] ? "a.customer_uuid"
-                                             : "t.customer_uuid");
+    compile_begin(c, f);
+    compile_put(c, "select ");
+    compile_put(c, c->path == PATH_FALLBACK || !(facts->models[MODEL_TRANSACTIONS] ||
+                                                 facts->models[MODEL_ATTRIBUTES])
+                       ? "c.customer_uuid"
+                   : facts->models[MODEL_ATTRIBUTES] ? "a.customer_uuid"
+                                                     : "t.customer_uuid");
     put_from(c, facts, false);
-    put(c, " where ");
+    compile_put(c, " where ");
     put_tree(c, f);
-    finish(c);
+    compile_finish(c);
 }
 
 static void put_leaf_verdict(const struct filter *leaf, void *ctx)
 {
     struct compiled *c = ctx;
 
-    put(c, ", ((");
+    compile_put(c, ", ((");
     leaf_put(c, leaf);
-    put(c, leaf->op->opposite ? ") is not true), " : ") is true), ");
+    compile_put(c, leaf->op->opposite ? ") is not true), " : ") is true), ");
     leaf_put_value(c, leaf);
 }
 
 void compile_explain(struct compiled *c, const struct filter *f,
                      const struct filter_facts *facts, const uint8_t customer[16])
 {
-    begin(c, f);
-    put(c, "select ((");
+    compile_begin(c, f);
+    compile_put(c, "select ((");
     put_tree(c, f);
-    put(c, ") is true)");
+    compile_put(c, ") is true)");
     filter_each_leaf(f, put_leaf_verdict, c);
     put_from(c, facts, true);
-    put(c, " where c.customer_uuid = ");
+    compile_put(c, " where c.customer_uuid = ");
     sql_put_uuid(c, customer);
-    finish(c);
+    compile_finish(c);
 }
 
 // ---- the relations ----
@@ -240,20 +241,20 @@ static void put_from(struct compiled *c, const struct filter_facts *facts, bool 
     bool attributes = facts->models[MODEL_ATTRIBUTES],
          transactions = facts->models[MODEL_TRANSACTIONS];
 
-    put(c, " from ");
+    compile_put(c, " from ");
     if (c->path == PATH_FALLBACK || customer || (!attributes && !transactions))
-        put(c, c->dialect == SQL_PG ? "crm.customer c" : "customer c");
+        compile_put(c, c->dialect == SQL_PG ? "crm.customer c" : "customer c");
     if (c->path == PATH_FALLBACK)
         return;
     if (attributes) {
-        put(c, customer ? " join " : "");
-        put(c, names[c->path][0]);
-        put(c, customer ? " on a.id = c.id" : "");
+        compile_put(c, customer ? " join " : "");
+        compile_put(c, names[c->path][0]);
+        compile_put(c, customer ? " on a.id = c.id" : "");
     }
     if (transactions) {
-        put(c, customer || attributes ? " join " : "");
-        put(c, names[c->path][1]);
-        put(c, customer ? " on t.id = c.id" : attributes ? " on t.id = a.id" : "");
+        compile_put(c, customer || attributes ? " join " : "");
+        compile_put(c, names[c->path][1]);
+        compile_put(c, customer ? " on t.id = c.id" : attributes ? " on t.id = a.id" : "");
     }
 }
 
@@ -262,16 +263,16 @@ static void put_from(struct compiled *c, const struct filter_facts *facts, bool 
 static void put_group(struct compiled *c, const struct filter *f)
 {
     if (f->first == NULL) {
-        put(c, "true");
+        compile_put(c, "true");
         return;
     }
-    put(c, "(");
+    compile_put(c, "(");
     for (const struct filter *child = f->first; child; child = child->next) {
         put_tree(c, child);
         if (child->next)
-            put(c, f->kind == FILTER_AND ? " and " : " or ");
+            compile_put(c, f->kind == FILTER_AND ? " and " : " or ");
     }
-    put(c, ")");
+    compile_put(c, ")");
 }
 
 // Writes a condition that is true or not true.  Null is not true, and "and" and "or" preserve
@@ -284,14 +285,14 @@ static void put_tree(struct compiled *c, const struct filter *f)
         put_group(c, f);
         break;
     case FILTER_NOT:
-        put(c, "((");
+        compile_put(c, "((");
         put_tree(c, f->first);
-        put(c, ") is not true)");
+        compile_put(c, ") is not true)");
         break;
     case FILTER_LEAF:
-        put(c, f->op->opposite ? "((" : "");
+        compile_put(c, f->op->opposite ? "((" : "");
         leaf_put(c, f);
-        put(c, f->op->opposite ? ") is not true)" : "");
+        compile_put(c, f->op->opposite ? ") is not true)" : "");
         break;
     }
 }

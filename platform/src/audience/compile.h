@@ -30,6 +30,7 @@ enum sql_kind {
     SQL_INT,   // number
     SQL_TIME,  // number: microseconds since 1970
     SQL_TEXT,  // text; also money, which SQL casts
+    SQL_JSON,  // text, passed as a JSON string; MySQL only
     SQL_UUID,  // uuid
     SQL_TEXTS, // values[n]
     SQL_INTS,
@@ -61,11 +62,11 @@ struct compiled {
 };
 void compile_deinit(struct compiled *c);
 
-// select count(*): one row, one column.
+// One row.
+enum { COUNT_N };
 void compile_count(struct compiled *c, const struct filter *f,
                    const struct filter_facts *facts);
 // A page in order of id: `limit` customers after `after` (fetch one more to detect the end).
-// Columns: COMPILE_PAGE_*.
 enum {
     PAGE_ID,
     PAGE_UUID,
@@ -81,9 +82,11 @@ void compile_page(struct compiled *c, const struct filter *f, const struct filte
 // All customers as a sub-select with one column, customer_uuid, appended to c->text.
 void compile_uuids(struct compiled *c, const struct filter *f,
                    const struct filter_facts *facts);
-// One customer: whether it is in the segment (column 0), and for each leaf the result of its
-// test and its value as JSON text (1 + 2 * number, 2 + 2 * number).  No row: the customer does
-// not exist in this path.
+// One customer: whether it is in the segment, and for each leaf the result of its test and its
+// value as JSON text.  No row: the customer does not exist in this path.
+enum { EXPLAIN_INSIDE, EXPLAIN_LEAVES };
+#define EXPLAIN_LEAF_TEST(number)  (EXPLAIN_LEAVES + 2 * (number))
+#define EXPLAIN_LEAF_VALUE(number) (EXPLAIN_LEAVES + 2 * (number) + 1)
 void compile_explain(struct compiled *c, const struct filter *f,
                      const struct filter_facts *facts, const uint8_t customer[16]);
 
@@ -92,7 +95,8 @@ void compile_explain(struct compiled *c, const struct filter *f,
 void compile_watch(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                    const uint8_t segment[16]);
 // Creates the run of a campaign with its recipients unless a run with this key exists.  Returns
-// a row (id, number of recipients) if it was created.  key is borrowed.
+// a row if it was created.  key is borrowed.
+enum { RUN_ID, RUN_RECIPIENTS };
 void compile_run(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                  const uint8_t campaign[16], span key);
 

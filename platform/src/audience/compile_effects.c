@@ -4,38 +4,44 @@
 // a crash.
 #include "audience/compile_int.h"
 
-static void put(struct compiled *c, const char *constant)
+static void effects_put(struct compiled *c, const char *constant)
 {
     buf_put(&c->text, span_of(constant));
 }
 
-static void put_inside(struct compiled *c, const struct filter *f,
-                       const struct filter_facts *facts)
+static void effects_put_inside(struct compiled *c, const struct filter *f,
+                               const struct filter_facts *facts)
 {
-    put(c, "with inside as materialized (");
+    effects_put(c, "with inside as materialized (");
     compile_uuids(c, f, facts);
-    put(c, ")");
+    effects_put(c, ")");
 }
 
-static void put_path(struct compiled *c)
+static void effects_put_path(struct compiled *c)
 {
-    put(c, "'");
-    put(c, audience_path_name(c->path));
-    put(c, "'");
+    effects_put(c, "'");
+    effects_put(c, audience_path_name(c->path));
+    effects_put(c, "'");
 }
 
 // Two concurrent checks cannot report a change twice: a row of crm.segment_member is inserted
 // once and deleted once, and only the check that did it reports it.  The row of the segment is
 // locked, so that subscribing and deleting a campaign see all members and events of a check or
-// none. A segment that is not watched any more gets no members.
+// none. A segment that is not watched any more gets no members.  The statement sees the members
+// as of its start, which may be long before it locks the segment.  If watching has ended and
+// begun again in between, those members are gone: the next check starts afresh.
 void compile_watch(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                    const uint8_t segment[16])
 {
-    put_inside(c, f, facts);
-    put(c, ", watched as (select s.* from crm.segment s where s.id = ");
+    effects_put_inside(c, f, facts);
+    effects_put(c, ", watched as (select s.* from crm.segment s where s.id = ");
     sql_put_uuid(c, segment);
-    put(c,
-        " and s.watch_every_s is not null for no key update"
+    effects_put(c, " and s.watch_every_s is not null and s.watched_since is not distinct from"
+                   " (select b.watched_since from crm.segment b where b.id = ");
+    sql_put_uuid(c, segment);
+    effects_put(
+        c,
+        ") for no key update"
         "), gone as (delete from crm.segment_member m using watched w where m.segment_id = w.id"
         " and not exists (select from inside i where i.customer_uuid = m.customer_uuid)"
         " returning m.customer_uuid)"
@@ -45,7 +51,8 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
         " and m.customer_uuid = i.customer_uuid) on conflict do nothing"
         " returning customer_uuid)");
     // Customers that were inside when watching began did not enter.
-    put(c,
+    effects_put(
+        c,
         ", told as (insert into crm.segment_outbox (segment_id, customer_uuid, entered)"
         " select w.id, x.customer_uuid, x.entered from watched w,"
         " (select customer_uuid, true from come union all select customer_uuid, false from "
@@ -54,19 +61,21 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
         " and (w.watched_since is not null or w.watch_initial))"
         ", runs as (insert into crm.campaign_run (campaign_id, key, announced, path,"
         " recipients) select c.id, 'entering:' || c.id || ':' || gen_random_uuid(), false, ");
-    put_path(c);
-    put(c, ", (select count(*) from come) from crm.campaign c join watched w on w.id = "
-           "c.segment_id"
-           " where c.kind = 'entering' and w.watched_since is not null"
-           " and exists (select from come) returning id)"
-           ", recipients as (insert into crm.campaign_recipient (run_id, n, customer_uuid)"
-           " select r.id, row_number() over (partition by r.id order by x.customer_uuid),"
-           " x.customer_uuid from runs r, come x)"
-           ", counted as (insert into crm.segment_history (segment_id, count, path)"
-           " select w.id, (select count(*) from inside), ");
-    put_path(c);
+    effects_put_path(c);
+    effects_put(c,
+                ", (select count(*) from come) from crm.campaign c join watched w on w.id = "
+                "c.segment_id"
+                " where c.kind = 'entering' and w.watched_since is not null"
+                " and exists (select from come) returning id)"
+                ", recipients as (insert into crm.campaign_recipient (run_id, n, customer_uuid)"
+                " select r.id, row_number() over (partition by r.id order by x.customer_uuid),"
+                " x.customer_uuid from runs r, come x)"
+                ", counted as (insert into crm.segment_history (segment_id, count, path)"
+                " select w.id, (select count(*) from inside), ");
+    effects_put_path(c);
     // A history of changes: a check that finds the same number adds no row.
-    put(c,
+    effects_put(
+        c,
         " from watched w where (select count(*) from inside) is distinct from (select h.count"
         " from crm.segment_history h where h.segment_id = w.id order by h.at desc limit 1)"
         " on conflict do nothing)"
@@ -80,16 +89,18 @@ void compile_watch(struct compiled *c, const struct filter *f, const struct filt
 void compile_run(struct compiled *c, const struct filter *f, const struct filter_facts *facts,
                  const uint8_t campaign[16], span key)
 {
-    put_inside(c, f, facts);
-    put(c, ", run as (insert into crm.campaign_run (campaign_id, key, path, recipients, "
-           "finished_at)"
-           " select ");
+    effects_put_inside(c, f, facts);
+    effects_put(c,
+                ", run as (insert into crm.campaign_run (campaign_id, key, path, recipients, "
+                "finished_at)"
+                " select ");
     sql_put_uuid(c, campaign);
-    put(c, "::uuid, ");
+    effects_put(c, "::uuid, ");
     sql_put_param(c, (struct sql_param){.kind = SQL_TEXT, .text = key});
-    put(c, "::text, ");
-    put_path(c);
-    put(c, ", i.n, case when i.n = 0 then now() end from (select count(*) as n from inside) i"
+    effects_put(c, "::text, ");
+    effects_put_path(c);
+    effects_put(
+        c, ", i.n, case when i.n = 0 then now() end from (select count(*) as n from inside) i"
            " on conflict (key) do nothing returning id, recipients)"
            ", listed as (insert into crm.campaign_recipient (run_id, n, customer_uuid)"
            " select r.id, row_number() over (order by i.customer_uuid), i.customer_uuid"

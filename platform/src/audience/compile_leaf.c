@@ -379,14 +379,15 @@ static void put_set(struct compiled *c, const struct filter *leaf, const char *o
         sql_put_param(c, list);
         return;
     }
-    // MySQL stores a set as a JSON array.
+    // MySQL stores a set as a JSON array, and compares the texts as they are written: the same
+    // writer must have written both (ingest/value.c).
     for (unsigned i = 0; i < leaf->n_values; i++) {
         put(c, i == 0 ? "(" : any ? " or " : " and ");
         put(c, "json_contains(");
         put(c, operand);
-        put(c, ", json_quote(");
-        sql_put_param(c, (struct sql_param){.kind = SQL_TEXT, .text = leaf->values[i].text});
-        put(c, "))");
+        put(c, ", ");
+        sql_put_param(c, (struct sql_param){.kind = SQL_JSON, .text = leaf->values[i].text});
+        put(c, ")");
     }
     put(c, ")");
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/known.h"
 #include "json/scan.h"
 
 const struct filter_limits filter_default_limits = {
@@ -17,6 +18,8 @@ const struct filter_limits filter_default_limits = {
 
 // Costs are relative to the comparison of a column, which is 1.
 enum { COST_SEARCH = 5, COST_FREE_TEXT = 20, COST_LIST_PART = 100, MAX_PATH = 200 };
+// Every level of a tree scans its text again, so the size of the text limits the work too.
+enum { MAX_NODES = 256, MAX_TEXT = 1 << 20 };
 
 struct reading {
     struct arena *arena;
@@ -24,10 +27,10 @@ struct reading {
     struct filter_facts *facts;
     struct fault *fault;
     struct buf path; // of the current node: "/and/1"
-    unsigned depth;
+    unsigned depth, n_nodes;
 };
 
-static struct filter *wrong(struct reading *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static struct filter *filter_wrong(struct reading *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static struct filter *read_node(struct reading *r, span text);
 static struct filter *read_group(struct reading *r, enum filter_kind kind, const char *name,
                                  span raw);
@@ -45,6 +48,8 @@ int filter_read(span text, struct arena *a, const struct filter_limits *limits,
     *facts = (struct filter_facts){0};
     r.path.max = MAX_PATH;
     f->code = 0;
+    if (text.len > MAX_TEXT)
+        return fault_set(f, QE_BAD_PARAM, "filter: must be at most %d bytes long", MAX_TEXT);
     // Scan all of it first: from here on every part is valid JSON.
     span whole = js_skip(&j);
     int rc = js_finish(&j);
@@ -64,7 +69,7 @@ int filter_read(span text, struct arena *a, const struct filter_limits *limits,
 }
 
 // Reports an error in the current node.
-static struct filter *wrong(struct reading *r, const char *fmt, ...)
+static struct filter *filter_wrong(struct reading *r, const char *fmt, ...)
 {
     char text[160];
     va_list args;
@@ -78,7 +83,7 @@ static struct filter *wrong(struct reading *r, const char *fmt, ...)
 }
 
 // Returns the index of the name that equals the key, escapes included; n: none.
-static unsigned which(span key, const char *const *names, unsigned n)
+static unsigned filter_which(span key, const char *const *names, unsigned n)
 {
     unsigned i = 0;
 
@@ -87,48 +92,70 @@ static unsigned which(span key, const char *const *names, unsigned n)
     return i;
 }
 
+// Everybody must be asked for explicitly: a filter that is missing or misspelt matches nobody.
+static struct filter *read_all(struct reading *r, span raw)
+{
+    bool all;
+
+    if (!js_bool(raw, &all) || !all)
+        return filter_wrong(r, "all must be true");
+    return arena_new(r->arena, struct filter); // an empty "and"
+}
+
+static struct filter *unknown_member(struct reading *r, span key, const char *const *names)
+{
+    const struct known_names known = {.texts = names};
+    struct fault f = {0};
+
+    (void)!known_check(key, &known, KNOWN_ONLY, "member", &f);
+    return filter_wrong(r, "%s", f.text);
+}
+
 static struct filter *read_node(struct reading *r, span text)
 {
-    static const char *const names[] = {"and",       "or",       "not", // LEAF:
-                                        "attribute", "operator", "value", "withinDays"};
-    enum { AND, OR, NOT, LEAF, N_NAMES = 7 };
+    static const char *const names[] = {"and",       "or",       "not",   "all", // LEAF:
+                                        "attribute", "operator", "value", "withinDays", NULL};
+    enum { AND, OR, NOT, ALL, LEAF, N_NAMES = 8 };
     span raw[N_NAMES] = {{0}}, key;
     unsigned groups = 0, of_leaf = 0;
     struct js j = js_read(text);
 
+    if (++r->n_nodes > MAX_NODES)
+        return filter_wrong(r, "the segment has more than %d parts", MAX_NODES);
     if (js_type_of(text) != JS_OBJECT)
-        return wrong(r,
-                     "must be an object: {\"and\": [...]}, {\"or\": [...]}, {\"not\": {...}} "
-                     "or {\"attribute\": ..., \"operator\": ..., \"value\": ...}");
+        return filter_wrong(
+            r, "must be an object: {\"and\": [...]}, {\"or\": [...]}, {\"not\": {...}}, "
+               "{\"attribute\": ..., \"operator\": ..., \"value\": ...} or {\"all\": true}");
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
-        unsigned i = which(key, names, N_NAMES);
+        unsigned i = filter_which(key, names, N_NAMES);
         if (i == N_NAMES)
-            return wrong(r, "unknown field \"%.*s\"", (int)(key.len < 40 ? key.len : 40),
-                         key.ptr);
+            return unknown_member(r, key, names);
         if (raw[i].ptr != NULL)
-            return wrong(r, "has \"%s\" twice", names[i]);
+            return filter_wrong(r, "has \"%s\" twice", names[i]);
         raw[i] = js_skip(&j);
         groups += i < LEAF;
         of_leaf += i >= LEAF;
     }
     if (groups + (of_leaf > 0) > 1)
-        return wrong(r, "must be one of and, or, not, or a filter of an attribute");
+        return filter_wrong(r, "must be one of and, or, not, all, or a filter of an attribute");
     if (raw[AND].ptr)
         return read_group(r, FILTER_AND, names[AND], raw[AND]);
     if (raw[OR].ptr)
         return read_group(r, FILTER_OR, names[OR], raw[OR]);
     if (raw[NOT].ptr)
         return read_not(r, raw[NOT]);
+    if (raw[ALL].ptr)
+        return read_all(r, raw[ALL]);
     if (of_leaf > 0)
         return read_leaf(r, text, raw + LEAF);
-    return arena_new(r->arena, struct filter); // {}: an empty "and"
+    return filter_wrong(r, "must not be empty; {\"all\": true} matches every customer");
 }
 
 static bool go_deeper(struct reading *r)
 {
     if (++r->depth > r->limits->depth) {
-        wrong(r, "is nested deeper than %u", r->limits->depth);
+        filter_wrong(r, "is nested deeper than %u", r->limits->depth);
         return false;
     }
     if (r->depth > r->facts->depth)
@@ -146,24 +173,23 @@ static struct filter *read_group(struct reading *r, enum filter_kind kind, const
 
     buf_printf(&r->path, "/%s", name);
     if (js_type_of(raw) != JS_ARRAY)
-        return wrong(r, "must be an array of filters");
+        return filter_wrong(r, "must be an array of filters");
     if (!go_deeper(r))
         return NULL;
     group->kind = kind;
     js_enter_array(&j);
     for (; js_next_item(&j); n++, end = &(*end)->next) {
         size_t of_group = r->path.len;
-        // An empty {} is not counted as a leaf, so the length of a list needs its own limit.
         if (n >= r->limits->leaves)
-            return wrong(r, "has more than %u filters", r->limits->leaves);
+            return filter_wrong(r, "has more than %u filters", r->limits->leaves);
         buf_printf(&r->path, "/%u", n);
         *end = read_node(r, js_skip(&j));
         if (*end == NULL)
             return NULL;
         r->path.len = of_group;
     }
-    if (n == 0 && kind == FILTER_OR)
-        return wrong(r, "must contain at least one filter");
+    if (n == 0)
+        return filter_wrong(r, "must contain at least one filter");
     r->path.len = here;
     r->depth--;
     return group;
@@ -189,10 +215,10 @@ static struct filter *read_leaf(struct reading *r, span text, const span raw[4])
     struct filter *leaf = arena_new(r->arena, struct filter);
 
     if (js_type_of(raw[0]) != JS_STRING)
-        return wrong(
+        return filter_wrong(
             r, "attribute must be an attribute name; see GET /api/v1/segments/attributes");
     if (js_type_of(raw[1]) != JS_STRING)
-        return wrong(r, "operator must be an operator name");
+        return filter_wrong(r, "operator must be an operator name");
 
     span name = js_text(raw[0], r->arena), op = js_text(raw[1], r->arena);
     leaf->kind = FILTER_LEAF;
@@ -200,15 +226,16 @@ static struct filter *read_leaf(struct reading *r, span text, const span raw[4])
     leaf->op = operator_find(op);
     if (leaf->attribute == NULL) {
         const struct attribute *near = attribute_nearest(name);
-        return wrong(r, "unknown attribute \"%.*s\"%s%s%s",
-                     (int)(name.len < 60 ? name.len : 60), name.ptr,
-                     near ? "; did you mean " : "", near ? near->name : "", near ? "?" : "");
+        return filter_wrong(
+            r, "unknown attribute \"%.*s\"%s%s%s", (int)(name.len < 60 ? name.len : 60),
+            name.ptr, near ? "; did you mean " : "", near ? near->name : "", near ? "?" : "");
     }
     if (leaf->op == NULL)
-        return wrong(r, "unknown operator \"%.*s\"", (int)(op.len < 40 ? op.len : 40), op.ptr);
+        return filter_wrong(r, "unknown operator \"%.*s\"", (int)(op.len < 40 ? op.len : 40),
+                            op.ptr);
     if (!operator_takes(leaf->op, leaf->attribute->type))
-        return wrong(r, "operator %s does not apply to %s of type %s", leaf->op->name,
-                     leaf->attribute->name, attribute_type_name(leaf->attribute->type));
+        return filter_wrong(r, "operator %s does not apply to %s of type %s", leaf->op->name,
+                            leaf->attribute->name, attribute_type_name(leaf->attribute->type));
     if (filter_read_value(leaf, raw[2], r->arena, r->limits, r->fault) != 0) {
         fault_prefix(r->fault, "filter" SPAN_FMT "/value: ", SPAN_ARG(buf_span(&r->path)));
         return NULL;
@@ -225,7 +252,8 @@ static bool read_within(struct reading *r, struct filter *leaf, span raw)
     int64_t days;
 
     if (leaf->attribute->days == NULL) {
-        wrong(r, "withinDays is for transaction_count, visit_count and purchase_count only");
+        filter_wrong(
+            r, "withinDays is for transaction_count, visit_count and purchase_count only");
         return false;
     }
     if (filter_read_days(raw, &days, r->fault) != 0) {
@@ -255,7 +283,7 @@ static bool note_leaf(struct reading *r, struct filter *leaf)
 
     leaf->number = facts->leaves;
     if (++facts->leaves > r->limits->leaves) {
-        wrong(r, "the segment has more than %u filters", r->limits->leaves);
+        filter_wrong(r, "the segment has more than %u filters", r->limits->leaves);
         return false;
     }
     facts->models[leaf->attribute->model] = true;

@@ -5,8 +5,8 @@
 //                {"or": [...]}, {"not": {...}}]}
 //
 // A filter is true or false for a customer, never unknown.  A test of a missing value is false;
-// "not" and the negated operators (ne, not_in, none, ...) make it true.  {} matches every
-// customer.
+// "not" and the negated operators (ne, not_in, none, ...) make it true.  {"all": true} matches
+// every customer.
 //
 // filter_read() checks everything against the catalogue: an accepted filter can be compiled.
 #ifndef QUEEN_AUDIENCE_FILTER_H
@@ -33,7 +33,7 @@ struct filter_value {
 
 struct filter {
     enum filter_kind kind;
-    struct filter *first; // child; NULL in a leaf and in an empty "and"
+    struct filter *first; // child; NULL in a leaf and in an "and" that matches everybody
     struct filter *next;  // sibling
     // for leaves
     const struct attribute *attribute;

@@ -7,34 +7,35 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "tenant/sql.gen.h"
+#include "json/write.h"
 
 // The steps, in order.
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why);
+static void on_query_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                            const struct fault *why);
 static void look_at_models(struct audience_query *q);
 static void on_models(struct pg_call *call, int status, const struct pg_reply *reply);
 static int choose_path(struct audience_query *q, const struct pg_reply *reply);
-static void run(struct audience_query *q, enum audience_path path);
+static void query_run(struct audience_query *q, enum audience_path path);
 static void run_mysql(struct audience_query *q);
-static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_query_rows(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_mysql_rows(struct my_call *call, int status, const struct my_reply *reply);
-static void finish(struct audience_query *q, int status);
+static void query_finish(struct audience_query *q, int status);
 
 void audience_query(struct audience_query *q)
 {
-    q->want = (struct tenant_want){.got = on_tenant, .owner = q};
+    q->want = (struct tenant_want){.got = on_query_tenant, .owner = q};
     q->started_us = clock_mono_us();
     tenant_get(q->pools, q->tenant, &q->want);
 }
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why)
+static void on_query_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                            const struct fault *why)
 {
     struct audience_query *q = w->owner;
 
     if (status != 0) {
         q->fault = *why;
-        finish(q, status);
+        query_finish(q, status);
         return;
     }
     q->ref = ref;
@@ -74,9 +75,9 @@ static void on_models(struct pg_call *call, int status, const struct pg_reply *r
     else
         fault_set(&q->fault, status, "%s", pg_reply_message(reply));
     if (status != 0)
-        finish(q, status);
+        query_finish(q, status);
     else
-        run(q, q->source.path);
+        query_run(q, q->source.path);
 }
 
 // The rows are the models, attributes first.
@@ -119,7 +120,8 @@ static int choose_path(struct audience_query *q, const struct pg_reply *reply)
 
 // ---- PostgreSQL ----
 
-static int compose(struct audience_query *q, enum sql_dialect dialect, enum audience_path path)
+static int query_compose(struct audience_query *q, enum sql_dialect dialect,
+                         enum audience_path path)
 {
     compile_deinit(&q->sql);
     q->sql = (struct compiled){.dialect = dialect, .path = path};
@@ -131,12 +133,12 @@ static int compose(struct audience_query *q, enum sql_dialect dialect, enum audi
     return 0;
 }
 
-static void run(struct audience_query *q, enum audience_path path)
+static void query_run(struct audience_query *q, enum audience_path path)
 {
-    int rc = compose(q, SQL_PG, path);
+    int rc = query_compose(q, SQL_PG, path);
 
     if (rc != 0) {
-        finish(q, rc);
+        query_finish(q, rc);
         return;
     }
     compile_bind(&q->sql, &q->params);
@@ -144,7 +146,7 @@ static void run(struct audience_query *q, enum audience_path path)
         .name = "", .text = q->sql.text.ptr, .index = PG_UNPREPARED, .returns = q->returns};
     q->call = (struct pg_call){.statement = &q->statement,
                                .params = &q->params,
-                               .done = on_rows,
+                               .done = on_query_rows,
                                .owner = q,
                                .statement_timeout_ms = q->timeout_ms,
                                .deadline_ms = q->timeout_ms > 0 ? q->timeout_ms + 2000 : 0};
@@ -160,7 +162,7 @@ static bool is_swapped(const struct pg_reply *reply)
     return strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0;
 }
 
-static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_query_rows(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct audience_query *q = call->owner;
 
@@ -170,7 +172,7 @@ static void on_rows(struct pg_call *call, int status, const struct pg_reply *rep
                  pg_reply_message(reply));
         q->source.path = PATH_FALLBACK;
         q->source.stale_ms = 0;
-        run(q, PATH_FALLBACK);
+        query_run(q, PATH_FALLBACK);
         return;
     }
     if (status != 0 && strcmp(pg_reply_sqlstate(reply), "57014") == 0)
@@ -181,7 +183,7 @@ static void on_rows(struct pg_call *call, int status, const struct pg_reply *rep
     else if (status != 0)
         fault_set(&q->fault, status, "%s", pg_reply_message(reply));
     q->pg = reply;
-    finish(q, status);
+    query_finish(q, status);
 }
 
 // ---- MySQL: the write model only ----
@@ -193,7 +195,7 @@ static void bind_mysql(const struct compiled *c, struct my_params *out)
     my_params_reset(out);
     for (unsigned i = 0; i < c->n_params; i++) {
         const struct sql_param *p = &c->params[i];
-        struct buf uuid = {0};
+        struct buf text = {0};
         switch (p->kind) {
         case SQL_INT:
             my_param_i64(out, p->number);
@@ -204,13 +206,17 @@ static void bind_mysql(const struct compiled *c, struct my_params *out)
             my_param_text(out, (span){ts, sizeof ts - 1});
             break;
         case SQL_UUID:
-            buf_put_uuid(&uuid, p->uuid);
-            my_param_text(out, buf_span(&uuid));
-            buf_free(&uuid);
+            buf_put_uuid(&text, p->uuid);
+            my_param_text(out, buf_span(&text));
+            break;
+        case SQL_JSON:
+            js_put_text(&text, p->text);
+            my_param_text(out, buf_span(&text));
             break;
         default:
             my_param_text(out, p->text);
         }
+        buf_free(&text);
     }
 }
 
@@ -226,9 +232,9 @@ static void run_mysql(struct audience_query *q)
                        "one of the attributes (last_..., favourite_...) cannot be computed on "
                        "MySQL");
     else
-        rc = compose(q, SQL_MYSQL, PATH_FALLBACK);
+        rc = query_compose(q, SQL_MYSQL, PATH_FALLBACK);
     if (rc != 0) {
-        finish(q, rc);
+        query_finish(q, rc);
         return;
     }
     q->source =
@@ -252,12 +258,12 @@ static void on_mysql_rows(struct my_call *call, int status, const struct my_repl
     if (status != 0)
         fault_set(&q->fault, status, "%s", my_reply_message(reply));
     q->my = reply;
-    finish(q, status);
+    query_finish(q, status);
 }
 
 // ---- finish ----
 
-static void finish(struct audience_query *q, int status)
+static void query_finish(struct audience_query *q, int status)
 {
     struct tenant_ref *ref = q->ref;
 

@@ -10,7 +10,8 @@ static const char *const names[TEMPLATE_NAMES] = {
     "city",     "country",    "tenant",    "campaign", "run"};
 
 // Finds the next {{name}} from `at` on: its start and the end.  Returns NULL if there is none.
-static const char *find(const char *at, const char *end, span *name, const char **after)
+static const char *template_find(const char *at, const char *end, span *name,
+                                 const char **after)
 {
     const char *open;
 
@@ -27,7 +28,7 @@ static const char *find(const char *at, const char *end, span *name, const char 
     return NULL;
 }
 
-static unsigned which(span name)
+static unsigned template_which(span name)
 {
     unsigned i = 0;
 
@@ -44,8 +45,8 @@ int template_check(span text, struct fault *f)
     const char *at = text.ptr, *end = text.ptr + text.len;
     span name;
 
-    while (find(at, end, &name, &at))
-        if (which(name) == TEMPLATE_NAMES)
+    while (template_find(at, end, &name, &at))
+        if (template_which(name) == TEMPLATE_NAMES)
             return fault_set(f, QE_BAD_PARAM,
                              "template: unknown name {{%.*s}}; must be one of customer, "
                              "first_name, last_name, "
@@ -59,8 +60,8 @@ void template_put(struct buf *out, span text, const span values[TEMPLATE_NAMES])
     const char *at = text.ptr, *end = text.ptr + text.len, *open, *after;
     span name;
 
-    while ((open = find(at, end, &name, &after)) != NULL) {
-        unsigned i = which(name);
+    while ((open = template_find(at, end, &name, &after)) != NULL) {
+        unsigned i = template_which(name);
         buf_put_bytes(out, at, (size_t)(open - at));
         if (i < TEMPLATE_NAMES)
             js_put_escaped(out, values[i]);

@@ -16,8 +16,8 @@ static int read_one(const struct filter *leaf, span raw, struct arena *a,
                     const struct filter_limits *limits, struct filter_value *v,
                     struct fault *f);
 
-static int read_list(struct filter *leaf, span raw, unsigned least, unsigned most,
-                     struct arena *a, const struct filter_limits *limits, struct fault *f)
+static int value_read_list(struct filter *leaf, span raw, unsigned least, unsigned most,
+                           struct arena *a, const struct filter_limits *limits, struct fault *f)
 {
     struct js count = js_read(raw), j = js_read(raw);
     unsigned n = 0;
@@ -70,9 +70,9 @@ int filter_read_value(struct filter *leaf, span raw, struct arena *a,
         leaf->n_values = 1;
         return read_one(leaf, raw, a, limits, v, f);
     case OPERAND_TWO:
-        return read_list(leaf, raw, 2, 2, a, limits, f);
+        return value_read_list(leaf, raw, 2, 2, a, limits, f);
     case OPERAND_LIST:
-        return read_list(leaf, raw, 1, limits->list, a, limits, f);
+        return value_read_list(leaf, raw, 1, limits->list, a, limits, f);
     case OPERAND_DAYS:
         v = arena_new(a, struct filter_value);
         leaf->values = v;
@@ -82,8 +82,8 @@ int filter_read_value(struct filter *leaf, span raw, struct arena *a,
     return QE_INTERNAL;
 }
 
-static int read_text(span raw, struct arena *a, const struct filter_limits *limits,
-                     struct filter_value *v, struct fault *f)
+static int attribute_read_text(span raw, struct arena *a, const struct filter_limits *limits,
+                               struct filter_value *v, struct fault *f)
 {
     if (js_type_of(raw) != JS_STRING)
         return fault_set(f, QE_BAD_PARAM, "must be a string");
@@ -114,7 +114,7 @@ static bool is_money(span raw)
     return whole > 0 && whole <= MAX_MONEY_DIGITS && places <= MAX_MONEY_PLACES;
 }
 
-static bool read_date(span text, int64_t *days)
+static bool attribute_read_date(span text, int64_t *days)
 {
     char moment[] = "YYYY-MM-DDT00:00Z";
     int64_t us;
@@ -154,9 +154,9 @@ static int read_one(const struct filter *leaf, span raw, struct arena *a,
         return 0;
     case ATTR_TEXT:
     case ATTR_TEXTS:
-        return read_text(raw, a, limits, v, f);
+        return attribute_read_text(raw, a, limits, v, f);
     case ATTR_DATE:
-        if (!is_text || !read_date(js_text(raw, a), &v->number))
+        if (!is_text || !attribute_read_date(js_text(raw, a), &v->number))
             return fault_set(f, QE_BAD_PARAM, "must be a date: \"2026-11-16\"");
         return 0;
     case ATTR_TIME:

@@ -1,10 +1,12 @@
 // platform.h: the settings of queen-platform, from environment and command line.
 //
-// Read like those of the broker (conf.h); platform_keys.c has the table.
+// Read like those of the broker (broker/src/conf/serve.h); platform_keys.c has the table.
 #ifndef QUEEN_CONF_PLATFORM_H
 #define QUEEN_CONF_PLATFORM_H
 
-#include "conf/conf.h"
+#include "base/log.h"
+#include "conf/shared.h"
+#include "conf/table.h"
 
 enum platform_read_model { READ_MODEL_LIVE, READ_MODEL_VIEWS };
 
@@ -25,6 +27,7 @@ struct platform_conf {
     int header_timeout_ms;
     int idle_timeout_ms;
     int stop_timeout_ms;
+    int audit_retention_days;
 
     // the broker
     const char *queen_url;
@@ -32,7 +35,9 @@ struct platform_conf {
     const char *queen_token_file; // "": none
 
     struct conf_jwt jwt;
+    struct conf_access access;
     struct conf_site site;
+    struct conf_addresses addresses;
     struct conf_tls tls;
 
     // the control database
@@ -43,8 +48,9 @@ struct platform_conf {
     const char *pg_password;
     bool pg_use_ssl;
     bool pg_ssl_reject_unauthorized;
-    const char *pg_ssl_mode;                            // "": derived from the two above
-    const char *pg_ssl_root_cert;                       // "": those of the operating system
+    const char *pg_ssl_mode;      // "": derived from the two above
+    const char *pg_ssl_root_cert; // "": those of the operating system
+    enum conf_pooler pg_pooler;
     const char *credential_dir, *credential_env_prefix; // "": not allowed
     bool tenant_any_auth;
     int pg_pool_size;
@@ -105,10 +111,12 @@ struct platform_conf {
     struct arena arena;
 };
 
-// See conf_load().
+// As serve_conf_load().
 MUST_USE int platform_conf_load(struct platform_conf *c, int n, char *const args[],
                                 char *const env[], struct fault *f);
 void platform_conf_deinit(struct platform_conf *c);
+// The arguments and the environment of the process, from platform_conf_load().
+void platform_conf_hide_secrets(struct platform_conf *c, int n, char *args[], char *env[]);
 
 void platform_conf_print(const struct platform_conf *c, struct buf *out);
 void platform_conf_help(struct buf *out);

@@ -1,7 +1,8 @@
 // platform_keys.c: every setting of queen-platform: name, default, range, description.
 #include "conf/platform.h"
 
-#include "conf/conf_int.h"
+#include "conf/access_keys.h"
+#include "conf/address_keys.h"
 #include "conf/jwt_keys.h"
 #include "conf/site_keys.h"
 #include "conf/tls_keys.h"
@@ -35,6 +36,8 @@ static const struct conf_key keys[] = {
      .text = "Time limit for receiving a request, from its first byte."},
     {.name = "PLATFORM_IDLE_TIMEOUT_MS", MS(100), .fallback = "120000", AT(idle_timeout_ms),
      .text = "A connection without requests is closed after this time."},
+    {.name = "PLATFORM_AUDIT_RETENTION_DAYS", INT(1, 36500), .unit = "days", .fallback = "90", AT(audit_retention_days),
+     .text = "Age at which records of the audit log are removed."},
     {.name = "PLATFORM_STOP_TIMEOUT_MS", MS(0), .fallback = "10000", AT(stop_timeout_ms),
      .text = "Time limit for requests and batches in progress when the process stops."},
 
@@ -47,7 +50,9 @@ static const struct conf_key keys[] = {
      .text = "File with the token; read again when it changes."},
 
     JWT_KEYS(.section = "Security",),
+    ACCESS_KEYS,
     SITE_KEYS,
+    ADDRESS_KEYS,
     TLS_KEYS,
 
     {.section = "Control database",
@@ -69,6 +74,9 @@ static const struct conf_key keys[] = {
      AT(pg_ssl_mode), .text = "sslmode of libpq; if set, the two settings above have no effect."},
     {.name = "PLATFORM_PG_SSL_ROOT_CERT", TEXT, .fallback = "", AT(pg_ssl_root_cert),
      .text = "File with the certificates that verify-ca and verify-full trust; empty: `/etc/ssl/certs/ca-certificates.crt`."},
+    {.name = "PLATFORM_PG_POOLER", .type = CONF_ENUM, .choices = "auto|none|transaction", .fallback = "auto", AT(pg_pooler),
+     .text = "Whether PLATFORM_PG_HOST is a transaction pooler such as PgBouncer; auto: detected, if it refuses startup options or answers with "
+     "other processes than those that began the sessions."},
     {.name = "PLATFORM_PG_POOL_SIZE", INT(1, 1000), .fallback = "8", AT(pg_pool_size),
      .text = "Connections to the control database."},
     {.name = "PLATFORM_DATA_DIR", TEXT, .fallback = "", AT(data_dir),
@@ -191,7 +199,7 @@ int platform_conf_load(struct platform_conf *c, int n, char *const args[], char 
 {
     *c = (struct platform_conf){.action = CONF_RUN};
     arena_init(&c->arena);
-    struct conf_values into = {&table, c, c->origin, &c->action};
+    struct conf_values into = {&table, c, c->origin, &c->action, &c->arena};
     int rc = conf_read(&into, n, args, env, f);
     if (rc != 0) {
         platform_conf_deinit(c);
@@ -200,6 +208,13 @@ int platform_conf_load(struct platform_conf *c, int n, char *const args[], char 
     if (c->data_dir[0] == '\0')
         c->data_dir = conf_data_home(&c->arena, env, "queen-platform");
     return 0;
+}
+
+void platform_conf_hide_secrets(struct platform_conf *c, int n, char *args[], char *env[])
+{
+    struct conf_values from = {&table, c, c->origin, &c->action, &c->arena};
+
+    conf_hide_secrets(&from, n, args, env);
 }
 
 void platform_conf_deinit(struct platform_conf *c)
@@ -216,9 +231,9 @@ void platform_conf_print(const struct platform_conf *c, struct buf *out)
 void platform_conf_help(struct buf *out)
 {
     buf_put_lit(out, "usage: queen platform [--option VALUE | --option=VALUE]...\n\n"
-                     "Without PLATFORM_PG_HOST the platform starts a PostgreSQL of its own.  "
-                     "Every option is\n"
-                     "an environment variable, too: --port is PLATFORM_PORT.  An option beats "
+                     "Without PLATFORM_PG_HOST the platform starts an embedded PostgreSQL. "
+                     "Every option is also an\n"
+                     "environment variable: --port is PLATFORM_PORT. An option overrides "
                      "the variable.\n\n");
     conf_put_help(&table, out);
 }
@@ -231,7 +246,8 @@ void platform_conf_markdown(struct buf *out)
         "Generated from `platform/src/conf/platform_keys.c` by `make docs`; do not edit.\n\n"
         "Each setting is an environment variable and an option of `queen platform`, with "
         "the rules of\n"
-        "[configuration.md](configuration.md). `queen platform --print-config` shows "
+        "[the broker's](../../docs/reference/configuration.md). `queen platform "
+        "--print-config` shows "
         "every value and where it\ncame from.\n");
     conf_put_tables(&table, out);
 }

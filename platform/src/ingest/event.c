@@ -1,7 +1,10 @@
 // event.c: reads the envelope of an event, then its data, member by member.
 #include "ingest/event.h"
 
+#include <queen/message.h>
+
 #include "base/id.h"
+#include "base/moment.h"
 #include "ingest/value.h"
 #include "tenant/row.h"
 #include "json/scan.h"
@@ -55,7 +58,7 @@ static int read_members(span text, span *members, struct fault *f)
     return js_finish(&j) == 0 ? 0 : fault_set(f, QE_BAD_JSON, "%s", j.why);
 }
 
-static int wrong(struct fault *f, const char *member, const char *why)
+static int event_wrong(struct fault *f, const char *member, const char *why)
 {
     return fault_set(f, QE_BAD_PARAM, "%s: %s", member, why);
 }
@@ -70,9 +73,9 @@ static int read_tenant(struct event *e, span raw, span expected, struct arena *a
 {
     e->tenant = raw.ptr ? text_of(raw, a) : expected;
     if (!tenant_is_name(e->tenant))
-        return wrong(f, "tenant", "must be the name of a tenant");
+        return event_wrong(f, "tenant", "must be the name of a tenant");
     if (expected.ptr && !span_eq(e->tenant, expected))
-        return wrong(f, "tenant", "must be the tenant of the path");
+        return event_wrong(f, "tenant", "must be the tenant of the path");
     return 0;
 }
 
@@ -83,16 +86,16 @@ static int read_envelope(struct event *e, const span *members, span tenant, stru
     if (rc != 0)
         return rc;
     if (!id_parse_uuid(text_of(members[M_ID], a), e->id))
-        return wrong(f, "id", "must be a UUID");
+        return event_wrong(f, "id", "must be a UUID");
     span type = text_of(members[M_TYPE], a);
     e->type = event_type_find(type);
     if (!e->type)
         return fault_set(f, QE_BAD_PARAM, "type: unknown event type \"%.*s\"",
                          (int)(type.len < 80 ? type.len : 80), type.ptr ? type.ptr : "");
     if (!value_time(text_of(members[M_AT], a), &e->at_us))
-        return wrong(f, "at", VALUE_TIME_WANTED);
+        return event_wrong(f, "at", VALUE_TIME_WANTED);
     if (!members[M_DATA].ptr || js_type_of(members[M_DATA]) != JS_OBJECT)
-        return wrong(f, "data", "must be an object");
+        return event_wrong(f, "data", "must be an object");
     return 0;
 }
 
@@ -119,7 +122,7 @@ static int read_data(struct event *e, span data, struct arena *a, struct fault *
         span raw = js_skip(&j);
         const struct event_field *field = &e->type->fields[i];
         const char *why = NULL;
-        e->values[i] = SPAN_NONE;
+        e->values[i] = e->type->patches && !field->required ? SPAN("null") : SPAN_NONE;
         if (js_type_of(raw) != JS_NULL)
             why = value_read(field, raw, a, &e->values[i], &e->amount);
         if (why)
@@ -134,6 +137,25 @@ static int check_required(const struct event *e, struct fault *f)
         if (e->type->fields[i].required && !e->values[i].ptr)
             return fault_set(f, QE_BAD_PARAM, "data.%s: is required", e->type->fields[i].name);
     return 0;
+}
+
+int event_check_time(const struct event *e, int64_t now_us, struct fault *f)
+{
+    if (e->at_us <= now_us + EVENT_MAX_AHEAD_US)
+        return 0;
+    return event_wrong(f, "at", "is more than a day in the future");
+}
+
+int event_read_message(struct event *e, const struct queen_delivery *d, span tenant,
+                       struct arena *a, int64_t *stored_us, struct fault *f)
+{
+    int rc = event_read(e, (span){d->data, d->data_len}, tenant, a, f);
+
+    if (!moment_parse(span_of(d->created_at), stored_us))
+        *stored_us = 0;
+    if (rc == 0 && *stored_us > 0)
+        rc = event_check_time(e, *stored_us, f);
+    return rc;
 }
 
 static void take_id(span json, uint8_t id[16])

@@ -12,13 +12,13 @@ struct fold_id {
 };
 
 struct fold_row {
-    const struct event *event; // source of the values; NULL: replaced by a later row
-    int64_t amount;            // wallets: balance or sum of deltas
-    int64_t at_us;             // time of its last event
+    const struct event *event; // source of the values
+    int64_t at_us;             // time of its newest event
     int64_t first_us;          // time of its first event in this fold
-    int sign;                  // direction of its adjustments; 0: none yet
-    bool has_topup;            // contains a positive adjustment
-    int64_t topup_us;          // time of the last positive adjustment
+    int64_t amount;            // adjustments: the sum
+    int sign;                  // adjustments: their direction; 0: none yet
+    bool has_topup;            // adjustments: one of them is positive
+    int64_t topup_us;          // time of the newest positive one
     struct fold_row *next;
     UT_hash_handle hh; // by row id of the event
 };
@@ -76,96 +76,93 @@ static struct fold_row *new_row(struct fold *f, enum event_table table, const st
     struct fold_row *row = arena_new(f->arena, struct fold_row);
 
     row->event = e;
-    row->first_us = e->at_us;
+    row->at_us = row->first_us = e->at_us;
     *f->last[table] = row;
     f->last[table] = &row->next;
-    if (!e->type->appends)
+    if (!e->type->appends && !find_row(f, table, e))
         HASH_ADD_KEYPTR(hh, f->rows[table], e->row, 16, row);
     return row;
-}
-
-static void adjust(struct fold_row *row, const struct event *e)
-{
-    row->amount += e->amount;
-    row->at_us = e->at_us;
-    if (e->amount != 0)
-        row->sign = e->amount > 0 ? 1 : -1;
-    if (e->amount > 0) {
-        row->has_topup = true;
-        row->topup_us = e->at_us;
-    }
-}
-
-static struct fold_row *find_wallet(struct fold *f, const struct event *e)
-{
-    struct fold_row *row = find_row(f, TABLE_WALLETS, e);
-
-    return row ? row : find_row(f, TABLE_ADJUSTMENTS, e);
 }
 
 // Adjustments of both directions in one sum would hide an intermediate balance that exceeds the
 // column.  Then the outcome of an event would depend on the other events of the transaction.
 static bool turns_direction(struct fold *f, const struct event *e)
 {
-    const struct fold_row *row = find_wallet(f, e);
+    const struct fold_row *row = find_row(f, TABLE_ADJUSTMENTS, e);
 
     return row && ((row->sign > 0 && e->amount < 0) || (row->sign < 0 && e->amount > 0));
 }
 
-static void add_adjustment(struct fold *f, const struct event *e)
+static bool fits(struct fold *f, const struct event *e)
 {
-    struct fold_row *row = find_wallet(f, e);
+    bool deletes = e->type->table == TABLE_NONE;
 
-    adjust(row ? row : new_row(f, TABLE_ADJUSTMENTS, e), e);
+    if (has_id(f->events, e->id) || (f->n_events > 0 && deletes != (f->n_deleted > 0)))
+        return false;
+    switch (e->type->table) {
+    case TABLE_CUSTOMERS:
+        return !find_row(f, TABLE_PATCHES, e);
+    case TABLE_WALLETS:
+        return !find_row(f, TABLE_ADJUSTMENTS, e);
+    case TABLE_ADJUSTMENTS:
+        return !turns_direction(f, e);
+    default:
+        return true;
+    }
 }
 
-static void add_state(struct fold *f, const struct event *e)
+static void add_adjustment(struct fold *f, const struct event *e)
 {
-    struct fold_row *row = e->type->appends ? NULL : find_row(f, e->type->table, e);
+    struct fold_row *row = find_row(f, TABLE_ADJUSTMENTS, e);
 
     if (!row)
-        row = new_row(f, e->type->table, e);
+        row = new_row(f, TABLE_ADJUSTMENTS, e);
     row->event = e;
-    row->amount = e->amount;
-    row->at_us = e->at_us;
-    row->has_topup = false;
-    row->sign = 0;
-    if (e->type->table == TABLE_WALLETS) {
-        struct fold_row *before = find_row(f, TABLE_ADJUSTMENTS, e);
-        if (before)
-            before->event = NULL;
+    row->amount += e->amount;
+    if (row->at_us < e->at_us)
+        row->at_us = e->at_us;
+    if (e->amount != 0)
+        row->sign = e->amount > 0 ? 1 : -1;
+    if (e->amount > 0 && (!row->has_topup || row->topup_us < e->at_us)) {
+        row->has_topup = true;
+        row->topup_us = e->at_us;
+    }
+}
+
+static void add_record(struct fold *f, const struct event *e)
+{
+    struct fold_row *row = find_row(f, e->type->table, e);
+
+    if (!row)
+        new_row(f, e->type->table, e);
+    else if (e->at_us >= row->at_us) {
+        row->event = e;
+        row->at_us = e->at_us;
     }
 }
 
 bool fold_add(struct fold *f, const struct event *e)
 {
-    bool deletes = e->type->table == TABLE_NONE;
-
-    if (has_id(f->events, e->id) || (f->n_events > 0 && deletes != (f->n_deleted > 0)) ||
-        (e->type->table == TABLE_ADJUSTMENTS && turns_direction(f, e)))
+    if (!fits(f, e))
         return false;
     add_id(f, &f->events, e->id);
     f->n_events++;
-    if (deletes) {
+    if (e->type->table == TABLE_NONE) {
         f->n_deleted++;
         add_id(f, &f->deleted, e->customer);
     } else if (e->type->table == TABLE_ADJUSTMENTS) {
         add_adjustment(f, e);
+    } else if (e->type->appends || e->type->patches) {
+        new_row(f, e->type->table, e);
     } else {
-        add_state(f, e);
+        add_record(f, e);
     }
     return true;
 }
 
 // ---- output ----
 
-bool fold_has(const struct fold *f, enum event_table table)
-{
-    for (const struct fold_row *row = f->first[table]; row; row = row->next)
-        if (row->event)
-            return true;
-    return false;
-}
+bool fold_has(const struct fold *f, enum event_table table) { return f->first[table] != NULL; }
 
 const struct fold_row *fold_rows(const struct fold *f, enum event_table table)
 {
@@ -174,8 +171,6 @@ const struct fold_row *fold_rows(const struct fold *f, enum event_table table)
 
 const uint8_t *fold_next_customer(const struct fold_row **at)
 {
-    while (*at && !(*at)->event)
-        *at = (*at)->next;
     if (!*at)
         return NULL;
     const uint8_t *customer = (*at)->event->customer;
@@ -190,15 +185,6 @@ static void put_member(struct buf *out, const char *name)
     buf_putc(out, ':');
 }
 
-// True for fields that later adjustments have replaced.
-static bool is_overridden(const struct fold_row *row, const struct event_field *field)
-{
-    return field->kind == FIELD_MONEY
-               ? row->event->type->table == TABLE_WALLETS ||
-                     row->event->type->table == TABLE_ADJUSTMENTS
-               : row->has_topup && strcmp(field->name, "last_topup_at") == 0;
-}
-
 static void put_row(const struct fold *f, enum event_table table, const struct fold_row *row,
                     struct buf *out)
 {
@@ -208,16 +194,16 @@ static void put_row(const struct fold *f, enum event_table table, const struct f
     buf_put(out, value_time_text(row->at_us, f->arena));
     for (unsigned i = 0; i < e->type->n_fields; i++) {
         const struct event_field *field = &e->type->fields[i];
-        if (!e->values[i].ptr || is_overridden(row, field))
+        if (!e->values[i].ptr || (table == TABLE_ADJUSTMENTS && field->kind == FIELD_MONEY))
             continue;
         put_member(out, field->name);
         buf_put(out, e->values[i]);
     }
-    if (table == TABLE_WALLETS || table == TABLE_ADJUSTMENTS) {
-        put_member(out, table == TABLE_WALLETS ? "balance" : "delta");
+    if (table == TABLE_ADJUSTMENTS) {
+        put_member(out, "delta");
         money_put(out, row->amount);
     }
-    if (table == TABLE_CUSTOMERS) {
+    if (table == TABLE_CUSTOMERS || table == TABLE_PATCHES) {
         put_member(out, "created_at");
         buf_put(out, value_time_text(row->first_us, f->arena));
     }
@@ -233,8 +219,6 @@ void fold_put_rows(const struct fold *f, enum event_table table, struct buf *out
     char sep = '[';
 
     for (const struct fold_row *row = f->first[table]; row; row = row->next) {
-        if (!row->event)
-            continue;
         buf_putc(out, sep);
         sep = ',';
         put_row(f, table, row, out);

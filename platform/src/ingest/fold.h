@@ -1,10 +1,12 @@
 // fold.h: merges the events of one transaction into rows.
 //
-// A later event about the same row replaces an earlier one.  Wallet adjustments are summed; a
-// transaction contains only adjustments of one direction per wallet.  Log events are appended.
-// A customer.deleted shares a transaction only with other deletions, so that it deletes the
-// rows before it and not those after it.  fold_add() returns false for an event that must start
-// the next transaction.
+// Of the events about one row the newest by event time wins; of two with the same time, the
+// later one.  Wallet adjustments are summed; a transaction contains only adjustments of one
+// direction per wallet.  Patches and log events are appended.  The database writes records
+// first, then patches and adjustments, so a record must not follow a patch or an adjustment of
+// its row.  A customer.deleted shares a transaction only with other deletions, so that it
+// deletes the rows before it and not those after it.  fold_add() returns false for an event
+// that must start the next transaction.
 #ifndef QUEEN_INGEST_FOLD_H
 #define QUEEN_INGEST_FOLD_H
 
@@ -29,8 +31,7 @@ void fold_init(struct fold *f, struct arena *a);
 void fold_deinit(struct fold *f);
 
 // e is borrowed for the life of the fold.  Returns false if the event must go into another
-// transaction: the same event id is already here, a deletion would meet other events, or an
-// adjustment would meet one of the opposite direction.
+// transaction.
 bool fold_add(struct fold *f, const struct event *e);
 
 bool fold_has(const struct fold *f, enum event_table table);

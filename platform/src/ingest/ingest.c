@@ -1,4 +1,4 @@
-// ingest.c: creates the queues, then opens the feed, the lanes and the writer.
+// ingest.c: creates the queues, then opens the intake, the lanes and the writer.
 #include "ingest/ingest.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "ingest/feed.h"
+#include "ingest/intake.h"
 #include "json/write.h"
 
 // The processor extends the lease of a batch in progress every third of the expiry.  The lease
@@ -21,7 +21,7 @@ struct ingest {
     char *queue, *group, *owner;
     struct writer *writer;
     struct lanes *lanes;
-    struct feed *feed;
+    struct intake *intake;
     struct queen_processor *processor; // NULL until the queues exist
     uv_timer_t timer;
     unsigned n_made; // queues created so far
@@ -33,17 +33,17 @@ struct ingest {
 
 static void make_next_queue(struct ingest *i);
 static void on_queue_made(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void on_retry_due(uv_timer_t *timer);
+static void on_ingest_retry_due(uv_timer_t *timer);
 static void start_processor(struct ingest *i);
 static void close_processor(struct ingest *i);
 static void close_lanes(void *ctx);
 static void close_writer(void *ctx);
 static void close_timer(void *ctx);
-static void on_timer_closed(uv_handle_t *handle);
+static void on_ingest_timer_closed(uv_handle_t *handle);
 
-static char *copy_text(const char *text) { return mem_strndup(text, strlen(text)); }
+static char *ingest_copy_text(const char *text) { return mem_strndup(text, strlen(text)); }
 
-static void on_written(span tenant, void *ctx)
+static void on_ingest_written(span tenant, void *ctx)
 {
     struct ingest *i = ctx;
 
@@ -61,15 +61,15 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
     i->loop = loop;
     i->broker = broker;
     i->conf = *conf;
-    i->queue = copy_text(conf->queue);
-    i->group = copy_text(conf->group);
-    i->owner = copy_text(conf->owner);
-    i->writer = writer_open(loop, tenants,
+    i->queue = ingest_copy_text(conf->queue);
+    i->group = ingest_copy_text(conf->group);
+    i->owner = ingest_copy_text(conf->owner);
+    i->writer = writer_open(loop, tenants, control,
                             &(struct writer_conf){.queue = conf->queue,
                                                   .max_events = conf->max_events,
                                                   .limit_ms = conf->limit_ms,
                                                   .parallel = conf->parallel,
-                                                  .on_written = on_written,
+                                                  .on_written = on_ingest_written,
                                                   .ctx = i});
     i->lanes = lanes_open(loop, broker, control, tenants, i->writer, &i->stats,
                           &(struct lanes_conf){.queue = conf->queue,
@@ -77,7 +77,7 @@ struct ingest *ingest_open(uv_loop_t *loop, struct queen_client *broker,
                                                .base_ms = conf->held_base_ms,
                                                .cap_ms = conf->held_cap_ms,
                                                .batch = conf->batch});
-    i->feed = feed_new(loop, i->writer, i->lanes, &i->stats, conf->pause_ms);
+    i->intake = intake_new(loop, i->writer, i->lanes, &i->stats, conf->pause_ms);
     uv_timer_init(loop, &i->timer);
     i->timer.data = i;
     make_next_queue(i);
@@ -141,16 +141,16 @@ static void on_queue_made(struct queen_response *r, const struct queen_error *er
     if (i->closing)
         close_processor(i);
     else if (!ok)
-        uv_timer_start(&i->timer, on_retry_due, RETRY_MS, 0);
+        uv_timer_start(&i->timer, on_ingest_retry_due, RETRY_MS, 0);
     else if (++i->n_made < 2)
         make_next_queue(i);
     else
         start_processor(i);
 }
 
-static void on_retry_due(uv_timer_t *timer) { make_next_queue(timer->data); }
+static void on_ingest_retry_due(uv_timer_t *timer) { make_next_queue(timer->data); }
 
-static void on_error(const struct queen_error *err, void *ctx)
+static void on_ingest_error(const struct queen_error *err, void *ctx)
 {
     (void)ctx;
     log_warn("ingest.broker_error", "code=%s why=\"%s\"", queen_code_name(err->code),
@@ -168,12 +168,12 @@ static void start_processor(struct ingest *i)
                                                               .owner = i->owner,
                                                               .batch = i->conf.batch,
                                                               .expiry_s = i->conf.expiry_s,
-                                                              .on_events = feed_events,
-                                                              .on_error = on_error,
-                                                              .on_opened = feed_opened,
-                                                              .on_closed = feed_closed,
-                                                              .on_settled = feed_settled,
-                                                              .ctx = i->feed},
+                                                              .on_events = intake_events,
+                                                              .on_error = on_ingest_error,
+                                                              .on_opened = intake_opened,
+                                                              .on_closed = intake_closed,
+                                                              .on_settled = intake_settled,
+                                                              .ctx = i->intake},
                             &err);
     if (i->processor)
         log_info("ingest.started", "queue=%s group=%s owner=%s", i->queue, i->group, i->owner);
@@ -220,15 +220,15 @@ static void close_timer(void *ctx)
 {
     struct ingest *i = ctx;
 
-    uv_close((uv_handle_t *)&i->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&i->timer, on_ingest_timer_closed);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_ingest_timer_closed(uv_handle_t *handle)
 {
     struct ingest *i = handle->data;
 
     i->closed(i->closed_ctx);
-    feed_free(i->feed);
+    intake_free(i->intake);
     free(i->queue);
     free(i->group);
     free(i->owner);

@@ -1,6 +1,6 @@
 // ingest.h: applies the events of the queue to the tables of the tenants.
 //
-//       broker ──► feed (batches of a partition, by tenant) ──► writer ──► tenants' databases
+//       broker ──► intake (batches of a partition, by tenant) ──► writer ──► tenants' databases
 //                   ▲     │ tenant unavailable                    ▲
 //                   │     ▼                                       │
 //                   └── lanes (held events, retried) ─────────────┘

@@ -108,10 +108,12 @@ static void lane_abandon(struct lane *lane, int status)
     call_waiters(waits, status);
 }
 
-// A lane that was recorded earlier may contain events and stays.
+// A lane that was recorded earlier may contain events and stays.  A call that was not sent
+// (QE_PG_AWAY) has changed nothing.  Any other failure may have come after the commit.
 static void on_record_failed(struct lane *lane, int status)
 {
-    if (!lane->recorded) {
+    lane->in_doubt = lane->in_doubt || (!lane->recorded && status != QE_PG_AWAY);
+    if (!lane->recorded && !lane->in_doubt) {
         lane_abandon(lane, status);
         return;
     }
@@ -132,6 +134,7 @@ static void on_lane_recorded(struct pg_call *c, int status, const struct pg_repl
         return;
     }
     lane->recorded = true;
+    lane->in_doubt = false;
     log_warn("held.open", "lane=%s why=\"%s\"", lane->key, lane->why);
     counter_add(&lane->lanes->stats.opened, 1);
     struct lanes *l = lane->lanes;
@@ -149,6 +152,7 @@ void lane_delete(struct lane *lane)
 {
     lane->state = LANE_DELETING;
     lane->recorded = false;
+    lane->in_doubt = true;
     lane->needed = lane->waits != NULL;
     put_lane_params(lane);
     control_call(lane, &pg_stmt_platform_held_close, on_lane_deleted);
@@ -163,11 +167,11 @@ static void on_lane_deleted(struct pg_call *c, int status, const struct pg_reply
                  err_name(status), pg_reply_message(reply));
     else
         log_info("held.closed", "lane=%s", lane->key);
+    lane->in_doubt = status != 0;
     if (lane->needed && !lane->left) {
         lane->needed = false;
         lane_record(lane, span_of(lane->why));
     } else if (status != 0 && !lane->left) {
-        lane->recorded = true; // so it must be emptied again
         lane_pause(lane, RETRY_MS);
     } else {
         counter_add(&lane->lanes->stats.closed, 1);
@@ -177,7 +181,8 @@ static void on_lane_deleted(struct pg_call *c, int status, const struct pg_reply
 
 // ---- record a failed attempt ----
 
-static void on_failure_recorded(struct pg_call *c, int status, const struct pg_reply *reply)
+static void on_lane_failure_recorded(struct pg_call *c, int status,
+                                     const struct pg_reply *reply)
 {
     struct lane *lane = c->owner;
 
@@ -200,5 +205,5 @@ void lane_record_failure(struct lane *lane, span why)
     pg_param_i64(&lane->params,
                  lanes_pause_ms(lane->attempts, l->conf.base_ms, l->conf.cap_ms));
     pg_param_text(&lane->params, span_of(lane->why));
-    control_call(lane, &pg_stmt_platform_held_note, on_failure_recorded);
+    control_call(lane, &pg_stmt_platform_held_note, on_lane_failure_recorded);
 }

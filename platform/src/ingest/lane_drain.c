@@ -4,32 +4,38 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/moment.h"
 #include "ingest/lane_int.h"
 #include "json/scan.h"
 
-enum { RETRY_MS = 500, AFTER_ERROR_MS = 1000 };
+// A mark is not delivered while another consumer has a lease.  It is gone if an earlier owner
+// acknowledged it, or if the broker's database was restored from a backup.
+enum { RETRY_MS = 500, AFTER_ERROR_MS = 1000, MARK_AGAIN_MS = 10000 };
 
+static void lane_pop(struct lane *lane);
 static void on_popped(struct queen_batch *batch, const struct queen_error *err, void *ctx);
 static void write_batch(struct lane *lane);
-static void on_written(struct group *g);
+static void on_drain_written(struct bundle *g);
 static void ack_batch(struct lane *lane);
 static void on_acked(struct queen_ack_results *r, const struct queen_error *err, void *ctx);
 static void push_mark(struct lane *lane);
 static void on_marked(struct queen_push_results *r, const struct queen_error *err, void *ctx);
 
-void lane_pop(struct lane *lane)
+void lane_continue(struct lane *lane)
+{
+    if (lane->waits || (lane->recorded && lane->replay && !lane->replay_recorded))
+        lane_record(lane, span_of(lane->why));
+    else if (!lane->recorded)
+        lane_delete(lane);
+    else if (lane->replay)
+        lane_replay(lane);
+    else
+        lane_pop(lane);
+}
+
+static void lane_pop(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
 
-    if (lane->waits || (lane->replay && !lane->replay_recorded)) {
-        lane_record(lane, span_of(lane->why));
-        return;
-    }
-    if (lane->replay) {
-        lane_replay(lane);
-        return;
-    }
     lane->state = LANE_POPPING;
     queen_pop_start(l->broker,
                     &(struct queen_pop){.queue = l->held,
@@ -50,7 +56,8 @@ static void on_popped(struct queen_batch *batch, const struct queen_error *err, 
     } else if (batch->n == 0) {
         queen_batch_free(batch);
         // Either the lane is empty or another consumer holds a lease.  The mark decides.
-        if (lane->left || lane->diverting || lane->mark[0] != '\0')
+        bool is_marked = lane->mark[0] != '\0' && uv_now(lane->lanes->loop) < lane->mark_due_ms;
+        if (lane->left || lane->diverting || is_marked)
             lane_pause(lane, RETRY_MS);
         else
             push_mark(lane);
@@ -70,6 +77,7 @@ static void push_mark(struct lane *lane)
     lane->state = LANE_MARKING;
     queen_new_id(lane->mark);
     lane->mark_diverted = lane->n_diverted;
+    lane->mark_due_ms = uv_now(l->loop) + MARK_AGAIN_MS;
     snprintf(payload, sizeof payload, "{\"mark\":\"%s\"}", lane->mark);
     queen_push_start(
         l->broker,
@@ -89,13 +97,13 @@ static void on_marked(struct queen_push_results *r, const struct queen_error *er
         lane->mark[0] =
             '\0'; // it may have been stored anyway; then it is ignored when it is delivered
     if (ok && !lane->left)
-        lane_pop(lane);
+        lane_continue(lane);
     else
         lane_pause(lane, AFTER_ERROR_MS);
 }
 
 // Returns the id of a mark, or SPAN_NONE.
-static span mark_of(const struct queen_delivery *d, struct arena *a)
+static span drain_mark_of(const struct queen_delivery *d, struct arena *a)
 {
     struct js j = js_read((span){d->data, d->data_len});
     span key, mark = SPAN_NONE;
@@ -116,15 +124,15 @@ static span mark_of(const struct queen_delivery *d, struct arena *a)
 static void write_batch(struct lane *lane)
 {
     size_t n = lane->batch->n;
-    struct group *g = &lane->group;
+    struct bundle *g = &lane->bundle;
 
     arena_deinit(&lane->arena);
     arena_init(&lane->arena);
-    *g = (struct group){.tenant = lane->tenant,
-                        .arena = &lane->arena,
-                        .items = arena_new_array(&lane->arena, struct item, n),
-                        .done = on_written,
-                        .owner = lane};
+    *g = (struct bundle){.tenant = lane->tenant,
+                         .arena = &lane->arena,
+                         .items = arena_new_array(&lane->arena, struct item, n),
+                         .done = on_drain_written,
+                         .owner = lane};
     lane->at = arena_new_array(&lane->arena, size_t, n);
     lane->invalid = arena_new_array(&lane->arena, const char *, n);
     lane->failed = lane->emptied = false;
@@ -132,22 +140,25 @@ static void write_batch(struct lane *lane)
         const struct queen_delivery *d = &lane->batch->items[i];
         struct item *item = &g->items[g->n];
         struct fault f;
-        span mark = mark_of(d, &lane->arena);
+        span mark = drain_mark_of(d, &lane->arena);
         if (mark.ptr) {
-            lane->emptied = span_eq(mark, span_of(lane->mark));
+            lane->emptied = lane->emptied || span_eq(mark, span_of(lane->mark));
             continue;
         }
-        // The feed moves only valid events here, so another producer pushed this one.
-        if (event_read(&item->event, (span){d->data, d->data_len}, lane->tenant, &lane->arena,
-                       &f) != 0) {
+        // The intake moves only valid events here, so another producer pushed this one.
+        if (event_read_message(&item->event, d, lane->tenant, &lane->arena, &item->position_us,
+                               &f) != 0) {
             lane->invalid[i] = arena_cstr(&lane->arena, span_of(f.text));
             continue;
         }
         item->partition = lane->partition;
         item->is_held = true;
-        (void)!moment_parse(span_of(d->created_at), &item->position_us);
         lane->at[g->n++] = i;
     }
+    // It may not come again: it can be acknowledged although an event behind it fails, or
+    // although the reply is lost.  Then the lane needs another mark.
+    if (lane->emptied)
+        lane->mark[0] = '\0';
     lane->state = LANE_WRITING;
     if (lane->left)
         lane->failed = true;
@@ -157,7 +168,7 @@ static void write_batch(struct lane *lane)
         ack_batch(lane);
 }
 
-static void on_written(struct group *g)
+static void on_drain_written(struct bundle *g)
 {
     struct lane *lane = g->owner;
 
@@ -172,7 +183,7 @@ static void on_written(struct group *g)
 static void ack_batch(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
-    const struct group *g = &lane->group;
+    const struct bundle *g = &lane->bundle;
     struct queen_ack *acks = arena_new_array(&lane->arena, struct queen_ack, lane->batch->n);
     size_t first_failed = lane->failed ? 0 : lane->batch->n;
 
@@ -200,8 +211,8 @@ static void ack_batch(struct lane *lane)
 
 static void count_drained(struct lane *lane)
 {
-    for (unsigned i = 0; i < lane->group.n; i++) {
-        const struct item *item = &lane->group.items[i];
+    for (unsigned i = 0; i < lane->bundle.n; i++) {
+        const struct item *item = &lane->bundle.items[i];
         if (item->outcome == ITEM_OPEN || item->outcome == ITEM_FAILED)
             continue;
         ingest_count_item(lane->lanes->events, item);
@@ -222,12 +233,10 @@ static void on_acked(struct queen_ack_results *r, const struct queen_error *err,
     queen_ack_results_free(r);
     queen_batch_free(lane->batch);
     lane->batch = NULL;
-    if (ok && lane->emptied)
-        lane->mark[0] = '\0';
     if (lane->left || !ok) {
         lane_pause(lane, AFTER_ERROR_MS);
     } else if (lane->failed) {
-        span why = lane->group.n > 0 ? lane->group.items[lane->group.n - 1].why : SPAN_NONE;
+        span why = lane->bundle.n > 0 ? lane->bundle.items[lane->bundle.n - 1].why : SPAN_NONE;
         if (lane->replay)
             lane_record(lane, why);
         else
@@ -236,6 +245,6 @@ static void on_acked(struct queen_ack_results *r, const struct queen_error *err,
         lane_delete(lane);
     } else {
         lane->attempts = 0;
-        lane_pop(lane);
+        lane_continue(lane);
     }
 }

@@ -14,6 +14,10 @@
 //                        └──────── MARKING                   ▼
 //       freed, or RECORDING again  ◄──────────────────  DELETING
 //
+// If the outcome of RECORDING or DELETING is unknown, the lane goes from PAUSING to DELETING
+// until the control database confirms: otherwise its row would stay until the next owner of the
+// partition.
+//
 // If the tenant's database lost events, the lane goes from PAUSING to REPLAYING, then to
 // POPPING.
 enum lane_state {
@@ -63,6 +67,7 @@ struct lane {
     struct lane_owner owner;
     enum lane_state state;
     bool recorded;  // in the control database or at the broker: events go into the lane
+    bool in_doubt;  // not recorded, but the control database may have it: it must be deleted
     bool left;      // the partition has another owner: the lane ends as soon as possible
     bool diverting; // the current batch of the partition may still add an event
     bool needed;    // an event arrived while DELETING: record the lane again
@@ -78,10 +83,11 @@ struct lane {
 
     char mark[37];          // id of the mark that was pushed and not yet delivered; "": none
     uint64_t mark_diverted; // n_diverted when the mark was pushed
+    uint64_t mark_due_ms;   // a mark that was not delivered by then is pushed again
 
     struct queen_batch *batch;
     struct arena arena;
-    struct group group;
+    struct bundle bundle;
     size_t *at;           // index in the batch, per item
     const char **invalid; // per message of the batch: the error; NULL: an event or a mark
     bool failed, emptied;
@@ -123,8 +129,8 @@ void lane_delete(struct lane *lane);
 void lane_replay(struct lane *lane);
 
 // ---- lane_drain.c ----
-// The next step of a lane with nothing in progress: record it again, replay, or pop.
-void lane_pop(struct lane *lane);
+// The next step of a lane with nothing in progress: record it again, delete it, replay, or pop.
+void lane_continue(struct lane *lane);
 
 // ---- lanes.c ----
 void lanes_remove(struct lane *lane); // frees the lane

@@ -10,6 +10,7 @@
 //       checkpoint ──► seek the group ──► pop ──► write ──► pop ... ──► empty: drain the lane
 //
 // A replay that fails begins again at the checkpoint, which its own writes have moved.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -39,8 +40,8 @@ struct replay {
     } call;
 };
 
-static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
-                   const struct fault *why);
+static void on_replay_got(struct tenant_want *want, int status, struct tenant_ref *ref,
+                          const struct fault *why);
 static void on_pg_checkpoint(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_my_checkpoint(struct my_call *call, int status, const struct my_reply *reply);
 static void on_checkpoint(struct lane *lane, bool found, int64_t position_us);
@@ -48,7 +49,7 @@ static void on_seek_done(struct queen_response *r, const struct queen_error *err
 static void replay_pop(struct lane *lane);
 static void on_replay_popped(struct queen_batch *batch, const struct queen_error *err,
                              void *ctx);
-static void on_replay_written(struct group *g);
+static void on_replay_written(struct bundle *g);
 static void end_replay(struct lane *lane, const char *why);
 
 static char *make_group(const struct lane *lane)
@@ -67,14 +68,14 @@ void lane_replay(struct lane *lane)
     lane->state = LANE_REPLAYING;
     lane->replaying = r;
     r->group = make_group(lane);
-    r->want = (struct tenant_want){.got = on_got, .owner = lane};
+    r->want = (struct tenant_want){.got = on_replay_got, .owner = lane};
     tenant_get(lane->lanes->pools, lane->tenant, &r->want);
 }
 
 // ---- the checkpoint ----
 
-static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
-                   const struct fault *why)
+static void on_replay_got(struct tenant_want *want, int status, struct tenant_ref *ref,
+                          const struct fault *why)
 {
     struct lane *lane = want->owner;
     struct replay *r = lane->replaying;
@@ -104,7 +105,7 @@ static void on_got(struct tenant_want *want, int status, struct tenant_ref *ref,
     }
 }
 
-static bool release_tenant(struct lane *lane, int status, const char *message)
+static bool replay_release_tenant(struct lane *lane, int status, const char *message)
 {
     struct replay *r = lane->replaying;
 
@@ -124,9 +125,9 @@ static void on_pg_checkpoint(struct pg_call *call, int status, const struct pg_r
 {
     struct lane *lane = call->owner;
     bool found = status == 0 && pg_reply_rows(reply) > 0;
-    int64_t position_us = found ? pg_reply_i64(reply, 0, 0) : 0;
+    int64_t position_us = found ? pg_reply_i64(reply, 0, TENANT_CHECKPOINT_COL_POSITION) : 0;
 
-    if (release_tenant(lane, status, pg_reply_message(reply)))
+    if (replay_release_tenant(lane, status, pg_reply_message(reply)))
         on_checkpoint(lane, found, position_us);
 }
 
@@ -134,9 +135,9 @@ static void on_my_checkpoint(struct my_call *call, int status, const struct my_r
 {
     struct lane *lane = call->owner;
     bool found = status == 0 && my_reply_rows(reply) > 0;
-    int64_t position_us = found ? my_reply_i64(reply, 0, 0) : 0;
+    int64_t position_us = found ? my_reply_i64(reply, 0, MY_TENANT_CHECKPOINT_COL_POSITION) : 0;
 
-    if (release_tenant(lane, status, my_reply_message(reply)))
+    if (replay_release_tenant(lane, status, my_reply_message(reply)))
         on_checkpoint(lane, found, position_us);
 }
 
@@ -228,25 +229,25 @@ static void check_first(struct lane *lane, const struct queen_delivery *d)
 
 static void collect_events(struct lane *lane, const struct queen_batch *batch)
 {
-    struct group *g = &lane->group;
+    struct bundle *g = &lane->bundle;
     struct fault f;
 
     arena_deinit(&lane->arena);
     arena_init(&lane->arena);
-    *g = (struct group){.tenant = lane->tenant,
-                        .arena = &lane->arena,
-                        .items = arena_new_array(&lane->arena, struct item, batch->n),
-                        .done = on_replay_written,
-                        .owner = lane};
+    *g = (struct bundle){.tenant = lane->tenant,
+                         .arena = &lane->arena,
+                         .items = arena_new_array(&lane->arena, struct item, batch->n),
+                         .done = on_replay_written,
+                         .owner = lane};
     for (size_t i = 0; i < batch->n; i++) {
-        const struct queen_delivery *d = &batch->items[i];
+        struct queen_delivery d = batch->items[i];
         struct item *item = &g->items[g->n];
-        span text = arena_copy(&lane->arena, (span){d->data, d->data_len});
-        if (event_read(&item->event, text, SPAN_NONE, &lane->arena, &f) != 0 ||
+        d.data = arena_copy(&lane->arena, (span){d.data, d.data_len}).ptr;
+        if (event_read_message(&item->event, &d, SPAN_NONE, &lane->arena, &item->position_us,
+                               &f) != 0 ||
             !span_eq(item->event.tenant, lane->tenant))
             continue;
         item->partition = lane->partition;
-        (void)!moment_parse(span_of(d->created_at), &item->position_us);
         g->n++;
     }
 }
@@ -272,14 +273,14 @@ static void on_replay_popped(struct queen_batch *batch, const struct queen_error
         log_warn("replay.done", "lane=%s events=%u applied=%u", lane->key, r->n_events,
                  r->n_applied);
         end_replay(lane, NULL);
-    } else if (lane->group.n == 0) {
+    } else if (lane->bundle.n == 0) {
         replay_pop(lane);
     } else {
-        writer_add(lane->lanes->writer, &lane->group);
+        writer_add(lane->lanes->writer, &lane->bundle);
     }
 }
 
-static void on_replay_written(struct group *g)
+static void on_replay_written(struct bundle *g)
 {
     struct lane *lane = g->owner;
     struct replay *r = lane->replaying;
@@ -336,6 +337,7 @@ static void end_replay(struct lane *lane, const char *why)
     struct replay *r = lane->replaying;
     char reason[240];
 
+    assert(r);
     str_clean_utf8(reason, sizeof reason, span_of(why ? why : ""));
     if (r->from[0] != '\0' && !why) // the seek has created it
         delete_group(lane);

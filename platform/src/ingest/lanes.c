@@ -11,9 +11,10 @@
 
 enum { TICK_MS = 100, RETRY_MS = 1000 };
 
-static void on_tick(uv_timer_t *timer);
+static void on_lanes_tick(uv_timer_t *timer);
 static void load_lanes(struct entry *e);
-static void on_lanes_loaded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_lanes_lanes_loaded(struct pg_call *call, int status,
+                                  const struct pg_reply *reply);
 static void on_epoch_checked(struct entry *e, int status);
 static void on_lanes_found(struct entry *e, int status);
 static void finish_load(struct entry *e, int status, const char *why);
@@ -41,14 +42,14 @@ struct lanes *lanes_open(uv_loop_t *loop, struct queen_client *broker, struct pg
     l->held = held.ptr;
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;
-    uv_timer_start(&l->timer, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&l->timer, on_lanes_tick, TICK_MS, TICK_MS);
     return l;
 }
 
 const char *lanes_queue(const struct lanes *l) { return l->held; }
 const struct lanes_stats *lanes_stats(const struct lanes *l) { return &l->stats; }
 
-static void on_tick(uv_timer_t *timer)
+static void on_lanes_tick(uv_timer_t *timer)
 {
     struct lanes *l = timer->data;
     struct lane *lane, *next;
@@ -57,7 +58,7 @@ static void on_tick(uv_timer_t *timer)
 
     HASH_ITER (hh, l->open, lane, next) {
         if (lane->state == LANE_PAUSING && (lane->waits || now >= lane->due_ms) && !lane->left)
-            lane_pop(lane);
+            lane_continue(lane);
     }
     HASH_ITER (hh, l->entries, e, after) {
         if (!e->is_loaded && !e->calling && now >= e->due_ms)
@@ -106,12 +107,13 @@ static void load_lanes(struct entry *e)
         pg_param_null(&e->params, PG_INT8);
     e->call = (struct pg_call){.statement = &pg_stmt_platform_held_enter,
                                .params = &e->params,
-                               .done = on_lanes_loaded,
+                               .done = on_lanes_lanes_loaded,
                                .owner = e};
     pg_pool_exec(e->lanes->control, &e->call);
 }
 
-static void on_lanes_loaded(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_lanes_lanes_loaded(struct pg_call *call, int status,
+                                  const struct pg_reply *reply)
 {
     struct entry *e = call->owner;
     struct lanes *l = e->lanes;
@@ -120,21 +122,24 @@ static void on_lanes_loaded(struct pg_call *call, int status, const struct pg_re
         finish_load(e, status, pg_reply_message(reply));
         return;
     }
-    if (pg_reply_rows(reply) > 0 && pg_reply_is_null(reply, 0, 0)) {
-        e->refused_by = pg_reply_i64(reply, 0, 2);
+    if (pg_reply_rows(reply) > 0 &&
+        pg_reply_is_null(reply, 0, PLATFORM_HELD_ENTER_COL_TENANT)) {
+        e->refused_by = pg_reply_i64(reply, 0, PLATFORM_HELD_ENTER_COL_WAIT_MS);
         entry_check_epoch(e, on_epoch_checked);
         return;
     }
     for (unsigned i = 0; i < pg_reply_rows(reply); i++) {
-        span tenant = pg_reply_bytes(reply, i, 0);
+        span tenant = pg_reply_bytes(reply, i, PLATFORM_HELD_ENTER_COL_TENANT);
         if (lanes_has(l, span_of(e->partition),
                       tenant)) // opened by an earlier, incomplete attempt
             continue;
         struct lane *lane = lane_new(l, span_of(e->partition), &e->owner, tenant);
         lane->recorded = true;
-        lane->replay = lane->replay_recorded = pg_reply_bool(reply, i, 3);
-        lane->attempts = (unsigned)pg_reply_i32(reply, i, 1);
-        lane->due_ms = uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, 2);
+        lane->replay = lane->replay_recorded =
+            pg_reply_bool(reply, i, PLATFORM_HELD_ENTER_COL_REPLAY);
+        lane->attempts = (unsigned)pg_reply_i32(reply, i, PLATFORM_HELD_ENTER_COL_ATTEMPTS);
+        lane->due_ms =
+            uv_now(l->loop) + (uint64_t)pg_reply_i64(reply, i, PLATFORM_HELD_ENTER_COL_WAIT_MS);
     }
     entry_find_lanes(e, on_lanes_found);
 }
@@ -307,7 +312,7 @@ void lanes_remove(struct lane *lane)
 
 // ---- close ----
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_lanes_timer_closed(uv_handle_t *handle)
 {
     struct lanes *l = handle->data;
 
@@ -321,7 +326,7 @@ static void on_timer_closed(uv_handle_t *handle)
 void lanes_end_one(struct lanes *l)
 {
     if (--l->n_ending == 0 && l->closing)
-        uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+        uv_close((uv_handle_t *)&l->timer, on_lanes_timer_closed);
 }
 
 void lanes_close(struct lanes *l, void (*closed)(void *ctx), void *ctx)

@@ -118,7 +118,7 @@ static void send_query(struct entry *e, struct buf *path, const struct broker_qu
     buf_free(path);
 }
 
-static int read_list(const struct broker_query *q, struct js *j, struct arena *a)
+static int lanes_broker_read_list(const struct broker_query *q, struct js *j, struct arena *a)
 {
     int rc = 0;
 
@@ -145,7 +145,7 @@ static int read_query_reply(const struct broker_query *q, span body)
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
         if (js_key_is(key, span_of(q->list)) && js_peek(&j) == JS_ARRAY)
-            rc = read_list(q, &j, &arena);
+            rc = lanes_broker_read_list(q, &j, &arena);
         else
             js_skip(&j);
     }

@@ -11,7 +11,7 @@ struct decimal {
     int64_t digits, exponent;
 };
 
-static bool push(struct decimal *d, int64_t digit)
+static bool money_push(struct decimal *d, int64_t digit)
 {
     if (d->digits > MOST / 10 - 1)
         return false;
@@ -35,9 +35,9 @@ static bool read_digits(struct decimal *d, span *rest)
         if (rest->ptr[0] == '0')
             continue;
         for (; zeros > 1; zeros--)
-            if (!push(d, 0))
+            if (!money_push(d, 0))
                 return false;
-        if (!push(d, rest->ptr[0] - '0'))
+        if (!money_push(d, rest->ptr[0] - '0'))
             return false;
         zeros = 0;
     }

@@ -150,6 +150,13 @@ const struct event_type event_types[] = {
      .about = "A customer was created or changed. Contains the whole record.",
      .table = TABLE_CUSTOMERS,
      FIELDS(customer)},
+    {.name = "customer.patched",
+     .about =
+         "Some members of a customer changed. Absent members stay as they are; null empties "
+         "one.",
+     .table = TABLE_PATCHES,
+     .patches = true,
+     FIELDS(customer)},
     {.name = "customer.deleted",
      .about = "A customer and all of its data are deleted.",
      .table = TABLE_NONE,

@@ -36,6 +36,7 @@ struct event_field {
 // The tables that events are written to, in the order of the parameters of crm.ingest.
 enum event_table {
     TABLE_CUSTOMERS,
+    TABLE_PATCHES, // of customers
     TABLE_SUBSCRIPTIONS,
     TABLE_WALLETS,
     TABLE_ADJUSTMENTS,
@@ -53,7 +54,8 @@ struct event_type {
     const char *name;
     const char *about; // one sentence for the documentation
     enum event_table table;
-    bool appends; // every event is a row; otherwise one row per id, and the last event wins
+    bool appends; // every event is a row; otherwise one row per id, and the newest event wins
+    bool patches; // an absent member leaves its column as it is, and null empties it
     const struct event_field *fields;
     unsigned n_fields;
 };

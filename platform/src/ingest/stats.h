@@ -3,7 +3,7 @@
 #define QUEEN_INGEST_STATS_H
 
 #include "base/metric.h"
-#include "ingest/group.h"
+#include "ingest/bundle.h"
 #include "ingest/rules.h"
 
 enum ingest_outcome {

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "ingest/money.h"
 #include "json/scan.h"
+#include "json/write.h"
 
 #define YEAR_1900_US INT64_C(-2208988800000000)
 #define YEAR_2200_US INT64_C(7258118400000000)
@@ -121,21 +122,30 @@ static const char *read_tags(const struct event_field *field, span raw, struct a
                              span *out)
 {
     struct js j = js_read(raw);
+    struct buf b = {0};
     unsigned n = 0;
-    span unused;
+    const char *why = NULL;
+    span tag;
 
     if (js_type_of(raw) != JS_ARRAY)
         return "must be an array of strings";
+    buf_putc(&b, '[');
     js_enter_array(&j);
-    while (js_next_item(&j)) {
+    while (!why && js_next_item(&j)) {
         if (++n > EVENT_MAX_TAGS)
-            return "has too many entries";
-        const char *why = read_text(js_skip(&j), field->max, a, &unused);
+            why = "has too many entries";
+        else if (read_text(js_skip(&j), field->max, a, &tag) != NULL)
+            why = "must be an array of strings within the length limit";
         if (why)
-            return "must be an array of strings within the length limit";
+            break;
+        // MySQL stores the JSON text and compares it: \u00e9 must become the character.
+        if (n > 1)
+            buf_putc(&b, ',');
+        js_put_text(&b, js_text(tag, a));
     }
-    *out = raw;
-    return NULL;
+    buf_putc(&b, ']');
+    *out = keep(a, &b);
+    return why;
 }
 
 static const char *read_choice(const struct event_field *field, span raw, struct arena *a,

@@ -41,7 +41,7 @@ static struct write_seen *find_seen(const struct write *w, span partition)
     return NULL;
 }
 
-static struct write_mark *mark_of(struct write *w, span partition)
+static struct write_mark *write_mark_of(struct write *w, span partition)
 {
     unsigned m = 0;
 
@@ -64,23 +64,39 @@ void write_make_marks(struct write *w)
     w->n_marks = 0;
     for (unsigned i = 0; i < w->n; i++) {
         const struct item *item = w->items[i];
-        struct write_mark *m = mark_of(w, item->partition);
+        struct write_mark *m = write_mark_of(w, item->partition);
         if (!item->is_held && m->position_us < item->position_us)
             m->position_us = item->position_us;
     }
 }
 
+static struct write_seen *seen_of(struct write *w, span partition)
+{
+    struct write_seen *seen = find_seen(w, partition);
+
+    if (seen)
+        return seen;
+    w->seen = mem_realloc(w->seen, (w->n_seen + 1) * sizeof *w->seen);
+    seen = &w->seen[w->n_seen++];
+    *seen = (struct write_seen){.partition = mem_strndup(partition.ptr, partition.len)};
+    return seen;
+}
+
 static void remember_marks(struct write *w)
 {
-    for (unsigned i = 0; i < w->n_marks; i++) {
-        struct write_seen *seen = find_seen(w, w->marks[i].partition);
-        if (!seen) {
-            w->seen = mem_realloc(w->seen, (w->n_seen + 1) * sizeof *w->seen);
-            seen = &w->seen[w->n_seen++];
-            seen->partition = mem_strndup(w->marks[i].partition.ptr, w->marks[i].partition.len);
-        }
-        seen->stamp_us = w->stamp_us;
-    }
+    for (unsigned i = 0; i < w->n_marks; i++)
+        seen_of(w, w->marks[i].partition)->stamp_us = w->stamp_us;
+}
+
+// The next stamp is later, whatever the clock of the other process was.
+void write_note_stamp(struct write *w, span partition, int64_t stamp_us)
+{
+    struct write_seen *seen = seen_of(w, partition);
+
+    if (seen->stamp_us < stamp_us)
+        seen->stamp_us = stamp_us;
+    if (w->stamp_us < stamp_us)
+        w->stamp_us = stamp_us;
 }
 
 void write_forget(struct write *w, span partition)

@@ -3,8 +3,8 @@
 #define QUEEN_INGEST_WRITE_H
 
 #include "base/arena.h"
+#include "ingest/bundle.h"
 #include "ingest/fold.h"
-#include "ingest/group.h"
 #include "pg/pool.h"
 #include "tenant/my_pool.h"
 
@@ -39,6 +39,7 @@ struct write {
         struct pg_call pg;
         struct my_call my;
     } call;
+    bool is_unique_violation; // the cause of QE_PG_RETRY, for done
     // With status 0, either everything was applied (n_duplicates is 0), or nothing was, because
     // the items now marked ITEM_DUPLICATE had been applied earlier.  QE_PG_DATA: the data
     // caused the error. QE_PG_RETRY: the same transaction may succeed immediately.
@@ -57,6 +58,9 @@ void write_free(struct write *w);
 // Lost events of this partition are about to be replayed, so its checkpoint is not compared
 // until the next transaction is committed.
 void write_forget(struct write *w, span partition);
+
+// This stamp of the partition was committed, by this process or an earlier one.
+void write_note_stamp(struct write *w, span partition, int64_t stamp_us);
 
 // For write_pg.c and write_my.c.
 void write_make_marks(struct write *w); // and the stamp

@@ -1,6 +1,7 @@
 // write_my.c: a transaction in MySQL: one call of the procedure ingest.
 #include <inttypes.h>
 
+#include "base/attrs.h"
 #include "base/id.h"
 #include "ingest/write.h"
 #include "tenant/sql.gen.h"
@@ -11,17 +12,13 @@ enum { DEADLINE_AFTER_MS = 2000 };
 
 enum { // error numbers
     DUPLICATE_KEY = 1062,
-    TOO_BIG_ROW = 1118,
     DEADLOCK = 1213,
-    VALUE_TRUNCATED = 1265,
-    WRONG_VALUE = 1366,
-    SIGNALLED = 1644,
 };
 
-static void on_written(struct my_call *call, int status, const struct my_reply *reply);
+static void on_my_written(struct my_call *call, int status, const struct my_reply *reply);
 
 // All lists are JSON, for JSON_TABLE.
-static void put_ids(struct my_params *p, const struct fold_id *ids)
+static void my_put_ids(struct my_params *p, const struct fold_id *ids)
 {
     struct buf b = {0};
     const uint8_t *id;
@@ -41,7 +38,7 @@ static void put_ids(struct my_params *p, const struct fold_id *ids)
     buf_free(&b);
 }
 
-static void put_marks(struct write *w)
+static void my_put_marks(struct write *w)
 {
     const struct write_mark *marks = w->marks;
     unsigned n = w->n_marks;
@@ -58,7 +55,7 @@ static void put_marks(struct write *w)
     buf_free(&b);
 }
 
-static void put_rows(struct write *w, enum event_table table)
+static void my_put_rows(struct write *w, enum event_table table)
 {
     struct buf rows = {0};
 
@@ -78,36 +75,57 @@ void write_my(struct write *w, struct my_pool *pool, unsigned limit_ms)
     write_make_marks(w);
     my_params_reset(p);
     my_param_text(p, span_of(w->queue));
-    put_marks(w);
-    put_ids(p, fold_events(&w->fold));
-    put_ids(p, fold_deleted(&w->fold));
+    my_put_marks(w);
+    my_put_ids(p, fold_events(&w->fold));
+    my_put_ids(p, fold_deleted(&w->fold));
     for (unsigned t = 0; t < N_TABLES; t++)
-        put_rows(w, t);
+        my_put_rows(w, t);
     w->call.my = (struct my_call){.statement = &my_stmt_tenant_ingest,
                                   .params = p,
-                                  .done = on_written,
+                                  .done = on_my_written,
                                   .owner = w,
                                   .deadline_ms = limit_ms + DEADLINE_AFTER_MS,
                                   .statement_timeout_ms = limit_ms};
     my_pool_exec(pool, &w->call.my);
 }
 
-// Errors caused by values but with a general SQLSTATE (HY000, 42000), and errors that triggers
-// signal.
-static bool is_error_of_event(unsigned number)
+// Errors that the values of an event cause.  Most have SQLSTATE 22xxx or 23xxx (my_code()
+// returns QE_PG_DATA); these have a general one (HY000, 42000, 01000).  Every other error
+// concerns all events: the connection, locks, privileges, the schema, resources, the server.
+static bool my_is_error_of_event(unsigned number)
 {
-    return number == TOO_BIG_ROW || number == VALUE_TRUNCATED || number == WRONG_VALUE ||
-           number == SIGNALLED;
+    static const unsigned numbers[] = {
+        1118,       // row too big
+        1265,       // value truncated
+        1300,       // invalid character string
+        1301,       // result of a function too long
+        1366,       // incorrect value
+        1411,       // incorrect value for a function
+        1526,       // no partition of the table for the value
+        1644,       // signalled by a trigger
+        1748,       // not in the partitions that are named
+        3140,       // MySQL: invalid JSON text
+        3819,       // MySQL: check constraint
+        4025,       // MariaDB: check constraint
+        4035, 4036, // MariaDB: broken JSON text
+        4037, 4038, 4039,
+        4040, // and too deep
+    };
+
+    for (size_t i = 0; i < countof(numbers); i++)
+        if (number == numbers[i])
+            return true;
+    return false;
 }
 
-static void on_written(struct my_call *call, int status, const struct my_reply *reply)
+static void on_my_written(struct my_call *call, int status, const struct my_reply *reply)
 {
     struct write *w = call->owner;
     unsigned n_duplicates = 0;
     uint8_t id[16];
 
     for (unsigned i = 0; status == 0 && i < my_reply_rows(reply); i++)
-        if (id_parse_uuid(my_reply_text(reply, i, 0), id))
+        if (id_parse_uuid(my_reply_text(reply, i, MY_TENANT_INGEST_COL_DUPLICATE), id))
             n_duplicates += write_mark_duplicate(w, id);
     unsigned number = my_reply_errno(reply);
     if (write_is_behind(w, my_reply_sqlstate(reply)))
@@ -116,7 +134,8 @@ static void on_written(struct my_call *call, int status, const struct my_reply *
         status = QE_PG_RETRY;
     else if (status == QE_PG_RETRY)
         status = QE_TIMEOUT;
-    else if (status == QE_PG_FAILED && is_error_of_event(number))
+    else if (status == QE_PG_FAILED && my_is_error_of_event(number))
         status = QE_PG_DATA;
+    w->is_unique_violation = number == DUPLICATE_KEY;
     write_done(w, status, n_duplicates, my_reply_message(reply));
 }

@@ -6,9 +6,9 @@
 // The server times out first, so that a slow write does not cost the connection.
 enum { DEADLINE_AFTER_MS = 2000 };
 
-static void on_written(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_pg_written(struct pg_call *call, int status, const struct pg_reply *reply);
 
-static void put_ids(struct pg_params *p, const struct fold_id *ids)
+static void pg_put_ids(struct pg_params *p, const struct fold_id *ids)
 {
     const uint8_t *id;
 
@@ -18,7 +18,7 @@ static void put_ids(struct pg_params *p, const struct fold_id *ids)
     pg_end_array(p);
 }
 
-static void put_marks(struct write *w)
+static void pg_put_marks(struct write *w)
 {
     struct pg_params *p = &w->params;
     const struct write_mark *marks = w->marks;
@@ -39,7 +39,7 @@ static void put_marks(struct write *w)
     pg_end_array(p);
 }
 
-static void put_rows(struct write *w, enum event_table table)
+static void pg_put_rows(struct write *w, enum event_table table)
 {
     struct buf rows = {0};
 
@@ -70,16 +70,16 @@ void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
     write_make_marks(w);
     pg_params_reset(p);
     pg_param_text(p, span_of(w->queue));
-    put_marks(w);
-    put_ids(p, fold_events(&w->fold));
-    put_ids(p, fold_deleted(&w->fold));
+    pg_put_marks(w);
+    pg_put_ids(p, fold_events(&w->fold));
+    pg_put_ids(p, fold_deleted(&w->fold));
     for (unsigned t = 0; t < N_TABLES; t++)
-        put_rows(w, t);
+        pg_put_rows(w, t);
     for (unsigned t = 0; t < N_TABLES; t++)
         put_customers(w, t);
     w->call.pg = (struct pg_call){.statement = &pg_stmt_tenant_ingest,
                                   .params = p,
-                                  .done = on_written,
+                                  .done = on_pg_written,
                                   .owner = w,
                                   .deadline_ms = limit_ms + DEADLINE_AFTER_MS,
                                   .statement_timeout_ms = limit_ms};
@@ -89,7 +89,7 @@ void write_pg(struct write *w, struct pg_pool *pool, unsigned limit_ms)
 // An error is caused by the event unless its class is about the connection, the state of the
 // transaction, privileges, the schema, resources, an operator or the server itself: those
 // affect every event.  A tenant's triggers may raise any other state.
-static bool is_error_of_event(const char *state)
+static bool pg_is_error_of_event(const char *state)
 {
     static const char *const others[] = {"08", "0A", "0L", "0P", "0Z", "25", "26", "28", "2D",
                                          "2F", "34", "39", "3B", "3D", "3F", "40", "42", "53",
@@ -101,26 +101,27 @@ static bool is_error_of_event(const char *state)
     return state[0] != '\0';
 }
 
-static void on_written(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_pg_written(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct write *w = call->owner;
     unsigned n_duplicates = 0;
     const char *state = pg_reply_sqlstate(reply);
 
     for (unsigned i = 0; status == 0 && i < pg_reply_rows(reply); i++) {
-        const uint8_t *id = pg_reply_uuid(reply, i, 0);
+        const uint8_t *id = pg_reply_uuid(reply, i, TENANT_INGEST_COL_DUPLICATE);
         n_duplicates += id ? write_mark_duplicate(w, id) : 0;
     }
     // Of the errors that allow a retry, only a conflict is worth retrying immediately.  A
     // unique violation is also a conflict: two transactions applied the same event, and the
     // retry finds a duplicate.
+    w->is_unique_violation = strcmp(state, "23505") == 0;
     if (status == QE_PG_RETRY && !pg_reply_is_conflict(reply))
         status = QE_TIMEOUT;
     else if (write_is_behind(w, state))
         status = QE_CONFLICT;
-    else if (strcmp(state, "23505") == 0)
+    else if (w->is_unique_violation)
         status = QE_PG_RETRY;
-    else if (status == QE_PG_FAILED && is_error_of_event(state))
+    else if (status == QE_PG_FAILED && pg_is_error_of_event(state))
         status = QE_PG_DATA;
     write_done(w, status, n_duplicates, pg_reply_message(reply));
 }

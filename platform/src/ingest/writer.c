@@ -1,4 +1,4 @@
-// writer.c: one queue per tenant, and the slots for transactions.
+// writer.c: one queue per tenant, and the permits for transactions.
 #include "ingest/writer.h"
 
 #include <assert.h>
@@ -8,12 +8,13 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "ingest/stamps.h"
 #include "ingest/write.h"
 
 enum {
     MAX_RETRIES = 3, // immediate retries of a transaction
-    SLOT_MS =
-        100, // a slower transaction waits for something else: its slot is freed for others
+    PERMIT_MS =
+        100, // a slower transaction waits for something else: its permit is freed for others
 };
 
 struct queue { // of a tenant
@@ -22,16 +23,19 @@ struct queue { // of a tenant
     span name;
     struct item_list waiting;
     bool added; // items were added; they start in the next turn of the loop
-    bool ready; // waiting for a slot
-    bool busy;  // has or had a slot, until the outcome
-    bool has_slot;
-    uv_timer_t timer; // for added, then for the slot
+    bool ready; // waiting for a permit
+    bool busy;  // has or had a permit, until the outcome
+    bool has_permit;
+    uv_timer_t timer; // for added, then for the permit
     STAILQ_ENTRY(queue) ready_link;
     struct tenant_want want;
     struct tenant_ref *ref;
     struct write write;
-    unsigned limit;   // events of the next transaction; lowered after an error
-    unsigned retries; // of the current transaction
+    struct stamps_load load;
+    unsigned n_loaded;       // writer.n_reloads when the stamps were loaded
+    unsigned limit;          // events of the next transaction; lowered after an error
+    unsigned retries;        // of the current transaction
+    bool is_retry_of_unique; // the last attempt ended with a unique violation
     uint64_t began_us;
     UT_hash_handle hh;
 };
@@ -43,7 +47,9 @@ struct writer {
     char *queue_name;
     struct queue *queues; // by tenant
     STAILQ_HEAD(, queue) ready;
-    unsigned n_slots; // in use
+    struct stamps *stamps;
+    unsigned n_reloads; // counts from 1
+    unsigned n_permits; // in use
     bool starting;
     struct writer_stats stats;
     unsigned n_closing; // timers
@@ -55,16 +61,18 @@ struct writer {
 static void on_items_added(uv_timer_t *timer);
 static void queue_schedule(struct queue *q);
 static void start_ready(struct writer *w);
-static void on_slot_over(uv_timer_t *timer);
-static void on_tenant_ready(struct tenant_want *want, int status, struct tenant_ref *ref,
-                            const struct fault *why);
+static void on_permit_over(uv_timer_t *timer);
+static void on_writer_tenant_ready(struct tenant_want *want, int status, struct tenant_ref *ref,
+                                   const struct fault *why);
+static void on_stamp(struct stamps_load *l, span partition, int64_t stamp_us);
+static void on_writer_stamps_loaded(struct stamps_load *l, int status);
 static void send_write(struct queue *q);
-static void on_written(struct write *w, int status, unsigned n_duplicates, span why);
+static void on_writer_written(struct write *w, int status, unsigned n_duplicates, span why);
 static void finish_transaction(struct queue *q, enum item_outcome outcome, span why);
 static void fail_all(struct queue *q, enum item_outcome outcome, span why);
 static void queue_drop(struct queue *q);
 
-struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
+struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools, struct pg_pool *control,
                            const struct writer_conf *conf)
 {
     struct writer *w = mem_new(struct writer);
@@ -73,9 +81,13 @@ struct writer *writer_open(uv_loop_t *loop, struct tenant_pools *pools,
     w->pools = pools;
     w->conf = *conf;
     w->queue_name = mem_strndup(conf->queue, strlen(conf->queue));
+    w->stamps = stamps_open(loop, control, conf->queue);
+    w->n_reloads = 1;
     STAILQ_INIT(&w->ready);
     return w;
 }
+
+void writer_reload_stamps(struct writer *w) { w->n_reloads++; }
 
 const struct writer_stats *writer_stats(const struct writer *w) { return &w->stats; }
 
@@ -94,10 +106,12 @@ static struct queue *queue_of(struct writer *w, span tenant)
     STAILQ_INIT(&q->waiting);
     q->write.queue = w->queue_name;
     q->write.items = mem_new_array(struct item *, w->conf.max_events);
-    q->write.done = on_written;
+    q->write.done = on_writer_written;
     q->write.owner = q;
-    q->want.got = on_tenant_ready;
+    q->want.got = on_writer_tenant_ready;
     q->want.owner = q;
+    q->load =
+        (struct stamps_load){.each = on_stamp, .done = on_writer_stamps_loaded, .owner = q};
     uv_timer_init(w->loop, &q->timer);
     q->timer.data = q;
     HASH_ADD_KEYPTR(hh, w->queues, q->name.ptr, q->name.len, q);
@@ -113,20 +127,20 @@ void writer_forget(struct writer *w, span tenant, span partition)
         write_forget(&q->write, partition);
 }
 
-void writer_add(struct writer *w, struct group *g)
+void writer_add(struct writer *w, struct bundle *g)
 {
     struct queue *q = queue_of(w, g->tenant);
 
     g->n_open = g->n;
     for (unsigned i = 0; i < g->n; i++) {
-        g->items[i].group = g;
+        g->items[i].bundle = g;
         g->items[i].is_behind = false;
         g->items[i].outcome = ITEM_OPEN;
         STAILQ_INSERT_TAIL(&q->waiting, &g->items[i], link);
     }
     if (q->busy || q->ready || q->added)
         return;
-    q->added = true; // group->done is never called from inside this call
+    q->added = true; // bundle->done is never called from inside this call
     uv_timer_start(&q->timer, on_items_added, 0, 0);
 }
 
@@ -138,7 +152,7 @@ static void on_items_added(uv_timer_t *timer)
     queue_schedule(q);
 }
 
-// ---- slots ----
+// ---- permits ----
 
 // The limit exists because more transactions than the machine can work on would only be
 // smaller.
@@ -160,39 +174,40 @@ static void start_ready(struct writer *w)
     if (w->starting) // called for one that failed immediately: the loop below continues
         return;
     w->starting = true;
-    while (w->n_slots < w->conf.parallel && (q = STAILQ_FIRST(&w->ready))) {
+    while (w->n_permits < w->conf.parallel && (q = STAILQ_FIRST(&w->ready))) {
         STAILQ_REMOVE_HEAD(&w->ready, ready_link);
         q->ready = false;
-        q->busy = q->has_slot = true;
+        q->busy = q->has_permit = true;
         q->retries = 0;
-        w->n_slots++;
-        uv_timer_start(&q->timer, on_slot_over, SLOT_MS, 0);
+        q->is_retry_of_unique = false;
+        w->n_permits++;
+        uv_timer_start(&q->timer, on_permit_over, PERMIT_MS, 0);
         tenant_get(w->pools, q->name, &q->want);
     }
     w->starting = false;
 }
 
-static void leave_slot(struct queue *q)
+static void leave_permit(struct queue *q)
 {
-    if (!q->has_slot)
+    if (!q->has_permit)
         return;
-    q->has_slot = false;
-    q->writer->n_slots--;
+    q->has_permit = false;
+    q->writer->n_permits--;
     uv_timer_stop(&q->timer);
 }
 
-static void on_slot_over(uv_timer_t *timer)
+static void on_permit_over(uv_timer_t *timer)
 {
     struct queue *q = timer->data;
 
-    leave_slot(q);
+    leave_permit(q);
     start_ready(q->writer);
 }
 
 // ---- one transaction ----
 
-static void on_tenant_ready(struct tenant_want *want, int status, struct tenant_ref *ref,
-                            const struct fault *why)
+static void on_writer_tenant_ready(struct tenant_want *want, int status, struct tenant_ref *ref,
+                                   const struct fault *why)
 {
     struct queue *q = want->owner;
 
@@ -202,6 +217,28 @@ static void on_tenant_ready(struct tenant_want *want, int status, struct tenant_
         return;
     }
     q->ref = ref;
+    if (q->n_loaded == q->writer->n_reloads) {
+        send_write(q);
+        return;
+    }
+    q->n_loaded = q->writer->n_reloads;
+    stamps_load(q->writer->stamps, q->name, &q->load);
+}
+
+static void on_stamp(struct stamps_load *l, span partition, int64_t stamp_us)
+{
+    struct queue *q = l->owner;
+
+    write_note_stamp(&q->write, partition, stamp_us);
+}
+
+// Without the control database the events are written all the same.
+static void on_writer_stamps_loaded(struct stamps_load *l, int status)
+{
+    struct queue *q = l->owner;
+
+    if (status != 0)
+        q->n_loaded = 0; // again with the next transaction
     send_write(q);
 }
 
@@ -231,7 +268,7 @@ static void send_write(struct queue *q)
         write_my(w, tenant_ref_my(q->ref), q->writer->conf.limit_ms);
 }
 
-static void release_tenant(struct queue *q)
+static void writer_release_tenant(struct queue *q)
 {
     if (q->ref)
         tenant_put(q->ref);
@@ -240,8 +277,8 @@ static void release_tenant(struct queue *q)
 
 static void end_transaction(struct queue *q)
 {
-    release_tenant(q);
-    leave_slot(q);
+    writer_release_tenant(q);
+    leave_permit(q);
     q->busy = false;
 }
 
@@ -250,6 +287,13 @@ static bool is_worth_a_retry(struct queue *q, int status)
     // A broken connection may have been stale: retry once on another.
     return (status == QE_PG_RETRY && q->retries < MAX_RETRIES) ||
            (status == QE_PG_GONE && q->retries == 0);
+}
+
+// A retry after a unique violation finds events that another transaction has applied as
+// duplicates.  If it fails again, an index of the tenant refuses one of the events.
+static bool is_refused_by_index(const struct queue *q, int status)
+{
+    return status == QE_PG_RETRY && q->write.is_unique_violation && q->is_retry_of_unique;
 }
 
 // The database lost events of these partitions.  The lanes replay them (lane_replay.c).
@@ -266,7 +310,15 @@ static void mark_behind(struct queue *q)
         w->items[i]->is_behind = true;
 }
 
-static void on_written(struct write *w, int status, unsigned n_duplicates, span why)
+static void note_stamps(struct queue *q)
+{
+    const struct write *w = &q->write;
+
+    for (unsigned i = 0; i < w->n_marks; i++)
+        stamps_note(q->writer->stamps, q->name, w->marks[i].partition, w->stamp_us);
+}
+
+static void on_writer_written(struct write *w, int status, unsigned n_duplicates, span why)
 {
     struct queue *q = w->owner;
     struct writer_stats *s = &q->writer->stats;
@@ -274,6 +326,10 @@ static void on_written(struct write *w, int status, unsigned n_duplicates, span 
 
     if (status == QE_CONFLICT)
         mark_behind(q);
+    if (is_refused_by_index(q, status))
+        status = QE_PG_DATA;
+    if (status == 0 && n_duplicates == 0)
+        note_stamps(q);
     write_end(w);
     if (status == 0 && n_duplicates > 0) {
         send_write(q); // the items that are not duplicates
@@ -286,19 +342,22 @@ static void on_written(struct write *w, int status, unsigned n_duplicates, span 
         finish_transaction(q, ITEM_APPLIED, SPAN_NONE);
     } else if (status == QE_PG_DATA && n > 1) {
         q->limit = n / 2; // until the invalid event is alone
+        q->retries = 0;
+        q->is_retry_of_unique = false;
         send_write(q);
     } else if (status == QE_PG_DATA) {
         finish_transaction(q, ITEM_BAD, why);
     } else if (is_worth_a_retry(q, status)) {
         counter_add(&s->retries, 1);
         q->retries++;
+        q->is_retry_of_unique = w->is_unique_violation;
         tenant_ref_failed(q->ref, status);
-        release_tenant(q);
+        writer_release_tenant(q);
         tenant_get(q->writer->pools, q->name, &q->want);
     } else {
         counter_add(&s->failures, 1);
-        if (status == QE_TIMEOUT && n > 1)
-            q->limit = n / 2; // it may have been too large
+        if ((status == QE_TIMEOUT || status == QE_PG_GONE) && n > 1)
+            q->limit = n / 2; // it may have been too large: for a limit of time or of a packet
         log_warn("ingest.failed", "tenant=" SPAN_FMT " events=%u code=%s why=\"" SPAN_FMT "\"",
                  SPAN_ARG(q->name), n, err_name(status), SPAN_ARG(why));
         tenant_ref_failed(q->ref, status);
@@ -314,7 +373,7 @@ static void finish_items(struct item_list *items, enum item_outcome outcome, spa
     struct item *item;
 
     while ((item = STAILQ_FIRST(items))) {
-        struct group *g = item->group;
+        struct bundle *g = item->bundle;
         STAILQ_REMOVE_HEAD(items, link);
         if (item->outcome == ITEM_OPEN) {
             item->outcome = outcome;
@@ -363,22 +422,29 @@ static void fail_all(struct queue *q, enum item_outcome outcome, span why)
 
 // ---- close ----
 
-static void finish_if_closed(struct writer *w)
+static void on_stamps_closed(void *ctx)
 {
-    if (!w->closing || w->n_closing > 0)
-        return;
+    struct writer *w = ctx;
+
     if (w->closed)
         w->closed(w->closed_ctx);
     free(w->queue_name);
     free(w);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void finish_if_closed(struct writer *w)
+{
+    if (w->closing && w->n_closing == 0)
+        stamps_close(w->stamps, on_stamps_closed, w);
+}
+
+static void on_writer_timer_closed(uv_handle_t *handle)
 {
     struct queue *q = handle->data;
     struct writer *w = q->writer;
 
     write_free(&q->write);
+    stamps_load_deinit(&q->load);
     free(q->write.items);
     free(q->name_text);
     free(q);
@@ -393,7 +459,7 @@ static void queue_drop(struct queue *q)
     assert(!q->busy && STAILQ_EMPTY(&q->waiting));
     HASH_DEL(w->queues, q);
     w->n_closing++;
-    uv_close((uv_handle_t *)&q->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&q->timer, on_writer_timer_closed);
 }
 
 void writer_close(struct writer *w, void (*closed)(void *ctx), void *ctx)

@@ -6,6 +6,7 @@
 // The status comes from the broker, which delivers and retries triggers and messages.
 #include <stdlib.h>
 
+#include "base/id.h"
 #include "platform/members.h"
 #include "platform/saved.h"
 #include "platform/segment_request.h"
@@ -30,13 +31,13 @@ struct runs {
     } * run;
 };
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why);
-static void on_runs(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_runs_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                           const struct fault *why);
+static void on_runs_runs(struct pg_call *call, int status, const struct pg_reply *reply);
 static void ask_timeline(struct platform *p, span queue, span transaction,
                          queen_response_cb done, void *ctx);
 static void on_timeline(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void reply(struct runs *r);
+static void runs_reply(struct runs *r);
 
 static void runs_handle(struct http_req *req)
 {
@@ -54,14 +55,14 @@ static void runs_handle(struct http_req *req)
         tenant_task_put_count(req, &args, "limit", MAX_RUNS)) {
         buf_putc(&args, '}');
         pg_param_text(&r->params, buf_span(&args));
-        r->want = (struct tenant_want){.got = on_tenant, .owner = r};
+        r->want = (struct tenant_want){.got = on_runs_tenant, .owner = r};
         tenant_get(p->pools, tenant, &r->want);
     }
     buf_free(&args);
 }
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why)
+static void on_runs_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                           const struct fault *why)
 {
     struct runs *r = w->owner;
 
@@ -69,7 +70,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
         r->ref = ref;
         r->call = (struct pg_call){.statement = &pg_stmt_tenant_campaign_runs,
                                    .params = &r->params,
-                                   .done = on_runs,
+                                   .done = on_runs_runs,
                                    .owner = r};
         pg_pool_exec(tenant_ref_pg(ref), &r->call);
         return;
@@ -83,7 +84,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     }
 }
 
-static void on_runs(struct pg_call *call, int status, const struct pg_reply *rows)
+static void on_runs_runs(struct pg_call *call, int status, const struct pg_reply *rows)
 {
     struct runs *r = call->owner;
     struct platform *p = http_req_app(r->req);
@@ -103,12 +104,14 @@ static void on_runs(struct pg_call *call, int status, const struct pg_reply *row
     r->run = arena_new_array(a, struct run, r->n);
     for (unsigned i = 0; i < r->n; i++) {
         r->run[i].runs = r;
-        r->run[i].body = arena_copy(a, pg_reply_bytes(rows, i + 1, 1));
-        ask_timeline(p, span_of(p->conf->trigger_queue), pg_reply_bytes(rows, i + 1, 0),
-                     on_timeline, &r->run[i]);
+        r->run[i].body =
+            arena_copy(a, pg_reply_bytes(rows, i + 1, TENANT_CAMPAIGN_RUNS_COL_BODY));
+        ask_timeline(p, span_of(p->conf->trigger_queue),
+                     pg_reply_bytes(rows, i + 1, TENANT_CAMPAIGN_RUNS_COL_KEY), on_timeline,
+                     &r->run[i]);
     }
     if (r->n == 0)
-        reply(r);
+        runs_reply(r);
 }
 
 static void ask_timeline(struct platform *p, span queue, span transaction,
@@ -189,10 +192,10 @@ static void on_timeline(struct queen_response *resp, const struct queen_error *e
     buf_free(&out);
     queen_response_free(resp);
     if (--r->waiting == 0)
-        reply(r);
+        runs_reply(r);
 }
 
-static void reply(struct runs *r)
+static void runs_reply(struct runs *r)
 {
     struct buf out = {0};
 
@@ -221,37 +224,51 @@ static void on_recipient(struct queen_response *resp, const struct queen_error *
     queen_response_free(resp);
 }
 
-static void on_campaign(struct tenant_task *t, int status, span body)
+static void on_recipient_found(struct tenant_task *t, int status, span body)
 {
     struct arena *a = http_req_arena(t->req);
-    struct buf transaction = {0};
+    struct buf text = {0};
     span run, customer;
 
     if (status >= 300) {
         http_reply_json_span(t->req, status, body);
         return;
     }
-    if (!http_req_param(t->req, 2, &run) || !http_req_param(t->req, 3, &customer)) {
-        http_reply_errf(t->req, QE_BAD_PARAM, "run or customer in the path is malformed");
+    span skipped = member_of(body, "skipped", a);
+    if (skipped.ptr && !span_eq(skipped, SPAN("null"))) {
+        buf_put_lit(&text, "{\"status\":\"SKIPPED\",\"skipped\":");
+        js_put_text(&text, skipped);
+        buf_putc(&text, '}');
+        http_reply_json(t->req, 200, &text);
         return;
     }
-    buf_printf(&transaction, "campaign:" SPAN_FMT ":" SPAN_FMT, SPAN_ARG(run),
-               SPAN_ARG(customer));
-    ask_timeline(http_req_app(t->req), member_of(body, "queue", a), buf_span(&transaction),
+    if (!http_req_param(t->req, 2, &run) || !http_req_param(t->req, 3, &customer))
+        run = customer = SPAN_NONE; // not reached: recipient_handle() has read them
+    buf_printf(&text, "campaign:" SPAN_FMT ":" SPAN_FMT, SPAN_ARG(run), SPAN_ARG(customer));
+    ask_timeline(http_req_app(t->req), member_of(body, "queue", a), buf_span(&text),
                  on_recipient, t->req);
-    buf_free(&transaction);
+    buf_free(&text);
 }
 
 static void recipient_handle(struct http_req *req)
 {
-    struct tenant_task *t = saved_task(req, &pg_stmt_tenant_get_campaign);
+    struct tenant_task *t = saved_task(req, &pg_stmt_tenant_campaign_recipient);
     struct buf args = {0};
+    span run, customer;
+    uint8_t id[16];
 
     if (t == NULL)
         return;
-    t->done = on_campaign;
+    if (!http_req_param(req, 2, &run) || !http_req_param(req, 3, &customer) ||
+        !id_parse_uuid(run, id) || !id_parse_uuid(customer, id)) {
+        http_reply_errf(req, QE_BAD_PARAM, "run and customer in the path must be UUIDs");
+        return;
+    }
+    t->done = on_recipient_found;
     buf_putc(&args, '{');
-    if (tenant_task_put_path(req, &args, 1, "campaign")) {
+    if (tenant_task_put_path(req, &args, 1, "campaign") &&
+        tenant_task_put_path(req, &args, 2, "run") &&
+        tenant_task_put_path(req, &args, 3, "customer")) {
         buf_putc(&args, '}');
         tenant_task_start(t, buf_span(&args));
     }
@@ -259,14 +276,21 @@ static void recipient_handle(struct http_req *req)
 }
 
 #define RUNS "/api/v1/tenants/:tenant/campaigns/:campaign/runs"
+static const char *const runs_params[] = {"limit", NULL};
+
 const struct http_route platform_campaign_runs = {.verb = HTTP_GET,
                                                   .path = RUNS,
                                                   .access = ACCESS_READ_ONLY,
+                                                  .target = TARGET_TENANT,
+                                                  .need = MAY_READ,
                                                   .op = "campaign_runs",
-                                                  .handle = runs_handle};
+                                                  .handle = runs_handle,
+                                                  .query = runs_params};
 const struct http_route platform_campaign_recipient = {.verb = HTTP_GET,
                                                        .path =
                                                            RUNS "/:run/recipients/:customer",
                                                        .access = ACCESS_READ_ONLY,
+                                                       .target = TARGET_TENANT,
+                                                       .need = MAY_READ,
                                                        .op = "campaign_recipient",
                                                        .handle = recipient_handle};

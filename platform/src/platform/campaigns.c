@@ -18,7 +18,7 @@
 
 enum { WATCH_EVERY_S = 10, MAX_TEMPLATE = 65536 };
 
-enum { F_NAME, F_SEGMENT, F_WHEN, F_QUEUE, F_TEMPLATE, F_RETRY, N_FIELDS };
+enum { F_NAME, F_SEGMENT, F_WHEN, F_QUEUE, F_TEMPLATE, F_RETRY, F_CHANNEL, N_FIELDS };
 
 struct campaign_request {
     struct tenant_task task;
@@ -30,6 +30,7 @@ struct campaign_request {
 };
 
 static bool read_when(struct campaign_request *c, span raw);
+static bool read_channel(struct http_req *req, span raw, span *channel);
 static bool read_template(struct http_req *req, span *raw);
 static void on_made(struct tenant_task *t, int status, span body);
 static void on_triggered(void *ctx, const struct queen_error *why);
@@ -38,7 +39,7 @@ static void on_delete_failed(struct tenant_task *t, int status, const struct fau
 static void on_trigger_ended(void *ctx, const struct queen_error *why);
 static void reply_not_triggered(struct campaign_request *c);
 
-static void put_text(struct buf *out, const char *name, span text)
+static void campaigns_put_text(struct buf *out, const char *name, span text)
 {
     buf_printf(out, ",\"%s\":", name);
     js_put_text_or_null(out, text);
@@ -46,21 +47,20 @@ static void put_text(struct buf *out, const char *name, span text)
 
 static void create_handle(struct http_req *req)
 {
-    static const char *const names[N_FIELDS] = {"name",  "segment",  "when",
-                                                "queue", "template", "retryPolicy"};
+    static const char *const names[] = {"name",     "segment",     "when",    "queue",
+                                        "template", "retryPolicy", "channel", NULL};
     struct campaign_request *c = arena_new(http_req_arena(req), struct campaign_request);
-    span raw[N_FIELDS] = {{0}}, name, segment, queue;
+    span raw[N_FIELDS] = {{0}}, name, segment, queue, channel;
     struct fault why;
     struct buf args = {0};
 
     c->task = (struct tenant_task){
         .req = req, .statement = &pg_stmt_tenant_create_campaign, .done = on_made, .owner = c};
-    if (!segment_request_tenant(req, &c->task.tenant) ||
-        !members_read(req, names, N_FIELDS, raw) ||
+    if (!segment_request_tenant(req, &c->task.tenant) || !members_read(req, names, raw) ||
         !members_name(req, raw[F_NAME], "name", &name) ||
         !members_name(req, raw[F_SEGMENT], "segment", &segment) ||
         !members_name(req, raw[F_QUEUE], "queue", &queue) || !read_when(c, raw[F_WHEN]) ||
-        !read_template(req, &raw[F_TEMPLATE]))
+        !read_channel(req, raw[F_CHANNEL], &channel) || !read_template(req, &raw[F_TEMPLATE]))
         return;
     // The broker applies the same check to every message and would refuse them all.
     if (raw[F_RETRY].ptr && retry_policy_check(raw[F_RETRY], &why) != 0) {
@@ -73,12 +73,13 @@ static void create_handle(struct http_req *req)
         buf_put_lit(&args, ",\"retryPolicy\":");
         buf_put(&args, raw[F_RETRY]);
     }
-    put_text(&args, "name", name);
-    put_text(&args, "segment", segment);
-    put_text(&args, "queue", queue);
-    put_text(&args, "at", c->at);
-    put_text(&args, "cron", c->cron);
-    put_text(&args, "timezone", c->timezone);
+    campaigns_put_text(&args, "name", name);
+    campaigns_put_text(&args, "segment", segment);
+    campaigns_put_text(&args, "queue", queue);
+    campaigns_put_text(&args, "channel", channel);
+    campaigns_put_text(&args, "at", c->at);
+    campaigns_put_text(&args, "cron", c->cron);
+    campaigns_put_text(&args, "timezone", c->timezone);
     buf_putc(&args, '}');
     tenant_task_start(&c->task, buf_span(&args));
     buf_free(&args);
@@ -89,13 +90,22 @@ static bool read_when(struct campaign_request *c, span raw)
 {
     struct http_req *req = c->task.req;
     struct arena *a = http_req_arena(req);
-    span word = js_type_of(raw) == JS_STRING ? js_text(raw, a) : SPAN_NONE;
+    static const char *const names[] = {"at", "cron", "timezone", NULL};
+    span word = js_type_of(raw) == JS_STRING ? js_text(raw, a) : SPAN_NONE, members[3] = {{0}};
     int64_t us;
 
     if (js_type_of(raw) == JS_OBJECT) {
-        c->at = member_of(raw, "at", a);
-        c->cron = member_of(raw, "cron", a);
-        c->timezone = member_of(raw, "timezone", a);
+        if (!members_read_object(req, raw, "when", names, members))
+            return false;
+        for (unsigned i = 0; i < countof(members); i++)
+            if (members[i].ptr && js_type_of(members[i]) != JS_STRING) {
+                http_reply_errf(req, QE_BAD_PARAM, "when.%s must be a string", names[i]);
+                return false;
+            } else if (members[i].ptr)
+                members[i] = js_text(members[i], a);
+        c->at = members[0];
+        c->cron = members[1];
+        c->timezone = members[2];
     }
     c->kind = span_eq(word, SPAN("now"))        ? "now"
               : span_eq(word, SPAN("entering")) ? "entering"
@@ -110,6 +120,20 @@ static bool read_when(struct campaign_request *c, span raw)
         http_reply_errf(req, QE_BAD_PARAM, "when.at must be a time: \"2026-11-16T08:00:00Z\"");
     else
         return true;
+    return false;
+}
+
+static bool read_channel(struct http_req *req, span raw, span *channel)
+{
+    static const char *const channels[] = {"email", "sms", "other"};
+
+    *channel = raw.ptr == NULL                ? SPAN("email")
+               : js_type_of(raw) == JS_STRING ? js_text(raw, http_req_arena(req))
+                                              : SPAN_NONE;
+    for (unsigned i = 0; i < countof(channels); i++)
+        if (span_eq(*channel, span_of(channels[i])))
+            return true;
+    http_reply_errf(req, QE_BAD_PARAM, "channel must be email, sms or other");
     return false;
 }
 
@@ -272,17 +296,17 @@ static void start_of_one(struct http_req *req, const struct pg_statement *statem
     buf_free(&args);
 }
 
-static void list_handle(struct http_req *req)
+static void campaigns_list_handle(struct http_req *req)
 {
     start_of_one(req, &pg_stmt_tenant_get_campaign, true, NULL);
 }
 
-static void get_handle(struct http_req *req)
+static void campaigns_get_handle(struct http_req *req)
 {
     start_of_one(req, &pg_stmt_tenant_get_campaign, false, NULL);
 }
 
-static void on_deleted(struct tenant_task *t, int status, span body)
+static void on_campaigns_deleted(struct tenant_task *t, int status, span body)
 {
     struct buf name = {0};
 
@@ -296,29 +320,37 @@ static void on_deleted(struct tenant_task *t, int status, span body)
     buf_free(&name);
 }
 
-static void delete_handle(struct http_req *req)
+static void campaigns_delete_handle(struct http_req *req)
 {
-    start_of_one(req, &pg_stmt_tenant_delete_campaign, false, on_deleted);
+    start_of_one(req, &pg_stmt_tenant_delete_campaign, false, on_campaigns_deleted);
 }
 
 #define CAMPAIGNS "/api/v1/tenants/:tenant/campaigns"
 const struct http_route platform_create_campaign = {.verb = HTTP_POST,
                                                     .path = CAMPAIGNS,
                                                     .access = ACCESS_READ_WRITE,
+                                                    .target = TARGET_TENANT,
+                                                    .need = MAY_CONFIGURE,
                                                     .op = "create_campaign",
                                                     .handle = create_handle};
 const struct http_route platform_list_campaigns = {.verb = HTTP_GET,
                                                    .path = CAMPAIGNS,
                                                    .access = ACCESS_READ_ONLY,
+                                                   .target = TARGET_TENANT,
+                                                   .need = MAY_READ,
                                                    .op = "list_campaigns",
-                                                   .handle = list_handle};
+                                                   .handle = campaigns_list_handle};
 const struct http_route platform_get_campaign = {.verb = HTTP_GET,
                                                  .path = CAMPAIGNS "/:campaign",
                                                  .access = ACCESS_READ_ONLY,
+                                                 .target = TARGET_TENANT,
+                                                 .need = MAY_READ,
                                                  .op = "get_campaign",
-                                                 .handle = get_handle};
+                                                 .handle = campaigns_get_handle};
 const struct http_route platform_delete_campaign = {.verb = HTTP_DELETE,
                                                     .path = CAMPAIGNS "/:campaign",
                                                     .access = ACCESS_READ_WRITE,
+                                                    .target = TARGET_TENANT,
+                                                    .need = MAY_DELETE,
                                                     .op = "delete_campaign",
-                                                    .handle = delete_handle};
+                                                    .handle = campaigns_delete_handle};

@@ -9,27 +9,28 @@
 
 // ---- the part ----
 
-static void on_changed(span tenant, void *ctx) { platform_data_changed(ctx, tenant); }
+static void on_events_changed(span tenant, void *ctx) { platform_data_changed(ctx, tenant); }
 
 static void start_ingest(struct platform *p)
 {
     struct ingest_conf conf = settings_ingest(p->conf);
 
     conf.owner = p->id;
-    conf.on_changed = on_changed;
+    conf.on_changed = on_events_changed;
     conf.ctx = p;
     p->ingest = ingest_open(&p->loop, p->broker, p->control, p->pools, &conf);
 }
 
-static void on_closed(void *ctx)
+static void on_events_closed(void *ctx)
 {
     struct platform *p = ctx;
 
     p->ingest = NULL;
+    platform_ingest_stopped(p);
     platform_part_stopped(p);
 }
 
-static void stop(struct platform *p) { ingest_close(p->ingest, on_closed, p); }
+static void events_stop(struct platform *p) { ingest_close(p->ingest, on_events_closed, p); }
 
 // ---- metrics ----
 
@@ -64,7 +65,7 @@ static void expose_events(const struct ingest_stats *s, struct buf *out)
     prom_histogram(out, "queen_platform_event_batch", NULL, &s->batch, 1);
 }
 
-static void expose(struct platform *p, struct buf *out)
+static void events_expose(struct platform *p, struct buf *out)
 {
     if (!p->ingest)
         return;
@@ -113,7 +114,7 @@ static uint64_t sum_of(const struct ingest_stats *s, enum ingest_outcome o)
     return n;
 }
 
-static void put_json(struct platform *p, struct buf *out)
+static void events_put_json(struct platform *p, struct buf *out)
 {
     if (!p->ingest)
         return;
@@ -130,6 +131,6 @@ static void put_json(struct platform *p, struct buf *out)
 
 const struct platform_part platform_events = {.name = "events",
                                               .start = start_ingest,
-                                              .stop = stop,
-                                              .expose = expose,
-                                              .put_json = put_json};
+                                              .stop = events_stop,
+                                              .expose = events_expose,
+                                              .put_json = events_put_json};

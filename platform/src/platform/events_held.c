@@ -29,7 +29,7 @@ struct held { // in the request's arena
 static void on_lanes(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_figures(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void read_partition(struct held *h, span object);
-static void reply(struct held *h);
+static void held_reply(struct held *h);
 
 static void held_handle(struct http_req *req)
 {
@@ -58,16 +58,16 @@ static void on_lanes(struct pg_call *call, int status, const struct pg_reply *re
     }
     for (unsigned i = 0; i < pg_reply_rows(reply_); i++) {
         struct held_tenant *t = arena_new(a, struct held_tenant);
-        t->name = arena_copy(a, pg_reply_bytes(reply_, i, 0));
-        t->n_lanes = pg_reply_i64(reply_, i, 1);
-        t->since_us = pg_reply_unix_us(reply_, i, 2);
-        t->attempts = pg_reply_i64(reply_, i, 3);
-        t->next_us = pg_reply_unix_us(reply_, i, 4);
-        t->error = arena_copy(a, pg_reply_bytes(reply_, i, 5));
+        t->name = arena_copy(a, pg_reply_bytes(reply_, i, PLATFORM_HELD_LIST_COL_TENANT));
+        t->n_lanes = pg_reply_i64(reply_, i, PLATFORM_HELD_LIST_COL_LANES);
+        t->since_us = pg_reply_unix_us(reply_, i, PLATFORM_HELD_LIST_COL_SINCE);
+        t->attempts = pg_reply_i64(reply_, i, PLATFORM_HELD_LIST_COL_ATTEMPTS);
+        t->next_us = pg_reply_unix_us(reply_, i, PLATFORM_HELD_LIST_COL_NEXT_AT);
+        t->error = arena_copy(a, pg_reply_bytes(reply_, i, PLATFORM_HELD_LIST_COL_ERROR));
         HASH_ADD_KEYPTR(hh, h->tenants, t->name.ptr, t->name.len, t);
     }
     if (!h->tenants) {
-        reply(h);
+        held_reply(h);
         return;
     }
     char *queue = queen_escape(p->conf->queue);
@@ -99,7 +99,7 @@ static void on_figures(struct queen_response *r, const struct queen_error *err, 
                 read_partition(h, js_skip(&j));
         }
         if (js_finish(&j) == 0)
-            reply(h);
+            held_reply(h);
         else
             http_reply_errf(h->req, QE_BROKER_AWAY, "unexpected reply from the broker");
     }
@@ -144,7 +144,7 @@ static void read_partition(struct held *h, span object)
         t->events += (uint64_t)n;
 }
 
-static void put_time(struct buf *out, const char *name, int64_t us)
+static void held_put_time(struct buf *out, const char *name, int64_t us)
 {
     char text[STR_TS_MS];
 
@@ -152,7 +152,7 @@ static void put_time(struct buf *out, const char *name, int64_t us)
     buf_printf(out, ",\"%s\":\"%.*s\"", name, STR_TS_MS, text);
 }
 
-static void reply(struct held *h)
+static void held_reply(struct held *h)
 {
     struct buf out = {0};
 
@@ -164,8 +164,8 @@ static void reply(struct held *h)
         js_put_text(&out, t->name);
         buf_printf(&out, ",\"events\":%" PRIu64 ",\"lanes\":%" PRIi64 ",\"attempts\":%" PRIi64,
                    t->events, t->n_lanes, t->attempts);
-        put_time(&out, "since", t->since_us);
-        put_time(&out, "nextAttemptAt", t->next_us);
+        held_put_time(&out, "since", t->since_us);
+        held_put_time(&out, "nextAttemptAt", t->next_us);
         buf_put_lit(&out, ",\"lastError\":");
         js_put_text(&out, t->error);
         buf_putc(&out, '}');

@@ -5,6 +5,7 @@
 
 #include <queen/message.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "ingest/event.h"
 #include "platform/platform_int.h"
@@ -14,34 +15,36 @@
 
 enum { MAX_EVENTS = 10000 };
 
-struct intake_event {
+struct sent_event {
     span text; // as received
     struct event event;
     const char *why; // NULL: valid
     size_t at;       // index in messages
 };
 
-struct intake { // in the request's arena
+struct sent_events { // in the request's arena
     struct http_req *req;
     span tenant;
     struct directory_find find;
-    struct intake_event *events;
+    struct sent_event *events;
     unsigned n;
     struct queen_message *messages;
     size_t n_messages;
 };
 
-static void on_found(struct directory_find *d, int status, const struct tenant_row *row);
+static void on_events_push_found(struct directory_find *d, int status,
+                                 const struct tenant_row *row);
 static int count_events(span body, unsigned *n, struct fault *f);
-static void read_events(struct intake *k, span body);
-static void push(struct intake *k);
-static void on_pushed(struct queen_push_results *r, const struct queen_error *err, void *ctx);
-static void reply(struct intake *k, const struct queen_push_results *r);
+static void read_events(struct sent_events *k, span body);
+static void events_push_push(struct sent_events *k);
+static void on_events_push_pushed(struct queen_push_results *r, const struct queen_error *err,
+                                  void *ctx);
+static void events_push_reply(struct sent_events *k, const struct queen_push_results *r);
 
 static void push_handle(struct http_req *req)
 {
     struct platform *p = http_req_app(req);
-    struct intake *k = arena_new(http_req_arena(req), struct intake);
+    struct sent_events *k = arena_new(http_req_arena(req), struct sent_events);
     struct fault f;
 
     k->req = req;
@@ -53,13 +56,14 @@ static void push_handle(struct http_req *req)
         http_reply_fault(req, &f);
         return;
     }
-    k->find.found = on_found;
+    k->find.found = on_events_push_found;
     directory_find(p->control, &k->find, k->tenant);
 }
 
-static void on_found(struct directory_find *d, int status, const struct tenant_row *row)
+static void on_events_push_found(struct directory_find *d, int status,
+                                 const struct tenant_row *row)
 {
-    struct intake *k = container_of(d, struct intake, find);
+    struct sent_events *k = container_of(d, struct sent_events, find);
 
     if (status != 0) {
         http_reply_err(k->req, status);
@@ -68,7 +72,7 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
                         "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(k->tenant));
     } else {
         read_events(k, http_req_body(k->req));
-        push(k);
+        events_push_push(k);
     }
 }
 
@@ -92,22 +96,23 @@ static int count_events(span body, unsigned *n, struct fault *f)
     return js_finish(&j) == 0 ? 0 : fault_set(f, QE_BAD_JSON, "Invalid JSON: %s", j.why);
 }
 
-static void read_event(struct intake *k, struct intake_event *e, span text)
+static void read_event(struct sent_events *k, struct sent_event *e, span text)
 {
     struct arena *a = http_req_arena(k->req);
     struct fault f;
 
     e->text = text;
-    if (event_read(&e->event, text, k->tenant, a, &f) != 0)
+    if (event_read(&e->event, text, k->tenant, a, &f) != 0 ||
+        event_check_time(&e->event, (int64_t)clock_wall_us(), &f) != 0)
         e->why = arena_cstr(a, span_of(f.text));
 }
 
-static void read_events(struct intake *k, span body)
+static void read_events(struct sent_events *k, span body)
 {
     struct js j = js_read(body);
     unsigned i = 0;
 
-    k->events = arena_new_array(http_req_arena(k->req), struct intake_event, k->n);
+    k->events = arena_new_array(http_req_arena(k->req), struct sent_event, k->n);
     if (js_peek(&j) != JS_ARRAY) {
         read_event(k, &k->events[0], js_skip(&j));
         return;
@@ -130,7 +135,7 @@ static const char *uuid_text(struct arena *a, const uint8_t id[16])
 }
 
 // The event as received, with the tenant added if it is absent.
-static span payload_of(struct arena *a, span tenant, const struct intake_event *e)
+static span payload_of(struct arena *a, span tenant, const struct sent_event *e)
 {
     struct buf b = {0};
     span text = e->text;
@@ -149,7 +154,7 @@ static span payload_of(struct arena *a, span tenant, const struct intake_event *
     return payload;
 }
 
-static void push(struct intake *k)
+static void events_push_push(struct sent_events *k)
 {
     struct platform *p = http_req_app(k->req);
     struct arena *a = http_req_arena(k->req);
@@ -159,7 +164,7 @@ static void push(struct intake *k)
 
     k->messages = arena_new_array(a, struct queen_message, k->n);
     for (unsigned i = 0; i < k->n; i++) {
-        struct intake_event *e = &k->events[i];
+        struct sent_event *e = &k->events[i];
         if (e->why)
             continue;
         span payload = payload_of(a, k->tenant, e);
@@ -173,25 +178,26 @@ static void push(struct intake *k)
                                    .transaction_id = uuid_text(a, e->event.id)};
     }
     if (k->n_messages == 0)
-        reply(k, NULL);
+        events_push_reply(k, NULL);
     else
-        queen_push_start(p->broker, k->messages, k->n_messages, on_pushed, k);
+        queen_push_start(p->broker, k->messages, k->n_messages, on_events_push_pushed, k);
 }
 
-static void on_pushed(struct queen_push_results *r, const struct queen_error *err, void *ctx)
+static void on_events_push_pushed(struct queen_push_results *r, const struct queen_error *err,
+                                  void *ctx)
 {
-    struct intake *k = ctx;
+    struct sent_events *k = ctx;
 
     if (!r)
         http_reply_errf(k->req, QE_BROKER_AWAY, "the broker is unavailable: %s", err->text);
     else
-        reply(k, r);
+        events_push_reply(k, r);
     queen_push_results_free(r);
 }
 
 // ---- reply ----
 
-static void put_result(struct buf *out, const struct intake_event *e,
+static void put_result(struct buf *out, const struct sent_event *e,
                        const struct queen_push_result *pushed)
 {
     static const char *const words[] = {[QUEEN_QUEUED] = "accepted",
@@ -216,14 +222,14 @@ static void put_result(struct buf *out, const struct intake_event *e,
     buf_putc(out, '}');
 }
 
-static void reply(struct intake *k, const struct queen_push_results *r)
+static void events_push_reply(struct sent_events *k, const struct queen_push_results *r)
 {
     struct buf out = {0};
     size_t refused = 0;
 
     buf_put_lit(&out, "{\"events\":[");
     for (unsigned i = 0; i < k->n; i++) {
-        const struct intake_event *e = &k->events[i];
+        const struct sent_event *e = &k->events[i];
         assert(e->why || r); // an event that is not refused was pushed
         const struct queen_push_result *pushed = e->why ? NULL : &r->items[e->at];
         if (i > 0)
@@ -237,6 +243,9 @@ static void reply(struct intake *k, const struct queen_push_results *r)
 
 const struct http_route platform_events_push = {.verb = HTTP_POST,
                                                 .path = "/api/v1/tenants/:tenant/events",
+                                                .unaudited = true,
                                                 .access = ACCESS_READ_WRITE,
+                                                .target = TARGET_TENANT,
+                                                .need = MAY_PUSH,
                                                 .op = "events_push",
                                                 .handle = push_handle};

@@ -6,7 +6,7 @@
 #include "platform/platform_int.h"
 #include "json/write.h"
 
-static void health_handle(struct http_req *req)
+static void health_health_handle(struct http_req *req)
 {
     const struct platform *p = http_req_app(req);
     bool up = platform_is_up(p);
@@ -14,7 +14,7 @@ static void health_handle(struct http_req *req)
 
     buf_printf(&out, "{\"status\":\"%s\",\"database\":\"%s\"", up ? "healthy" : "unhealthy",
                up ? "connected" : "disconnected");
-    if (!p->auth || p->conf->site.health_details) {
+    if (!auth_is_protected(p->auth) || p->conf->site.health_details) {
         buf_printf(&out, ",\"phase\":\"%s\",\"platform\":", platform_phase_name(p));
         js_put_text(&out, span_of(p->id));
         buf_put_lit(&out, ",\"version\":");
@@ -49,7 +49,7 @@ static void ready_handle(struct http_req *req)
 }
 
 const struct http_route platform_health = {
-    .verb = HTTP_GET, .path = "/health", .op = "health", .handle = health_handle};
+    .verb = HTTP_GET, .path = "/health", .op = "health", .handle = health_health_handle};
 const struct http_route platform_live = {
     .verb = HTTP_GET, .path = "/live", .op = "live", .handle = live_handle};
 const struct http_route platform_ready = {

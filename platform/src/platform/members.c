@@ -1,28 +1,53 @@
 // members.c: reads members of JSON objects.
 #include "platform/members.h"
 
+#include "base/known.h"
 #include "json/scan.h"
 
 enum { MAX_NAME = 200 };
 
-bool members_read(struct http_req *req, const char *const *names, unsigned n, span *raw)
+static int read_members(span text, const char *const *names, span *raw, struct fault *f)
 {
-    struct js j = js_read(http_req_body(req));
+    const struct known_names known = {.texts = names};
+    struct js j = js_read(text);
     span key;
 
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
         unsigned i = 0;
-        while (i < n && !js_key_is(key, span_of(names[i])))
+        while (names[i] && !js_key_is(key, span_of(names[i])))
             i++;
         span value = js_skip(&j);
-        if (i < n)
+        if (names[i])
             raw[i] = value;
+        else if (j.rc == 0 && known_check(key, &known, KNOWN_ONLY, "member", f) != 0)
+            return f->code;
     }
     if (js_finish(&j) == 0)
+        return 0;
+    return fault_set(f, QE_BAD_JSON, "Invalid JSON at byte %zu: %s", js_offset(&j),
+                     j.why ? j.why : "something follows the value");
+}
+
+bool members_read(struct http_req *req, const char *const *names, span *raw)
+{
+    struct fault f;
+
+    if (read_members(http_req_body(req), names, raw, &f) == 0)
         return true;
-    http_reply_errf(req, QE_BAD_JSON, "Invalid JSON at byte %zu: %s", js_offset(&j),
-                    j.why ? j.why : "something follows the value");
+    http_reply_fault(req, &f);
+    return false;
+}
+
+bool members_read_object(struct http_req *req, span object, const char *in,
+                         const char *const *names, span *raw)
+{
+    struct fault f;
+
+    if (read_members(object, names, raw, &f) == 0)
+        return true;
+    fault_prefix(&f, "%s: ", in);
+    http_reply_fault(req, &f);
     return false;
 }
 

@@ -4,10 +4,13 @@
 
 #include "http/req.h"
 
-// Returns the raw members of the body with these names: the last value of each, SPAN_NONE if
-// absent. Other members are skipped.  Returns false after replying that the body is not an
-// object.
-bool members_read(struct http_req *req, const char *const *names, unsigned n, span *raw);
+// Returns the raw members of the body with these names (ends with NULL): the last value of
+// each, SPAN_NONE if absent.  Returns false after replying that the body is not an object or
+// has another member.
+bool members_read(struct http_req *req, const char *const *names, span *raw);
+// The same for the object that is the member `in` of the body.
+bool members_read_object(struct http_req *req, span object, const char *in,
+                         const char *const *names, span *raw);
 // Checks that a raw value is a string of 1 to 200 bytes.  Returns false after replying with an
 // error that names it.
 bool members_name(struct http_req *req, span raw, const char *what, span *out);

@@ -57,6 +57,9 @@ static void put_process(struct platform *p, struct buf *out)
                 "1 if the control database is reachable", platform_is_up(p));
     prom_single(out, "queen_platform_http_connections", "gauge", "open client connections",
                 counter_get(&http->accepted) - counter_get(&http->closed));
+    prom_single(out, "queen_platform_http_connections_crowded_total", "counter",
+                "connections closed because their address had too many",
+                counter_get(&http->crowded));
     prom_single(out, "queen_platform_http_received_bytes_total", "counter",
                 "bytes from clients", counter_get(&http->bytes_in));
     prom_single(out, "queen_platform_http_sent_bytes_total", "counter", "bytes to clients",

@@ -32,10 +32,10 @@ struct run { // in the request's arena
 };
 
 // In the order they run.
-static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_migrate_rows(struct pg_call *call, int status, const struct pg_reply *reply);
 static void start_next(struct run *r);
 static void on_migrated(struct provision *v);
-static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_migrate_noted(struct pg_call *call, int status, const struct pg_reply *reply);
 static void reply_report(struct run *r);
 
 static void migrate_handle(struct http_req *req)
@@ -45,11 +45,11 @@ static void migrate_handle(struct http_req *req)
     r->req = req;
     r->p = http_req_app(req);
     r->call = (struct pg_call){
-        .statement = &pg_stmt_platform_tenant_rows, .done = on_rows, .owner = r};
+        .statement = &pg_stmt_platform_tenant_rows, .done = on_migrate_rows, .owner = r};
     pg_pool_exec(r->p->control, &r->call);
 }
 
-static void on_rows(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_migrate_rows(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct run *r = call->owner;
 
@@ -95,7 +95,7 @@ static void on_migrated(struct provision *v)
     }
     o->call = (struct pg_call){.statement = &pg_stmt_platform_tenant_migrated,
                                .params = &o->params,
-                               .done = on_noted,
+                               .done = on_migrate_noted,
                                .owner = o};
     pg_pool_exec(o->run->p->control, &o->call);
 }
@@ -119,7 +119,7 @@ static void put_one(struct run *r, const struct one *o)
     r->n_migrated += v->status == 0 && changed;
 }
 
-static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_migrate_noted(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct one *o = call->owner;
     struct run *r = o->run;

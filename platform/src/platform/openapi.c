@@ -13,6 +13,7 @@ const struct http_route platform_openapi = {
     .verb = HTTP_GET,
     .path = "/openapi.json",
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_FREE,
     .op = "openapi",
     .handle = openapi_handle,
 };

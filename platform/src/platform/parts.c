@@ -4,5 +4,9 @@
 
 const struct platform_part *const platform_parts[] = {
     &platform_triggers, // triggers.c
-    &platform_pools_part, &platform_readmodel_part, &platform_events, NULL,
+    &platform_pools_part,
+    &platform_readmodel_part,
+    &platform_events,
+    &platform_audit_part,
+    NULL,
 };

@@ -15,6 +15,7 @@
 #include "platform/settings.h"
 #include "settings/auth.h"
 #include "settings/listen.h"
+#include "web/web.h"
 
 enum {
     ECHO_MS = 300
@@ -24,9 +25,10 @@ enum {
 static int open_all(struct platform *p, struct fault *f);
 static void abandon(struct platform *p);
 static void on_up(void *ctx);
-static void on_ready(void *ctx);
+static void on_platform_ready(void *ctx);
 static bool may_admit(void *ctx);
 static void on_accepted(void *ctx, int fd, bool tls);
+static bool is_refused(void *ctx, struct http_req *req, bool *admitted);
 static bool may_pass(void *ctx, struct http_req *req);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
@@ -89,11 +91,11 @@ int platform_run(const struct platform_conf *conf)
 static int open_listeners(struct platform *p, struct fault *f)
 {
     const struct platform_conf *c = p->conf;
-    bool is_protected = p->auth != NULL;
+    bool is_protected = auth_is_protected(p->auth);
     const char *host = settings_listen_host(c->host, is_protected);
     struct buf urls = {0};
 
-    int rc = settings_tls(&c->tls, &p->loop, &p->tls, f);
+    int rc = settings_tls(&c->tls, c->data_dir, &p->loop, &p->tls, f);
     if (rc != 0)
         return rc;
     rc = listeners_open(&p->listeners, &p->loop,
@@ -115,26 +117,45 @@ static int open_listeners(struct platform *p, struct fault *f)
     return 0;
 }
 
+// GET of a path without a route: the dashboard.
+static void reply_page(struct http_req *req)
+{
+    if (!web_reply(req, SPAN("/platform.html")))
+        http_reply_err(req, QE_NOT_FOUND);
+}
+
 static int open_http(struct platform *p, struct fault *f)
 {
     const struct platform_conf *c = p->conf;
 
     p->routes = http_routes_new(platform_routes);
     p->stats = mem_new_array(struct route_stats, http_routes_count(p->routes) + 1);
-    int rc = settings_auth(&c->jwt, &p->auth, f);
+    int rc = settings_auth(&c->jwt, &c->access, &c->tls, &p->auth, f);
     if (rc != 0)
         return rc;
     rc = open_listeners(p, f);
     if (rc != 0)
         return rc;
     struct http_server_conf http = settings_platform_http(c);
-    http.site = settings_site(&c->site, c->host, p->auth != NULL);
+    http.site = settings_site(&c->site, c->host, auth_is_protected(p->auth));
     http.routes = p->routes;
-    if (p->auth)
-        p->guard = guard_open(&p->loop, p->auth);
+    http.fallback = reply_page;
+    p->addresses = settings_addresses(&c->addresses, (unsigned)c->max_connections);
+    http.addresses = p->addresses;
+    // The platform has no table of keys: those of its files are all.
+    struct key_table *keys = auth_keys(p->auth);
+    key_table_replace(keys, key_list_new(), key_table_epoch(keys));
+    p->guard = guard_open(&p->loop, p->auth, &p->guard_stats);
+    p->audit = audit_open(&p->loop, &(struct audit_conf){.store = platform_store_audit,
+                                                         .ctx = p,
+                                                         .server = span_of(p->id),
+                                                         .stats = &p->audit_stats});
+    http.audit = audit_answer;
+    http.audit_ctx = p->audit;
     http.app = http.guard_ctx = p;
     http.observe = platform_observe;
     http.guard = may_pass;
+    http.guard_refuses = is_refused;
     p->http = http_server_open(&p->loop, http);
     return 0;
 }
@@ -143,14 +164,28 @@ static void on_reload(void *ctx)
 {
     struct platform *p = ctx;
 
-    tls_files_reload(p->tls);
+    auth_reload(p->auth);
+    if (p->tls)
+        tls_files_reload(p->tls);
+}
+
+int platform_check(const struct platform_conf *c, struct fault *f)
+{
+    struct database_conf control = settings_control(c);
+    int rc = settings_check_auth(&c->jwt, &c->access, &c->tls, f);
+
+    if (rc == 0)
+        rc = settings_check_tls(&c->tls, f);
+    if (rc == 0)
+        rc = settings_check(c, f);
+    return rc == 0 ? database_conf_check(&control, f) : rc;
 }
 
 static int open_all(struct platform *p, struct fault *f)
 {
-    int rc = open_http(p, f);
+    int rc = platform_check(p->conf, f);
     if (rc == 0)
-        rc = settings_check(p->conf, f);
+        rc = open_http(p, f);
     if (rc != 0)
         return rc;
     struct queen_options broker = settings_queen_client(p->conf, &p->loop);
@@ -165,9 +200,13 @@ static int open_all(struct platform *p, struct fault *f)
     rc = signals_open(&p->signals, &p->loop, on_stop, on_dump, p);
     if (rc != 0)
         return fault_set(f, rc, "cannot watch signals: %s", uv_strerror(rc));
-    p->signals.on_reload = p->tls ? on_reload : NULL;
+    bool has_files = p->tls || p->conf->access.admin_key_file[0] != '\0' ||
+                     p->conf->jwt.revoked_file[0] != '\0' ||
+                     p->conf->access.rules_file[0] != '\0';
+    p->signals.on_reload = has_files ? on_reload : NULL;
     uv_update_time(&p->loop); // initdb may have blocked the loop for long
-    struct database_events on = {.on_up = on_up, .on_ready = on_ready, .on_failed = on_failed};
+    struct database_events on = {
+        .on_up = on_up, .on_ready = on_platform_ready, .on_failed = on_failed};
     database_start(p->database, &p->loop, on, p);
     return 0;
 }
@@ -180,6 +219,8 @@ static void abandon(struct platform *p)
         guard_close(p->guard);
     if (p->http)
         http_server_close(p->http, NULL, NULL);
+    if (p->audit)
+        audit_close(p->audit, NULL, NULL);
     if (p->broker)
         queen_client_close(p->broker, NULL, NULL);
     if (p->database)
@@ -214,7 +255,7 @@ static void greet(const struct platform *p)
     buf_free(&local);
 }
 
-static void on_ready(void *ctx)
+static void on_platform_ready(void *ctx)
 {
     struct platform *p = ctx;
     struct pg_pool_conf pool = settings_control_pool(p->conf, database_conninfo(p->database));
@@ -247,6 +288,15 @@ static void on_accepted(void *ctx, int fd, bool tls)
     struct platform *p = ctx;
 
     http_server_adopt(p->http, fd, tls ? tls_files_ref(p->tls) : NULL);
+}
+
+// At the head of a request: the body of one that may_pass() will refuse is not kept.
+static bool is_refused(void *ctx, struct http_req *req, bool *admitted)
+{
+    const struct platform *p = ctx;
+
+    *admitted = false;
+    return p->phase == STARTING || (p->guard && guard_refuses(p->guard, req, admitted));
 }
 
 // Until the control database is ready, only public endpoints are served.

@@ -9,6 +9,8 @@
 #ifndef QUEEN_PLATFORM_PLATFORM_H
 #define QUEEN_PLATFORM_PLATFORM_H
 
+#include "base/attrs.h"
+#include "base/err.h"
 #include "conf/platform.h"
 
 enum platform_exit {
@@ -20,5 +22,7 @@ enum platform_exit {
 // Serves until a signal arrives and returns the exit code.  conf is borrowed for the call;
 // log_setup() must have been called.
 int platform_run(const struct platform_conf *conf);
+// 0, or QE_CONF: the settings are invalid. Changes nothing.
+MUST_USE int platform_check(const struct platform_conf *conf, struct fault *f);
 
 #endif

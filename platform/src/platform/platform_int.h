@@ -13,7 +13,9 @@
 
 #include <queen/client.h>
 
+#include "auth/audit.h"
 #include "auth/guard.h"
+#include "auth/rules.h"
 #include "base/buf.h"
 #include "base/metric.h"
 #include "conf/platform.h"
@@ -55,12 +57,17 @@ struct platform {
     uv_loop_t loop;
     struct signals signals;
     struct listeners listeners;
-    struct tls_files *tls; // NULL: plain HTTP only
-    bool exposed;          // no authentication on a network address
+    struct addresses *addresses; // limits per client address
+    struct tls_files *tls;       // NULL: plain HTTP only
+    bool exposed;                // no authentication on a network address
     unsigned port;
     struct http_routes *routes;
-    struct auth *auth;   // NULL: no tokens are required
-    struct guard *guard; // likewise
+    struct auth *auth;
+    struct guard *guard;
+    struct guard_stats guard_stats;
+    struct audit *audit;
+    struct audit_stats audit_stats;
+    uv_timer_t audit_trim; // part of audit.c
     struct http_server *http;
     struct route_stats *stats; // by http_route_index(); the last entry: no route
     struct database *database; // the control database, and the server of tenants without a URL
@@ -70,6 +77,7 @@ struct platform {
     struct queen_client *broker;     // on this loop
     struct audience_state *audience; // segments and campaigns: audience.h
     struct readmodel *readmodel;     // NULL before start and after stop
+    bool readmodel_waits;            // it stops when ingestion has stopped
     struct ingest *ingest;           // events.c; NULL: not yet
 
     enum platform_phase phase;
@@ -91,6 +99,11 @@ void platform_close_handles(struct platform *p);
 
 // Replies with an error: the text of why if there is one, else that of the code.
 void platform_reply_failed(struct http_req *req, int status, const struct fault *why);
+
+// audit.c
+bool platform_store_audit(void *ctx, struct audit *a, struct pg_params *params);
+extern const struct platform_part platform_audit_part;
+extern const struct http_route platform_list_audit;
 
 // observe.c
 void platform_observe(void *app, const struct http_route *route, int status, uint64_t us);
@@ -120,6 +133,8 @@ extern const struct platform_part platform_pools_part;
 extern const struct http_route platform_read_model_list, platform_read_model_show,
     platform_read_model_mode, platform_read_model_refresh;
 extern const struct platform_part platform_readmodel_part;
+// Called when ingestion has stopped.
+void platform_ingest_stopped(struct platform *p);
 // Called when ingestion has committed changes of a tenant's data.
 void platform_data_changed(struct platform *p, span tenant);
 // events.c, events_push.c, events_held.c

@@ -5,7 +5,7 @@
 #include "platform/platform_int.h"
 #include "json/write.h"
 
-static void put_time(struct buf *out, const char *name, const struct histogram *h)
+static void pools_put_time(struct buf *out, const char *name, const struct histogram *h)
 {
     buf_printf(out, "\"%s\":{\"n\":%llu,\"p50Ms\":%.3f,\"p99Ms\":%.3f,\"maxMs\":%.3f}", name,
                (unsigned long long)h->n, (double)histogram_quantile(h, 0.5) / 1e3,
@@ -36,9 +36,9 @@ static void put_figures(struct platform *p, struct buf *out)
                (unsigned long long)s->failed_checks, (unsigned long long)s->refused,
                (unsigned long long)s->breakers_opened);
     buf_put_lit(out, ",\"get\":{");
-    put_time(out, "hit", &s->hit_us);
+    pools_put_time(out, "hit", &s->hit_us);
     buf_putc(out, ',');
-    put_time(out, "miss", &s->miss_us);
+    pools_put_time(out, "miss", &s->miss_us);
     buf_putc(out, '}');
 }
 
@@ -73,7 +73,7 @@ static void pools_handle(struct http_req *req)
     http_reply_json(req, 200, &out);
 }
 
-static void put_json(struct platform *p, struct buf *out)
+static void pools_put_json(struct platform *p, struct buf *out)
 {
     if (!p->pools)
         return;
@@ -82,7 +82,7 @@ static void put_json(struct platform *p, struct buf *out)
     buf_putc(out, '}');
 }
 
-static void expose(struct platform *p, struct buf *out)
+static void pools_expose(struct platform *p, struct buf *out)
 {
     static const char duration[] = "queen_platform_pool_get_duration_seconds";
 
@@ -118,7 +118,7 @@ static void expose(struct platform *p, struct buf *out)
 }
 
 const struct platform_part platform_pools_part = {
-    .name = "pools", .expose = expose, .put_json = put_json};
+    .name = "pools", .expose = pools_expose, .put_json = pools_put_json};
 
 const struct http_route platform_pools = {
     .verb = HTTP_GET,

@@ -5,6 +5,7 @@
 //       PUT  /api/v1/tenants/:tenant/read-models      {"mode": "live" | "views" | "default"}
 //       POST /api/v1/tenants/:tenant/read-models/refresh    as soon as a process has time
 #include "base/arena.h"
+#include "platform/members.h"
 #include "platform/platform_int.h"
 #include "readmodel/readmodel.h"
 #include "tenant/sql.gen.h"
@@ -22,25 +23,30 @@ struct model_op {
     struct pg_params params;
 };
 
-static void list_handle(struct http_req *req);
-static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply);
-static void show_handle(struct http_req *req);
+static void refresh_list_handle(struct http_req *req);
+static void on_refresh_listed(struct pg_call *call, int status, const struct pg_reply *reply);
+static void refresh_show_handle(struct http_req *req);
 static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
                     const struct fault *why);
-static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_refresh_shown(struct pg_call *call, int status, const struct pg_reply *reply);
 static void mode_handle(struct http_req *req);
 static void refresh_handle(struct http_req *req);
 static void on_wanted(struct pg_call *call, int status, const struct pg_reply *reply);
 
 // ---- list ----
 
-static struct model_op *op_new(struct http_req *req)
+static struct model_op *refresh_op_new(struct http_req *req)
 {
     struct model_op *op = arena_new(http_req_arena(req), struct model_op);
 
     op->req = req;
     op->p = http_req_app(req);
     return op;
+}
+
+static span default_mode(const struct platform *p)
+{
+    return p->conf->read_model == READ_MODEL_LIVE ? SPAN("live") : SPAN("views");
 }
 
 static bool op_tenant(struct model_op *op)
@@ -51,23 +57,24 @@ static bool op_tenant(struct model_op *op)
     return false;
 }
 
-static void run_call(struct model_op *op, struct pg_pool *pool,
-                     const struct pg_statement *statement, pg_done_cb done)
+static void refresh_run_call(struct model_op *op, struct pg_pool *pool,
+                             const struct pg_statement *statement, pg_done_cb done)
 {
     op->call = (struct pg_call){
         .statement = statement, .params = &op->params, .done = done, .owner = op};
     pg_pool_exec(pool, &op->call);
 }
 
-static void list_handle(struct http_req *req)
+static void refresh_list_handle(struct http_req *req)
 {
-    struct model_op *op = op_new(req);
+    struct model_op *op = refresh_op_new(req);
 
     pg_param_null(&op->params, PG_TEXT);
-    run_call(op, op->p->control, &pg_stmt_platform_list_read_models, on_listed);
+    pg_param_text(&op->params, default_mode(op->p));
+    refresh_run_call(op, op->p->control, &pg_stmt_platform_list_read_models, on_refresh_listed);
 }
 
-static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_refresh_listed(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct model_op *op = call->owner;
     struct buf out = {0};
@@ -77,18 +84,18 @@ static void on_listed(struct pg_call *call, int status, const struct pg_reply *r
         http_reply_err(op->req, status);
         return;
     }
-    buf_printf(&out, "{\"default\":\"%s\",\"readModels\":",
-               op->p->conf->read_model == READ_MODEL_LIVE ? "live" : "views");
-    buf_put(&out, pg_reply_bytes(reply, 0, 0));
+    buf_printf(&out,
+               "{\"default\":\"" SPAN_FMT "\",\"readModels\":", SPAN_ARG(default_mode(op->p)));
+    buf_put(&out, pg_reply_bytes(reply, 0, PLATFORM_LIST_READ_MODELS_COL_BODY));
     buf_putc(&out, '}');
     http_reply_json(op->req, 200, &out);
 }
 
 // ---- one tenant ----
 
-static void show_handle(struct http_req *req)
+static void refresh_show_handle(struct http_req *req)
 {
-    struct model_op *op = op_new(req);
+    struct model_op *op = refresh_op_new(req);
 
     if (!op_tenant(op))
         return;
@@ -111,10 +118,11 @@ static void on_pool(struct tenant_want *w, int status, struct tenant_ref *ref,
         return;
     }
     op->ref = ref;
-    run_call(op, tenant_ref_pg(ref), &pg_stmt_tenant_read_models_json, on_shown);
+    refresh_run_call(op, tenant_ref_pg(ref), &pg_stmt_tenant_read_models_json,
+                     on_refresh_shown);
 }
 
-static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_refresh_shown(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct model_op *op = call->owner;
 
@@ -126,7 +134,8 @@ static void on_shown(struct pg_call *call, int status, const struct pg_reply *re
         http_reply_errf(op->req, status, "tenant " SPAN_FMT ": %s", SPAN_ARG(op->tenant),
                         err_text(status));
     } else {
-        http_reply_json_span(op->req, 200, pg_reply_bytes(reply, 0, 0));
+        http_reply_json_span(op->req, 200,
+                             pg_reply_bytes(reply, 0, TENANT_READ_MODELS_JSON_COL_BODY));
     }
     tenant_put(op->ref);
 }
@@ -135,30 +144,23 @@ static void on_shown(struct pg_call *call, int status, const struct pg_reply *re
 
 // Reads the optional string member `name` of the body.  Returns false after replying that the
 // body is invalid.
-static bool read_member(struct http_req *req, span name, span *value)
+static bool read_member(struct http_req *req, const char *name, span *value)
 {
-    struct js j = js_read(http_req_body(req));
-    span key;
+    const char *names[] = {name, NULL};
+    span raw = SPAN_NONE;
 
     *value = SPAN_NONE;
     if (http_req_body(req).len == 0)
         return true;
-    js_enter_object(&j);
-    while (js_next_key(&j, &key)) {
-        span raw = js_skip(&j);
-        if (!js_key_is(key, name))
-            continue;
-        if (js_type_of(raw) != JS_STRING) {
-            http_reply_errf(req, QE_BAD_PARAM, SPAN_FMT " must be a string", SPAN_ARG(name));
-            return false;
-        }
-        *value = js_text(raw, http_req_arena(req));
+    if (!members_read(req, names, &raw))
+        return false;
+    if (raw.ptr && js_type_of(raw) != JS_STRING) {
+        http_reply_errf(req, QE_BAD_PARAM, "%s must be a string", name);
+        return false;
     }
-    if (js_finish(&j) == 0)
-        return true;
-    http_reply_errf(req, QE_BAD_JSON, "Invalid JSON at byte %zu: %s", js_offset(&j),
-                    j.why ? j.why : "it ends too early");
-    return false;
+    if (raw.ptr)
+        *value = js_text(raw, http_req_arena(req));
+    return true;
 }
 
 static void put_text_or_null(struct pg_params *params, span text)
@@ -174,15 +176,15 @@ static void want(struct model_op *op, span model, span mode)
     pg_param_text(&op->params, op->tenant);
     put_text_or_null(&op->params, model);
     put_text_or_null(&op->params, mode);
-    run_call(op, op->p->control, &pg_stmt_platform_want_visit, on_wanted);
+    refresh_run_call(op, op->p->control, &pg_stmt_platform_want_visit, on_wanted);
 }
 
 static void mode_handle(struct http_req *req)
 {
-    struct model_op *op = op_new(req);
+    struct model_op *op = refresh_op_new(req);
     span mode;
 
-    if (!op_tenant(op) || !read_member(req, SPAN("mode"), &mode))
+    if (!op_tenant(op) || !read_member(req, "mode", &mode))
         return;
     if (span_eq(mode, SPAN("live")) || span_eq(mode, SPAN("views")) ||
         span_eq(mode, SPAN("default")))
@@ -193,11 +195,11 @@ static void mode_handle(struct http_req *req)
 
 static void refresh_handle(struct http_req *req)
 {
-    struct model_op *op = op_new(req);
+    struct model_op *op = refresh_op_new(req);
     enum model model;
     span name;
 
-    if (!op_tenant(op) || !read_member(req, SPAN("model"), &name))
+    if (!op_tenant(op) || !read_member(req, "model", &name))
         return;
     if (!name.ptr || model_parse(name, &model))
         want(op, name, SPAN_NONE);
@@ -216,7 +218,7 @@ static void on_wanted(struct pg_call *call, int status, const struct pg_reply *r
         http_reply_err(op->req, status);
         return;
     }
-    if (pg_reply_i32(reply, 0, 0) == 0) {
+    if (pg_reply_i32(reply, 0, PLATFORM_WANT_VISIT_COL_WANTED) == 0) {
         http_reply_errf(op->req, QE_TENANT_UNKNOWN,
                         "tenant " SPAN_FMT " does not exist or has no read models",
                         SPAN_ARG(op->tenant));
@@ -237,14 +239,16 @@ const struct http_route platform_read_model_list = {
     .path = "/api/v1/read-models",
     .access = ACCESS_READ_ONLY,
     .op = "read_model_list",
-    .handle = list_handle,
+    .handle = refresh_list_handle,
 };
 const struct http_route platform_read_model_show = {
     .verb = HTTP_GET,
     .path = "/api/v1/tenants/:tenant/read-models",
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_TENANT,
+    .need = MAY_READ,
     .op = "read_model_show",
-    .handle = show_handle,
+    .handle = refresh_show_handle,
 };
 const struct http_route platform_read_model_mode = {
     .verb = HTTP_PUT,
@@ -257,6 +261,8 @@ const struct http_route platform_read_model_refresh = {
     .verb = HTTP_POST,
     .path = "/api/v1/tenants/:tenant/read-models/refresh",
     .access = ACCESS_READ_WRITE,
+    .target = TARGET_TENANT,
+    .need = MAY_CONFIGURE,
     .op = "read_model_refresh",
     .handle = refresh_handle,
 };

@@ -20,7 +20,7 @@ static void start_readmodel(struct platform *p)
     p->readmodel = readmodel_open(&p->loop, p->control, p->pools, &conf);
 }
 
-static void on_closed(void *ctx)
+static void on_refresh_part_closed(void *ctx)
 {
     struct platform *p = ctx;
 
@@ -28,7 +28,20 @@ static void on_closed(void *ctx)
     platform_part_stopped(p);
 }
 
-static void stop(struct platform *p) { readmodel_close(p->readmodel, on_closed, p); }
+// Ingestion stops first: the changes of its last transactions must be reported, too.
+static void refresh_part_stop(struct platform *p)
+{
+    if (p->ingest)
+        p->readmodel_waits = true;
+    else
+        readmodel_close(p->readmodel, on_refresh_part_closed, p);
+}
+
+void platform_ingest_stopped(struct platform *p)
+{
+    if (p->readmodel_waits)
+        refresh_part_stop(p);
+}
 
 // The tenant's database determines which models are affected; checking costs one statement.
 void platform_data_changed(struct platform *p, span tenant)
@@ -77,7 +90,7 @@ static void expose_each(const struct model_stats *f, struct buf *out)
     buf_free(&scratch);
 }
 
-static void expose(struct platform *p, struct buf *out)
+static void refresh_part_expose(struct platform *p, struct buf *out)
 {
     static const char duration[] = "queen_platform_refresh_duration_seconds";
 
@@ -109,7 +122,7 @@ static void expose(struct platform *p, struct buf *out)
     expose_each(f, out);
 }
 
-static void put_json(struct platform *p, struct buf *out)
+static void refresh_part_put_json(struct platform *p, struct buf *out)
 {
     if (!p->readmodel)
         return;
@@ -130,6 +143,6 @@ static void put_json(struct platform *p, struct buf *out)
 
 const struct platform_part platform_readmodel_part = {.name = "readmodel",
                                                       .start = start_readmodel,
-                                                      .stop = stop,
-                                                      .expose = expose,
-                                                      .put_json = put_json};
+                                                      .stop = refresh_part_stop,
+                                                      .expose = refresh_part_expose,
+                                                      .put_json = refresh_part_put_json};

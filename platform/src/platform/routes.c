@@ -51,5 +51,7 @@ const struct http_route *const platform_routes[] = {
     // events_push.c, events_held.c
     &platform_events_push,
     &platform_events_held,
+    // audit.c
+    &platform_list_audit,
     NULL,
 };

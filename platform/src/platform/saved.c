@@ -37,14 +37,14 @@ void saved_task_start(struct tenant_task *t)
 
 static void save_handle(struct http_req *req)
 {
-    static const char *const names[] = {"name", "filter"};
+    static const char *const names[] = {"name", "filter", NULL};
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_save_segment);
     struct segment_request *s = arena_new(http_req_arena(req), struct segment_request);
     span raw[2] = {{0}}, name;
     struct buf args = {0};
 
     s->req = req;
-    if (t == NULL || !members_read(req, names, 2, raw) ||
+    if (t == NULL || !members_read(req, names, raw) ||
         !members_name(req, raw[0], "name", &name) || !segment_request_filter(s, raw[1]))
         return;
     if (!compile_is_possible(s->filter, &s->query.facts)) {
@@ -63,7 +63,7 @@ static void save_handle(struct http_req *req)
 
 // ---- list, get, history ----
 
-static void list_handle(struct http_req *req)
+static void saved_list_handle(struct http_req *req)
 {
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_list_segments);
     struct buf args = {0};
@@ -79,7 +79,7 @@ static void list_handle(struct http_req *req)
     buf_free(&args);
 }
 
-static void get_handle(struct http_req *req)
+static void saved_get_handle(struct http_req *req)
 {
     saved_task_start(saved_task(req, &pg_stmt_tenant_get_segment));
 }
@@ -91,43 +91,58 @@ static void counts_handle(struct http_req *req)
 
 // ---- delete, which ends the checks ----
 
-static void on_deleted(struct tenant_task *t, int status, span body)
+static void on_saved_deleted(struct tenant_task *t, int status, span body)
 {
     segment_watch_end(t, status, body, "deleted");
 }
 
-static void delete_handle(struct http_req *req)
+static void saved_delete_handle(struct http_req *req)
 {
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_delete_segment);
 
     if (t != NULL)
-        t->done = on_deleted;
+        t->done = on_saved_deleted;
     saved_task_start(t);
 }
 
 #define SEGMENTS "/api/v1/tenants/:tenant/segments"
+static const char *const list_params[] = {"after", "limit", NULL};
+static const char *const counts_params[] = {"before", "limit", NULL};
+
 const struct http_route platform_save_segment = {.verb = HTTP_POST,
                                                  .path = SEGMENTS,
                                                  .access = ACCESS_READ_WRITE,
+                                                 .target = TARGET_TENANT,
+                                                 .need = MAY_CONFIGURE,
                                                  .op = "save_segment",
                                                  .handle = save_handle};
 const struct http_route platform_list_segments = {.verb = HTTP_GET,
                                                   .path = SEGMENTS,
                                                   .access = ACCESS_READ_ONLY,
+                                                  .target = TARGET_TENANT,
+                                                  .need = MAY_READ,
                                                   .op = "list_segments",
-                                                  .handle = list_handle};
+                                                  .handle = saved_list_handle,
+                                                  .query = list_params};
 const struct http_route platform_get_segment = {.verb = HTTP_GET,
                                                 .path = SEGMENTS "/:segment",
                                                 .access = ACCESS_READ_ONLY,
+                                                .target = TARGET_TENANT,
+                                                .need = MAY_READ,
                                                 .op = "get_segment",
-                                                .handle = get_handle};
+                                                .handle = saved_get_handle};
 const struct http_route platform_delete_segment = {.verb = HTTP_DELETE,
                                                    .path = SEGMENTS "/:segment",
                                                    .access = ACCESS_READ_WRITE,
+                                                   .target = TARGET_TENANT,
+                                                   .need = MAY_DELETE,
                                                    .op = "delete_segment",
-                                                   .handle = delete_handle};
+                                                   .handle = saved_delete_handle};
 const struct http_route platform_segment_counts = {.verb = HTTP_GET,
                                                    .path = SEGMENTS "/:segment/counts",
                                                    .access = ACCESS_READ_ONLY,
+                                                   .target = TARGET_TENANT,
+                                                   .need = MAY_READ,
                                                    .op = "segment_counts",
-                                                   .handle = counts_handle};
+                                                   .handle = counts_handle,
+                                                   .query = counts_params};

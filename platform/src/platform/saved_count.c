@@ -22,7 +22,7 @@ struct counting {
     struct pg_call call;
 };
 
-static void compose_count(struct audience_query *q, struct compiled *c)
+static void saved_count_compose_count(struct audience_query *q, struct compiled *c)
 {
     compile_count(c, q->filter, &q->facts);
 }
@@ -40,7 +40,7 @@ static void reply_counted(struct counting *c)
     http_reply_json(c->s->req, 200, &out);
 }
 
-static void on_noted(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_saved_count_noted(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct counting *c = call->owner;
     struct tenant_ref *ref = c->ref;
@@ -56,8 +56,8 @@ static void on_noted(struct pg_call *call, int status, const struct pg_reply *re
     tenant_put(ref);
 }
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why)
+static void on_saved_count_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                                  const struct fault *why)
 {
     struct counting *c = w->owner;
 
@@ -71,12 +71,13 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     pg_param_text(&c->params, span_of(audience_path_name(c->s->query.source.path)));
     c->call = (struct pg_call){.statement = &pg_stmt_tenant_note_count,
                                .params = &c->params,
-                               .done = on_noted,
+                               .done = on_saved_count_noted,
                                .owner = c};
     pg_pool_exec(tenant_ref_pg(ref), &c->call);
 }
 
-static void on_counted(struct audience_query *q, int status, const struct fault *why)
+static void on_saved_count_counted(struct audience_query *q, int status,
+                                   const struct fault *why)
 {
     struct counting *c = q->owner;
 
@@ -84,12 +85,12 @@ static void on_counted(struct audience_query *q, int status, const struct fault 
         platform_reply_failed(c->s->req, status, why);
         return;
     }
-    c->count = query_i64(q, 0, 0);
-    c->want = (struct tenant_want){.got = on_tenant, .owner = c};
+    c->count = query_i64(q, 0, COUNT_N);
+    c->want = (struct tenant_want){.got = on_saved_count_tenant, .owner = c};
     tenant_get(q->pools, q->tenant, &c->want);
 }
 
-static void on_segment(struct tenant_task *t, int status, span body)
+static void on_saved_count_segment(struct tenant_task *t, int status, span body)
 {
     struct counting *c = t->owner;
     struct platform *p = http_req_app(t->req);
@@ -102,20 +103,24 @@ static void on_segment(struct tenant_task *t, int status, span body)
     span text =
         arena_copy(a, member_of(body, "filter", a)); // body is valid only during this call
     c->id = arena_copy(a, member_of(body, "id", a));
-    if (!id_parse_uuid(c->id, c->segment) || !segment_request_filter(c->s, text))
+    if (!id_parse_uuid(c->id, c->segment)) { // a tenant may own its database
+        http_reply_err(t->req, QE_PG_SHAPE);
+        return;
+    }
+    if (!segment_request_filter(c->s, text))
         return;
     c->s->query.pools = p->pools;
     c->s->query.stats = &p->audience->queries;
     c->s->query.tenant = t->tenant;
     c->s->query.timeout_ms = (unsigned)p->conf->segment_timeout_ms;
-    c->s->query.compose = compose_count;
+    c->s->query.compose = saved_count_compose_count;
     c->s->query.returns = "1l";
-    c->s->query.answered = on_counted;
+    c->s->query.answered = on_saved_count_counted;
     c->s->query.owner = c;
     audience_query(&c->s->query);
 }
 
-static void count_handle(struct http_req *req)
+static void saved_count_count_handle(struct http_req *req)
 {
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_get_segment);
     struct counting *c = arena_new(http_req_arena(req), struct counting);
@@ -124,7 +129,7 @@ static void count_handle(struct http_req *req)
     c->s->req = req;
     if (t != NULL) {
         t->owner = c;
-        t->done = on_segment;
+        t->done = on_saved_count_segment;
     }
     saved_task_start(t);
 }
@@ -132,6 +137,9 @@ static void count_handle(struct http_req *req)
 #define SEGMENTS "/api/v1/tenants/:tenant/segments"
 const struct http_route platform_count_saved = {.verb = HTTP_POST,
                                                 .path = SEGMENTS "/:segment/count",
+                                                .unaudited = true,
                                                 .access = ACCESS_READ_WRITE,
+                                                .target = TARGET_TENANT,
+                                                .need = MAY_CONFIGURE,
                                                 .op = "count_saved_segment",
-                                                .handle = count_handle};
+                                                .handle = saved_count_count_handle};

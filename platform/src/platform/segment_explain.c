@@ -33,13 +33,13 @@ struct explanation {
     struct pg_call call;
 };
 
-static void compose(struct audience_query *q, struct compiled *c);
+static void explain_compose(struct audience_query *q, struct compiled *c);
 static void on_read(struct audience_query *q, int status, const struct fault *why);
 static void on_write(struct audience_query *q, int status, const struct fault *why);
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why);
+static void on_explain_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                              const struct fault *why);
 static void on_state(struct pg_call *call, int status, const struct pg_reply *reply);
-static void reply(struct explanation *e, span ingestion, span models);
+static void explain_reply(struct explanation *e, span ingestion, span models);
 
 static void explain_handle(struct http_req *req)
 {
@@ -54,12 +54,12 @@ static void explain_handle(struct http_req *req)
     struct explanation *e = arena_new(http_req_arena(req), struct explanation);
     e->s = s;
     s->query.owner = e;
-    s->query.compose = compose;
+    s->query.compose = explain_compose;
     s->query.answered = on_read;
     audience_query(&s->query);
 }
 
-static void compose(struct audience_query *q, struct compiled *c)
+static void explain_compose(struct audience_query *q, struct compiled *c)
 {
     const struct explanation *e = q->owner;
 
@@ -71,10 +71,10 @@ static void take(const struct audience_query *q, struct verdicts *v, struct aren
     v->known = query_rows(q) > 0;
     if (!v->known)
         return;
-    v->inside = query_bool(q, 0, 0);
+    v->inside = query_bool(q, 0, EXPLAIN_INSIDE);
     for (unsigned i = 0; i < q->facts.leaves; i++) {
-        span value = query_text(q, 0, 2 + 2 * i);
-        v->leaf[i].is_true = query_bool(q, 0, 1 + 2 * i);
+        span value = query_text(q, 0, EXPLAIN_LEAF_VALUE(i));
+        v->leaf[i].is_true = query_bool(q, 0, EXPLAIN_LEAF_TEST(i));
         v->leaf[i].value = value.ptr ? arena_copy(a, value) : SPAN_NONE;
     }
 }
@@ -91,7 +91,7 @@ static void on_read(struct audience_query *q, int status, const struct fault *wh
     e->source = q->source;
     if (q->source.path == PATH_FALLBACK) {
         e->write = e->read;
-        e->want = (struct tenant_want){.got = on_tenant, .owner = e};
+        e->want = (struct tenant_want){.got = on_explain_tenant, .owner = e};
         tenant_get(q->pools, q->tenant, &e->want);
         return;
     }
@@ -104,7 +104,7 @@ static void on_read(struct audience_query *q, int status, const struct fault *wh
                                      .choose = true,
                                      .source.path = PATH_FALLBACK,
                                      .timeout_ms = q->timeout_ms,
-                                     .compose = compose,
+                                     .compose = explain_compose,
                                      .answered = on_write,
                                      .owner = e};
     audience_query(again);
@@ -119,12 +119,12 @@ static void on_write(struct audience_query *q, int status, const struct fault *w
         return;
     }
     take(q, &e->write, http_req_arena(e->s->req));
-    e->want = (struct tenant_want){.got = on_tenant, .owner = e};
+    e->want = (struct tenant_want){.got = on_explain_tenant, .owner = e};
     tenant_get(q->pools, q->tenant, &e->want);
 }
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why)
+static void on_explain_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                              const struct fault *why)
 {
     struct explanation *e = w->owner;
     const struct platform *p = http_req_app(e->s->req);
@@ -135,7 +135,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
     }
     if (tenant_ref_kind(ref) != TENANT_PG) {
         tenant_put(ref);
-        reply(e, SPAN("null"), SPAN("[]"));
+        explain_reply(e, SPAN("null"), SPAN("[]"));
         return;
     }
     e->ref = ref;
@@ -156,7 +156,8 @@ static void on_state(struct pg_call *call, int status, const struct pg_reply *ro
     if (status != 0)
         platform_reply_failed(e->s->req, status, NULL);
     else
-        reply(e, pg_reply_bytes(rows, 0, 0), pg_reply_bytes(rows, 0, 1));
+        explain_reply(e, pg_reply_bytes(rows, 0, TENANT_SEGMENT_EXPLAIN_STATE_COL_CHECKPOINT),
+                      pg_reply_bytes(rows, 0, TENANT_SEGMENT_EXPLAIN_STATE_COL_MODELS));
     tenant_put(ref);
 }
 
@@ -223,17 +224,17 @@ static void put_because(struct buf *out, const struct putting *put)
         buf_printf(&text, "filter" SPAN_FMT " is false: %s %s", SPAN_ARG(leaf->path),
                    leaf->attribute->label, leaf->op->label);
     else
-        buf_put_lit(&text, "a not turns what is true around");
+        buf_put_lit(&text, "a negated filter is true for this customer");
     js_put_text(out, buf_span(&text));
     buf_free(&text);
 }
 
-static void put_inside(struct buf *out, const struct verdicts *v)
+static void explain_put_inside(struct buf *out, const struct verdicts *v)
 {
     buf_put(out, !v->known ? SPAN("null") : v->inside ? SPAN("true") : SPAN("false"));
 }
 
-static void reply(struct explanation *e, span ingestion, span models)
+static void explain_reply(struct explanation *e, span ingestion, span models)
 {
     struct buf out = {0};
     struct putting put = {.e = e, .out = &out};
@@ -241,9 +242,9 @@ static void reply(struct explanation *e, span ingestion, span models)
     buf_put_lit(&out, "{\"customer\":\"");
     buf_put_uuid(&out, e->s->customer);
     buf_put_lit(&out, "\",\"inSegment\":");
-    put_inside(&out, &e->read);
+    explain_put_inside(&out, &e->read);
     buf_put_lit(&out, ",\"inWriteModel\":");
-    put_inside(&out, &e->write);
+    explain_put_inside(&out, &e->write);
     buf_put_lit(&out, ",\"filters\":[");
     filter_each_leaf(e->s->filter, put_leaf, &put);
     if (out.len > 0 && out.ptr[out.len - 1] == ',')
@@ -264,6 +265,9 @@ static void reply(struct explanation *e, span ingestion, span models)
 const struct http_route platform_segment_explain = {
     .verb = HTTP_POST,
     .path = "/api/v1/tenants/:tenant/segments/explain",
+    .unaudited = true,
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_TENANT,
+    .need = MAY_READ,
     .op = "segment_explain",
     .handle = explain_handle};

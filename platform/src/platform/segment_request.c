@@ -10,8 +10,8 @@
 enum { DEFAULT_LIMIT = 50, MAX_LIMIT = 1000 };
 
 enum { F_FILTER, F_PATH, F_MAX_AGE, F_LIMIT, F_AFTER, F_CUSTOMER, N_FIELDS };
-static const char *const names[N_FIELDS] = {"filter", "path",  "maxAgeMs",
-                                            "limit",  "after", "customer"};
+static const char *const names[] = {"filter", "path",     "maxAgeMs", "limit",
+                                    "after",  "customer", NULL};
 
 bool segment_request_tenant(struct http_req *req, span *tenant)
 {
@@ -64,7 +64,12 @@ bool segment_request_filter(struct segment_request *s, span text)
 {
     struct fault why;
 
-    s->filter_text = text.ptr ? text : SPAN("{}");
+    if (text.ptr == NULL) {
+        http_reply_errf(s->req, QE_BAD_PARAM,
+                        "filter is required; {\"all\": true} matches every customer");
+        return false;
+    }
+    s->filter_text = text;
     if (filter_read(s->filter_text, http_req_arena(s->req), &filter_default_limits, &s->filter,
                     &s->query.facts, &why) != 0) {
         http_reply_fault(s->req, &why);
@@ -83,7 +88,7 @@ struct segment_request *segment_request_read(struct http_req *req)
     s->req = req;
     s->limit = DEFAULT_LIMIT;
     s->max_age_ms = p->conf->segment_cache_ms;
-    if (!segment_request_tenant(req, &s->tenant) || !members_read(req, names, N_FIELDS, raw) ||
+    if (!segment_request_tenant(req, &s->tenant) || !members_read(req, names, raw) ||
         !segment_request_filter(s, raw[F_FILTER]) || !read_path(s, raw[F_PATH]) ||
         !read_number(s, raw[F_MAX_AGE], F_MAX_AGE, 0, 3600000, &s->max_age_ms) ||
         !read_number(s, raw[F_LIMIT], F_LIMIT, 1, MAX_LIMIT, &s->limit) ||

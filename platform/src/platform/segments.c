@@ -76,7 +76,7 @@ static void reply_count(struct segment_request *s, const struct audience_counted
     http_reply_json(s->req, 200, &out);
 }
 
-static void compose_count(struct audience_query *q, struct compiled *c)
+static void segments_compose_count(struct audience_query *q, struct compiled *c)
 {
     compile_count(c, q->filter, &q->facts);
 }
@@ -96,7 +96,7 @@ static bool find_count(struct segment_request *s, struct audience_counted *v)
     return found;
 }
 
-static void on_counted(struct audience_query *q, int status, const struct fault *why)
+static void on_segments_counted(struct audience_query *q, int status, const struct fault *why)
 {
     struct segment_request *s = q->owner;
     struct platform *p = http_req_app(s->req);
@@ -108,14 +108,14 @@ static void on_counted(struct audience_query *q, int status, const struct fault 
     }
     http_req_note_db(s->req, q->took_us);
     struct audience_counted v = {
-        .count = query_i64(q, 0, 0), .source = q->source, .at_us = clock_mono_us()};
+        .count = query_i64(q, 0, COUNT_N), .source = q->source, .at_us = clock_mono_us()};
     audience_cache_key(&key, q->identity, s->path, s->filter_text);
     audience_cache_add(p->audience->counts, buf_span(&key), &v);
     buf_free(&key);
     reply_count(s, &v, false);
 }
 
-static void count_handle(struct http_req *req)
+static void segments_count_handle(struct http_req *req)
 {
     struct platform *p = http_req_app(req);
     struct segment_request *s = segment_request_read(req);
@@ -128,9 +128,9 @@ static void count_handle(struct http_req *req)
         reply_count(s, &v, true);
         return;
     }
-    s->query.compose = compose_count;
+    s->query.compose = segments_compose_count;
     s->query.returns = "1l";
-    s->query.answered = on_counted;
+    s->query.answered = on_segments_counted;
     audience_query(&s->query);
 }
 
@@ -194,17 +194,24 @@ static void preview_handle(struct http_req *req)
 const struct http_route platform_segment_attributes = {.verb = HTTP_GET,
                                                        .path = "/api/v1/segments/attributes",
                                                        .access = ACCESS_READ_ONLY,
+                                                       .target = TARGET_FREE,
                                                        .op = "segment_attributes",
                                                        .handle = attributes_handle};
 const struct http_route platform_segment_count = {.verb = HTTP_POST,
                                                   .path =
                                                       "/api/v1/tenants/:tenant/segments/count",
+                                                  .unaudited = true,
                                                   .access = ACCESS_READ_ONLY,
+                                                  .target = TARGET_TENANT,
+                                                  .need = MAY_READ,
                                                   .op = "segment_count",
-                                                  .handle = count_handle};
+                                                  .handle = segments_count_handle};
 const struct http_route platform_segment_preview = {
     .verb = HTTP_POST,
     .path = "/api/v1/tenants/:tenant/segments/preview",
+    .unaudited = true,
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_TENANT,
+    .need = MAY_READ,
     .op = "segment_preview",
     .handle = preview_handle};

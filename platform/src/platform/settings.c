@@ -64,6 +64,7 @@ struct pg_pool_conf settings_control_pool(const struct platform_conf *c, const c
         .keep_conns = 1,
         .connect_timeout_ms = (unsigned)c->connect_timeout_ms,
         .deadline_ms = CONTROL_DEADLINE_MS,
+        .pooler = (enum pg_pooler)c->pg_pooler,
         .idle_close_ms = IDLE_CLOSE_MS,
     };
 }
@@ -156,6 +157,7 @@ struct http_server_conf settings_platform_http(const struct platform_conf *c)
         .gzip_min_bytes = c->gzip_min_bytes,
         .max_pipelined = MAX_PIPELINED,
         .header_timeout_ms = (unsigned)c->header_timeout_ms,
+        .body_timeout_ms = (unsigned)c->addresses.body_timeout_ms,
         .idle_timeout_ms = (unsigned)c->idle_timeout_ms,
     };
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "net/addresses.h"
 #include "platform/platform_int.h"
 
 enum {
@@ -17,7 +18,8 @@ static void enter_phase(struct platform *p, enum platform_phase phase, uint64_t 
 static void on_drain_watch(uv_timer_t *limit);
 static void stop_parts(struct platform *p);
 static void close_all(struct platform *p);
-static void on_closed(void *ctx);
+static void on_stop_closed(void *ctx);
+static void on_audit_closed(void *ctx);
 static void on_pools_closed(void *ctx);
 static void on_control_closed(void *ctx);
 static void on_limit(uv_timer_t *limit);
@@ -84,16 +86,22 @@ static void close_all(struct platform *p)
     p->n_closing = 2;
     if (p->guard)
         guard_close(p->guard); // no request waits for keys any more
-    http_server_close(p->http, on_closed, p);
-    queen_client_close(p->broker, on_closed, p);
+    http_server_close(p->http, on_stop_closed, p);
+    queen_client_close(p->broker, on_stop_closed, p);
 }
 
-static void on_closed(void *ctx)
+static void on_stop_closed(void *ctx)
 {
     struct platform *p = ctx;
 
-    if (--p->n_closing > 0)
-        return;
+    if (--p->n_closing == 0)
+        audit_close(p->audit, on_audit_closed, p);
+}
+
+static void on_audit_closed(void *ctx)
+{
+    struct platform *p = ctx;
+
     if (p->pools)
         tenant_pools_close(p->pools, on_pools_closed, p);
     else
@@ -145,6 +153,8 @@ static void on_database_stopped(void *ctx)
 void platform_close_handles(struct platform *p)
 {
     tls_files_close(p->tls);
+    addresses_free(p->addresses);
+    p->addresses = NULL;
     signals_close(&p->signals, NULL);
     uv_close((uv_handle_t *)&p->limit, NULL);
 }

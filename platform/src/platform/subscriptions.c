@@ -97,14 +97,14 @@ static void on_subscribed(struct tenant_task *t, int status, span body)
 
 static void subscribe_handle(struct http_req *req)
 {
-    static const char *const names[] = {"queue", "everySeconds", "initial"};
+    static const char *const names[] = {"queue", "everySeconds", "initial", NULL};
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_watch_segment);
     span raw[3] = {{0}}, queue;
     int64_t every_s = 10;
     bool initial = false;
     struct buf args = {0};
 
-    if (t == NULL || !members_read(req, names, 3, raw) ||
+    if (t == NULL || !members_read(req, names, raw) ||
         !members_name(req, raw[0], "queue", &queue))
         return;
     if (raw[1].ptr && (!js_int(raw[1], &every_s) || every_s < 1 || every_s > MAX_EVERY_S)) {
@@ -151,10 +151,14 @@ static void unsubscribe_handle(struct http_req *req)
 const struct http_route platform_subscribe = {.verb = HTTP_PUT,
                                               .path = SEGMENTS "/:segment/subscription",
                                               .access = ACCESS_READ_WRITE,
+                                              .target = TARGET_TENANT,
+                                              .need = MAY_CONFIGURE,
                                               .op = "subscribe_segment",
                                               .handle = subscribe_handle};
 const struct http_route platform_unsubscribe = {.verb = HTTP_DELETE,
                                                 .path = SEGMENTS "/:segment/subscription",
                                                 .access = ACCESS_READ_WRITE,
+                                                .target = TARGET_TENANT,
+                                                .need = MAY_DELETE,
                                                 .op = "unsubscribe_segment",
                                                 .handle = unsubscribe_handle};

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/known.h"
 #include "base/str.h"
 #include "json/scan.h"
 
@@ -24,9 +25,11 @@ static int read_fields(span body, struct arena *a, span text[N_FIELDS], bool giv
     js_enter_object(&j);
     while (js_next_key(&j, &key)) {
         span raw = js_skip(&j);
+        bool known = false;
         for (unsigned i = 0; i < N_FIELDS; i++) {
             if (!js_key_is(key, names[i]))
                 continue;
+            known = true;
             enum js_type type = js_type_of(raw);
             if (type != JS_STRING && type != JS_NULL)
                 return fault_set(f, QE_BAD_PARAM, SPAN_FMT " must be a string",
@@ -37,6 +40,9 @@ static int read_fields(span body, struct arena *a, span text[N_FIELDS], bool giv
                 return fault_set(f, QE_BAD_PARAM, SPAN_FMT " must not contain a NUL",
                                  SPAN_ARG(names[i]));
         }
+        const struct known_names all = {.spans = names, .n_spans = N_FIELDS};
+        if (!known && j.rc == 0 && known_check(key, &all, KNOWN_ONLY, "member", f) != 0)
+            return f->code;
     }
     if (js_finish(&j) != 0)
         return fault_set(f, QE_BAD_JSON, "Invalid JSON at byte %zu: %s", js_offset(&j),

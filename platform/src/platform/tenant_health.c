@@ -17,20 +17,20 @@ struct health_check { // in the request's arena
 };
 
 // In the order they run.
-static void on_got(struct tenant_want *w, int status, struct tenant_ref *ref,
-                   const struct fault *why);
+static void on_tenant_health_got(struct tenant_want *w, int status, struct tenant_ref *ref,
+                                 const struct fault *why);
 static void on_pg(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_my(struct my_call *call, int status, const struct my_reply *reply);
 static void reply_health(struct health_check *l, int status, const char *message);
 
-static void health_handle(struct http_req *req)
+static void tenant_health_health_handle(struct http_req *req)
 {
     struct platform *p = http_req_app(req);
     struct health_check *l = arena_new(http_req_arena(req), struct health_check);
     span name;
 
     l->req = req;
-    l->want = (struct tenant_want){.got = on_got, .owner = l};
+    l->want = (struct tenant_want){.got = on_tenant_health_got, .owner = l};
     l->asked_us = clock_mono_us();
     if (http_req_param(req, 0, &name))
         tenant_get(p->pools, name, &l->want);
@@ -38,8 +38,8 @@ static void health_handle(struct http_req *req)
         http_reply_err(req, QE_TENANT_UNKNOWN);
 }
 
-static void on_got(struct tenant_want *w, int status, struct tenant_ref *ref,
-                   const struct fault *why)
+static void on_tenant_health_got(struct tenant_want *w, int status, struct tenant_ref *ref,
+                                 const struct fault *why)
 {
     struct health_check *l = w->owner;
 
@@ -90,6 +90,8 @@ const struct http_route platform_tenant_health = {
     .verb = HTTP_GET,
     .path = "/api/v1/tenants/:tenant/health",
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_TENANT,
+    .need = MAY_READ,
     .op = "tenant_health",
-    .handle = health_handle,
+    .handle = tenant_health_health_handle,
 };

@@ -3,18 +3,19 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "tenant/sql.gen.h"
 #include "json/write.h"
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why);
-static void on_answer(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_task_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                           const struct fault *why);
+static void on_task_answer(struct pg_call *call, int status, const struct pg_reply *reply);
 
 void tenant_task_start(struct tenant_task *t, span args)
 {
     struct platform *p = http_req_app(t->req);
 
     pg_param_text(&t->params, args);
-    t->want = (struct tenant_want){.got = on_tenant, .owner = t};
+    t->want = (struct tenant_want){.got = on_task_tenant, .owner = t};
     tenant_get(p->pools, t->tenant, &t->want);
 }
 
@@ -26,15 +27,17 @@ static void task_failed(struct tenant_task *t, int status, const struct fault *w
         platform_reply_failed(t->req, status, why);
 }
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why)
+static void on_task_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                           const struct fault *why)
 {
     struct tenant_task *t = w->owner;
 
     if (status == 0 && tenant_ref_kind(ref) == TENANT_PG) {
         t->ref = ref;
-        t->call = (struct pg_call){
-            .statement = t->statement, .params = &t->params, .done = on_answer, .owner = t};
+        t->call = (struct pg_call){.statement = t->statement,
+                                   .params = &t->params,
+                                   .done = on_task_answer,
+                                   .owner = t};
         pg_pool_exec(tenant_ref_pg(ref), &t->call);
         return;
     }
@@ -50,7 +53,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
 
 static bool is_http_status(int32_t n) { return n >= 200 && n < 600; }
 
-static void on_answer(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_task_answer(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct tenant_task *t = call->owner;
     struct tenant_ref *ref = t->ref;
@@ -61,17 +64,20 @@ static void on_answer(struct pg_call *call, int status, const struct pg_reply *r
         fault_set(&why, status, "%s", pg_reply_message(reply));
         tenant_ref_failed(ref, status);
         task_failed(t, status, &why);
-    } else if (pg_reply_rows(reply) == 0 || !is_http_status(pg_reply_i32(reply, 0, 0))) {
+    } else if (pg_reply_rows(reply) == 0 ||
+               !is_http_status(pg_reply_i32(reply, 0, TENANT_ANSWER_COL_STATUS))) {
         http_reply_err(t->req, QE_PG_SHAPE);
     } else if (t->done) {
-        t->done(t, pg_reply_i32(reply, 0, 0), pg_reply_bytes(reply, 0, 1));
+        t->done(t, pg_reply_i32(reply, 0, TENANT_ANSWER_COL_STATUS),
+                pg_reply_bytes(reply, 0, TENANT_ANSWER_COL_BODY));
     } else {
-        http_reply_json_span(t->req, pg_reply_i32(reply, 0, 0), pg_reply_bytes(reply, 0, 1));
+        http_reply_json_span(t->req, pg_reply_i32(reply, 0, TENANT_ANSWER_COL_STATUS),
+                             pg_reply_bytes(reply, 0, TENANT_ANSWER_COL_BODY));
     }
     tenant_put(ref);
 }
 
-static void put_member(struct buf *out, const char *name, span value)
+static void task_put_member(struct buf *out, const char *name, span value)
 {
     if (out->len > 0 && out->ptr[out->len - 1] != '{')
         buf_putc(out, ',');
@@ -88,7 +94,7 @@ bool tenant_task_put_path(struct http_req *req, struct buf *out, unsigned i, con
         http_reply_errf(req, QE_BAD_PARAM, "%s in the path is malformed", name);
         return false;
     }
-    put_member(out, name, value);
+    task_put_member(out, name, value);
     return true;
 }
 
@@ -97,7 +103,7 @@ void tenant_task_put_query(struct http_req *req, struct buf *out, const char *na
     span value = http_req_query(req, span_of(name));
 
     if (value.len > 0 && str_is_utf8(value) && !memchr(value.ptr, '\0', value.len))
-        put_member(out, name, value);
+        task_put_member(out, name, value);
 }
 
 bool tenant_task_put_count(struct http_req *req, struct buf *out, const char *name,
@@ -113,6 +119,6 @@ bool tenant_task_put_count(struct http_req *req, struct buf *out, const char *na
                         (long long)most);
         return false;
     }
-    put_member(out, name, value);
+    task_put_member(out, name, value);
     return true;
 }

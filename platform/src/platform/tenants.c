@@ -25,8 +25,8 @@ struct tenant_op {
     bool drop;
 };
 
-static void list_handle(struct http_req *req);
-static void show_handle(struct http_req *req);
+static void tenants_list_handle(struct http_req *req);
+static void tenants_show_handle(struct http_req *req);
 static void add_handle(struct http_req *req);
 static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_provisioned(struct provision *v);
@@ -34,14 +34,14 @@ static void on_added(struct pg_call *call, int status, const struct pg_reply *re
 static void give_back(struct tenant_op *op);
 static void on_given_back(struct pg_call *call, int status, const struct pg_reply *reply);
 static void change_handle(struct http_req *req);
-static void on_changed(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_tenants_changed(struct pg_call *call, int status, const struct pg_reply *reply);
 static void remove_handle(struct http_req *req);
 static void on_removed(struct pg_call *call, int status, const struct pg_reply *reply);
-static void on_dropped(struct provision *v);
+static void on_tenants_dropped(struct provision *v);
 
 // ---- calls to the control database ----
 
-static struct tenant_op *op_new(struct http_req *req)
+static struct tenant_op *tenants_op_new(struct http_req *req)
 {
     struct tenant_op *op = arena_new(http_req_arena(req), struct tenant_op);
 
@@ -59,8 +59,8 @@ static bool op_name(struct tenant_op *op)
     return false;
 }
 
-static void run_on_control(struct tenant_op *op, const struct pg_statement *statement,
-                           pg_done_cb done)
+static void tenants_run_on_control(struct tenant_op *op, const struct pg_statement *statement,
+                                   pg_done_cb done)
 {
     op->call = (struct pg_call){
         .statement = statement, .params = &op->params, .done = done, .owner = op};
@@ -101,12 +101,13 @@ static void reply_row(struct tenant_op *op, int http, const struct pg_reply *rep
         http_reply_errf(op->req, QE_TENANT_UNKNOWN,
                         "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(op->name));
     else
-        http_reply_json_span(op->req, http, pg_reply_bytes(reply, 0, 0));
+        http_reply_json_span(op->req, http,
+                             pg_reply_bytes(reply, 0, PLATFORM_TENANT_BODY_COL_BODY));
 }
 
 // ---- list, show ----
 
-static void on_listed(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_tenants_listed(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct tenant_op *op = call->owner;
     struct buf out = {0};
@@ -114,17 +115,18 @@ static void on_listed(struct pg_call *call, int status, const struct pg_reply *r
     if (!op_answered(op, status, reply))
         return;
     buf_printf(&out, "{\"latestVersion\":%u,\"tenants\":", pg_schema_tenant.n_migrations);
-    buf_put(&out, pg_reply_bytes(reply, 0, 0));
+    buf_put(&out, pg_reply_bytes(reply, 0, PLATFORM_TENANT_LIST_COL_BODY));
     buf_putc(&out, '}');
     http_reply_json(op->req, 200, &out);
 }
 
-static void list_handle(struct http_req *req)
+static void tenants_list_handle(struct http_req *req)
 {
-    run_on_control(op_new(req), &pg_stmt_platform_tenant_list, on_listed);
+    tenants_run_on_control(tenants_op_new(req), &pg_stmt_platform_tenant_list,
+                           on_tenants_listed);
 }
 
-static void on_shown(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_tenants_shown(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct tenant_op *op = call->owner;
 
@@ -132,14 +134,14 @@ static void on_shown(struct pg_call *call, int status, const struct pg_reply *re
         reply_row(op, 200, reply);
 }
 
-static void show_handle(struct http_req *req)
+static void tenants_show_handle(struct http_req *req)
 {
-    struct tenant_op *op = op_new(req);
+    struct tenant_op *op = tenants_op_new(req);
 
     if (!op_name(op))
         return;
     pg_param_text(&op->params, op->name);
-    run_on_control(op, &pg_stmt_platform_tenant_show, on_shown);
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_show, on_tenants_shown);
 }
 
 // ---- add ----
@@ -154,7 +156,7 @@ static int read_body(struct tenant_op *op, struct tenant_body *b, struct fault *
 
 static void add_handle(struct http_req *req)
 {
-    struct tenant_op *op = op_new(req);
+    struct tenant_op *op = tenants_op_new(req);
     struct arena *a = http_req_arena(req);
     struct tenant_body b;
     struct fault f;
@@ -189,7 +191,7 @@ static void add_handle(struct http_req *req)
     put_cstr(&op->params, op->row.url);
     put_cstr(&op->params, op->row.database);
     put_cstr(&op->params, op->row.credential);
-    run_on_control(op, &pg_stmt_platform_tenant_add, on_name_taken);
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_add, on_name_taken);
 }
 
 static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -198,7 +200,12 @@ static void on_name_taken(struct pg_call *call, int status, const struct pg_repl
 
     if (!op_answered(op, status, reply))
         return;
-    if (!pg_reply_bool(reply, 0, 0)) {
+    span outcome = pg_reply_bytes(reply, 0, PLATFORM_TENANT_ADD_COL_ADDED);
+    if (span_eq(outcome, SPAN("database"))) {
+        http_reply_errf(op->req, QE_CONFLICT, "url: the database is that of another tenant");
+        return;
+    }
+    if (!span_eq(outcome, SPAN("added"))) {
         http_reply_errf(op->req, QE_CONFLICT, "tenant " SPAN_FMT " already exists",
                         SPAN_ARG(op->name));
         return;
@@ -223,7 +230,7 @@ static void on_provisioned(struct provision *v)
     pg_param_text(&op->params, op->name);
     pg_param_i32(&op->params, (int32_t)v->version);
     pg_param_null(&op->params, PG_TEXT);
-    run_on_control(op, &pg_stmt_platform_tenant_migrated, on_added);
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_migrated, on_added);
 }
 
 static void on_added(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -240,7 +247,7 @@ static void give_back(struct tenant_op *op)
              op->provision.why.text);
     pg_param_text(&op->params, op->name);
     pg_param_bool(&op->params, false);
-    run_on_control(op, &pg_stmt_platform_tenant_remove, on_given_back);
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_remove, on_given_back);
 }
 
 static void on_given_back(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -260,7 +267,7 @@ static void on_given_back(struct pg_call *call, int status, const struct pg_repl
 
 static void change_handle(struct http_req *req)
 {
-    struct tenant_op *op = op_new(req);
+    struct tenant_op *op = tenants_op_new(req);
     struct tenant_body b;
     struct fault f;
 
@@ -281,16 +288,16 @@ static void change_handle(struct http_req *req)
     put_cstr(&op->params, b.credential);
     put_cstr(&op->params, b.database);
     pg_param_text(&op->params, b.kind == TENANT_MYSQL ? SPAN("mysql") : SPAN("postgresql"));
-    run_on_control(op, &pg_stmt_platform_tenant_rotate, on_changed);
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_rotate, on_tenants_changed);
 }
 
-static void on_changed(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_tenants_changed(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct tenant_op *op = call->owner;
 
     if (!op_answered(op, status, reply))
         return;
-    span outcome = pg_reply_bytes(reply, 0, 0);
+    span outcome = pg_reply_bytes(reply, 0, PLATFORM_TENANT_ROTATE_COL_OUTCOME);
     if (span_eq(outcome, SPAN("made"))) {
         http_reply_errf(op->req, QE_CONFLICT,
                         "tenant " SPAN_FMT
@@ -300,13 +307,16 @@ static void on_changed(struct pg_call *call, int status, const struct pg_reply *
     } else if (span_eq(outcome, SPAN("kind"))) {
         http_reply_errf(op->req, QE_CONFLICT,
                         "url must be the address of the same kind of database");
+    } else if (span_eq(outcome, SPAN("database"))) {
+        http_reply_errf(op->req, QE_CONFLICT, "url: the database is that of another tenant");
     } else if (span_eq(outcome, SPAN("unknown"))) {
         http_reply_errf(op->req, QE_TENANT_UNKNOWN,
                         "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(op->name));
     } else {
         log_info("tenant.changed", "tenant=" SPAN_FMT, SPAN_ARG(op->name));
         tenant_changed(op->p->pools, op->name);
-        http_reply_json_span(op->req, 200, pg_reply_bytes(reply, 0, 1));
+        http_reply_json_span(op->req, 200,
+                             pg_reply_bytes(reply, 0, PLATFORM_TENANT_ROTATE_COL_BODY));
     }
 }
 
@@ -314,14 +324,14 @@ static void on_changed(struct pg_call *call, int status, const struct pg_reply *
 
 static void remove_handle(struct http_req *req)
 {
-    struct tenant_op *op = op_new(req);
+    struct tenant_op *op = tenants_op_new(req);
 
     if (!op_name(op))
         return;
     op->drop = http_req_query_bool(req, SPAN("drop"), false);
     pg_param_text(&op->params, op->name);
     pg_param_bool(&op->params, op->drop);
-    run_on_control(op, &pg_stmt_platform_tenant_remove, on_removed);
+    tenants_run_on_control(op, &pg_stmt_platform_tenant_remove, on_removed);
 }
 
 static void reply_removed(struct tenant_op *op)
@@ -340,7 +350,7 @@ static void on_removed(struct pg_call *call, int status, const struct pg_reply *
 
     if (!op_answered(op, status, reply))
         return;
-    span outcome = pg_reply_bytes(reply, 0, 0);
+    span outcome = pg_reply_bytes(reply, 0, PLATFORM_TENANT_REMOVE_COL_OUTCOME);
     if (span_eq(outcome, SPAN("unknown"))) {
         http_reply_errf(op->req, QE_TENANT_UNKNOWN,
                         "tenant " SPAN_FMT ": there is no such tenant", SPAN_ARG(op->name));
@@ -361,15 +371,15 @@ static void on_removed(struct pg_call *call, int status, const struct pg_reply *
         return;
     }
     memcpy(op->row.name, op->name.ptr, op->name.len);
-    span db = pg_reply_bytes(reply, 0, 1);
+    span db = pg_reply_bytes(reply, 0, PLATFORM_TENANT_REMOVE_COL_DATABASE);
     op->row.database = text_in(http_req_arena(op->req), db);
     struct tenant_auth auth = settings_tenant_auth(op->p->conf);
-    op->provision = (struct provision){.done = on_dropped, .owner = op};
+    op->provision = (struct provision){.done = on_tenants_dropped, .owner = op};
     provision_start(&op->provision, &op->p->loop, op->p->database, &auth, &op->row,
                     PROVISION_DROP);
 }
 
-static void on_dropped(struct provision *v)
+static void on_tenants_dropped(struct provision *v)
 {
     struct tenant_op *op = v->owner;
 
@@ -386,7 +396,7 @@ const struct http_route platform_tenant_list = {
     .path = "/api/v1/tenants",
     .access = ACCESS_READ_ONLY,
     .op = "tenant_list",
-    .handle = list_handle,
+    .handle = tenants_list_handle,
 };
 const struct http_route platform_tenant_add = {
     .verb = HTTP_POST,
@@ -399,8 +409,10 @@ const struct http_route platform_tenant_show = {
     .verb = HTTP_GET,
     .path = "/api/v1/tenants/:tenant",
     .access = ACCESS_READ_ONLY,
+    .target = TARGET_TENANT,
+    .need = MAY_READ,
     .op = "tenant_show",
-    .handle = show_handle,
+    .handle = tenants_show_handle,
 };
 const struct http_route platform_tenant_change = {
     .verb = HTTP_PATCH,
@@ -409,10 +421,12 @@ const struct http_route platform_tenant_change = {
     .op = "tenant_change",
     .handle = change_handle,
 };
-const struct http_route platform_tenant_remove = {
-    .verb = HTTP_DELETE,
-    .path = "/api/v1/tenants/:tenant",
-    .access = ACCESS_ADMIN,
-    .op = "tenant_remove",
-    .handle = remove_handle,
-};
+static const char *const remove_params[] = {"drop", NULL};
+
+const struct http_route platform_tenant_remove = {.verb = HTTP_DELETE,
+                                                  .path = "/api/v1/tenants/:tenant",
+                                                  .access = ACCESS_ADMIN,
+                                                  .op = "tenant_remove",
+                                                  .handle = remove_handle,
+                                                  .query = remove_params,
+                                                  .unknown = UNKNOWN_OR_EMPTY_REFUSED};

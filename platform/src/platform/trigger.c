@@ -14,7 +14,8 @@ struct trigger_request {
     bool absent_is_fine;
 };
 
-static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
+static void on_trigger_answer(struct queen_response *r, const struct queen_error *err,
+                              void *ctx);
 
 static struct trigger_request *asking_new(struct platform *p, trigger_cb done, void *ctx)
 {
@@ -48,7 +49,7 @@ static void send_request(struct trigger_request *a, const char *method, const ch
     struct queen_request req = {
         .method = method, .path = path, .body = body.ptr, .body_len = body.len};
 
-    queen_request_start(a->p->broker, &req, on_answer, a);
+    queen_request_start(a->p->broker, &req, on_trigger_answer, a);
 }
 
 void trigger_put_name(struct buf *out, const char *noun, span tenant, span id)
@@ -65,7 +66,7 @@ void trigger_put_payload(struct buf *out, const char *kind, span tenant, span id
     buf_putc(out, '}');
 }
 
-static void put_path(struct buf *out, span name)
+static void trigger_put_path(struct buf *out, span name)
 {
     char *text = mem_strndup(name.ptr, name.len), *escaped = queen_escape(text);
 
@@ -99,7 +100,8 @@ void trigger_repeat(struct platform *p, span name, span cron, span zone, span te
     send_request(a, "POST", "/api/v1/schedules", buf_span(&a->body));
 }
 
-static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_trigger_answer(struct queen_response *r, const struct queen_error *err,
+                              void *ctx)
 {
     struct trigger_request *a = ctx;
     struct buf path = {0};
@@ -107,7 +109,7 @@ static void on_answer(struct queen_response *r, const struct queen_error *err, v
     queen_response_free(r);
     if (err->code == QUEEN_E_CONFLICT && a->name.len > 0 && a->body.len > 0) {
         // A schedule of the name exists: keep the name and replace the rest.
-        put_path(&path, buf_span(&a->name));
+        trigger_put_path(&path, buf_span(&a->name));
         buf_reset(&a->name);
         send_request(a, "PATCH", path.ptr, buf_span(&a->body));
         buf_free(&path);
@@ -123,7 +125,7 @@ void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx)
     struct buf path = {0};
 
     a->absent_is_fine = true;
-    put_path(&path, name);
+    trigger_put_path(&path, name);
     send_request(a, "DELETE", path.ptr, SPAN_NONE);
     buf_free(&path);
 }

@@ -4,6 +4,10 @@
 //               ──► run and recipients (one query, one transaction)
 //               ──► recipients page by page: render, push, record progress ──► done
 //
+// A customer who is blocked, has not agreed to the channel or has no address is skipped and
+// counted.  That is decided when the page is read, so a customer who objects during a long run
+// gets no message.
+//
 // No customer gets a message twice: the run belongs to the trigger's key, the recipients are
 // stored with it, and the transaction id of a message consists of run and customer.  A page
 // that is pushed again after a crash is stored once.
@@ -22,16 +26,22 @@ struct campaign {
     char run_text[37];
     int64_t recipients, sent;
     int64_t last; // number of the last recipient of the current page
+    // The skipped ones of the current page.
+    unsigned n_skipped;
+    struct skipped {
+        int64_t n;
+        span reason;
+    } skipped[PAGE];
 };
 
 static void begin_run(struct trigger_job *t);
-static void on_campaign(struct trigger_job *t, const struct pg_reply *reply);
-static void compose(struct audience_query *q, struct compiled *c);
+static void on_campaign_campaign(struct trigger_job *t, const struct pg_reply *reply);
+static void campaign_compose(struct audience_query *q, struct compiled *c);
 static void on_run(struct trigger_job *t, const struct pg_reply *reply);
 static void send_page(struct trigger_job *t);
 static void on_recipients(struct trigger_job *t, const struct pg_reply *reply);
-static void on_pushed(struct trigger_job *t);
-static void on_noted(struct trigger_job *t, const struct pg_reply *reply);
+static void on_campaign_pushed(struct trigger_job *t);
+static void on_campaign_noted(struct trigger_job *t, const struct pg_reply *reply);
 
 void trigger_campaign(struct trigger_job *t)
 {
@@ -43,7 +53,7 @@ static void begin_run(struct trigger_job *t)
 {
     pg_param_uuid(&t->params, t->id);
     pg_param_text(&t->params, t->key);
-    trigger_job_exec(t, &pg_stmt_tenant_campaign_to_run, on_campaign);
+    trigger_job_exec(t, &pg_stmt_tenant_campaign_to_run, on_campaign_campaign);
 }
 
 static void keep_run(struct campaign *c, const uint8_t *id)
@@ -54,7 +64,7 @@ static void keep_run(struct campaign *c, const uint8_t *id)
     id_format_uuid(c->run, c->run_text);
 }
 
-static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
+static void on_campaign_campaign(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct campaign *c = t->state;
 
@@ -73,7 +83,7 @@ static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
         &t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RETRY_POLICY));
     if (pg_reply_is_null(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RUN)) {
         trigger_job_query(t, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_FILTER),
-                          compose, on_run);
+                          campaign_compose, on_run);
         return;
     }
     keep_run(c, pg_reply_uuid(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_RUN));
@@ -82,7 +92,7 @@ static void on_campaign(struct trigger_job *t, const struct pg_reply *reply)
     send_page(t);
 }
 
-static void compose(struct audience_query *q, struct compiled *c)
+static void campaign_compose(struct audience_query *q, struct compiled *c)
 {
     const struct trigger_job *t = q->owner;
 
@@ -97,8 +107,8 @@ static void on_run(struct trigger_job *t, const struct pg_reply *reply)
         begin_run(t);
         return;
     }
-    keep_run(c, pg_reply_uuid(reply, 0, 0));
-    c->recipients = pg_reply_i64(reply, 0, 1);
+    keep_run(c, pg_reply_uuid(reply, 0, RUN_ID));
+    c->recipients = pg_reply_i64(reply, 0, RUN_RECIPIENTS);
     if (c->recipients == 0)
         trigger_job_done(t);
     else
@@ -122,7 +132,7 @@ static void put_message(struct buf *out, const struct trigger_job *t,
     span values[TEMPLATE_NAMES];
 
     for (unsigned i = NAME_CUSTOMER; i <= NAME_COUNTRY; i++)
-        values[i] = pg_reply_bytes(reply, row, 1 + i);
+        values[i] = pg_reply_bytes(reply, row, TENANT_CAMPAIGN_RECIPIENTS_COL_CUSTOMER + i);
     values[NAME_TENANT] = t->tenant;
     values[NAME_CAMPAIGN] = c->name;
     values[NAME_RUN] = span_of(c->run_text);
@@ -141,40 +151,60 @@ static void put_message(struct buf *out, const struct trigger_job *t,
 static void on_recipients(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct campaign *c = t->state;
-    unsigned n = pg_reply_rows(reply);
+    unsigned n = pg_reply_rows(reply), n_messages = 0;
     struct buf body = {0};
 
-    if (n == 0) {
+    if (n == 0 || n > PAGE) { // deleted meanwhile; more: not our database's answer
         trigger_job_done(t);
         return;
     }
+    c->n_skipped = 0;
     buf_put_lit(&body, "{\"items\":[");
     for (unsigned row = 0; row < n && (row == 0 || body.len < PAGE_BYTES); row++) {
-        if (row > 0)
+        c->last = pg_reply_i64(reply, row, TENANT_CAMPAIGN_RECIPIENTS_COL_N);
+        if (!pg_reply_is_null(reply, row, TENANT_CAMPAIGN_RECIPIENTS_COL_SKIPPED)) {
+            span why = pg_reply_bytes(reply, row, TENANT_CAMPAIGN_RECIPIENTS_COL_SKIPPED);
+            c->skipped[c->n_skipped++] = (struct skipped){c->last, arena_copy(&t->arena, why)};
+            continue;
+        }
+        if (n_messages++ > 0)
             buf_putc(&body, ',');
         put_message(&body, t, reply, row);
-        c->last = pg_reply_i64(reply, row, 0);
     }
     buf_put_lit(&body, "]}");
-    trigger_job_push(t, buf_span(&body), on_pushed);
+    if (n_messages > 0)
+        trigger_job_push(t, buf_span(&body), on_campaign_pushed);
+    else
+        on_campaign_pushed(t);
     buf_free(&body);
 }
 
-static void on_pushed(struct trigger_job *t)
+static void on_campaign_pushed(struct trigger_job *t)
 {
     struct campaign *c = t->state;
 
     pg_param_uuid(&t->params, c->run);
+    pg_param_i64(&t->params, c->sent);
     pg_param_i64(&t->params, c->last);
-    trigger_job_exec(t, &pg_stmt_tenant_campaign_sent, on_noted);
+    pg_begin_array(&t->params, PG_INT8);
+    for (unsigned i = 0; i < c->n_skipped; i++)
+        pg_put_i64(&t->params, c->skipped[i].n);
+    pg_end_array(&t->params);
+    pg_begin_array(&t->params, PG_TEXT);
+    for (unsigned i = 0; i < c->n_skipped; i++)
+        pg_put_text(&t->params, c->skipped[i].reason);
+    pg_end_array(&t->params);
+    trigger_job_exec(t, &pg_stmt_tenant_campaign_sent, on_campaign_noted);
 }
 
-static void on_noted(struct trigger_job *t, const struct pg_reply *reply)
+static void on_campaign_noted(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct campaign *c = t->state;
 
     c->sent = c->last;
-    if (pg_reply_rows(reply) == 0 || pg_reply_bool(reply, 0, 0))
+    if (pg_reply_rows(reply) == 0)
+        begin_run(t); // another delivery of the trigger has recorded the page: continue there
+    else if (pg_reply_bool(reply, 0, TENANT_CAMPAIGN_SENT_COL_FINISHED))
         trigger_job_done(t);
     else
         send_page(t);

@@ -150,7 +150,8 @@ static span refused(span answer, struct arena *a)
     return SPAN_NONE;
 }
 
-static void on_pushed(struct queen_response *r, const struct queen_error *err, void *ctx)
+static void on_trigger_job_pushed(struct queen_response *r, const struct queen_error *err,
+                                  void *ctx)
 {
     struct pushing *pushing = ctx;
     struct trigger_job *t = pushing->t;
@@ -176,5 +177,5 @@ void trigger_job_push(struct trigger_job *t, span body, void (*then)(struct trig
 
     pushing->t = t;
     pushing->then = then;
-    queen_request_start(t->p->broker, &req, on_pushed, pushing);
+    queen_request_start(t->p->broker, &req, on_trigger_job_pushed, pushing);
 }

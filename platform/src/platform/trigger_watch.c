@@ -12,7 +12,7 @@
 enum { PAGE = 500, RUNS = 100 /* as segment_new_runs.sql */ };
 
 struct watch {
-    span name, queue; // queue SPAN_NONE: only campaigns use the segment
+    span name;
     unsigned n_page;
     // runs to announce
     struct run_key {
@@ -21,15 +21,15 @@ struct watch {
     unsigned n_runs, announced;
 };
 
-static void on_segment(struct trigger_job *t, const struct pg_reply *reply);
-static void compose(struct audience_query *q, struct compiled *c);
-static void on_checked(struct trigger_job *t, const struct pg_reply *reply);
+static void on_watch_segment(struct trigger_job *t, const struct pg_reply *reply);
+static void watch_compose(struct audience_query *q, struct compiled *c);
+static void on_watch_checked(struct trigger_job *t, const struct pg_reply *reply);
 static void send_outbox(struct trigger_job *t);
 static void on_outbox(struct trigger_job *t, const struct pg_reply *reply);
 static void on_outbox_sent(struct trigger_job *t);
 static void on_outbox_deleted(struct trigger_job *t, const struct pg_reply *reply);
 static void look_for_runs(struct trigger_job *t);
-static void on_runs(struct trigger_job *t, const struct pg_reply *reply);
+static void on_watch_runs(struct trigger_job *t, const struct pg_reply *reply);
 static void announce(struct trigger_job *t);
 static void on_announced_recorded(struct trigger_job *t, const struct pg_reply *reply);
 
@@ -37,10 +37,10 @@ void trigger_watch(struct trigger_job *t)
 {
     t->state = arena_new(&t->arena, struct watch);
     pg_param_uuid(&t->params, t->id);
-    trigger_job_exec(t, &pg_stmt_tenant_segment_to_watch, on_segment);
+    trigger_job_exec(t, &pg_stmt_tenant_segment_to_watch, on_watch_segment);
 }
 
-static void on_segment(struct trigger_job *t, const struct pg_reply *reply)
+static void on_watch_segment(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct watch *w = t->state;
 
@@ -48,23 +48,22 @@ static void on_segment(struct trigger_job *t, const struct pg_reply *reply)
         trigger_job_done(t);
         return;
     }
-    w->name = arena_copy(&t->arena, pg_reply_bytes(reply, 0, 1));
-    if (!pg_reply_is_null(reply, 0, 2))
-        w->queue = arena_copy(&t->arena, pg_reply_bytes(reply, 0, 2));
-    if (pg_reply_bool(reply, 0, 3))
-        trigger_job_query(t, pg_reply_bytes(reply, 0, 0), compose, on_checked);
+    w->name = arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_SEGMENT_TO_WATCH_COL_NAME));
+    if (pg_reply_bool(reply, 0, TENANT_SEGMENT_TO_WATCH_COL_DUE))
+        trigger_job_query(t, pg_reply_bytes(reply, 0, TENANT_SEGMENT_TO_WATCH_COL_FILTER),
+                          watch_compose, on_watch_checked);
     else
         send_outbox(t); // rows that an earlier check did not send
 }
 
-static void compose(struct audience_query *q, struct compiled *c)
+static void watch_compose(struct audience_query *q, struct compiled *c)
 {
     const struct trigger_job *t = q->owner;
 
     compile_watch(c, q->filter, &q->facts, t->id);
 }
 
-static void on_checked(struct trigger_job *t, const struct pg_reply *reply)
+static void on_watch_checked(struct trigger_job *t, const struct pg_reply *reply)
 {
     (void)reply;
     send_outbox(t);
@@ -74,12 +73,6 @@ static void on_checked(struct trigger_job *t, const struct pg_reply *reply)
 
 static void send_outbox(struct trigger_job *t)
 {
-    struct watch *w = t->state;
-
-    if (w->queue.ptr == NULL) {
-        look_for_runs(t);
-        return;
-    }
     pg_param_uuid(&t->params, t->id);
     pg_param_i64(&t->params, PAGE);
     trigger_job_exec(t, &pg_stmt_tenant_segment_outbox, on_outbox);
@@ -91,24 +84,25 @@ static void put_event(struct buf *out, const struct trigger_job *t,
                       const struct pg_reply *reply, unsigned row)
 {
     const struct watch *w = t->state;
-    span customer = pg_reply_bytes(reply, row, 1);
+    span customer = pg_reply_bytes(reply, row, TENANT_SEGMENT_OUTBOX_COL_CUSTOMER);
 
     buf_put_lit(out, "{\"queue\":");
-    js_put_text(out, w->queue);
+    js_put_text(out, pg_reply_bytes(reply, row, TENANT_SEGMENT_OUTBOX_COL_QUEUE));
     trigger_put_partition(out, customer);
-    buf_printf(out,
-               ",\"transactionId\":\"segment:%s:%lld\",\"eventType\":\"segment.%s\","
-               "\"payload\":{\"type\":\"segment.%s\",\"tenant\":",
-               t->id_text, (long long)pg_reply_i64(reply, row, 0),
-               pg_reply_bool(reply, row, 2) ? "entered" : "left",
-               pg_reply_bool(reply, row, 2) ? "entered" : "left");
+    buf_printf(
+        out,
+        ",\"transactionId\":\"segment:%s:%lld\",\"eventType\":\"segment.%s\","
+        "\"payload\":{\"type\":\"segment.%s\",\"tenant\":",
+        t->id_text, (long long)pg_reply_i64(reply, row, TENANT_SEGMENT_OUTBOX_COL_ID),
+        pg_reply_bool(reply, row, TENANT_SEGMENT_OUTBOX_COL_ENTERED) ? "entered" : "left",
+        pg_reply_bool(reply, row, TENANT_SEGMENT_OUTBOX_COL_ENTERED) ? "entered" : "left");
     js_put_text(out, t->tenant);
     buf_printf(out, ",\"segmentId\":\"%s\",\"segment\":", t->id_text);
     js_put_text(out, w->name);
     buf_put_lit(out, ",\"customer\":");
     js_put_text(out, customer);
     buf_put_lit(out, ",\"at\":");
-    js_put_text(out, pg_reply_bytes(reply, row, 3));
+    js_put_text(out, pg_reply_bytes(reply, row, TENANT_SEGMENT_OUTBOX_COL_AT));
     buf_put_lit(out, "}}");
 }
 
@@ -125,7 +119,7 @@ static void on_outbox(struct trigger_job *t, const struct pg_reply *reply)
     pg_begin_array(&t->params, PG_INT8);
     buf_put_lit(&body, "{\"items\":[");
     for (unsigned row = 0; row < w->n_page; row++) {
-        pg_put_i64(&t->params, pg_reply_i64(reply, row, 0));
+        pg_put_i64(&t->params, pg_reply_i64(reply, row, TENANT_SEGMENT_OUTBOX_COL_ID));
         if (row > 0)
             buf_putc(&body, ',');
         put_event(&body, t, reply, row);
@@ -157,18 +151,20 @@ static void on_outbox_deleted(struct trigger_job *t, const struct pg_reply *repl
 static void look_for_runs(struct trigger_job *t)
 {
     pg_param_uuid(&t->params, t->id);
-    trigger_job_exec(t, &pg_stmt_tenant_segment_new_runs, on_runs);
+    trigger_job_exec(t, &pg_stmt_tenant_segment_new_runs, on_watch_runs);
 }
 
-static void on_runs(struct trigger_job *t, const struct pg_reply *reply)
+static void on_watch_runs(struct trigger_job *t, const struct pg_reply *reply)
 {
     struct watch *w = t->state;
 
     w->n_runs = pg_reply_rows(reply);
     w->runs = arena_new_array(&t->arena, struct run_key, w->n_runs);
     for (unsigned row = 0; row < w->n_runs; row++) {
-        w->runs[row].campaign = arena_copy(&t->arena, pg_reply_bytes(reply, row, 0));
-        w->runs[row].key = arena_copy(&t->arena, pg_reply_bytes(reply, row, 1));
+        w->runs[row].campaign = arena_copy(
+            &t->arena, pg_reply_bytes(reply, row, TENANT_SEGMENT_NEW_RUNS_COL_CAMPAIGN));
+        w->runs[row].key =
+            arena_copy(&t->arena, pg_reply_bytes(reply, row, TENANT_SEGMENT_NEW_RUNS_COL_KEY));
     }
     announce(t);
 }

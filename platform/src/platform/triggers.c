@@ -25,10 +25,10 @@ static void configure_queue(struct trigger_worker *c);
 static void on_configured(struct queen_response *r, const struct queen_error *err, void *ctx);
 static void consume(struct trigger_worker *c);
 static enum queen_verdict on_trigger(struct queen_job *job, void *ctx);
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why);
+static void on_triggers_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                               const struct fault *why);
 
-static void on_retry_due(uv_timer_t *timer) { configure_queue(timer->data); }
+static void on_triggers_retry_due(uv_timer_t *timer) { configure_queue(timer->data); }
 
 static void start_triggers(struct platform *p)
 {
@@ -77,11 +77,11 @@ static void on_configured(struct queen_response *r, const struct queen_error *er
     } else {
         log_warn("trigger.configure_failed", "queue=%s why=\"%s\"", c->p->conf->trigger_queue,
                  err->text);
-        uv_timer_start(&c->retry_timer, on_retry_due, CONFIGURE_RETRY_MS, 0);
+        uv_timer_start(&c->retry_timer, on_triggers_retry_due, CONFIGURE_RETRY_MS, 0);
     }
 }
 
-static void on_error(const struct queen_error *err, void *ctx)
+static void on_triggers_error(const struct queen_error *err, void *ctx)
 {
     (void)ctx;
     log_warn("trigger.consume_failed", "why=\"%s\"", err->text);
@@ -98,7 +98,7 @@ static void consume(struct trigger_worker *c)
         .renew_every_ms = RENEW_MS,
         .renew_seconds = LEASE_S,
         .handler = on_trigger,
-        .on_error = on_error,
+        .on_error = on_triggers_error,
         .ctx = c,
     };
     struct queen_error err;
@@ -127,14 +127,14 @@ static enum queen_verdict on_trigger(struct queen_job *job, void *ctx)
         return QUEEN_LATER;
     }
     id_format_uuid(t->id, t->id_text);
-    t->want = (struct tenant_want){.got = on_tenant, .owner = t};
+    t->want = (struct tenant_want){.got = on_triggers_tenant, .owner = t};
     t->watching = span_eq(kind, SPAN("watch"));
     tenant_get(c->p->pools, t->tenant, &t->want);
     return QUEEN_LATER;
 }
 
-static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
-                      const struct fault *why)
+static void on_triggers_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
+                               const struct fault *why)
 {
     struct trigger_job *t = w->owner;
 
@@ -156,7 +156,7 @@ static void on_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
 
 // ---- stop ----
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_triggers_timer_closed(uv_handle_t *handle)
 {
     struct trigger_worker *c = handle->data;
     struct platform *p = c->p;
@@ -170,12 +170,12 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void free_worker(struct trigger_worker *c)
 {
-    uv_close((uv_handle_t *)&c->retry_timer, on_timer_closed);
+    uv_close((uv_handle_t *)&c->retry_timer, on_triggers_timer_closed);
 }
 
 static void on_consumer_closed(void *ctx) { free_worker(ctx); }
 
-static void stop(struct platform *p)
+static void triggers_stop(struct platform *p)
 {
     struct trigger_worker *c = p->audience->triggers;
 
@@ -189,6 +189,6 @@ static void stop(struct platform *p)
 
 const struct platform_part platform_triggers = {.name = "segments",
                                                 .start = start_triggers,
-                                                .stop = stop,
+                                                .stop = triggers_stop,
                                                 .expose = audience_expose,
                                                 .put_json = audience_put_json};

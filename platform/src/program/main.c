@@ -27,9 +27,14 @@ int main(int argc, char **argv)
     int code;
     if (c.action == CONF_RUN) {
         log_setup(c.log_level, c.log_format);
+        platform_conf_hide_secrets(&c, argc - 1, argv + 1, environ);
         code = platform_run(&c);
     } else {
         code = show_conf(&texts, c.action, &c) ? 0 : PLATFORM_CANNOT_START;
+        if (c.action == CONF_SHOW_CONFIG && code == 0 && platform_check(&c, &f) != 0) {
+            fprintf(stderr, "%s: %s\n", texts.command, f.text);
+            code = PLATFORM_BAD_CONF;
+        }
     }
     platform_conf_deinit(&c);
     return code;

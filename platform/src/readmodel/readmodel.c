@@ -13,7 +13,7 @@
 #include "tenant/sql.gen.h"
 
 // In the order they run.
-static void on_tick(uv_timer_t *tick);
+static void on_readmodel_tick(uv_timer_t *tick);
 static void report_changes(struct readmodel *rm);
 static void on_changes_reported(struct pg_call *call, int status, const struct pg_reply *reply);
 static void enrol_tenants(struct readmodel *rm);
@@ -40,7 +40,7 @@ struct readmodel *readmodel_open(uv_loop_t *loop, struct pg_pool *control,
     TAILQ_INIT(&rm->visits);
     uv_timer_init(loop, &rm->tick);
     rm->tick.data = rm;
-    uv_timer_start(&rm->tick, on_tick, 0, conf->poll_ms);
+    uv_timer_start(&rm->tick, on_readmodel_tick, 0, conf->poll_ms);
     return rm;
 }
 
@@ -56,10 +56,10 @@ void readmodel_poll(struct readmodel *rm)
     if (rm->polling)
         rm->poll_again = true;
     else if (!rm->closing)
-        uv_timer_start(&rm->tick, on_tick, 0, rm->conf.poll_ms);
+        uv_timer_start(&rm->tick, on_readmodel_tick, 0, rm->conf.poll_ms);
 }
 
-static void on_tick(uv_timer_t *tick)
+static void on_readmodel_tick(uv_timer_t *tick)
 {
     struct readmodel *rm = tick->data;
 
@@ -69,8 +69,8 @@ static void on_tick(uv_timer_t *tick)
     report_changes(rm);
 }
 
-static void run_on_control(struct readmodel *rm, const struct pg_statement *statement,
-                           pg_done_cb done)
+static void readmodel_run_on_control(struct readmodel *rm, const struct pg_statement *statement,
+                                     pg_done_cb done)
 {
     rm->call.statement = statement;
     rm->call.params = &rm->params;
@@ -87,7 +87,7 @@ static void report_changes(struct readmodel *rm)
     changed_tenants_move(&rm->reporting, &rm->pending);
     pg_params_reset(&rm->params);
     changed_tenants_put(&rm->reporting, &rm->params);
-    run_on_control(rm, &pg_stmt_platform_note_changes, on_changes_reported);
+    readmodel_run_on_control(rm, &pg_stmt_platform_note_changes, on_changes_reported);
 }
 
 static void on_changes_reported(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -101,7 +101,8 @@ static void on_changes_reported(struct pg_call *call, int status, const struct p
         poll_done(rm);
         return;
     }
-    counter_add(&rm->stats.changes_reported, (uint64_t)pg_reply_i32(reply, 0, 0));
+    counter_add(&rm->stats.changes_reported,
+                (uint64_t)pg_reply_i32(reply, 0, PLATFORM_NOTE_CHANGES_COL_NOTED));
     changed_tenants_deinit(&rm->reporting);
     enrol_tenants(rm);
 }
@@ -110,7 +111,7 @@ static void enrol_tenants(struct readmodel *rm)
 {
     pg_params_reset(&rm->params);
     pg_param_bool(&rm->params, !rm->enrolled); // first all tenants, then only new ones
-    run_on_control(rm, &pg_stmt_platform_enrol_read_models, on_enrolled);
+    readmodel_run_on_control(rm, &pg_stmt_platform_enrol_read_models, on_enrolled);
 }
 
 static void on_enrolled(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -138,7 +139,7 @@ static void renew_claims(struct readmodel *rm)
     pg_params_reset(&rm->params);
     pg_param_text(&rm->params, span_of(rm->who));
     pg_param_i32(&rm->params, (int32_t)rm->conf.lease_ms);
-    run_on_control(rm, &pg_stmt_platform_renew_visits, on_renewed);
+    readmodel_run_on_control(rm, &pg_stmt_platform_renew_visits, on_renewed);
 }
 
 static void on_renewed(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -160,7 +161,7 @@ static void read_agenda(struct readmodel *rm)
     }
     pg_params_reset(&rm->params);
     pg_param_text(&rm->params, span_of(rm->conf.bulk.zone));
-    run_on_control(rm, &pg_stmt_platform_read_model_agenda, on_agenda);
+    readmodel_run_on_control(rm, &pg_stmt_platform_read_model_agenda, on_agenda);
 }
 
 // A time in the future was written before the clock was set back: treat it as now.
@@ -182,19 +183,24 @@ struct due {
 static bool read_item(struct readmodel *rm, const struct pg_reply *reply, unsigned row,
                       int64_t now_us, bool bulk, struct due *due)
 {
-    span mode = pg_reply_bytes(reply, row, 2);
+    span mode = pg_reply_bytes(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_MODE);
     struct policy_item item = {
         .live = mode.ptr ? span_eq(mode, SPAN("live")) : rm->conf.live,
-        .wanted_us = time_at(reply, row, 3, now_us, 0),
-        .first_change_us = time_at(reply, row, 4, now_us, 0),
-        .last_change_us = time_at(reply, row, 5, now_us, 0),
-        .visited_us = time_at(reply, row, 6, now_us, 0),
-        .retry_us = time_at(reply, row, 8, now_us, POLICY_LAST_RETRY_US),
-        .claimed_until_us = time_at(reply, row, 9, now_us, rm->conf.lease_ms * INT64_C(1000)),
+        .wanted_us = time_at(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_WANTED_US, now_us, 0),
+        .first_change_us =
+            time_at(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_FIRST_CHANGE_US, now_us, 0),
+        .last_change_us =
+            time_at(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_LAST_CHANGE_US, now_us, 0),
+        .visited_us = time_at(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_VISITED_US, now_us, 0),
+        .retry_us = time_at(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_RETRY_US, now_us,
+                            POLICY_LAST_RETRY_US),
+        .claimed_until_us = time_at(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_CLAIMED_UNTIL_US,
+                                    now_us, rm->conf.lease_ms * INT64_C(1000)),
     };
-    span tenant = pg_reply_bytes(reply, row, 0);
+    span tenant = pg_reply_bytes(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_TENANT);
 
-    if (!model_parse(pg_reply_bytes(reply, row, 1), &item.model) ||
+    if (!model_parse(pg_reply_bytes(reply, row, PLATFORM_READ_MODEL_AGENDA_COL_MODEL),
+                     &item.model) ||
         tenant.len >= MODEL_STATS_NAME_MAX)
         return false;
     struct model_stat *stat = model_stats_get(&rm->stats, tenant, item.model);
@@ -206,7 +212,8 @@ static bool read_item(struct readmodel *rm, const struct pg_reply *reply, unsign
                                       .model = item.model,
                                       .live = item.live,
                                       .wanted = item.wanted_us != POLICY_NEVER,
-                                      .failures = (unsigned)pg_reply_i32(reply, row, 10)};
+                                      .failures = (unsigned)pg_reply_i32(
+                                          reply, row, PLATFORM_READ_MODEL_AGENDA_COL_FAILURES)};
     return due->at_us <= now_us && !visit_exists(rm, tenant, item.model);
 }
 
@@ -232,8 +239,9 @@ static void on_agenda(struct pg_call *call, int status, const struct pg_reply *r
         return;
     }
     struct due *due = mem_new_array(struct due, n);
-    int64_t now_us = pg_reply_i64(reply, 0, 11);
-    bool bulk = bulk_window_has(&rm->conf.bulk, pg_reply_i32(reply, 0, 12));
+    int64_t now_us = pg_reply_i64(reply, 0, PLATFORM_READ_MODEL_AGENDA_COL_NOW_US);
+    bool bulk = bulk_window_has(&rm->conf.bulk,
+                                pg_reply_i32(reply, 0, PLATFORM_READ_MODEL_AGENDA_COL_MINUTE));
     for (struct model_stat *each = rm->stats.each; each; each = each->hh.next)
         each->stale_us = 0; // set again below for models on the agenda
     for (unsigned row = 1; row < n; row++)
@@ -252,25 +260,31 @@ static void poll_done(struct readmodel *rm)
 {
     bool again = rm->poll_again;
 
+    if (rm->closing && rm->pending.n > 0 && !rm->has_last_report) {
+        rm->has_last_report = true;
+        report_changes(rm);
+        return;
+    }
     rm->polling = rm->poll_again = false;
     if (rm->closing)
         close_if_idle(rm); // may free it
     else if (again)
-        uv_timer_start(&rm->tick, on_tick, 0, rm->conf.poll_ms);
+        uv_timer_start(&rm->tick, on_readmodel_tick, 0, rm->conf.poll_ms);
 }
 
-void readmodel_visit_ended(struct readmodel *rm)
+void readmodel_visit_ended(struct readmodel *rm, bool freed)
 {
     rm->stats.n_visiting = rm->n_visits;
     if (rm->closing)
         close_if_idle(rm);
-    else
-        readmodel_poll(rm); // a place is free now
+    else if (freed)
+        readmodel_poll(rm);
+    // A refused claim would be refused again: other processes have all places, or the model.
 }
 
 // ---- close ----
 
-static void on_tick_closed(uv_handle_t *tick)
+static void on_readmodel_tick_closed(uv_handle_t *tick)
 {
     struct readmodel *rm = tick->data;
 
@@ -288,7 +302,7 @@ void readmodel_close(struct readmodel *rm, void (*closed)(void *ctx), void *ctx)
         rm->polling = true;
         report_changes(rm);
     }
-    uv_close((uv_handle_t *)&rm->tick, on_tick_closed);
+    uv_close((uv_handle_t *)&rm->tick, on_readmodel_tick_closed);
 }
 
 static void close_if_idle(struct readmodel *rm)

@@ -30,6 +30,7 @@ struct readmodel {
     unsigned n_visits;
 
     bool closing, tick_closed;
+    bool has_last_report; // changes that arrived during the last poll were reported, or tried
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -46,6 +47,7 @@ void visit_start(struct readmodel *rm, const struct visit_order *order);
 bool visit_exists(const struct readmodel *rm, span tenant, enum model model);
 bool visit_has_tenant(const struct readmodel *rm, span tenant);
 void visit_cancel_all(struct readmodel *rm); // on close: cancels calls in progress
-void readmodel_visit_ended(struct readmodel *rm);
+// freed: it gave back a place for a visit, which may be used now.
+void readmodel_visit_ended(struct readmodel *rm, bool freed);
 
 #endif

@@ -32,7 +32,7 @@ struct visit {
     TAILQ_ENTRY(visit) link;
     char tenant[MODEL_STATS_NAME_MAX];
     enum model model;
-    bool live, wanted, refreshed;
+    bool live, wanted, claimed, refreshed;
     unsigned failures;
 
     struct tenant_want want;
@@ -48,21 +48,22 @@ struct visit {
 // In the order they run.
 static void visit_claim(struct visit *v);
 static void on_claimed(struct pg_call *call, int status, const struct pg_reply *reply);
-static void on_tenant_ready(struct tenant_want *w, int status, struct tenant_ref *ref,
-                            const struct fault *why);
+static void on_visit_tenant_ready(struct tenant_want *w, int status, struct tenant_ref *ref,
+                                  const struct fault *why);
 static void inspect_model(struct visit *v);
 static void on_inspected(struct pg_call *call, int status, const struct pg_reply *reply);
 static void visit_advance(struct visit *v);
-static void on_dropped(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_visit_dropped(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_filled(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_refreshed(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_swapped(struct pg_call *call, int status, const struct pg_reply *reply);
-static void on_checked(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_visit_checked(struct pg_call *call, int status, const struct pg_reply *reply);
 static void retry_later(struct visit *v, const char *what);
 static void on_pause(uv_timer_t *pause);
 static void visit_fail(struct visit *v, int status, const char *what,
                        const struct pg_reply *reply);
-static void on_failure_recorded(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_visit_failure_recorded(struct pg_call *call, int status,
+                                      const struct pg_reply *reply);
 static void visit_finish(struct visit *v);
 static void on_ended(struct pg_call *call, int status, const struct pg_reply *reply);
 static void visit_close(struct visit *v);
@@ -85,8 +86,9 @@ void visit_start(struct readmodel *rm, const struct visit_order *order)
     visit_claim(v);
 }
 
-static void run_call(struct visit *v, struct pg_pool *pool,
-                     const struct pg_statement *statement, pg_done_cb done, unsigned limit_ms)
+static void visit_run_call(struct visit *v, struct pg_pool *pool,
+                           const struct pg_statement *statement, pg_done_cb done,
+                           unsigned limit_ms)
 {
     v->call.statement = statement;
     v->call.params = &v->params;
@@ -101,7 +103,7 @@ static void run_call(struct visit *v, struct pg_pool *pool,
 static void run_on_tenant(struct visit *v, const struct pg_statement *statement,
                           pg_done_cb done)
 {
-    run_call(v, tenant_ref_pg(v->ref), statement, done, v->rm->conf.refresh_timeout_ms);
+    visit_run_call(v, tenant_ref_pg(v->ref), statement, done, v->rm->conf.refresh_timeout_ms);
 }
 
 static void begin_params(struct visit *v)
@@ -118,31 +120,32 @@ static void visit_claim(struct visit *v)
     pg_param_text(&v->params, span_of(v->rm->who));
     pg_param_i32(&v->params, (int32_t)v->rm->conf.lease_ms);
     pg_param_i32(&v->params, (int32_t)v->rm->conf.at_once);
-    run_call(v, v->rm->control, &pg_stmt_platform_claim_visit, on_claimed, 0);
+    visit_run_call(v, v->rm->control, &pg_stmt_platform_claim_visit, on_claimed, 0);
 }
 
 static void on_claimed(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
 
-    if (status != 0 || !pg_reply_bool(reply, 0, 0)) {
+    if (status != 0 || !pg_reply_bool(reply, 0, PLATFORM_CLAIM_VISIT_COL_TAKEN)) {
         visit_close(
             v); // claimed by another process, or no free place: the agenda lists it again
         return;
     }
-    span abandoned_by = pg_reply_bytes(reply, 0, 1);
+    v->claimed = true;
+    span abandoned_by = pg_reply_bytes(reply, 0, PLATFORM_CLAIM_VISIT_COL_ABANDONED_BY);
     if (abandoned_by.ptr) {
         counter_add(&v->rm->stats.abandoned, 1);
         log_warn("readmodel.abandoned", "tenant=%s model=" SPAN_FMT " by=" SPAN_FMT, v->tenant,
                  SPAN_ARG(model_name(v->model)), SPAN_ARG(abandoned_by));
     }
     counter_add(&v->rm->stats.visits, 1);
-    v->want.got = on_tenant_ready;
+    v->want.got = on_visit_tenant_ready;
     tenant_get(v->rm->tenants, span_of(v->tenant), &v->want);
 }
 
-static void on_tenant_ready(struct tenant_want *w, int status, struct tenant_ref *ref,
-                            const struct fault *why)
+static void on_visit_tenant_ready(struct tenant_want *w, int status, struct tenant_ref *ref,
+                                  const struct fault *why)
 {
     struct visit *v = w->owner;
 
@@ -189,13 +192,16 @@ static void on_inspected(struct pg_call *call, int status, const struct pg_reply
         visit_fail(v, status, "cannot inspect the read model", reply);
         return;
     }
-    bool live_ready = pg_reply_bool(reply, 0, 0), live_there = pg_reply_bool(reply, 0, 1);
-    bool view_ready = pg_reply_bool(reply, 0, 2);
-    int64_t age_ms = pg_reply_is_null(reply, 0, 3) ? INT64_MAX : pg_reply_i64(reply, 0, 3);
+    bool live_ready = pg_reply_bool(reply, 0, TENANT_VISIT_MODEL_COL_LIVE_READY),
+         live_there = pg_reply_bool(reply, 0, TENANT_VISIT_MODEL_COL_LIVE_THERE);
+    bool view_ready = pg_reply_bool(reply, 0, TENANT_VISIT_MODEL_COL_VIEW_READY);
+    int64_t age_ms = pg_reply_is_null(reply, 0, TENANT_VISIT_MODEL_COL_REFRESHED_MS_AGO)
+                         ? INT64_MAX
+                         : pg_reply_i64(reply, 0, TENANT_VISIT_MODEL_COL_REFRESHED_MS_AGO);
     struct model_stat *stat = model_stats_get(&rm->stats, span_of(v->tenant), v->model);
 
     stat->live = v->live;
-    report_drift(v, stat, pg_reply_bytes(reply, 0, 4));
+    report_drift(v, stat, pg_reply_bytes(reply, 0, TENANT_VISIT_MODEL_COL_UNKNOWN_COLUMNS));
     if (v->live)
         v->todo |= CHECK_LIVE | (live_ready ? 0 : FILL_LIVE);
     else if (live_there)
@@ -217,7 +223,7 @@ static void visit_advance(struct visit *v)
     begin_params(v);
     v->began_us = clock_mono_us();
     if (v->todo & DROP_LIVE) {
-        run_on_tenant(v, &pg_stmt_tenant_drop_live, on_dropped);
+        run_on_tenant(v, &pg_stmt_tenant_drop_live, on_visit_dropped);
     } else if (v->todo & FILL_LIVE) {
         pg_param_i32(&v->params, (int32_t)c->fill_chunk);
         run_on_tenant(v, &pg_stmt_tenant_fill_live, on_filled);
@@ -230,7 +236,7 @@ static void visit_advance(struct visit *v)
         run_on_tenant(v, &pg_stmt_tenant_swap_view, on_swapped);
     } else if (v->todo & CHECK_LIVE) {
         pg_param_i32(&v->params, (int32_t)c->sample);
-        run_on_tenant(v, &pg_stmt_tenant_check_live, on_checked);
+        run_on_tenant(v, &pg_stmt_tenant_check_live, on_visit_checked);
     } else {
         visit_finish(v);
     }
@@ -243,13 +249,13 @@ static void step_done(struct visit *v, enum todo what)
     visit_advance(v);
 }
 
-static void on_dropped(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_visit_dropped(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
 
     if (status != 0)
         visit_fail(v, status, "cannot drop the live table", reply);
-    else if (!pg_reply_bool(reply, 0, 0))
+    else if (!pg_reply_bool(reply, 0, TENANT_DROP_LIVE_COL_DONE))
         retry_later(v, "readers or writers still use the live table");
     else
         step_done(v, DROP_LIVE);
@@ -263,7 +269,7 @@ static void on_filled(struct pg_call *call, int status, const struct pg_reply *r
         visit_fail(v, status, "cannot fill the live table", reply);
         return;
     }
-    span state = pg_reply_bytes(reply, 0, 0);
+    span state = pg_reply_bytes(reply, 0, TENANT_FILL_LIVE_COL_STATE);
     if (span_eq(state, SPAN("busy"))) {
         retry_later(v, "the live table is busy");
         return;
@@ -288,7 +294,7 @@ static void on_refreshed(struct pg_call *call, int status, const struct pg_reply
         visit_fail(v, status, "cannot refresh the view", reply);
         return;
     }
-    span action = pg_reply_bytes(reply, 0, 0);
+    span action = pg_reply_bytes(reply, 0, TENANT_REFRESH_VIEW_COL_ACTION);
     if (span_eq(action, SPAN("clean"))) {
         counter_add(&f->clean, 1);
         v->refreshed = true; // it is already current
@@ -302,8 +308,8 @@ static void on_refreshed(struct pg_call *call, int status, const struct pg_reply
     }
     struct model_stat *stat = model_stats_get(f, span_of(v->tenant), v->model);
     bool built = span_eq(action, SPAN("built"));
-    stat->rows = pg_reply_i64(reply, 0, 1);
-    stat->refresh_ms = pg_reply_i32(reply, 0, 2);
+    stat->rows = pg_reply_i64(reply, 0, TENANT_REFRESH_VIEW_COL_ROWS);
+    stat->refresh_ms = pg_reply_i32(reply, 0, TENANT_REFRESH_VIEW_COL_MS);
     histogram_add(&f->refresh_us[v->model], clock_mono_us() - v->began_us);
     counter_add(built ? &f->built : &f->refreshed, 1);
     log_debug("readmodel.refreshed",
@@ -322,7 +328,7 @@ static void on_swapped(struct pg_call *call, int status, const struct pg_reply *
 
     if (status != 0) {
         visit_fail(v, status, "cannot swap the view", reply);
-    } else if (!pg_reply_bool(reply, 0, 0)) {
+    } else if (!pg_reply_bool(reply, 0, TENANT_SWAP_VIEW_COL_DONE)) {
         counter_add(&v->rm->stats.swap_retries, 1);
         retry_later(v, "readers still use the old view");
     } else {
@@ -333,7 +339,7 @@ static void on_swapped(struct pg_call *call, int status, const struct pg_reply *
     }
 }
 
-static void on_checked(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_visit_checked(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
     struct model_stats *f = &v->rm->stats;
@@ -342,8 +348,8 @@ static void on_checked(struct pg_call *call, int status, const struct pg_reply *
         visit_fail(v, status, "cannot compare the live table", reply);
         return;
     }
-    int64_t differing = pg_reply_i64(reply, 0, 1);
-    counter_add(&f->checked, (uint64_t)pg_reply_i64(reply, 0, 0));
+    int64_t differing = pg_reply_i64(reply, 0, TENANT_CHECK_LIVE_COL_DIFFERING);
+    counter_add(&f->checked, (uint64_t)pg_reply_i64(reply, 0, TENANT_CHECK_LIVE_COL_CHECKED));
     counter_add(&f->differing, (uint64_t)differing);
     if (differing > 0)
         log_error("readmodel.mismatch",
@@ -379,10 +385,11 @@ static void visit_fail(struct visit *v, int status, const char *what,
     }
     begin_params(v);
     pg_param_text(&v->params, span_of(v->why.text));
-    run_on_tenant(v, &pg_stmt_tenant_refresh_failed, on_failure_recorded);
+    run_on_tenant(v, &pg_stmt_tenant_refresh_failed, on_visit_failure_recorded);
 }
 
-static void on_failure_recorded(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_visit_failure_recorded(struct pg_call *call, int status,
+                                      const struct pg_reply *reply)
 {
     struct visit *v = call->owner;
 
@@ -418,7 +425,7 @@ static void visit_finish(struct visit *v)
                                  ? 0
                                  : (int32_t)(policy_retry_us(v->failures + 1) / 1000));
     pg_param_bool(&v->params, v->refreshed);
-    run_call(v, rm->control, &pg_stmt_platform_end_visit, on_ended, END_DEADLINE_MS);
+    visit_run_call(v, rm->control, &pg_stmt_platform_end_visit, on_ended, END_DEADLINE_MS);
 }
 
 static void on_ended(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -441,11 +448,12 @@ static void on_pause_closed(uv_handle_t *pause)
 {
     struct visit *v = pause->data;
     struct readmodel *rm = v->rm;
+    bool freed = v->claimed;
 
     pg_params_free(&v->params);
     free(v);
     rm->n_visits--;
-    readmodel_visit_ended(rm);
+    readmodel_visit_ended(rm, freed);
 }
 
 bool visit_exists(const struct readmodel *rm, span tenant, enum model model)

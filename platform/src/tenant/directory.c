@@ -16,21 +16,23 @@ static char *text(const struct pg_reply *reply, unsigned row, unsigned col)
 
 struct tenant_row directory_row(const struct pg_reply *reply, unsigned i)
 {
-    span name = pg_reply_bytes(reply, i, 0);
+    span name = pg_reply_bytes(reply, i, PLATFORM_TENANT_ROW_COL_NAME);
     struct tenant_row r = {
-        .kind = span_eq(pg_reply_bytes(reply, i, 1), SPAN("mysql")) ? TENANT_MYSQL : TENANT_PG,
-        .url = text(reply, i, 2),
-        .database = text(reply, i, 3),
-        .credential = text(reply, i, 4),
-        .made = pg_reply_bool(reply, i, 5),
-        .revision = pg_reply_i64(reply, i, 6),
+        .kind = span_eq(pg_reply_bytes(reply, i, PLATFORM_TENANT_ROW_COL_KIND), SPAN("mysql"))
+                    ? TENANT_MYSQL
+                    : TENANT_PG,
+        .url = text(reply, i, PLATFORM_TENANT_ROW_COL_URL),
+        .database = text(reply, i, PLATFORM_TENANT_ROW_COL_DATABASE),
+        .credential = text(reply, i, PLATFORM_TENANT_ROW_COL_CREDENTIAL),
+        .made = pg_reply_bool(reply, i, PLATFORM_TENANT_ROW_COL_MADE),
+        .revision = pg_reply_i64(reply, i, PLATFORM_TENANT_ROW_COL_REVISION),
     };
 
     memcpy(r.name, name.ptr, name.len < TENANT_NAME_MAX ? name.len : TENANT_NAME_MAX);
     return r;
 }
 
-static void on_found(struct pg_call *call, int status, const struct pg_reply *reply)
+static void on_directory_found(struct pg_call *call, int status, const struct pg_reply *reply)
 {
     struct directory_find *d = call->owner;
 
@@ -50,7 +52,7 @@ void directory_find(struct pg_pool *control, struct directory_find *d, span name
     pg_param_text(&d->params, name);
     d->call = (struct pg_call){.statement = &pg_stmt_platform_tenant_find,
                                .params = &d->params,
-                               .done = on_found,
+                               .done = on_directory_found,
                                .owner = d};
     pg_pool_exec(control, &d->call);
 }
@@ -62,7 +64,7 @@ static void on_changes(struct pg_call *call, int status, const struct pg_reply *
     pg_params_free(&d->params);
     for (unsigned i = 0; status == 0 && i < pg_reply_rows(reply); i++) {
         struct tenant_row row = directory_row(reply, i);
-        d->changed(d, &row, pg_reply_bool(reply, i, 7));
+        d->changed(d, &row, pg_reply_bool(reply, i, PLATFORM_TENANT_CHANGES_COL_GONE));
         tenant_row_deinit(&row);
     }
     d->done(d, status);

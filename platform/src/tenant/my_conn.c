@@ -13,16 +13,16 @@
 // In the order they run.
 static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *found);
 static void on_begin(uv_timer_t *timer);
-static void begin(struct my_conn *c, enum my_step step);
+static void my_conn_begin(struct my_conn *c, enum my_step step);
 static int start_step(struct my_conn *c);
 static int go_on(struct my_conn *c, int ready);
-static void run(struct my_conn *c, int wait);
+static void my_conn_run(struct my_conn *c, int wait);
 static bool step_over(struct my_conn *c);
 static void watch(struct my_conn *c, int wait);
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_timeout(uv_timer_t *timer);
 static void land(struct my_conn *c);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_my_conn_handle_closed(uv_handle_t *handle);
 
 struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsigned timeout_ms,
                              unsigned statement_timeout_ms, const struct my_events *on,
@@ -68,7 +68,7 @@ static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *fou
     uv_freeaddrinfo(found);
     if (c->step == MY_LOOKUP)
         on_begin(&c->timer);
-    on_handle_closed((uv_handle_t *)&c->timer); // the lookup was counted as a handle
+    on_my_conn_handle_closed((uv_handle_t *)&c->timer); // the lookup was counted as a handle
 }
 
 static void on_begin(uv_timer_t *timer)
@@ -92,14 +92,14 @@ static void on_begin(uv_timer_t *timer)
     mysql_options(&c->my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options(&c->my, MYSQL_INIT_COMMAND, init);
     my_place_secure(c->place, &c->my);
-    begin(c, MY_CONNECT);
+    my_conn_begin(c, MY_CONNECT);
 }
 
-static void begin(struct my_conn *c, enum my_step step)
+static void my_conn_begin(struct my_conn *c, enum my_step step)
 {
     c->step = step;
     c->ret = 0;
-    run(c, start_step(c));
+    my_conn_run(c, start_step(c));
 }
 
 // Returns the events that the connector waits for; 0: the step is complete.
@@ -148,7 +148,7 @@ static int go_on(struct my_conn *c, int ready)
     }
 }
 
-static void run(struct my_conn *c, int wait)
+static void my_conn_run(struct my_conn *c, int wait)
 {
     while (wait == 0 && step_over(c))
         wait = start_step(c);
@@ -165,7 +165,12 @@ static void fail(struct my_conn *c)
 
     my_reply_fail(&c->reply, number, state, mysql_stmt_error(c->stmt));
     c->status = my_code(number, state);
-    if (c->status == QE_PG_GONE)
+    // Read-only: the next connection may reach the server that has become the primary.  An
+    // error with the SQLSTATE of a warning (1265 in strict mode) is not caught by the handlers
+    // of our procedures, so the transaction is still open: closing the connection rolls it
+    // back.
+    bool is_uncaught = strncmp(state, "01", 2) == 0 || strncmp(state, "02", 2) == 0;
+    if (c->status == QE_PG_GONE || c->status == QE_PG_READ_ONLY || is_uncaught)
         c->doomed = true;
 }
 
@@ -282,7 +287,7 @@ static void resume(struct my_conn *c, int ready)
     // The connector may close the socket: it must have left epoll before.
     uv_poll_stop(c->poll);
     uv_timer_stop(&c->timer);
-    run(c, go_on(c, ready));
+    my_conn_run(c, go_on(c, ready));
 }
 
 static void on_socket(uv_poll_t *poll, int status, int events)
@@ -300,7 +305,7 @@ static void on_timeout(uv_timer_t *timer) { resume(timer->data, MYSQL_WAIT_TIMEO
 
 // MariaDB accepts a time limit with the statement.  MySQL has none for writes and treats it as
 // a comment.
-static void put_text(struct my_conn *c)
+static void my_conn_put_text(struct my_conn *c)
 {
     unsigned ms = c->call->statement_timeout_ms;
 
@@ -317,13 +322,13 @@ void my_conn_send(struct my_conn *c, struct my_call *call)
     c->call = call;
     c->status = 0;
     c->prepared = false;
-    put_text(c);
+    my_conn_put_text(c);
     my_reply_reset(&c->reply);
     call->sent_us = clock_mono_us();
     c->stmt = mysql_stmt_init(&c->my);
     if (!c->stmt)
         BUG("no memory for a statement");
-    begin(c, MY_PREPARE);
+    my_conn_begin(c, MY_PREPARE);
 }
 
 static void land(struct my_conn *c)
@@ -349,7 +354,7 @@ void my_conn_close(struct my_conn *c)
         uv_cancel((uv_req_t *)&c->lookup); // its callback runs anyway and is counted until then
     c->step = MY_CLOSED;
     if (c->poll)
-        uv_close((uv_handle_t *)c->poll, on_handle_closed);
+        uv_close((uv_handle_t *)c->poll, on_my_conn_handle_closed);
     if (c->has_my) {
         // Sending COM_QUIT must not wait for a peer that does not read.
         my_socket fd = mysql_get_socket(&c->my);
@@ -357,10 +362,10 @@ void my_conn_close(struct my_conn *c)
             shutdown((int)fd, SHUT_RDWR);
         mysql_close(&c->my);
     }
-    uv_close((uv_handle_t *)&c->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&c->timer, on_my_conn_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_my_conn_handle_closed(uv_handle_t *handle)
 {
     struct my_conn *c = handle->data;
 

@@ -41,9 +41,12 @@ static bool read_options(span options, struct my_place *out)
 
     while (str_split(&options, '&', &one)) {
         span value = cut(&one, '=');
-        if (span_eq(one, SPAN("tls")))
-            out->tls = span_eq(value, SPAN("true"));
-        else if (span_eq(one, SPAN("socket")))
+        if (span_eq(one, SPAN("tls"))) {
+            out->tls_unchecked = span_eq(value, SPAN("skip-verify"));
+            out->tls = out->tls_unchecked || span_eq(value, SPAN("true"));
+            if (!out->tls && !span_eq(value, SPAN("false")))
+                return false;
+        } else if (span_eq(one, SPAN("socket")))
             out->socket = decoded(value);
         else if (one.len > 0)
             return false;
@@ -131,8 +134,11 @@ char *my_place_url(const struct my_place *p)
     buf_printf(&b, "%s:%u/", six ? "]" : "", p->port);
     put_escaped(&b, p->db);
     if (p->tls || p->socket)
-        buf_printf(&b, "?%s%s%s", p->tls ? "tls=true" : "", p->tls && p->socket ? "&" : "",
-                   p->socket ? "socket=" : "");
+        buf_printf(&b, "?%s%s%s",
+                   !p->tls            ? ""
+                   : p->tls_unchecked ? "tls=skip-verify"
+                                      : "tls=true",
+                   p->tls && p->socket ? "&" : "", p->socket ? "socket=" : "");
     if (p->socket)
         put_escaped(&b, p->socket);
     buf_putc(&b, '\0');
@@ -145,6 +151,11 @@ void my_place_secure(const struct my_place *p, MYSQL *my)
 {
     if (p->tls)
         mysql_optionsv(my, MYSQL_OPT_SSL_ENFORCE, &(my_bool){1});
+    // The library does not verify by itself: it would give the password to anybody.
+    mysql_optionsv(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT,
+                   &(my_bool){p->tls && !p->tls_unchecked});
+    if (p->tls && p->tls_ca)
+        mysql_optionsv(my, MYSQL_OPT_SSL_CA, p->tls_ca);
     // A server may ask for any method that the client has, such as mysql_clear_password.
     if (!p->any_auth)
         mysql_optionsv(my, MARIADB_OPT_RESTRICTED_AUTH,

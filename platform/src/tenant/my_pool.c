@@ -38,16 +38,17 @@ static void run_soon(struct my_pool *p);
 static void on_soon(uv_idle_t *soon);
 static void send_queued(struct my_pool *p);
 static void dial_if_needed(struct my_pool *p);
-static void on_ready(struct my_conn *c);
+static void on_my_pool_ready(struct my_conn *c);
 static void on_answered(struct my_conn *c, struct my_call *call, int status,
                         const struct my_reply *reply);
 static void on_broken(struct my_conn *c, const char *why);
-static void on_closed(struct my_conn *c);
-static void on_tick(uv_timer_t *tick);
+static void on_my_pool_closed(struct my_conn *c);
+static void on_my_pool_tick(uv_timer_t *tick);
 static void close_if_done(struct my_pool *p);
-static void on_handle_closed(uv_handle_t *handle);
+static void on_my_pool_handle_closed(uv_handle_t *handle);
 
-static const struct my_events events = {on_ready, on_answered, on_broken, on_closed};
+static const struct my_events events = {on_my_pool_ready, on_answered, on_broken,
+                                        on_my_pool_closed};
 
 static char *copy(const char *text) { return text ? mem_strndup(text, strlen(text)) : NULL; }
 
@@ -64,7 +65,10 @@ struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf)
                                  .db = copy(at->db),
                                  .socket = copy(at->socket),
                                  .port = at->port,
-                                 .tls = at->tls};
+                                 .tls = at->tls,
+                                 .tls_unchecked = at->tls_unchecked,
+                                 .tls_ca = at->tls_ca,
+                                 .any_auth = at->any_auth};
     p->conf.place = &p->place;
     STAILQ_INIT(&p->queue);
     STAILQ_INIT(&p->refused);
@@ -74,7 +78,7 @@ struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf)
     uv_timer_init(loop, &p->tick);
     p->soon.data = p->tick.data = p;
     p->n_handles = 2;
-    uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&p->tick, on_my_pool_tick, TICK_MS, TICK_MS);
     return p;
 }
 
@@ -155,7 +159,7 @@ static void dial_if_needed(struct my_pool *p)
     }
 }
 
-static void drop(struct my_pool *p, struct my_conn *c)
+static void my_pool_drop(struct my_pool *p, struct my_conn *c)
 {
     p->n_ready--;
     TAILQ_REMOVE(&p->conns, c, all);
@@ -167,14 +171,14 @@ static void rest(struct my_pool *p, struct my_conn *c)
 {
     c->idle_since_us = clock_mono_us();
     if (p->closing || c->doomed) {
-        drop(p, c);
+        my_pool_drop(p, c);
         return;
     }
     TAILQ_INSERT_HEAD(&p->idle, c, idle);
     run_soon(p);
 }
 
-static void on_ready(struct my_conn *c)
+static void on_my_pool_ready(struct my_conn *c)
 {
     struct my_pool *p = c->owner;
 
@@ -220,7 +224,7 @@ static void on_broken(struct my_conn *c, const char *why)
     }
 }
 
-static void on_closed(struct my_conn *c)
+static void on_my_pool_closed(struct my_conn *c)
 {
     struct my_pool *p = c->owner;
 
@@ -228,12 +232,12 @@ static void on_closed(struct my_conn *c)
     close_if_done(p);
 }
 
-static unsigned deadline_ms(const struct my_pool *p, const struct my_call *call)
+static unsigned my_pool_deadline_ms(const struct my_pool *p, const struct my_call *call)
 {
     return call->deadline_ms > 0 ? call->deadline_ms : p->conf.deadline_ms;
 }
 
-static void on_tick(uv_timer_t *tick)
+static void on_my_pool_tick(uv_timer_t *tick)
 {
     struct my_pool *p = tick->data;
     uint64_t now = clock_mono_us();
@@ -241,16 +245,17 @@ static void on_tick(uv_timer_t *tick)
     struct my_call *call;
 
     TAILQ_FOREACH (c, &p->conns, all)
-        if (c->call && !c->doomed && now > c->call->sent_us + deadline_ms(p, c->call) * 1000ull)
+        if (c->call && !c->doomed &&
+            now > c->call->sent_us + my_pool_deadline_ms(p, c->call) * 1000ull)
             my_conn_abort(c);
     while ((call = STAILQ_FIRST(&p->queue)) != NULL &&
-           now > call->queued_us + deadline_ms(p, call) * 1000ull)
+           now > call->queued_us + my_pool_deadline_ms(p, call) * 1000ull)
         refuse(p, take_queued(p), QE_PG_RETRY);
     for (c = TAILQ_FIRST(&p->idle); c; c = next) {
         next = TAILQ_NEXT(c, idle);
         if (p->n_ready > 1 && now > c->idle_since_us + p->conf.idle_close_ms * 1000ull) {
             TAILQ_REMOVE(&p->idle, c, idle);
-            drop(p, c);
+            my_pool_drop(p, c);
         }
     }
 }
@@ -272,7 +277,7 @@ void my_pool_close(struct my_pool *p, void (*closed)(void *ctx), void *ctx)
         refuse(p, take_queued(p), QE_STOPPING);
     while ((c = TAILQ_FIRST(&p->idle)) != NULL) {
         TAILQ_REMOVE(&p->idle, c, idle);
-        drop(p, c);
+        my_pool_drop(p, c);
     }
     run_soon(p); // connection attempts end by themselves, at the latest with their time limit
 }
@@ -282,11 +287,11 @@ static void close_if_done(struct my_pool *p)
     if (!p->closing || p->n_conns > 0 || !STAILQ_EMPTY(&p->refused) ||
         uv_is_closing((uv_handle_t *)&p->tick))
         return;
-    uv_close((uv_handle_t *)&p->soon, on_handle_closed);
-    uv_close((uv_handle_t *)&p->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&p->soon, on_my_pool_handle_closed);
+    uv_close((uv_handle_t *)&p->tick, on_my_pool_handle_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_my_pool_handle_closed(uv_handle_t *handle)
 {
     struct my_pool *p = handle->data;
 

@@ -75,10 +75,13 @@ struct my_place {
     char *host, *user, *password, *db;
     char *socket; // Unix socket instead of host and port; or NULL
     unsigned port;
-    bool tls;
-    bool any_auth; // allow authentication methods that reveal the password
+    bool tls;           // only with TLS, ...
+    bool tls_unchecked; // ... whose certificate is not verified
+    const char *tls_ca; // file of certificates to trust; NULL: the library's; borrowed
+    bool any_auth;      // allow authentication methods that reveal the password
 };
-// mysql://user:password@host:port/db?tls=true, or ?socket=/path without a host.
+// mysql://user:password@host:port/db?tls=true, or ?socket=/path without a host. tls=true
+// verifies certificate and host name, tls=skip-verify only encrypts.
 MUST_USE int my_place_parse(const char *url, struct my_place *out, struct fault *f);
 // The address without its password.  Given: free().
 char *my_place_url(const struct my_place *p);

@@ -199,6 +199,8 @@ int my_code(unsigned number, const char *sqlstate)
     case ER_TOO_MANY_USER_CONNECTIONS:
         return QE_PG_RETRY;
     case ER_OPTION_PREVENTS_STATEMENT: // --read-only
+    case ER_READ_ONLY_MODE:
+    case ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION:
         return QE_PG_READ_ONLY;
     case ER_RECORD_FILE_FULL:
     case ER_DISK_FULL:
@@ -206,6 +208,8 @@ int my_code(unsigned number, const char *sqlstate)
     default:
         break;
     }
+    if (strncmp(sqlstate, "08", 2) == 0) // the server ends the connection
+        return QE_PG_GONE;
     // 22: data, 23: constraints, 45: signalled by our procedures.
     if (strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0 ||
         strncmp(sqlstate, "45", 2) == 0)

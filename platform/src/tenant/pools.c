@@ -1,4 +1,4 @@
-// pools.c: applies the rules (slots.h, breaker.h) to real connections (link.h).
+// pools.c: applies the rules (grants.h, breaker.h) to real connections (tenant_db.h).
 #include "tenant/pools_int.h"
 
 #include <stdlib.h>
@@ -16,27 +16,28 @@ enum { TICK_MS = 50, MAX_PAUSES = 30 };
 enum { ALL_EVERY = 30 };
 enum {
     WANT_IN_DIRECTORY = 2
-}; // tenant_want.state: waits for the directory; slots.c uses 0 and 1
+}; // tenant_want.state: waits for the directory; grants.c uses 0 and 1
 
 // The steps of a request, in order.
 static void query_directory(struct tenant *t, struct tenant_want *w);
-static void on_found(struct directory_find *d, int status, const struct tenant_row *row);
+static void on_pools_found(struct directory_find *d, int status, const struct tenant_row *row);
 static void get_pool(struct tenant *t, struct tenant_want *w);
-static void act_open(void *ctx, struct slot *slot);
-static void on_opened(struct link *l, int status);
-static void act_check(void *ctx, struct slot *slot);
-static void on_checked(struct link *l, int status);
-static void act_finish(void *ctx, struct tenant_want *w, int status, struct slot *slot);
-static void act_close(void *ctx, struct slot *slot);
-static void on_link_closed(void *ctx);
+static void act_open(void *ctx, struct grant *grant);
+static void on_opened(struct tenant_db *l, int status);
+static void act_check(void *ctx, struct grant *grant);
+static void on_pools_checked(struct tenant_db *l, int status);
+static void act_finish(void *ctx, struct tenant_want *w, int status, struct grant *grant);
+static void act_close(void *ctx, struct grant *grant);
+static void on_db_closed(void *ctx);
 // The timer and changes by other processes.
-static void on_tick(uv_timer_t *tick);
+static void on_pools_tick(uv_timer_t *tick);
 static void read_changes(struct tenant_pools *p, uint64_t now);
-static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone);
+static void on_pools_changed(struct directory_changes *d, const struct tenant_row *row,
+                             bool gone);
 static void on_changes_read(struct directory_changes *d, int status);
-static void on_tick_closed(uv_handle_t *tick);
+static void on_pools_tick_closed(uv_handle_t *tick);
 
-static const struct slots_acts acts = {act_open, act_check, act_close, act_finish};
+static const struct grants_acts acts = {act_open, act_check, act_close, act_finish};
 
 struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pools_conf *conf)
 {
@@ -44,22 +45,22 @@ struct tenant_pools *tenant_pools_open(uv_loop_t *loop, const struct tenant_pool
 
     p->loop = loop;
     p->conf = *conf;
-    p->link = (struct link_conf){.home = conf->home,
-                                 .auth = conf->auth,
-                                 .max_conns = conf->max_conns,
-                                 .connect_timeout_ms = conf->connect_timeout_ms,
-                                 .conn_idle_ms = conf->conn_idle_ms,
-                                 .statement_timeout_ms = conf->statement_timeout_ms};
+    p->db = (struct tenant_db_conf){.home = conf->home,
+                                    .auth = conf->auth,
+                                    .max_conns = conf->max_conns,
+                                    .connect_timeout_ms = conf->connect_timeout_ms,
+                                    .conn_idle_ms = conf->conn_idle_ms,
+                                    .statement_timeout_ms = conf->statement_timeout_ms};
     p->breaker = (struct breaker_conf){.failures = conf->breaker_failures,
                                        .pause_us = conf->probe_ms * 1000ull,
                                        .max_pause_us = conf->probe_ms * 1000ull * MAX_PAUSES};
-    p->slots = slots_new(conf->max_pools, &acts, p);
+    p->grants = grants_new(conf->max_pools, &acts, p);
     p->last_read_us = clock_mono_us(); // no tenant is cached yet
     p->next_read_us = p->last_read_us + conf->directory_ms * 1000ull;
     TAILQ_INIT(&p->down);
     uv_timer_init(loop, &p->tick);
     p->tick.data = p;
-    uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&p->tick, on_pools_tick, TICK_MS, TICK_MS);
     return p;
 }
 
@@ -81,7 +82,7 @@ static struct tenant *find_or_add_tenant(struct tenant_pools *p, span name)
     t->pools = p;
     memcpy(t->row.name, name.ptr, name.len);
     TAILQ_INIT(&t->in_directory);
-    tenant_entry_init(&t->entry, p->slots, t);
+    tenant_entry_init(&t->entry, p->grants, t);
     HASH_ADD_KEYPTR(hh, p->tenants, t->row.name, name.len, t);
     return t;
 }
@@ -117,7 +118,7 @@ static void free_tenant(struct tenant *t)
 // accumulate.
 void tenant_free_if_unknown(struct tenant *t)
 {
-    if (!t->known && !t->finding && !t->probe && t->n_refs == 0 && slots_is_unused(&t->entry))
+    if (!t->known && !t->finding && !t->probe && t->n_refs == 0 && grants_is_unused(&t->entry))
         free_tenant(t);
 }
 
@@ -164,13 +165,13 @@ static void query_directory(struct tenant *t, struct tenant_want *w)
         return;
     t->finding = true;
     t->pools->n_finding++;
-    t->find.found = on_found;
+    t->find.found = on_pools_found;
     directory_find(t->pools->conf.control, &t->find, span_of(t->row.name));
 }
 
 // Serves all requests that wait for the directory.  Requests that arrive meanwhile use the new
 // row.
-static void on_found(struct directory_find *d, int status, const struct tenant_row *row)
+static void on_pools_found(struct directory_find *d, int status, const struct tenant_row *row)
 {
     struct tenant *t = container_of(d, struct tenant, find);
     struct tenant_pools *p = t->pools;
@@ -201,7 +202,7 @@ static void on_found(struct directory_find *d, int status, const struct tenant_r
 static void get_pool(struct tenant *t, struct tenant_want *w)
 {
     struct tenant_pools *p = t->pools;
-    struct slot *slot = t->entry.slot;
+    struct grant *grant = t->entry.grant;
 
     if (!breaker_is_closed(&t->breaker)) {
         p->stats.refused++;
@@ -210,13 +211,13 @@ static void get_pool(struct tenant *t, struct tenant_want *w)
     }
     // A pool in use is not checked: its users report failures.
     bool must_check = false;
-    if (slot && slot->refs == 0 && slot->state == SLOT_READY) {
-        struct tenant_pool *r = slot->owner;
-        must_check =
-            !link_is_up(r->link) ||
-            clock_mono_us() >= link_last_reply_us(r->link) + p->conf.health_after_ms * 1000ull;
+    if (grant && grant->refs == 0 && grant->state == GRANT_READY) {
+        struct tenant_pool *r = grant->owner;
+        must_check = !tenant_db_is_up(r->db) ||
+                     clock_mono_us() >=
+                         tenant_db_last_reply_us(r->db) + p->conf.health_after_ms * 1000ull;
     }
-    slots_get(p->slots, &t->entry, w, must_check);
+    grants_get(p->grants, &t->entry, w, must_check);
 }
 
 void tenant_want_cancel(struct tenant_want *w)
@@ -226,28 +227,28 @@ void tenant_want_cancel(struct tenant_want *w)
         TAILQ_REMOVE(&t->in_directory, w, link);
         w->state = 0;
     } else {
-        slots_cancel(w->pools->slots, w);
+        grants_cancel(w->pools->grants, w);
     }
 }
 
 // ---- actions ----
 
-static void act_open(void *ctx, struct slot *slot)
+static void act_open(void *ctx, struct grant *grant)
 {
     struct tenant_pools *p = ctx;
     struct tenant_pool *r = mem_new(struct tenant_pool);
 
-    r->tenant = slot->entry->owner;
+    r->tenant = grant->entry->owner;
     r->tenant->n_refs++;
-    r->slot = slot;
+    r->grant = grant;
     r->identity = r->tenant->identity;
-    slot->owner = r;
-    r->link = link_open(p->loop, &p->link, &r->tenant->row, on_opened, r);
+    grant->owner = r;
+    r->db = tenant_db_open(p->loop, &p->db, &r->tenant->row, on_opened, r);
 }
 
-static void on_opened(struct link *l, int status)
+static void on_opened(struct tenant_db *l, int status)
 {
-    struct tenant_pool *r = link_owner(l);
+    struct tenant_pool *r = tenant_db_owner(l);
     struct tenant *t = r->tenant;
 
     if (status == 0) {
@@ -255,33 +256,33 @@ static void on_opened(struct link *l, int status)
         breaker_good(&t->breaker);
     } else {
         log_warn("tenant.open_failed", "tenant=%s error=\"%s\"", t->row.name,
-                 link_fault(l)->text);
-        tenant_trip(t, link_fault(l), true);
+                 tenant_db_fault(l)->text);
+        tenant_trip(t, tenant_db_fault(l), true);
     }
     // Report an unreadable credential as such; any other error means that the database is down.
-    slots_opened(t->pools->slots, r->slot,
-                 status == 0 || status == QE_CONF ? status : QE_TENANT_DOWN, clock_mono_us());
+    grants_opened(t->pools->grants, r->grant,
+                  status == 0 || status == QE_CONF ? status : QE_TENANT_DOWN, clock_mono_us());
 }
 
-static void act_check(void *ctx, struct slot *slot)
+static void act_check(void *ctx, struct grant *grant)
 {
-    struct tenant_pool *r = slot->owner;
+    struct tenant_pool *r = grant->owner;
 
     (void)ctx;
-    link_check(r->link, on_checked);
+    tenant_db_check(r->db, on_pools_checked);
 }
 
-static void on_checked(struct link *l, int status)
+static void on_pools_checked(struct tenant_db *l, int status)
 {
-    struct tenant_pool *r = link_owner(l);
+    struct tenant_pool *r = tenant_db_owner(l);
 
     if (status != 0)
         log_warn("tenant.unhealthy", "tenant=%s error=\"%s\"", r->tenant->row.name,
-                 link_fault(l)->text);
-    slots_checked(r->tenant->pools->slots, r->slot, status == 0, clock_mono_us());
+                 tenant_db_fault(l)->text);
+    grants_checked(r->tenant->pools->grants, r->grant, status == 0, clock_mono_us());
 }
 
-static void act_finish(void *ctx, struct tenant_want *w, int status, struct slot *slot)
+static void act_finish(void *ctx, struct tenant_want *w, int status, struct grant *grant)
 {
     struct tenant_pools *p = ctx;
     const struct tenant *t = w->entry->owner;
@@ -290,31 +291,35 @@ static void act_finish(void *ctx, struct tenant_want *w, int status, struct slot
         histogram_add(w->missed ? &p->stats.miss_us : &p->stats.hit_us,
                       clock_mono_us() - w->asked_us);
         struct tenant_ref *ref = mem_new(struct tenant_ref);
-        ref->pool = slot->owner;
+        ref->pool = grant->owner;
         w->got(w, 0, ref, NULL);
         return;
     }
     p->stats.timeouts += status == QE_BUSY;
-    refuse_want(w, span_of(t->row.name), status,
-                status == QE_BUSY ? "timed out waiting for a connection pool; try again"
-                                  : t->fault.text);
+    if (status == QE_BUSY && t->entry.grant)
+        // It has a pool, which is being opened or checked.
+        refuse_want(w, span_of(t->row.name), QE_TENANT_DOWN, "the database does not answer");
+    else
+        refuse_want(w, span_of(t->row.name), status,
+                    status == QE_BUSY ? "timed out waiting for a connection pool; try again"
+                                      : t->fault.text);
 }
 
-static void act_close(void *ctx, struct slot *slot)
+static void act_close(void *ctx, struct grant *grant)
 {
-    struct tenant_pool *r = slot->owner;
+    struct tenant_pool *r = grant->owner;
 
     (void)ctx;
     log_debug("tenant.closed", "tenant=%s", r->tenant->row.name);
-    link_close(r->link, on_link_closed, r);
+    tenant_db_close(r->db, on_db_closed, r);
 }
 
-static void on_link_closed(void *ctx)
+static void on_db_closed(void *ctx)
 {
     struct tenant_pool *r = ctx;
     struct tenant_pools *p = r->tenant->pools;
 
-    slots_closed(p->slots, r->slot);
+    grants_closed(p->grants, r->grant);
     r->tenant->n_refs--;
     tenant_free_if_unknown(r->tenant);
     free(r);
@@ -330,7 +335,7 @@ void tenant_put(struct tenant_ref *r)
     if (!r->failed)
         breaker_good(&pool->tenant->breaker);
     free(r);
-    slots_put(pool->tenant->pools->slots, pool->slot, clock_mono_us());
+    grants_put(pool->tenant->pools->grants, pool->grant, clock_mono_us());
 }
 
 void tenant_ref_failed(struct tenant_ref *r, int status)
@@ -340,7 +345,7 @@ void tenant_ref_failed(struct tenant_ref *r, int status)
     if (status != QE_PG_AWAY && status != QE_PG_GONE)
         return;
     r->failed = true;
-    const char *dial = link_error(r->pool->link);
+    const char *dial = tenant_db_error(r->pool->db);
     fault_set(&why, status, "%s", dial[0] ? dial : err_text(status));
     tenant_trip(r->pool->tenant, &why, status == QE_PG_AWAY);
 }
@@ -357,9 +362,9 @@ void tenant_trip(struct tenant *t, const struct fault *why, bool hard)
     log_error("tenant.down", "tenant=%s error=\"%s\"", t->row.name, why->text);
     // The open pool is useless, so waiting requests fail now.  A pool that is being opened
     // fails by itself.
-    if (t->entry.slot && t->entry.slot->state != SLOT_OPENING) {
-        slots_refuse(p->slots, &t->entry, QE_TENANT_DOWN);
-        slots_retire(p->slots, &t->entry, SLOTS_UNHEALTHY);
+    if (t->entry.grant && t->entry.grant->state != GRANT_OPENING) {
+        grants_refuse(p->grants, &t->entry, QE_TENANT_DOWN);
+        grants_retire(p->grants, &t->entry, GRANTS_UNHEALTHY);
     }
 }
 
@@ -367,12 +372,12 @@ void tenant_recovered(struct tenant *t) { set_down(t, false); }
 
 enum tenant_kind tenant_ref_kind(const struct tenant_ref *r)
 {
-    return link_kind(r->pool->link);
+    return tenant_db_kind(r->pool->db);
 }
 span tenant_ref_name(const struct tenant_ref *r) { return span_of(r->pool->tenant->row.name); }
 uint64_t tenant_ref_identity(const struct tenant_ref *r) { return r->pool->identity; }
-struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return link_pg(r->pool->link); }
-struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return link_my(r->pool->link); }
+struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return tenant_db_pg(r->pool->db); }
+struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return tenant_db_my(r->pool->db); }
 
 uint64_t tenant_identity(struct tenant_pools *p, span name)
 {
@@ -393,10 +398,10 @@ static void refresh_tenant(struct tenant *t)
     t->known = false;
     close_breaker(t);
     while ((w = TAILQ_FIRST(&t->entry.wants)) != NULL) {
-        slots_cancel(p->slots, w);
+        grants_cancel(p->grants, w);
         query_directory(t, w);
     }
-    slots_retire(p->slots, &t->entry, SLOTS_OUTDATED);
+    grants_retire(p->grants, &t->entry, GRANTS_OUTDATED);
     tenant_free_if_unknown(t);
 }
 
@@ -408,7 +413,8 @@ void tenant_changed(struct tenant_pools *p, span name)
         refresh_tenant(t);
 }
 
-static void on_changed(struct directory_changes *d, const struct tenant_row *row, bool gone)
+static void on_pools_changed(struct directory_changes *d, const struct tenant_row *row,
+                             bool gone)
 {
     struct tenant_pools *p = container_of(d, struct tenant_pools, changes);
     struct tenant *t = find_tenant(p, span_of(row->name));
@@ -446,12 +452,12 @@ static void on_changes_read(struct directory_changes *d, int status)
     pools_close_if_done(p);
 }
 
-static void on_tick(uv_timer_t *tick)
+static void on_pools_tick(uv_timer_t *tick)
 {
     struct tenant_pools *p = tick->data;
     uint64_t now = clock_mono_us();
 
-    slots_tick(p->slots, now, p->conf.idle_ms * 1000ull);
+    grants_tick(p->grants, now, p->conf.idle_ms * 1000ull);
     tenant_probe_due(p, now);
     if (!p->reading && now >= p->next_read_us)
         read_changes(p, now);
@@ -464,7 +470,7 @@ static void read_changes(struct tenant_pools *p, uint64_t now)
     p->read_us = now;
     p->reading_all = now > p->last_read_us + p->conf.directory_window_s * 500000ull ||
                      p->read_number % ALL_EVERY == 0;
-    p->changes.changed = on_changed;
+    p->changes.changed = on_pools_changed;
     p->changes.done = on_changes_read;
     directory_changes(p->conf.control, &p->changes,
                       p->reading_all ? 0 : p->conf.directory_window_s);
@@ -478,26 +484,26 @@ void tenant_pools_close(struct tenant_pools *p, void (*closed)(void *ctx), void 
     p->closed = closed;
     p->closed_ctx = ctx;
     uv_timer_stop(&p->tick);
-    slots_stop(p->slots);
+    grants_stop(p->grants);
     pools_close_if_done(p);
 }
 
 void pools_close_if_done(struct tenant_pools *p)
 {
     if (!p->closing || p->reading || p->n_finding > 0 || p->n_probes > 0 ||
-        !slots_is_empty(p->slots) || uv_is_closing((uv_handle_t *)&p->tick))
+        !grants_is_empty(p->grants) || uv_is_closing((uv_handle_t *)&p->tick))
         return;
-    uv_close((uv_handle_t *)&p->tick, on_tick_closed);
+    uv_close((uv_handle_t *)&p->tick, on_pools_tick_closed);
 }
 
-static void on_tick_closed(uv_handle_t *tick)
+static void on_pools_tick_closed(uv_handle_t *tick)
 {
     struct tenant_pools *p = tick->data;
     struct tenant *t, *next;
 
     HASH_ITER (hh, p->tenants, t, next)
         free_tenant(t);
-    slots_free(p->slots);
+    grants_free(p->grants);
     void (*closed)(void *) = p->closed;
     void *ctx = p->closed_ctx;
     free(p);

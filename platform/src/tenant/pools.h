@@ -36,8 +36,9 @@ struct tenant_ref; // a pool in use: never closed before tenant_put()
 struct tenant_want {
     // Called exactly once, from inside tenant_get() or later.  status 0: ref is given, return
     // it with tenant_put().  Otherwise ref is NULL and why (borrowed) names the tenant:
-    // QE_TENANT_UNKNOWN, QE_TENANT_DOWN, QE_BUSY (no room within the time limit), QE_STOPPING,
-    // QE_PG_AWAY (the control database), QE_CONF (unreadable credential).
+    // QE_TENANT_UNKNOWN, QE_TENANT_DOWN (also: no answer within the time limit), QE_BUSY (no
+    // room within it), QE_STOPPING, QE_PG_AWAY (the control database), QE_CONF (unreadable
+    // credential).
     void (*got)(struct tenant_want *w, int status, struct tenant_ref *ref,
                 const struct fault *why);
     void *owner;

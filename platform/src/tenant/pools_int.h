@@ -5,9 +5,9 @@
 #include "base/map.h"
 #include "tenant/breaker.h"
 #include "tenant/directory.h"
-#include "tenant/link.h"
+#include "tenant/grants.h"
 #include "tenant/pools.h"
-#include "tenant/slots.h"
+#include "tenant/tenant_db.h"
 
 // A tenant that was requested at least once.  Kept in memory; their number is bounded by the
 // number of tenants.
@@ -23,19 +23,19 @@ struct tenant {
     bool down; // in the list of tenants with an open breaker
     TAILQ_ENTRY(tenant) downs;
     struct fault fault;            // the last connection failure
-    struct link *probe;            // in progress; NULL: none
+    struct tenant_db *probe;       // in progress; NULL: none
     struct want_list in_directory; // requests that wait for the directory
     struct directory_find find;
     bool finding;
     UT_hash_handle hh; // by row.name
 };
 
-// The pool in a slot.
+// The pool in a grant.
 struct tenant_pool {
     struct tenant *tenant;
-    struct slot *slot;
-    struct link *link;
-    uint64_t identity; // of the row that the link was opened for
+    struct grant *grant;
+    struct tenant_db *db;
+    uint64_t identity; // of the row that the connections were opened for
 };
 
 // One use of a pool.
@@ -47,9 +47,9 @@ struct tenant_ref {
 struct tenant_pools {
     uv_loop_t *loop;
     struct tenant_pools_conf conf;
-    struct link_conf link;
+    struct tenant_db_conf db;
     struct breaker_conf breaker;
-    struct slots *slots;
+    struct grants *grants;
     struct tenant *tenants;
     TAILQ_HEAD(, tenant) down;
     uv_timer_t tick;

@@ -3,36 +3,36 @@
 #include "base/log.h"
 #include "tenant/pools_int.h"
 
-static void on_probed(struct link *l, int status);
+static void on_probed(struct tenant_db *l, int status);
 static void on_probe_closed(void *ctx);
 
 void tenant_probe_due(struct tenant_pools *p, uint64_t now_us)
 {
-    struct link_conf one = p->link;
+    struct tenant_db_conf one = p->db;
     struct tenant *t;
 
     one.max_conns = 1;
     TAILQ_FOREACH (t, &p->down, downs)
         if (!t->probe && t->known && breaker_is_due(&t->breaker, now_us)) {
             p->n_probes++;
-            t->probe = link_open(p->loop, &one, &t->row, on_probed, t);
+            t->probe = tenant_db_open(p->loop, &one, &t->row, on_probed, t);
         }
 }
 
-static void on_probed(struct link *l, int status)
+static void on_probed(struct tenant_db *l, int status)
 {
-    struct tenant *t = link_owner(l);
+    struct tenant *t = tenant_db_owner(l);
     uint64_t now = clock_mono_us();
 
     if (status == 0)
         log_info("tenant.recovered", "tenant=%s down_ms=%llu", t->row.name,
                  (unsigned long long)((now - t->breaker.opened_us) / 1000));
     else
-        t->fault = *link_fault(l);
+        t->fault = *tenant_db_fault(l);
     breaker_probed(&t->breaker, &t->pools->breaker, status == 0, now);
     if (breaker_is_closed(&t->breaker))
         tenant_recovered(t);
-    link_close(l, on_probe_closed, t);
+    tenant_db_close(l, on_probe_closed, t);
 }
 
 static void on_probe_closed(void *ctx)

@@ -12,7 +12,7 @@
 
 enum { SECRET_BYTES = 4096 };
 
-static char *copy_text(const char *text)
+static char *row_copy_text(const char *text)
 {
     return text ? mem_strndup(text, strlen(text)) : NULL;
 }
@@ -20,9 +20,9 @@ static char *copy_text(const char *text)
 void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from)
 {
     *to = *from;
-    to->url = copy_text(from->url);
-    to->database = copy_text(from->database);
-    to->credential = copy_text(from->credential);
+    to->url = row_copy_text(from->url);
+    to->database = row_copy_text(from->database);
+    to->credential = row_copy_text(from->credential);
 }
 
 void tenant_row_deinit(struct tenant_row *r)
@@ -129,10 +129,11 @@ int credential_read(const struct tenant_auth *auth, const char *credential, char
         const char *value = getenv(credential + 4);
         if (!value)
             return fault_set(f, QE_CONF, "credential %.120s: no such variable", credential);
-        *password = copy_text(value);
+        *password = row_copy_text(value);
         return 0;
     }
-    *password = copy_text(strncmp(credential, "text:", 5) == 0 ? credential + 5 : credential);
+    *password =
+        row_copy_text(strncmp(credential, "text:", 5) == 0 ? credential + 5 : credential);
     return 0;
 }
 
@@ -178,6 +179,7 @@ int tenant_place(const struct tenant_row *r, const struct tenant_auth *auth,
     if (rc == 0) {
         place->password = password; // stored addresses contain none
         place->any_auth = auth->any;
+        place->tls_ca = auth->ssl_root_cert;
     } else {
         free(password);
     }

@@ -27,7 +27,7 @@ class Model:
         self.settled = set()  # one by one, behind the cursor
 
     def deliver(self, limit):
-        """What a pop must return now."""
+        """The messages that a pop must return now."""
         if self.leased:
             return []
         self.batch = list(range(self.cursor + 1, min([self.n, self.cursor + 1 + limit, *self.settled])))

@@ -18,7 +18,7 @@ class Model:
         self.lease = {g: None for g in GROUPS}  # (messages, places)
 
     def next(self, g, n):
-        """What a pop may deliver: a run that ends before the next place that is passed over."""
+        """The messages that a pop may deliver: a run that ends before the next skipped place."""
         out = []
         for place in range(self.cursor[g], len(self.log)):
             if place in self.gone or place in self.passed[g]:

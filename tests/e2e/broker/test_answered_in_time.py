@@ -114,7 +114,7 @@ class Client:
 
 
 class Operator(Client):
-    """Beside messages, what is done less often: owners, streams, dead letters, schedules, single messages."""
+    """Beside messages, rarer requests: owners, streams, dead letters, schedules, single messages."""
     query, schedules = None, ()
 
     def message(self, of):

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import ssl
 import subprocess
 import threading
@@ -17,7 +18,7 @@ import pytest
 import contract
 
 import harness
-from harness import Client, free_port, wait_until
+from harness import TIME_FACTOR, Client, free_port, wait_until
 from tokens import SECRET, b64, bearer, token
 
 LEVELS = ["read-only", "read-write", "admin"]
@@ -28,7 +29,8 @@ class Pair:
 
     def __init__(self, folder, kind):
         self.kind, self.path = kind, os.path.join(str(folder), kind + os.urandom(4).hex())
-        algorithm = ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"] if kind == "RS256" else ["-algorithm", "ED25519"]
+        algorithm = {"EdDSA": ["-algorithm", "ED25519"], "ES256": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]}.get(
+            kind, ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
         self._run("genpkey", *algorithm, "-out", self.path)
         self.pem = self._run("pkey", "-in", self.path, "-pubout").decode()
 
@@ -38,6 +40,14 @@ class Pair:
     def sign(self, data):
         if self.kind == "RS256":
             return self._run("dgst", "-sha256", "-sign", self.path, input=data)
+        if self.kind == "PS256":
+            return self._run("dgst", "-sha256", "-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:digest", "-sign", self.path,
+                             input=data)
+        if self.kind == "ES256":
+            der = self._run("dgst", "-sha256", "-sign", self.path, input=data)
+            r = der[4:4 + der[3]]
+            s = der[6 + der[3]:]
+            return b"".join(x.lstrip(b"\0").rjust(32, b"\0") for x in (r, s))
         with open(self.path + ".in", "wb") as f:
             f.write(data)
         return self._run("pkeyutl", "-sign", "-rawin", "-inkey", self.path, "-in", self.path + ".in")
@@ -52,8 +62,10 @@ class Pair:
         der = self._run("pkey", "-in", self.path, "-pubout", "-outform", "DER")
         if self.kind == "EdDSA":
             return {"kty": "OKP", "crv": "Ed25519", "x": b64(der[-32:]), "kid": kid, "use": "sig"}
+        if self.kind == "ES256":
+            return {"kty": "EC", "crv": "P-256", "x": b64(der[-64:-32]), "y": b64(der[-32:]), "kid": kid, "use": "sig", "alg": "ES256"}
         n = self._run("rsa", "-in", self.path, "-noout", "-modulus").decode().strip().split("=")[1]
-        return {"kty": "RSA", "n": b64(bytes.fromhex(n)), "e": "AQAB", "kid": kid, "alg": "RS256"}
+        return {"kty": "RSA", "n": b64(bytes.fromhex(n)), "e": "AQAB", "kid": kid, "alg": self.kind}
 
 
 @pytest.fixture(scope="module")
@@ -321,6 +333,61 @@ def test_auto_decides_by_the_token_among_the_configured_keys(make_broker, rsa, e
     only = make_broker(JWT_ENABLED="true", JWT_ALGORITHM="auto", JWT_PUBLIC_KEY=rsa.pem)
     assert knock(only, rsa.token()).status == 204
     assert knock(only, token(secret="")).status == 401 and knock(only, token(secret=rsa.pem)).status == 401
+
+
+@pytest.mark.parametrize("kind", ["ES256", "PS256"])
+def test_other_algorithms_with_static_and_published_keys(make_broker, published, tmp_path, rsa, ed, kind):
+    key = Pair(tmp_path, kind)
+    b = make_broker(JWT_ENABLED="true", JWT_ALGORITHM=kind, JWT_PUBLIC_KEY_FILE=write(tmp_path / "key.pem", key.pem))
+    good = key.token()
+    assert knock(b, good).status == 204
+    assert knock(b, good[:-4] + "AAAA").status == 401
+    for other in (rsa.token(), ed.token(), token(secret=key.pem), token(header={"alg": kind}, sign=lambda data: b"\0" * 64)):
+        assert knock(b, other).status == 401
+    published.keys = [key.jwk("k1"), rsa.jwk("r1")]
+    b = make_broker(JWT_ENABLED="true", JWT_ALGORITHM="auto", JWT_JWKS_URL=published.url)
+    assert knock(b, key.token("k1")).status == 204 and knock(b, rsa.token("r1")).status == 204
+    # The key of one algorithm does not serve for another, whatever the header says.
+    for kid, header in (("k1", "RS256"), ("r1", kind)):
+        assert knock(b, token(header={"alg": header, "kid": kid}, sign=key.sign)).status == 401
+
+
+def write(path, text, mode=0o600):
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_revoked_token_is_refused(make_broker, tmp_path):
+    revoked = tmp_path / "revoked"
+    write(revoked, "# none yet\n")
+    brokers = [make_broker(JWT_ENABLED="true", JWT_SECRET=SECRET, JWT_REVOKED_FILE=str(revoked)) for _ in range(2)]
+    one, two = token(jti="one"), token(jti="two")
+    for b in brokers:
+        assert knock(b, one).status == 204 and knock(b, two).status == 204
+        assert "jti" in knock(b, token()).expect(401).json["error"]
+    write(revoked, "one\n")
+    for b in brokers:
+        wait_until(lambda: knock(b, one).status == 401, 10, "it is refused")
+        assert "revoked" in knock(b, one).json["error"] and knock(b, two).status == 204
+    revoked.unlink()
+    write(tmp_path / "next", "one\ntwo\n")
+    os.rename(tmp_path / "next", revoked)
+    brokers[0].process.send_signal(signal.SIGHUP)
+    for b in brokers:
+        wait_until(lambda: knock(b, two).status == 401, 10, "that one, too")
+
+
+def test_secrets_come_from_files_and_are_shown_nowhere(make_broker, tmp_path):
+    b = make_broker(start=False, args=["--queen-sync-secret=a-secret-option"], JWT_ENABLED="true", JWT_SECRET_FILE=write(tmp_path / "s", SECRET + "\n", 0o644))
+    b.spawn()
+    wait_until(lambda: "serve.ready" in b.log_text(), 60 * TIME_FACTOR, "it serves")
+    assert knock(b, token()).status == 204 and knock(b, token(secret=SECRET + "\n")).status == 401
+    assert "conf.secret_exposed" in b.log_text(), "others can read that file"
+    with open("/proc/%d/cmdline" % b.process.pid, "rb") as f:
+        shown = f.read()
+    assert b"--queen-sync-secret=" in shown and b"a-secret-option" not in shown
+    assert SECRET not in b.log_text() and "a-secret-option" not in b.log_text()
 
 
 def test_published_keys_are_fetched_once_and_again_for_a_new_one(make_broker, published, rsa, ed):

@@ -1,6 +1,8 @@
 """`queen queue`, `partition`, `group`, `dlq`, `schedule`, `context`, and options common to all commands."""
 import json
+import socket
 import stat
+import threading
 
 import pytest
 
@@ -42,6 +44,45 @@ def test_a_queue_is_configured_shown_emptied_and_removed(cli, queue):
     cli("queue", "rm", queue, "--yes").expect()
     assert "queen queue ls" in cli("queue", "rm", queue, "--yes").expect(4).err
     assert cli("queue", "show", queue).expect(4).err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["queue", "show"], ["queue", "configure"]])
+def test_a_terminal_shows_the_options_that_take_effect(cli, queue, command):
+    """A new queue reports ttl 3600 and deadLetterQueue false, as the contract has it; neither acts."""
+    cli("queue", "create", queue, "leaseTime=45").expect()
+    shown = cli.terminal(*command, queue, *(["leaseTime=45"] if command[1] == "configure" else []), columns=400).end()
+    assert "leaseTime" in shown and "maxDeliveries" in shown
+    assert "ttl" not in shown and "deadLetterQueue" not in shown
+    cli("queue", "configure", queue, "ttl=60").expect()
+    shown = cli.terminal("queue", "show", queue, columns=400).end()
+    assert '"ttl": 60' in shown
+
+
+def test_a_group_that_was_used_is_not_shown_as_dead(cli, queue, group, broker):
+    broker.put(queue, [1], partition="p")
+    assert broker.take(queue, consumerGroup=group)
+    (mine,) = [g for g in cli("group", "ls", "--queue", queue).expect().rows if g["name"] == group]
+    assert mine["activity"] == "Stable"
+    shown = cli.terminal("group", "ls", "--queue", queue, columns=200).end()
+    assert "Stable" in shown and "Dead" not in shown
+
+
+def test_all_lists_agree_on_the_number_of_partitions(cli, queue, group, make_broker, pg, tmp_path):
+    """Partitions that were written to; the empty partition Default of a configured queue is not one."""
+    alone = make_broker(database=pg.create_database("counts-" + queue))
+    alone.configure(queue)
+    alone.put(queue, [1], partition="p1")
+    alone.put(queue, [1], partition="p2")
+    assert alone.take(queue, "Default", consumerGroup=group) == []
+    for _ in range(2):
+        alone.ack(alone.take(queue, consumerGroup=group)[0])
+
+    def counts():
+        (q,) = alone.get("/api/v1/resources/queues").expect(200).json["queues"]
+        (g,) = [g for g in alone.get("/api/v1/consumer-groups").expect(200).json if g["name"] == group]
+        return (q["partitionCount"], alone.get("/api/v1/resources/overview").expect(200).json["partitions"], g["partitions"],
+                len(alone.get("/api/v1/status/queues/" + queue).expect(200).json["partitions"]))
+    wait_until(lambda: counts() == (2, 2, 2, 2), 10, "all lists to count two partitions")
 
 
 def test_wrong_options_of_a_queue_are_rejected(cli, queue):
@@ -217,3 +258,36 @@ def test_a_token_that_is_missing_is_the_next_step(make_broker, tmp_path):
     b = make_broker(JWT_ENABLED="true", JWT_SECRET="s" * 40)
     r = Cli(b, tmp_path)("queue", "ls").expect(3)
     assert "--token-file" in r.err and r.err.count("\n") == 1
+
+
+class Vanishing:
+    """A server that reads each request and closes the connection without an answer."""
+
+    def __init__(self):
+        self.listener, self.requests = socket.create_server(("127.0.0.1", 0)), []
+        self.host, self.port = self.listener.getsockname()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        while True:
+            try:
+                conn, _ = self.listener.accept()
+            except OSError:
+                return
+            self.requests.append(conn.recv(65536).split(b"\r\n")[0].decode())
+            conn.close()
+
+
+@pytest.mark.parametrize("args, sent", [
+    (("cron", "run", "nightly"), ["POST"]),
+    (("schedule", "add", "q", "{}", "--in", "1h"), ["POST"]),
+    (("key", "create", "ci", "--allow", "push:*"), ["POST"]),
+    (("queue", "ls"), ["GET", "GET"]),
+])
+def test_a_request_that_creates_something_is_not_repeated_after_a_lost_answer(tmp_path, args, sent):
+    server = Vanishing()
+    try:
+        Cli(server, tmp_path)(*args).expect(2)
+        assert [r.split()[0] for r in server.requests] == sent
+    finally:
+        server.listener.close()

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 from datetime import datetime, timedelta, timezone
@@ -10,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from cli import Cli
+from harness import TIME_FACTOR, wait_until
 
 
 @pytest.fixture
@@ -230,3 +232,38 @@ def test_an_unreachable_or_restricted_postgresql(cli, pg, examined):
     examined.sql("create view doctor.pg_replication_slots as select 1 as nothing")
     found = examined()["slots"]
     assert found["verdict"] == "warn" and "pg_monitor" in found["advice"]
+
+
+# --- servers that cannot work ----------------------------------------------------------------------------------------
+
+def test_a_server_without_its_database(make_broker, frail_pg, tmp_path):
+    """/health answers 503 with the reason. The doctor explains it, and runs the checks that need no database."""
+    b = make_broker(server=frail_pg)
+    frail_pg.halt()
+    try:
+        wait_until(lambda: b.get("/health").status == 503, 30 * TIME_FACTOR, "it has noticed")
+        r = Cli(b, tmp_path)("doctor").expect(5)
+        seen = checks(r)
+        assert seen["server"]["verdict"] == "bad" and "database" in seen["server"]["found"], r.out
+        assert "PostgreSQL" in seen["server"]["advice"]
+        assert seen["version"]["verdict"] == "fine" and "file buffer" in seen, r.out
+        assert "see the log of the server" not in r.err, r.err
+    finally:
+        frail_pg.launch()
+
+
+def test_an_answer_in_tls_to_a_plain_request(cli):
+    """A TLS server that is not ours sends an alert, which is no HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def answer():
+            while True:
+                try:
+                    c, _ = server.accept()
+                except OSError:
+                    return
+                c.recv(65536)
+                c.sendall(bytes.fromhex("15030100020246"))
+                c.close()
+        threading.Thread(target=answer, daemon=True).start()
+        r = cli("doctor", "--url", "http://127.0.0.1:%d" % server.getsockname()[1])
+        assert r.code != 0 and "https://" in r.err, (r.code, r.err)

@@ -22,7 +22,8 @@ def test_arguments_are_pushed_and_popped(cli, queue):
     popped = cli("pop", queue, "-n", 5).expect().rows
     assert [m["data"] for m in popped] == [{"n": 1}, 2]
     assert [m["id"] for m in popped] == [r["messageId"] for r in pushed]
-    assert cli("ack", input="\n".join(map(json.dumps, popped))).expect().rows == [{"acknowledged": 2, "refused": 0}]
+    assert cli("ack", input="\n".join(map(json.dumps, popped))).expect().rows == [
+        {"acknowledged": 2, "refused": 0, "retrying": 0, "deadLettered": 0, "nextAttempt": None, "nextAttemptAt": None}]
     assert cli("pop", queue).expect(4).out == ""
 
 
@@ -119,7 +120,7 @@ def test_a_rejected_acknowledgement_is_reported(cli, queue):
     message = cli("pop", queue).expect().rows[0]
     message["leaseId"] = "00000000-0000-4000-8000-000000000000"
     r = cli("ack", input=json.dumps(message)).expect(3)
-    assert message["transactionId"] in r.err and r.rows == [{"acknowledged": 0, "refused": 1}]
+    assert message["transactionId"] in r.err and (r.rows[0]["acknowledged"], r.rows[0]["refused"]) == (0, 1)
     assert "completed, failed" in cli("ack", "-s", "fine", "a", "b").expect(1).err
 
 
@@ -266,4 +267,49 @@ def test_push_to_a_server_that_dies_reports_stored_messages(make_broker, tmp_pat
     b.kill()
     p.stdin.write(b"2\n")
     out, err = p.communicate(timeout=60 * TIME_FACTOR)
-    assert p.returncode not in (0, 1) and err.count(b"\n") == 1, (p.returncode, out, err)
+    assert p.returncode not in (0, 1) and err.count(b"\n") == 2 and b"retrying\n" in err, (p.returncode, out, err)
+
+
+def test_push_without_a_server_fails_like_other_commands(cli, queue):
+    """The time limit is longer than the deadline of the test: push must not wait for it."""
+    r = cli("push", queue, "1", "--timeout", "1h", QUEEN_URL="http://127.0.0.1:1").expect(2)
+    assert "connection refused" in r.err and "queen serve" in r.err and r.err.count("\n") == 1, r.err
+    r = cli("push", queue, "--timeout", "1h", QUEEN_URL="http://127.0.0.1:1", input="1\n2\n").expect(2)
+    assert "connection refused" in r.err and r.out == ""
+
+
+def test_push_reports_that_it_retries(make_broker, tmp_path, queue):
+    b = make_broker()
+    mine = Cli(b, tmp_path)
+    p = mine.start("push", queue, stdin=subprocess.PIPE)
+    p.stdin.write(b"1\n")
+    p.stdin.flush()
+    assert json.loads(p.stdout.readline())["status"] == "queued"
+    b.kill()
+    p.stdin.write(b"2\n")
+    p.stdin.flush()
+    assert b"retrying" in p.stderr.readline()
+    b.start()
+    assert json.loads(p.stdout.readline())["status"] == "queued"
+    out, err = p.communicate(timeout=60 * TIME_FACTOR)
+    assert (p.returncode, out) == (0, b""), (out, err)
+
+
+def test_tail_ends_when_its_reader_does(cli, queue, group):
+    """No further message arrives, so a failing write cannot be what ends it."""
+    cli("push", queue, "1", "2", "-q").expect()
+    for more in ("", "-g " + group + " --all"):
+        r = cli.shell("queen tail -f %s %s -d | head -1; echo ${PIPESTATUS[0]}" % (queue, more))
+        assert (r.out, r.err) == ("1\n0\n", ""), (r.out, r.err)
+
+
+def test_push_of_a_large_file_shows_progress(cli, queue, tmp_path):
+    big, small = tmp_path / "big.ndjson", tmp_path / "small.ndjson"
+    big.write_text((json.dumps("x" * 1000) + "\n") * 2000)
+    small.write_text("1\n")
+    text = cli.terminal("push", queue, "-f", str(big)).end()
+    assert "100%" in text and "2000 queued in " in text.replace(",", ""), text
+    text = cli.terminal("push", queue, "-f", str(small)).end()
+    assert text == "1 queued in %s\n" % queue
+    text = cli.terminal("push", queue, "-q", "-f", str(big)).end()
+    assert "%" not in text

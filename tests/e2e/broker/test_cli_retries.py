@@ -33,7 +33,7 @@ def test_a_timeline_shows_past_and_planned_events(cli, queue):
     waiting = cli("schedule", "ls", queue).expect().rows
     assert [(m["kind"], m["consumerGroup"]) for m in waiting] == [("retry", "g")]
     cli("timeline", "nothing-" + queue).expect(4)
-    assert "--queue" in cli("timeline", "-t", "x").expect(1).err
+    assert "transaction id" in cli("timeline", "-t", "nothing-" + queue).expect(4).err
     cli("timeline", "-t", "-m", "x").expect(1)
 
 
@@ -90,10 +90,10 @@ def test_a_key_chooses_one_of_the_partitions(cli, queue):
 
 COMPLETIONS = [
     (["pu"], ["push"]),
-    (["queue", ""], ["ls", "show", "configure", "rm", "purge"]),
+    (["queue", ""], ["ls", "show", "create", "configure", "rm", "purge"]),
     (["queue", "con"], ["configure"]),
     (["queue", "ls", "--na"], ["--namespace"]),
-    (["push", "--f"], ["--file"]),
+    (["push", "--fil"], ["--file"]),
 ]
 
 
@@ -147,3 +147,79 @@ def test_the_manual_is_made_of_the_commands(cli):
     if shutil.which("scdoc"):
         page = subprocess.run(["scdoc"], input=text, text=True, capture_output=True)
         assert page.returncode == 0 and page.stderr == ""
+
+
+POLICY = 'retryPolicy={"mode": "scheduled", "strategy": "list", "delays": [3600], "maxAttempts": 3, "nonRetryable": ["BAD_CARD"]}'
+
+
+def test_an_error_code_decides_about_the_retry(cli, queue, group):
+    cli("queue", "configure", queue, POLICY).expect()
+    cli("push", queue, "1", "2", "-q").expect()
+    messages = cli("pop", queue, "-g", group, "-n", 2).expect().out.splitlines()
+    r = cli("ack", "-s", "failed", "--error", "slow", "--error-code", "TIMEOUT", "--worker", "mailer-3", input=messages[0]).expect().rows[0]
+    assert (r["acknowledged"], r["retrying"], r["deadLettered"], r["nextAttempt"]) == (1, 1, 0, 2) and r["nextAttemptAt"]
+    r = cli("ack", "-s", "failed", "--error", "stolen", "--error-code", "BAD_CARD", input=messages[1]).expect().rows[0]
+    assert (r["retrying"], r["deadLettered"], r["nextAttemptAt"]) == (0, 1, None)
+    assert [d["errorMessage"] for d in cli("dlq", "ls", queue).expect().rows] == ["stolen"]
+    waiting = cli("schedule", "ls", queue, "--kind", "retry").expect().rows
+    assert [(m["kind"], m["attempt"]) for m in waiting] == [("retry", 2)]
+    shown = cli.terminal("timeline", waiting[0]["correlationId"], columns=200).end()
+    assert "TIMEOUT" in shown and "mailer-3" in shown, shown
+
+
+def test_ack_on_a_terminal_shows_the_next_attempt(cli, queue, group):
+    cli("queue", "configure", queue, POLICY).expect()
+    cli("push", queue, "1", "-q").expect()
+    m = cli("pop", queue, "-g", group).expect().rows[0]
+    text = cli.terminal("ack", m["partitionId"], m["transactionId"], "--lease", m["leaseId"], "-g", group, "-s", "failed").end()
+    assert "1 acknowledged" in text and "attempt 2 at 20" in text, text
+
+
+def test_scheduled_messages_are_listed_by_kind_and_moved(cli, queue, group):
+    cli("queue", "configure", queue, POLICY).expect()
+    cli("push", queue, "1", "-q").expect()
+    cli("ack", "-s", "failed", "-q", input=cli("pop", queue, "-g", group).expect().out).expect()
+    cli("push", queue, "2", "--in", "1h", "-q").expect()
+    retry, = cli("schedule", "ls", queue, "--kind", "retry").expect().rows
+    push, = cli("schedule", "ls", queue, "--kind", "push").expect().rows
+    assert (retry["kind"], push["kind"]) == ("retry", "push")
+    assert len(cli("schedule", "ls", queue).expect().rows) == 2
+    assert "push or retry" in cli("schedule", "ls", queue, "--kind", "later").expect(1).err
+
+    moved = cli("schedule", "move", push["id"], "--at", "2031-01-02T03:04:05Z").expect().rows
+    assert [(m["id"], m["scheduledAt"]) for m in moved] == [(push["id"], "2031-01-02T03:04:05.000Z")]
+    cli("schedule", "move", retry["id"], push["id"], "--in", "0s").expect()
+    wait_until(lambda: cli("schedule", "ls", queue).expect().rows == [], 10 * TIME_FACTOR, "both are due")
+    assert sorted(cli("pop", queue, "-g", group, "-n", 10, "--partitions", 10, "--ack", "-d", "--wait", "10s").expect().rows)[0] in (1, 2)
+    cli("schedule", "move", push["id"], "--in", "1h").expect(4)
+    assert "--at" in cli("schedule", "move", push["id"]).expect(1).err
+    cli("schedule", "move", push["id"], "--in", "1h", "--at", "+1h").expect(1)
+
+
+def test_only_retries_are_cancelled(cli, queue, group):
+    cli("queue", "configure", queue, POLICY).expect()
+    cli("push", queue, "1", "-q").expect()
+    cli("ack", "-s", "failed", "-q", input=cli("pop", queue, "-g", group).expect().out).expect()
+    cli("push", queue, "2", "--in", "1h", "-q").expect()
+    assert cli("schedule", "cancel", "--queue", queue, "--kind", "retry", "--yes").expect().rows[0]["cancelled"] == 1
+    assert [m["kind"] for m in cli("schedule", "ls", queue).expect().rows] == ["push"]
+
+
+def test_a_timeline_is_found_by_any_id(cli, queue):
+    tx, correlation = "tx-" + queue, "co-" + queue
+    cli("push", queue, "1", "--transaction-id", tx, "--correlation-id", correlation, "-q").expect()
+    line = cli("timeline", correlation).expect().rows[0]
+    message = line["messages"][0]
+    assert message["transactionId"] == tx
+    assert cli("timeline", tx).expect().rows[0] == line
+    assert cli("timeline", tx, "--queue", queue).expect().rows[0] == line
+    assert cli("timeline", message["id"]).expect().rows[0] == line
+    assert "transaction id" in cli("timeline", "nothing-" + queue).expect(4).err
+
+
+def test_a_timeline_is_found_by_a_generated_transaction_id(cli, queue):
+    """A transaction id that the library made is a UUID, like a message id."""
+    tx = cli("push", queue, "1").expect().rows[0]["transactionId"]
+    assert cli("timeline", tx).expect().rows[0]["messages"][0]["transactionId"] == tx
+    cli("push", queue, "2", "--transaction-id", "later-" + queue, "--in", "1h", "-q").expect()
+    assert cli("timeline", "later-" + queue).expect().rows[0]["status"] == "SCHEDULED"

@@ -182,6 +182,49 @@ def run_request(url, *args):
                           timeout=60)
 
 
+class Jobs:
+    """The example jobs, with its output as it comes."""
+
+    def __init__(self, broker, queue, group, handlers):
+        self.lines = []
+        self.process = subprocess.Popen([example("jobs"), broker.url, queue, group, str(handlers)], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            word, job = line.split(" ", 1)
+            self.lines.append((time.time(), word, json.loads(job)))
+
+    def of(self, word):
+        return [(at, job["n"]) for at, w, job in list(self.lines) if w == word]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert (self.process.wait(30), self.process.stderr.read()) == (0, "")
+
+
+def test_many_handlers_share_one_work_queue(broker, queue, group):
+    broker.configure(queue, ordering="none", leaseTime=8)
+    due = int(time.time()) + 4
+    jobs = [{"n": 0, "ms": 17000},  # longer than the lease
+            {"n": 1, "notBefore": due},
+            {"n": 2, "bad": True}] + [{"n": n, "ms": 100} for n in range(3, 40)]
+    assert produce(broker.url, queue, [json.dumps(j, separators=(",", ":")) for j in jobs]).returncode == 0
+    worker = Jobs(broker, queue, group, 8)
+    try:
+        wait_until(lambda: len(worker.of("done")) >= 40, 60, what="40 jobs")
+    finally:
+        worker.stop()
+    done = worker.of("done")
+    assert sorted(n for _, n in done) == list(range(40)), "each job is done once"
+    assert done[-1][1] == 0 or done[-1][1] == 1, "the others do not wait for the long job, which is in the same partition"
+    # How often it was given back depends on the rounding of seconds.
+    assert {n for _, n in worker.of("later")} == {1} and next(at for at, n in done if n == 1) >= due
+    assert [l["data"]["n"] for l in broker.get("/api/v1/dlq?queue=" + queue).expect(200).json["messages"]] == [2]
+    assert broker.pop(queue, consumerGroup=group, batch=100).status == 204
+
+
 def test_tls_is_verified(tls_front):
     url, cert = tls_front
     good = run_request(url, "GET", "/health", "--ca", cert)

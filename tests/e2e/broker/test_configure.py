@@ -173,3 +173,20 @@ def test_the_last_of_two_equal_keys_wins(broker, queue):
     body = '{"queue":"wrong","queue":"%s","options":{"leaseTime":5,"leaseTime":6}}' % queue
     answer = broker.post("/api/v1/configure", body).expect(200).json
     assert answer["queue"] == queue and answer["options"]["leaseTime"] == 6
+
+
+@pytest.mark.parametrize("options", [
+    {},
+    {"ttl": 500, "retryDelay": 250, "leaseTime": 7, "retryLimit": 1, "priority": -3, "maxSize": 9, "delayedProcessing": 2, "windowBuffer": 1},
+    {"ordering": "none", "maxDeliveries": 0, "encryptionEnabled": True, "retentionSeconds": 86400, "maxWaitTimeSeconds": 60},
+    {"retentionSeconds": 5, "retentionEnabled": False, "retryPolicy": {"mode": "scheduled", "strategy": "fixed", "base": 5}},
+    {"partitions": 3, "completedRetentionSeconds": 70},
+])
+def test_the_shown_options_change_nothing_when_they_are_sent_again(broker, queue, options):
+    broker.configure(queue, **options)
+    shown = broker.get("/api/v1/status/queues/" + queue).expect(200).json["queue"]["options"]
+    assert all(shown[name] == value for name, value in options.items() if name != "retryPolicy")
+    assert ("ttl" in shown, "retryDelay" in shown) == ("ttl" in options, "retryDelay" in options)
+    answer = broker.post("/api/v1/configure", {"queue": queue, "options": shown}).expect(200)
+    assert broker.get("/api/v1/status/queues/" + queue).expect(200).json["queue"]["options"] == shown
+    assert all(answer.json["options"].get(name, 0 if name == "maxDeliveries" else "partition") == value for name, value in shown.items())

@@ -129,6 +129,26 @@ def test_reports_and_actions_survive_damage(broker, sql, queue):
     assert len(letters(broker, queue)) == 3
 
 
+@pytest.mark.parametrize("consumed", [True, False])
+def test_a_damaged_message_can_be_deleted(broker, sql, queue, consumed):
+    fill(broker, queue)
+    cut_meta(sql, queue, 2)
+    partition = sql("select p.id::text from queen.partitions p join queen.queues q on q.id = p.queue_id where q.name = %s"
+                    " and p.name = 'Default'", queue)[0][0]
+    if consumed:
+        assert [m["data"] for m in broker.take(queue, batch=10, autoAck=True)] == [0, 4]
+    for name in ("a-3", "a-1", "a-2"):
+        answer = broker.request("DELETE", "/api/v1/messages/%s/%s" % (partition, name)).expect(200).json
+        assert answer["success"] is True
+        assert broker.get("/api/v1/messages/%s/%s" % (partition, name)).status == 404
+    assert letters(broker, queue) == []
+    if not consumed:
+        assert [m["data"] for m in broker.drain(queue)] == [0, 4]
+    assert letters(broker, queue) == []
+    broker.put(queue, [5, 6], ids=["a-1", "a-2"])
+    assert [m["data"] for m in broker.take(queue, batch=10, autoAck=True)] == [5, 6], "the ids are free again"
+
+
 def test_a_pop_by_sql_sets_them_aside_as_well(broker, sql, queue):
     fill(broker, queue)
     cut_meta(sql, queue, 2)

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import threading
+import pathlib
 import uuid
 
 import pytest
@@ -227,12 +228,15 @@ def test_reports_decrypt_payloads(sealing, broker, queue):
 
 
 def test_replayed_messages_are_encrypted(make_broker, pg, queue):
-    """Files of the buffer hold plaintext; draining them is an ordinary push."""
+    """Files of the buffer hold ciphertext, also of queues without the option; draining them is an ordinary push."""
     database = pg.create_database("sealed_%s" % uuid.uuid4().hex[:12])
     b = make_broker(database=database, QUEEN_ENCRYPTION_KEY=KEY)
     b.configure(queue, encryptionEnabled=True)
     b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
-    assert b.push([{"queue": queue, "payload": SECRET}]).expect(201).json[0]["status"] == "buffered"
+    items = [{"queue": queue, "payload": SECRET}, {"queue": queue + ".plain", "payload": SECRET}]
+    assert [r["status"] for r in b.push(items).expect(201).json] == ["buffered", "buffered"]
+    files = b"".join(p.read_bytes() for p in pathlib.Path(b.env["FILE_BUFFER_DIR"]).rglob("*") if p.is_file())
+    assert queue.encode() in files and b"4000-0000" not in files
     b.post("/api/v1/system/maintenance", {"enabled": False}).expect(200)
     wait_until(lambda: b.get("/api/v1/system/maintenance").expect(200).json["bufferedMessages"] == 0, 10, "drained")
     with pg.connect(database=database) as db, db.cursor() as cur:
@@ -242,6 +246,21 @@ def test_replayed_messages_are_encrypted(make_broker, pg, queue):
         assert [r[1] for r in stored(sql, queue)] == [True]
         assert b"4000-0000" not in bodies(sql, queue)
     assert [m["data"] for m in b.take(queue)] == [SECRET]
+    assert [m["data"] for m in b.take(queue + ".plain")] == [SECRET]
+
+
+def test_a_buffer_that_no_key_opens_is_stored_as_it_is(make_broker, pg, queue, tmp_path):
+    """The broker was restarted without its key: nothing is lost, and the key opens it later."""
+    database = pg.create_database("sealed_%s" % uuid.uuid4().hex[:12])
+    b = make_broker(database=database, QUEEN_ENCRYPTION_KEY=KEY, FILE_BUFFER_DIR=str(tmp_path))
+    b.post("/api/v1/system/maintenance", {"enabled": True}).expect(200)
+    assert b.push([{"queue": queue, "payload": SECRET}]).expect(201).json[0]["status"] == "buffered"
+    b.terminate()
+    c = make_broker(database=database, FILE_BUFFER_DIR=str(tmp_path))
+    c.post("/api/v1/system/maintenance", {"enabled": False}).expect(200)
+    wait_until(lambda: c.get("/api/v1/system/maintenance").expect(200).json["bufferedMessages"] == 0, 30, "drained")
+    assert set(c.take(queue)[0]["data"]) == {"encrypted", "iv", "authTag", "keyId"}
+    assert "seal.unread" in c.log_text()
 
 
 # --- recurring messages -----------------------------------------------------------------------------------------------

@@ -85,6 +85,37 @@ def test_the_size_is_limited_and_rejections_are_explained(make_broker, database,
     wait_until(lambda: b.push(big).status == 201, 10, "room again")
 
 
+def test_a_full_queue_does_not_hold_up_the_replay_of_others(make_broker, database, folder, queue):
+    b = make_broker(database=database, FILE_BUFFER_DIR=folder, FILE_BUFFER_MAX_BATCH="10", FILE_BUFFER_EVENTS_PER_FILE="50")
+    full, other = queue + "-full", queue + "-other"
+    b.configure(full, maxSize=5)
+    b.put(full, list(range(5)))
+    switch(b, True)
+    for i in range(100):
+        b.push([{"queue": full, "partition": str(i % 2), "payload": 5 + i}]).expect(201)
+        b.push([{"queue": other, "partition": str(i % 2), "payload": i}]).expect(201)
+    switch(b, False)
+    wait_until(lambda: pending(b) == 100, 20, "the records of the other queue are stored")
+    got = b.drain(other)
+    for p in "01":
+        assert [m["data"] for m in got if m["partition"] == p] == list(range(int(p), 100, 2))
+    b.kill()  # the records that were held back are still on disk
+    b = make_broker(database=database, FILE_BUFFER_DIR=folder, FILE_BUFFER_MAX_BATCH="10")
+    b.put(other, ["later"])
+    assert [m["data"] for m in b.drain(other)] == ["later"]
+    got = []
+
+    def take_more():
+        got.extend(b.drain(full))
+        return len(got) >= 105
+    wait_until(take_more, 120, "as the queue gets room, its records follow")
+    assert len(got) == 105
+    for p in "01":
+        assert [m["data"] for m in got if m["partition"] == p] == [5 + i for i in range(int(p), 100, 2)]
+    wait_until(lambda: pending(b) == 0, 20, "drained")
+    wait_until(lambda: not files(folder, "*.buf*"), 5, "files are deleted")
+
+
 def test_a_directory_belongs_to_one_process(make_broker, pg, folder):
     make_broker(FILE_BUFFER_DIR=folder)
     env = {**os.environ, **{k: str(v) for k, v in pg.env().items()}, "FILE_BUFFER_DIR": folder,

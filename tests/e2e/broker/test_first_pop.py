@@ -74,7 +74,7 @@ def test_a_locked_partition_keeps_no_other_from_being_found(broker, pg, sql, que
         assert [m["data"] for m in waiting.result(60)] == ["held"]
 
 
-def test_a_group_starts_where_its_subscription_says(core, queue):
+def test_a_group_starts_at_the_place_of_its_subscription(core, queue):
     """Many partitions in one call: the cursor of each is the one that queen.start_cursor computes."""
     core.configure(queue)
     lanes = [n for n, _ in core.lanes(*[(queue, "p%d" % i) for i in range(6)])]

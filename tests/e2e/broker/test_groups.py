@@ -225,3 +225,15 @@ def test_group_names_may_be_odd(broker, queue):
     broker.put(queue, [1])
     for g in ("with space", "a/b", "ünï", "x" * 255, "%41"):
         assert broker.take(queue, consumerGroup=g, autoAck=True)[0]["consumerGroup"] == g
+
+
+def test_deleting_a_group_counts_partitions_and_not_their_retries(broker, sql, queue):
+    """A retry that waits has a lane of its own, which may have no consumer."""
+    group = "g-" + queue
+    broker.configure(queue, retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 3600})
+    broker.put(queue, [1, 2], partition="p")
+    for message in broker.take(queue, "p", batch=2, consumerGroup=group):
+        broker.ack(message, "failed", consumerGroup=group)
+    sql("delete from queen.consumers c using queen.lanes l where l.num = c.lane and l.origin is not null and c.grp = %s returning 1", group)
+    assert broker.request("DELETE", "/api/v1/consumer-groups/" + group).expect(200).json["deletedPartitions"] == 1
+    assert broker.request("DELETE", "/api/v1/consumer-groups/" + group).expect(200).json["deletedPartitions"] == 0

@@ -32,6 +32,20 @@ def test_one_entry_per_group_and_queue(broker, queue, group):
     assert TS_MS.match(e["subscriptionTimestamp"]) and TS_MS.match(e["subscriptionCreatedAt"])
 
 
+def test_groups_of_one_queue_furthest_behind_first(broker, queue, group):
+    broker.put(queue, range(5))
+    for name, n in ((group + "-a", 4), (group + "-b", 1)):
+        for m in broker.take(queue, consumerGroup=name, batch=n):
+            broker.ack(m)
+    entry(broker, group + "-a", queue, totalLag=1)
+    entry(broker, group + "-b", queue, totalLag=4)
+    path = "/api/v1/consumer-groups?queue=" + queue
+    assert [g["name"] for g in broker.get(path).expect(200).json] == [group + "-a", group + "-b"]
+    assert {g["queueName"] for g in broker.get(path + "&sort=lag").expect(200).json} == {queue}
+    assert len(broker.get(path + "&sort=lag&limit=1").expect(200).json) == 1
+    assert "sort must be lag" in broker.get(path + "&sort=age").expect(400).json["error"]
+
+
 def test_queue_mode_is_a_group_and_leases_are_lag(broker, queue):
     broker.put(queue, range(4))
     broker.take(queue, batch=2)

@@ -41,6 +41,14 @@ def test_overflows_of_the_stack_and_of_buffers_are_noticed(program):
     assert "__memcpy_chk" in symbols and "__snprintf_chk" in symbols
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="CET is a feature of x86-64")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_indirect_jumps_land_only_where_they_may(program):
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", os.path.join(REPO, "build", program)], check=True, capture_output=True,
+                          text=True).stdout
+    assert code.count("endbr64") > 1000, "-fcf-protection marks every function"
+
+
 def test_the_broker_does_not_load_the_library_of_mysql():
     libraries = subprocess.run(["ldd", os.path.join(REPO, "build", "queen")], check=True, capture_output=True, text=True).stdout
     assert "libpq.so" in libraries and not re.search("mysql|mariadb", libraries)

@@ -77,11 +77,11 @@ def test_a_time_that_found_its_partition_held_was_not_missed(broker, sql, queue,
     try:
         release = hold({"queue": queue, "partition": "held", "payload": "sql"})
         make_due(sql, [name])
-        wait_until(lambda: sql("select held_for from queen.schedules where name = %s", name)[0][0], 10, "it is held")
-        sql("update queen.schedules set held_for = held_for - interval '10 minutes' where name = %s", name)
+        wait_until(lambda: sql("select delayed_at from queen.schedules where name = %s", name)[0][0], 10, "it is held")
+        sql("update queen.schedules set delayed_at = delayed_at - interval '10 minutes' where name = %s", name)
         release()
         assert sorted(all_of(broker, queue, 2)) == sorted(["sql", name])
-        assert sql("select held_for, next_at > now() from queen.schedules where name = %s", name) == [(None, True)]
+        assert sql("select delayed_at, next_at > now() from queen.schedules where name = %s", name) == [(None, True)]
     finally:
         broker.request("DELETE", "/api/v1/schedules/" + name)
 

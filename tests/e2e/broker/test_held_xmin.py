@@ -65,7 +65,7 @@ def later(sql):
 
 @contextlib.contextmanager
 def believed(sql, how_long):
-    """What vacuum has reported is believed for so long only."""
+    """Reports of vacuum are used for a limited time."""
     was = sql("select pg_get_functiondef('queen.vacuum_grace'::regproc)")[0][0]
     sql("create or replace function queen.vacuum_grace() returns interval language sql immutable as $$ select interval '%s' $$" % how_long)
     try:
@@ -169,7 +169,7 @@ def small(broker, queue, sql):
 
 
 def told(sql):
-    """What this session did is known to the others, and not within a second only."""
+    """Other sessions see the counts of this session, also later than a second."""
     sql("select pg_stat_force_next_flush()")
 
 

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from harness import patience, wait_until
+from tokens import SECRET, bearer, token
 
 MB = 1 << 20
 
@@ -164,3 +165,58 @@ def test_a_body_without_a_valid_token_is_not_kept(make_broker):
         s.sendall(push_head(60 * MB) + b" " * (60 * MB))
         assert first_status(s) == 401
     assert peak_memory(b) - before < 20 * MB
+
+
+def is_open(sock):
+    sock.settimeout(patience(10))
+    try:
+        sock.sendall(b"GET /live HTTP/1.1\r\nHost: h\r\n\r\n")
+        return sock.recv(100) != b""
+    except OSError:
+        return False
+
+
+def test_one_address_cannot_take_all_connections(make_broker):
+    b = make_broker(QUEEN_MAX_CONNECTIONS_PER_ADDRESS=10)
+    crowd = [connect(b) for _ in range(30)]
+    try:
+        assert sum(is_open(s) for s in crowd) <= 10
+        other = socket.create_connection((b.host, b.port), patience(10), ("127.0.0.2", 0))
+        assert is_open(other), "another address is served"
+        other.close()
+    finally:
+        for s in crowd:
+            s.close()
+
+    def again():
+        with connect(b) as s:
+            return is_open(s)
+    wait_until(again, 10, "closed connections make room")
+    wait_until(lambda: "queen_http_connections_crowded_total" in b.get("/metrics/prometheus").text, 10, "counted")
+
+
+def test_refused_tokens_are_limited_per_address(make_broker):
+    b = make_broker(JWT_ENABLED="true", JWT_SECRET=SECRET, QUEEN_MAX_AUTH_FAILURES=20)
+    statuses = [b.get("/api/v1/resources/queues", headers=bearer("a.b.c")).status for _ in range(200)]
+    assert statuses.count(401) >= 20 and statuses.count(429) > 0 and set(statuses) == {401, 429}
+    assert b.get("/live").status == 200, "public routes are served"
+    with socket.create_connection((b.host, b.port), patience(10), ("127.0.0.2", 0)) as other:
+        other.sendall(b"GET /api/v1/resources/queues HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n" % token(role="admin").encode())
+        assert b" 200 " in other.recv(200)
+    wait_until(lambda: b.get("/api/v1/resources/queues", headers=bearer(token(role="admin"))).status == 200, 30, "the ten seconds are over")
+
+
+def test_a_body_has_a_deadline(make_broker):
+    b = make_broker(QUEEN_BODY_TIMEOUT_MS=1500)
+    with connect(b) as s:
+        s.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n")
+        s.settimeout(0.05)
+        answer = b""
+        deadline = time.monotonic() + patience(30)
+        while not answer and time.monotonic() < deadline:  # fast enough for the minimum rate
+            try:
+                s.sendall(b" " * 2000)
+                answer = s.recv(200)
+            except socket.timeout:
+                pass
+        assert b" 408 " in answer

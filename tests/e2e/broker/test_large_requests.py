@@ -140,3 +140,18 @@ def test_the_limits_are_settings(make_broker, queue):
     r = b.post("/api/v1/push", '{"items":[{"queue":"%s","payload":1,"transactionId":"%s"}]}' % (queue, text)).expect(413)
     assert "bytes of memory" in r.json["error"]
     assert len(b.drain(queue)) == 10
+
+
+@pytest.mark.one_broker
+def test_more_failures_than_the_database_can_settle_in_time_are_refused(make_broker, queue):
+    b = make_broker(DB_STATEMENT_TIMEOUT=5000)
+    (pushed,) = b.put(queue, [1], partition="p", ids=["m"])
+    (m,) = b.take(queue, "p")
+    ghosts = [{"transactionId": "ghost", "partitionId": m["partitionId"], "status": "failed"}] * 10000
+    r = b.post("/api/v1/ack/batch", {"acknowledgments": [b.ack_entry(m), *ghosts, ghosts[0]]}).expect(413)
+    assert "more than 10000 acknowledgements other than completed" in r.json["error"]
+    assert b.take(queue, "p") == [], "nothing was changed: the lease goes on"
+    r = b.post("/api/v1/transaction", {"operations": [{"type": "ack", **g} for g in [*ghosts, ghosts[0]]]}).expect(413)
+    assert "acknowledgements other than completed" in r.json["error"]
+    results = b.post("/api/v1/ack/batch", {"acknowledgments": [b.ack_entry(m), *ghosts]}).expect(200).json
+    assert results[0]["success"] is True and len(results) == 10001

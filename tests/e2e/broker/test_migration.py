@@ -39,9 +39,10 @@ def target(other):
 
 
 @pytest.fixture
-def source(make_broker, pg):
+def source(make_broker, pg, other):
     """A broker on a database of its own."""
-    b = make_broker(database=pg.create_database("s_" + uuid.uuid4().hex[:10]))
+    b = make_broker(database=pg.create_database("s_" + uuid.uuid4().hex[:10]),
+                    QUEEN_MIGRATION_TARGETS="%s:%d, %s:1" % (other.host, other.port, other.host))
     yield b
     assert "geheim-7" not in b.log_text()
 
@@ -181,16 +182,27 @@ def test_connections_are_tested(source, target):
     assert {t["targetCount"] for t in tables} == {-1}
 
 
+@pytest.fixture(scope="module")
+def enabled(pg):
+    b = harness.Broker({**pg.env(), "SIDECAR_POOL_SIZE": "4", "QUEEN_MIGRATION_TARGETS": "h"})
+    harness.living.append(b)
+    try:
+        yield b.start()
+        harness.end(b)
+    finally:
+        b.dispose()
+
+
 @pytest.mark.parametrize("path", ["test-connection", "start", "validate"])
 @pytest.mark.parametrize("change, field", [
     ({"host": None}, "host"), ({"database": ""}, "database"), ({"user": 3}, "user"), ({"port": "x"}, "port"),
     ({"port": 70000}, "port"), ({"ssl": "yes"}, "ssl"), ({"schema": "public"}, "schema"), ({"excludeTableData": "stats"}, "excludeTableData")])
-def test_bad_input_names_the_field(broker, path, change, field):
+def test_bad_input_names_the_field(enabled, path, change, field):
     body = {"host": "h", "database": "d", "user": "u", **change}
-    assert field in broker.post(M + path, body).expect(400).json["error"]
-    assert "error" in broker.post(M + path, "").expect(400).json
+    assert field in enabled.post(M + path, body).expect(400).json["error"]
+    assert "error" in enabled.post(M + path, "").expect(400).json
 
 
 def test_missing_programs_are_reported(make_broker, target, tmp_path):
-    b = make_broker(PATH=str(tmp_path))
+    b = make_broker(PATH=str(tmp_path), QUEEN_MIGRATION_TARGETS="%s:%s" % (target["host"], target["port"]))
     assert "postgresql-client" in b.post(M + "start", target).expect(400).json["error"]

@@ -120,10 +120,10 @@ def test_a_dead_server_is_noticed_and_its_restart_too(make_broker, pg):
                                                      "restarts_detected": 1}, 10, "back in a new session")
 
 
-def forged(port, secret, sequence=1, session=b"fedcba987654321", queue=b"q"):
-    body = b"\x81\xa5queue" + bytes([0xa0 | len(queue)]) + queue
+def forged(port, secret, sequence=1, session=b"fedcba987654321", queue=b"q", sender=b"stranger:1", age_s=0):
+    body = b"\x82\xa5queue" + bytes([0xa0 | len(queue)]) + queue + b"\xa2ts\xcf" + struct.pack(">Q", int((time.time() - age_s) * 1000))
     head = struct.pack(">BBH", 1, 1, len(body))
-    rest = b"stranger:1".ljust(32, b"\0") + session.ljust(16, b"\0") + struct.pack(">Q", sequence) + body
+    rest = sender.ljust(32, b"\0") + session.ljust(16, b"\0") + struct.pack(">Q", sequence) + body
     mac = hmac.new(secret, head + rest, hashlib.sha256).digest() if secret else bytes(32)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.sendto(head + mac + rest, ("127.0.0.1", port))
@@ -143,6 +143,45 @@ def test_strangers_and_replays_are_refused(make_broker, pg):
             s.sendto(os.urandom(size), ("127.0.0.1", port))
     wait_until(lambda: state(a)["transport"]["messages_dropped"] >= 5, 5, "noise")
     assert a.get("/live").status == 200
+
+
+def test_recordings_of_an_earlier_session_do_not_silence_a_peer(make_broker, pg, queue):
+    a, b = pair(make_broker, pg, QUEEN_SYNC_SECRET="hush")
+    port, name = state(a)["transport"]["port"], state(b)["transport"]["server_id"].encode()
+    before = state(a)["transport"]["sequence_rejections"]
+    forged(port, b"hush", sequence=10**6, session=b"00000000000abcd", sender=name)
+    forged(port, b"hush", sequence=10**6, session=b"fffffffffffffff", sender=name, age_s=3600)
+    wait_until(lambda: state(a)["transport"]["sequence_rejections"] > before, 10, "the recording is refused")
+    wait_until(lambda: "peers.clock_differs" in a.log_text(), 10, "the old one is refused")
+    waiter = parked(a, queue, autoAck=True)
+    b.put(queue, [1])
+    assert waiter.result()[0]["data"] == 1
+    assert state(a)["server_health"]["restarts_detected"] == 0
+
+
+def test_a_datagram_that_is_sent_back_does_not_stop_the_notifications(make_broker, pg, queue):
+    """A relay stands in for the peer and returns everything that it receives."""
+    name = pg.create_database("peers_%d" % time.monotonic_ns())
+    relay = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    relay.bind(("127.0.0.1", 0))
+    relay.settimeout(20)
+    a = make_broker(database=name, QUEEN_UDP_PEERS="127.0.0.1:%d" % relay.getsockname()[1], QUEEN_SYNC_HEARTBEAT_MS="50",
+                    QUEEN_UDP_NOTIFY_PORT=str(udp_port()), QUEEN_SYNC_SECRET="hush", **SLOW)
+    for _ in range(20):
+        datagram, origin = relay.recvfrom(2000)
+        relay.sendto(datagram, origin)
+    assert [p["is_self"] for p in state(a)["transport"]["peers"]] == [False]
+    relay.close()
+
+
+def test_the_socket_is_bound_to_the_configured_address(make_broker, pg):
+    port = udp_port()
+    a = make_broker(HOST="127.0.0.1", QUEEN_UDP_PEERS="127.0.0.1:9", QUEEN_UDP_NOTIFY_PORT=str(port))
+    with open("/proc/%d/net/udp" % a.process.pid) as f:
+        bound = [line.split()[1] for line in f if line.split()[1].endswith(":%04X" % port)]
+    assert bound == ["0100007F:%04X" % port]
+    with open("/proc/%d/net/udp6" % a.process.pid) as f:
+        assert not [line for line in f if (":%04X" % port) in line.split()[1]]
 
 
 def test_without_udp_everything_is_found_by_looking(make_broker, pg, queue):

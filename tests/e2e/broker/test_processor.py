@@ -212,7 +212,7 @@ def test_an_owner_that_slept_past_its_expiry_is_fenced(crew):
     b.let_all()
     wait_until(lambda: len(b.owned()) == PARTITIONS, 15, "b has all")
     wait_until(lambda: len(b.events()) >= 8, 10, "b goes on")
-    # What the pipe brings now was begun before the sleep; from here on a may begin nothing that b has.
+    # The pipe now contains events that began before the sleep. From here on a must not begin an event of b.
     a.signal(signal.SIGCONT)
     a.let_all()
     wait_until(lambda: a.has("lost"), 10, "a finds out")
@@ -245,6 +245,29 @@ def test_failures_are_tried_again_and_then_dead(crew):
     dead = crew.broker.get("/api/v1/dlq?queue=%s" % crew.queue).json["messages"]
     assert {(m["data"]["n"], m["errorMessage"]) for m in dead} == {(1, "as told"), (3, "no hope")}
     assert in_order(w.events()), "the others of the partition have waited"
+
+
+@pytest.mark.parametrize("mode", ["plain", "batch"])
+def test_the_history_has_each_try_of_the_processor(crew, mode):
+    w = crew.start("a", mode=mode)
+    crew.push(1, do="fail")
+    crew.push(1, do="fail once")
+    dead = wait_until(lambda: crew.broker.get("/api/v1/dlq?queue=%s" % crew.queue).json["messages"], 30, "a dead letter")[0]
+    tries = [(a["attempt"], a["outcome"], a["error"]) for a in dead["attempts"]]
+    assert tries == [(1, "triedAgain", "as told")] * 3 + [(1, "dlq", "as told")]
+    times = [a["at"] for a in dead["attempts"]]
+    assert times == sorted(times) and len(set(times)) == 4, "they are the times of the tries, not of the acknowledgement"
+    line = crew.broker.get("/api/v1/messages/timeline?transactionId=%s&queue=%s" % (dead["transactionId"], crew.queue)).expect(200).json
+    events = [e["event"] for m in line["messages"] for e in m["events"]]
+    assert events == ["pushed", "delivered"] + ["failed", "triedAgain"] * 3 + ["failed", "deadLettered"]
+    # One that worked in the end.
+    wait_until(lambda: len([e for e in w.events() if e[3]["n"] == 1]) == 2, 30, "the second try")
+    w.stop()
+    done = [m for m in crew.broker.get("/api/v1/messages?queue=%s" % crew.queue).expect(200).json["messages"]
+            if m["transactionId"] != dead["transactionId"]][0]
+    line = crew.broker.get("/api/v1/messages/timeline?transactionId=%s&queue=%s" % (done["transactionId"], crew.queue)).expect(200).json
+    assert [e["event"] for m in line["messages"] for e in m["events"]][:3] == ["pushed", "failed", "triedAgain"]
+    assert line["status"] == "DELIVERED"
 
 
 def test_failures_can_be_left_to_the_queues_policy(crew):
@@ -303,7 +326,7 @@ def test_it_heals_when_its_broker_was_away(make_broker, crew):
 
 
 def test_a_broker_killed_under_its_answers_stalls_no_partition(make_broker, crew):
-    """What it had leased when it died stays leased for minutes; the processor must not wait for that."""
+    """Its leases stay for minutes after it died. The processor must not wait for that."""
     away = make_broker()
     crew.url = away.url
     w = crew.start("a", expiry=60, mode="plain patient")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import BIN, TIME_FACTOR, Background, Client, patience, wait_until
+from harness import BIN, TIME_FACTOR, Background, Client, free_port, patience, wait_until
 
 
 def queen(*args, **env):
@@ -50,6 +50,34 @@ def test_settings_are_shown_with_their_origin_and_without_secrets():
     assert " 3 " in shown["NUM_WORKERS"] and "environment" in shown["NUM_WORKERS"]
     assert "default" in shown["PG_PORT"]
     assert "hush-hush" not in r.stdout
+
+
+@pytest.mark.parametrize("settings,named", [
+    ({"QUEEN_ENCRYPTION_KEY": "short"}, "QUEEN_ENCRYPTION_KEY"),
+    ({"JWT_ENABLED": "true", "JWT_ALGORITHM": "HS256"}, "JWT_SECRET"),
+    ({"JWT_ENABLED": "true", "JWT_ALGORITHM": "RS256", "JWT_JWKS_URL": "ftp://localhost/keys"}, "JWT_JWKS_URL"),
+    ({"JWT_ENABLED": "true", "JWT_SECRET": "0123456789abcdef0123456789abcdef", "JWT_REVOKED_FILE": "/nowhere/revoked"}, "JWT_REVOKED_FILE"),
+    ({"QUEEN_ADMIN_KEY_FILE": "/nowhere/key"}, "QUEEN_ADMIN_KEY_FILE"),
+    ({"QUEEN_TLS_CERT": "/nowhere/cert.pem"}, "QUEEN_TLS_KEY"),
+    ({"QUEEN_TLS_CERT": "/nowhere/cert.pem", "QUEEN_TLS_KEY": "/nowhere/key.pem"}, "/nowhere/cert.pem"),
+    ({"QUEEN_TLS_PORT": "7443"}, "QUEEN_TLS_PORT"),
+    ({"QUEEN_MIGRATION_TARGETS": "a:b:c"}, "QUEEN_MIGRATION_TARGETS"),
+    ({"QUEEN_UDP_PEERS": "host:port"}, "QUEEN_UDP_PEERS"),
+    ({"WEBAPP_ROOT": "/nowhere"}, "WEBAPP_ROOT"),
+])
+def test_printing_the_settings_refuses_what_serve_refuses(settings, named):
+    served = queen("serve", PORT=str(free_port()), **settings)
+    shown = queen("serve", "--print-config", **settings)
+    assert named in served.stderr and served.returncode == 1
+    assert shown.returncode == 1 and "PG_PORT" in shown.stdout
+    assert shown.stderr.splitlines()[-1] == served.stderr.splitlines()[-1]
+
+
+def test_printing_the_settings_changes_nothing(tmp_path):
+    folder = tmp_path / "data"
+    r = queen("serve", "--print-config", "--tls-self-signed", QUEEN_DATA_DIR=str(folder))
+    assert r.returncode == 0, r.stderr
+    assert not folder.exists()
 
 
 def test_bad_settings_and_failed_starts_have_different_codes(make_broker, broker):

@@ -31,6 +31,8 @@ DATABASE = {
     **{"queen_queue_" + n: "queue" for n in (
         "pop_messages_per_minute", "push_requests_per_minute", "push_messages_per_minute", "pop_empty_per_minute",
         "transactions_per_minute", "parked_consumers", "metrics_age_seconds")},
+    **dict.fromkeys(("queen_queue_pending", "queen_queue_oldest_pending_seconds"), "queue group"),
+    "queen_queue_in_flight": "queue",
     "queen_queue_pop_lag_milliseconds": "queue stat=avg/max",
     "queen_queue_ack_per_minute": "queue result=success/failed",
     **{"queen_worker_" + n: WORKER + " stat=avg/max" for n in (
@@ -88,6 +90,26 @@ def test_a_family_of_the_contract_is_there_with_its_labels(exposed, family, labe
 def test_without_shared_state_cache_metrics_are_missing(exposed):
     samples, _ = exposed
     assert samples["queen_shared_state_enabled"] == [({}, 0)] and not [f for f in samples if f.startswith("queen_qc_cache")]
+
+
+def test_the_backlog_of_each_group_is_shown(metered, queue, group):
+    def backlog(name):
+        return value(metered, "queen_queue_pending", queue=queue, group=name)
+
+    metered.put(queue, list(range(5)), partition="p")
+    wait_until(lambda: backlog("") == 5, 30, "the backlog of a queue without groups", 0.1)
+    for m in metered.take(queue, "p", consumerGroup=group, batch=2):
+        metered.ack(m, consumerGroup=group)
+    wait_until(lambda: backlog(group) == 3 and backlog("") is None, 30, "the backlog of the group", 0.1)
+    assert value(metered, "queen_queue_oldest_pending_seconds", queue=queue, group=group) > 0
+    metered.take(queue, "p", consumerGroup=group, batch=1)
+    wait_until(lambda: value(metered, "queen_queue_in_flight", queue=queue) == 1, 30, "a message in flight", 0.1)
+    assert backlog(group) == 3
+    metered.put(queue, ["more"], partition="p")
+    metered.drain(queue, consumerGroup=group + '"2')
+    wait_until(lambda: backlog(group + '\\"2') == 0, 30, "a group that has everything", 0.1)
+    assert value(metered, "queen_queue_oldest_pending_seconds", queue=queue, group=group + '\\"2') == 0
+    wait_until(lambda: backlog(group) == 4, 30, "the slow group has one more", 0.1)
 
 
 def test_this_server_is_alive(metered, exposed):

@@ -157,3 +157,11 @@ def test_fields_of_messages_come_back_and_others_pay_nothing(broker, queue, sql)
                " where q.name = %s", queue) == 1
     shown = broker.get("/api/v1/messages/timeline?" + urlencode({"correlationId": "c \"7\""})).expect(200).json
     assert [m["transactionId"] for m in shown["messages"]] == [full["transactionId"]]
+
+
+@pytest.mark.parametrize("options, limit", [
+    ({}, None), ({"retryPolicy": {"mode": "scheduled"}}, 20), ({"retryPolicy": {"mode": "inline"}}, None), ({"maxDeliveries": 3}, 3),
+    ({"retryPolicy": {"mode": "scheduled"}, "maxDeliveries": 0}, None)])
+def test_deliveries_are_limited_by_default_where_retries_are_scheduled(broker, queue, options, limit):
+    assert broker.configure(queue, **options)["options"].get("maxDeliveries") == limit
+    assert broker.get("/api/v1/resources/queues/" + queue).json["maxDeliveries"] == (limit or 0)

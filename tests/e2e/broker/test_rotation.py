@@ -45,7 +45,7 @@ def turn_until(sql, what):
 
 
 def test_a_dump_that_begins_before_a_slot_is_emptied_has_every_cursor(pg, broker, queue, sql):
-    """Like pg_dump: a snapshot first, the tables a moment later.  What TRUNCATE removes is gone for older snapshots, too."""
+    """Like pg_dump: a snapshot first, the tables a moment later.  Older snapshots do not see rows removed by TRUNCATE, either."""
     broker.put(queue, ["one", "two"], partition="p")
     assert len(broker.take(queue, batch=2, autoAck=True)) == 2
     empty_the_feed(sql)  # from here on a whole turn

@@ -342,6 +342,9 @@ def test_filters_and_pages(broker, queue, sql):
     assert names(limit=7, partition="a") == [n for n in every if int(n.rsplit("-", 1)[1]) % 2 == 0]
     some = [n for n in every if int(n.rsplit("-", 1)[1]) % 10 in (3, 4)]
     assert names(**{"from": day[3], "to": day[5]}) == some and count(broker, queue=queue, **{"from": day[3], "to": day[5]}) == 6
+    counted = broker.get("/api/v1/scheduled/count?" + urlencode({"queue": queue, "from": day[3], "to": day[6], "bucketSeconds": 12 * 3600})).expect(200).json
+    assert counted["count"] == 9 and [b["count"] for b in counted["buckets"]] == [3, 0] * 3
+    assert [datetime.fromisoformat(b["from"]) for b in counted["buckets"]] == [datetime.fromisoformat(day[3]) + timedelta(hours=12 * i) for i in range(6)]
     assert names(transactionIdPrefix="left_%") == [n for n in every if n.startswith("left")]
     assert names(transactionIdPrefix="left%") == [] and names(transactionIdPrefix="l") == [n for n in every if n.startswith("l")]
     assert names(kind="push") == every and names(kind="retry") == []
@@ -358,6 +361,11 @@ def test_filters_and_pages(broker, queue, sql):
 def test_filters_that_mean_nothing_are_refused(broker, query):
     r = broker.get("/api/v1/scheduled?" + query).expect(400)
     assert query.split("=")[0] in r.json["error"]
+
+
+@pytest.mark.parametrize("query", ["bucketSeconds=60", "bucketSeconds=1&from=2033-03-01T00:00:00Z&to=2033-03-02T00:00:00Z"])
+def test_counts_by_time_need_a_bounded_period(broker, query):
+    assert "bucketSeconds" in broker.get("/api/v1/scheduled/count?" + query).expect(400).json["error"]
 
 
 def test_a_cancelled_message_never_comes_and_its_transaction_id_is_free(broker, queue, sql):

@@ -203,6 +203,24 @@ def test_one_that_cannot_run_does_not_hold_up_the_others(broker, queue, name, sq
     drop(broker, name + "-good")
 
 
+def test_one_that_fails_does_not_stop_the_others(broker, queue, name, sql):
+    """Its time zone no longer exists.  Scheduled messages and retries come from the same step."""
+    other, later = queue + "-other", queue + "-later"
+    bad, good = create(broker, name, queue), create(broker, name + "-good", other)
+    sql("update queen.schedules set timezone = 'Nowhere/Gone' where id = %s returning 1", bad["id"])
+    sql("update queen.schedules set next_at = now() - interval '1 second' where id in (%s, %s) returning 1", bad["id"], good["id"])
+    broker.post("/api/v1/push", {"items": [{"queue": later, "payload": 1, "delaySeconds": 0.1}]}).expect(201)
+    assert len(take_all(broker, other, 1)) == 1
+    assert len(take_all(broker, later, 1)) == 1
+    assert broker.get("/api/v1/schedules/" + name).expect(200).json["runs"] == 0
+    # Its time was not lost.
+    sql("update queen.schedules set timezone = 'UTC' where id = %s returning 1", bad["id"])
+    assert len(take_all(broker, queue, 1)) == 1
+    assert broker.get("/api/v1/schedules/" + name).expect(200).json["runs"] == 1
+    drop(broker, name)
+    drop(broker, name + "-good")
+
+
 # --- cron ------------------------------------------------------------------------------------------------------------
 
 def runs_of(sql, cron, zone, after, n):

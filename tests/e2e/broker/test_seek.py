@@ -124,6 +124,19 @@ def test_dead_lettered_messages_are_delivered_again_after_a_seek(broker, queue, 
     assert data(broker.drain(queue, consumerGroup=group)) == [1, 3], "but not what was deleted"
 
 
+@pytest.mark.parametrize("body, again", [({"toEnd": True}, ["m"]), ({"timestamp": "1970-01-01T00:00:00Z"}, ["m", "m"])])
+def test_a_seek_leaves_waiting_retries(broker, queue, group, body, again):
+    broker.configure(queue, retryPolicy={"mode": "scheduled", "strategy": "list", "delays": [1]})
+    broker.put(queue, ["m"])
+    (m,) = broker.take(queue, consumerGroup=group)
+    assert broker.ack(m, "failed")["success"] is True
+    seek(broker, group, queue, body)
+    got = []
+    wait_until(lambda: got.extend(data(broker.take(queue, consumerGroup=group, autoAck=True))) or len(got) >= len(again), 10, "the retry")
+    assert got == again
+    assert broker.take(queue, consumerGroup=group) == []
+
+
 def test_unknown_groups_and_queues(broker, queue, group):
     for body in ({"toEnd": True}, {"timestamp": EPOCH}):
         r = seek(broker, group, queue, body).expect(200).json

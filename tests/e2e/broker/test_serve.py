@@ -331,3 +331,21 @@ def test_several_workers_serve_as_well(make_broker, queue):
     b = make_broker(NUM_WORKERS=6, SIDECAR_POOL_SIZE=2)
     in_parallel([lambda i=i: b.put(queue, [i]) for i in range(24)])
     assert len(b.drain(queue)) == 24
+
+
+@embedded
+def test_the_commands_of_the_greeting_work(make_broker):
+    """Each line under "Try it", as a user would copy it."""
+    b = make_broker(embedded=True)
+    text = b.log_text().replace("\\\n", " ")
+    commands = [line.strip() for line in text.splitlines() if re.match("  (curl|queen|psql) ", line)]
+    assert [c.split()[0] for c in commands] == ["curl", "curl", "queen", "queen", "psql"], text
+    env = {**os.environ, "PATH": os.path.dirname(BIN) + ":" + os.environ["PATH"], "TERM": "dumb"}
+    outputs = []
+    for c in commands:
+        c = c.replace("tail -f", "tail") + (" -Atc 'select 6 * 7'" if c.startswith("psql") else "")
+        r = subprocess.run(["bash", "-c", c], env=env, capture_output=True, text=True, timeout=60 * TIME_FACTOR)
+        assert r.returncode == 0, (c, r.stdout, r.stderr)
+        outputs.append(r.stdout)
+    assert '"world"' in outputs[1] and "queued" in outputs[2] and '"world"' in outputs[3] and outputs[4] == "42\n", outputs
+    assert "/openapi.json" in text

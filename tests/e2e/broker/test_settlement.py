@@ -1,4 +1,4 @@
-"""What one acknowledgement changes: the message it names, the lease, and the answer."""
+"""The effects of one acknowledgement: on the message it names, on the lease, and the answer."""
 import time
 
 import pytest
@@ -95,7 +95,57 @@ def test_a_message_that_was_not_delivered_cannot_fail(broker, queue, status, opt
     assert (result["success"], result["error"]) == (False, "Message is not delivered")
 
 
-def test_a_completion_of_a_dead_letter_says_that_it_is_one(broker, queue):
+def two_of_five(broker, queue):
+    """Five messages, two of them delivered: the entry names the lease of these and the last message."""
+    broker.configure(queue)
+    broker.put(queue, list(range(5)), partition="p", ids=["m%d" % i for i in range(5)])
+    messages = broker.take(queue, "p", batch=2)
+    return messages, {**messages[0], "transactionId": "m4"}
+
+
+NOT_DELIVERED = (False, "Message is not delivered")
+
+
+@pytest.mark.parametrize("path", ["ack", "batch", "sql", "transaction", "required"])
+@pytest.mark.parametrize("status", ["completed", "failed", "dlq"])
+def test_a_lease_settles_only_messages_that_were_delivered_under_it(broker, sql, queue, path, status):
+    """Completions are cumulative within their lease (decisions.md): one behind it would skip messages that nobody has seen."""
+    import json
+    messages, beyond = two_of_five(broker, queue)
+    entry = broker.ack_entry(beyond, status)
+    if path == "ack":
+        results = [broker.ack(beyond, status)]
+    elif path == "batch":
+        good, *results = broker.ack_batch([broker.ack_entry(messages[0]), entry])
+        assert good["success"] is True, "the entries beside it are applied"
+    elif path == "sql":
+        results = sql("select queen.ack_messages_v2(%s::jsonb)", json.dumps([entry]))[0][0]
+    elif path == "transaction":
+        results = [broker.transaction([{"type": "ack", **entry}])]
+    else:
+        del entry["leaseId"]
+        results = [broker.transaction([{"type": "ack", **entry}], required=[beyond["leaseId"]])]
+    assert [(r["success"], r["error"]) for r in results] == [NOT_DELIVERED]
+    assert sql("select count(*) from queen.dead_letter_queue where partition_id = %s", beyond["partitionId"]) == [(0,)]
+    assert broker.ack(messages[1])["leaseReleased"] is True, "the lease goes on"
+    assert again(broker, queue) == [2, 3, 4]
+
+
+def test_an_ordinary_batch_with_one_message_behind_the_lease_settles_the_others(broker, queue):
+    messages, beyond = two_of_five(broker, queue)
+    results = broker.ack_batch([*messages, beyond])
+    assert [(r["success"], r["error"]) for r in results] == [(True, None)] * 2 + [NOT_DELIVERED]
+    assert again(broker, queue) == [2, 3, 4]
+
+
+def test_without_a_lease_id_anybody_moves_the_position(broker, queue):
+    """semantics 9.1: no lease id, no lease check."""
+    messages, beyond = two_of_five(broker, queue)
+    assert broker.ack(beyond, lease=None)["success"] is True
+    assert broker.take(queue, "p", batch=9) == []
+
+
+def test_a_completion_of_a_dead_letter_reports_the_dead_letter(broker, queue):
     messages = five(broker, queue)
     broker.ack(messages[0], "dlq")
     assert broker.ack(messages[0])["dlq"] is True

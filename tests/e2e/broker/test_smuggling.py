@@ -7,7 +7,7 @@ import socket
 import pytest
 
 POST = b"POST /api/v1/push HTTP/1.1\r\nHost: h\r\n"
-# What an attacker hides behind the ambiguous request; it must never be answered.
+# A request hidden behind the ambiguous one; it must never be answered.
 HIDDEN = b"GET /health HTTP/1.1\r\nHost: hidden\r\n\r\n"
 
 PROBES = {

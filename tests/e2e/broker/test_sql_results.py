@@ -1,4 +1,4 @@
-"""What the statements of the broker return, as broker/sql/*/statements.sql declares it."""
+"""The results of the broker's statements match the declarations in broker/sql/*/statements.sql."""
 import glob
 import os
 import re

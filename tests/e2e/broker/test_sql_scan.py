@@ -207,3 +207,136 @@ def test_scans_of_deleted_queues_and_groups_are_removed(core, queue):
     core.rows("delete from queen.queues where name = %s", queue)
     finish_scans(core)
     assert core.one("select count(*) from queen.group_scans s where not exists (select from queen.queues q where q.id = s.queue_id)") == 0
+
+
+# ---- the pages that the broker reads for its own pops ----
+
+def page(core, queue, after=None, mode=""):
+    """(partitions with messages, where the next page begins or None) of one page."""
+    rows = core.rows("select * from queen.discover_page(%s, null, 'g', '', '', %s, '', %s)", queue, mode, after)
+    more = [r.lane_name for r in rows if r.lane == 0]
+    return [r.lane_name for r in rows if r.lane != 0], more[0] if more else None
+
+
+def pages_from(core, queue, after):
+    names = []
+    while after is not None:
+        found, after = page(core, queue, after)
+        names += found
+    return names
+
+
+@pytest.mark.parametrize("broker", ["goes on", "dies"])
+def test_retention_between_two_pages_of_the_broker_keeps_messages(core, queue, broker):
+    core.rows("delete from queen.group_scans")
+    lanes = fill(core, queue, retentionEnabled=True, completedRetentionSeconds=1)
+    names, after = page(core, queue)
+    assert names == sorted(lanes)[:STEP]
+    consume_all(core, queue, lanes, "other")
+    core.age(3600)
+    sweep(core)
+    assert segments(core, lanes) == set(lanes)
+    if broker == "goes on":
+        assert pages_from(core, queue, after) == sorted(lanes)[STEP:]
+    else:
+        assert finish_scans(core) == PARTS // STEP + 1
+    assert made(core, queue) == PARTS
+    core.rows("update queen.lane_due set retain_at = now()")
+    sweep(core)
+    assert segments(core, lanes) == set(lanes)
+
+
+def test_a_new_group_that_starts_at_the_end_does_not_stop_retention_between_two_pages(core, queue):
+    lanes = fill(core, queue, retentionEnabled=True, completedRetentionSeconds=1)
+    core.age(3600)
+    page(core, queue, mode="new")
+    consume_all(core, queue, lanes, "other")
+    sweep(core)
+    assert segments(core, lanes) == set()
+
+
+def test_pages_that_are_read_again_write_nothing(core, queue):
+    lanes = fill(core, queue)
+    assert len(pages_from(core, queue, page(core, queue)[1])) == PARTS - STEP
+    finish_scans(core)
+    before = core.rows("select xmin, * from queen.group_scans")
+    assert page(core, queue)[0] == sorted(lanes)[:STEP]
+    assert core.rows("select xmin, * from queen.group_scans") == before
+
+
+def test_an_open_pop_of_the_group_does_not_stop_the_pages(core, connect, queue):
+    lanes = fill(core, queue)
+    session = connect(autocommit=False)
+    pop(session, queue)
+    core.rows("set lock_timeout = '30s'")
+    names, after = page(core, queue)
+    rest = pages_from(core, queue, after)
+    session.conn.rollback()
+    assert set(names) | set(rest) == set(lanes)
+
+
+@pytest.mark.parametrize("change", ["expired", "clear", "seek to the end", "seek to the beginning", "delete the group", "delete the queue",
+                                    "delete partitions", "new partitions"])
+def test_a_change_between_two_pages_hides_nothing(core, queue, change):
+    """After the last page, and what the change made the broker do, every message that is to be delivered has been found."""
+    lanes = fill(core, queue, retentionEnabled=True, retentionSeconds=60)
+    names, after = page(core, queue)
+
+    def steps(function, **args):
+        while True:
+            (row,) = core.rows("select status, answer from queen.%s(%%s)" % function, json.dumps(args))
+            if row.status != 0:
+                assert row.status == 200, row
+                return
+            args = row.answer
+
+    expected = set(lanes)
+    if change == "expired":
+        core.age(3600)
+        sweep(core)
+        expected = set()
+    elif change == "clear":
+        steps("clear_queue", queue=queue)
+        expected = set()
+    elif change == "seek to the end":
+        steps("seek_group", group="g", queue=queue, body={"toEnd": True})
+    elif change == "seek to the beginning":
+        steps("seek_group", group="g", queue=queue, body={"timestamp": "2000-01-01T00:00:00Z"})
+    elif change == "delete the group":
+        steps("delete_group", group="g", queue=queue)
+    elif change == "delete the queue":
+        steps("delete_queue", queue=queue)
+        lanes = fill(core, queue)
+        expected = set(lanes)
+    elif change == "delete partitions":
+        gone = sorted(lanes)[STEP - 1:2 * STEP]
+        core.rows("delete from queen.lanes where num = any (%s)", [lanes[n] for n in gone])
+        expected -= set(gone)
+    else:
+        new = core.lanes((queue, "a"), (queue, "p00b"), (queue, "z"))
+        stored(core, core.push([(n, ["m"]) for n, _ in new]))
+        expected |= {"z"}  # the others come from the push, by the change feed
+
+    found = set(pages_from(core, queue, after))
+    if change in ("seek to the end", "seek to the beginning", "delete the group", "delete the queue"):
+        # These notify the group: the broker reads all pages once more.
+        first, after = page(core, queue)
+        found |= set(first) | set(pages_from(core, queue, after))
+        if change == "seek to the end":
+            # Partitions that had no consumer yet begin where a new group begins, unless the seek has made their consumers.
+            assert not set(names) & found
+            expected -= set(names) | (expected - found)
+    elif change not in ("expired", "clear"):
+        found |= set(names)
+    if expected:
+        assert found >= expected
+    for name in expected:
+        lane = core.one("select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = %s and l.name = %s",
+                        queue, name)
+        assert core.one("select cursor_seq from queen.consumers c cross join lateral queen.latest_state(c.num) where c.lane = %s"
+                        " and c.grp = 'g'", lane) == 0
+    # Later messages are always found.
+    lanes = dict(core.rows("select l.name::text, l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = %s", queue))
+    stored(core, core.push([(n, ["later"]) for n in lanes.values()]))
+    first, after = page(core, queue)
+    assert set(first) | set(pages_from(core, queue, after)) == set(lanes)

@@ -55,9 +55,10 @@ class Model:
             elif seq == last:
                 results[i] = first
             elif seq in acked if seq in leased else seq <= cursor or seq in self.settled:
-                last, first = seq, (0, any(seq == s for s, _ in self.dead))  # settled before
+                dead = any(seq == s for s, _ in self.dead)  # settled before
+                last, first = seq, (0 if dead or status == COMPLETED else 6, dead)
                 results[i] = first
-            elif status in (FAILED, RETRY) and seq not in leased:
+            elif seq not in leased and (status in (FAILED, RETRY) or lease is not None):
                 results[i] = (5, False)
             else:
                 last, first = seq, (0, False)
@@ -141,7 +142,7 @@ def test_a_generated_history(core, seed):
             model.expired = True
             history.append("the lease runs out")
         elif step < 0.65 and model.lease and not model.expired:
-            # What consumers do most of the time: all of the batch, in order, by the short form or the long one.
+            # The usual acknowledgement: all of the batch, in order, in the short form or the long one.
             batch, lease = list(model.leased), model.lease
             short = rnd.random() < 0.5
             history.append("complete %s" % batch)

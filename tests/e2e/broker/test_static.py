@@ -96,8 +96,10 @@ def test_the_api_works_beside_the_dashboard(web, queue):
     assert len(web.take(queue)) == 1
 
 
-def test_without_a_root_pages_are_not_found(broker):
-    for path in ("/", "/index.html", "/queues/x"):
+def test_without_a_root_there_is_the_built_in_dashboard(broker):
+    for path in ("/", "/index.html"):
+        assert "<title>Queen</title>" in broker.get(path).expect(200).text
+    for path in ("/queues/x", "/assets/none.js", "/assets/../index.html"):
         assert broker.get(path).expect(404).json == {"error": "not found"}
 
 

@@ -14,6 +14,7 @@ import time
 import pytest
 
 import harness
+from cli import Cli
 from harness import free_port, wait_until
 
 
@@ -184,6 +185,16 @@ def test_with_a_certificate_the_port_speaks_tls(make_broker, tmp_path):
                               timeout=60, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert run("doctor", "--ca-file", cert).returncode == 0
     assert run("doctor").returncode != 0, "an unknown authority"
+
+
+def test_the_client_distinguishes_plain_http_from_tls(tls, tmp_path):
+    cli = Cli(tls.broker, tmp_path)
+    r = cli("doctor", "--url", "https://127.0.0.1:%d" % tls.broker.port).expect(2)
+    assert "plain HTTP" in r.err and "use http://" in r.err and "--ca-file" not in r.err, r.err
+    r = cli("doctor", "--url", "http://127.0.0.1:%d" % tls.port)
+    assert r.code != 0 and "use https" in r.err, (r.code, r.err)
+    r = cli("doctor", "--url", "https://localhost:%d" % tls.port).expect(2)
+    assert "certificate" in r.err and "--ca-file" in r.err, r.err
 
 
 @pytest.mark.parametrize("env, text", [

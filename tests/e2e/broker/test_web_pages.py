@@ -1,4 +1,4 @@
-"""Who may use a server without authentication: addresses, web pages of other origins, DNS rebinding, public details."""
+"""Access to a server without authentication: addresses, web pages of other origins, DNS rebinding, public details."""
 import json
 import socket
 import subprocess

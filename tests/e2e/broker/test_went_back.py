@@ -146,7 +146,7 @@ def waiting_pop_by_namespace(site, queue):
 
 
 def lost_acknowledgements(site, queue):
-    """What was acknowledged on the lost server alone is delivered again; what was acknowledged before is not."""
+    """Messages that only the lost server had as acknowledged are delivered again; earlier ones are not."""
     site.broker.put(queue, [1, 2, 3, 4, 5, 6], partition="p")
     acknowledge(site, site.broker.take(queue, consumerGroup=GROUP, batch=2))
     yield
@@ -234,7 +234,29 @@ def new_queue(site, queue):
     assert [m["data"] for m in waiting.result(patience(30))] == ["again"]
 
 
-SCENARIOS = [pushes, waiting_pops, waiting_pop_by_namespace, lost_acknowledgements, partition_numbers, consumer_numbers, scheduled, new_queue]
+def work_queue(site, queue):
+    """Leases of a work queue that the server has lost are void, and those that it has are valid. No job is lost or forgotten."""
+    site.broker.configure(queue, ordering="none", leaseTime=300)
+    site.broker.put(queue, [1, 2, 3, 4, 5, 6], partition="p")
+    kept, done = (site.broker.take(queue, consumerGroup=GROUP)[0] for _ in range(2))
+    acknowledge(site, [done])
+    yield
+    acknowledge(site, [kept])  # lost
+    lost = site.broker.take(queue, consumerGroup=GROUP, batch=4)
+    assert [m["data"] for m in lost] == [3, 4, 5, 6]
+    acknowledge(site, lost[1:2])
+    waiting = Background(lambda: site.broker.take(queue, consumerGroup=GROUP, wait=True, timeout=60000, http_timeout=70))
+    yield
+    yield
+    again = waiting.result(30 * TIME_FACTOR)
+    assert [m["data"] for m in again] == [3], "the pop that waited gets it without a push"
+    assert site.broker.ack(lost[0], consumerGroup=GROUP)["success"] is False
+    assert site.broker.ack(kept, consumerGroup=GROUP)["success"] is True
+    acknowledge(site, again)
+    assert drain(site, queue) == [4, 5, 6]
+
+
+SCENARIOS = [work_queue, pushes, waiting_pops, waiting_pop_by_namespace, lost_acknowledgements, partition_numbers, consumer_numbers, scheduled, new_queue]
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +290,8 @@ def test_every_call_that_takes_numbers_is_bound_to_its_server():
     """A call that names rows by number must not reach another server than the one that gave out the number (forget.c)."""
     harmless = {"finish": "a consumer's lease must fit, too", "owns_partition": "an epoch",
                 "record_metrics": "figures", "rotate": "bytes", "sweep": "where the last step ended",
-                "forget_consumers": "where the last step ended"}
+                "forget_consumers": "where the last step ended", "create_key": "a time",
+                "record_audit": "how often"}
     with open(os.path.join(harness.REPO, "broker", "src", "broker", "forget.c")) as f:
         bound = set(re.findall(r"&pg_stmt_([a-z_0-9]+)", f.read()))
     takes_numbers = {name for name, text in sqlcore.statements().items() if re.search(r"\$[0-9]+::(bigint|int8)\b", text)}

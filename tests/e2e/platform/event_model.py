@@ -22,14 +22,15 @@ class Maker:
     def __init__(self, tenant, seed, customers=20):
         self.tenant, self.rng = tenant, random.Random("%s-%s" % (tenant, seed))
         self.customers = [self.uuid() for _ in range(customers)]
-        # An account belongs to one customer for good: its events share a partition.
+        # The events of an account share a partition, so it stays with one customer.
         self.accounts = {kind: {c: [self.uuid() for _ in range(2)] for c in self.customers} for kind in ("s", "w", "p")}
-        self.now = datetime(2026, 11, 16, tzinfo=timezone.utc)
+        self.now = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=13)
 
     def uuid(self):
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
 
     def time(self):
+        """Of the last days, in no order."""
         return (self.now + timedelta(milliseconds=self.rng.randrange(10 ** 9))).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def maybe(self, data, **values):
@@ -41,10 +42,10 @@ class Maker:
     def event(self, kind=None):
         r = self.rng
         c = r.choice(self.customers)
-        kind = kind or r.choices(["customer.upserted", "customer.deleted", "subscription.changed", "wallet.changed", "wallet.adjusted", "package.changed",
-                                  "transaction.recorded", "visit.recorded", "purchase.recorded"], [10, 1, 8, 5, 15, 8, 25, 15, 13])[0]
+        kind = kind or r.choices(["customer.upserted", "customer.patched", "customer.deleted", "subscription.changed", "wallet.changed", "wallet.adjusted", "package.changed",
+                                  "transaction.recorded", "visit.recorded", "purchase.recorded"], [10, 6, 1, 8, 5, 15, 8, 25, 15, 13])[0]
         data = {"customer_id": c}
-        if kind == "customer.upserted":
+        if kind in ("customer.upserted", "customer.patched"):
             self.maybe(data, birth_date="19%02d-0%d-1%d" % (r.randrange(100), r.randrange(1, 10), r.randrange(10)),
                        tags=r.sample(["vip", "new", "Ünïcode", "a,b", "{}", "\"q\""], r.randrange(4)), email_opt_in=r.random() < 0.5, sms_opt_in=True, is_blocked=False,
                        **{t: r.choice(["Ann", "Bob \\ \"x\"", "O'Hara", "", "Zoë 😀", "line\nbreak"]) for t in CUSTOMER_TEXTS})
@@ -99,7 +100,18 @@ class Model:
         self.seen.add(e["id"])
         getattr(self, e["type"].replace(".", "_"))(e["data"], parse_time(e["at"]))
 
+    def is_late(self, table, key, at):
+        """A newer event has written the row."""
+        old = self.tables[table].get(key)
+        return old is not None and at < old["updated_at"]
+
+    def customer_patched(self, d, at):
+        old = self.tables["customer"].get(d["customer_id"], {})
+        self.customer_upserted({**{k: str(v) if k == "birth_date" and v else v for k, v in old.items()}, **d}, at)
+
     def customer_upserted(self, d, at):
+        if self.is_late("customer", d["customer_id"], at):
+            return
         old = self.tables["customer"].get(d["customer_id"])
         self.tables["customer"][d["customer_id"]] = {
             **{t: d.get(t) for t in CUSTOMER_TEXTS}, "customer_uuid": d["customer_id"], "birth_date": parse_date(d.get("birth_date")),
@@ -115,6 +127,8 @@ class Model:
             self.logs[t] = [r for r in self.logs[t] if r["customer_id"] != c]
 
     def account(self, table, d, at, words, times, **more):
+        if self.is_late(table, d["id"], at) and "status" in self.tables[table][d["id"]]:
+            return
         row = {k: v for k, v in d.items()}
         row.update({t: parse_time(d.get(t)) for t in times}, status=words.index(d["status"]) + 1, updated_at=at, **more)
         self.tables[table][d["id"]] = row
@@ -127,11 +141,12 @@ class Model:
         self.account("wallet_account", d, at, WALLET, ["last_topup_at", "expires_at"], balance=cents(d["balance"]))
 
     def wallet_adjusted(self, d, at):
-        row = self.tables["wallet_account"].setdefault(d["id"], {"id": d["id"], "balance": Decimal("0.00")})
-        row["customer_id"], row["updated_at"] = d["customer_id"], at
+        row = self.tables["wallet_account"].setdefault(d["id"], {"id": d["id"], "balance": Decimal("0.00"), "updated_at": at})
+        if "status" not in row:
+            row["customer_id"], row["updated_at"] = d["customer_id"], max(at, row["updated_at"])
         row["balance"] += cents(d["delta"])
         if cents(d["delta"]) > 0:
-            row["last_topup_at"] = at
+            row["last_topup_at"] = max(at, row.get("last_topup_at") or at)
 
     def package_changed(self, d, at):
         self.account("package_account", d, at, PACKAGE, ["purchased_at", "expires_at"], price=cents(d.get("price")))
@@ -159,7 +174,7 @@ def read_rows(cursor, table, schema="crm."):
     """The same of a real table."""
     cursor.execute("select * from %s%s" % (schema, table))
     names = [d[0] for d in cursor.description]
-    hidden = {"id"} if table == "customer" else set()
+    hidden = {"id"} if table == "customer" else {"previous_customer_id"}
     return sorted((tidy({n: v for n, v in zip(names, row) if n not in hidden}) for row in cursor.fetchall()), key=repr)
 
 
@@ -175,7 +190,7 @@ def differences(cursor, model, schema="crm."):
 
 
 def live_differences(cursor):
-    """How many rows of the live read models are not what the write model says; None: a model is not built yet."""
+    """How many rows of the live read models differ from the write model; None: a model is not built yet."""
     cursor.execute("select count(*) filter (where live_version is not null) from crm.read_model")
     if cursor.fetchone()[0] < 2:
         return None

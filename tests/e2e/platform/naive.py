@@ -1,7 +1,7 @@
 """Segments as a person would work them out with paper: customers and their rows as Python lists, one filter at a time.
 
-The oracle of test_segment_paths.py.  It knows nothing of SQL, read models or the compiler; what it says about an
-attribute is said by its name in platform/docs/segments.md.
+The oracle of test_segment_paths.py.  It uses no SQL, read models or compiler. Its value of an
+attribute follows the description in platform/docs/segments.md.
 """
 import collections
 import datetime
@@ -106,7 +106,7 @@ def commonest(texts):
 
 
 def attributes_of(customer, mine, today):
-    """Everything there is to know about a customer, by attribute."""
+    """All values of a customer, by attribute."""
     subs, wallets, packages = mine["subscription_account"], mine["wallet_account"], mine["package_account"]
     log, visits, bought = mine["transaction_log"], mine["visit_log"], mine["purchase_log"]
     sales, refunds = having(log, kind="sale"), having(log, kind="refund")
@@ -177,7 +177,7 @@ WINDOWED = {"transaction_count": ("transaction_log", "created_at"), "visit_count
 
 
 class People:
-    """The customers of a tenant, ready to be asked."""
+    """The customers of a tenant, ready for queries."""
 
     def __init__(self, tables, now):
         self.now, self.today = now, now.date()

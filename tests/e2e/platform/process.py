@@ -10,7 +10,7 @@ import harness
 
 
 class Platform(harness.Broker):
-    """A `queen platform` process of ours; .get, .post, .patch, .delete ask it."""
+    """A `queen platform` process of ours; .get, .post, .patch, .delete send requests."""
 
     book = "platform/docs/openapi"
     command = "platform"

@@ -1,4 +1,4 @@
-"""A tenant's database with random data, and what its read models must say, worked out in Python."""
+"""A tenant's database with random data, and the expected contents of its read models, computed in Python."""
 import datetime
 import decimal
 import os
@@ -35,7 +35,7 @@ class Writer:
         return value if self.random.random() < 0.9 else None
 
     def batch(self, n):
-        """Tells as ingestion does which tables have changed for whom; every third time, as people do, only that something has."""
+        """Reports changed tables and customers as ingestion does; every third time, as people do, only that something changed."""
         of = {k: [] for k in ("customer", "subscription", "wallet", "package", "transaction", "visit", "purchase", "delete", "new")}
         with self.conn.cursor() as cur:
             for _ in range(n):

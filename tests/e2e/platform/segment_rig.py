@@ -44,7 +44,7 @@ class Tenant:
         self.connection.autocommit = True
 
     def build(self, live=True, views=True):
-        """Read models as they are now.  (The platform does this by itself; a test wants to know when it is done.)"""
+        """Brings the read models up to date. (The platform does this by itself; a test needs to wait until it is done.)"""
         for model in MODELS:
             if live:
                 harness.wait_until(lambda: self.sql("select crm.fill_live(%s, 1000)", model)[0][0] == "ready", 60, "live " + model, 0.01)

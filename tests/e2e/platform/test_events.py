@@ -17,7 +17,7 @@ TENANTS = ["alpha", "beta", "gamma"]
 def platform(pg, broker):
     p = Platform(pg, broker.url, PLATFORM_QUEUE="events-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=8)
     p.start()
-    for t in TENANTS:
+    for t in TENANTS + ["delta"]:
         p.add_tenant(t)
     yield p
     assert p.terminate() == 0, p.log_tail()
@@ -58,8 +58,9 @@ def cut(pg):
 
 
 def wipe(cursor):
+    """The checkpoints stay: without them the database has lost events, and its tenant is held until the platform has looked for them."""
     cursor.execute("truncate crm.customer, crm.subscription_account, crm.wallet_account, crm.package_account, crm.transaction_log, "
-                   "crm.visit_log, crm.purchase_log, crm.applied_event, crm.ingest_checkpoint")
+                   "crm.visit_log, crm.purchase_log, crm.applied_event")
 
 
 def visit(customer, **more):
@@ -78,11 +79,77 @@ def count(cursor, table):
     return cursor.fetchone()[0]
 
 
+def state(kind, at, customer, **data):
+    return {"id": str(uuid.uuid4()), "type": kind, "at": at, "data": {"customer_id": customer, **data}}
+
+
+def apply(platform, cursor, tenant, *events):
+    """Sends them one after the other and waits for each."""
+    for e in events:
+        platform.send(tenant, [e])
+        wait_until(lambda: rows_of(cursor, "select count(*) from crm.applied_event where id = %s", e["id"]) == [(1,)], patience(20), "it is applied", 0.05)
+
+
+def rows_of(cursor, text, *args):
+    cursor.execute(text, args)
+    return cursor.fetchall()
+
+
+@pytest.mark.parametrize("kind, table, first, second", [
+    ("wallet", "wallet_account", {"balance": 5, "status": "active"}, {"balance": 7, "status": "active"}),
+    ("package", "package_account", {"total_units": 5, "status": "active"}, {"total_units": 7, "status": "active"}),
+    ("subscription", "subscription_account", {"location_code": "A", "status": "active"}, {"location_code": "B", "status": "active"}),
+])
+def test_an_account_that_changes_its_customer_changes_both_customers(platform, tables, kind, table, first, second):
+    cursor, (one, other), account = tables("delta"), [str(uuid.uuid4()) for _ in range(2)], str(uuid.uuid4())
+    wait_until(lambda: live_differences(cursor) is not None, patience(60), "the models are live", 0.1)
+    apply(platform, cursor, "delta", state("customer.upserted", "2026-11-10T00:00:00Z", one), state("customer.upserted", "2026-11-10T00:00:00Z", other),
+          state(kind + ".changed", "2026-11-11T00:00:00Z", one, id=account, **first), state(kind + ".changed", "2026-11-12T00:00:00Z", other, id=account, **second))
+    counts = "select %s_count from crm.customer_attributes_live where customer_uuid = any(%%s::uuid[]) order by customer_uuid = %%s::uuid" % kind
+    assert rows_of(cursor, counts, [one, other], other) == [(0,), (1,)]
+    assert live_differences(cursor) == 0
+    # It comes back with an event that is older than the last one: too late.
+    apply(platform, cursor, "delta", state(kind + ".changed", "2026-11-11T12:00:00Z", one, id=account, **first))
+    assert rows_of(cursor, "select customer_id::text from crm.%s where id = %%s" % table, account) == [(other,)]
+    if kind == "wallet":  # an adjustment counts, whoever sends it, and does not move the wallet
+        apply(platform, cursor, "delta", state("wallet.adjusted", "2026-11-11T12:00:00Z", one, id=account, delta=10))
+        assert rows_of(cursor, "select customer_id::text, balance, updated_at::date::text from crm.wallet_account where id = %s", account) == \
+            [(other, 17, "2026-11-12")]
+    assert live_differences(cursor) == 0
+
+
+def test_the_newest_event_wins_whenever_it_arrives(platform, tables):
+    cursor, customer = tables("delta"), str(uuid.uuid4())
+    city = "select city, updated_at::date::text from crm.customer where customer_uuid = %s"
+    apply(platform, cursor, "delta", state("customer.upserted", "2026-11-12T00:00:00Z", customer, city="Rome"),
+          state("customer.upserted", "2026-11-11T00:00:00Z", customer, city="Bonn"))
+    assert rows_of(cursor, city, customer) == [("Rome", "2026-11-12")]
+    apply(platform, cursor, "delta", state("customer.upserted", "2026-11-12T00:00:00Z", customer, city="Oslo"))
+    assert rows_of(cursor, city, customer) == [("Oslo", "2026-11-12")]
+
+
+def test_a_patch_changes_what_it_names(platform, tables):
+    cursor, (known, new) = tables("delta"), [str(uuid.uuid4()) for _ in range(2)]
+    columns = "select first_name, city, birth_date::text, tags, email_opt_in, created_at::date::text, updated_at::date::text " \
+              "from crm.customer where customer_uuid = %s"
+    apply(platform, cursor, "delta",
+          state("customer.upserted", "2026-11-10T00:00:00Z", known, first_name="Ann", city="Rome", birth_date="1999-12-31", tags=["vip"], email_opt_in=True),
+          state("customer.patched", "2026-11-11T00:00:00Z", known, city="Bonn", birth_date=None),
+          state("customer.patched", "2026-11-10T12:00:00Z", known, city="Oslo"),  # late
+          state("customer.patched", "2026-11-12T00:00:00Z", new, city="Oslo", tags=["new"]))
+    assert rows_of(cursor, columns, known) == [("Ann", "Bonn", None, ["vip"], True, "2026-11-10", "2026-11-11")]
+    assert rows_of(cursor, columns, new) == [(None, "Oslo", None, ["new"], False, "2026-11-12", "2026-11-12")]
+    wait_until(lambda: live_differences(cursor) == 0, patience(60), "the models are live", 0.1)
+    assert rows_of(cursor, "select city from crm.customer_attributes_live where customer_uuid = %s", known) == [("Bonn",)]
+
+
+
 def dead(broker, platform):
-    return broker.get("/api/v1/dlq?queue=%s" % platform.env["PLATFORM_QUEUE"]).json["messages"]
+    """Newest first."""
+    return broker.get("/api/v1/dlq?limit=1000&queue=" + platform.env["PLATFORM_QUEUE"]).json["messages"]
 
 
-def test_the_tables_are_what_the_events_say(platform, tables):
+def test_the_tables_match_the_events(platform, tables):
     makers = {t: Maker(t, 1) for t in TENANTS}
     models = {t: Model() for t in TENANTS}
     for _ in range(6):
@@ -112,7 +179,7 @@ def test_an_event_is_applied_once_however_often_it_is_sent(platform, broker, tab
     top_up = {"id": str(uuid.uuid4()), "type": "wallet.adjusted", "at": "2026-11-16T04:05:06Z",
               "data": {"customer_id": customer, "id": str(uuid.uuid4()), "delta": 5}}
     platform.send("alpha", top_up)
-    platform.send("alpha", [top_up, visit(customer), top_up])  # the broker knows it
+    platform.send("alpha", [top_up, visit(customer), top_up])  # the broker has it
     # Past the broker: other transaction ids, together with new ones, twice in a batch.
     other = {**visit(customer), "tenant": "alpha"}
     key = "alpha/" + customer
@@ -136,14 +203,14 @@ def test_events_are_known_over_the_turn_of_the_day(platform, broker, tables):
     cursor.execute("select crm.turn_applied_day()")
     today = cursor.fetchone()[0]
     yesterday = (today + 3) % 4
-    cursor.execute("update crm.applied_event set slice = %s", (yesterday,))
+    cursor.execute("update crm.applied_event set slot = %s", (yesterday,))
     cursor.execute("insert into crm.applied_event values (%s, gen_random_uuid())", (today,))  # of four days ago
-    cursor.execute("update crm.applied_day set day = (now() at time zone 'utc')::date - case slice when %s then 4 else 1 end where slice in (%s, %s)",
+    cursor.execute("update crm.applied_day set day = (now() at time zone 'utc')::date - case slot when %s then 4 else 1 end where slot in (%s, %s)",
                    (today, today, yesterday))
     push(known, fresh)
     wait_until(lambda: count(cursor, "visit_log") == 2, 10 * harness.TIME_FACTOR, "the new one is applied")
     assert platform.numbers()["duplicate"] - before["duplicate"] == 1
-    cursor.execute("select slice, id from crm.applied_event")
+    cursor.execute("select slot, id from crm.applied_event")
     assert {(s, str(i)) for s, i in cursor.fetchall()} == {(yesterday, known["id"]), (today, fresh["id"])}
 
 
@@ -231,6 +298,7 @@ def test_data_that_only_the_database_refuses_costs_that_event_alone(platform, br
     cursor.execute("select balance from crm.wallet_account")
     assert str(cursor.fetchone()[0]) == "999999999998.99"
     assert "numeric field overflow" in dead(broker, platform)[0]["errorMessage"]
+    assert "/beta" not in "".join(line for line in platform.log_text().splitlines() if "event=held.open" in line), "beta was never unavailable"
 
 
 def test_a_tenant_that_is_away_does_not_stall_the_others_and_loses_nothing(platform, broker, cut, tables):
@@ -352,3 +420,14 @@ def test_numbers(platform):
                  "queen_platform_event_visible_seconds_bucket{", "queen_platform_write_events_bucket{", "queen_platform_owned_partitions 8",
                  "queen_platform_held_lanes 0", "queen_platform_held_events_total ", "queen_platform_write_failures_total "):
         assert line in text, line
+
+
+def test_events_of_the_future_are_refused(platform, broker, tables):
+    cursor, customer = tables("delta"), str(uuid.uuid4())
+    e = {**visit(customer), "at": "2150-01-01T00:00:00Z"}
+    status, answer = platform.ask("POST", "/api/v1/tenants/delta/events", [e])
+    assert status == 400 and answer["events"][0]["error"] == "at: is more than a day in the future"
+    queue = platform.env["PLATFORM_QUEUE"]
+    scatter(platform, broker, "delta", [e])
+    wait_until(lambda: any(e["id"] in str(m) for m in broker.get("/api/v1/dlq?queue=%s&limit=1000" % queue).json["messages"]), patience(20), "a dead letter", 0.1)
+    assert rows_of(cursor, "select count(*) from crm.visit_log where customer_id = %s", customer) == [(0,)]

@@ -102,6 +102,23 @@ def test_an_error_that_one_event_causes_costs_that_event_alone(platform, broker,
     assert "delta" not in platform.held()
 
 
+def test_an_event_that_a_unique_index_of_the_tenant_refuses_is_a_dead_letter(platform, broker, tables):
+    """A unique violation also means that two transactions applied one event, so it was retried for ever."""
+    delta = tables("delta")
+    delta.execute("create unique index mine on crm.visit_log (service) where service like 'unique%'")
+    try:
+        before, poison = count(delta), visit(service="unique 1")
+        platform.send("delta", visit(service="unique 1"))
+        wait_until(lambda: count(delta) == before + 1, SOON, "the first one is applied")
+        platform.send("delta", [visit(service="unique 2"), poison, visit(service="unique 3"), visit()])
+        wait_until(lambda: poison["id"] in dead(broker, platform), SOON, "the event is a dead letter")
+        assert "mine" in dead(broker, platform)[poison["id"]]
+        wait_until(lambda: count(delta) == before + 4, SOON, "the others are applied")
+        assert "delta" not in platform.held()
+    finally:
+        delta.execute("drop index crm.mine")
+
+
 def test_an_error_of_the_schema_blames_no_event(platform, broker, tables):
     """Without a table every event fails: they wait until somebody repairs it."""
     delta, e = tables("delta"), visit()
@@ -147,7 +164,7 @@ def test_a_customer_with_many_locations_is_like_any_other(platform, broker, tabl
 
 
 def test_a_tenant_cannot_abort_the_platform(platform, pg):
-    """Whoever owns a tenant's database may replace our functions, and write what no event says."""
+    """The owner of a tenant's database may replace our functions and write any data."""
     platform.add_tenant("eta")
     cursor, customer = tenant_cursor(pg, "eta"), str(uuid.uuid4())
     platform.send("eta", {**visit(), "type": "customer.upserted", "data": {"customer_id": customer}})

@@ -133,7 +133,7 @@ class World:
             p.wait_ready(60)
 
     def describe(self):
-        """What is where, for the report of a failure."""
+        """Where the events are, for the report of a failure."""
         owners = self.broker.get("/api/v1/consumer-groups/platform/queues/%s/owners" % self.queue).json["owners"]
         lines = ["harm: " + ", ".join(self.log)]
         lines += ["partition %(partition)s: %(owner)s, epoch %(epoch)s, expired %(expired)s, lag %(lag)s" % o for o in owners]
@@ -141,7 +141,7 @@ class World:
         return "\n".join(lines)
 
     def check(self):
-        """Every event is applied, and the tables are what the events say."""
+        """Every event is applied, and the tables match the events."""
         for t in TENANTS:
             cursor = tenant_cursor(self.tenant_pg, t)
 

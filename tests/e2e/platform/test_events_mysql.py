@@ -20,7 +20,7 @@ def platform(pg, broker):
 
 
 def value(column, kind, text):
-    """A cell of `mariadb -B` as Python has it; NULL and the word are told apart by hex."""
+    """A cell of `mariadb -B` as a Python value; hex distinguishes NULL from the word."""
     if text == "NULL":
         return None
     text = bytes.fromhex(text).decode()
@@ -38,7 +38,7 @@ def rows(mariadb, database, table):
     return sorted((tidy({c: value(c, k, v) for (c, k), v in zip(columns, row)}) for row in cells), key=repr)
 
 
-def test_the_tables_are_what_the_events_say_also_when_the_server_was_killed(platform, mariadb):
+def test_the_tables_match_the_events_after_the_server_was_killed(platform, mariadb):
     database = mariadb.create_database("ev_" + uuid.uuid4().hex[:8])
     platform.add_tenant("mytenant", url=mariadb.url(database))
     mariadb.ask("set global innodb_flush_log_at_trx_commit = 2")  # else a killed server forgets what it has committed
@@ -58,6 +58,24 @@ def test_the_tables_are_what_the_events_say_also_when_the_server_was_killed(plat
     wait_until(lambda: not platform.held(), 30, "no lane is left", 0.2)
 
 
+def test_texts_of_every_language_are_stored_in_a_latin1_database(platform, mariadb):
+    database = "latin_" + uuid.uuid4().hex[:8]
+    mariadb.ask("create database %s character set latin1 collate latin1_swedish_ci" % database)
+    platform.add_tenant("latin", url=mariadb.url(database))
+    customer, tags = str(uuid.uuid4()), ["друг", "é/", "😀", "a\tb", "a\"b\\", "\x1f", "\x7f", " "]
+    platform.send("latin", [{"id": str(uuid.uuid4()), "type": "customer.upserted", "at": "2026-11-16T04:05:06Z",
+                             "data": {"customer_id": customer, "first_name": "Анна 😀", "tags": tags}},
+                            {"id": str(uuid.uuid4()), "type": "customer.patched", "at": "2026-11-16T04:05:07Z",
+                             "data": {"customer_id": customer, "last_name": "Иванова"}}])
+    wait_until(lambda: mariadb.ask("select count(*) from applied_event", database) == [["2"]], 30 * harness.TIME_FACTOR, "both are applied", 0.1)
+    assert mariadb.ask("select hex(convert(concat(first_name, last_name) using utf8mb4)) from customer", database) == \
+        [["Анна 😀Иванова".encode().hex().upper()]]
+    for tag in tags:  # the request has escaped them
+        status, answer = platform.ask("POST", "/api/v1/tenants/latin/segments/count",
+                                      {"filter": {"attribute": "tags", "operator": "any", "value": [tag]}})
+        assert (status, answer["count"]) == (200, 1), (tag, answer)
+
+
 def test_events_are_known_over_the_turn_of_the_day(platform, broker, mariadb):
     database = mariadb.create_database("day_" + uuid.uuid4().hex[:8])
     platform.add_tenant("daytenant", url=mariadb.url(database))
@@ -74,23 +92,23 @@ def test_events_are_known_over_the_turn_of_the_day(platform, broker, mariadb):
     known, fresh, before = visit(), visit(), platform.numbers()
     push(known)
     wait_until(lambda: ask("select count(*) from applied_event") == [["1"]], 20 * harness.TIME_FACTOR, "it is applied", 0.1)
-    ((today,),) = ask("select slice from applied_event")
+    ((today,),) = ask("select slot from applied_event")
     yesterday = str((int(today) + 3) % 4)
-    ask("update applied_event set slice = %s" % yesterday)
-    ask("insert into applied_event (slice, id) values (%s, uuid())" % today)  # of four days ago
-    ask("update applied_day set day = utc_date() - interval if(slice = %s, 4, 1) day where slice in (%s, %s)" % (today, today, yesterday))
+    ask("update applied_event set slot = %s" % yesterday)
+    ask("insert into applied_event (slot, id) values (%s, uuid())" % today)  # of four days ago
+    ask("update applied_day set day = utc_date() - interval if(slot = %s, 4, 1) day where slot in (%s, %s)" % (today, today, yesterday))
     push(known, fresh)
     wait_until(lambda: ask("select count(*) from visit_log") == [["2"]], 20 * harness.TIME_FACTOR, "the new one is applied", 0.1)
     assert platform.numbers()["duplicate"] - before["duplicate"] == 1
-    assert sorted(map(tuple, ask("select slice, id from applied_event"))) == sorted([(yesterday, known["id"]), (today, fresh["id"])])
+    assert sorted(map(tuple, ask("select slot, id from applied_event"))) == sorted([(yesterday, known["id"]), (today, fresh["id"])])
 
 
-def test_who_waits_too_long_for_the_turn_of_the_day_does_not_go_on_without_it(platform, mariadb):
-    """Its ids would be in a slice that is about to be emptied."""
+def test_a_write_that_waits_too_long_for_the_rotation_fails(platform, mariadb):
+    """Its ids would be in a slot that is about to be emptied."""
     database = mariadb.create_database("turn_" + uuid.uuid4().hex[:8])
     platform.add_tenant("turntenant", url=mariadb.url(database))
     mark, event = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}]), json.dumps([str(uuid.uuid4())])
-    ingest = "call ingest('q', '%s', '%s', '[]', %s)" % (mark, event, ", ".join(["null"] * 8))
+    ingest = "call ingest('q', '%s', '%s', '[]', %s)" % (mark, event, ", ".join(["null"] * 9))
     lock = "concat('queen.applied_day.', md5('%s'))" % database
     other = harness.Background(lambda: mariadb.ask("do get_lock(%s, 0); do sleep(5)" % lock))
     wait_until(lambda: mariadb.ask("select is_used_lock(%s)" % lock) != [["NULL"]], 5, "another one has the lock", 0.1)
@@ -111,7 +129,7 @@ def test_an_event_in_two_partitions_at_the_turn_of_the_day_is_applied_once(platf
     def ingest(partition, event, deleted=(), before=""):
         marks = json.dumps([{"name": partition, "position": 1, "stamp": 1, "seen": 0}])
         return mariadb.ask("%scall ingest('q', '%s', '%s', '%s', %s)" % (before, marks, json.dumps([event]), json.dumps(list(deleted)),
-                                                                        ", ".join(["null"] * 8)), database)
+                                                                        ", ".join(["null"] * 9)), database)
 
     def hold(sql, seconds):
         """A session that has executed `sql` and does not commit: a function that ends it."""
@@ -129,7 +147,7 @@ def test_an_event_in_two_partitions_at_the_turn_of_the_day_is_applied_once(platf
         wait_until(lambda: mariadb.ask(look) == [[str(n)]], 10 * harness.TIME_FACTOR, "%d transactions wait" % n, 0.1)
 
     for partition in ("a", "b"):
-        ingest(partition, str(uuid.uuid4()))  # today has its slice
+        ingest(partition, str(uuid.uuid4()))  # today has its slot
     mariadb.ask("insert into customer (customer_uuid, created_at, updated_at) values ('%s', utc_timestamp(), utc_timestamp())" % customer, database)
     release_partition = hold("update ingest_checkpoint set position = 2 where queue = 'q' and `partition` = 'a'", 41)
     release_customer = hold("update customer set city = 'x' where customer_uuid = '%s'" % customer, 42)
@@ -146,14 +164,14 @@ def test_an_event_in_two_partitions_at_the_turn_of_the_day_is_applied_once(platf
 
 @pytest.mark.parametrize("days", [4, 40])
 def test_an_event_is_known_after_days_without_events_and_days_of_a_wrong_clock(platform, mariadb, days):
-    """A write in doubt of a tenant that was away was applied twice, and a clock that was ahead emptied the slice of today."""
+    """A write in doubt of a tenant that was away was applied twice, and a clock that was ahead emptied the slot of today."""
     database, tenant = mariadb.create_database("days_" + uuid.uuid4().hex[:8]), "days%d" % days
     platform.add_tenant(tenant, url=mariadb.url(database))
     marks = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}])
 
     def ingest(event, ahead=0):
         return mariadb.ask("set timestamp = unix_timestamp() + %d; call ingest('q', '%s', '%s', '[]', %s)"
-                           % (ahead * 86400, marks, json.dumps([event]), ", ".join(["null"] * 8)), database)
+                           % (ahead * 86400, marks, json.dumps([event]), ", ".join(["null"] * 9)), database)
     in_doubt, wrong_clock = str(uuid.uuid4()), str(uuid.uuid4())
     assert ingest(in_doubt) == []
     assert ingest(in_doubt, days) == [[in_doubt]], "away for days"
@@ -164,11 +182,11 @@ def test_an_event_is_known_after_days_without_events_and_days_of_a_wrong_clock(p
 def test_looking_for_known_ids_does_not_read_all_of_them(platform, mariadb):
     database = mariadb.create_database("many_" + uuid.uuid4().hex[:8])
     platform.add_tenant("manytenant", url=mariadb.url(database))
-    mariadb.ask("insert into applied_event (slice, id) select seq % 4, uuid() from seq_1_to_4000; analyze table applied_event", database)
+    mariadb.ask("insert into applied_event (slot, id) select seq % 4, uuid() from seq_1_to_4000; analyze table applied_event", database)
     mark, event = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}]), str(uuid.uuid4())
     for answer in ([], [[event]]):
         *told, read = mariadb.ask("call ingest('q', '%s', '%s', '[]', %s); select sum(variable_value) from information_schema.session_status "
-                                  "where variable_name like 'handler_read%%'" % (mark, json.dumps([event]), ", ".join(["null"] * 8)), database)
+                                  "where variable_name like 'handler_read%%'" % (mark, json.dumps([event]), ", ".join(["null"] * 9)), database)
         assert told == answer and float(read[0]) < 1000, read
 
 

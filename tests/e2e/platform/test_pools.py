@@ -1,4 +1,5 @@
 """Connections to tenants: reuse, limits, waits, outages, rotation of credentials; real databases of both kinds."""
+import os
 import signal
 import time
 
@@ -110,6 +111,27 @@ def test_a_database_that_is_down_is_refused_fast_and_found_again(make_platform, 
     assert s["down"] == 0 and s["breakersOpened"] >= 1 and s["refused"] >= 1
 
 
+def test_a_frozen_database_is_reported_as_such(make_platform, other_pg):
+    """It was 429 with "timed out waiting for a connection pool", as if other tenants had used all connections."""
+    p = make_platform(PLATFORM_POOL_WAIT_MS=1000, PLATFORM_HEALTH_AFTER_MS=0, PLATFORM_CONNECT_TIMEOUT_MS=60000)
+    other_pg.create_database("frozen")
+    p.add_tenant("frozen", url="postgresql://%s@%s:%d/frozen" % (other_pg.user, other_pg.host, other_pg.port))
+    wait_until(lambda: p.get("/api/v1/tenants/frozen/read-models").expect(200).json["models"][0]["view"]["built"], 60, "the first visit is over")
+    wait_until(lambda: [t["refs"] for t in p.pools()["tenants"]] == [0], 60, "nothing uses its pool")
+    postmaster = other_pg.process.pid
+    children = [int(c) for c in open("/proc/%d/task/%d/children" % (postmaster, postmaster)).read().split()]
+    try:
+        for pid in [postmaster] + children:
+            os.kill(pid, signal.SIGSTOP)
+        for _ in range(2):
+            r = look(p, "frozen").expect(503)
+            assert r.json["error"] == "tenant frozen: the database does not answer" and r.headers["retry-after"]
+    finally:
+        for pid in children + [postmaster]:
+            os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: look(p, "frozen").status == 200, 60, "it is back")
+
+
 def test_a_pool_whose_connections_died_is_replaced(make_platform, three, pg):
     p = make_platform(PLATFORM_HEALTH_AFTER_MS=0)
     adopt(p, three, "pool0")
@@ -181,8 +203,8 @@ def test_a_process_that_was_stopped_longer_than_the_window_finds_all_changes(mak
         up(q, name)
     q.process.send_signal(signal.SIGSTOP)
     try:
-        p.patch("/api/v1/tenants/pool0", {"url": three["pool1"]}).expect(200)
         p.remove_tenant("pool2", drop=False).expect(200)
+        p.patch("/api/v1/tenants/pool0", {"url": three["pool2"]}).expect(200)
         time.sleep(6)  # longer than the window
     finally:
         q.process.send_signal(signal.SIGCONT)

@@ -54,7 +54,7 @@ def owners(broker, queue):
 
 
 def test_processes_with_equal_host_port_and_settings_do_not_share_partitions(make_platform, broker):
-    """As in containers: neither the port nor the process id tells them apart. The expiry is long: a clean stop must release."""
+    """As in containers: they have the same port and process id. The expiry is long: a clean stop must release."""
     queue = "platform.twins-" + uuid.uuid4().hex[:8]
     env = {"QUEEN_URL": broker.url, "PLATFORM_QUEUE": queue, "PLATFORM_PARTITIONS": 8, "PLATFORM_EXPIRY_S": 600}
     one = make_platform(**env)

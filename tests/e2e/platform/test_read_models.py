@@ -37,7 +37,7 @@ def work(platform, tenant):
 
 
 def note(control, tenant):
-    """What ingestion tells the control database after a commit."""
+    """The report of ingestion to the control database after a commit."""
     control.rows("select platform.note_changes(array[%s])", tenant)
 
 
@@ -72,7 +72,7 @@ def test_views_are_refreshed_when_data_changed_and_only_then(make_platform, tena
         note(control, tenant_name)
         wait_for(p, tenant_name, "fresh", lambda m: not m["view"]["stale"])
         assert all(m["view"]["refreshes"] == before[k] + 1 for k, m in models(p, tenant_name).items())
-    # Told of changes that are none: a look, no refresh.
+    # A report without changes causes a look and no refresh.
     clean, before = p.get("/metrics").json["readModels"]["clean"], {k: m["view"]["refreshes"] for k, m in models(p, tenant_name).items()}
     note(control, tenant_name)
     wait_until(lambda: p.get("/metrics").json["readModels"]["clean"] == clean + 2, 10, "looked")
@@ -300,3 +300,65 @@ def test_tenants_without_changes_cost_nothing(make_platform, connect):
     looks, misses = p.get("/metrics").json["readModels"]["visits"], p.pools()["misses"]
     time.sleep(1)  # twenty looks at the agenda
     assert p.pools()["misses"] == misses and p.get("/metrics").json["readModels"]["visits"] == looks
+
+
+def test_the_mode_of_a_new_tenant_can_be_set_at_once_and_is_listed(make_platform, tenant_name):
+    p = make_platform(PLATFORM_REFRESH_POLL_MS=86400000)  # it is not enrolled by itself meanwhile
+    p.add_tenant(tenant_name)
+    p.request("PUT", "/api/v1/tenants/%s/read-models" % tenant_name, {"mode": "views"}).expect(202)
+    modes = {r["effectiveMode"] for r in p.get("/api/v1/read-models").expect(200).json["readModels"] if r["tenant"] == tenant_name}
+    assert modes == {"views"}
+    p.request("PUT", "/api/v1/tenants/%s/read-models" % tenant_name, {"mode": "default"}).expect(202)
+    answer = p.get("/api/v1/read-models").expect(200).json
+    assert {(r["mode"], r["effectiveMode"]) for r in answer["readModels"] if r["tenant"] == tenant_name} == {(None, answer["default"])}
+    p.remove_tenant(tenant_name)
+
+
+def test_a_process_without_a_free_place_does_not_ask_all_the_time(make_platform, connect):
+    """A refused claim was repeated at once, for as long as another process had the place."""
+    database = "platform_" + uuid.uuid4().hex[:8]
+    p = make_platform(database=database, PLATFORM_REFRESH_PARALLEL=1, PLATFORM_REFRESH_POLL_MS=1000)
+    busy, waits = "t-" + uuid.uuid4().hex[:12], "t-" + uuid.uuid4().hex[:12]
+    for t in (busy, waits):
+        p.add_tenant(t)
+        wait_for(p, t, "live and built", lambda m: m["live"]["ready"] and m["view"]["built"])
+    control = connect(database)
+    wait_until(lambda: not control.rows("select 1 from platform.read_model where claimed_by is not null"), 30, "no visit is in progress")
+    control.rows("update platform.read_model set claimed_by = 'another', claimed_at = now(), claimed_until = clock_timestamp() + interval '15 s', "
+                 "wanted_at = now() where tenant = %s returning 1", busy)
+    control.rows("update platform.read_model set wanted_at = now(), wishes = wishes + 1 where tenant = %s returning 1", waits)
+
+    def transactions():
+        return control.rows("select xact_commit from pg_stat_database where datname = %s", database)[0][0]
+    time.sleep(2)  # statistics are reported with a delay
+    before, n = transactions(), 0
+    time.sleep(5)
+    n = transactions() - before
+    assert work(p, waits)[MODELS[0]]["wantedAt"], "it still waits"
+    assert n < 300, "%d transactions in about five polls" % n
+    control.rows("update platform.read_model set claimed_by = null, claimed_until = null where tenant = %s returning 1", busy)
+    wait_until(lambda: not work(p, waits)[MODELS[0]]["wantedAt"], 30, "it is visited")
+
+
+def test_changes_of_the_last_transactions_of_a_process_are_reported(make_platform, broker, connect, tenant_name):
+    """The part that reports changes stopped before ingestion had finished its transactions: the view stayed as it was."""
+    database = "platform_" + uuid.uuid4().hex[:8]
+    p = make_platform(database=database, QUEEN_URL=broker.url, PLATFORM_QUEUE="last-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=1,
+                      PLATFORM_READ_MODEL="views", PLATFORM_WRITE_LIMIT_MS=60000, PLATFORM_ATTRIBUTES_REFRESH_MS=300000)
+    p.add_tenant(tenant_name)
+    wait_for(p, tenant_name, "built", lambda m: m["view"]["built"])
+    control, lock = connect(database), connect(tenant_name, autocommit=False)
+    wait_until(lambda: not control.rows("select 1 from platform.read_model where claimed_by is not null or wanted_at is not null"), 30, "all is quiet")
+    lock.rows("lock crm.customer in share mode; select 1")
+    p.post("/api/v1/tenants/%s/events" % tenant_name, [{"id": str(uuid.uuid4()), "type": "customer.upserted", "at": "2026-11-16T04:05:06Z",
+                                                       "data": {"customer_id": str(uuid.uuid4()), "first_name": "last"}}]).expect(202)
+    wait_until(lambda: control.rows("select 1 from pg_stat_activity where datname = %s and wait_event_type = 'Lock'", "tenant_" + tenant_name), 30,
+               "the transaction waits")
+    before = control.rows("select max(changes) from platform.read_model where tenant = %s", tenant_name)[0][0]
+    p.process.send_signal(signal.SIGTERM)
+    time.sleep(2)
+    assert p.process.poll() is None, "it waits for the transaction"
+    lock.rows("rollback; select 1")
+    assert p.process.wait(60) == 0
+    ((n, reported),) = control.rows("select max(changes), bool_or(first_change_at is not null) from platform.read_model where tenant = %s", tenant_name)
+    assert n > before and reported, (n, before, reported)

@@ -1,4 +1,5 @@
 """Databases that were restored from a backup, or failed over to a standby that lags: platform/docs/operations.md."""
+import os
 import shutil
 import subprocess
 import time
@@ -17,7 +18,7 @@ SOON = 20 * harness.TIME_FACTOR
 @pytest.fixture(scope="module")
 def platform(pg, broker):
     """One partition, and a group of its own."""
-    p = Platform(pg, broker.url, PLATFORM_QUEUE="restores-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=1, database="platform_restores")
+    p = Platform(pg, broker.url, PLATFORM_QUEUE="restores-" + uuid.uuid4().hex[:8], PLATFORM_PARTITIONS=1, PLATFORM_EXPIRY_S=10, database="platform_restores")
     p.start()
     p.add_tenant("zeta")
     yield p
@@ -51,7 +52,7 @@ def now():
 
 
 def test_a_seek_applies_events_again_that_the_tenant_lost(platform, broker, zeta):
-    """The processor knew the events of the last five minutes, and acknowledged them without a look at the tenant."""
+    """The processor remembered the events of the last five minutes and acknowledged them without a look at the tenant."""
     began, events = now(), [visit() for _ in range(7)]
     for e in events:
         platform.send("zeta", e)
@@ -88,7 +89,7 @@ def hold(platform, pg, cut_off):
 
 
 def test_an_owner_goes_on_after_the_control_database_was_restored(platform, pg, cut_off):
-    """It said "has another owner by now" for ever."""
+    """It reported "has another owner by now" for ever."""
     first, control = hold(platform, pg, cut_off)
     control.execute("update platform.held_partition set epoch = 0; delete from platform.held_lane")  # as an older dump has it
     second = visit()
@@ -257,6 +258,130 @@ def test_the_next_owner_of_a_partition_replays_what_the_last_one_had_to(platform
     platform.start()
     wait_until(lambda: eta.visits() >= lost and eta.rows("select first_name from crm.customer") == [("last",)], SOON, "all are applied")
     wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+
+
+def saved_stamps(pg):
+    control = pg.connect(database="platform_restores").cursor()
+    control.execute("select stamp from platform.ingest_stamp where tenant = 'eta'")
+    stamps = control.fetchall()
+    control.connection.close()
+    return stamps
+
+
+@pytest.mark.parametrize("end", ["terminate", "kill"])
+def test_a_tenant_that_went_back_while_no_process_ran_is_repaired(platform, pg, eta, end):
+    """The stamps were only in the memory of the process: nothing noticed."""
+    eta.restore()
+    lost = [visit() for _ in range(5)]
+    platform.send("eta", lost + [named("lost")])
+    want = {e["data"]["id"] for e in lost}
+    wait_until(lambda: eta.visits() >= want and eta.rows("select first_name from crm.customer") == [("lost",)], SOON, "they are applied")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+    if end == "kill":
+        at = eta.rows("select (extract(epoch from at) * 1000000)::bigint from crm.ingest_checkpoint")
+        wait_until(lambda: saved_stamps(pg) == at, SOON, "the last stamp is saved")
+    getattr(platform, end)()
+    eta.restore()
+    assert not eta.visits() & want
+    platform.start()
+    platform.forget()
+    last = visit()
+    platform.send("eta", [named("last"), last])
+    want.add(last["data"]["id"])
+    # After a kill the partition has an owner until its claim expires.
+    wait_until(lambda: eta.visits() >= want, 3 * SOON, "they are applied again")
+    wait_until(lambda: "eta" not in platform.held(), SOON, "no lane is left")
+    assert eta.rows("select first_name from crm.customer") == [("last",)], "in order"
+    assert eta.rows("select count(*) - count(distinct id) from crm.visit_log") == [(0,)], "once"
+
+
+def test_a_replay_can_be_started_by_hand(platform, zeta):
+    """The statement of platform/docs/operations.md, for a loss that nothing has noticed."""
+    began = now()
+    lost, newer, last = visit(), visit(), visit()
+    for e in (lost, newer):
+        platform.send("zeta", e)
+    wait_until(lambda: ids(zeta) >= {lost["data"]["id"], newer["data"]["id"]}, SOON, "both are applied")
+    zeta.execute("delete from crm.visit_log where id = %s; delete from crm.applied_event where id = %s", (lost["data"]["id"], lost["id"]))
+    zeta.execute("update crm.ingest_checkpoint set at = 'epoch', position = least(position, extract(epoch from timestamptz %s) * 1000000)", (began,))
+    platform.send("zeta", last)
+    want = {e["data"]["id"] for e in (lost, newer, last)}
+    wait_until(lambda: ids(zeta) >= want, SOON, "the lost event is applied again")
+    wait_until(lambda: "zeta" not in platform.held(), SOON, "no lane is left")
+    zeta.execute("select count(*) from crm.visit_log where id = any(%s::uuid[])", (list(want),))
+    assert zeta.fetchone()[0] == 3
+
+
+class Replicated:
+    """A tenant's server with an asynchronous standby that stops receiving, is promoted, and takes over the tenant."""
+
+    def __init__(self):
+        self.primary, self.standby = harness.Postgres(), harness.Postgres()
+        self.primary.settings.update({"wal_level": "replica", "max_wal_senders": "4"})
+        self.primary.start()
+        self.primary.create_database("tenant_kappa")
+        subprocess.run(self.standby.prefix + [os.path.join(self.standby.bin, "pg_basebackup"), "-h", self.primary.host, "-p", str(self.primary.port),
+                                              "-U", "postgres", "-D", self.standby.data, "-R", "--checkpoint=fast", "--no-sync"],
+                       check=True, cwd=self.standby.root)
+        os.chmod(self.standby.data, 0o700)
+        self.standby.launch()
+
+    @staticmethod
+    def ask(server, sql, database="tenant_kappa"):
+        connection = server.connect(database=database)
+        try:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+        finally:
+            connection.close()
+
+    def url(self, server):
+        return "postgres://%s@%s:%d/tenant_kappa" % (server.user, server.host, server.port)
+
+    def visits(self, server):
+        return {str(i) for i, in self.ask(server, "select id from crm.visit_log")}
+
+    def stop_receiving(self):
+        self.ask(self.standby, "alter system set primary_conninfo = ''")
+        self.ask(self.standby, "select pg_reload_conf()")
+        wait_until(lambda: self.ask(self.primary, "select count(*) from pg_stat_replication") == [(0,)], SOON, "the standby receives nothing")
+
+    def promote(self):
+        self.primary.halt()
+        assert self.ask(self.standby, "select pg_promote()") == [(True,)]
+
+    def stop(self):
+        self.primary.stop()
+        self.standby.stop()
+
+
+def test_events_that_a_promoted_standby_lacks_are_applied_again_in_order(platform):
+    pair = Replicated()
+    try:
+        assert platform.ask("POST", "/api/v1/tenants", {"name": "kappa", "url": pair.url(pair.primary)})[0] == 201
+        first = visit()
+        platform.send("kappa", first)
+        wait_until(lambda: pair.ask(pair.standby, "select to_regclass('crm.visit_log') is not null") == [(True,)]
+                   and pair.visits(pair.standby) == {first["data"]["id"]}, SOON, "the standby has the first event")
+        pair.stop_receiving()
+        lost = [visit() for _ in range(5)]
+        platform.send("kappa", lost + [named("lost")])
+        want = {e["data"]["id"] for e in [first] + lost}
+        wait_until(lambda: pair.visits(pair.primary) == want and pair.ask(pair.primary, "select first_name from crm.customer") == [("lost",)],
+                   SOON, "the primary has them")
+        pair.promote()
+        assert pair.visits(pair.standby) == {first["data"]["id"]}, "they are lost"
+        assert platform.ask("PATCH", "/api/v1/tenants/kappa", {"url": pair.url(pair.standby)})[0] == 200
+        last = visit()
+        platform.send("kappa", [named("last"), last])
+        want.add(last["data"]["id"])
+        wait_until(lambda: pair.visits(pair.standby) == want, SOON, "they are applied again")
+        wait_until(lambda: "kappa" not in platform.held(), SOON, "no lane is left")
+        assert pair.ask(pair.standby, "select first_name from crm.customer") == [("last",)], "in order"
+        platform.remove_tenant("kappa", drop=False)
+    finally:
+        pair.stop()
 
 
 def test_a_tenant_without_a_checkpoint_goes_on_and_is_reported(platform, eta):

@@ -63,9 +63,9 @@ def test_the_fallback_agrees_with_a_naive_evaluation(make_platform, mariadb):
 
     # what needs read models, or PostgreSQL
     leaf = {"attribute": "favourite_service", "operator": "is_set"}
-    for body, status in (({"filter": leaf}, 501), ({"filter": {}, "path": "live"}, 501)):
+    for body, status in (({"filter": leaf}, 501), ({"filter": {"all": True}, "path": "live"}, 501)):
         assert platform.post("/api/v1/tenants/my/segments/count", body).status == status
-    assert platform.post("/api/v1/tenants/my/segments", {"name": "x", "filter": {}}).status == 501
+    assert platform.post("/api/v1/tenants/my/segments", {"name": "x", "filter": {"all": True}}).status == 501
 
 
 def test_texts_are_compared_exactly(make_platform, mariadb):

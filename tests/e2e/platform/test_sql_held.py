@@ -1,4 +1,4 @@
-"""What owners of partitions say about their lanes (platform/sql/control/procs/held_*.sql): a late word of an earlier one does not count."""
+"""Reports of owners of partitions about their lanes (platform/sql/control/held): a late report of an earlier owner is refused."""
 import os
 import threading
 import uuid
@@ -78,7 +78,7 @@ def test_epochs_restart_when_a_queue_is_recreated(db):
     assert enter(db, 2, B) == []
 
 
-def test_a_new_owner_sees_what_the_last_one_was_about_to_say(connect, db):
+def test_a_new_owner_sees_the_unfinished_report_of_the_last_one(connect, db):
     enter(db, 1)
     last = connect(autocommit=False)
     open_lane(last, 1, "t")

@@ -24,7 +24,7 @@ def test_live_equals_the_full_computation_under_random_changes_by_several_writer
         try:
             for _ in range(60):
                 w.batch(1 + w.random.randrange(12))
-        except Exception as e:  # told below
+        except Exception as e:  # reported below
             errors.append(e)
     writers = [threading.Thread(target=write, args=(writer(connect, 20 + i, who[i * 10:i * 10 + 40]),)) for i in range(3)]
     for t in writers:
@@ -45,7 +45,7 @@ def test_live_equals_the_full_computation_under_random_changes_by_several_writer
         assert same(db, model)
 
 
-# How a transaction tells that a customer came, and that he bought something: as people do, and as ingestion does.
+# How a transaction reports a new customer and a purchase: as people do, and as ingestion does.
 CAME = {"whole": "select crm.changed(%(who)s::uuid[], true, false)",
         "parts": """select crm.changed_attributes('{}', %(who)s::uuid[], '{}', '{}', '{}'),
                            crm.changed_transactions(%(who)s::uuid[], '{}', '{}', '{}')"""}
@@ -152,7 +152,7 @@ def test_every_column_of_a_live_table_belongs_to_a_part(db):
         body = db.one("select prosrc from pg_proc where proname = %s", "recompute_%s_parts" % model)
         columns = [r[0] for r in db.rows("""select attname from pg_attribute where attrelid = ('crm.' || %s)::regclass and attnum > 0
                                             and attname not in ('id', 'customer_uuid')""", model + "_live")]
-        # crm.stale_copies says when the row is computed whole for these.
+        # crm.stale_copies decides when the whole row is computed for these.
         without = ["is_active_subscriber", "few_location_codes"] if model == "customer_transactions" else []
         assert [c for c in columns if body.count(" %s = part.%s" % (c, c)) != 1] == without
 
@@ -169,12 +169,12 @@ def test_a_live_table_that_an_older_program_made_is_kept_too(connect, db):
         assert check(db, model)[1] == 0
 
 
-INGEST = "select * from crm.ingest('q', %s, %s, 1, '{0}', %s::uuid[], '{}', null, null, null, null, null, null, %s::jsonb, null, " \
-         "'{}', '{}', '{}', '{}', '{}', '{}', %s::uuid[], '{}')"
+INGEST = "select * from crm.ingest('q', %s, %s, 1, '{0}', %s::uuid[], '{}', null, null, null, null, null, null, null, %s::jsonb, null, " \
+         "'{}', '{}', '{}', '{}', '{}', '{}', '{}', %s::uuid[], '{}')"
 
 
 def test_ingestion_reads_by_index_also_while_the_tables_are_new(connect, db):
-    """What is planned while a table is empty is used for as long as the connection lives."""
+    """A plan made while a table is empty is used as long as the connection lives."""
     who = customers(40)
     for c in who:
         db.rows("insert into crm.customer (customer_uuid, created_at, updated_at) values (%s, now(), now())", c)
@@ -257,17 +257,17 @@ def test_dropping_or_swapping_a_live_table_does_not_wait_for_readers(connect, db
 
 # --- ids of applied events --------------------------------------------------------------------------------------------
 
-def ids_by_slice(db):
-    return dict(db.rows("select slice::int, count(*) from crm.applied_event group by 1"))
+def ids_by_slot(db):
+    return dict(db.rows("select slot::int, count(*) from crm.applied_event group by 1"))
 
 
 def apply_id(db, days=0):
-    """One id, as on a day so many days from the last one; its slice."""
+    """One id, as on a day so many days from the last one; its slot."""
     if days:
         db.rows("update crm.applied_day set day = day - %s where day > '1970-01-01'", days)
-    slice = db.one("select crm.turn_applied_day()")
-    db.rows("insert into crm.applied_event values (%s, gen_random_uuid())", slice)
-    return slice
+    slot = db.one("select crm.turn_applied_day()")
+    db.rows("insert into crm.applied_event values (%s, gen_random_uuid())", slot)
+    return slot
 
 
 @pytest.mark.parametrize("days", [1, 4, 400])
@@ -276,14 +276,14 @@ def test_ids_of_the_last_three_days_with_events_are_known_however_long_ago_they_
     first = apply_id(db)
     for n in range(1, 4):
         assert apply_id(db, days) == (first + n) % 4
-        assert ids_by_slice(db)[first] == 1, "still known"
-    assert apply_id(db, days) == first and ids_by_slice(db)[first] == 1, "emptied, and used again"
+        assert ids_by_slot(db)[first] == 1, "still known"
+    assert apply_id(db, days) == first and ids_by_slot(db)[first] == 1, "emptied, and used again"
 
 
 def test_a_clock_that_is_set_back_turns_nothing(db):
     first = apply_id(db)
     db.rows("update crm.applied_day set day = day + 4 where day > '1970-01-01'")
-    assert apply_id(db) == first and ids_by_slice(db) == {first: 2}
+    assert apply_id(db) == first and ids_by_slot(db) == {first: 2}
 
 
 def test_the_turn_of_the_day_waits_for_those_who_apply_events(connect, db):

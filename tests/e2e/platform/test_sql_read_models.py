@@ -12,7 +12,7 @@ from readmodel_db import build, check, columns, connect, customers, database, db
 from readmodels import MODELS
 
 
-# --- what the models say --------------------------------------------------------------------------------------------
+# --- contents of the models -----------------------------------------------------------------------------------------
 
 def test_every_column_equals_what_python_works_out(connect, db):
     who = customers(40)
@@ -108,7 +108,7 @@ def test_a_new_customer_makes_the_other_view_stale_too(connect, db):
     assert uuid.UUID(int=77) in table(db, "customer_transactions_mv")
     db.rows("select crm.changed_attributes('{}', %s::uuid[], '{}', '{}', '{}')", [str(uuid.UUID(int=77))])
     assert refresh(db, "customer_transactions").action == "clean"
-    db.rows("select crm.changed(%s::uuid[], true, false)", [str(uuid.UUID(int=77))])  # he may subscribe now: both views say so
+    db.rows("select crm.changed(%s::uuid[], true, false)", [str(uuid.UUID(int=77))])  # the customer may subscribe now, in both views
     assert refresh(db, "customer_transactions").action == "refreshed"
 
 
@@ -161,7 +161,7 @@ def test_a_clock_that_is_set_back_hides_no_change(connect, db):
 
 
 def test_a_change_that_commits_during_a_refresh_leaves_the_view_stale(connect, db):
-    """Whatever times the two have read: changes are counted, and the count of one that is under way is not believed."""
+    """Changes are counted whatever times the two have read, and the count of an unfinished one is not used."""
     writer(connect, 17, customers(5)).batch(30)
     build(db)
     early, late = connect(autocommit=False), connect(autocommit=False)

@@ -1,4 +1,4 @@
-"""Who visits a tenant's read models when (platform/sql/control/procs): claims, and what came during a visit, whatever the clock says."""
+"""Visits of a tenant's read models (platform/sql/control/readmodels): claims, and changes during a visit, with any clock."""
 import os
 import uuid
 

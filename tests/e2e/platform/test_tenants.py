@@ -233,7 +233,7 @@ class HostileServer(threading.Thread):
 
 
 @pytest.mark.parametrize("method", [struct.pack("!i", 3), struct.pack("!i", 5) + b"salt"], ids=["clear text", "md5"])
-def test_a_tenant_server_cannot_ask_for_the_password(make_platform, method):
+def test_a_tenant_server_cannot_request_the_password(make_platform, method):
     server = HostileServer(method)
     p = make_platform(PLATFORM_TENANT_ANY_AUTH="false", PLATFORM_TENANT_PW="secret-of-another-tenant")
     r = p.post("/api/v1/tenants", {"name": "hostile", "url": "postgresql://u@127.0.0.1:%d/d" % server.port,
@@ -247,3 +247,29 @@ def test_a_tenant_server_cannot_ask_for_the_password(make_platform, method):
 def test_an_address_with_other_parameters_is_refused(platform, parameter):
     r = platform.post("/api/v1/tenants", {"name": "param", "url": "postgresql://u@h/d?" + parameter}).expect(400)
     assert parameter.split("=")[0] in r.json["error"]
+
+
+def test_a_database_is_that_of_one_tenant(platform, pg, tenant_name):
+    names = [tenant_name + suffix for suffix in ("a", "b", "c")]
+    admin = pg.connect()
+    for n in names[:2]:
+        admin.cursor().execute('create database "%s"' % n)
+    url = "postgresql://%s@%s:%s/%%s" % (pg.user, pg.host, pg.port)
+    platform.add_tenant(names[0], url=url % names[0])
+    platform.add_tenant(names[1], url=url % names[1])
+    refused = platform.post("/api/v1/tenants", {"name": names[2], "url": url % names[0]}, timeout=60).expect(409).json["error"]
+    assert "the database is that of another tenant" in refused
+    assert "the database is that of another tenant" in platform.patch("/api/v1/tenants/" + names[1], {"url": url % names[0]}).expect(409).json["error"]
+    assert names[2] not in platform.tenants()
+    platform.remove_tenant(names[0], drop=False)
+    platform.add_tenant(names[2], url=url % names[0])  # it is nobody's now
+    for n in names[1:]:
+        platform.remove_tenant(n, drop=False)
+    admin.close()
+
+
+def test_the_control_database_does_not_become_a_tenant(platform, pg, tenant_name):
+    url = "postgresql://%s@%s:%s/%s" % (pg.user, pg.host, pg.port, platform.env["PLATFORM_PG_DB"])
+    answer = platform.post("/api/v1/tenants", {"name": tenant_name, "url": url}, timeout=60)
+    assert answer.status == 400 and "the database is the control database of a platform" in answer.json["error"], (answer.status, answer.text)
+    assert tenant_name not in platform.tenants()

@@ -1,5 +1,6 @@
-"""The platform asks for tokens as the broker does: JWT_ENABLED and its kin."""
+"""The platform requires tokens as the broker does: JWT_ENABLED and related settings."""
 import os
+import socket
 import subprocess
 
 import pytest
@@ -44,6 +45,25 @@ def test_each_call_needs_its_role(guarded, method, path, least):
 @pytest.mark.parametrize("path", ["/health", "/live", "/ready", "/metrics", "/metrics/prometheus"])
 def test_health_and_metrics_stay_public(guarded, path):
     guarded.get(path).expect(200)
+
+
+def test_a_body_without_a_valid_token_is_not_kept(guarded):
+    size = 15 << 20  # within the limit of a body
+    before = memory(guarded, reset=True)
+    with socket.create_connection(("127.0.0.1", guarded.port), timeout=60 * harness.TIME_FACTOR) as s:
+        s.sendall(b"POST /api/v1/tenants/nobody/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size)
+        s.sendall(b" " * size)
+        assert s.recv(100).startswith(b"HTTP/1.1 401 ")
+    assert memory(guarded) - before < 6 << 20
+
+
+def memory(process, reset=False):
+    """The largest resident size since the last reset, in bytes."""
+    if reset:
+        with open("/proc/%d/clear_refs" % process.process.pid, "w") as f:
+            f.write("5")
+    with open("/proc/%d/status" % process.process.pid) as f:
+        return 1024 * next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
 
 
 def test_details_need_a_token(guarded):

@@ -1,4 +1,4 @@
-"""kill -9 of the platform between telling the broker and noting that: everybody is written to once, and every change is told once.
+"""kill -9 of the platform between sending to the broker and recording it: every customer gets one message, and every change is sent once.
 
 The notes are held up by a lock of the test, so the kill comes at exactly that moment; the trigger is delivered again when its lease ends.
 """
@@ -28,8 +28,8 @@ def rig():
 @pytest.fixture
 def tenant(rig):
     t = Tenant(rig, "acme")
-    t.sql("""with c as (insert into crm.customer (customer_uuid, email, created_at, updated_at)
-                        select gen_random_uuid(), 'a@example.org', now(), now() from generate_series(1, %s) returning customer_uuid)
+    t.sql("""with c as (insert into crm.customer (customer_uuid, email, email_opt_in, created_at, updated_at)
+                        select gen_random_uuid(), 'a@example.org', true, now(), now() from generate_series(1, %s) returning customer_uuid)
              insert into crm.wallet_account (id, customer_id, balance, updated_at) select gen_random_uuid(), customer_uuid, 80, now() from c""", CUSTOMERS)
     t.sql("select crm.changed(array(select customer_uuid from crm.customer), true, true)")
     t.build(views=False)
@@ -47,12 +47,12 @@ def waiting(tenant):
 
 
 def kill_when_held_up(rig, tenant, cause, queue):
-    """What the readers of the queue had got when the platform died, told and not noted."""
+    """The messages in the queue when the platform died: sent and not recorded."""
     tenant.sql("select pg_advisory_lock(4711)")
     cause()
     harness.wait_until(lambda: waiting(tenant) == 1, 25 * harness.TIME_FACTOR, "the first page is told")
     rig.platform.kill()
-    tenant.sql("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted")  # what it had asked for must not happen
+    tenant.sql("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted")  # its request must have no effect
     tenant.sql("select pg_advisory_unlock(4711)")
     got = read(rig, queue)
     assert 0 < len(got) < CUSTOMERS

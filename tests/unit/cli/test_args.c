@@ -52,7 +52,7 @@ static void options_and_arguments_may_be_mixed(void **state)
     assert_int_equal(args_count(&a, "batch", 42), 42);
 }
 
-static void mistakes_are_told(void **state)
+static void mistakes_are_reported(void **state)
 {
     static const char *const wrong[] = {"--bacth 1", "-z",        "-n",       "-n x",
                                         "--ack=yes", "--wait 5y", "--from x", "--batch=-1"};
@@ -133,7 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_and_arguments_may_be_mixed),
-        cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(mistakes_are_reported),
         cmocka_unit_test(arguments_are_counted),
         cmocka_unit_test(durations_have_units),
         cmocka_unit_test(times_may_be_relative),

@@ -54,7 +54,7 @@ static void assert_sum(uint64_t repeated, uint64_t disordered, uint64_t skipped,
     assert_int_equal(s.remaining, remaining);
 }
 
-static void what_comes_once_and_in_order_is_fine(void **state)
+static void messages_once_and_in_order_are_correct(void **state)
 {
     (void)state;
     send(5);
@@ -165,7 +165,7 @@ static void a_sure_one_beside_a_doubtful_one_is_still_missed(void **state)
     assert_sum(0, 0, 1, 1);
 }
 
-static void what_was_never_sent_is_not_ours(void **state)
+static void a_message_that_was_never_sent_is_foreign(void **state)
 {
     (void)state;
     struct ledger_answer a = {ledger_answer_id(ledger), 0, 1, 2};
@@ -188,7 +188,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(what_comes_once_and_in_order_is_fine),
+        T(messages_once_and_in_order_are_correct),
         T(numbers_count_per_producer_and_partition),
         T(each_group_is_judged_by_itself),
         T(a_gap_is_a_loss),
@@ -199,7 +199,7 @@ int main(void)
         T(answers_of_pops_under_way_together_may_overtake),
         T(a_doubtful_one_may_come_or_not),
         T(a_sure_one_beside_a_doubtful_one_is_still_missed),
-        T(what_was_never_sent_is_not_ours),
+        T(a_message_that_was_never_sent_is_foreign),
         T(a_shape_beyond_all_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

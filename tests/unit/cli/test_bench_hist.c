@@ -18,7 +18,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void an_empty_one_says_zero(void **state)
+static void an_empty_histogram_is_zero(void **state)
 {
     (void)state;
     assert_true(bench_hist_ms(&h, 0.5) == 0);
@@ -74,10 +74,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, setup)
     const struct CMUnitTest tests[] = {
-        T(an_empty_one_says_zero),
-        T(one_value_is_found_again_within_its_step),
-        T(quantiles_of_a_line_are_on_the_line),
-        T(values_beyond_the_last_step_are_not_lost),
+        T(an_empty_histogram_is_zero),          T(one_value_is_found_again_within_its_step),
+        T(quantiles_of_a_line_are_on_the_line), T(values_beyond_the_last_step_are_not_lost),
         T(merging_is_the_same_as_adding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void values_end_where_they_end(void **state)
     }
 }
 
-static void a_mistake_is_told_with_its_place(void **state)
+static void a_mistake_is_reported_with_its_position(void **state)
 {
     static const struct {
         const char *text, *before, *place;
@@ -94,7 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_end_where_they_end),
-        cmocka_unit_test(a_mistake_is_told_with_its_place),
+        cmocka_unit_test(a_mistake_is_reported_with_its_position),
         cmocka_unit_test(lines_are_text_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,8 +35,9 @@ static struct fake_answer pop(struct store *s, const struct fake_request *r)
         len += (size_t)sprintf(text + len,
                                "%s{\"id\":\"i\",\"transactionId\":\"t%u\",\"partitionId\":"
                                "\"p\",\"leaseId\":\"%u\","
-                               "\"data\":%u,\"retryCount\":2}",
-                               i > 0 ? "," : "", s->next, s->n_leases, s->next),
+                               "\"data\":%u%s,\"retryCount\":2}",
+                               i > 0 ? "," : "", s->next, s->n_leases, s->next,
+                               s->more ? s->more : ""),
             s->next++;
     strcpy(text + len, "]}");
     s->n_leases++;
@@ -64,8 +65,10 @@ struct fake_answer serve(const struct fake_request *r, void *ctx)
     unsigned n = count(r->body, "\"transactionId\"");
     s->n_retried += count(r->body, "\"status\":\"retry\"");
     strcpy(text, "[");
-    for (unsigned i = 0; i < n; i++)
-        strcat(text, i > 0 ? ",{\"success\":true}" : "{\"success\":true}");
+    for (unsigned i = 0; i < n; i++) {
+        strcat(text, i > 0 ? ",{\"success\":true" : "{\"success\":true");
+        strcat(strcat(text, s->ack_more ? s->ack_more : ""), "}");
+    }
     strcat(text, "]");
     s->n_acked += n;
     state_changed();
@@ -116,7 +119,7 @@ void let_go(_Atomic bool *flag, bool value)
     state_changed();
 }
 
-// The client's thread has done what it was asked to before: a request that no server gets goes
+// The client's thread has finished earlier work: a request that no server gets goes
 // behind that.
 void let_the_client_catch_up(struct rig *g)
 {

@@ -27,8 +27,9 @@ struct store {
     int pop_status;    // 0: as usual
     char acks[65536];  // the last acknowledgement
     _Atomic unsigned n_acked, n_retried;
-    unsigned too_many; // messages in each answer, more than were asked for
-    bool deaf;         // does not notice that a client has closed its side
+    unsigned too_many;           // messages in each answer, more than requested
+    const char *more, *ack_more; // further members of each message, of each result
+    bool deaf;                   // does not notice that a client has closed its side
 };
 
 struct fake_answer serve(const struct fake_request *r, void *ctx);
@@ -49,7 +50,7 @@ extern struct queen_error err;
 void close_rig(struct rig *g);
 void on_error(const struct queen_error *e, void *ctx);
 void let_go(_Atomic bool *flag, bool value);
-// The client's thread has done what it was asked to before: a request that no server gets goes
+// The client's thread has finished earlier work: a request that no server gets goes
 // behind that.
 void let_the_client_catch_up(struct rig *g);
 

@@ -33,7 +33,7 @@ static void the_forms_of_an_address_are_understood(void **state)
     expect("http://[fe80::2]", false, "fe80::2", "6632", "[fe80::2]", "");
 }
 
-static void what_is_no_address_is_refused_with_its_text(void **state)
+static void an_invalid_address_is_refused_with_its_text(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -64,7 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_forms_of_an_address_are_understood),
-        cmocka_unit_test(what_is_no_address_is_refused_with_its_text),
+        cmocka_unit_test(an_invalid_address_is_refused_with_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// Tests of who claims and asks for what: alone, in turns, and until nothing moves.
+// Which processor claims and requests which partitions: alone, in turns, and until nothing
+// changes.
 #include "balance.h"
 
 #include <setjmp.h>
@@ -36,7 +37,7 @@ static unsigned owned_by(const char *owner)
     return n;
 }
 
-// Does what the plan says; who is asked gives.
+// Carries out the plan; an owner that is asked for a partition releases it.
 static unsigned act(const char *me)
 {
     for (unsigned k = 0; k < plan.n_claim; k++)
@@ -46,7 +47,7 @@ static unsigned act(const char *me)
     return plan.n_claim + (plan.ask >= 0);
 }
 
-static void who_is_alone_claims_all(void **state)
+static void a_single_processor_claims_all_partitions(void **state)
 {
     (void)state;
     look("a", false, 7);
@@ -55,7 +56,7 @@ static void who_is_alone_claims_all(void **state)
     assert_int_equal(plan.ask, -1);
 }
 
-static void who_is_not_alone_claims_his_share_and_the_greedy_all(void **state)
+static void one_of_several_processors_claims_its_share_and_a_greedy_one_all(void **state)
 {
     (void)state;
     records[0].owner = "b";
@@ -65,7 +66,7 @@ static void who_is_not_alone_claims_his_share_and_the_greedy_all(void **state)
     assert_int_equal(plan.n_claim, 31);
 }
 
-static void what_has_expired_is_free_and_its_owner_does_not_count(void **state)
+static void expired_partitions_are_free_and_their_owner_does_not_count(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N; i++)
@@ -74,7 +75,7 @@ static void what_has_expired_is_free_and_its_owner_does_not_count(void **state)
     assert_int_equal(plan.n_claim, N);
 }
 
-static void a_newcomer_asks_the_busiest_for_one(void **state)
+static void a_new_processor_requests_one_partition_from_the_busiest(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N; i++)
@@ -87,7 +88,7 @@ static void a_newcomer_asks_the_busiest_for_one(void **state)
     assert_int_equal(plan.ask, -1);
 }
 
-static void nobody_asks_while_something_is_free(void **state)
+static void no_processor_requests_partitions_while_some_are_free(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N - 1; i++)
@@ -122,7 +123,7 @@ static void it_settles_and_then_nothing_moves(void **state)
 }
 
 // One of six stops; the others look at the same records, each before the others have acted.
-static void what_one_gives_up_the_others_claim_without_colliding(void **state)
+static void released_partitions_are_claimed_without_collisions(void **state)
 {
     (void)state;
     for (unsigned gone = 0; gone < 6; gone++) {
@@ -146,7 +147,7 @@ static void what_one_gives_up_the_others_claim_without_colliding(void **state)
 }
 
 // "c" is dead, which nobody can see yet, and what is dealt to it stays free.
-static void what_is_left_over_is_claimed_beyond_ones_share(void **state)
+static void remaining_partitions_are_claimed_beyond_the_share(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N; i++)
@@ -162,7 +163,7 @@ static void what_is_left_over_is_claimed_beyond_ones_share(void **state)
 }
 
 // Its giver has fewer than its share now, and may look first.
-static void what_was_given_up_for_somebody_is_left_to_him(void **state)
+static void a_partition_released_for_a_processor_is_left_to_it(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < N; i++)
@@ -219,15 +220,17 @@ static void a_difference_of_one_is_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(who_is_alone_claims_all, reset),
-        cmocka_unit_test_setup(who_is_not_alone_claims_his_share_and_the_greedy_all, reset),
-        cmocka_unit_test_setup(what_has_expired_is_free_and_its_owner_does_not_count, reset),
-        cmocka_unit_test_setup(a_newcomer_asks_the_busiest_for_one, reset),
-        cmocka_unit_test_setup(nobody_asks_while_something_is_free, reset),
+        cmocka_unit_test_setup(a_single_processor_claims_all_partitions, reset),
+        cmocka_unit_test_setup(one_of_several_processors_claims_its_share_and_a_greedy_one_all,
+                               reset),
+        cmocka_unit_test_setup(expired_partitions_are_free_and_their_owner_does_not_count,
+                               reset),
+        cmocka_unit_test_setup(a_new_processor_requests_one_partition_from_the_busiest, reset),
+        cmocka_unit_test_setup(no_processor_requests_partitions_while_some_are_free, reset),
         cmocka_unit_test_setup(it_settles_and_then_nothing_moves, reset),
-        cmocka_unit_test_setup(what_one_gives_up_the_others_claim_without_colliding, reset),
-        cmocka_unit_test_setup(what_is_left_over_is_claimed_beyond_ones_share, reset),
-        cmocka_unit_test_setup(what_was_given_up_for_somebody_is_left_to_him, reset),
+        cmocka_unit_test_setup(released_partitions_are_claimed_without_collisions, reset),
+        cmocka_unit_test_setup(remaining_partitions_are_claimed_beyond_the_share, reset),
+        cmocka_unit_test_setup(a_partition_released_for_a_processor_is_left_to_it, reset),
         cmocka_unit_test_setup(asking_comes_to_an_end, reset),
         cmocka_unit_test_setup(a_difference_of_one_is_left_alone, reset),
     };

@@ -58,7 +58,7 @@ static struct fake_answer echo(const struct fake_request *r, void *ctx)
     return (struct fake_answer){.status = 200, .body = text};
 }
 
-static void a_request_carries_what_it_was_given(void **state)
+static void a_request_contains_its_method_path_headers_and_body(void **state)
 {
     (void)state;
     struct fake_server *s = fake_server_new(echo, NULL);
@@ -91,7 +91,7 @@ static void a_request_carries_what_it_was_given(void **state)
     fake_server_free(s);
 }
 
-static void what_would_split_a_header_is_not_sent(void **state)
+static void text_that_would_split_a_header_is_not_sent(void **state)
 {
     (void)state;
     struct fake_server *s = fake_server_new(echo, NULL);
@@ -195,7 +195,7 @@ static void failures_of_the_server_are_tried_again_and_others_are_not(void **sta
     }
 }
 
-static void what_must_not_be_sent_twice_is_sent_once(void **state)
+static void a_request_that_must_not_be_repeated_is_sent_once(void **state)
 {
     (void)state;
     int list[] = {503, 200, -1};
@@ -211,7 +211,7 @@ static void what_must_not_be_sent_twice_is_sent_once(void **state)
     fake_server_free(s);
 }
 
-static void nobody_there_is_unreachable(void **state)
+static void a_closed_port_is_unreachable(void **state)
 {
     (void)state;
     struct queen_client *c = client(fake_server_nobody());
@@ -223,7 +223,7 @@ static void nobody_there_is_unreachable(void **state)
     queen_client_free(c);
 }
 
-static void the_next_server_is_asked_when_one_is_gone(void **state)
+static void the_next_server_is_used_when_one_is_gone(void **state)
 {
     (void)state;
     int fine[] = {200, -1};
@@ -313,7 +313,7 @@ static void an_answer_cut_off_by_a_reset_is_not_complete(void **state)
 
 // The second answer is not ours: taken for the answer to the next request it would shift all
 // that follow.
-static void an_answer_nobody_asked_for_is_not_used(void **state)
+static void an_unrequested_answer_is_not_used(void **state)
 {
     (void)state;
     struct fake_answer two = {.raw = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"
@@ -336,7 +336,7 @@ static struct fake_answer refuse_then_silence(const struct fake_request *r, void
                                 .body = "{\"error\":\"busy\"}"};
 }
 
-static void an_attempt_without_an_answer_has_none_of_the_attempt_before(void **state)
+static void an_attempt_without_an_answer_does_not_return_the_previous_answer(void **state)
 {
     (void)state;
     struct fake_server *s = fake_server_new(refuse_then_silence, NULL);
@@ -355,7 +355,7 @@ static void on_closed_call(struct queen_response *r, const struct queen_error *e
     *(int *)ctx = e->code;
 }
 
-static void closing_ends_what_is_under_way(void **state)
+static void closing_ends_requests_in_flight(void **state)
 {
     (void)state;
     struct fake_server *s = fake_server_new(silent, NULL);
@@ -408,7 +408,7 @@ static void *free_client(void *arg)
     return NULL;
 }
 
-static void a_request_started_while_the_client_closes_is_told_later(void **state)
+static void a_request_started_while_the_client_closes_fails_later(void **state)
 {
     (void)state;
     struct late_test t = {0};
@@ -530,7 +530,7 @@ static void on_a_loop_a_closing_client_waits_for_its_last_calls(void **state)
     t.client = queen_client_new(
         &(struct queen_options){.url = fake_server_nobody(), .loop = &loop}, &err);
     queen_client_close(t.client, on_restless_closed, &t); // closes its mailbox at once
-    uv_close((uv_handle_t *)&idle, on_idle_closed);       // closed last, told first
+    uv_close((uv_handle_t *)&idle, on_idle_closed);       // closed last, reported first
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_true(t.closed);
     assert_int_equal(t.n_done, 3);
@@ -558,8 +558,8 @@ static void bad_options_are_refused(void **state)
     assert_null(queen_client_new(&(struct queen_options){.url = "http://a\x7f/"}, &err));
 }
 
-// A name that cannot even be looked up: said so, and not after the time for connecting.
-static void a_name_that_is_none_is_unreachable(void **state)
+// A failed lookup is reported at once, not after the connect timeout.
+static void an_unknown_host_name_is_unreachable(void **state)
 {
     (void)state;
     char url[600] = "http://";
@@ -574,24 +574,24 @@ static void a_name_that_is_none_is_unreachable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_carries_what_it_was_given),
-        cmocka_unit_test(what_would_split_a_header_is_not_sent),
+        cmocka_unit_test(a_request_contains_its_method_path_headers_and_body),
+        cmocka_unit_test(text_that_would_split_a_header_is_not_sent),
         cmocka_unit_test(a_header_of_the_caller_replaces_ours),
         cmocka_unit_test(failures_of_the_server_are_tried_again_and_others_are_not),
-        cmocka_unit_test(what_must_not_be_sent_twice_is_sent_once),
-        cmocka_unit_test(nobody_there_is_unreachable),
-        cmocka_unit_test(the_next_server_is_asked_when_one_is_gone),
+        cmocka_unit_test(a_request_that_must_not_be_repeated_is_sent_once),
+        cmocka_unit_test(a_closed_port_is_unreachable),
+        cmocka_unit_test(the_next_server_is_used_when_one_is_gone),
         cmocka_unit_test(an_answer_that_takes_too_long_is_given_up),
         cmocka_unit_test(a_connection_that_the_server_closed_is_not_used_again),
         cmocka_unit_test(an_answer_cut_off_by_a_reset_is_not_complete),
-        cmocka_unit_test(an_answer_nobody_asked_for_is_not_used),
-        cmocka_unit_test(an_attempt_without_an_answer_has_none_of_the_attempt_before),
-        cmocka_unit_test(closing_ends_what_is_under_way),
-        cmocka_unit_test(a_request_started_while_the_client_closes_is_told_later),
+        cmocka_unit_test(an_unrequested_answer_is_not_used),
+        cmocka_unit_test(an_attempt_without_an_answer_does_not_return_the_previous_answer),
+        cmocka_unit_test(closing_ends_requests_in_flight),
+        cmocka_unit_test(a_request_started_while_the_client_closes_fails_later),
         cmocka_unit_test(on_a_loop_a_closing_client_waits_for_its_last_calls),
         cmocka_unit_test(on_the_callers_loop_everything_happens_there),
         cmocka_unit_test(bad_options_are_refused),
-        cmocka_unit_test(a_name_that_is_none_is_unreachable),
+        cmocka_unit_test(an_unknown_host_name_is_unreachable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void expect_item(const struct queen_message *m, const char *json)
     buf_free(&out);
 }
 
-static void a_message_is_written_with_what_it_has(void **state)
+static void a_message_is_written_with_the_fields_that_it_has(void **state)
 {
     (void)state;
     expect_item(&(struct queen_message){.queue = "q", .transaction_id = "t"},
@@ -168,7 +168,7 @@ static void a_status_becomes_an_error_with_the_text_of_the_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_is_written_with_what_it_has),
+        cmocka_unit_test(a_message_is_written_with_the_fields_that_it_has),
         cmocka_unit_test(a_message_without_transaction_id_gets_one),
         cmocka_unit_test(numbers_do_not_follow_the_locale),
         cmocka_unit_test(an_error_text_is_cut_between_characters),

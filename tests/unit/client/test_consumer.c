@@ -136,9 +136,13 @@ static enum queen_verdict judge(struct queen_job *job, void *ctx)
     assert_int_equal(queen_job_batch(job)->items[1].retry_count, 2);
     assert_memory_equal(queen_job_batch(job)->items[1].data, "1", 1);
     queen_job_settle(job, 0, QUEEN_ACK_COMPLETED, NULL);
+    queen_job_settle_code(job, 0, "UNUSED"); // a completed message has no error code
     queen_job_settle(job, 1, QUEEN_ACK_DLQ, "hopeless \"case\"");
+    queen_job_settle_code(job, 1, "BAD_CARD");
+    queen_job_settle_code(job, 9, "no such message");
     queen_job_settle(job, 9, QUEEN_ACK_DLQ, "no such message");
     queen_job_error(job, "the rest");
+    queen_job_error_code(job, "TIMEOUT");
     return QUEEN_FAIL;
 }
 
@@ -157,12 +161,13 @@ static void each_message_gets_its_own_verdict(void **state)
                         "{\"transactionId\":\"t0\",\"partitionId\":\"p\",\"leaseId\":\"0\","
                         "\"status\":\"completed\"},"
                         "{\"transactionId\":\"t1\",\"partitionId\":\"p\",\"leaseId\":\"0\","
-                        "\"error\":\"hopeless \\\"case\\\"\",\"status\":\"dlq\"},"
+                        "\"error\":\"hopeless \\\"case\\\"\",\"errorCode\":\"BAD_CARD\","
+                        "\"status\":\"dlq\"},"
                         "{\"transactionId\":\"t2\",\"partitionId\":\"p\",\"leaseId\":\"0\","
-                        "\"error\":\"the rest\","
+                        "\"error\":\"the rest\",\"errorCode\":\"TIMEOUT\","
                         "\"status\":\"failed\"},"
                         "{\"transactionId\":\"t3\",\"partitionId\":\"p\",\"leaseId\":\"0\","
-                        "\"error\":\"the rest\","
+                        "\"error\":\"the rest\",\"errorCode\":\"TIMEOUT\","
                         "\"status\":\"failed\"}]}");
     close_rig(g);
 }
@@ -231,7 +236,7 @@ static void messages_that_come_after_the_stop_are_given_back(void **state)
     close_rig(g);
 }
 
-// A pop that was given up is not sent to another server, whatever the first one says.
+// A pop that was given up is not sent to another server, whatever the first one answers.
 static void a_pop_that_was_given_up_is_not_tried_elsewhere(void **state)
 {
     (void)state;

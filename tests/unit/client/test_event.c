@@ -25,7 +25,7 @@ static void a_retryable_event_is_tried_after_1_5_and_15_seconds_and_then_dead(vo
     assert_int_equal(last.status, QUEEN_ACK_DLQ);
 }
 
-static void the_queues_policy_decides_when_asked_to(void **state)
+static void the_policy_of_the_queue_decides_if_requested(void **state)
 {
     (void)state;
     struct event_plan plan = event_plan(QUEEN_RETRYABLE, 1, &by_queue);
@@ -33,7 +33,7 @@ static void the_queues_policy_decides_when_asked_to(void **state)
     assert_int_equal(plan.status, QUEEN_ACK_FAILED);
 }
 
-// Settle, never abandon: whatever a handler says, after finitely many tries the event is
+// Whatever a handler returns, after a limited number of tries the event is
 // acknowledged in one of the ways that end it, and never simply given back.
 static void every_event_is_settled_in_the_end(void **state)
 {
@@ -59,7 +59,7 @@ static span id(char *room, unsigned i)
     return (span){room, (size_t)sprintf(room, "id-%u", i)};
 }
 
-static void what_was_handled_is_known_within_the_window(void **state)
+static void handled_events_are_remembered_within_the_window(void **state)
 {
     (void)state;
     struct dedup *d = dedup_new(100, 1000);
@@ -124,9 +124,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_retryable_event_is_tried_after_1_5_and_15_seconds_and_then_dead),
-        cmocka_unit_test(the_queues_policy_decides_when_asked_to),
+        cmocka_unit_test(the_policy_of_the_queue_decides_if_requested),
         cmocka_unit_test(every_event_is_settled_in_the_end),
-        cmocka_unit_test(what_was_handled_is_known_within_the_window),
+        cmocka_unit_test(handled_events_are_remembered_within_the_window),
         cmocka_unit_test(the_window_is_bounded_by_count_and_by_age),
         cmocka_unit_test(hidden_ids_are_not_found_until_they_are_shown),
     };

@@ -31,7 +31,7 @@ static int close_arena(void **state)
     return 0;
 }
 
-static void records_are_read_and_what_is_unknown_is_skipped(void **state)
+static void records_are_read_and_unknown_members_are_skipped(void **state)
 {
     (void)state;
     struct queen_response r = answer(
@@ -129,7 +129,7 @@ static void a_wrong_type_is_a_protocol_error_with_a_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_are_read_and_what_is_unknown_is_skipped),
+        cmocka_unit_test(records_are_read_and_unknown_members_are_skipped),
         cmocka_unit_test(a_result_that_is_no_success_has_an_error),
         cmocka_unit_test(long_lists_are_read_whole),
         cmocka_unit_test(a_wrong_type_is_a_protocol_error_with_a_text),

@@ -38,9 +38,15 @@ struct rig {
     _Atomic unsigned handled[N];
     bool impatient;
     unsigned n_errors;
+    bool fails;       // the first event, twice
+    char acks[65536]; // the last request
 };
 
 static uint64_t stands_still(void) { return 1000000; }
+
+// Each look at it takes a millisecond.
+static _Atomic uint64_t ticks;
+static uint64_t advances(void) { return 1000000 + ticks++; }
 
 // ---- the server ----
 
@@ -107,6 +113,7 @@ static struct fake_answer ack(struct rig *g, struct partition *p, const char *bo
 
     snprintf(lease, sizeof lease, "\"leaseId\":\"%u\"", p->lease);
     ours = p->leased > 0 && strstr(body, lease);
+    snprintf(g->acks, sizeof g->acks, "%s", body);
     if (is_lost(p, ACK_LOST))
         return (struct fake_answer){0};
     for (unsigned i = p->cursor; ours && i < p->cursor + BATCH; i++)
@@ -145,8 +152,14 @@ static enum queen_outcome on_event(struct queen_event *e, void *ctx)
 {
     struct rig *g = ctx;
 
-    g->handled[atoi(e->message->transaction_id + 1)]++;
-    return QUEEN_HANDLED;
+    unsigned n = (unsigned)atoi(e->message->transaction_id + 1);
+    g->handled[n]++;
+    if (g->fails && n == 0 && e->tried < 2) {
+        queen_event_error(e, e->tried == 0 ? "first" : "second");
+        queen_event_error_code(e, e->tried == 0 ? "ONE" : NULL);
+        return QUEEN_RETRYABLE;
+    }
+    return g->fails && n < 2 ? QUEEN_HOPELESS : QUEEN_HANDLED; // without an error
 }
 
 static void on_error(const struct queen_error *err, void *ctx)
@@ -227,7 +240,7 @@ static void without_faults_one_claim_is_enough(void **state)
     assert_it_goes_on(NONE, 1);
 }
 
-static void what_a_lost_pop_has_leased_is_had_again_at_once(void **state)
+static void messages_leased_by_a_lost_pop_are_popped_again_at_once(void **state)
 {
     (void)state;
     assert_it_goes_on(POP_ANSWER_LOST, 3);
@@ -251,8 +264,32 @@ static void nor_does_one_that_was_sent_again_and_came_too_late(void **state)
     assert_it_goes_on(ACK_ANSWER_LOST, 3);
 }
 
+static void earlier_tries_are_sent_and_their_errors_end_with_them(void **state)
+{
+    static const unsigned pauses_ms[] = {1, 1, 1};
+    struct rig *g = open_rig(NONE, 0, 1);
+    const char *tries, *second;
+
+    (void)state;
+    g->fails = true;
+    g->processor->now_ms = advances;
+    g->processor->conf.retry =
+        (struct queen_event_retry){.pauses_ms = pauses_ms, .n_pauses = 3};
+    while (g->partition.n_acked < BATCH && !g->impatient)
+        uv_run(&g->loop, UV_RUN_ONCE);
+    tries = strstr(g->acks,
+                   "\"earlierTries\":[{\"error\":\"first\",\"errorCode\":\"ONE\",\"agoMs\":");
+    assert_non_null(tries);
+    assert_non_null(second = strstr(tries, "},{\"error\":\"second\",\"agoMs\":"));
+    assert_non_null(strstr(second, "\"status\":\"dlq\"},{\"transactionId\":\"t1\""));
+    // Neither of the errors is that of the last try, or of the next event.
+    assert_null(strstr(second + 10, "\"error\""));
+    assert_int_equal(g->handled[0], 3);
+    close_rig(g);
+}
+
 // A partition that is closed and opened in a circle would keep everybody busy.
-static void what_fails_again_is_left_to_healing(void **state)
+static void a_repeated_failure_is_left_to_reconnecting(void **state)
 {
     struct rig *g = open_rig(ACK_LOST, 1000, 1);
 
@@ -272,11 +309,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_faults_one_claim_is_enough),
-        cmocka_unit_test(what_a_lost_pop_has_leased_is_had_again_at_once),
+        cmocka_unit_test(messages_leased_by_a_lost_pop_are_popped_again_at_once),
         cmocka_unit_test(an_acknowledgement_that_was_lost_does_not_stop_its_partition),
         cmocka_unit_test(nor_does_one_whose_answer_was_lost),
         cmocka_unit_test(nor_does_one_that_was_sent_again_and_came_too_late),
-        cmocka_unit_test(what_fails_again_is_left_to_healing),
+        cmocka_unit_test(earlier_tries_are_sent_and_their_errors_end_with_them),
+        cmocka_unit_test(a_repeated_failure_is_left_to_reconnecting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,7 +311,7 @@ static void events_of_a_queue_made_again_are_not_taken_for_those_of_before(void 
     struct queen_processor *p = g->processor;
 
     g->has_event = true;
-    run_until(g, g->n_handled == 1 && p->slots[0]->state == SLOT_POPPING);
+    run_until(g, g->n_handled == 1 && p->assignments[0]->state == ASSIGN_POPPING);
     make_queue(g, "", 1);
     look_again(g);
     run_until(g, g->n_closed[QUEEN_CLOSED_LOST] == 1);
@@ -330,9 +330,9 @@ static void a_pop_refused_while_the_partition_closes_does_not_keep_it_open(void 
 
     g->hold_pops = true;
     run_until(g, g->n_held == 1);
-    p->slots[0]->due_ms = UINT64_MAX; // as a close that saves a checkpoint leaves it
+    p->assignments[0]->due_ms = UINT64_MAX; // as a close that saves a checkpoint leaves it
     queen_processor_close(p, on_processor_closed, g);
-    run_until(g, p->slots[0]->closing);
+    run_until(g, p->assignments[0]->closing);
     g->conflict = true;
     g->hold_pops = false;
     state_changed();
@@ -360,8 +360,8 @@ static void a_partition_claimed_during_a_renewal_is_not_renewed_by_it(void **sta
     g->hold_claims = false;
     state_changed();
     run_until(g, has_all(g, 2) && !g->processor->renewing);
-    assert_int_equal(g->processor->slots[1]->valid_until_ms, claimed + EXPIRY_S * 1000);
-    assert_int_equal(g->processor->slots[0]->valid_until_ms, now + EXPIRY_S * 1000);
+    assert_int_equal(g->processor->assignments[1]->valid_until_ms, claimed + EXPIRY_S * 1000);
+    assert_int_equal(g->processor->assignments[0]->valid_until_ms, now + EXPIRY_S * 1000);
     close_rig(g);
 }
 

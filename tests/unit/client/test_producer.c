@@ -190,7 +190,7 @@ static void bytes_make_a_batch_too(void **state)
     close_rig(g);
 }
 
-static void a_full_buffer_refuses_when_asked_to(void **state)
+static void a_full_buffer_refuses_if_configured(void **state)
 {
     (void)state;
     struct rig *g = open_rig((struct queen_producer_options){
@@ -243,7 +243,7 @@ static void a_full_buffer_makes_others_wait_otherwise(void **state)
     assert_int_equal(g->book.n_ids, 50);
 }
 
-static void what_fails_for_now_is_sent_again_with_the_same_ids(void **state)
+static void a_temporary_failure_is_sent_again_with_the_same_ids(void **state)
 {
     (void)state;
     struct rig *g =
@@ -282,7 +282,7 @@ static void a_bad_message_does_not_take_others_with_it(void **state)
     close_rig(g);
 }
 
-static void what_no_server_took_before_the_end_is_told(void **state)
+static void messages_that_no_server_accepted_before_the_end_are_reported(void **state)
 {
     (void)state;
     struct rig *g =
@@ -364,7 +364,7 @@ static void closing_does_not_wait_for_a_silent_server(void **state)
     fake_server_free(g->server);
 }
 
-static void what_was_refused_in_a_batch_is_not_sent_alone_after_the_end(void **state)
+static void messages_refused_in_a_batch_are_not_sent_alone_after_the_end(void **state)
 {
     (void)state;
     struct rig *g =
@@ -448,7 +448,7 @@ static void closing_waits_for_threads_that_wait_for_room(void **state)
     close(release_pipe[1]);
 }
 
-static void what_is_no_message_is_not_accepted(void **state)
+static void an_invalid_message_is_not_accepted(void **state)
 {
     (void)state;
     struct rig *g = open_rig((struct queen_producer_options){0});
@@ -469,16 +469,16 @@ int main(void)
         cmocka_unit_test(messages_leave_in_batches_and_in_order),
         cmocka_unit_test(one_message_does_not_wait_longer_than_it_lingers),
         cmocka_unit_test(bytes_make_a_batch_too),
-        cmocka_unit_test(a_full_buffer_refuses_when_asked_to),
+        cmocka_unit_test(a_full_buffer_refuses_if_configured),
         cmocka_unit_test(a_full_buffer_makes_others_wait_otherwise),
-        cmocka_unit_test(what_fails_for_now_is_sent_again_with_the_same_ids),
+        cmocka_unit_test(a_temporary_failure_is_sent_again_with_the_same_ids),
         cmocka_unit_test(a_bad_message_does_not_take_others_with_it),
-        cmocka_unit_test(what_no_server_took_before_the_end_is_told),
+        cmocka_unit_test(messages_that_no_server_accepted_before_the_end_are_reported),
         cmocka_unit_test(a_flush_is_over_when_its_messages_are_stored),
         cmocka_unit_test(closing_does_not_wait_for_a_silent_server),
-        cmocka_unit_test(what_was_refused_in_a_batch_is_not_sent_alone_after_the_end),
+        cmocka_unit_test(messages_refused_in_a_batch_are_not_sent_alone_after_the_end),
         cmocka_unit_test(closing_waits_for_threads_that_wait_for_room),
-        cmocka_unit_test(what_is_no_message_is_not_accepted),
+        cmocka_unit_test(an_invalid_message_is_not_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ enum { SECOND = 1000 };
 static struct reconnect h;
 static uint64_t now;
 static char steps[256]; // d: torn down, s: subscribed
-static bool works;      // what a subscribe comes to, told at once
+static bool works;      // result of a subscribe, reported at once
 static bool answers;    // or not at all
 
 static void tear_down(void *ctx)
@@ -150,7 +150,7 @@ static void while_a_rebuild_is_under_way_no_other_begins(void **state)
     assert_string_equal(steps, "ds");
     reconnect_done(&h, true, now);
     assert_int_equal(h.state, RECONNECT_HEALTHY);
-    reconnect_done(&h, false, now); // said twice: the second is of nothing
+    reconnect_done(&h, false, now); // called twice: the second has no effect
     assert_int_equal(h.state, RECONNECT_HEALTHY);
 }
 

@@ -65,7 +65,7 @@ static void only_the_keys_of_a_lost_server_move(void **state)
     ring_deinit(&r);
 }
 
-static void with_nobody_usable_the_key_stays_at_home(void **state)
+static void without_usable_servers_the_key_stays_at_its_first_server(void **state)
 {
     (void)state;
     struct ring r;
@@ -97,7 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_server_gets_its_share),
         cmocka_unit_test(only_the_keys_of_a_lost_server_move),
-        cmocka_unit_test(with_nobody_usable_the_key_stays_at_home),
+        cmocka_unit_test(without_usable_servers_the_key_stays_at_its_first_server),
         cmocka_unit_test(the_order_of_the_list_does_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

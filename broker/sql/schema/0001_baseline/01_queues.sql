@@ -23,6 +23,9 @@ create table queen.queues (
     max_queue_size              int not null default 0,
     created_at                  timestamptz not null default now(),
 
+    -- partition: a group leases a partition as a whole.  none: a work queue, any number of leases in one partition (queen.holds).
+    ordering                    text not null default 'partition' check (ordering in ('partition', 'none')),
+
     -- ttl and retry_delay have defaults that are reported but have no effect.  They take effect when a configure request sets them.
     ttl_acts         boolean not null default false,
     retry_delay_acts boolean not null default false,
@@ -31,12 +34,13 @@ create table queen.queues (
     limited       boolean not null generated always as (max_queue_size > 0) stored,
     careful       boolean not null generated always as
                       (delayed_processing > 0 or window_buffer > 0 or ttl_acts or max_wait_time_seconds > 0
-                       or (retention_enabled and retention_seconds > 0)) stored,
+                       or (retention_enabled and retention_seconds > 0) or ordering = 'none') stored,
     lease_seconds int not null generated always as (coalesce(nullif(lease_time, 0), 60)) stored,
     ages          boolean not null generated always as (    -- its messages can become too old
                       ttl_acts or max_wait_time_seconds > 0
                       or (retention_enabled and (retention_seconds > 0 or completed_retention_seconds > 0))) stored,
 
+    max_deliveries int not null default 0 check (max_deliveries >= 0), -- without an acknowledgement, then a dead letter; 0: no limit
     retry_policy  jsonb,                                          -- as configured; null: none (see queen.fill_retry_policy)
     partitions    int not null default 0 check (partitions >= 0)  -- fixed number of partitions, called 0, 1, 2, ...; 0: any number
 );
@@ -85,8 +89,8 @@ create index lanes_by_origin on queen.lanes (origin) where origin is not null;
 create table queen.configuring (
     queue_id uuid primary key,
     after    text,                           -- name of the last lane that was compared; null: none yet
-    looked   boolean not null default false, -- all lanes were compared; those in held are left
-    held     bigint[] not null default '{}', -- lanes that another transaction had locked
+    looked   boolean not null default false, -- all lanes were compared; those in locked are left
+    locked   bigint[] not null default '{}', -- lanes that another transaction had locked
     ages     boolean not null                -- the age limits have changed too
 ) with (autovacuum_vacuum_scale_factor = 0.1, vacuum_truncate = off);
 

@@ -37,7 +37,20 @@ create table queen.consumer_states (
     lease_text     text,                       -- the lease id, if it is not a UUID
     acked_mask     bytea,                      -- bit i: message lease_first + i was acknowledged
     settled        int8multirange,             -- messages behind cursor_seq that were settled one by one; null: none
-    past_lease     uuid                        -- the last lease that ended because all of it was settled
+    past_lease     uuid,                       -- the last lease that ended because all of it was settled
+
+    -- Only on work queues; taken_seq is null elsewhere.  cursor_seq: all messages up to it are settled; batch_size: messages up to
+    -- taken_seq that are not settled.
+    taken_seq  bigint,                         -- last sequence that was delivered
+    holds_from bigint,                         -- holds with a lower number have no effect
+    walk_seq   bigint,                         -- every open hold begins here or later
+    swept_at   timestamptz,                    -- holds that expired before (swept_at, swept_seq) were examined
+    swept_seq  bigint,
+
+    -- Deliveries that end without an acknowledgement (queen.suspicion); null: none
+    expired        int,                        -- with a lease: earlier deliveries of lease_first that expired
+    suspects_to    bigint,                     -- the messages up to this one expired together
+    suspect_times  int                         -- so often
 ) partition by list (slot);
 create table queen.consumer_states_a partition of queen.consumer_states
     (primary key (consumer, ver)) for values in ('a') with (autovacuum_enabled = off);
@@ -45,6 +58,36 @@ create table queen.consumer_states_b partition of queen.consumer_states
     (primary key (consumer, ver)) for values in ('b') with (autovacuum_enabled = off);
 create index consumer_states_a_lease on queen.consumer_states_a (lease) where lease is not null;
 create index consumer_states_b_lease on queen.consumer_states_b (lease) where lease is not null;
+
+-- The holds of work queues: which messages are delivered and not settled.  A lease has one hold for each unbroken run of its messages.
+--
+-- A hold is its row with the highest ver.  Rows are only inserted, by sessions that have locked the consumer, and rotate together with
+-- queen.consumer_states.  A message after the cursor and up to taken_seq is settled if no open hold contains it.
+create table queen.holds (
+    consumer   bigint not null,
+    first_seq  bigint not null,
+    hold       bigint not null,                -- version of the consumer's state that made it; together with first_seq its identity
+    ver        int not null,
+    count      int not null check (count between 1 and 256),
+    deliveries int not null,                   -- of these messages, including this one
+    retries    int not null,                   -- how many of these have failed
+    slot       "char" not null,
+    at         timestamptz,                    -- time of delivery
+    until      timestamptz,                    -- not delivered to others before; null: the hold has ended
+    lease      uuid,                           -- queen.transaction_key of the lease id; null: no consumer has these messages
+    done       bytea                           -- bit i: message first_seq + i was settled or given back; null: none was
+) partition by list (slot);
+create table queen.holds_a partition of queen.holds
+    (primary key (consumer, first_seq, hold, ver)) for values in ('a') with (autovacuum_enabled = off);
+create table queen.holds_b partition of queen.holds
+    (primary key (consumer, first_seq, hold, ver)) for values in ('b') with (autovacuum_enabled = off);
+create index holds_a_until on queen.holds_a (consumer, until, first_seq) where until is not null;
+create index holds_b_until on queen.holds_b (consumer, until, first_seq) where until is not null;
+-- Messages that were given back, for a claim that looks for the next one that is due.
+create index holds_a_returned on queen.holds_a (consumer, until) where until is not null and lease is null;
+create index holds_b_returned on queen.holds_b (consumer, until) where until is not null and lease is null;
+create index holds_a_lease on queen.holds_a (lease) where until is not null and lease is not null;
+create index holds_b_lease on queen.holds_b (lease) where until is not null and lease is not null;
 
 -- The change feed: one row per push batch with the lanes that got messages, and one per change of a group (queue_name, grp).
 -- A reader keeps its snapshot and asks for the rows that were not visible to it (queen.changes_since).

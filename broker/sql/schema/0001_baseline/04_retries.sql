@@ -45,5 +45,18 @@ create index attempts_correlation on queen.attempts (correlation) where nth = 1;
 create index attempts_lane on queen.attempts (lane, key);
 create index attempts_at on queen.attempts (at);
 
+-- Leases that expired before all of their messages were settled, one row per set of messages, for the timeline.
+create table queen.expired_leases (
+    lane         bigint not null,
+    grp          text not null,
+    first_seq    bigint not null,
+    last_seq     bigint not null,
+    times        int not null default 1,
+    delivered_at timestamptz,           -- the last time
+    expired_at   timestamptz not null,  -- the last time
+    primary key (lane, grp, first_seq, last_seq)
+) with (fillfactor = 80, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+create index expired_leases_at on queen.expired_leases (expired_at);
+
 -- Counts redriven dead letters, for the metrics of all brokers.
 create sequence queen.redriven minvalue 0 start 0;

@@ -62,6 +62,6 @@ create table queen.schedules (
     created_at   timestamptz not null default now(),
     updated_at   timestamptz not null default now(),
     sealed       boolean not null default false, -- the payload is encrypted, because the queue has encryptionEnabled
-    held_for     timestamptz                 -- due time of a run whose lane was locked; next_at is then the time of the next try
+    delayed_at   timestamptz                 -- due time of a run whose lane was locked; next_at is then the time of the next try
 ) with (fillfactor = 80);
 create index schedules_next on queen.schedules (next_at) where next_at is not null;

@@ -33,10 +33,11 @@ create table queen.consumer_stats (
     lag         bigint not null,         -- stored messages after the cursor
     consumed    bigint not null,
     leased_to   bigint,                  -- last message under the lease
-    lease_until timestamptz,             -- null: no lease, or it has expired
+    lease_until timestamptz,             -- null: no lease, or it has expired. Of a work queue: when the next lease or delay may end
     oldest_at   timestamptz,             -- of the first message after the cursor
     batches     bigint not null default 0,
-    last_at     timestamptz              -- last consumed
+    last_at     timestamptz,             -- last consumed
+    held        bigint                   -- of a work queue: messages that are leased now; null: not a work queue
 ) with (fillfactor = 70);
 create index consumer_stats_lane on queen.consumer_stats (lane);
 create index consumer_stats_queue on queen.consumer_stats (queue_id);

@@ -115,11 +115,12 @@ static void give_up(struct broker *b, struct push_flight *f)
     while ((op = STAILQ_FIRST(&f->ops))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
+        push_landed(b, push);
         op->unknown = true;
         if (push->replay) // is in the buffer already, and goes again when this is over
             push_again(b, push);
         else
-            push_buffer(b, push);
+            push_divert(b, push);
     }
 }
 

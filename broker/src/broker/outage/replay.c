@@ -12,8 +12,13 @@
 // Records of a partition that another transaction has locked (locked.c) are kept in memory, and
 // go in front of the next window, again and again, until they are stored.  Their files stay on
 // disk until then.
+//
+// Records of a full queue are kept in the same way, so that they do not hold up the others.
+// Batches leave them out. Every FULL_US they are tried one by one: the first that is refused
+// stands for all of its queue.
 // Lives on the thread of broker 0.
 #include "broker/broker_int.h"
+#include "broker/outage/queue_set.h"
 
 #include <stdlib.h>
 
@@ -30,7 +35,9 @@ enum {
     TRIES_ALONE = 10, // of a record that the database fails on for reasons of its own
     CROWD = 10,       // a window is so much larger while so many of them wait
     KEPT_US = 100 * 1000,
-    MAX_KEPT = 20000, // records of locked partitions; with more of them nothing more is read
+    FULL_US = 1000 * 1000,
+    PROBED_AT_ONCE = 256, // records of queues that were full, before others have their turn
+    MAX_KEPT = 50000,     // records that wait in memory; with more of them nothing more is read
     MAX_KEPT_BYTES = 64 << 20,
 };
 enum replay_state { IDLE_, READING, PUSHING, WAITING };
@@ -39,6 +46,7 @@ struct kept {
     char *bytes; // allocated; the record points into them
     size_t len;
     struct spool_record record;
+    bool full; // its queue was
 };
 
 struct part {
@@ -59,11 +67,17 @@ struct replay {
     unsigned n_kept, cap_kept;
     size_t kept_bytes;
     // The batch: what is kept, then the window.
-    bool *left;         // of each: not stored
-    bool *window_left;  // the same of a window that was taken
-    bool alone;         // record by record ...
-    unsigned at;        // ... this one now
-    unsigned tries;     // of it
+    bool *left;        // of each: not stored
+    bool *full;        // of each that is left: because its queue is full
+    bool *window_left; // the same of a window that was taken
+    bool alone;        // record by record ...
+    unsigned at;       // ... this one now
+    unsigned tries;    // of it
+    bool probing;      // record by record, only those kept because their queues were full
+    unsigned n_probed; // stored by it
+    unsigned n_locked; // of left, those that are not full
+    struct queue_set *full_queues;
+    uint64_t probe_us;  // the next probe, monotonic
     struct part *parts; // one per broker
     struct arena texts; // of their items, as far as they do not stand in the window
     unsigned n_flying;
@@ -108,7 +122,9 @@ void replay_free(struct replay *r)
         free(r->kept[i].bytes);
     free(r->kept);
     free(r->left);
+    free(r->full);
     free(r->window_left);
+    queue_set_free(r->full_queues);
     free(r->parts);
     spool_release(&r->window);
     arena_deinit(&r->texts);
@@ -264,6 +280,17 @@ static span correlation_of(struct arena *texts, span meta)
     return found;
 }
 
+// One that no key opens is stored as it is, like a sealed payload that is delivered.
+static span open_payload(struct replay *r, span sealed)
+{
+    struct buf plain = {0};
+
+    broker_unseal(me(r), &plain, sealed);
+    span copy = arena_copy(&r->texts, buf_span(&plain));
+    buf_free(&plain);
+    return copy;
+}
+
 static void fill_item(struct replay *r, struct push_item *it, const struct spool_record *rec)
 {
     *it = (struct push_item){.queue = rec->queue,
@@ -278,6 +305,8 @@ static void fill_item(struct replay *r, struct push_item *it, const struct spool
                              .txid_is_key = !rec->txid.ptr};
     memcpy(it->key, rec->key, 16);
     memcpy(it->trace, rec->trace, 16);
+    if (rec->sealed)
+        it->payload = open_payload(r, rec->payload);
     it->correlation = correlation_of(&r->texts, rec->meta);
 }
 
@@ -286,11 +315,48 @@ static bool is_behind_left(const struct replay *r, unsigned at)
 {
     const struct spool_record *rec = record_at(r, at);
 
-    for (unsigned i = 0; i < at; i++)
-        if (r->left[i] && span_eq(record_at(r, i)->queue, rec->queue) &&
+    for (unsigned i = 0; r->n_locked > 0 && i < at; i++)
+        if (r->left[i] && !r->full[i] && span_eq(record_at(r, i)->queue, rec->queue) &&
             span_eq(record_at(r, i)->partition, rec->partition))
             return true;
     return false;
+}
+
+static void leave(struct replay *r, unsigned i, bool full)
+{
+    r->left[i] = true;
+    r->full[i] = full;
+    r->n_locked += !full;
+    if (full)
+        queue_set_add(r->full_queues, record_at(r, i)->queue);
+}
+
+// A batch begins: nothing is left yet but the records of full queues.
+static void begin_batch(struct replay *r, unsigned n)
+{
+    free(r->left);
+    free(r->full);
+    r->left = mem_new_array(bool, n);
+    r->full = mem_new_array(bool, n);
+    r->n_locked = r->n_probed = 0;
+    queue_set_free(r->full_queues);
+    r->full_queues = queue_set_new();
+    for (unsigned i = 0; i < r->n_kept && !r->probing; i++)
+        if (r->kept[i].full)
+            queue_set_add(r->full_queues, r->kept[i].record.queue);
+}
+
+// Whether the record stays where it is without being sent.
+static bool must_stay(struct replay *r, unsigned i)
+{
+    bool full = queue_set_has(r->full_queues, record_at(r, i)->queue);
+    bool other = r->probing && i < r->n_kept && !r->kept[i].full;
+    bool enough = r->probing && r->n_probed >= PROBED_AT_ONCE;
+
+    if (!full && !other && !enough && !(r->alone && is_behind_left(r, i)))
+        return false;
+    leave(r, i, full || (enough && !other));
+    return true;
 }
 
 static void push_batch(struct replay *r)
@@ -301,12 +367,10 @@ static void push_batch(struct replay *r)
     r->state = PUSHING;
     r->status = 0;
     r->n_flying = 0;
-    if (!r->alone || r->at == 0) {
-        free(r->left);
-        r->left = mem_new_array(bool, n);
-    }
-    while (r->alone && r->at < n && is_behind_left(r, r->at))
-        r->left[r->at++] = true;
+    if (!r->alone || r->at == 0)
+        begin_batch(r, n);
+    while (r->alone && r->at < n && must_stay(r, r->at))
+        r->at++;
     if (r->alone && r->at == n) {
         settled(r);
         return;
@@ -322,10 +386,16 @@ static void push_batch(struct replay *r)
     for (unsigned i = from; i < to; i++) {
         const struct spool_record *rec = record_at(r, i);
         struct part *p = &r->parts[house_home(h, rec->queue)->index];
+        if (!r->alone && must_stay(r, i))
+            continue;
         fill_item(r, &p->items[p->op.n_items++], rec);
     }
     for (unsigned i = 0; i < h->n; i++)
         r->n_flying += r->parts[i].op.n_items > 0;
+    if (r->n_flying == 0) { // all of them wait for full queues
+        settled(r);
+        return;
+    }
     for (unsigned i = 0; i < h->n; i++) {
         struct part *p = &r->parts[i];
         if (p->op.n_items == 0)
@@ -337,7 +407,7 @@ static void push_batch(struct replay *r)
     }
 }
 
-// Which records of the batch were not stored, because their partitions are locked.
+// Which records of those that were sent were not stored, because their partitions are locked.
 static void read_left(struct replay *r)
 {
     unsigned from = r->alone ? r->at : 0;
@@ -345,8 +415,11 @@ static void read_left(struct replay *r)
 
     for (unsigned i = from; i < to; i++) {
         struct part *p = &r->parts[house_home(r->house, record_at(r, i)->queue)->index];
+        if (r->left[i])
+            continue;
         const struct push_item *it = &p->items[p->n_read++];
-        r->left[i] = it->status == PUSH_PENDING || it->status == PUSH_LATER;
+        if (it->status == PUSH_PENDING || it->status == PUSH_LATER)
+            leave(r, i, false);
     }
 }
 
@@ -406,12 +479,15 @@ static void landed_alone(struct replay *r)
     bool hopeless = is_poison(r->status) ||
                     (err_http_status(r->status) == 500 && ++r->tries >= TRIES_ALONE);
 
-    if (r->status != 0 && !hopeless) {
+    if (r->status == QE_QUEUE_FULL) {
+        leave(r, r->at, true);
+    } else if (r->status != 0 && !hopeless) {
         wait_for(r);
         return;
-    }
-    if (r->status != 0)
+    } else if (r->status != 0) {
         bury(r, r->at, r->why.text[0] ? r->why.text : err_text(r->status));
+    }
+    r->n_probed += r->probing && !r->left[r->at];
     atomic_store(&r->failures, 0);
     r->tries = 0;
     if (++r->at == r->n_kept + n_window(r))
@@ -428,7 +504,7 @@ static void bury(struct replay *r, unsigned i, const char *reason)
         spool_bury_left(&r->window, (span){r->kept[i].bytes, r->kept[i].len}, reason);
 }
 
-static void replay_keep(struct replay *r, span bytes)
+static void replay_keep(struct replay *r, span bytes, bool full)
 {
     uint64_t size;
 
@@ -437,7 +513,8 @@ static void replay_keep(struct replay *r, span bytes)
         r->kept = mem_realloc(r->kept, r->cap_kept * sizeof *r->kept);
     }
     struct kept *k = &r->kept[r->n_kept++];
-    *k = (struct kept){.bytes = mem_strndup(bytes.ptr, bytes.len), .len = bytes.len};
+    *k = (struct kept){
+        .bytes = mem_strndup(bytes.ptr, bytes.len), .len = bytes.len, .full = full};
     if (spool_take_record((span){k->bytes, k->len}, &k->record, &size) != SPOOL_RECORD)
         BUG("a record that was read cannot be read again");
     r->kept_bytes += k->len;
@@ -451,7 +528,8 @@ static void drop_stored(struct replay *r)
     r->n_kept = 0;
     for (unsigned i = 0; i < n; i++) {
         if (r->left[i]) {
-            r->kept[r->n_kept++] = r->kept[i];
+            r->kept[r->n_kept] = r->kept[i];
+            r->kept[r->n_kept++].full = r->full[i];
             continue;
         }
         spool_stored(r->house->spool, &r->kept[i].record);
@@ -460,15 +538,36 @@ static void drop_stored(struct replay *r)
     }
 }
 
+static bool may_probe(const struct replay *r)
+{
+    if (!may_go(r) || clock_mono_us() < r->probe_us || n_window(r) > 0)
+        return false;
+    for (unsigned i = 0; i < r->n_kept; i++)
+        if (r->kept[i].full)
+            return true;
+    return false;
+}
+
+static void replay_probe(struct replay *r)
+{
+    r->alone = r->probing = true;
+    r->at = r->tries = 0;
+    r->probe_us = clock_mono_us() + FULL_US;
+    push_batch(r);
+}
+
 // Also when it must stop: the spool must learn which records are done.
 static void settled(struct replay *r)
 {
     unsigned n_before = r->n_kept, n = n_window(r);
+    bool probed = r->probing; // now it is the turn of the others
 
     for (unsigned i = 0; i < n_before + n; i++)
         r->n_replayed += !r->left[i];
     atomic_store(&r->failures, 0);
-    r->alone = false;
+    if (r->probing) // at once again if the queues have room
+        r->probe_us = clock_mono_us() + (r->n_probed > 0 ? 0 : FULL_US);
+    r->alone = r->probing = false;
     drop_stored(r);
     if (n > 0) {
         free(r->window_left);
@@ -476,11 +575,13 @@ static void settled(struct replay *r)
         for (unsigned i = 0; i < n; i++) {
             r->window_left[i] = r->left[n_before + i];
             if (r->window_left[i])
-                replay_keep(r, spool_bytes(&r->window, i));
+                replay_keep(r, spool_bytes(&r->window, i), r->full[n_before + i]);
         }
         r->taken = true;
     }
-    if (is_kept_full(r) || (n == 0 && r->n_kept > 0)) { // nothing more to read for now
+    if (!probed && may_probe(r)) {
+        replay_probe(r);
+    } else if (is_kept_full(r) || (n == 0 && r->n_kept > 0)) { // nothing more to read for now
         r->state = WAITING;
         due_set(&me(r)->due, &r->due, clock_mono_us() + KEPT_US, on_kept_due);
     } else {

@@ -2,13 +2,15 @@
 //
 // There are two calls: a hot one, for pops of one lane each of queues without special options,
 // and a careful one for the rest.  Which lanes want care is learnt from the hot one's refusal.
-#include "broker/settle/outstanding_int.h"
+// Work queues have a call of their own (work/claim_work.c), as the careful one's refusal tells.
+#include "broker/pop/claim_int.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "broker/settle/dead_letters.h"
 #include "db/sql.gen.h"
 
 enum { MAX_BUSY = 8 }; // 256 ms between two tries at most
@@ -33,9 +35,6 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
                          const struct pg_reply *reply, unsigned row, unsigned *target);
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
                             unsigned row, uint64_t left_us);
-static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
-                            const struct pop_run *run, int64_t now_us);
-static void end_pop(struct broker *b, struct pop_op *pop);
 static void claim_fail(struct broker *b, struct claim_flight *f, int status,
                        const struct pg_reply *reply);
 
@@ -47,50 +46,61 @@ void claims_flush(struct broker *b)
                                oldest ? oldest->since_us : 0};
         if (!oldest || !gate_is_open(&b->ops[OP_POP].gate, q, clock_mono_us()))
             return;
+        if (pop_of(oldest)->targets->working) {
+            work_claim(b);
+            continue;
+        }
         struct claim_flight *f = claim_load(b);
         struct call *c = call_new(b, f->careful ? &pg_stmt_claim_careful : &pg_stmt_claim, f);
         if (f->careful)
             fill_careful(&c->params, f);
         else
             claim_fill(&c->params, f);
-        gate_left(&b->ops[OP_POP].gate);
-        histogram_add(&b->stats.batch_requests[OP_POP], f->n_pops);
-        call_send(c, on_claimed);
+        claim_send(c, f->n_pops, on_claimed);
     }
 }
 
-static bool wants_care(const struct pop_op *pop)
+static enum claim_kind claim_kind_of(const struct pop_op *pop)
 {
-    return pop->n_targets > 1 || pop->targets->lane->careful;
+    if (pop->targets->working)
+        return CLAIM_OF_WORK;
+    return pop->n_targets > 1 || pop->targets->lane->careful || pop->targets->careful_once
+               ? CLAIM_CAREFULLY
+               : CLAIM_FAST;
 }
 
-// As many as fit, all of the first one's kind; the others wait for the next flight.
-static struct claim_flight *claim_load(struct broker *b)
+unsigned claim_take_pops(struct broker *b, enum claim_kind kind, struct op_list *pops)
 {
-    struct op_list stay = STAILQ_HEAD_INITIALIZER(stay), pops = STAILQ_HEAD_INITIALIZER(pops);
-    bool careful = wants_care(pop_of(STAILQ_FIRST(&b->ops[OP_POP].queue)));
-    unsigned n_targets = 0, n_pops = 0;
+    struct op_list stay = STAILQ_HEAD_INITIALIZER(stay), *queue = &b->ops[OP_POP].queue;
+    unsigned n = 0;
     struct op *op;
 
-    while ((op = STAILQ_FIRST(&b->ops[OP_POP].queue)) && n_pops < b->conf.pop.max_requests) {
-        struct pop_op *pop = pop_of(op);
-        STAILQ_REMOVE_HEAD(&b->ops[OP_POP].queue, link);
-        if (wants_care(pop) != careful) {
-            STAILQ_INSERT_TAIL(&stay, op, link);
-            continue;
-        }
-        STAILQ_INSERT_TAIL(&pops, op, link);
-        n_targets += pop->n_targets;
-        n_pops++;
+    while (n < b->conf.pop.max_requests && (op = STAILQ_FIRST(queue))) {
+        bool fits = claim_kind_of(pop_of(op)) == kind;
+        STAILQ_REMOVE_HEAD(queue, link);
+        STAILQ_INSERT_TAIL(fits ? pops : &stay, op, link);
+        n += fits;
     }
-    STAILQ_CONCAT(&stay, &b->ops[OP_POP].queue);
-    STAILQ_CONCAT(&b->ops[OP_POP].queue, &stay);
-    b->ops[OP_POP].n_requests -= n_pops;
+    STAILQ_CONCAT(&stay, queue);
+    STAILQ_CONCAT(queue, &stay);
+    b->ops[OP_POP].n_requests -= n;
+    return n;
+}
 
+// All of the first one's kind; the others wait for the next flight.
+static struct claim_flight *claim_load(struct broker *b)
+{
+    struct op_list pops = STAILQ_HEAD_INITIALIZER(pops);
+    enum claim_kind kind = claim_kind_of(pop_of(STAILQ_FIRST(&b->ops[OP_POP].queue)));
+    unsigned n_targets = 0, n_pops = claim_take_pops(b, kind, &pops);
+    struct op *op;
+
+    STAILQ_FOREACH (op, &pops, link)
+        n_targets += pop_of(op)->n_targets;
     struct claim_flight *f = mem_zalloc(1, sizeof *f + n_targets * sizeof(struct consumer *));
     STAILQ_INIT(&f->pops);
     STAILQ_CONCAT(&f->pops, &pops);
-    f->careful = careful;
+    f->careful = kind == CLAIM_CAREFULLY;
     f->n_pops = n_pops;
     STAILQ_FOREACH (op, &f->pops, link)
         for (struct consumer *c = pop_of(op)->targets; c; c = c->next_target)
@@ -107,9 +117,9 @@ static struct claim_flight *claim_load(struct broker *b)
     }                                             \
     pg_end_array(p)
 
-static int32_t batch_of(const struct consumer *c)
+int32_t claim_batch(const struct consumer *c, const struct pop_op *pop)
 {
-    return (int32_t)(c->fewer > 0 && c->fewer < c->pop->batch ? c->fewer : c->pop->batch);
+    return (int32_t)(c->fewer > 0 && c->fewer < pop->batch ? c->fewer : pop->batch);
 }
 
 static void claim_fill(struct pg_params *p, struct claim_flight *f)
@@ -121,7 +131,7 @@ static void claim_fill(struct pg_params *p, struct claim_flight *f)
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->near_seq));
     pg_begin_array(p, PG_INT4);
-    FOR_TARGETS(pg_put_i32(p, batch_of(c)));
+    FOR_TARGETS(pg_put_i32(p, claim_batch(c, pop)));
     pg_begin_array(p, PG_BOOL);
     FOR_TARGETS(pg_put_bool(p, pop->auto_ack));
     pg_begin_array(p, PG_UUID);
@@ -137,7 +147,7 @@ static void fill_careful(struct pg_params *p, struct claim_flight *f)
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->num));
     pg_begin_array(p, PG_INT4);
-    FOR_TARGETS(pg_put_i32(p, batch_of(c)));
+    FOR_TARGETS(pg_put_i32(p, claim_batch(c, pop)));
     pg_begin_array(p, PG_INT4);
     FOR_TARGETS(pg_put_i32(p, (int32_t)pop->partitions));
     pg_begin_array(p, PG_BOOL);
@@ -150,18 +160,30 @@ static void fill_careful(struct pg_params *p, struct claim_flight *f)
     FOR_TARGETS(pg_put_i32(p, 0));
 }
 
+void claim_send(struct call *c, unsigned n_pops, pg_done_cb done)
+{
+    gate_left(&c->broker->ops[OP_POP].gate);
+    histogram_add(&c->broker->stats.batch_requests[OP_POP], n_pops);
+    call_send(c, done);
+}
+
+void claim_landed(const struct call *c, unsigned n_pops)
+{
+    uint64_t now = clock_mono_us();
+
+    gate_landed(&c->broker->ops[OP_POP].gate, n_pops, now - c->left_us, now);
+    histogram_add(&c->broker->stats.batch_us[OP_POP], now - c->left_us);
+}
+
 static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
     struct broker *b = c->broker;
     struct claim_flight *f = c->what;
-    uint64_t now = clock_mono_us();
 
     f->left_us = c->left_us;
     f->refused = status == QE_PG_RETRY && !pg->sent;
-
-    gate_landed(&b->ops[OP_POP].gate, f->n_pops, now - c->left_us, now);
-    histogram_add(&b->stats.batch_us[OP_POP], now - c->left_us);
+    claim_landed(c, f->n_pops);
     const char *fault = status == 0 ? claim_find_fault(f, reply) : NULL;
     if (fault)
         status = call_unexpected(c, fault);
@@ -174,7 +196,7 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
             STAILQ_REMOVE_HEAD(&f->pops, link);
             row = read_pop(b, f, pop, reply, row, &target);
             n_messages += pop->n_messages;
-            end_pop(b, pop);
+            claim_end_pop(b, pop);
         }
         histogram_add(&b->stats.batch_items[OP_POP], n_messages);
     }
@@ -219,7 +241,7 @@ static const char *claim_find_fault(const struct claim_flight *f, const struct p
         if ((unsigned)target != last) {
             if ((unsigned)target != last + 1)
                 return "targets in another order";
-            if (status < CLAIM_CLAIMED || status > CLAIM_WANTS_CARE)
+            if (status < CLAIM_CLAIMED || status > CLAIM_WANTS_CARE_ONCE)
                 return "an unknown status";
             last = (unsigned)target;
             claimed = status == CLAIM_CLAIMED;
@@ -239,13 +261,16 @@ static const char *claim_find_fault(const struct claim_flight *f, const struct p
 
 // An answer that is too long for its buffer would be so again: the next claims take fewer
 // messages, and more again once they are short.
-static void note_length(struct consumer *c, const struct pop_op *pop)
+void claim_note_length(struct consumer *c, const struct pop_op *pop)
 {
     if (pop->out.failed)
         c->fewer = pop->n_messages > 1 ? pop->n_messages / 2 : 1;
     else if (c->fewer > 0 && pop->out.len < LONG_ANSWER)
         c->fewer = c->fewer < pop->batch ? c->fewer * 2 : 0;
 }
+
+static const struct segment_cols segment_cols = {
+    CLAIM_COL_FIRST_SEQ, CLAIM_COL_COUNT, CLAIM_COL_CREATED_AT, CLAIM_COL_KEYS, CLAIM_COL_BODY};
 
 // The rows of one pop: renders what was claimed, then moves its consumers on.
 // Returns the first row of the next pop.
@@ -256,74 +281,34 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
     while (end < n_rows && (unsigned)pg_reply_i32(reply, end, CLAIM_COL_TARGET) <= until)
         end++;
 
-    struct pop_run *runs = mem_new_array(struct pop_run, end - row + 1);
-    struct pop_claim *claims = mem_new_array(struct pop_claim, pop->n_targets + 1);
-    struct pop_result result = {
-        .claims = claims, .lease = pop->auto_ack ? NULL : pop->lease, .home = b};
-    unsigned n_runs = 0;
+    struct claim_build build = claim_build_begin(b, pop, end - row, pop->n_targets);
     int last_target = -1;
     bool claimed = false;
-    int64_t now_us = broker_pg_us(b);
     for (unsigned r = row; r < end; r++) {
         int t = pg_reply_i32(reply, r, CLAIM_COL_TARGET);
-        if (t != last_target) // the first row of a target decides
+        bool is_first = t != last_target;
+        last_target = t;
+        if (is_first) // the first row of a target decides
             claimed = pg_reply_i16(reply, r, CLAIM_COL_STATUS) == CLAIM_CLAIMED;
-        if (!claimed) {
-            last_target = t;
+        if (!claimed)
             continue;
-        }
+        struct consumer *c = f->targets[t - 1];
         int64_t start = pg_reply_i64(reply, r, CLAIM_COL_START_SEQ);
         int64_t stop = start + pg_reply_i32(reply, r, CLAIM_COL_TAKE); // one behind
-        if (t != last_target) {
-            const struct lane *lane = f->targets[t - 1]->lane;
-            last_target = t;
-            claims[result.n_claims++] = (struct pop_claim){
-                .queue = {lane->queue->name, lane->queue->name_len},
-                .partition = lane_shown(lane),
-                .partition_id = pg_reply_uuid(reply, r, CLAIM_COL_LANE_ID),
-                .lane = lane->num,
-                .retries = pg_reply_i32(reply, r, CLAIM_COL_RETRIES),
-                .runs = runs + n_runs,
-            };
-        }
+        if (is_first)
+            claim_build_claim(&build, c->lane, pg_reply_uuid(reply, r, CLAIM_COL_LANE_ID),
+                              pg_reply_i32(reply, r, CLAIM_COL_RETRIES));
         if (pg_reply_is_null(reply, r, CLAIM_COL_FIRST_SEQ))
             continue;
-        struct pop_claim *claim = &claims[result.n_claims - 1];
-        int64_t first = pg_reply_i64(reply, r, CLAIM_COL_FIRST_SEQ);
-        int64_t next = first + pg_reply_i32(reply, r, CLAIM_COL_COUNT);
-        f->targets[t - 1]->near_seq = first;
-        int64_t from = start > first ? start : first, to = stop < next ? stop : next;
-        if (to <= from)
-            continue;
-        runs[n_runs++] = (struct pop_run){
-            .keys = pg_reply_bytes(reply, r, CLAIM_COL_KEYS),
-            .body = pg_reply_bytes(reply, r, CLAIM_COL_BODY),
-            .first_seq = first,
-            .created_us = pg_reply_unix_us(reply, r, CLAIM_COL_CREATED_AT),
-            .from = (unsigned)(from - first),
-            .n = (unsigned)(to - from),
-        };
-        if (!pop->cancelled)
-            count_delivered(b, pop, f->targets[t - 1]->lane->queue, &runs[n_runs - 1], now_us);
-        claim->n_runs++;
-        claim->n_messages += (unsigned)(to - from);
-        result.n_messages += (unsigned)(to - from);
+        c->near_seq = pg_reply_i64(reply, r, CLAIM_COL_FIRST_SEQ);
+        claim_build_run(&build, reply, r, segment_cols, start, stop);
     }
-    if (result.n_claims == 1 && result.n_messages > 0 && !pop->auto_ack && !f->careful)
-        outstanding_add(b, f->targets[*target], pop->lease, claims);
-    if (result.n_messages > 0 && !pop->cancelled) {
-        pop->n_messages = result.n_messages;
-        if (pop->auto_ack)
-            pop->out.max = SIZE_MAX / 2; // its messages cannot be given back
-        pop->rendered = true;
-        pop->render(pop, &result);
-        for (unsigned i = *target; i < until; i++)
-            note_length(f->targets[i], pop);
-    } else if (result.n_messages > 0 && !pop->auto_ack) {
-        give_back_add(b, pop->lease);
-    }
-    free(runs);
-    free(claims);
+    if (build.result.n_claims == 1 && build.result.n_messages > 0 && !pop->auto_ack &&
+        !f->careful)
+        outstanding_add(b, f->targets[*target], pop->lease, build.claims);
+    claim_build_end(&build);
+    for (unsigned i = *target; pop->state == POP_SERVED && i < until; i++)
+        claim_note_length(f->targets[i], pop);
 
     // One row per target decides about its consumer; further segments repeat it.
     unsigned r = row;
@@ -332,13 +317,20 @@ static unsigned read_pop(struct broker *b, struct claim_flight *f, struct pop_op
         while ((unsigned)pg_reply_i32(reply, r, CLAIM_COL_TARGET) < *target + 1)
             r++;
         c->pop = NULL;
-        if (c->gone || pg_reply_i16(reply, r, CLAIM_COL_STATUS) == CLAIM_GONE) {
-            pop->only = NULL; // c is about to be freed
-            pop->looked = false;
-        }
+        if (c->gone || pg_reply_i16(reply, r, CLAIM_COL_STATUS) == CLAIM_GONE)
+            claim_target_gone(b, pop);
         settle_consumer(b, c, reply, r, f->left_us);
     }
     return end;
+}
+
+static void note_buried(struct broker *b, const struct consumer *c, unsigned n)
+{
+    const struct lane *lane = c->lane->origin ? c->lane->origin : c->lane;
+
+    dead_letters_note(
+        b, (span){lane->queue->name, lane->queue->name_len}, (span){lane->name, lane->name_len},
+        (span){c->group->name, c->group->name_len}, SPAN_NONE, "delivery limit", n);
 }
 
 static void settle_consumer(struct broker *b, struct consumer *c, const struct pg_reply *reply,
@@ -348,11 +340,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
     uint64_t wait_us = wait > 0 ? (uint64_t)wait : 0;
 
     if (c->gone) {
-        c->state = IDLE;
-        c->group->n_busy--;
-        c->gone = false;
-        c->group->known = false; // a discovery since then may have counted on c
-        consumer_gone(b, c);
+        claim_end_gone(b, c);
         return;
     }
     if (!pg_reply_is_null(reply, row, CLAIM_COL_VER) &&
@@ -361,6 +349,9 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         c->ver = pg_reply_i64(reply, row, CLAIM_COL_VER);
     if (pg_reply_i16(reply, row, CLAIM_COL_STATUS) != CLAIM_BUSY)
         c->busy = 0;
+    c->careful_once = false;
+    if (pg_reply_i32(reply, row, CLAIM_COL_BURIED) > 0)
+        note_buried(b, c, (unsigned)pg_reply_i32(reply, row, CLAIM_COL_BURIED));
     switch (pg_reply_i16(reply, row, CLAIM_COL_STATUS)) {
     case CLAIM_CLAIMED: {
         bool more = pg_reply_bool(reply, row, CLAIM_COL_MORE) || c->dirty;
@@ -376,10 +367,7 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         break;
     }
     case CLAIM_BUSY:
-        // Another claim of this moment, or a SQL session that has not committed.
-        if (c->busy < MAX_BUSY)
-            c->busy++;
-        consumer_timed(b, c, clock_mono_us(), 1000u << c->busy);
+        claim_busy(b, c);
         break;
     case CLAIM_LEASED:
         consumer_leased(b, c, left_us, wait_us, false);
@@ -392,13 +380,17 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         consumer_timed(b, c, left_us, wait_us + 1000);
         break;
     case CLAIM_GONE:
-        c->state = IDLE;
-        c->group->n_busy--;
-        // If only the group was deleted, it finds out by looking for its lanes again.
-        c->group->known = c->group->subscribed = false;
-        lane_forget_num(b, c->lane); // frees c, and its like of other groups
+        claim_gone(b, c);
         return;
     case CLAIM_NOT_NEEDED:
+        consumer_ready(b, c, true);
+        break;
+    case CLAIM_IS_WORK:
+        c->lane->work = true;
+        consumer_ready(b, c, true);
+        break;
+    case CLAIM_WANTS_CARE_ONCE:
+        c->careful_once = true;
         consumer_ready(b, c, true);
         break;
     default: // CLAIM_WANTS_CARE: claim_find_fault() lets no other pass
@@ -407,39 +399,73 @@ static void settle_consumer(struct broker *b, struct consumer *c, const struct p
         break;
     }
     if (c->state != CLAIMING) // pops that arrived during the claim have no answer yet
-        pops_empty(b, &c->seats);
+        pops_handle(b, &c->seats, POP_ON_ANSWERED);
 }
 
-// Messages of one segment have waited for the same time.
-static void count_delivered(struct broker *b, const struct pop_op *pop, struct queue *q,
-                            const struct pop_run *run, int64_t now_us)
+void claim_busy(struct broker *b, struct consumer *c)
 {
-    struct tally *t = queue_tally(b, q, true);
-    uint64_t lag_us = now_us > run->created_us ? (uint64_t)(now_us - run->created_us) : 0;
-
-    t->pop_messages += run->n;
-    t->auto_acked += pop->auto_ack ? run->n : 0;
-    t->lag_us += lag_us * run->n;
-    if (lag_us > t->lag_max_us)
-        t->lag_max_us = lag_us;
+    // Another claim of this moment, or a SQL session that has not committed.
+    if (c->busy < MAX_BUSY)
+        c->busy++;
+    consumer_timed(b, c, clock_mono_us(), 1000u << c->busy);
 }
 
-static void end_pop(struct broker *b, struct pop_op *pop)
+void claim_end_gone(struct broker *b, struct consumer *c)
+{
+    c->state = IDLE;
+    c->group->n_busy--;
+    c->gone = false;
+    group_handle(c->group, GROUP_MISSED); // a discovery since then may have counted on c
+    consumer_gone(b, c);
+}
+
+void claim_gone(struct broker *b, struct consumer *c)
+{
+    c->state = IDLE;
+    c->group->n_busy--;
+    // If only the group was deleted, it finds out by looking for its lanes again.
+    group_handle(c->group, GROUP_MISSED);
+    group_unsubscribe(c->group);
+    lane_forget_num(b, c->lane); // frees c, and its like of other groups
+}
+
+void claim_end_pop(struct broker *b, struct pop_op *pop)
 {
     const struct consumer *only = pop->only;
+    bool is_empty = only && only->state != READY && only->state != CLAIMING;
+    bool is_last = pop->state != POP_CLAIMING;
 
     pop->only = NULL;
     pop->targets = NULL;
     pop->n_targets = 0;
-    pop->state = 0;
-    if (pop->rendered || pop->cancelled) {
-        pop_finish(b, pop, pop->cancelled ? UV_ECANCELED : 0);
+    pop_handle(b, pop, is_empty ? POP_ON_CLAIM_EMPTY : POP_ON_CLAIM_OVER, 0);
+    if (is_last)
         feed_active(b);
-    } else if (only && only->state != READY && only->state != CLAIMING) {
-        pop->looked = true;
-        pop_empty(b, pop);
-    } else {
-        pop_place(b, pop); // the lanes it was given had nothing: try others
+}
+
+// The consumer is about to be freed.
+void claim_target_gone(struct broker *b, struct pop_op *pop)
+{
+    pop->only = NULL;
+    pop_handle(b, pop, POP_ON_TARGET_GONE, 0);
+}
+
+void claim_fail_target(struct broker *b, const struct consumer *c, struct pop_op *pop)
+{
+    if (c->gone)
+        claim_target_gone(b, pop);
+    else
+        pop_handle(b, pop, POP_ON_TARGET_LOST, 0);
+}
+
+void claim_fail_consumer(struct broker *b, struct consumer *c)
+{
+    c->pop = NULL;
+    consumer_timed(b, c, clock_mono_us(), b->conf.poll_initial_ms * 1000ull);
+    if (c->gone) {
+        c->gone = false;
+        group_handle(c->group, GROUP_MISSED);
+        consumer_gone(b, c);
     }
 }
 
@@ -447,59 +473,45 @@ static void end_pop(struct broker *b, struct pop_op *pop)
 // leases may have been taken that nobody will ever use, so they are given back when the
 // database returns.  What was acknowledged on delivery cannot be taken back, others may have
 // got what follows: the client must hear that.
+void claim_fail_pop(struct broker *b, struct pop_op *pop, int status, bool refused)
+{
+    bool taken = status == QE_PG_GONE || status == QE_PG_SHAPE;
+    bool of_retries = pop->partition.ptr && !pop->only; // not of its own partition
+
+    if (taken && !pop->auto_ack)
+        give_back_add(b, pop->lease);
+    pop->op.unknown = taken && pop->auto_ack;
+    pop->only = NULL;
+    pop->targets = NULL;
+    pop->n_targets = 0;
+    if (!refused)
+        fault_set(&pop->op.why, status, "%s", err_text(status));
+    if (pop->op.unknown) {
+        fault_set(&pop->op.why, status, "%s: what this autoAck pop took, if anything, is lost",
+                  status == QE_PG_GONE ? "the connection to the database was lost"
+                                       : "unexpected result from the database");
+        pop_handle(b, pop, POP_ON_FAILED, status);
+    } else if (refused) {
+        pop_handle(b, pop, POP_ON_CLAIM_REFUSED, 0);
+    } else if (status == QE_PG_SHAPE) {
+        pop_handle(b, pop, POP_ON_FAILED, status);
+    } else {
+        pop_handle(b, pop, of_retries ? POP_ON_RETRIES_LOST : POP_ON_CLAIM_LOST, status);
+    }
+}
+
 static void claim_fail(struct broker *b, struct claim_flight *f, int status,
                        const struct pg_reply *reply)
 {
-    bool taken = status == QE_PG_GONE || status == QE_PG_SHAPE;
-
     log_debug("claim.failed", "status=%s detail=\"%s\"", err_name(status),
               pg_reply_message(reply));
     for (unsigned i = 0; i < f->n_targets; i++) {
-        struct consumer *c = f->targets[i];
-        struct pop_op *pop = c->pop;
-        c->pop = NULL;
-        pop->looked = !c->gone;
-        if (c->gone)
-            pop->only = NULL;
-        consumer_timed(b, c, clock_mono_us(), b->conf.poll_initial_ms * 1000ull);
-        if (c->gone) {
-            c->gone = false;
-            c->group->known = false;
-            consumer_gone(b, c);
-        }
+        claim_fail_target(b, f->targets[i], f->targets[i]->pop);
+        claim_fail_consumer(b, f->targets[i]);
     }
     while (!STAILQ_EMPTY(&f->pops)) {
         struct pop_op *pop = pop_of(STAILQ_FIRST(&f->pops));
         STAILQ_REMOVE_HEAD(&f->pops, link);
-        if (taken && !pop->auto_ack)
-            give_back_add(b, pop->lease);
-        pop->op.unknown = taken && pop->auto_ack;
-        bool asked =
-            !pop->partition.ptr || pop->only; // its own partition, not the retries of it
-        pop->only = NULL;
-        pop->targets = NULL;
-        pop->n_targets = 0;
-        pop->state = 0;
-        if (pop->cancelled) {
-            pop_finish(b, pop, UV_ECANCELED);
-        } else if (pop->op.unknown) {
-            fault_set(&pop->op.why, status,
-                      "%s: what this autoAck pop took, if anything, is lost",
-                      status == QE_PG_GONE ? "the connection to the database was lost"
-                                           : "unexpected result from the database");
-            pop_finish(b, pop, status);
-        } else if (f->refused) {
-            pop->looked = false;
-            pop_place(b, pop);
-        } else if (pop->wait && status != QE_PG_SHAPE) {
-            b->feed_missed = true;
-            if (asked)
-                pop_empty(b, pop);
-            else
-                pop_place(b, pop);
-        } else {
-            fault_set(&pop->op.why, status, "%s", err_text(status));
-            pop_finish(b, pop, status);
-        }
+        claim_fail_pop(b, pop, status, f->refused);
     }
 }

@@ -70,6 +70,7 @@ void consumer_set_num(struct broker *b, struct consumer *c, int64_t num)
         HASH_DELETE(hh_num, b->consumers_by_num, c);
     c->num = num;
     c->ver = c->near_seq = 0;
+    c->available_known = false;
     if (num != 0)
         HASH_ADD(hh_num, b->consumers_by_num, num, sizeof c->num, c);
 }
@@ -79,6 +80,7 @@ void consumer_forget_num(struct broker *b, struct consumer *c)
     if (c->num != 0)
         HASH_DELETE(hh_num, b->consumers_by_num, c);
     c->num = c->ver = c->near_seq = 0;
+    c->available_known = false;
 }
 
 // ---- states ----
@@ -96,6 +98,7 @@ static void leave_state(struct broker *b, struct consumer *c)
     case TIMED:
         due_cancel(&b->due, &c->due);
         c->group->n_busy--;
+        c->resting = false;
         break;
     case CLAIMING:
         c->group->n_busy--;
@@ -147,6 +150,11 @@ void consumer_take(struct broker *b, struct consumer *c, struct pop_op *pop)
     c->dirty = false;
     c->pop = pop;
     c->group->n_busy++;
+    if (c->lane->work &&
+        !c->working) { // further pops wait for the result: it may serve them too
+        c->working = true;
+        c->group->n_asking++;
+    }
 }
 
 // How long to wait before the next look at what other sessions may change at any moment: ever
@@ -197,7 +205,9 @@ static void on_group_due(struct due *d)
 
 void consumer_released(struct broker *b, struct consumer *c, bool maybe_more)
 {
-    if (c->state != LEASED)
+    if (maybe_more && (c->resting || (c->lane->work && c->state == IDLE)))
+        consumer_ready(b, c, false);
+    else if (c->state != LEASED)
         c->dirty = c->dirty || maybe_more;
     else if (maybe_more || c->dirty)
         consumer_ready(b, c, false);
@@ -207,37 +217,31 @@ void consumer_released(struct broker *b, struct consumer *c, bool maybe_more)
 
 void consumer_gone(struct broker *b, struct consumer *c)
 {
-    struct pop_op *pop;
+    struct pop_list unplaced = TAILQ_HEAD_INITIALIZER(unplaced);
 
     if (c->state == CLAIMING || c->asking) {
-        c->gone = true; // the answer will find it so
+        c->gone = true;         // the answer will find it so
+        outstanding_drop(b, c); // acknowledgements must not use its number
         return;
     }
     leave_state(b, c);
     outstanding_drop(b, c);
     // Pops of this partition look for it again, by name.
-    struct pop_list again = TAILQ_HEAD_INITIALIZER(again);
-    while ((pop = TAILQ_FIRST(&c->seats))) {
-        pop_unseat(b, pop);
-        TAILQ_INSERT_TAIL(&again, pop, seat);
-    }
+    pops_unseat(b, &c->seats, POP_ON_UNSEAT, &unplaced);
     if (c->num != 0)
         HASH_DELETE(hh_num, b->consumers_by_num, c);
     HASH_DELETE(hh, c->group->consumers, c);
     LIST_REMOVE(c, of_lane);
     atomic_fetch_sub_explicit(&b->stats.consumers, 1, memory_order_relaxed);
     free(c);
-    while ((pop = TAILQ_FIRST(&again))) {
-        TAILQ_REMOVE(&again, pop, seat);
-        pop_place(b, pop);
-    }
+    pops_place(b, &unplaced);
 }
 
 static void lane_ready_for(struct broker *b, struct lane *lane, struct group *g)
 {
     struct consumer *c;
 
-    if (!g->known && !g->discovering && TAILQ_EMPTY(&g->seats)) {
+    if (g->state == GROUP_UNKNOWN && TAILQ_EMPTY(&g->seats)) {
         // Only pops of single partitions have come so far: no ready list is kept.
         struct lane *partition = lane->origin ? lane->origin : lane;
         HASH_FIND(hh, g->consumers, &partition, sizeof partition, c);
@@ -253,8 +257,11 @@ static void lane_ready_for(struct broker *b, struct lane *lane, struct group *g)
     case LEASED:
         c->dirty = true;
         break;
-    case READY:
     case TIMED:
+        if (c->resting)
+            consumer_ready(b, c, false);
+        break;
+    case READY:
         break;
     }
 }
@@ -361,8 +368,9 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
         group->n_asking--;
         if (c->gone || (status == 0 && c->num == 0 && !locked)) {
             if (c->gone)
-                group->known = false; // a discovery since then may have counted on c
-            consumer_gone(b, c);      // the lane was deleted meanwhile
+                group_handle(group,
+                             GROUP_MISSED); // a discovery since then may have counted on c
+            consumer_gone(b, c);            // the lane was deleted meanwhile
         } else {
             if (c->num != 0 && (c->state == READY || c->state == IDLE))
                 consumer_ready(b, c, false);
@@ -370,10 +378,10 @@ static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *re
                 consumer_timed(b, c, clock_mono_us(), next_look_us(b, c));
             // A discovery may have numbered it first, and a claim may have come and gone since.
             if (c->state != CLAIMING)
-                pops_empty(b, &c->seats);
+                pops_handle(b, &c->seats, POP_ON_ANSWERED);
         }
         if (group->n_asking == 0) { // pops that waited for this have been served, or were not
-            if (!group->known && !TAILQ_EMPTY(&group->seats))
+            if (!group_is_known(group) && !TAILQ_EMPTY(&group->seats))
                 group_place_again(b, group, false); // to discover the group, or to wait for it
             group_answered(b, group);
         }
@@ -395,36 +403,54 @@ static bool has_subscription(const struct pop_op *pop)
 
 bool group_must_discover(const struct group *g, const struct pop_op *pop)
 {
-    if (!g->known && !pop->partition.ptr)
+    if (!group_is_known(g) && !pop->partition.ptr)
         return true;
     if (!has_subscription(pop) || span_eq(pop->group, SPAN("__QUEUE_MODE__")))
         return false;
     // Recorded once; but a start point that nobody has checked yet may be nonsense.
-    return !g->subscribed ||
+    return !g->checked_from ||
            (pop->sub_from.len > 0 && !span_eq(pop->sub_from, span_of(g->checked_from)));
+}
+
+static void put_text(struct pg_params *p, span text)
+{
+    pg_param_text(p, text.ptr ? text : SPAN(""));
+}
+
+static void put_text_or_null(struct pg_params *p, span text)
+{
+    if (text.ptr)
+        pg_param_text(p, text);
+    else
+        pg_param_null(p, PG_TEXT);
+}
+
+struct call *group_discover_call(struct broker *b, const struct group *g, void *what,
+                                 const struct discover_ask *ask)
+{
+    struct call *call = call_new(b, &pg_stmt_discover, what);
+
+    pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
+    put_text_or_null(&call->params, ask->partition);
+    pg_param_text(&call->params, (span){g->name, g->name_len});
+    put_text(&call->params, ask->namespace_);
+    put_text(&call->params, ask->task);
+    put_text(&call->params, ask->sub_mode);
+    put_text(&call->params, ask->sub_from);
+    put_text_or_null(&call->params, ask->after);
+    return call;
 }
 
 void group_discover(struct broker *b, struct group *g, struct pop_op *pop)
 {
-    struct call *call = call_new(b, &pg_stmt_discover, pop);
-
-    if (!pop->partition.ptr) {
-        g->discovering = true;
-        g->again = false;
-    }
-    pop->state = POP_DISCOVERING;
-    pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
-    if (pop->partition.ptr)
-        pg_param_text(&call->params, pop->partition);
-    else
-        pg_param_null(&call->params, PG_TEXT);
-    pg_param_text(&call->params, (span){g->name, g->name_len});
-    pg_param_text(&call->params, pop->namespace_.ptr ? pop->namespace_ : SPAN(""));
-    pg_param_text(&call->params, pop->task.ptr ? pop->task : SPAN(""));
-    pg_param_text(&call->params, pop->sub_mode.ptr ? pop->sub_mode : SPAN(""));
-    pg_param_text(&call->params, pop->sub_from.ptr ? pop->sub_from : SPAN(""));
-    pg_param_null(&call->params, PG_TEXT); // the first page
-    call_send(call, on_discovered);
+    if (!pop->partition.ptr)
+        group_handle(g, GROUP_ASKED);
+    struct discover_ask ask = {.partition = pop->partition,
+                               .namespace_ = pop->namespace_,
+                               .task = pop->task,
+                               .sub_mode = pop->sub_mode,
+                               .sub_from = pop->sub_from};
+    call_send(group_discover_call(b, g, pop, &ask), on_discovered);
 }
 
 static const struct lane_cols discover_cols = {
@@ -456,31 +482,24 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
     struct group *g = pop->at;
     bool whole = !pop->partition.ptr;
 
-    if (whole)
-        g->discovering = false;
+    if (status != 0 && whole)
+        group_handle(g, GROUP_FAILED);
     if (status == 0 && !group_learn(b, g, reply, whole))
         status = call_unexpected(call, "a partition without a number, id or name");
     if (status == 0) {
-        if (has_subscription(pop)) {
-            g->subscribed = true;
-            if (pop->sub_from.len > 0) {
-                free(g->checked_from);
-                g->checked_from = mem_strndup(pop->sub_from.ptr, pop->sub_from.len);
-            }
+        if (has_subscription(pop) && (pop->sub_from.len > 0 || !g->checked_from)) {
+            group_unsubscribe(g);
+            g->checked_from =
+                mem_strndup(pop->sub_from.ptr ? pop->sub_from.ptr : "", pop->sub_from.len);
         }
-        pop->state = 0;
-        pop->looked = true;
-        pop_place(b, pop);
+        pop_handle(b, pop, POP_ON_DISCOVERED, 0);
     } else if (status == QE_PG_DATA) {
         fault_set(&pop->op.why, QE_BAD_PARAM, "%s", pg_reply_message(reply));
-        pop_finish(b, pop, QE_BAD_PARAM);
-    } else if (pop->wait && (is_outage(status) || is_worth_retry(status))) {
-        pop->state = 0;
-        b->feed_missed = true;
-        pop_empty(b, pop); // waits for better times
+        pop_handle(b, pop, POP_ON_FAILED, QE_BAD_PARAM);
     } else {
-        fault_set(&pop->op.why, status, "%s", err_text(status));
-        pop_finish(b, pop, status);
+        bool may_wait = is_outage(status) || is_worth_retry(status);
+        pg_reply_fault(&pop->op.why, status, reply);
+        pop_handle(b, pop, may_wait ? POP_ON_DISCOVERY_LOST : POP_ON_FAILED, status);
     }
     call_free(call);
     if (whole)
@@ -490,15 +509,13 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
 
 bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply, bool whole)
 {
-    bool was_known = g->known;
-    span after;
+    bool learnt = group_is_page(reply);
 
     if (whole)
-        g->known = !g->again;
-    if (!group_learn_page(b, g, reply, &after)) {
-        g->known = was_known;
+        group_handle(g, learnt ? GROUP_LEARNT : GROUP_FAILED);
+    if (!learnt)
         return false;
-    }
+    span after = group_learn_page(b, g, reply);
     if (whole && pg_reply_rows(reply) == 0)
         g->empty_noted_us = clock_mono_us(); // queen.discover_page has written the watermark
     if (after.ptr)
@@ -506,21 +523,30 @@ bool group_learn(struct broker *b, struct group *g, const struct pg_reply *reply
     return true;
 }
 
-bool group_learn_page(struct broker *b, struct group *g, const struct pg_reply *reply,
-                      span *after)
+// The last row may name the partition behind which the next page begins.
+static unsigned page_rows(const struct pg_reply *reply)
 {
     unsigned rows = pg_reply_rows(reply);
 
-    *after = SPAN_NONE;
-    if (rows > 0 && pg_reply_i64(reply, rows - 1, discover_cols.num) == 0)
-        *after = pg_reply_bytes(reply, --rows, discover_cols.name);
-    for (unsigned row = 0; row < rows; row++)
+    return rows > 0 && pg_reply_i64(reply, rows - 1, discover_cols.num) == 0 ? rows - 1 : rows;
+}
+
+bool group_is_page(const struct pg_reply *reply)
+{
+    for (unsigned row = 0, n = page_rows(reply); row < n; row++)
         if (!lane_is_in_row(reply, row, discover_cols) ||
             pg_reply_i64(reply, row, DISCOVER_COL_CONSUMER) < 0)
             return false;
-    for (unsigned row = 0; row < rows; row++)
-        learn_row(b, g, reply, row);
     return true;
+}
+
+span group_learn_page(struct broker *b, struct group *g, const struct pg_reply *reply)
+{
+    unsigned n = page_rows(reply);
+
+    for (unsigned row = 0; row < n; row++)
+        learn_row(b, g, reply, row);
+    return n < pg_reply_rows(reply) ? pg_reply_bytes(reply, n, discover_cols.name) : SPAN_NONE;
 }
 
 void groups_forget(struct broker *b)
@@ -530,16 +556,14 @@ void groups_forget(struct broker *b)
 
     HASH_ITER (hh, b->queues, q, next_q)
         HASH_ITER (hh, q->groups, g, next_g)
-            g->known = false;
+            group_handle(g, GROUP_MISSED);
 }
 
 void group_changed(struct broker *b, struct group *g)
 {
     struct consumer *c, *next;
 
-    g->known = g->subscribed = false;
-    g->again = true;
-    g->empty_noted_us = 0;
+    group_forget(g);
     // Cached leases may have ended.
     HASH_ITER (hh, g->consumers, c, next)
         if (c->state == LEASED || c->state == TIMED)
@@ -549,14 +573,8 @@ void group_changed(struct broker *b, struct group *g)
 
 void group_discovered(struct broker *b, struct group *g)
 {
-    struct pop_list others = TAILQ_HEAD_INITIALIZER(others);
-    struct pop_op *pop;
+    struct pop_list unplaced = TAILQ_HEAD_INITIALIZER(unplaced);
 
-    TAILQ_CONCAT(&others, &g->seats, seat);
-    while ((pop = TAILQ_FIRST(&others))) {
-        TAILQ_REMOVE(&others, pop, seat);
-        TAILQ_INSERT_TAIL(&g->seats, pop, seat); // where pop_unseat() looks for it
-        pop_unseat(b, pop);
-        pop_place(b, pop);
-    }
+    pops_unseat(b, &g->seats, POP_ON_UNSEAT, &unplaced);
+    pops_place(b, &unplaced);
 }

@@ -7,30 +7,22 @@
 #include "broker/broker_int.h"
 
 #include "base/log.h"
-#include "db/sql.gen.h"
 
 static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply);
 
+// The first page has recorded the subscription.
 static void ask_page(struct broker *b, struct group *g, span after)
 {
-    struct call *call = call_new(b, &pg_stmt_discover, g);
-
-    pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
-    pg_param_null(&call->params, PG_TEXT);
-    pg_param_text(&call->params, (span){g->name, g->name_len});
-    for (unsigned i = 0; i < 4; i++) // the first page has recorded the subscription
-        pg_param_text(&call->params, SPAN(""));
-    pg_param_text(&call->params, after);
-    call_send(call, on_page);
+    call_send(group_discover_call(b, g, g, &(struct discover_ask){.after = after}), on_page);
 }
 
 void group_scan(struct broker *b, struct group *g, span after)
 {
-    if (g->scanning) {
-        g->rescan = true;
+    if (g->scan != SCAN_NONE) {
+        g->scan = SCAN_TWICE;
         return;
     }
-    g->scanning = true;
+    g->scan = SCAN_PAGES;
     g->n_asking++;
     ask_page(b, g, after);
 }
@@ -42,22 +34,24 @@ static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply
     struct group *g = call->what;
     span after = SPAN_NONE;
 
-    if (status == 0 && !group_learn_page(b, g, reply, &after))
+    if (status == 0 && !group_is_page(reply))
         status = call_unexpected(call, "a partition without a number, id or name");
-    if (status != 0) {
-        g->known = false; // the next pop discovers again
+    if (status == 0) {
+        after = group_learn_page(b, g, reply);
+    } else {
+        group_handle(g, GROUP_MISSED); // the next pop discovers again
         log_debug("group.scan_failed", "error=%s", err_name(status));
     }
-    if (status == 0 && !after.ptr && g->rescan) {
-        g->rescan = false;
+    if (status == 0 && !after.ptr && g->scan == SCAN_TWICE) {
+        g->scan = SCAN_PAGES;
         after = SPAN(""); // the caller has read the first page
     }
     if (after.ptr) {
         ask_page(b, g, after);
-        pops_page_read(b, &g->seats);
+        pops_handle(b, &g->seats, POP_ON_PAGE);
         selectors_page_read(b, g);
     } else {
-        g->scanning = g->rescan = false;
+        g->scan = SCAN_NONE;
         g->n_asking--;
         if (status != 0)
             group_place_again(b, g, false);

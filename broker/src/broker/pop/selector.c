@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "auth/rules.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -27,6 +28,7 @@ struct selector {
     LIST_ENTRY(selector) link;
     struct broker *broker;
     char *namespace_, *task, *group; // namespace_ and task: NULL is any
+    struct access_rules *rules;      // it sees only queues that they permit; NULL: all
     struct follow **follows;         // by rank
     unsigned n_follows, cap_follows;
     struct pop_list seats;
@@ -52,6 +54,13 @@ static bool same(const char *kept, span given)
     return kept ? given.ptr && span_eq(span_of(kept), given) : !given.ptr;
 }
 
+static bool same_rules(const struct access_rules *a, const struct access_rules *b)
+{
+    if (a == b || !a || !b)
+        return a == b;
+    return span_eq(access_rules_text(a), access_rules_text(b));
+}
+
 static char *selector_keep(span s) { return s.ptr ? mem_strndup(s.ptr, s.len) : NULL; }
 
 static struct selector *selector_find(struct broker *b, const struct pop_op *pop)
@@ -60,7 +69,7 @@ static struct selector *selector_find(struct broker *b, const struct pop_op *pop
 
     LIST_FOREACH (s, &b->selectors, link)
         if (same(s->namespace_, pop->namespace_) && same(s->task, pop->task) &&
-            same(s->group, pop->group)) {
+            same(s->group, pop->group) && same_rules(s->rules, pop->rules)) {
             LIST_REMOVE(s, link); // used last, found first
             LIST_INSERT_HEAD(&b->selectors, s, link);
             return s;
@@ -70,6 +79,7 @@ static struct selector *selector_find(struct broker *b, const struct pop_op *pop
     s->namespace_ = selector_keep(pop->namespace_);
     s->task = selector_keep(pop->task);
     s->group = selector_keep(pop->group);
+    s->rules = access_rules_ref(pop->rules);
     TAILQ_INIT(&s->seats);
     TAILQ_INIT(&s->asking);
     TAILQ_INIT(&s->asked);
@@ -80,63 +90,38 @@ static struct selector *selector_find(struct broker *b, const struct pop_op *pop
     return s;
 }
 
-// From here until its end the pop keeps the selector from being forgotten.
-static void selector_bind(struct pop_op *pop, struct selector *s)
+struct selector *selector_bind(struct broker *b, struct pop_op *pop)
 {
+    struct selector *s = selector_find(b, pop);
+
     s->n_pops += pop->by == NULL;
     pop->by = s;
+    return s;
 }
 
-static bool selector_serve(struct selector *s, struct pop_op *pop)
+struct pop_list *selector_seats(struct selector *s) { return &s->seats; }
+
+bool selector_take(struct selector *s, struct pop_op *pop)
 {
-    struct consumer **last = &pop->targets, *c, *next;
+    struct consumer **last = &pop->targets;
 
     pop->n_targets = 0;
-    for (unsigned i = 0; i < s->n_follows; i++)
-        for (c = TAILQ_FIRST(&s->follows[i]->group->ready);
-             c && pop->n_targets < pop->partitions; c = next) {
-            next = TAILQ_NEXT(c, ready);
-            if (c->num == 0)
-                continue;
-            consumer_take(s->broker, c, pop);
-            c->next_target = NULL;
-            *last = c;
-            last = &c->next_target;
-            pop->n_targets++;
-        }
+    for (unsigned i = 0; i < s->n_follows && pop->n_targets < pop->partitions; i++)
+        last = pop_take_ready(s->broker, pop, s->follows[i]->group, last);
     return pop->n_targets > 0;
 }
 
-void selector_place(struct broker *b, struct pop_op *pop)
+void selector_ask(struct selector *s, struct pop_op *pop)
 {
-    struct selector *s = selector_find(b, pop);
-
-    selector_bind(pop, s);
-    if (!pop->looked) { // a queue may have come, or its priority may have changed
-        pop->state = POP_DISCOVERING;
-        TAILQ_INSERT_TAIL(&s->asking, pop, seat);
-        if (!s->flying)
-            selector_query(s);
-    } else if (selector_serve(s, pop)) {
-        pop_fly(b, pop);
-    } else {
-        pop->state = POP_SEATED;
-        TAILQ_INSERT_TAIL(&s->seats, pop, seat);
-        pop_empty(b, pop);
-        if (!TAILQ_EMPTY(&s->seats) && !due_is_set(&s->refresh))
-            due_set(&b->due, &s->refresh, clock_mono_us() + REFRESH_US, on_refresh);
-    }
+    TAILQ_INSERT_TAIL(&s->asking, pop, seat);
+    if (!s->flying)
+        selector_query(s);
 }
 
-void selector_seat(struct broker *b, struct pop_op *pop)
+void selector_refresh(struct selector *s)
 {
-    struct selector *s = selector_find(b, pop);
-
-    selector_bind(pop, s);
-    pop->state = POP_SEATED;
-    TAILQ_INSERT_HEAD(&s->seats, pop, seat);
-    if (!due_is_set(&s->refresh)) // looks again by itself, also after an outage
-        due_set(&b->due, &s->refresh, clock_mono_us() + REFRESH_US, on_refresh);
+    if (!TAILQ_EMPTY(&s->seats) && !due_is_set(&s->refresh))
+        due_set(&s->broker->due, &s->refresh, clock_mono_us() + REFRESH_US, on_refresh);
 }
 
 void selectors_serve(struct broker *b, struct group *g)
@@ -148,17 +133,10 @@ void selectors_serve(struct broker *b, struct group *g)
         return;
     LIST_FOREACH (f, &g->selectors, of_group)
         while (g->n_ready > 0 && (pop = TAILQ_FIRST(&f->selector->seats))) {
-            if (!selector_serve(f->selector, pop))
+            if (!selector_take(f->selector, pop))
                 break;
-            pop_unseat(b, pop);
-            pop_fly(b, pop);
+            pop_handle(b, pop, POP_ON_TAKE, 0);
         }
-}
-
-void selector_leave(struct broker *b, struct pop_op *pop)
-{
-    (void)b;
-    TAILQ_REMOVE(&pop->by->seats, pop, seat);
 }
 
 // ---- the list of queues ----
@@ -195,8 +173,11 @@ static void on_queues(struct pg_call *pg, int status, const struct pg_reply *rep
     if (status == 0) {
         for (unsigned i = 0; i < s->n_follows; i++)
             s->follows[i]->matched = false;
-        for (unsigned row = 0; row < pg_reply_rows(reply); row++)
-            follow(s, pg_reply_bytes(reply, row, 0), row);
+        for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
+            span queue = pg_reply_bytes(reply, row, 0);
+            if (!s->rules || access_rules_permit(s->rules, MAY_POP, queue, span_of(s->group)))
+                follow(s, queue, row);
+        }
         unsigned kept = 0;
         for (unsigned i = 0; i < s->n_follows; i++) {
             struct follow *f = s->follows[i];
@@ -238,23 +219,19 @@ static void follow(struct selector *s, span queue, unsigned rank)
     }
     f->rank = rank;
     f->matched = true;
-    if (g->known || g->discovering)
+    if (g->state != GROUP_UNKNOWN)
         return;
 
     // First contact of the group with the queue, on behalf of the first pop.
     const struct pop_op *pop = TAILQ_FIRST(&s->asked);
-    struct call *c = call_new(b, &pg_stmt_discover, s);
-    g->discovering = true;
-    g->again = false;
+    group_handle(g, GROUP_ASKED);
     s->n_discovering++;
-    pg_param_text(&c->params, queue);
-    pg_param_null(&c->params, PG_TEXT);
-    pg_param_text(&c->params, span_of(s->group));
-    pg_param_text(&c->params, span_of(s->namespace_ ? s->namespace_ : ""));
-    pg_param_text(&c->params, span_of(s->task ? s->task : ""));
-    pg_param_text(&c->params, pop && pop->sub_mode.ptr ? pop->sub_mode : SPAN(""));
-    pg_param_text(&c->params, pop && pop->sub_from.ptr ? pop->sub_from : SPAN(""));
-    pg_param_null(&c->params, PG_TEXT); // the first page
+    struct call *c = group_discover_call(
+        b, g, s,
+        &(struct discover_ask){.namespace_ = span_of(s->namespace_),
+                               .task = span_of(s->task),
+                               .sub_mode = pop ? pop->sub_mode : SPAN_NONE,
+                               .sub_from = pop ? pop->sub_from : SPAN_NONE});
     c->group = g;
     call_send(c, on_discovered);
 }
@@ -265,7 +242,8 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
     struct selector *s = c->what;
     struct group *g = c->group;
 
-    g->discovering = false;
+    if (status != 0)
+        group_handle(g, GROUP_FAILED);
     if (status == 0 && !group_learn(s->broker, g, reply, true))
         status = call_unexpected(c, "a partition without a number, id or name");
     if (status != 0)
@@ -287,16 +265,14 @@ static void refreshed(struct selector *s, int status)
     TAILQ_CONCAT(&pops, &s->asked, seat);
     while ((pop = TAILQ_FIRST(&pops))) {
         TAILQ_REMOVE(&pops, pop, seat);
-        pop->state = 0;
         if (status == 0 || (pop->wait && status != QE_PG_DATA)) {
-            pop->looked = true;
-            pop_place(b, pop);
+            pop_handle(b, pop, POP_ON_DISCOVERED, 0);
         } else {
             int code = status == QE_PG_DATA ? QE_BAD_PARAM : status;
             fault_set(&pop->op.why, code, "%s",
                       code == QE_BAD_PARAM ? "subscriptionFrom is not a timestamp"
                                            : err_text(code));
-            pop_finish(b, pop, code);
+            pop_handle(b, pop, POP_ON_FAILED, code);
         }
     }
     if (!TAILQ_EMPTY(&s->asking))
@@ -328,7 +304,7 @@ void selectors_settle(struct broker *b, struct group *g)
     struct follow *f;
 
     LIST_FOREACH (f, &g->selectors, of_group)
-        pops_empty(b, &f->selector->seats);
+        pops_handle(b, &f->selector->seats, POP_ON_ANSWERED);
 }
 
 void selectors_page_read(struct broker *b, struct group *g)
@@ -336,37 +312,25 @@ void selectors_page_read(struct broker *b, struct group *g)
     struct follow *f;
 
     LIST_FOREACH (f, &g->selectors, of_group)
-        pops_page_read(b, &f->selector->seats);
+        pops_handle(b, &f->selector->seats, POP_ON_PAGE);
 }
 
 void selectors_place_again(struct broker *b)
 {
-    struct pop_list pops = TAILQ_HEAD_INITIALIZER(pops);
+    struct pop_list unplaced = TAILQ_HEAD_INITIALIZER(unplaced);
     struct selector *s;
-    struct pop_op *pop;
 
     LIST_FOREACH (s, &b->selectors, link)
-        while ((pop = TAILQ_FIRST(&s->seats))) {
-            pop_unseat(b, pop);
-            pop->looked = false;
-            TAILQ_INSERT_TAIL(&pops, pop, seat);
-        }
-    while ((pop = TAILQ_FIRST(&pops))) {
-        TAILQ_REMOVE(&pops, pop, seat);
-        pop_place(b, pop);
-    }
+        pops_unseat(b, &s->seats, POP_ON_FORGET, &unplaced);
+    pops_place(b, &unplaced);
 }
 
 void selectors_drain(struct broker *b)
 {
     struct selector *s;
-    struct pop_op *pop;
 
     LIST_FOREACH (s, &b->selectors, link)
-        while ((pop = TAILQ_FIRST(&s->seats))) {
-            pop_unseat(b, pop);
-            pop_finish(b, pop, 0);
-        }
+        pops_handle(b, &s->seats, POP_ON_DRAIN);
 }
 
 void selector_end_pop(struct pop_op *pop)
@@ -385,6 +349,7 @@ static void selector_free(struct broker *b, struct selector *s)
         free(s->follows[i]);
     }
     free(s->follows);
+    access_rules_unref(s->rules);
     free(s->namespace_);
     free(s->task);
     free(s->group);

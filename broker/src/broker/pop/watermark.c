@@ -5,9 +5,12 @@
 #include "base/mem.h"
 #include "db/sql.gen.h"
 
+// How often the watermark of a group that finds nothing is written.
+enum { NOTE_EMPTY_EVERY_US = 30 * 1000 * 1000 };
+
 static void on_noted(struct pg_call *pg, int status, const struct pg_reply *reply);
 
-void watermark_add(struct broker *b, struct group *g)
+static void watermark_add(struct broker *b, struct group *g)
 {
     if (b->n_watermarks == b->cap_watermarks) {
         b->cap_watermarks = b->cap_watermarks > 0 ? b->cap_watermarks * 2 : 16;
@@ -16,6 +19,16 @@ void watermark_add(struct broker *b, struct group *g)
     b->watermarks[b->n_watermarks++] = g;
     g->noting = true;
     broker_wake(b);
+}
+
+bool group_note_empty(struct broker *b, struct group *g, uint64_t now)
+{
+    if (!group_is_known(g) || g->n_ready > 0 || g->n_busy > 0 ||
+        (g->empty_noted_us != 0 && now - g->empty_noted_us <= NOTE_EMPTY_EVERY_US))
+        return false;
+    g->empty_noted_us = now;
+    watermark_add(b, g);
+    return true;
 }
 
 // Pops that wait for their note: those that came while one was on its way wait for the next.
@@ -58,8 +71,7 @@ static void on_noted(struct pg_call *pg, int status, const struct pg_reply *repl
                  pg_reply_message(reply));
     while ((pop = TAILQ_FIRST(pops))) {
         TAILQ_REMOVE(pops, pop, seat);
-        pop->state = 0;
-        pop_empty(b, pop);
+        pop_handle(b, pop, POP_ON_NOTED, 0);
     }
     free(pops);
     call_free(c);

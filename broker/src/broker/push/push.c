@@ -77,7 +77,8 @@ static void push_arrive(struct mailbox_item *item)
     push->n_pending = push->n_items - push->n_later;
     if (push->n_later > 0 && push->n_pending > 0)
         push->op.alone = push->op.whole = true;
-    if (push->replay) { // in front of those that are held for it
+    if (push->replay) { // in front of those that wait for it
+        push->op.arrival = 0;
         push_again(b, push);
     } else {
         STAILQ_INSERT_TAIL(&b->ops[OP_PUSH].queue, &push->op, link);
@@ -96,6 +97,8 @@ void push_again(struct broker *b, struct push_op *push)
 
 void pushes_flush(struct broker *b)
 {
+    if (b->unsorted)
+        pushes_sort(b);
     if (b->n_replay_waits > 0 ||
         (pushes_may_need_buffer(b) && (b->ops[OP_PUSH].n_requests > 0 || b->n_parked_ops > 0)))
         pushes_buffer(b);
@@ -196,6 +199,7 @@ static enum passage passage_of(struct broker *b, struct push_op *push, struct la
     }
     if (passed)
         return PASSAGE_STAY;
+    push->several = several;
     *at = locked ? locked : first;
     if (locked &&
         (!several || push->op.whole || push->n_pending == 0 || !(unknown || busy || any_free)))
@@ -216,8 +220,12 @@ static void push_add(struct broker *b, struct push_flight *f, struct push_op *pu
         f->later = mem_new_array(struct push_item *, push->n_later);
     for (unsigned i = 0; i < push->n_items; i++) {
         struct push_item *it = &push->items[i];
-        if (it->lane->locked)
-            continue; // this part of the request waits
+        if (it->lane->locked) { // this part of the request waits
+            it->behind = is_open(it);
+            it->lane->n_behind += it->behind;
+            push->has_behind = push->has_behind || it->behind;
+            continue;
+        }
         f->n_bytes += it->payload.len;
         if (it->status == PUSH_PENDING) {
             segs_add(&f->segs, it);
@@ -263,6 +271,19 @@ static void push_free_flight(struct push_flight *f)
     free(f);
 }
 
+void push_landed(struct broker *b, struct push_op *push)
+{
+    if (!push->has_behind)
+        return;
+    push->has_behind = false;
+    for (unsigned i = 0; i < push->n_items; i++) {
+        struct push_item *it = &push->items[i];
+        if (it->behind)
+            lane_part_landed(b, it->lane);
+        it->behind = false;
+    }
+}
+
 // ---- the answer ----
 
 static void on_stored(struct pg_call *pg, int status, const struct pg_reply *reply)
@@ -290,6 +311,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
 void pushes_fail_unresolved(struct broker *b, int status)
 {
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
+    struct op_list divert = STAILQ_HEAD_INITIALIZER(divert);
     struct op *op;
 
     while ((op = STAILQ_FIRST(&b->ops[OP_PUSH].queue))) {
@@ -305,11 +327,15 @@ void pushes_fail_unresolved(struct broker *b, int status)
         b->ops[OP_PUSH].n_requests--;
         b->ops[OP_PUSH].n_items -= push->n_pending;
         if (push_may_buffer(b, push, status)) {
-            push_buffer(b, push);
+            STAILQ_INSERT_TAIL(&divert, op, link);
             continue;
         }
         fault_set(&op->why, status, "%s", err_text(status));
         push_finish(b, push, status);
     }
     STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &keep);
+    while ((op = STAILQ_FIRST(&divert))) {
+        STAILQ_REMOVE_HEAD(&divert, link);
+        push_divert(b, container_of(op, struct push_op, op));
+    }
 }

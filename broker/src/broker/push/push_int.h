@@ -22,6 +22,9 @@ struct push_flight {
 // ---- push.c ----
 void push_again(struct broker *b, struct push_op *push); // to the head of the queue
 
+// The request is no longer in flight: the lanes of the parts that it left behind may be freed.
+void push_landed(struct broker *b, struct push_op *push);
+
 // ---- push_result.c ----
 // Settles all requests of the flight, or sends them again; the flight stays the caller's.
 void push_result(struct broker *b, struct push_flight *f, int status,

@@ -68,7 +68,7 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
     case SEG_LANE_SEALED:
         queue_sealed(s->lane->queue);
         break;
-    default: // held back: goes again
+    default: // SEG_DEFERRED: sent again
         break;
     }
 }
@@ -138,9 +138,10 @@ void push_finish(struct broker *b, struct push_op *push, int status)
     op_finish(b, &push->op, status);
 }
 
-static bool goes_again(struct push_op *push, int status)
+// One that was stored in part has made progress: a request may wait for many locks in turn.
+static bool goes_again(struct push_op *push, int status, bool progress)
 {
-    if (push->op.why.code != 0 || push->op.tries++ >= MAX_TRIES)
+    if (push->op.why.code != 0 || (!progress && push->op.tries++ >= MAX_TRIES))
         return false;
     return status == 0 || is_worth_retry(status);
 }
@@ -180,7 +181,9 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
     while ((op = STAILQ_FIRST(&f->ops))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&f->ops, link);
-        push->n_pending = still(b, push, PUSH_PENDING, push->n_pending);
+        push_landed(b, push);
+        unsigned before = push->n_pending;
+        push->n_pending = still(b, push, PUSH_PENDING, before);
         if (push->n_later > 0)
             push->n_later = still(b, push, PUSH_LATER, push->n_later);
         op->alone = op->alone || scatter;
@@ -191,13 +194,13 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
                 schedule_add(b, push);
             else
                 push_finish(b, push, 0);
-        } else if (scatter || goes_again(push, status)) {
+        } else if (scatter || goes_again(push, status, push->n_pending < before)) {
             counter_add(&b->stats.retried, 1);
             STAILQ_INSERT_TAIL(&again, op, link);
             b->ops[OP_PUSH].n_requests++;
             b->ops[OP_PUSH].n_items += push->n_pending;
         } else if (push_may_buffer(b, push, status)) {
-            push_buffer(b, push);
+            push_divert(b, push);
         } else {
             int code = op->why.code != 0 ? op->why.code : status != 0 ? status : QE_INTERNAL;
             if (op->why.code == 0)

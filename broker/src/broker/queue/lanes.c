@@ -140,7 +140,7 @@ void lane_forget_num(struct broker *b, struct lane *lane)
     if (lane->num == 0)
         return;
     lane->num = lane->last_seq = 0;
-    lane->limited = lane->careful = false;
+    lane->limited = lane->careful = lane->work = false;
     struct consumer *c, *next;
     for (c = LIST_FIRST(&lane->consumers); c; c = next) {
         next = LIST_NEXT(c, of_lane);
@@ -240,20 +240,27 @@ bool lanes_are_known(struct broker *b, const struct push_item *items, unsigned n
     return true;
 }
 
+// Names that one call resolves at most.
+enum { LANES_AT_ONCE = 2000 };
+
 struct lanes_asked {
     bool alone; // one by one
     unsigned n;
     struct lane *lanes[];
 };
 
+// The rest is asked for when the answer is there: a request that names very many new queues
+// must not run into the statement timeout.
 static void lanes_ask(struct broker *b, struct lane **lanes, unsigned *n, bool alone)
 {
-    struct lanes_asked *asked = mem_zalloc(1, sizeof *asked + *n * sizeof(struct lane *));
+    unsigned n_now = *n < LANES_AT_ONCE ? *n : LANES_AT_ONCE;
+    struct lanes_asked *asked = mem_zalloc(1, sizeof *asked + n_now * sizeof(struct lane *));
     asked->alone = alone;
-    asked->n = *n;
+    asked->n = n_now;
     counter_add(&b->stats.lanes_asked, asked->n);
     memcpy(asked->lanes, lanes, asked->n * sizeof(struct lane *));
-    *n = 0;
+    *n -= n_now;
+    memmove(lanes, lanes + n_now, *n * sizeof(struct lane *));
 
     struct call *c = call_new(b, &pg_stmt_ensure_lanes, asked);
     pg_begin_array(&c->params, PG_TEXT);
@@ -384,7 +391,7 @@ void lanes_distrust(struct broker *b, span queue)
     if (!q)
         return;
     HASH_ITER (hh, q->lanes, lane, next)
-        lane->limited = lane->careful = false;
+        lane->limited = lane->careful = lane->work = false;
 }
 
 void lanes_free(struct broker *b)

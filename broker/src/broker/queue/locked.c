@@ -11,6 +11,11 @@
 // again before the requests that can leave.
 //
 //      lane_park ──► lane->waiting ──► lane_unpark ──► the front of their queue
+//
+// A request for several lanes leaves without the parts whose lanes are locked.  Those behind it
+// must not overtake it there.  So a lane stays locked while such a request is in flight, and a
+// lane that becomes free calls the requests that wait at another locked lane and have a part
+// for this one.  The queue is then sorted by arrival.
 #include "broker/broker_int.h"
 
 #include <assert.h>
@@ -55,9 +60,9 @@ static void insert(struct op_list *waiting, struct op *op)
 {
     struct op *before = NULL, *o;
 
-    if (op->tries > 0 && !STAILQ_EMPTY(waiting) &&
-        container_of(waiting->stqh_last, struct op, link.stqe_next)->since_us > op->since_us) {
-        for (o = STAILQ_FIRST(waiting); o->since_us <= op->since_us; o = STAILQ_NEXT(o, link))
+    if (!STAILQ_EMPTY(waiting) &&
+        container_of(waiting->stqh_last, struct op, link.stqe_next)->arrival > op->arrival) {
+        for (o = STAILQ_FIRST(waiting); o->arrival <= op->arrival; o = STAILQ_NEXT(o, link))
             before = o;
         if (before)
             STAILQ_INSERT_AFTER(waiting, before, op, link);
@@ -143,11 +148,71 @@ void lane_unpark(struct broker *b, struct lane *lane) { unpark(b, lane, NULL); }
 void pushes_unpark(struct broker *b)
 {
     struct lane *lane, *next;
+    unsigned before = b->n_parked_ops;
 
     for (lane = TAILQ_FIRST(&b->parked_lanes); lane; lane = next) {
         next = TAILQ_NEXT(lane, parked);
         unpark(b, lane, &b->ops[OP_PUSH].queue);
     }
+    if (b->n_parked_ops < before)
+        pushes_sort(b);
+}
+
+static bool has_part(const struct push_op *push, const struct lane *lane)
+{
+    for (unsigned i = 0; i < push->n_items; i++)
+        if (push->items[i].lane == lane &&
+            (push->items[i].status == PUSH_PENDING || push->items[i].status == PUSH_LATER))
+            return true;
+    return false;
+}
+
+// Whether a request that waits at another locked lane leaves when this one is free.
+static bool is_called(const struct broker *b, struct op *op, const struct lane *lane)
+{
+    const struct push_op *push = container_of(op, struct push_op, op);
+
+    return op->parked_from == &b->ops[OP_PUSH].queue && push->several && !op->whole &&
+           push->n_pending > 0 && has_part(push, lane);
+}
+
+// The first push that waits at `at`, has a part for the lane and arrived before.
+static struct push_op *parked_for(struct broker *b, const struct lane *at,
+                                  const struct lane *lane, uint64_t arrival)
+{
+    struct op *op;
+
+    for (op = STAILQ_FIRST(&at->waiting); op && op->arrival < arrival;
+         op = STAILQ_NEXT(op, link))
+        if (at == lane ? op->parked_from == &b->ops[OP_PUSH].queue : is_called(b, op, lane))
+            return container_of(op, struct push_op, op);
+    return NULL;
+}
+
+struct push_op *lane_parked_push(struct broker *b, struct lane *lane, uint64_t arrival,
+                                 struct lane **at)
+{
+    struct push_op *first = parked_for(b, lane, lane, arrival);
+
+    *at = lane;
+    // A lane that is not locked has called its parts already.
+    for (unsigned i = 0; lane->locked && i < b->n_locked; i++) {
+        struct push_op *push =
+            parked_for(b, b->locked[i], lane, first ? first->op.arrival : arrival);
+        if (push) {
+            first = push;
+            *at = b->locked[i];
+        }
+    }
+    return first;
+}
+
+void lane_take_parked(struct broker *b, struct lane *lane, struct op *op)
+{
+    STAILQ_REMOVE(&lane->waiting, op, op, link);
+    if (STAILQ_EMPTY(&lane->waiting))
+        TAILQ_REMOVE(&b->parked_lanes, lane, parked);
+    b->n_parked_ops--;
 }
 
 struct lane *lanes_find_locked(const struct push_item *items, unsigned n)
@@ -230,9 +295,64 @@ void items_suspect(struct broker *b, const struct push_item *items, unsigned n)
             lane_suspect(b, items[i].lane);
 }
 
+// Requests that wait at another locked lane and have a part for this one go on with it.
+static void call_parts(struct broker *b, struct lane *lane)
+{
+    for (unsigned i = 0; i < b->n_locked; i++) {
+        struct lane *other = b->locked[i];
+        struct op_list stay = STAILQ_HEAD_INITIALIZER(stay);
+        struct op *op;
+        if (other == lane || STAILQ_EMPTY(&other->waiting))
+            continue;
+        while ((op = STAILQ_FIRST(&other->waiting))) {
+            STAILQ_REMOVE_HEAD(&other->waiting, link);
+            if (!is_called(b, op, lane)) {
+                STAILQ_INSERT_TAIL(&stay, op, link);
+                continue;
+            }
+            if (STAILQ_EMPTY(&lane->waiting))
+                TAILQ_INSERT_TAIL(&b->parked_lanes, lane, parked);
+            insert(&lane->waiting, op);
+        }
+        STAILQ_CONCAT(&other->waiting, &stay);
+        if (STAILQ_EMPTY(&other->waiting))
+            TAILQ_REMOVE(&b->parked_lanes, other, parked);
+    }
+}
+
+static int compare_arrivals(const void *a, const void *b)
+{
+    uint64_t x = (*(struct op *const *)a)->arrival, y = (*(struct op *const *)b)->arrival;
+
+    return (x > y) - (x < y);
+}
+
+void pushes_sort(struct broker *b)
+{
+    struct op_list *queue = &b->ops[OP_PUSH].queue;
+    struct op *op, **ops;
+    unsigned n = 0, i = 0;
+
+    b->unsorted = false;
+    STAILQ_FOREACH (op, queue, link)
+        n++;
+    ops = mem_new_array(struct op *, n);
+    STAILQ_FOREACH (op, queue, link)
+        ops[i++] = op;
+    qsort(ops, n, sizeof *ops, compare_arrivals);
+    STAILQ_INIT(queue);
+    for (i = 0; i < n; i++)
+        STAILQ_INSERT_TAIL(queue, ops[i], link);
+    free(ops);
+}
+
 // Takes it out of b->locked, too: whoever walks that list must go backwards.
 static void locked_free(struct broker *b, struct lane *lane)
 {
+    lane->seen_free = lane->n_behind > 0;
+    if (lane->seen_free)
+        return; // until the requests with these parts have landed: see lane_part_landed()
+    call_parts(b, lane);
     unsigned i = 0;
 
     while (b->locked[i] != lane)
@@ -243,6 +363,15 @@ static void locked_free(struct broker *b, struct lane *lane)
     // may be lost later: then it must be possible to ask for it.
     lane->resolving = lane->asking;
     lane_unpark(b, lane);
+    b->unsorted = true;
+}
+
+void lane_part_landed(struct broker *b, struct lane *lane)
+{
+    if (--lane->n_behind > 0 || !lane->seen_free)
+        return;
+    b->locked_interval_us = PROBE_MIN_US;
+    probe_in(b, 0);
 }
 
 static void on_probe_due(struct due *d)

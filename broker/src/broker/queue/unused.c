@@ -48,8 +48,8 @@ void group_end_pop(struct broker *b, struct group *g)
 
 static bool is_unused(const struct group *g)
 {
-    return g->n_pops == 0 && g->n_busy == 0 && g->n_asking == 0 && !g->discovering &&
-           !g->scanning && !g->noting && LIST_EMPTY(&g->selectors);
+    return g->n_pops == 0 && g->n_busy == 0 && g->n_asking == 0 && !group_is_discovering(g) &&
+           g->scan == SCAN_NONE && !g->noting && LIST_EMPTY(&g->selectors);
 }
 
 static void group_free(struct broker *b, struct group *g)

@@ -31,7 +31,7 @@ struct timer {
     _Atomic int64_t from_us;  // see timer_from_us()
     struct mailbox_item kick; // at_us has become earlier
     _Atomic bool kicked;
-    // Monotonic: due messages are held by other sessions, and will be tried again then; 0:
+    // Monotonic: other sessions have locked due messages, and will be tried again then; 0:
     // none.
     _Atomic uint64_t locked_until_us;
     // of broker 0

@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "broker/settle/dead_letters.h"
 #include "db/sql.gen.h"
 #include "segment/keys.h"
 
@@ -20,7 +21,7 @@ enum { MAX_TRIES = 5 };
 struct ack_flight {
     struct op_list ops;
     unsigned n_ops, n_groups, n_entries;
-    bool whole;
+    bool whole, has_tries;
     struct ack_group **groups; // in the order sent
 };
 
@@ -85,13 +86,20 @@ void acks_flush(struct broker *b)
         if (!oldest || !gate_is_open(&b->ops[OP_ACK].gate, q, clock_mono_us()))
             return;
         struct ack_flight *f = ack_load(b);
-        struct call *c = call_new(b, f->whole ? &pg_stmt_finish : &pg_stmt_settle, f);
+        struct call *c = call_new(b,
+                                  f->whole       ? &pg_stmt_finish
+                                  : f->has_tries ? &pg_stmt_settle_tries
+                                                 : &pg_stmt_settle,
+                                  f);
         pg_param_i32(&c->params, b->house->origin);
         if (f->whole) {
             outstanding_fill(b, &c->params, f->groups, f->n_groups);
         } else {
             ack_groups_fill(&c->params, f->groups, f->n_groups);
             ack_groups_fill_more(&c->params, f->groups, f->n_groups);
+            ack_groups_fill_after(&c->params, f->groups, f->n_groups);
+            if (f->has_tries)
+                ack_groups_fill_tries(&c->params, f->groups, f->n_groups);
         }
         gate_left(&b->ops[OP_ACK].gate);
         histogram_add(&b->stats.batch_requests[OP_ACK], f->n_ops);
@@ -134,6 +142,8 @@ static struct ack_flight *ack_load(struct broker *b)
             if (!ack->groups[i].done)
                 f->groups[n++] = &ack->groups[i];
     }
+    for (unsigned i = 0; i < n; i++)
+        f->has_tries = f->has_tries || f->groups[i]->has_tries;
     return f;
 }
 
@@ -201,7 +211,6 @@ static void ack_apply_result(struct broker *b, struct ack_flight *f, int status,
                              const struct pg_reply *reply)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
-    const char *detail = status == 0 ? "" : pg_reply_message(reply);
     bool locked = status != 0 && pg_reply_is_locked(reply);
     bool scatter =
         (status == QE_PG_DATA || status == QE_PG_FAILED || too_slow || locked) && f->n_ops > 1;
@@ -241,11 +250,10 @@ static void ack_apply_result(struct broker *b, struct ack_flight *f, int status,
                 counter_add(ack->entries[i].why == ACK_OK ? &b->stats.acks_ok
                                                           : &b->stats.acks_failed,
                             1);
-                counter_add(&b->stats.dead_letters, ack->entries[i].dead);
             }
+            dead_letters_of(b, ack->entries, ack->n_entries, &ack->group, false);
         } else {
-            fault_set(&op->why, status, "%s%s%s", err_text(status), *detail ? ": " : "",
-                      detail);
+            pg_reply_fault(&op->why, status, reply);
         }
         op_finish(b, op, status);
     }

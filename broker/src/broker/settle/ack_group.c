@@ -58,8 +58,9 @@ static void ack_group_add(struct ack_group *g, struct ack_entry *e)
         if (has_lease != g->has_lease || memcmp(lease, g->lease, 16) != 0)
             g->uniform = false;
     }
-    if (e->status != ACK_COMPLETED)
+    if (e->status != ACK_COMPLETED || e->tries.ptr)
         g->uniform = false;
+    g->has_tries = g->has_tries || e->tries.ptr;
     e->next = NULL;
     g->last = e;
     g->n++;
@@ -175,6 +176,16 @@ void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, 
     FOR_GROUPS(PG_TEXT, put_text_or_null(p, g->first->worker));
 }
 
+void ack_groups_fill_after(struct pg_params *p, struct ack_group *const *groups, unsigned n)
+{
+    FOR_ENTRIES(PG_INT4, if (e->after_s >= 0) pg_put_i32(p, e->after_s); else pg_put_null(p));
+}
+
+void ack_groups_fill_tries(struct pg_params *p, struct ack_group *const *groups, unsigned n)
+{
+    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->tries));
+}
+
 static void take_names(struct ack_group *g, const struct pg_reply *reply, unsigned row,
                        unsigned col)
 {
@@ -226,7 +237,7 @@ bool ack_row_is_sound(const struct ack_group *g, const struct pg_reply *reply, u
 {
     int16_t why = pg_reply_i16(reply, row, col + ACK_COL_WHY);
 
-    return why >= ACK_OK && why <= ACK_NOT_DELIVERED &&
+    return why >= ACK_OK && why <= ACK_NOT_WORK &&
            (pg_reply_is_null(reply, row, col + ACK_COL_ENTRY) ||
             (uint32_t)pg_reply_i32(reply, row, col + ACK_COL_ENTRY) < g->n);
 }
@@ -248,9 +259,11 @@ void ack_group_read(struct broker *b, struct ack_group *g, const struct pg_reply
     }
     bool released = !pg_reply_is_null(reply, row, col + ACK_COL_RELEASED) &&
                     pg_reply_bool(reply, row, col + ACK_COL_RELEASED);
-    if (released && !pg_reply_is_null(reply, row, col + ACK_COL_CONSUMER)) {
-        bool more = pg_reply_is_null(reply, row, col + ACK_COL_MORE) ||
+    // A message of a work queue that will be delivered again, while its lease goes on.
+    bool returned = !pg_reply_is_null(reply, row, col + ACK_COL_MORE) &&
                     pg_reply_bool(reply, row, col + ACK_COL_MORE);
+    if ((released || returned) && !pg_reply_is_null(reply, row, col + ACK_COL_CONSUMER)) {
+        bool more = returned || pg_reply_is_null(reply, row, col + ACK_COL_MORE);
         notify_released(b, pg_reply_bytes(reply, row, col + ACK_COL_QUEUE_NAME),
                         pg_reply_i64(reply, row, col + ACK_COL_CONSUMER), more);
     }

@@ -12,6 +12,7 @@ struct ack_group {
     span name;             // of the consumer group
     bool uniform;          // all completed under one lease (or none)
     bool has_lease;
+    bool has_tries; // an entry has earlier tries
     uint8_t lease[16];
     struct arena *arena; // of the request; names go there
     bool named;
@@ -30,6 +31,9 @@ struct ack_group *ack_groups_make(struct arena *a, struct ack_entry *entries, un
 void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsigned n);
 // Those from p_entry_code to p_worker.
 void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, unsigned n);
+void ack_groups_fill_after(struct pg_params *p, struct ack_group *const *groups, unsigned n);
+// p_entry_tries of queen.settle_tries.
+void ack_groups_fill_tries(struct pg_params *p, struct ack_group *const *groups, unsigned n);
 // Adds n results to the metrics of its queue.
 void ack_group_count(struct broker *b, struct ack_group *g, span queue, bool ok, unsigned n);
 // Does that row answer an entry of the group, or all of them?

@@ -320,8 +320,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         b->ops[OP_CYCLE].n_requests++;
     } else {
         if (status != 0)
-            fault_set(&cycle->op.why, status, "%s%s%s", err_text(status),
-                      *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
+            pg_reply_fault(&cycle->op.why, status, reply);
         cycle_finish(b, cycle, status);
     }
     cycle_free_flight(f);

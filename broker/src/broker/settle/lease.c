@@ -79,6 +79,18 @@ void renewals_flush(struct broker *b)
         STAILQ_FOREACH (op, &f->ops, link)
             pg_put_i32(&c->params, container_of(op, struct renew_op, op)->seconds);
         pg_end_array(&c->params);
+        pg_begin_array(&c->params, PG_UUID);
+        STAILQ_FOREACH (op, &f->ops, link) {
+            uint8_t key[16];
+            span txid = container_of(op, struct renew_op, op)->txid;
+            if (txid.ptr) {
+                (void)key_of_text(txid, key);
+                pg_put_uuid(&c->params, key);
+            } else {
+                pg_put_null(&c->params);
+            }
+        }
+        pg_end_array(&c->params);
         gate_left(&b->ops[OP_RENEW].gate);
         histogram_add(&b->stats.batch_requests[OP_RENEW], f->n);
         histogram_add(&b->stats.batch_items[OP_RENEW], f->n);
@@ -120,10 +132,10 @@ static void on_lease_renewed(struct pg_call *pg, int status, const struct pg_rep
         if (status == 0) {
             renew->why = pg_reply_i16(reply, row, RENEW_COL_WHY);
             renew->expires_us =
-                renew->why == 0 ? pg_reply_unix_us(reply, row, RENEW_COL_EXPIRES_AT) : 0;
+                renew->why == RENEW_OK ? pg_reply_unix_us(reply, row, RENEW_COL_EXPIRES_AT) : 0;
             counter_add(&b->stats.items[OP_RENEW], 1);
         } else {
-            fault_set(&op->why, status, "%s", err_text(status));
+            pg_reply_fault(&op->why, status, reply);
         }
         op_finish(b, op, status);
     }

@@ -20,6 +20,8 @@ void outstanding_add(struct broker *b, struct consumer *c, const uint8_t lease[1
                      const struct pop_claim *claim)
 {
     outstanding_drop(b, c);
+    if (c->gone)
+        return; // its number does not count any more, and may be 0
     c->outstanding.sum = 0;
     for (unsigned i = 0; i < claim->n_runs; i++) {
         const struct pop_run *s = &claim->runs[i];

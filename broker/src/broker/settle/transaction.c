@@ -9,6 +9,7 @@
 #include "broker/schedule/schedule_int.h"
 #include "broker/segments/segs.h"
 #include "broker/settle/ack_int.h"
+#include "broker/settle/dead_letters.h"
 #include "db/sql.gen.h"
 
 enum { MAX_TRIES = 20 };
@@ -227,8 +228,7 @@ static void on_done(struct pg_call *pg, int status, const struct pg_reply *reply
         b->ops[OP_TRANSACTION].n_requests++;
     } else {
         if (status != 0)
-            fault_set(&tx->op.why, status, "%s%s%s", err_text(status),
-                      *pg_reply_message(reply) ? ": " : "", pg_reply_message(reply));
+            pg_reply_fault(&tx->op.why, status, reply);
         transaction_finish(b, tx, status);
     }
     tx_free_flight(f);
@@ -424,7 +424,9 @@ void transaction_finish(struct broker *b, struct tx_op *tx, int status)
 {
     for (unsigned i = 0; i < tx->n_items; i++)
         tx->items[i].lane->pins--;
-    if (status == 0 && tx->committed)
+    if (status == 0 && tx->committed) {
         counter_add(&b->stats.items[OP_TRANSACTION], tx->n_items + tx->n_entries);
+        dead_letters_of(b, tx->entries, tx->n_entries, tx->entry_groups, true);
+    }
     op_finish(b, &tx->op, status);
 }

@@ -20,7 +20,6 @@ static void learn_group(struct broker *b, span queue, span name);
 
 void feed_look(struct broker *b, struct pop_op *pop)
 {
-    pop->state = POP_LOOKING;
     TAILQ_INSERT_TAIL(&b->feed_waiting, pop, seat);
     broker_wake(b);
 }
@@ -167,18 +166,9 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
         TAILQ_CONCAT(&b->feed_waiting, &pops, seat);
     while ((pop = TAILQ_FIRST(&pops))) {
         TAILQ_REMOVE(&pops, pop, seat);
-        pop->state = 0;
-        if (status == 0) {
-            pop->looked = pop->at ? pop->at->known && !pop->partition.ptr : pop->by != NULL;
-            pop_place(b, pop);
-        } else if (pop->wait) { // the database is away: wait for better times
-            b->feed_missed = true;
-            pop->looked = true;
-            pop_empty(b, pop);
-        } else {
+        if (status != 0)
             fault_set(&pop->op.why, status, "%s", err_text(status));
-            pop_finish(b, pop, status);
-        }
+        pop_handle(b, pop, status == 0 ? POP_ON_CHANGES : POP_ON_CHANGES_LOST, status);
     }
     if (missed || (status == 0 && b->feed_missed)) {
         b->feed_missed = false;

@@ -11,7 +11,7 @@ struct notice {
     uint64_t server; // that the numbers are of
     int64_t lane, consumer;
     uint8_t lane_id[16];
-    bool maybe_more, changed, prompt, modes, poll, retry;
+    bool maybe_more, changed, prompt, modes, keys, poll, retry;
     size_t queue_len, lane_len, only_len;
     char text[]; // queue name, partition name, group of a retry lane
 };
@@ -151,6 +151,46 @@ void notify_released(struct broker *b, span queue, int64_t consumer, bool maybe_
     }
 }
 
+// ---- pops that park ----
+
+void house_watch_parked(struct house *h, void (*parked)(void *ctx), void *ctx)
+{
+    h->parked = parked;
+    h->parked_ctx = ctx;
+}
+
+void house_await_parked(struct house *h, bool await)
+{
+    atomic_store(&h->parked_awaited, await);
+}
+
+void notify_parked(struct house *h)
+{
+    if (h->parked && atomic_load_explicit(&h->parked_awaited, memory_order_relaxed) &&
+        atomic_exchange(&h->parked_awaited, false))
+        h->parked(h->parked_ctx);
+}
+
+uint64_t house_parked(const struct house *h)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < h->n; i++)
+        n += atomic_load_explicit(&h->brokers[i]->stats.parked, memory_order_relaxed);
+    return n;
+}
+
+void house_poll(struct house *h)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        if (atomic_load_explicit(&h->brokers[i]->stats.parked, memory_order_relaxed) == 0)
+            continue;
+        struct notice *n = make(SPAN_NONE, SPAN_NONE, SPAN_NONE);
+        n->poll = true;
+        post(h->brokers[i], n);
+    }
+}
+
 // ---- other servers ----
 
 void house_notify_with(struct house *h, house_notify_cb *notify, void *ctx)
@@ -165,6 +205,7 @@ static bool concerns(struct house *h, unsigned i, enum house_event what, span qu
     case HOUSE_CONFIGURED:
         return true;
     case HOUSE_MODES:
+    case HOUSE_KEYS:
         return i == 0; // it reads them for all
     case HOUSE_STORED:
     case HOUSE_FREED:
@@ -182,6 +223,7 @@ void house_notified(struct house *h, enum house_event what, span queue)
         struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
         n->changed = what == HOUSE_CONFIGURED;
         n->modes = what == HOUSE_MODES;
+        n->keys = what == HOUSE_KEYS;
         n->prompt = what == HOUSE_STORED || what == HOUSE_FREED;
         post(h->brokers[i], n);
     }
@@ -199,6 +241,8 @@ static void deliver(struct mailbox_item *item)
         feed_prompt(b, (span){n->text, n->queue_len});
     } else if (n->modes) {
         maintenance_start(b);
+    } else if (n->keys) {
+        keys_start(b);
     } else if (n->changed) {
         lanes_distrust(b, (span){n->text, n->queue_len});
         feed_poll_now(b);

@@ -51,6 +51,19 @@ create table platform.held_partition (
     primary key (queue, partition)
 );
 
+-- Stamps that the databases of tenants have committed.
+--
+-- The checkpoint of a partition in a tenant's database (crm.ingest_checkpoint.at) carries this stamp or a later one.  If it is older
+-- or missing, the database was restored from a backup or is a standby that lagged.  Processes save the stamps every few
+-- seconds and when they stop, so this is a lower bound.
+create table platform.ingest_stamp (
+    tenant    text not null references platform.tenant on delete cascade,
+    queue     text not null,
+    partition text not null,
+    stamp     bigint not null,  -- microseconds since 1970 by the clock of the process that wrote it
+    primary key (tenant, queue, partition)
+) with (fillfactor = 70);
+
 -- Work on the read models of tenants, shared by the processes of the platform.
 --
 -- The state of a read model is in the tenant's own database (crm.read_model).  This table only says which tenants need a visit, so
@@ -89,3 +102,21 @@ create table platform.read_model (
 -- Only the models that need a visit.
 create index read_model_agenda on platform.read_model (tenant)
     where first_change_at is not null or wanted_at is not null;
+
+-- Administrative actions, and requests that were refused: see lib/auth/audit.h.  Rows are removed by age (the statement "trim_audit").
+create table platform.audit (
+    id        bigint generated always as identity primary key,
+    record    uuid not null unique,              -- an insertion may be repeated
+    at        timestamptz not null,
+    subject   text,                              -- of the token, key or certificate; null: unknown
+    address   text,
+    operation text,                              -- null: a path without a route
+    method    text not null,
+    path      text not null,                     -- with the query, unless the request was denied
+    target    text,                              -- tenant, or whatever the path or body names
+    status    int not null,                      -- of the HTTP answer
+    count     bigint not null,                   -- equal requests that were refused, in about a minute
+    detail    json,                              -- some members of the body
+    server    text
+);
+create index audit_at on platform.audit (at);

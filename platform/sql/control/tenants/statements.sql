@@ -1,8 +1,16 @@
+-- A tenant with its connection data.
+-- columns tenant_row: name text, kind text, url text?, database text?, credential text?, made bool, revision int8
+--
+-- A tenant as the interface shows it, JSON.
+-- columns tenant_body: body text
+
 -- statement: tenant_add
+-- returns one row: added text
 -- By platform/src/platform/tenants.c.
 select platform.tenant_add($1::text, $2::text, $3::text, $4::text, $5::text);
 
 -- statement: tenant_changes
+-- returns: @tenant_row, gone bool
 -- Tenants that changed in the last so many seconds, including removed ones; null: all.  The window is longer than the
 -- interval between two
 -- reads, because rows become visible after their time of change.  By platform/src/tenant/directory.c.
@@ -11,18 +19,21 @@ select name, kind, url, database, credential, made, revision, state = 'gone'
  where changed_at > coalesce(statement_timestamp() - $1::int4 * interval '1 s', '-infinity');
 
 -- statement: tenant_find
+-- returns: @tenant_row
 -- One tenant, for its connections.  By platform/src/tenant/directory.c.
 select name, kind, url, database, credential, made, revision
   from platform.tenant
  where name = $1::text and state <> 'gone';
 
 -- statement: tenant_list
+-- returns one row: body text
 -- All tenants, as the interface shows them.  By platform/src/platform/tenants.c.
 select coalesce(jsonb_agg(platform.tenant_json(t) order by t.name), '[]')::text
   from platform.tenant t
  where t.state <> 'gone';
 
 -- statement: tenant_migrated
+-- returns: @tenant_body
 -- Records the result of a migration: the version reached, or null and the error.  The connection does not change, so the
 -- revision stays.
 -- By platform/src/platform/migrate.c.
@@ -35,14 +46,17 @@ update platform.tenant t
 returning platform.tenant_json(t)::text;
 
 -- statement: tenant_remove
+-- returns one row: outcome text?, database text?
 -- By platform/src/platform/tenants.c.
 select outcome, database from platform.tenant_remove($1::text, $2::boolean);
 
 -- statement: tenant_rotate
+-- returns one row: outcome text?, body text?
 -- By platform/src/platform/tenants.c.
 select outcome, body from platform.tenant_rotate($1::text, $2::text, $3::boolean, $4::text, $5::text, $6::text);
 
 -- statement: tenant_rows
+-- returns: @tenant_row
 -- All tenants with their connection data, for migrations.  By platform/src/platform/migrate.c.
 select name, kind, url, database, credential, made, revision
   from platform.tenant
@@ -50,6 +64,7 @@ select name, kind, url, database, credential, made, revision
  order by name;
 
 -- statement: tenant_show
+-- returns: @tenant_body
 -- One tenant, as the interface shows it.  By platform/src/platform/tenants.c.
 select platform.tenant_json(t)::text
   from platform.tenant t

@@ -2,14 +2,20 @@
 --
 -- called by: platform/src/platform/tenants.c
 -- in:        name; kind, url (null: created on the platform's server), database, credential
--- out:       true: the name is reserved; false: it is in use
--- locks:     the row of platform.tenant
+-- out:       added: the name is reserved; name: it is in use; database: another tenant has this address
+-- locks:     advisory, by address; the row of platform.tenant; rows of platform.ingest_stamp
 --
 -- A removed row is reused, and so is one whose database was never completed: the process that started it has ended or has
 -- reported the failure to its client.
 create or replace function platform.tenant_add(p_name text, p_kind text, p_url text, p_database text, p_credential text)
-returns boolean language plpgsql set search_path = platform, pg_temp as $$
+returns text language plpgsql set search_path = platform, pg_temp as $$
 begin
+    if p_url is not null then
+        perform pg_advisory_xact_lock(hashtextextended(p_url, 7642));
+        if exists (select from tenant t where t.name <> p_name and t.state <> 'gone' and (t.kind, t.url, t.database) = (p_kind, p_url, p_database)) then
+            return 'database';
+        end if;
+    end if;
     insert into tenant as t (name, kind, url, database, credential, made)
          values (p_name, p_kind, p_url, p_database, p_credential, p_url is null)
     on conflict (name) do update
@@ -17,5 +23,9 @@ begin
                 made = excluded.made, schema_version = 0, state = 'new', error = null, revision = t.revision + 1,
                 created_at = now(), migrated_at = null, changed_at = clock_timestamp()
           where t.state = 'gone' or (t.state = 'new' and t.changed_at < clock_timestamp() - interval '2 min');
-    return found;
+    if not found then
+        return 'name';
+    end if;
+    delete from ingest_stamp s where s.tenant = p_name; -- of another database of this name
+    return 'added';
 end $$;

@@ -18,6 +18,8 @@ begin
         outcome := 'made';
     elsif p_url is not null and v.kind <> p_kind then
         outcome := 'kind';
+    elsif exists (select from tenant t where t.name <> p_name and t.state <> 'gone' and (t.kind, t.url, t.database) = (p_kind, p_url, p_database)) then
+        outcome := 'database';
     else
         outcome := 'changed';
         update tenant t

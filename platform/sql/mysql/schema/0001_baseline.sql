@@ -1,5 +1,5 @@
 -- The write model of a tenant on MySQL: the tables of platform/sql/tenant/schema/0001_baseline/01_write_model.sql, which describes them.
--- Times are UTC.  tags is a JSON array.
+-- Times are UTC.  tags is a JSON array.  The character set does not depend on the database, so that every text of an event can be stored.
 
 create table if not exists customer (
     id            bigint auto_increment primary key,
@@ -23,7 +23,7 @@ create table if not exists customer (
     is_blocked    boolean not null default false,
     created_at    datetime(6) not null,
     updated_at    datetime(6) not null
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists subscription_account (
     id             char(36) character set ascii primary key,
@@ -39,7 +39,7 @@ create table if not exists subscription_account (
     cancelled_at   datetime(6),
     updated_at     datetime(6) not null,
     index (customer_id)
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists wallet_account (
     id            char(36) character set ascii primary key,
@@ -52,7 +52,7 @@ create table if not exists wallet_account (
     status        smallint,
     updated_at    datetime(6) not null,
     index (customer_id)
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists package_account (
     id              char(36) character set ascii primary key,
@@ -67,7 +67,7 @@ create table if not exists package_account (
     expires_at      datetime(6),
     updated_at      datetime(6) not null,
     index (customer_id)
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists transaction_log (
     id             char(36) character set ascii not null,
@@ -80,7 +80,7 @@ create table if not exists transaction_log (
     tip            decimal(12,2),
     created_at     datetime(6) not null,
     index (customer_id)
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists visit_log (
     id               char(36) character set ascii not null,
@@ -91,7 +91,7 @@ create table if not exists visit_log (
     rating           smallint,
     visited_at       datetime(6) not null,
     index (customer_id)
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists purchase_log (
     id            char(36) character set ascii not null,
@@ -103,25 +103,25 @@ create table if not exists purchase_log (
     amount        decimal(12,2) not null,
     purchased_at  datetime(6) not null,
     index (customer_id)
-);
+) character set utf8mb4 collate utf8mb4_bin;
 
--- Ids of applied events.  Four slices take turns, one per day: the procedure ingest truncates a slice before a new day uses it.
+-- Ids of applied events.  Four slots take turns, one per day: the procedure ingest truncates a slot before a new day uses it.
 create table if not exists applied_event (
-    slice tinyint not null,
+    slot tinyint not null,
     id    char(36) character set ascii not null,
-    primary key (slice, id)
-) partition by list (slice) (
+    primary key (slot, id)
+) character set utf8mb4 collate utf8mb4_bin partition by list (slot) (
     partition s0 values in (0),
     partition s1 values in (1),
     partition s2 values in (2),
     partition s3 values in (3)
 );
 
--- The day of each slice.
+-- The day of each slot.
 create table if not exists applied_day (
-    slice tinyint primary key,
+    slot tinyint primary key,
     day   date not null
-);
+) character set utf8mb4 collate utf8mb4_bin;
 insert ignore into applied_day values (0, '1970-01-01'), (1, '1970-01-01'), (2, '1970-01-01'), (3, '1970-01-01');
 
 -- How far each partition of the event queue was applied to this database.
@@ -131,4 +131,4 @@ create table if not exists ingest_checkpoint (
     position  bigint not null,
     at        datetime(6) not null,
     primary key (queue, `partition`)
-);
+) character set utf8mb4 collate utf8mb4_bin;

@@ -22,9 +22,9 @@
 --         22xxx, 23xxx for data that the tables refuse
 create or replace function crm.ingest(p_queue text, p_partitions text[], p_positions bigint[], p_stamp bigint, p_seen bigint[],
                                         p_events uuid[], p_deleted uuid[],
-                                        p_customers jsonb, p_subscriptions jsonb, p_wallets jsonb, p_adjustments jsonb, p_packages jsonb,
+                                        p_customers jsonb, p_patches jsonb, p_subscriptions jsonb, p_wallets jsonb, p_adjustments jsonb, p_packages jsonb,
                                         p_transactions jsonb, p_visits jsonb, p_purchases jsonb,
-                                        p_of_customers uuid[], p_of_subscriptions uuid[], p_of_wallets uuid[], p_of_adjustments uuid[],
+                                        p_of_customers uuid[], p_of_patches uuid[], p_of_subscriptions uuid[], p_of_wallets uuid[], p_of_adjustments uuid[],
                                         p_of_packages uuid[], p_of_transactions uuid[], p_of_visits uuid[], p_of_purchases uuid[])
 returns table (duplicate uuid)
 language plpgsql
@@ -36,6 +36,10 @@ as $$
 declare
     today smallint := crm.turn_applied_day();
     come_or_gone uuid[] := p_deleted; -- and new customers: their rows in the model of transactions are computed whole
+    -- customers that lost an account to another one
+    moved_subscriptions uuid[] := '{}';
+    moved_wallets uuid[] := '{}';
+    moved_packages uuid[] := '{}';
     done text; -- result of calls, which are assignments because `perform` would set up a query for each
 begin
     if cardinality(p_partitions) = 1 then
@@ -49,23 +53,23 @@ begin
                 where s.seen > 0 and (c.at is null or c.at < timestamptz 'epoch' + s.seen * interval '1 microsecond')) then
         raise exception 'the database went back behind its checkpoint: it was restored, or is a standby that lagged' using errcode = 'QT001';
     end if;
-    -- One slice at a time: the index starts with the slice and does not help a search of the whole table.
-    return query select e.id from crm.applied_event_0 e where e.slice = 0 and e.id = any (p_events)
-       union all select e.id from crm.applied_event_1 e where e.slice = 1 and e.id = any (p_events)
-       union all select e.id from crm.applied_event_2 e where e.slice = 2 and e.id = any (p_events)
-       union all select e.id from crm.applied_event_3 e where e.slice = 3 and e.id = any (p_events);
+    -- One slot at a time: the index starts with the slot and does not help a search of the whole table.
+    return query select e.id from crm.applied_event_0 e where e.slot = 0 and e.id = any (p_events)
+       union all select e.id from crm.applied_event_1 e where e.slot = 1 and e.id = any (p_events)
+       union all select e.id from crm.applied_event_2 e where e.slot = 2 and e.id = any (p_events)
+       union all select e.id from crm.applied_event_3 e where e.slot = 3 and e.id = any (p_events);
     if found then
         return;
     end if;
-    -- Insert into the slice itself: routing through the parent table costs more than the row.
+    -- Insert into the slot itself: routing through the parent table costs more than the row.
     if today = 0 then
-        insert into crm.applied_event_0 (slice, id) select 0, id from unnest(p_events) id;
+        insert into crm.applied_event_0 (slot, id) select 0, id from unnest(p_events) id;
     elsif today = 1 then
-        insert into crm.applied_event_1 (slice, id) select 1, id from unnest(p_events) id;
+        insert into crm.applied_event_1 (slot, id) select 1, id from unnest(p_events) id;
     elsif today = 2 then
-        insert into crm.applied_event_2 (slice, id) select 2, id from unnest(p_events) id;
+        insert into crm.applied_event_2 (slot, id) select 2, id from unnest(p_events) id;
     else
-        insert into crm.applied_event_3 (slice, id) select 3, id from unnest(p_events) id;
+        insert into crm.applied_event_3 (slot, id) select 3, id from unnest(p_events) id;
     end if;
     insert into crm.ingest_checkpoint as c (queue, partition, position, at)
     select p_queue, s.name, s.position, timestamptz 'epoch' + p_stamp * interval '1 microsecond' from unnest(p_partitions, p_positions) s(name, position)
@@ -78,17 +82,20 @@ begin
     if p_customers is not null then
         come_or_gone := come_or_gone || crm.write_customers(p_customers);
     end if;
+    if p_patches is not null then
+        come_or_gone := come_or_gone || crm.patch_customers(p_patches);
+    end if;
     if p_subscriptions is not null then
-        done := crm.write_subscriptions(p_subscriptions);
+        moved_subscriptions := crm.write_subscriptions(p_subscriptions);
     end if;
     if p_wallets is not null then
-        done := crm.write_wallets(p_wallets);
+        moved_wallets := crm.write_wallets(p_wallets);
     end if;
     if p_adjustments is not null then
-        done := crm.adjust_wallets(p_adjustments);
+        moved_wallets := moved_wallets || crm.adjust_wallets(p_adjustments);
     end if;
     if p_packages is not null then
-        done := crm.write_packages(p_packages);
+        moved_packages := crm.write_packages(p_packages);
     end if;
     if p_transactions is not null then
         done := crm.write_transactions(p_transactions);
@@ -100,12 +107,13 @@ begin
         done := crm.write_purchases(p_purchases);
     end if;
 
-    if cardinality(p_deleted) > 0 or p_customers is not null or p_subscriptions is not null or p_wallets is not null
+    if cardinality(p_deleted) > 0 or p_customers is not null or p_patches is not null or p_subscriptions is not null or p_wallets is not null
        or p_adjustments is not null or p_packages is not null then
-        done := crm.changed_attributes(p_deleted, p_of_customers, p_of_subscriptions, p_of_wallets || p_of_adjustments, p_of_packages);
+        done := crm.changed_attributes(p_deleted, p_of_customers || p_of_patches, p_of_subscriptions || moved_subscriptions,
+                                       p_of_wallets || p_of_adjustments || moved_wallets, p_of_packages || moved_packages);
     end if;
     if p_subscriptions is not null then
-        come_or_gone := come_or_gone || crm.stale_copies(p_of_subscriptions);
+        come_or_gone := come_or_gone || crm.stale_copies(p_of_subscriptions || moved_subscriptions);
     end if;
     if cardinality(come_or_gone) > 0 or p_transactions is not null or p_visits is not null or p_purchases is not null then
         done := crm.changed_transactions(come_or_gone, p_of_transactions, p_of_visits, p_of_purchases);

@@ -1,6 +1,7 @@
--- crm.write_customers: writes the current state of customers; created_at stays that of the first event.
+-- crm.write_customers: writes the current state of customers, unless a newer event has written them; created_at stays that
+-- of the first event.
 --
--- called by: crm.ingest          out: the new customers          locks: the rows          raises: 22xxx, 23xxx
+-- called by: crm.ingest, crm.patch_customers          out: the new customers          locks: the rows          raises: 22xxx, 23xxx
 -- in:  an array of objects, one per row, with the members named below; an absent member becomes null
 create or replace function crm.write_customers(p_rows jsonb) returns uuid[]
 language plpgsql
@@ -27,6 +28,7 @@ begin
                 excluded.city, excluded.postal_code, excluded.country, excluded.language, excluded.source,
                 excluded.home_location, excluded.note, excluded.birth_date, excluded.tags, excluded.email_opt_in,
                 excluded.sms_opt_in, excluded.is_blocked, excluded.updated_at)
+         where excluded.updated_at >= t.updated_at
         returning t.customer_uuid, t.xmax = 0 as is_new -- an existing row was locked by this transaction
     )
     select array_agg(customer_uuid) filter (where is_new) into fresh from written;

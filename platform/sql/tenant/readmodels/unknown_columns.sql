@@ -14,9 +14,9 @@ as $$
             where c.relnamespace = 'crm'::regnamespace
               and c.relname in ('customer', 'subscription_account', 'wallet_account', 'package_account',
                                 'transaction_log', 'visit_log', 'purchase_log')
-              -- Excluded on purpose: free text, keys of single rows, and times of the last write.
+              -- Excluded on purpose: free text, keys of single rows, previous customers, and times of the last write.
               and (c.relname, a.attname) not in (('customer', 'note'))
-              and a.attname <> 'id'
+              and a.attname not in ('id', 'previous_customer_id')
               and (a.attname <> 'updated_at' or c.relname = 'customer')
               and not exists (
                   select

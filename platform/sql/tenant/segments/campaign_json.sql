@@ -11,7 +11,7 @@ as $$
         'segment', (select s.name from crm.segment s where s.id = p_campaign.segment_id), 'segmentId', p_campaign.segment_id,
         'when', json_build_object('kind', p_campaign.kind, 'at', crm.iso_ms(p_campaign.at), 'cron', p_campaign.cron,
                                   'timezone', p_campaign.timezone),
-        'queue', p_campaign.queue, 'template', p_campaign.template, 'retryPolicy', p_campaign.retry_policy,
+        'queue', p_campaign.queue, 'channel', p_campaign.channel, 'template', p_campaign.template, 'retryPolicy', p_campaign.retry_policy,
         'everySeconds', case when p_campaign.kind = 'entering' then
             (select s.watch_every_s from crm.segment s where s.id = p_campaign.segment_id) end,
         'createdAt', crm.iso_ms(p_campaign.created_at),

@@ -16,12 +16,15 @@ as $$
     select null, null from campaign
     union all
     (select r.key, rtrim(json_build_object(
-                'run', r.id, 'trigger', r.key, 'path', r.path, 'recipients', r.recipients, 'sent', r.sent,
+                'run', r.id, 'trigger', r.key, 'path', r.path, 'recipients', r.recipients,
+                'sent', r.sent - r.blocked - r.no_consent - r.no_address - r.deleted,
+                'skipped', json_build_object('blocked', r.blocked, 'noConsent', r.no_consent, 'noAddress', r.no_address, 'deleted', r.deleted),
                 'createdAt', crm.iso_ms(r.created_at), 'finishedAt', crm.iso_ms(r.finished_at))::text, '}')
      from campaign c join crm.campaign_run r on r.campaign_id = c.id
      order by r.created_at desc limit coalesce((p_args ->> 'limit')::int, 20))
     union all
     select k.key, rtrim(json_build_object('run', null, 'trigger', k.key, 'path', null, 'recipients', 0, 'sent', 0,
+                                          'skipped', json_build_object('blocked', 0, 'noConsent', 0, 'noAddress', 0, 'deleted', 0),
                                           'createdAt', crm.iso_ms(c.created_at), 'finishedAt', null)::text, '}')
     from campaign c, lateral (select format('campaign:%s:%s:once', p_args ->> 'tenant', c.id) as key) k
     where c.kind in ('now', 'at') and not exists (select from crm.campaign_run r where r.campaign_id = c.id)

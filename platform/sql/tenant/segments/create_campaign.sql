@@ -1,6 +1,6 @@
 -- crm.create_campaign(args): creates a campaign for a saved segment.
 -- called by: platform/src/platform/campaigns.c
--- in:  name, segment (id or name), kind, at, cron, timezone, queue, template, retryPolicy (checked by the caller)
+-- in:  name, segment (id or name), kind, at, cron, timezone, queue, channel, template, retryPolicy (checked by the caller)
 -- out: status 201 and the campaign; 404: unknown segment; 409: the name is in use.  If kind is entering, the segment is
 --      watched from now on
 -- locks: the segment's row          raises: 22007 for an invalid time
@@ -18,9 +18,9 @@ begin
         return query select 404, '{"error":"there is no such segment"}';
         return;
     end if;
-    insert into crm.campaign (name, segment_id, kind, at, cron, timezone, queue, template, retry_policy)
+    insert into crm.campaign (name, segment_id, kind, at, cron, timezone, queue, channel, template, retry_policy)
     values (p_args ->> 'name', target.id, p_args ->> 'kind', (p_args ->> 'at')::timestamptz, p_args ->> 'cron',
-            p_args ->> 'timezone', p_args ->> 'queue', p_args -> 'template', p_args -> 'retryPolicy')
+            p_args ->> 'timezone', p_args ->> 'queue', p_args ->> 'channel', p_args -> 'template', p_args -> 'retryPolicy')
     on conflict (name) do nothing
     returning * into made;
     if made.id is null then

@@ -1,9 +1,26 @@
+-- The HTTP status and the body of an answer.
+-- columns answer: status int4, body text?
+
+-- statement: campaign_recipient
+-- returns one row: @answer
+select status, body from crm.campaign_recipient($1::json);
+
 -- statement: campaign_recipients
--- returns: n int8, customer text, first_name text?, last_name text?, email text?, phone text?, language text?, city text?, country text?
--- The next recipients of a run, with the values for templates.  $1: run; $2: after this number; $3: limit
-select r.n, r.customer_uuid::text, c.first_name, c.last_name, c.email, c.phone, c.language, c.city, c.country
-from crm.campaign_recipient r left join crm.customer c on c.customer_uuid = r.customer_uuid
-where r.run_id = $1 and r.n > $2 order by r.n limit $3;
+-- returns: n int8, customer text, first_name text?, last_name text?, email text?, phone text?, language text?, city text?, country text?,
+-- returns: skipped text?
+-- The next recipients of a run, with the values for templates, and why a customer must not get a message now.
+-- $1: run; $2: after this number; $3: limit
+select r.n, r.customer_uuid::text, c.first_name, c.last_name, c.email, c.phone, c.language, c.city, c.country,
+       case when c.customer_uuid is null then 'deleted'
+            when c.is_blocked then 'blocked'
+            when (k.channel = 'email' and not c.email_opt_in) or (k.channel = 'sms' and not c.sms_opt_in) then 'no_consent'
+            when (k.channel = 'email' and btrim(coalesce(c.email, '')) = '') or (k.channel = 'sms' and btrim(coalesce(c.phone, '')) = '')
+            then 'no_address' end
+from crm.campaign_run u
+join crm.campaign k on k.id = u.campaign_id
+join crm.campaign_recipient r on r.run_id = u.id
+left join crm.customer c on c.customer_uuid = r.customer_uuid
+where u.id = $1 and r.n > $2 order by r.n limit $3;
 
 -- statement: campaign_runs
 -- returns: key text?, body text?
@@ -11,12 +28,26 @@ select key, body from crm.campaign_runs($1::json);
 
 -- statement: campaign_sent
 -- returns: finished bool?
--- Records that the broker has the recipients of a run up to this number.  $1: run; $2: number.  Returns whether that is
--- all.
-update crm.campaign_run
-set sent = greatest(sent, $2), finished_at = case when greatest(sent, $2) >= recipients then coalesce(finished_at, now()) end
-where id = $1
-returning sent >= recipients;
+-- Records a page of recipients, unless another delivery of the trigger has recorded it: the broker has the messages, or the
+-- recipient was skipped.  $1: run; $2, $3: the recipients after $2 up to $3; $4, $5: numbers of skipped ones, and the reasons.  Returns
+-- whether that is all; no row: the page was recorded, or the run was deleted.
+with page as (
+    select u.id from crm.campaign_run u where u.id = $1 and u.sent = $2 for no key update
+), skipped as (
+    update crm.campaign_recipient r set skipped = s.reason
+    from page, unnest($4::int8[], $5::text[]) s(n, reason)
+    where r.run_id = page.id and r.n = s.n
+    returning s.reason
+)
+update crm.campaign_run u
+set sent = $3, finished_at = case when $3 >= u.recipients then coalesce(u.finished_at, now()) end,
+    blocked = u.blocked + (select count(*) from skipped where reason = 'blocked'),
+    no_consent = u.no_consent + (select count(*) from skipped where reason = 'no_consent'),
+    no_address = u.no_address + (select count(*) from skipped where reason = 'no_address'),
+    deleted = u.deleted + (select count(*) from skipped where reason = 'deleted')
+from page
+where u.id = page.id
+returning u.sent >= u.recipients;
 
 -- statement: campaign_to_run
 -- A campaign with its segment's filter, and the run of this trigger if it has started.  $1: campaign; $2: key of the
@@ -31,27 +62,27 @@ left join crm.campaign_run r on r.key = $2
 where c.id = $1;
 
 -- statement: create_campaign
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.create_campaign($1::json);
 
 -- statement: delete_campaign
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.delete_campaign($1::json);
 
 -- statement: delete_segment
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.delete_segment($1::json);
 
 -- statement: get_campaign
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.get_campaign($1::json);
 
 -- statement: get_segment
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.get_segment($1::json);
 
 -- statement: list_segments
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.list_segments($1::json);
 
 -- statement: note_count
@@ -61,7 +92,7 @@ insert into crm.segment_history (segment_id, count, path) values ($1, $2, $3)
 on conflict do nothing;
 
 -- statement: save_segment
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.save_segment($1::json);
 
 -- statement: segment_announced
@@ -70,7 +101,7 @@ select status, body from crm.save_segment($1::json);
 update crm.campaign_run set announced = true where key = any ($1) and not announced;
 
 -- statement: segment_counts
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.segment_counts($1::json);
 
 -- statement: segment_explain_state
@@ -106,16 +137,18 @@ where c.segment_id = $1 and c.kind = 'entering' and not r.announced
 order by r.created_at, r.key limit 100;
 
 -- statement: segment_outbox
--- returns: id int8, customer text, entered bool, at text
--- The oldest entries and exits of a segment that were not sent to the broker yet.  $1: segment; $2: limit
-select o.id, o.customer_uuid::text, o.entered, crm.iso_ms(o.at)
-from crm.segment_outbox o where o.segment_id = $1 order by o.id limit $2;
+-- returns: id int8, customer text, entered bool, at text, queue text
+-- The oldest entries and exits of a segment that were not sent to the broker yet, and the queue for them: it is read together with
+-- them, because a new subscription deletes those for the old queue.  $1: segment; $2: limit
+select o.id, o.customer_uuid::text, o.entered, crm.iso_ms(o.at), s.watch_queue
+from crm.segment_outbox o join crm.segment s on s.id = o.segment_id
+where o.segment_id = $1 and s.watch_queue is not null order by o.id limit $2;
 
 -- statement: segment_to_watch
--- returns: filter text, name text, watch_queue text?, due bool
+-- returns: filter text, name text, due bool
 -- A watched segment.  $1: id.  No row: it was deleted or is not watched any more.
 -- The last column: a check that waited behind another one does not need to run.
-select s.filter::text, s.name, s.watch_queue,
+select s.filter::text, s.name,
        coalesce(s.evaluated_at < clock_timestamp() - make_interval(secs => s.watch_every_s * 0.5), true)
 from crm.segment s
 where s.id = $1 and s.watch_every_s is not null;
@@ -126,5 +159,5 @@ where s.id = $1 and s.watch_every_s is not null;
 delete from crm.segment_outbox where id = any ($1);
 
 -- statement: watch_segment
--- returns one row: status int4, body text?
+-- returns one row: @answer
 select status, body from crm.watch_segment($1::json);

@@ -99,6 +99,10 @@ int fake_setup(void **state)
     (void)state;
     memset(&fake_api, 0, sizeof fake_api);
     fake_shared.routes = http_routes_new(api_routes);
+    struct fault f;
+    if (auth_new(&fake_shared.auth, &(struct auth_conf){.admin_key_file = "", .rules_file = ""},
+                 &f) != 0)
+        return -1;
     fake_shared.workers = workers;
     fake_shared.n_workers = 1;
     fake_shared.version = SPAN("1.2.3");
@@ -118,6 +122,7 @@ int fake_teardown(void **state)
     struct http_routes *routes;
     memcpy(&routes, &fake_shared.routes, sizeof routes); // ours, const for everybody else
     http_routes_free(routes);
+    auth_free(fake_shared.auth);
     return 0;
 }
 
@@ -129,8 +134,21 @@ struct arena *http_req_arena(struct http_req *req) { return &req->arena; }
 uv_loop_t *http_req_loop(struct http_req *req) { return (void)req, uv_default_loop(); }
 void *http_req_app(struct http_req *req) { return req ? &fake_api : NULL; }
 enum http_verb http_req_verb(const struct http_req *req) { return req->verb; }
-const struct http_route *http_req_route(const struct http_req *req) { return req->route; }
+const struct http_route *http_req_route(const struct http_req *req)
+{
+    static const struct http_route any = {.unknown = UNKNOWN_IGNORED}; // most of ours are so
+
+    return req->route ? req->route : &any;
+}
 span http_req_body(const struct http_req *req) { return req->body; }
+span http_req_id(struct http_req *req) { return (void)req, SPAN("r-1"); }
+span http_req_path(const struct http_req *req) { return (void)req, SPAN("/"); }
+span http_req_query_text(const struct http_req *req) { return (void)req, SPAN_NONE; }
+const uint8_t *http_req_ip(const struct http_req *req)
+{
+    static const uint8_t none[16];
+    return (void)req, none;
+}
 bool http_req_has(const struct http_req *req, enum http_rare header)
 {
     return (req->rare & header) != 0;
@@ -157,6 +175,7 @@ void http_req_note_db(struct http_req *req, uint64_t us)
     (void)us;
 }
 span http_req_subject(const struct http_req *req) { return (void)req, fake_subject; }
+struct http_identity *http_req_identity(const struct http_req *req) { return (void)req, NULL; }
 bool http_req_is_gone(const struct http_req *req) { return req->gone; }
 bool http_req_has_hung_up(const struct http_req *req) { return http_req_is_gone(req); }
 
@@ -304,6 +323,12 @@ void broker_custom(struct broker *b, struct custom_op *op) { (void)b, fake_given
 void broker_times_changed(struct broker *b) { (void)b; }
 
 void broker_queue_changed(struct broker *b, span queue) { (void)b, fake_given.changed = queue; }
+void broker_keys_changed(struct broker *b) { (void)b; }
+void keys_put_version(struct key_table *t, struct pg_params *params) { (void)t, (void)params; }
+int keys_read(struct key_table *t, const struct pg_reply *reply, unsigned epoch)
+{
+    return (void)t, (void)reply, (void)epoch, 0;
+}
 const struct broker_stats *broker_stats(const struct broker *b) { return (void)b, &fake_stats; }
 const struct pg_pool_stats *broker_pg_stats(const struct broker *b)
 {
@@ -326,9 +351,11 @@ bool broker_seal(struct broker *b, struct buf *out, span plain)
 }
 bool broker_is_up(const struct broker *b) { return (void)b, fake_is_up; }
 bool house_is_up(const struct house *h) { return (void)h, fake_is_up; }
+const char *broker_pg_error(const struct broker *b) { return (void)b, ""; }
 
 // ---- pg/reply.h ----
 
+const char *pg_reply_sqlstate(const struct pg_reply *r) { return (void)r, ""; }
 unsigned pg_reply_rows(const struct pg_reply *r) { return r->rows; }
 const char *pg_reply_message(const struct pg_reply *r) { return r->message ? r->message : ""; }
 const uint8_t *pg_reply_uuid(const struct pg_reply *r, unsigned row, unsigned col)

@@ -66,7 +66,7 @@ static void parameters_arrive_and_are_clamped(void **state)
     assert_int_equal(op->timeout_ms, 30000);
 }
 
-static void each_form_names_what_it_wants(void **state)
+static void each_form_of_a_pop_selects_its_messages(void **state)
 {
     (void)state;
     api_pop_partition.handle(fake_get("partitions=9", "q", "p"));
@@ -333,7 +333,7 @@ static void a_client_that_hangs_up_cancels_the_pop(void **state)
     assert_int_equal(fake_given.n_given_back, 0);
 }
 
-static void a_lease_that_nobody_will_see_is_given_back(void **state)
+static void a_lease_of_a_disconnected_client_is_released(void **state)
 {
     (void)state;
     struct seg s = {0};
@@ -364,7 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_defaults_are_those_of_the_worker),
         T(parameters_arrive_and_are_clamped),
-        T(each_form_names_what_it_wants),
+        T(each_form_of_a_pop_selects_its_messages),
         T(names_that_the_database_cannot_hold_are_refused),
         T(a_head_request_takes_nothing),
         T(the_answer_has_every_key),
@@ -375,7 +375,7 @@ int main(void)
         T(nothing_found_is_204),
         T(an_outage_is_204_and_a_mistake_is_not),
         T(a_client_that_hangs_up_cancels_the_pop),
-        T(a_lease_that_nobody_will_see_is_given_back),
+        T(a_lease_of_a_disconnected_client_is_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,14 +34,14 @@ static void all_fields_arrive_where_they_stood(void **state)
     assert_false(item(0)->txid_is_key);
 }
 
-static void what_is_missing_null_or_empty_gets_its_default(void **state)
+static void missing_null_and_empty_members_get_their_defaults(void **state)
 {
     (void)state;
     SEND(api_push,
          "{\"items\":[{\"queue\":\"q\"},"
          "{\"queue\":\"q\",\"partition\":null,\"payload\":null,\"transactionId\":null,"
          "\"traceId\":null},"
-         "{\"queue\":\"\",\"partition\":\"\",\"transactionId\":\"\",\"traceId\":\"\"}]}");
+         "{\"queue\":\"q\",\"partition\":\"\",\"transactionId\":\"\",\"traceId\":\"\"}]}");
     for (unsigned i = 0; i < 3; i++) {
         assert_span(item(i)->partition, "Default");
         assert_span(item(i)->payload, "null");
@@ -162,7 +162,7 @@ static void names_are_counted_in_characters(void **state)
     }
 }
 
-static void a_body_that_is_not_json_says_where(void **state)
+static void invalid_json_is_reported_with_its_position(void **state)
 {
     (void)state;
     SEND(api_push, "");
@@ -303,14 +303,14 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
     const struct CMUnitTest tests[] = {
         T(all_fields_arrive_where_they_stood),
-        T(what_is_missing_null_or_empty_gets_its_default),
+        T(missing_null_and_empty_members_get_their_defaults),
         T(escapes_in_keys_names_and_ids_are_undone),
         T(a_uuid_as_transaction_id_is_its_own_key),
         T(the_last_of_equal_keys_wins),
         T(an_empty_list_is_answered_without_the_broker),
         T(a_bad_item_refuses_the_request_and_is_named),
         T(names_are_counted_in_characters),
-        T(a_body_that_is_not_json_says_where),
+        T(invalid_json_is_reported_with_its_position),
         T(nesting_counts_from_the_whole_body),
         T(a_huge_array_keeps_its_order),
         T(the_answer_has_every_key),

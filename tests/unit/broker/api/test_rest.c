@@ -50,7 +50,7 @@ static void seconds_are_integers(void **state)
     }
 }
 
-static void a_renewal_is_told_under_all_three_names(void **state)
+static void a_renewal_has_all_three_names_of_the_expiry(void **state)
 {
     (void)state;
     struct renew_op *op = extend(LEASE, "");
@@ -118,7 +118,7 @@ static void configure_forwards_its_fields(void **state)
     drop_custom();
 }
 
-static void configure_answers_with_what_is_now(void **state)
+static void configure_answers_with_the_current_options(void **state)
 {
     (void)state;
     struct pg_reply reply = {.rows = 1, .options = "{\"leaseTime\":45}"};
@@ -189,6 +189,9 @@ static void health_follows_the_database(void **state)
 {
     (void)state;
     fake_is_up = true;
+    assert_int_equal(status_of(&api_health), 503); // there is no schema yet
+    assert_non_null(strstr(fake_reply.text, "\"reason\":\"starting: applying schema\""));
+    fake_shared.ready = true;
     assert_int_equal(status_of(&api_health), 200);
     assert_string_equal(fake_reply.text, "{\"status\":\"healthy\",\"database\":\"connected\"}");
     fake_shared.show_details = true;
@@ -204,6 +207,7 @@ static void health_follows_the_database(void **state)
         strstr(fake_reply.text, "\"status\":\"unhealthy\",\"database\":\"disconnected\""));
     assert_int_equal(status_of(&api_live), 200);
     fake_is_up = true;
+    fake_shared.ready = false;
 }
 
 static void readiness_needs_all_three(void **state)
@@ -304,10 +308,10 @@ int main(void)
         T(every_route_has_a_name_of_its_own),
         T(an_empty_body_means_sixty_seconds),
         T(seconds_are_integers),
-        T(a_renewal_is_told_under_all_three_names),
+        T(a_renewal_has_all_three_names_of_the_expiry),
         T(a_lost_lease_is_404_with_the_object),
         T(configure_forwards_its_fields),
-        T(configure_answers_with_what_is_now),
+        T(configure_answers_with_the_current_options),
         T(a_refused_option_is_400_in_the_words_of_the_database),
         T(a_malformed_configure_is_refused),
         T(health_follows_the_database),

@@ -4,15 +4,30 @@
 #include "fake.h"
 
 static const char *const query[] = {"limit", "queue", NULL};
-static const struct sql_endpoint plain = {
-    .route = {.verb = HTTP_GET, .path = "/a/:queue/b/:other", .handle = sql_endpoint_handle},
-    .statement = &pg_stmt_delete_queue,
-    .query = query,
-    .changes_queue = true};
+static const char *const members[] = {"a", "filter", NULL};
+static const struct sql_endpoint plain = {.route = {.verb = HTTP_GET,
+                                                    .path = "/a/:queue/b/:other",
+                                                    .handle = sql_endpoint_handle,
+                                                    .query = query},
+                                          .statement = &pg_stmt_delete_queue,
+                                          .changes_queue = true};
 static const struct sql_endpoint with_body = {
     .route = {.verb = HTTP_POST, .path = "/a/:queue", .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_queue,
+    .members = members,
     .body = ENDPOINT_BODY};
+static const struct sql_endpoint contract = {.route = {.verb = HTTP_POST,
+                                                       .path = "/a/:queue",
+                                                       .handle = sql_endpoint_handle,
+                                                       .unknown = UNKNOWN_IGNORED},
+                                             .statement = &pg_stmt_delete_queue,
+                                             .members = members,
+                                             .body = ENDPOINT_BODY};
+static const struct sql_endpoint destructive = {.route = {.verb = HTTP_DELETE,
+                                                          .path = "/a/:queue",
+                                                          .handle = sql_endpoint_handle,
+                                                          .unknown = UNKNOWN_OR_EMPTY_REFUSED},
+                                                .statement = &pg_stmt_delete_queue};
 static const struct sql_endpoint may_body = {
     .route = {.verb = HTTP_POST, .path = "/a/:queue", .handle = sql_endpoint_handle},
     .statement = &pg_stmt_delete_queue,
@@ -70,6 +85,28 @@ static void a_body_is_passed_as_it_came(void **state)
     }
 }
 
+static void unknown_members_are_refused(void **state)
+{
+    (void)state;
+    ask(&with_body, fake_post("q", "{\"a\":1,\"filtre\":{}}"));
+    assert_refused("unknown member \"filtre\"; did you mean \"filter\"?");
+    ask(&contract, fake_post("q", "{\"filtre\":{}}"));
+    assert_refused("unknown member");
+    ask(&contract, fake_post("q", "{\"other\":{}}"));
+    assert_span(args(), "{\"queue\":\"q\",\"body\":{\"other\":{}},\"\":\"\"}");
+    drop();
+}
+
+static void a_body_that_was_meant_as_a_filter_is_refused(void **state)
+{
+    (void)state;
+    ask(&destructive, fake_post("q", "{\"partition\":\"p\"}"));
+    assert_refused("unknown member");
+    ask(&destructive, fake_post("q", "[]"));
+    assert_span(args(), "{\"queue\":\"q\",\"\":\"\"}");
+    drop();
+}
+
 static void a_body_may_be_missing_in_the_ways_clients_do_it(void **state)
 {
     (void)state;
@@ -110,7 +147,7 @@ static void a_sealed_payload_is_opened_on_the_way_out(void **state)
     assert_string_equal(fake_reply.text, "{\"a\":[\"opened\",{\"encrypted\":0}]}");
 }
 
-static void a_step_is_followed_by_the_next_with_what_it_wanted_sealed(void **state)
+static void a_step_is_followed_by_the_next_with_the_sealed_payload(void **state)
 {
     (void)state;
     static const char *const more[][2] = {{"{\"at\":7}", NULL}};
@@ -194,10 +231,12 @@ int main(void)
         cmocka_unit_test(the_path_comes_behind_the_query),
         cmocka_unit_test(bad_text_is_refused_with_its_name),
         cmocka_unit_test(a_body_is_passed_as_it_came),
+        cmocka_unit_test(unknown_members_are_refused),
+        cmocka_unit_test(a_body_that_was_meant_as_a_filter_is_refused),
         cmocka_unit_test(a_body_may_be_missing_in_the_ways_clients_do_it),
         cmocka_unit_test(pieces_and_payloads_become_the_answer),
         cmocka_unit_test(a_sealed_payload_is_opened_on_the_way_out),
-        cmocka_unit_test(a_step_is_followed_by_the_next_with_what_it_wanted_sealed),
+        cmocka_unit_test(a_step_is_followed_by_the_next_with_the_sealed_payload),
         cmocka_unit_test(a_failure_changes_nothing),
         cmocka_unit_test(rows_of_a_list_are_put_by_its_shape),
         cmocka_unit_test(a_shape_that_names_no_column_is_an_odd_answer),

@@ -47,7 +47,7 @@ static void operations_are_flattened_in_order(void **state)
     assert_span(op->required[1], "l2");
 }
 
-static void what_was_committed_is_told_in_request_order(void **state)
+static void results_of_a_commit_are_in_request_order(void **state)
 {
     (void)state;
     SEND(api_transaction, "{\"operations\":[" ACK "," PUSH "]}");
@@ -107,7 +107,7 @@ static void a_rollback_without_a_culprit_lists_nothing(void **state)
                         ",\"success\":false,\"error\":\"Transaction failed\",\"results\":[]}");
 }
 
-static void an_unknown_type_aborts_before_the_database_is_asked(void **state)
+static void an_unknown_type_aborts_before_the_database_is_called(void **state)
 {
     (void)state;
     SEND(api_transaction, "{\"operations\":[" PUSH ",{\"type\":\"da\\\"nce\"}," ACK "]}");
@@ -122,7 +122,7 @@ static void an_unknown_type_aborts_before_the_database_is_asked(void **state)
         "type: da\\\"nce\"}]}");
 }
 
-static void a_status_that_transactions_do_not_know_aborts(void **state)
+static void a_status_that_transactions_do_not_have_aborts(void **state)
 {
     (void)state;
     static const char *const statuses[] = {"retry", "bogus", "COMPLETED"};
@@ -145,7 +145,7 @@ static void a_status_that_transactions_do_not_know_aborts(void **state)
     }
 }
 
-static void what_is_malformed_is_refused(void **state)
+static void malformed_operations_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -208,12 +208,12 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
     const struct CMUnitTest tests[] = {
         T(operations_are_flattened_in_order),
-        T(what_was_committed_is_told_in_request_order),
+        T(results_of_a_commit_are_in_request_order),
         T(a_rollback_lists_the_steps_up_to_the_one_at_fault),
         T(a_rollback_without_a_culprit_lists_nothing),
-        T(an_unknown_type_aborts_before_the_database_is_asked),
-        T(a_status_that_transactions_do_not_know_aborts),
-        T(what_is_malformed_is_refused),
+        T(an_unknown_type_aborts_before_the_database_is_called),
+        T(a_status_that_transactions_do_not_have_aborts),
+        T(malformed_operations_are_refused),
         T(nothing_to_do_is_done_at_once),
         T(a_failure_of_the_database_is_not_a_rollback),
     };

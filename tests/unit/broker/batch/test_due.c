@@ -151,7 +151,7 @@ static void on_fire_set_past(struct due *d)
     set(5, 1); // long due
 }
 
-static void what_is_set_while_running_waits_for_the_next_run(void **state)
+static void an_entry_added_during_a_run_waits_for_the_next_run(void **state)
 {
     (void)state;
     due_set(&heap, &things[0], 10, on_fire_set_past);
@@ -220,7 +220,7 @@ int main(void)
         T(due_exactly_now_fires_and_a_microsecond_later_does_not),
         T(moving_changes_the_callback_too),
         T(a_hundred_thousand_random_steps_agree_with_a_plain_array),
-        T(what_is_set_while_running_waits_for_the_next_run),
+        T(an_entry_added_during_a_run_waits_for_the_next_run),
         T(a_thing_that_sets_itself_again_cannot_trap_the_loop),
         T(a_callback_may_cancel_one_that_is_due_too),
         T(a_callback_may_put_off_one_that_is_due_too),

@@ -29,7 +29,7 @@ static void open_gate(unsigned limit)
     gate_init(&g, conf, (struct limit_conf){.fixed = true, .min = 1, .max = limit}, NOW);
 }
 
-static void nobody_waiting_opens_nothing(void **state)
+static void the_gate_stays_closed_without_requests(void **state)
 {
     (void)state;
     open_gate(4);
@@ -75,7 +75,7 @@ static void a_full_batch_leaves_even_if_more_were_preferred(void **state)
     assert_true(is_open(100, 100, 0));
 }
 
-static void nobody_is_held_longer_than_told(void **state)
+static void no_request_waits_longer_than_max_hold(void **state)
 {
     (void)state;
     open_gate(4);
@@ -134,7 +134,7 @@ static void the_time_until_it_opens_is_rounded_up(void **state)
     assert_true(gate_is_open(&g, q, NOW + 6 * 1000));
 }
 
-static void one_that_has_waited_long_enough_is_asked_for_soon_not_never(void **state)
+static void a_request_that_is_due_is_sent_soon(void **state)
 {
     (void)state;
     open_gate(4);
@@ -188,7 +188,7 @@ static void after_a_crowd_the_next_batch_gathers_for_a_moment(void **state)
     assert_true(gate_is_open(&g, q, NOW + 1000)); // nobody waits longer
 }
 
-static void after_a_few_nobody_gathers(void **state)
+static void after_a_few_batches_requests_are_sent_at_once(void **state)
 {
     (void)state;
     open_gate(4);
@@ -200,21 +200,21 @@ static void after_a_few_nobody_gathers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_waiting_opens_nothing),
+        cmocka_unit_test(the_gate_stays_closed_without_requests),
         cmocka_unit_test(with_nothing_in_flight_one_request_leaves_at_once),
         cmocka_unit_test(while_one_is_in_flight_few_requests_gather),
         cmocka_unit_test(a_worthwhile_batch_does_not_wait_for_more),
         cmocka_unit_test(a_full_batch_leaves_even_if_more_were_preferred),
-        cmocka_unit_test(nobody_is_held_longer_than_told),
+        cmocka_unit_test(no_request_waits_longer_than_max_hold),
         cmocka_unit_test(the_limit_is_kept_however_many_wait),
         cmocka_unit_test(a_second_flight_is_always_tried),
         cmocka_unit_test(but_not_beyond_the_ceiling),
         cmocka_unit_test(the_time_until_it_opens_is_rounded_up),
-        cmocka_unit_test(one_that_has_waited_long_enough_is_asked_for_soon_not_never),
+        cmocka_unit_test(a_request_that_is_due_is_sent_soon),
         cmocka_unit_test(time_alone_does_not_open_a_gate_whose_limit_is_reached),
         cmocka_unit_test(landings_teach_the_limit),
         cmocka_unit_test(after_a_crowd_the_next_batch_gathers_for_a_moment),
-        cmocka_unit_test(after_a_few_nobody_gathers),
+        cmocka_unit_test(after_a_few_batches_requests_are_sent_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static void between_alpha_and_beta_it_stays(void **state)
     assert_int_equal(l.now, 4);
 }
 
-static void it_changes_no_more_often_than_told(void **state)
+static void the_limit_changes_at_most_once_per_interval(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 99; i++)
@@ -162,7 +162,7 @@ int main(void)
         T(it_shrinks_by_one_while_too_many_wait_down_to_its_minimum),
         T(its_minimum_holds),
         T(between_alpha_and_beta_it_stays),
-        T(it_changes_no_more_often_than_told),
+        T(the_limit_changes_at_most_once_per_interval),
         T(an_old_minimum_is_forgotten),
         T(a_single_outlier_is_averaged_away),
         T(a_round_trip_of_nothing_divides_by_nothing),

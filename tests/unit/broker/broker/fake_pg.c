@@ -55,6 +55,14 @@ struct pg_pool *pg_pool_open(uv_loop_t *loop, const struct pg_pool_conf *conf,
     return &pool;
 }
 
+void pg_pool_resume(struct pg_pool *p) { assert_ptr_equal(p, &pool); }
+
+const char *pg_pool_error(const struct pg_pool *p)
+{
+    (void)p;
+    return "";
+}
+
 void pg_pool_exec(struct pg_pool *p, struct pg_call *call)
 {
     assert_ptr_equal(p, &pool);

@@ -1,4 +1,4 @@
-// fake_pg.h: a pool that remembers calls and answers when told; the linker's seam for
+// fake_pg.h: a pool that records calls; the test decides when they are answered. It replaces
 // broker/src/broker.
 //
 // Parameters are real (pg/params.c) and are read back from their wire form; results are rows
@@ -11,7 +11,7 @@
 #include "pg/pool.h"
 
 void fake_reset(void);
-void fake_set_up(bool up); // what the pool tells the broker about the database
+void fake_set_up(bool up); // events of the pool for the broker
 unsigned fake_n_calls(void);
 // The oldest call without an answer, which must be of this name.
 struct pg_call *fake_call(const char *name);

@@ -1,5 +1,5 @@
 // rig.h: one broker on a loop that is turned by hand, a frozen clock, and operations that
-// remember what they were told.
+// record their results.
 #ifndef QUEEN_TESTS_BROKER_RIG_H
 #define QUEEN_TESTS_BROKER_RIG_H
 
@@ -23,14 +23,14 @@ enum { CREATED_US = 1700000000 };
 
 struct push {
     struct push_op op;
-    struct push_item items[16];
+    struct push_item items[32];
     unsigned times;
     int status;
 };
 // txid NULL: none given.  Items are keyed by their txid, or by a fresh UUIDv7.
 void push_item(struct push *p, const char *queue, const char *partition, const char *txid);
 void push_start(struct push *p);
-// Numbers for the lanes that are asked for: 1 for "p1", 2 for "p2", ...
+// Numbers for the requested lanes: 1 for "p1", 2 for "p2", ...
 void answer_lanes(void);
 void row_stored(int64_t lane); // its next segment
 // All segments of the oldest push are stored.
@@ -73,7 +73,7 @@ void claim_of_lane(int lane, bool more, int64_t lease_us);
 void pop_first(struct pop *p, const char *queue, unsigned timeout_ms, unsigned n_lanes);
 // A message for queue "q" is pushed and stored.
 void push_to(const char *partition, struct push *p);
-// The consumer whose number is asked for gets this one.
+// The number of the requested consumer.
 void answer_number(int consumer);
 
 #endif

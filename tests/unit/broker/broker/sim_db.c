@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "rig.h"
 
-enum { MAX_SEGMENTS = 2000, MAX_LEASES = 4000, CONSUMER_0 = 100 };
+enum { MAX_SEGMENTS = 2000, MAX_LEASES = 4000, CONSUMER_0 = 100000 };
 
 struct segment {
     int64_t first;
@@ -29,6 +29,7 @@ struct lane_table {
     int64_t next;
     int64_t changed; // when somebody else changed it last
     bool made, locked;
+    unsigned generation; // grows when the lane is deleted and created again
     // of the one consumer
     int64_t cursor, ver, first, last;
     unsigned acked;
@@ -54,6 +55,7 @@ static void do_finish(const struct pg_params *p);
 static void do_settle(const struct pg_params *p);
 static void do_release(const struct pg_params *p);
 static void do_flags(const struct pg_params *p);
+static void do_queues(const struct pg_params *p);
 
 static const struct {
     const char *name;
@@ -62,7 +64,7 @@ static const struct {
     {"ensure_lanes", do_lanes}, {"push", do_push},         {"locked_lanes", do_locked_lanes},
     {"changes", do_changes},    {"discover", do_discover}, {"ensure_consumers", do_consumers},
     {"claim", do_claim},        {"finish", do_finish},     {"settle", do_settle},
-    {"release", do_release},    {"maintenance", do_flags},
+    {"release", do_release},    {"maintenance", do_flags}, {"select_queues", do_queues},
 };
 
 void sim_reset(void)
@@ -77,6 +79,23 @@ void sim_reset(void)
     }
     n_settled = 0;
     n_changes = 0;
+}
+
+static int64_t num_of(unsigned lane) { return lane + 16ll * lanes[lane].generation; }
+
+// 0: the lane with that number was deleted.
+static unsigned lane_of(int64_t num)
+{
+    unsigned lane = (unsigned)(num % 16);
+
+    return num_of(lane) == num ? lane : 0;
+}
+
+void sim_renumber(unsigned lane)
+{
+    lanes[lane].generation++;
+    if (lanes[lane].cursor + 1 < lanes[lane].next) // as if they had been pushed again
+        lanes[lane].changed = ++n_changes;
 }
 
 void sim_lock(unsigned lane, bool locked) { lanes[lane].locked = locked; }
@@ -99,7 +118,7 @@ static bool waits_for_lock(const struct pg_call *call)
 
     if (strcmp(call->statement->name, "push") == 0)
         for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++)
-            if (lanes[fake_int(p, PG_INT8, 0, i)].locked)
+            if (lanes[lane_of(fake_int(p, PG_INT8, 0, i))].locked)
                 return true;
     if (strcmp(call->statement->name, "ensure_lanes") == 0 && !fake_scalar(p, 2))
         for (unsigned i = 0; i < fake_len(p, PG_TEXT, 1); i++)
@@ -110,7 +129,7 @@ static bool waits_for_lock(const struct pg_call *call)
 
 void sim_serve(struct pg_call *call, enum sim_fate fate)
 {
-    static const int status[] = {0, QE_PG_GONE, QE_PG_GONE, QE_PG_RETRY};
+    static const int status[] = {0, QE_PG_GONE, QE_PG_GONE, QE_PG_RETRY, QE_PG_AWAY};
 
     if (fate <= SIM_LOST_ANSWER && waits_for_lock(call)) {
         fake_no_rows();
@@ -209,14 +228,14 @@ static void do_lanes(const struct pg_params *p)
             continue;
         }
         lanes[num].made = true;
-        fake_row("idx:i lane:l lane_id:u", (int)i, (int64_t)num, uuid(num));
+        fake_row("idx:i lane:l lane_id:u", (int)i, num_of(num), uuid(num));
     }
 }
 
 static void do_locked_lanes(const struct pg_params *p)
 {
     for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++)
-        if (lanes[fake_int(p, PG_INT8, 0, i)].locked)
+        if (lanes[lane_of(fake_int(p, PG_INT8, 0, i))].locked)
             fake_row("lane:l", fake_int(p, PG_INT8, 0, i));
 }
 
@@ -247,8 +266,10 @@ static void do_push(const struct pg_params *p)
 
     assert_true(n <= countof(stored));
     for (unsigned i = 0; i < n; i++) {
-        unsigned lane = (unsigned)fake_int(p, PG_INT8, 0, i);
+        unsigned lane = lane_of(fake_int(p, PG_INT8, 0, i));
         span keys = fake_bytes(p, PG_BYTEA, 0, i);
+        if (lane == 0)
+            continue;
         twice[i] = has_duplicate(lane, keys);
         stored[i] = !twice[i] && !held[lane];
         held[lane] = held[lane] || !stored[i];
@@ -256,12 +277,14 @@ static void do_push(const struct pg_params *p)
             continue;
         int64_t seq = lanes[lane].next;
         append(lane, keys, fake_bytes(p, PG_BYTEA, 1, i));
-        fake_row("lane:l first_seq:l created_at:T status:i", (int64_t)lane, seq, created(seq),
+        fake_row("lane:l first_seq:l created_at:T status:i", num_of(lane), seq, created(seq),
                  0);
     }
     for (unsigned i = 0; i < n; i++) {
-        unsigned lane = (unsigned)fake_int(p, PG_INT8, 0, i);
-        if (twice[i])
+        unsigned lane = lane_of(fake_int(p, PG_INT8, 0, i));
+        if (lane == 0)
+            fake_row("seg:i status:i", (int)i + 1, SEG_LANE_GONE);
+        else if (twice[i])
             tell_duplicates(i, lane, fake_bytes(p, PG_BYTEA, 0, i));
         else if (!stored[i])
             fake_row("seg:i status:i", (int)i + 1, 2);
@@ -292,7 +315,7 @@ static void do_changes(const struct pg_params *p)
     fake_row("snapshot:t emptied:l flags:i", snapshot, (int64_t)0, 0);
     for (unsigned i = 1; i <= SIM_LANES; i++)
         if (lanes[i].changed > seen)
-            fake_row("lane:l lane_id:u lane_name:t queue_name:t", (int64_t)i, uuid(i),
+            fake_row("lane:l lane_id:u lane_name:t queue_name:t", num_of(i), uuid(i),
                      name_of(i), "q");
 }
 
@@ -301,15 +324,19 @@ static bool is_leased(const struct lane_table *l)
     return l->leased && l->until_us > clock_mono_us();
 }
 
+// Of all lanes those with messages, or the one that was asked for.
 static void do_discover(const struct pg_params *p)
 {
-    (void)p;
+    bool one = p->param[1].len != SIZE_MAX;
+    unsigned only = one ? lane_named((span){p->data.ptr + p->param[1].at, p->param[1].len}) : 0;
+
     for (unsigned i = 1; i <= SIM_LANES; i++)
-        if (lanes[i].cursor + 1 < lanes[i].next)
+        if (one ? i == only && lanes[i].made : lanes[i].cursor + 1 < lanes[i].next)
             fake_row(is_leased(&lanes[i])
                          ? "lane:l lane_id:u lane_name:t consumer:l pending:b lease_us:l"
                          : "lane:l lane_id:u lane_name:t consumer:l pending:b",
-                     (int64_t)i, uuid(i), name_of(i), (int64_t)CONSUMER_0 + i, 1,
+                     num_of(i), uuid(i), name_of(i), CONSUMER_0 + num_of(i),
+                     lanes[i].cursor + 1 < lanes[i].next,
                      (int64_t)(lanes[i].until_us - clock_mono_us()));
 }
 
@@ -317,7 +344,8 @@ static void do_consumers(const struct pg_params *p)
 {
     for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++) {
         int64_t lane = fake_int(p, PG_INT8, 0, i);
-        fake_row("idx:i lane:l consumer:l", (int)i, lane, CONSUMER_0 + lane);
+        if (lane_of(lane) != 0)
+            fake_row("idx:i lane:l consumer:l", (int)i, lane, CONSUMER_0 + lane);
     }
 }
 
@@ -363,10 +391,14 @@ static void claim(unsigned target, unsigned lane, int64_t batch, bool auto_ack,
 
 static void do_claim(const struct pg_params *p)
 {
-    for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++)
-        claim(i + 1, (unsigned)(fake_int(p, PG_INT8, 0, i) - CONSUMER_0),
-              fake_int(p, PG_INT4, 0, i), fake_int(p, PG_BOOL, 0, i) != 0,
-              fake_bytes(p, PG_UUID, 0, i).ptr);
+    for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++) {
+        unsigned lane = lane_of(fake_int(p, PG_INT8, 0, i) - CONSUMER_0);
+        if (lane == 0)
+            fake_row("target:i status:i", (int)i + 1, GONE);
+        else
+            claim(i + 1, lane, fake_int(p, PG_INT4, 0, i), fake_int(p, PG_BOOL, 0, i) != 0,
+                  fake_bytes(p, PG_UUID, 0, i).ptr);
+    }
 }
 
 // ---- acknowledgements ----
@@ -380,8 +412,9 @@ static void do_finish(const struct pg_params *p)
 {
     for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++) {
         int64_t consumer = fake_int(p, PG_INT8, 0, i);
-        struct lane_table *l = &lanes[consumer - CONSUMER_0];
-        if (!holds(l, fake_bytes(p, PG_UUID, 0, i)) || l->acked > 0)
+        unsigned lane = lane_of(consumer - CONSUMER_0);
+        struct lane_table *l = &lanes[lane];
+        if (lane == 0 || !holds(l, fake_bytes(p, PG_UUID, 0, i)) || l->acked > 0)
             continue;
         note_settled(l->lease);
         l->cursor = l->last;
@@ -441,7 +474,7 @@ static void do_settle(const struct pg_params *p)
             fake_row("grp:i entry:i why:i released:b dead:b queue_name:t lane_name:t lane:l "
                      "consumer:l more:b",
                      (int)g + 1, (int)i, why[i], !l->leased, 0, "q", name_of(lane),
-                     (int64_t)lane, (int64_t)CONSUMER_0 + lane, l->cursor + 1 < l->next);
+                     num_of(lane), CONSUMER_0 + num_of(lane), l->cursor + 1 < l->next);
     }
 }
 
@@ -454,8 +487,8 @@ static void do_release(const struct pg_params *p)
                 continue;
             l->leased = false;
             l->ver++;
-            fake_row("consumer:l lane:l queue_name:t", (int64_t)CONSUMER_0 + lane,
-                     (int64_t)lane, "q");
+            fake_row("consumer:l lane:l queue_name:t", CONSUMER_0 + num_of(lane), num_of(lane),
+                     "q");
         }
 }
 
@@ -463,4 +496,10 @@ static void do_flags(const struct pg_params *p)
 {
     (void)p;
     fake_row("queen.maintenance_flags():i", 0);
+}
+
+static void do_queues(const struct pg_params *p)
+{
+    (void)p;
+    fake_row("name:t", "q");
 }

@@ -1,4 +1,4 @@
-// sim_db.h: a PostgreSQL for simulations: what push, pop and ack ask of it, done by the book in
+// sim_db.h: a PostgreSQL for simulations: push, pop and ack, implemented simply in
 // memory.
 //
 // One queue "q" with lanes p1..pN, one group "g".  It answers calls of the scripted pool
@@ -14,19 +14,24 @@ enum sim_fate {
     SIM_ANSWERED,
     SIM_LOST_ANSWER, // done, but the connection broke before the answer came
     SIM_LOST_CALL,   // the connection broke before anything was done
-    SIM_ROLLED_BACK, // PostgreSQL says: try again
+    SIM_ROLLED_BACK, // PostgreSQL asks for a retry
+    SIM_REFUSED,     // the call did not leave, because the database was away
 };
 
 void sim_reset(void);
 void sim_serve(struct pg_call *call, enum sim_fate fate);
 
-// Somebody else stores a message; the feed tells of it.
+// Another server stores a message; the feed reports it.
 void sim_push_elsewhere(unsigned lane, const uint8_t key[16]);
 
 // A transaction that does not end has pushed to the lane: its row, or its name if nobody has
 // created it yet, is locked until it ends.
 void sim_lock(unsigned lane, bool locked);
 bool sim_is_locked(unsigned lane);
+
+// The lane gets another number, as if it had been deleted and created again; its messages stay.
+// Calls with the old number find it gone.
+void sim_renumber(unsigned lane);
 
 // What is true in the database.
 int64_t sim_find(unsigned lane, const uint8_t key[16]); // its sequence number, 0: not there

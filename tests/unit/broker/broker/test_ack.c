@@ -1,4 +1,4 @@
-// ack.c and lease.c: many requests in one call, each told its own.
+// ack.c and lease.c: many requests in one call, each with its own result.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -166,7 +166,7 @@ static void a_lease_that_is_gone_after_a_lost_connection_leaves_the_ack_in_doubt
     assert_int_equal(acks[1].entries[0].why, ACK_BAD_LEASE);
 }
 
-static void a_row_of_a_group_that_was_not_asked_for_is_an_error(void **state)
+static void a_row_of_an_unrequested_group_is_an_error(void **state)
 {
     (void)state;
     rig_open();
@@ -178,7 +178,7 @@ static void a_row_of_a_group_that_was_not_asked_for_is_an_error(void **state)
     assert_int_equal(acks[0].status, QE_PG_SHAPE);
 }
 
-static void an_ack_that_releases_the_lane_wakes_who_waits_for_it(void **state)
+static void an_ack_that_releases_the_lane_wakes_its_parked_pop(void **state)
 {
     (void)state;
     static struct pop first, waiting;
@@ -202,7 +202,7 @@ static void an_ack_that_releases_the_lane_wakes_who_waits_for_it(void **state)
     assert_int_equal(target_of(fake_call("claim"), 0), 101);
 }
 
-static void an_ack_that_leaves_the_lane_empty_wakes_nobody(void **state)
+static void an_ack_that_leaves_the_lane_empty_wakes_no_pop(void **state)
 {
     (void)state;
     static struct pop first, waiting;
@@ -246,7 +246,7 @@ static void renew(struct renewal *r, const char *lease)
     broker_renew(broker, &r->op);
 }
 
-static void renewals_share_a_call_and_each_is_told_its_own(void **state)
+static void renewals_share_a_call_and_each_gets_its_result(void **state)
 {
     (void)state;
     static struct renewal a, b;
@@ -286,10 +286,10 @@ int main(void)
         T(one_bad_request_is_found_and_its_neighbour_succeeds),
         T(a_lost_connection_sends_the_ack_again_but_not_for_ever),
         T(a_lease_that_is_gone_after_a_lost_connection_leaves_the_ack_in_doubt),
-        T(a_row_of_a_group_that_was_not_asked_for_is_an_error),
-        T(an_ack_that_releases_the_lane_wakes_who_waits_for_it),
-        T(an_ack_that_leaves_the_lane_empty_wakes_nobody),
-        T(renewals_share_a_call_and_each_is_told_its_own),
+        T(a_row_of_an_unrequested_group_is_an_error),
+        T(an_ack_that_releases_the_lane_wakes_its_parked_pop),
+        T(an_ack_that_leaves_the_lane_empty_wakes_no_pop),
+        T(renewals_share_a_call_and_each_gets_its_result),
         T(a_short_answer_to_renewals_is_an_error_not_a_guess),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

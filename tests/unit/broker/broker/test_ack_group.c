@@ -141,7 +141,7 @@ static void two_leases_make_the_group_mixed(void **state)
     assert_int_equal(fake_int(&params, UNIFORM, 0), 0);
 }
 
-static void a_lease_and_none_make_the_group_mixed(void **state)
+static void entries_with_and_without_a_lease_make_the_group_mixed(void **state)
 {
     (void)state;
     add(1, "a", SPAN_NONE), add(1, "b", LEASE_B);
@@ -280,7 +280,7 @@ int main(void)
         T(one_that_failed_makes_the_group_mixed),
         T(the_first_that_failed_makes_it_mixed_as_well),
         T(two_leases_make_the_group_mixed),
-        T(a_lease_and_none_make_the_group_mixed),
+        T(entries_with_and_without_a_lease_make_the_group_mixed),
         T(interleaved_partitions_become_one_group_each),
         T(consumer_groups_of_a_transaction_are_kept_apart),
         T(partitions_that_cannot_exist_are_answered_without_asking),

@@ -26,7 +26,7 @@ static void fail_locked(const char *statement)
     turn();
 }
 
-// Of the lanes that are asked about, this one is locked (0: none).
+// This one of the requested lanes is locked (0: none).
 static void answer_probe(int64_t locked)
 {
     wait_ms(1);
@@ -158,7 +158,7 @@ static void a_whole_request_waits_and_is_overtaken_in_its_other_lanes(void **sta
     assert_int_equal(a.times + b.times, 2);
 }
 
-// Answers what is asked for; the name of lane 1 is locked or not.
+// Answers the request; the name of lane 1 is locked or not.
 static void serve_names(bool locked)
 {
     struct pg_call *c;
@@ -178,7 +178,7 @@ static void serve_names(bool locked)
             fake_answer(c, 0);
         turn();
         if (num == 1 && locked && alone)
-            break; // it is asked for again
+            break; // it is requested again
     }
 }
 
@@ -189,14 +189,14 @@ static void serve_push(int64_t lane)
     turn();
 }
 
-static void a_name_that_others_create_is_asked_for_alone(void **state)
+static void a_name_that_others_create_is_requested_alone(void **state)
 {
     (void)state;
     static struct push a, b, c;
     a = b = c = (struct push){0};
     rig_open();
     push_to_lanes(&a, "p1", NULL);
-    push_to_lanes(&b, "p2", NULL); // is asked for when the first call is back
+    push_to_lanes(&b, "p2", NULL); // is requested when the first call is back
     serve_names(true);
     serve_names(true);
     serve_push(2);
@@ -216,8 +216,8 @@ static void a_name_that_others_create_is_asked_for_alone(void **state)
     assert_int_equal(a.status, 0);
 }
 
-// Learnt from a pop before the name is asked for again; then the lane is deleted.
-static void a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again(void **state)
+// Learnt from a pop before the name is requested again; then the lane is deleted.
+static void a_locked_name_that_is_learnt_otherwise_can_be_requested_again(void **state)
 {
     (void)state;
     enum { LANE_GONE = 3 };
@@ -250,9 +250,9 @@ static void a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again(void *
     fake_fail_all(QE_PG_AWAY);
 }
 
-// To ask for a name creates it.  The request has been refused, and the queue may be deleted by
-// now.
-static void a_name_that_no_request_waits_for_is_not_asked_for(void **state)
+// A request for a name creates it.  The request has been refused, and the queue may be deleted
+// by now.
+static void a_name_without_waiting_requests_is_not_requested(void **state)
 {
     (void)state;
     static struct push a;
@@ -276,7 +276,7 @@ static void a_name_that_no_request_waits_for_is_not_asked_for(void **state)
         wait_ms(100);
         assert_null(fake_find("ensure_lanes"));
     }
-    // The next request asks again.
+    // The next request starts another call.
     a = (struct push){0};
     push_to_lanes(&a, "p1", NULL);
     serve_names(false);
@@ -284,7 +284,7 @@ static void a_name_that_no_request_waits_for_is_not_asked_for(void **state)
     assert_int_equal(a.status, 0);
 }
 
-static void a_name_without_an_answer_is_not_asked_for_again_at_once(void **state)
+static void a_name_without_an_answer_is_not_requested_again_at_once(void **state)
 {
     (void)state;
     static struct push a;
@@ -302,6 +302,105 @@ static void a_name_without_an_answer_is_not_asked_for_again_at_once(void **state
     serve_push(1);
     assert_int_equal(a.status, 0);
     assert_int_equal(a.times, 1);
+}
+
+// The lock of lane 1 ends while the rest of b is out.
+static void a_freed_lane_is_kept_for_a_request_that_has_left_a_part_behind(void **state)
+{
+    (void)state;
+    static struct push a, b, c;
+    a = b = c = (struct push){0};
+    lock_first_lane(&a);
+    push_to_lanes(&b, "p1", "p2");
+    struct pg_call *rest = fake_find("push");
+    assert_int_equal(fake_int(rest->params, LANES, 0), 2);
+    wait_ms(50);
+    fake_answer(fake_find("locked_lanes"), 0);
+    turn();
+    push_to_lanes(&c, "p1", NULL);
+    row_stored(2);
+    fake_answer(rest, 0);
+    turn();
+    wait_ms(200);
+    if (fake_find("locked_lanes"))
+        answer_probe(0);
+    span keys = fake_bytes(fake_find("push")->params, PG_BYTEA, 0, 0);
+    assert_int_equal(keys.len, 48);
+    assert_memory_equal(keys.ptr, a.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 16, b.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 32, c.items[0].key, 16);
+    answer_stored();
+    assert_int_equal(a.times + b.times + c.times, 3);
+}
+
+// Lanes 1 and 3 are locked, and b needs both.  Lane 3 is free first.
+static void a_request_for_two_locked_lanes_is_not_overtaken_in_the_first_free_one(void **state)
+{
+    (void)state;
+    static struct push a, b, c, d;
+    a = b = c = d = (struct push){0};
+    lock_first_lane(&a);
+    push_to_lanes(&d, "p3", NULL);
+    fail_locked("push");
+    wait_ms(1);
+    fake_row("lane:l", (int64_t)1), fake_row("lane:l", (int64_t)3);
+    fake_answer(fake_call("locked_lanes"), 0);
+    turn();
+    push_to_lanes(&b, "p1", "p3");
+    push_to_lanes(&c, "p3", NULL);
+    assert_null(fake_find("push"));
+    wait_ms(50);
+    answer_probe(1);
+    struct pg_call *call = fake_call("push");
+    assert_int_equal(fake_len(call->params, LANES), 1);
+    assert_int_equal(fake_int(call->params, LANES, 0), 3);
+    span keys = fake_bytes(call->params, PG_BYTEA, 0, 0);
+    assert_int_equal(keys.len, 48);
+    assert_memory_equal(keys.ptr, d.items[0].key, 16);
+    assert_memory_equal(keys.ptr + 16, b.items[1].key, 16);
+    assert_memory_equal(keys.ptr + 32, c.items[0].key, 16);
+    answer_stored();
+    assert_int_equal(c.times + d.times, 2);
+    assert_int_equal(a.times + b.times, 0);
+    wait_ms(200);
+    answer_probe(0);
+    answer_stored();
+    assert_int_equal(a.times + b.times, 2);
+    assert_int_equal(b.status, 0);
+}
+
+// Each part that is stored is progress, not another try.
+static void a_request_may_wait_for_many_locks_one_after_another(void **state)
+{
+    (void)state;
+    enum { MANY = 30 };
+    static struct push known, b;
+    static char names[MANY][8];
+    known = b = (struct push){0};
+    rig_open();
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "p%u", i + 1);
+        push_item(&known, "q", names[i], NULL), push_item(&b, "q", names[i], NULL);
+    }
+    push_start(&known);
+    answer_lanes();
+    answer_stored();
+    push_start(&b);
+    turn();
+    fail_locked("push");
+    for (unsigned n_free = 0; n_free <= MANY; n_free++) {
+        for (unsigned i = 0; i < 100 && !fake_find("locked_lanes"); i++)
+            wait_ms(10);
+        if (n_free == MANY)
+            break;
+        for (unsigned i = n_free + 1; i < MANY; i++)
+            fake_row("lane:l", (int64_t)i + 1);
+        fake_answer(fake_call("locked_lanes"), 0);
+        turn();
+        serve_push(n_free + 1);
+        assert_int_equal(b.times, n_free == MANY - 1);
+    }
+    assert_int_equal(b.status, 0);
 }
 
 static void thousands_that_wait_do_not_hide_those_behind_them(void **state)
@@ -362,6 +461,38 @@ static void a_request_does_not_wait_for_ever_and_not_too_many_wait(void **state)
     assert_non_null(strstr(a.op.op.why.text, "locked by another transaction"));
 }
 
+// One call for all of them would run into the statement timeout.
+static void very_many_new_names_are_requested_in_several_calls(void **state)
+{
+    (void)state;
+    enum { PUSHES = 70, ITEMS = 32, AT_ONCE = 2000 };
+    static struct push pushes[PUSHES];
+    static char names[PUSHES * ITEMS][8];
+    rig_conf.max_pending = 2 * PUSHES;
+    rig_open();
+    for (unsigned i = 0; i < PUSHES; i++) {
+        pushes[i] = (struct push){0};
+        for (unsigned k = 0; k < ITEMS; k++) {
+            char *name = names[i * ITEMS + k];
+            snprintf(name, sizeof names[0], "p%u", i * ITEMS + k + 1);
+            push_item(&pushes[i], "q", name, NULL);
+        }
+        push_start(&pushes[i]);
+    }
+    turn();
+    assert_int_equal(fake_len(fake_call("ensure_lanes")->params, PG_TEXT, 1), AT_ONCE);
+    fake_answer(fake_call("ensure_lanes"), QE_PG_DATA); // fails those that wait
+    turn();
+    assert_int_equal(fake_len(fake_find("ensure_lanes")->params, PG_TEXT, 1),
+                     PUSHES * ITEMS - AT_ONCE);
+    for (unsigned i = 0; i < 1000 && fake_n_calls() > 0; i++) {
+        fake_fail_all(QE_PG_DATA);
+        turn();
+    }
+    assert_int_equal(pushes[0].times, 1);
+    assert_int_equal(pushes[PUSHES - 1].times, 1);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -370,11 +501,15 @@ int main(void)
         T(neighbours_in_the_batch_go_on_and_the_locked_lane_keeps_its_order),
         T(a_request_for_several_lanes_leaves_its_locked_part_behind),
         T(the_part_left_behind_keeps_its_place),
+        T(a_freed_lane_is_kept_for_a_request_that_has_left_a_part_behind),
+        T(a_request_for_two_locked_lanes_is_not_overtaken_in_the_first_free_one),
+        T(a_request_may_wait_for_many_locks_one_after_another),
         T(a_whole_request_waits_and_is_overtaken_in_its_other_lanes),
-        T(a_name_that_others_create_is_asked_for_alone),
-        T(a_locked_name_that_is_learnt_otherwise_can_be_asked_for_again),
-        T(a_name_that_no_request_waits_for_is_not_asked_for),
-        T(a_name_without_an_answer_is_not_asked_for_again_at_once),
+        T(a_name_that_others_create_is_requested_alone),
+        T(a_locked_name_that_is_learnt_otherwise_can_be_requested_again),
+        T(a_name_without_waiting_requests_is_not_requested),
+        T(a_name_without_an_answer_is_not_requested_again_at_once),
+        T(very_many_new_names_are_requested_in_several_calls),
         T(thousands_that_wait_do_not_hide_those_behind_them),
         T(a_request_does_not_wait_for_ever_and_not_too_many_wait),
     };

@@ -40,25 +40,52 @@ static int teardown(void **state)
     return rig_teardown(state);
 }
 
-// Messages "a", "b" and "c" of lane 1 of queue "q" are out under a lease.
-static void pop_three(bool more)
+// The claim gets messages "a", "b" and "c" of lane 1.
+static void answer_three(bool more)
 {
     static uint8_t keys[ENTRIES][16];
-    const struct pg_call *claim;
+    struct pg_call *claim = fake_find("claim");
 
     for (unsigned i = 0; i < ENTRIES; i++)
         (void)key_of_text((span){&"abc"[i], 1}, keys[i]);
-    rig_open();
-    pop_first(&pop, "q", 0, 1);
-    claim = fake_call("claim");
     id_format_uuid(lease_of(claim, 0), lease_text);
     fake_row("target:i status:i wait_us:l lane_id:u retries:i start_seq:l take:i more:b "
              "first_seq:l count:i created_at:T keys:y body:y ver:l",
              1, 0, (int64_t)MINUTE_US, uuid(1), 0, (int64_t)1, ENTRIES, more, (int64_t)1,
              ENTRIES, (int64_t)CREATED_US, (span){(const char *)keys, sizeof keys},
              SPAN("\x01\0\0\0\0\x02{}\0\0\0\0\x02{}\0\0\0\0\x02{}"), (int64_t)7);
-    answer_claim();
+    fake_answer(claim, 0);
+    turn();
     assert_int_equal(pop.times, 1);
+}
+
+// Messages "a", "b" and "c" of lane 1 of queue "q" are out under a lease.
+static void pop_three(bool more)
+{
+    rig_open();
+    pop_first(&pop, "q", 0, 1);
+    answer_three(more);
+}
+
+// A claim for consumer 101 is out, and a call for its number, which a discovery has answered
+// first.
+static void claim_while_number_is_asked(void)
+{
+    static struct pop first;
+    static struct push m;
+
+    rig_open();
+    pop_first(&first, "q", 0, 0);
+    push_to("p1", &m);
+    pop_fill(&pop, "q", 0);
+    pop.op.sub_mode = SPAN("new"); // must be recorded: the group is discovered again
+    pop_give(&pop);
+    fake_row("lane:l lane_id:u lane_name:t consumer:l pending:b", (int64_t)1, uuid(1), "p1",
+             (int64_t)101, 1);
+    fake_answer(fake_find("discover"), 0);
+    turn();
+    assert_non_null(fake_find("ensure_consumers"));
+    assert_non_null(fake_find("claim"));
 }
 
 static void on_done(struct ack_op *op, int status)
@@ -108,7 +135,7 @@ static void the_whole_batch_is_finished_in_any_order(void **state)
     assert_int_equal(counter_get(&broker_stats(broker)->acks_ok), ENTRIES);
 }
 
-static void what_is_pending_behind_it_is_told(void **state)
+static void messages_that_are_pending_behind_it_are_reported(void **state)
 {
     (void)state;
     pop_three(true);
@@ -160,15 +187,15 @@ static void the_second_of_two_equal_acks_is_settled(void **state)
     fake_answer(fake_call("settle"), 0);
     turn();
     assert_int_equal(ack.entries[0].why, ACK_OK);
-    assert_int_equal(again.entries[0].why, ACK_NOT_FOUND); // as the fake said: nothing
+    assert_int_equal(again.entries[0].why, ACK_NOT_FOUND); // as in the fake's answer: nothing
 }
 
-static void what_cannot_be_finished_is_settled(void **state)
+static void entries_that_cannot_be_finished_are_settled(void **state)
 {
     (void)state;
     pop_three(false);
     acknowledge(&ack, "abc", ACK_COMPLETED);
-    fake_answer(fake_call("finish"), 0); // no row: the lease has ended, say
+    fake_answer(fake_call("finish"), 0); // no row, for example because the lease has ended
     turn();
     assert_int_equal(ack.times, 0);
     fake_row("grp:i why:i released:b dead:b queue_name:t lane_name:t lane:l consumer:l", 1,
@@ -190,17 +217,43 @@ static void after_the_lease_has_run_out_nothing_is_held(void **state)
     turn();
 }
 
+static void a_consumer_of_another_server_holds_nothing(void **state)
+{
+    (void)state;
+    claim_while_number_is_asked();
+    answer_three(false);
+    broker_forget(broker);
+    acknowledge(&ack, "abc", ACK_COMPLETED);
+    assert_null(fake_find("finish"));
+    fake_answer(fake_find("settle"), 0);
+    turn();
+}
+
+static void a_claim_for_another_server_holds_nothing(void **state)
+{
+    (void)state;
+    claim_while_number_is_asked();
+    broker_forget(broker);
+    answer_three(false);
+    acknowledge(&ack, "abc", ACK_COMPLETED);
+    assert_null(fake_find("finish"));
+    fake_answer(fake_find("settle"), 0);
+    turn();
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(the_whole_batch_is_finished_in_any_order),
-        T(what_is_pending_behind_it_is_told),
+        T(messages_that_are_pending_behind_it_are_reported),
         T(a_part_or_a_failure_is_settled),
         T(one_message_named_twice_is_not_the_batch),
         T(the_second_of_two_equal_acks_is_settled),
-        T(what_cannot_be_finished_is_settled),
+        T(entries_that_cannot_be_finished_are_settled),
         T(after_the_lease_has_run_out_nothing_is_held),
+        T(a_consumer_of_another_server_holds_nothing),
+        T(a_claim_for_another_server_holds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

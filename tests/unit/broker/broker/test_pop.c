@@ -10,7 +10,7 @@
 
 // ---- the ready list ----
 
-static void a_pop_is_served_from_what_discovery_found(void **state)
+static void a_pop_is_served_from_discovered_lanes(void **state)
 {
     (void)state;
     static struct pop p;
@@ -26,7 +26,7 @@ static void a_pop_is_served_from_what_discovery_found(void **state)
     assert_string_equal(p.partitions, "p1");
 }
 
-static void a_known_group_is_served_without_asking_what_there_is(void **state)
+static void a_known_group_is_served_without_discovery(void **state)
 {
     (void)state;
     static struct pop a, b;
@@ -65,7 +65,7 @@ static void a_leased_lane_is_not_offered_until_its_lease_ends(void **state)
     pop_first(&a, "q", 0, 1);
     claim_of_lane(1, true, 2000 * 1000);
     pop_start(&b, "q", 0);
-    answer_changes(); // looks once before it believes
+    answer_changes(); // queries once before it relies on it
     assert_int_equal(b.times, 1);
     assert_int_equal(b.rendered, 0);
     wait_ms(2000);
@@ -251,7 +251,7 @@ static void a_parked_pop_is_woken_by_a_push(void **state)
     assert_int_equal(p.rendered, 1);
 }
 
-static void who_waits_longest_is_woken_first(void **state)
+static void the_pop_that_waits_longest_is_woken_first(void **state)
 {
     (void)state;
     static struct pop a, b;
@@ -268,7 +268,7 @@ static void who_waits_longest_is_woken_first(void **state)
     assert_int_equal(b.times, 0);
 }
 
-static void a_push_to_another_queue_wakes_nobody(void **state)
+static void a_push_to_another_queue_wakes_no_pop(void **state)
 {
     (void)state;
     static struct pop p;
@@ -283,7 +283,7 @@ static void a_push_to_another_queue_wakes_nobody(void **state)
     assert_int_equal(p.times, 0);
 }
 
-static void what_others_pushed_is_found_by_the_feed(void **state)
+static void the_feed_finds_messages_pushed_by_other_servers(void **state)
 {
     (void)state;
     static struct pop p;
@@ -368,7 +368,7 @@ static void draining_lets_a_claim_in_flight_come_home(void **state)
 
 // ---- one partition ----
 
-static void a_pop_of_one_partition_asks_the_database_whatever_is_believed(void **state)
+static void a_pop_of_one_partition_always_queries_the_database(void **state)
 {
     (void)state;
     static struct pop a, b;
@@ -377,7 +377,7 @@ static void a_pop_of_one_partition_asks_the_database_whatever_is_believed(void *
     claim_of_lane(1, false, MINUTE_US);
     pop_fill(&b, "q", 0);
     b.op.partition = SPAN("p1");
-    pop_give(&b); // leased, as far as we know
+    pop_give(&b); // leased, according to our state
     assert_int_equal(target_of(fake_call("claim"), 0), 101);
     row_status(1, TAKEN, MINUTE_US);
     answer_claim();
@@ -450,8 +450,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(a_pop_is_served_from_what_discovery_found),
-        T(a_known_group_is_served_without_asking_what_there_is),
+        T(a_pop_is_served_from_discovered_lanes),
+        T(a_known_group_is_served_without_discovery),
         T(the_least_recently_served_lane_comes_first),
         T(a_leased_lane_is_not_offered_until_its_lease_ends),
         T(several_partitions_are_claimed_in_one_careful_call),
@@ -465,14 +465,14 @@ int main(void)
         T(a_deleted_lane_is_forgotten),
         T(a_pop_that_does_not_wait_is_answered_empty),
         T(a_parked_pop_is_woken_by_a_push),
-        T(who_waits_longest_is_woken_first),
-        T(a_push_to_another_queue_wakes_nobody),
-        T(what_others_pushed_is_found_by_the_feed),
+        T(the_pop_that_waits_longest_is_woken_first),
+        T(a_push_to_another_queue_wakes_no_pop),
+        T(the_feed_finds_messages_pushed_by_other_servers),
         T(a_parked_pop_is_answered_empty_at_its_deadline),
         T(a_woken_pop_that_gets_nothing_waits_on_until_its_deadline),
         T(draining_answers_parked_pops_and_parks_no_more),
         T(draining_lets_a_claim_in_flight_come_home),
-        T(a_pop_of_one_partition_asks_the_database_whatever_is_believed),
+        T(a_pop_of_one_partition_always_queries_the_database),
         T(a_pop_of_a_partition_that_comes_later_is_woken),
         T(a_push_during_the_claim_of_one_partition_is_not_lost),
         T(one_partition_with_options_is_claimed_the_careful_way_too),

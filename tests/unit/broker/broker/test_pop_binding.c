@@ -139,7 +139,7 @@ static void a_discovery_of_one_partition_does_not_end_that_of_the_group(void **s
 }
 
 // A number that is none is not remembered: the entry would outlive its consumer.
-static void a_consumer_without_a_number_is_found_by_none(void **state)
+static void a_consumer_without_a_number_is_not_found(void **state)
 {
     (void)state;
     rig_open();
@@ -162,7 +162,7 @@ int main(void)
         T(a_pop_parked_by_maintenance_gets_its_own_partition_only),
         T(a_pop_survives_its_consumer_while_it_discovers),
         T(a_discovery_of_one_partition_does_not_end_that_of_the_group),
-        T(a_consumer_without_a_number_is_found_by_none),
+        T(a_consumer_without_a_number_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void a_pop_cancelled_in_flight_that_found_nothing_gives_nothing_back(void
     assert_null(fake_find("release"));
 }
 
-static void a_pop_cancelled_while_it_looks_is_told_after_the_look(void **state)
+static void a_pop_cancelled_during_a_claim_ends_after_it(void **state)
 {
     (void)state;
     static struct pop p;
@@ -110,7 +110,7 @@ static void a_lost_claim_gives_its_lease_back_and_the_pop_waits_on(void **state)
     assert_memory_not_equal(lease_of(fake_find("claim"), 0), lease, 16);
 }
 
-static void a_lost_claim_is_told_to_a_pop_that_does_not_wait(void **state)
+static void a_lost_claim_fails_a_pop_that_does_not_wait(void **state)
 {
     (void)state;
     static struct pop p;
@@ -123,7 +123,7 @@ static void a_lost_claim_is_told_to_a_pop_that_does_not_wait(void **state)
 }
 
 // Also to one that waits: it must not go on as if nothing had happened.
-static void a_lost_claim_that_acknowledged_is_told(void **state)
+static void a_lost_claim_with_auto_ack_fails_the_pop(void **state)
 {
     (void)state;
     static struct pop p;
@@ -232,11 +232,11 @@ int main(void)
         T(a_parked_pop_is_cancelled_at_once),
         T(a_pop_cancelled_in_flight_gives_its_lease_back),
         T(a_pop_cancelled_in_flight_that_found_nothing_gives_nothing_back),
-        T(a_pop_cancelled_while_it_looks_is_told_after_the_look),
+        T(a_pop_cancelled_during_a_claim_ends_after_it),
         T(an_answer_that_could_not_be_written_gives_its_lease_back),
         T(a_lost_claim_gives_its_lease_back_and_the_pop_waits_on),
-        T(a_lost_claim_is_told_to_a_pop_that_does_not_wait),
-        T(a_lost_claim_that_acknowledged_is_told),
+        T(a_lost_claim_fails_a_pop_that_does_not_wait),
+        T(a_lost_claim_with_auto_ack_fails_the_pop),
         T(leases_wait_for_the_database_to_come_back),
         T(too_many_pops_at_once_are_refused),
         T(a_pop_parked_in_an_outage_looks_when_the_database_is_back),

@@ -1,4 +1,4 @@
-// push.c: what leaves together, what goes again, and who is told what.
+// push.c: batches, retries and the results of requests.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "db/constants.gen.h"
 #include "rig.h"
 #include "segment/codec.h"
 
@@ -14,13 +15,11 @@ enum { WHOLE = 1 };      // scalar
 #define COUNT PG_INT4, 1
 #define KEYS  PG_BYTEA, 0
 
-enum { HAS_DUPLICATES = 1, HELD_BACK, LANE_GONE, QUEUE_FULL, LANE_LIMITED };
-
 static void refuse(int seg, int status) { fake_row("seg:i status:i", seg, status); }
 
 static void duplicate(int seg, int pos, unsigned id)
 {
-    fake_row("seg:i status:i pos:i dup_id:u", seg, HAS_DUPLICATES, pos, uuid(id));
+    fake_row("seg:i status:i pos:i dup_id:u", seg, SEG_DUPLICATES, pos, uuid(id));
 }
 
 static void answer(int status)
@@ -31,7 +30,7 @@ static void answer(int status)
 
 // ---- the way there ----
 
-static void lanes_are_asked_for_once_and_then_known(void **state)
+static void lanes_are_requested_once_and_remembered(void **state)
 {
     (void)state;
     static struct push a = {0}, b = {0};
@@ -84,7 +83,7 @@ static void requests_of_one_turn_leave_in_one_call(void **state)
     assert_int_equal(a.times + b.times + c.times, 3);
 }
 
-static void a_call_holds_no_more_requests_than_told(void **state)
+static void a_call_holds_at_most_the_configured_requests(void **state)
 {
     (void)state;
     static struct push p[5] = {0};
@@ -111,7 +110,7 @@ static void no_request_overtakes_another_in_its_lane(void **state)
     push_item(&b, "q", "p1", NULL), push_item(&b, "q", "p2", NULL);
     push_item(&c, "q", "p2", NULL);
     push_start(&b), push_start(&c); // b waits for lane 1, so c, behind it in lane 2, does too
-    answer_stored();                // no: lane 2 is asked for first
+    answer_stored();                // no: lane 2 is requested first
     assert_int_equal(a.times, 1);
     assert_int_equal(b.times + c.times, 0);
     answer_lanes();
@@ -211,7 +210,7 @@ static void a_lost_connection_sends_the_push_again(void **state)
     assert_int_equal(a.status, 0);
     assert_int_equal(a.items[0].status, PUSH_QUEUED); // our own id: no duplicate
     assert_memory_equal(a.items[0].message_id, uuid(98), 16);
-    assert_int_equal(a.items[1].status, PUSH_DUPLICATE); // the client's: nobody can tell
+    assert_int_equal(a.items[1].status, PUSH_DUPLICATE); // the client's: unknown here
 }
 
 static void a_database_that_stays_lost_ends_the_tries(void **state)
@@ -230,7 +229,7 @@ static void a_database_that_stays_lost_ends_the_tries(void **state)
     assert_in_range(tries, 2, 50);
 }
 
-static void a_database_that_is_away_is_told_at_once(void **state)
+static void an_unavailable_database_fails_requests_at_once(void **state)
 {
     (void)state;
     static struct push a = {0}, b = {0};
@@ -241,14 +240,14 @@ static void a_database_that_is_away_is_told_at_once(void **state)
     fake_answer(fake_call("ensure_lanes"), QE_PG_AWAY);
     turn();
     assert_int_equal(a.status, QE_PG_AWAY);
-    push_item(&b, "q", "p1", NULL); // and the lane is asked for again
+    push_item(&b, "q", "p1", NULL); // and the lane is requested again
     push_start(&b);
     answer_lanes();
     answer(QE_PG_AWAY);
     assert_int_equal(b.status, QE_PG_AWAY);
 }
 
-static void a_lane_that_was_deleted_is_asked_for_again(void **state)
+static void a_deleted_lane_is_requested_again(void **state)
 {
     (void)state;
     static struct push a = {0};
@@ -256,7 +255,7 @@ static void a_lane_that_was_deleted_is_asked_for_again(void **state)
     push_item(&a, "q", "p1", NULL);
     push_start(&a);
     answer_lanes();
-    refuse(1, LANE_GONE);
+    refuse(1, SEG_LANE_GONE);
     answer(0);
     fake_row("idx:i lane:l lane_id:u", 0, (int64_t)33, uuid(33));
     fake_answer(fake_call("ensure_lanes"), 0);
@@ -273,7 +272,7 @@ static void forget_lane_of(struct broker *b, const char *partition)
     lane_forget_num(b, lane_get(b, queue_get(b, SPAN("q")), span_of(partition)));
 }
 
-static void a_request_that_waits_asks_for_a_number_that_was_forgotten(void **state)
+static void a_waiting_request_requests_a_forgotten_number_again(void **state)
 {
     (void)state;
     static struct push a = {0}, c = {0};
@@ -308,7 +307,7 @@ static void a_segment_held_back_goes_again(void **state)
     push_start(&a);
     answer_lanes();
     int64_t stored = fake_int(fake_call("push")->params, LANES, 1);
-    refuse(1, HELD_BACK);
+    refuse(1, SEG_DEFERRED);
     row_stored(stored);
     answer(0);
     assert_int_equal(a.times, 0);
@@ -364,7 +363,7 @@ static void an_odd_answer_is_an_error_not_a_guess(void **state)
     push_item(&a, "q", "p1", NULL);
     push_start(&a);
     answer_lanes();
-    refuse(9, HELD_BACK); // there is no ninth
+    refuse(9, SEG_DEFERRED); // there is no ninth
     answer(0);
     assert_int_equal(a.status, QE_PG_SHAPE);
     push_item(&b, "q", "p1", NULL);
@@ -377,7 +376,7 @@ static void an_odd_answer_is_an_error_not_a_guess(void **state)
 
 // ---- limits ----
 
-static void a_limited_queue_takes_requests_whole_and_says_when_it_is_full(void **state)
+static void a_limited_queue_stores_whole_requests_and_reports_that_it_is_full(void **state)
 {
     (void)state;
     static struct push a = {0}, b = {0}, c = {0};
@@ -387,12 +386,12 @@ static void a_limited_queue_takes_requests_whole_and_says_when_it_is_full(void *
     push_start(&a), push_start(&b);
     answer_lanes();
     assert_int_equal(fake_scalar(fake_call("push")->params, WHOLE), 0);
-    refuse(1, LANE_LIMITED);
+    refuse(1, SEG_LANE_LIMITED);
     answer(0);
     const struct pg_params *p = fake_call("push")->params;
     assert_int_equal(fake_scalar(p, WHOLE), 1);
     assert_int_equal(fake_int(p, COUNT, 0), 2); // a, by itself
-    refuse(1, QUEUE_FULL);
+    refuse(1, SEG_QUEUE_FULL);
     answer(0);
     assert_int_equal(a.status, QE_QUEUE_FULL);
     assert_non_null(strstr(a.op.op.why.text, "\"q\""));
@@ -490,7 +489,7 @@ static void if_a_later_item_is_refused_nothing_of_it_counts(void **state)
     assert_int_equal(a.times, 0); // all of it goes again
     assert_int_equal(a.items[0].status, PUSH_PENDING);
     assert_int_equal(a.items[1].status, PUSH_LATER);
-    row_stored(1), later_row(0, 0, 9), later_row(1, HAS_DUPLICATES, 8);
+    row_stored(1), later_row(0, 0, 9), later_row(1, SEG_DUPLICATES, 8);
     answer_mixed(0);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.items[0].status, PUSH_QUEUED);
@@ -521,7 +520,7 @@ a_duplicate_for_now_does_not_keep_the_others_from_being_stored_together(void **s
     assert_int_equal(a.items[2].status, PUSH_SCHEDULED);
 }
 
-static void a_mixed_request_that_fails_says_so_once(void **state)
+static void a_failed_mixed_request_is_answered_once(void **state)
 {
     (void)state;
     static struct push a;
@@ -540,29 +539,29 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(lanes_are_asked_for_once_and_then_known),
+        T(lanes_are_requested_once_and_remembered),
         T(a_stored_message_gets_its_id_and_its_partitions),
         T(requests_of_one_turn_leave_in_one_call),
-        T(a_call_holds_no_more_requests_than_told),
+        T(a_call_holds_at_most_the_configured_requests),
         T(no_request_overtakes_another_in_its_lane),
         T(a_lane_in_flight_holds_back_its_followers_only),
         T(a_duplicate_is_answered_with_the_first_id_and_its_neighbour_is_stored),
         T(the_same_id_twice_in_a_call_is_stored_once),
         T(a_lost_connection_sends_the_push_again),
         T(a_database_that_stays_lost_ends_the_tries),
-        T(a_database_that_is_away_is_told_at_once),
-        T(a_lane_that_was_deleted_is_asked_for_again),
-        T(a_request_that_waits_asks_for_a_number_that_was_forgotten),
+        T(an_unavailable_database_fails_requests_at_once),
+        T(a_deleted_lane_is_requested_again),
+        T(a_waiting_request_requests_a_forgotten_number_again),
         T(a_segment_held_back_goes_again),
         T(one_bad_request_is_found_and_its_neighbours_succeed),
         T(scattered_requests_of_different_lanes_fly_side_by_side),
         T(an_odd_answer_is_an_error_not_a_guess),
-        T(a_limited_queue_takes_requests_whole_and_says_when_it_is_full),
+        T(a_limited_queue_stores_whole_requests_and_reports_that_it_is_full),
         T(too_many_at_once_are_refused_and_the_others_are_not),
         T(a_mixed_request_is_one_call_by_itself),
         T(if_a_later_item_is_refused_nothing_of_it_counts),
         T(a_duplicate_for_now_does_not_keep_the_others_from_being_stored_together),
-        T(a_mixed_request_that_fails_says_so_once),
+        T(a_failed_mixed_request_is_answered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// Results that do not answer what was asked: rows in another order, too many, too few, NULLs
+// Results that do not match the request: rows in another order, too many, too few, NULLs
 // and values out of range.  Nothing is read out of bounds, and every operation gets an answer.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 enum { N_POPS = 3 };
 
-// What a row of a claim says; the defaults are a sound one.
+// The values of a row of a claim; the defaults are valid.
 struct claimed {
     int target, status, take, count;
     int64_t start, first;
@@ -100,7 +100,7 @@ static void give_odd_answer(unsigned i, bool auto_ack)
         if (p[k].times != 1 || p[k].status != QE_PG_SHAPE || p[k].rendered != 0)
             fail_msg("%s: pop %u got %d, %u messages", odd_claims[i].what, k, p[k].status,
                      p[k].rendered);
-        assert_int_equal(p[k].op.op.unknown, auto_ack); // what it took is lost, and it is told
+        assert_int_equal(p[k].op.op.unknown, auto_ack); // its messages are lost, and it fails
     }
     if (!auto_ack) { // the leases that were taken are given back
         struct pg_call *c = fake_call("release");
@@ -121,7 +121,7 @@ static void odd_claims_are_refused_as_a_whole(void **state)
         }
 }
 
-static void a_parked_pop_does_not_ask_an_odd_database_for_ever(void **state)
+static void a_parked_pop_does_not_query_for_ever_after_unexpected_results(void **state)
 {
     (void)state;
     static struct pop p;
@@ -191,7 +191,7 @@ static void a_discovered_partition_without_its_id_is_refused(void **state)
     assert_int_equal(broker->n_lanes, 0);
 }
 
-static void a_partition_without_its_id_fails_who_asked(void **state)
+static void a_partition_without_its_id_fails_the_request(void **state)
 {
     (void)state;
     static struct push a, b;
@@ -212,7 +212,7 @@ static void a_partition_without_its_id_fails_who_asked(void **state)
     assert_int_equal(b.status, QE_PG_SHAPE);
 }
 
-static void numbers_of_other_consumers_are_not_believed(void **state)
+static void numbers_of_other_consumers_are_refused(void **state)
 {
     (void)state;
     static struct pop p;
@@ -226,7 +226,7 @@ static void numbers_of_other_consumers_are_not_believed(void **state)
     turn();
     assert_null(consumer_find_num(broker, 101));
     assert_null(consumer_find_num(broker, -5));
-    wait_ms(100); // asks again
+    wait_ms(100); // queries again
     answer_look();
     answer_number(101);
     claim_of_lane(1, false, MINUTE_US);
@@ -381,12 +381,12 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_claims_are_refused_as_a_whole), // opens a broker for each
-        T(a_parked_pop_does_not_ask_an_odd_database_for_ever),
+        T(a_parked_pop_does_not_query_for_ever_after_unexpected_results),
         T(keys_that_are_too_short_are_not_read),
         T(a_change_without_its_partition_is_refused),
         T(a_discovered_partition_without_its_id_is_refused),
-        T(a_partition_without_its_id_fails_who_asked),
-        T(numbers_of_other_consumers_are_not_believed),
+        T(a_partition_without_its_id_fails_the_request),
+        T(numbers_of_other_consumers_are_refused),
         T(a_stored_segment_without_its_time_is_refused),
         T(a_scheduled_message_without_its_id_is_refused),
         T(odd_transactions_are_refused),

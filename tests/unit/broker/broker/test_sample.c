@@ -20,7 +20,7 @@ static void assert_put(const struct gauge *g, const char *const *names, unsigned
     buf_free(&out);
 }
 
-static void a_gauge_knows_average_extremes_and_last(void **state)
+static void a_gauge_has_average_extremes_and_last_value(void **state)
 {
     struct gauge g = {0};
 
@@ -60,7 +60,7 @@ static void a_share_of_all_of_one_processor_is_ten_thousand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gauge_knows_average_extremes_and_last),
+        cmocka_unit_test(a_gauge_has_average_extremes_and_last_value),
         cmocka_unit_test(dotted_names_become_a_tree),
         cmocka_unit_test(a_share_of_all_of_one_processor_is_ten_thousand),
     };

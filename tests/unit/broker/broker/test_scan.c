@@ -91,7 +91,7 @@ static void a_pop_is_served_from_the_first_page(void **state)
     assert_int_equal(a.times, 1);
     assert_int_equal(a.rendered, 1);
 
-    // The second page is on its way, so the next pop cannot be told that there is nothing.
+    // The second page is on its way, so the next pop cannot be answered with nothing.
     pop_start(&b, "q", 0);
     answer_feed();
     assert_int_equal(b.times, 0);
@@ -222,7 +222,7 @@ static void a_waiting_pop_is_woken_by_the_feed(void **state)
 }
 
 // The watermark is written once the last page was read, also if all pops wait.
-static void an_empty_scan_is_noted(void **state)
+static void an_empty_scan_is_recorded(void **state)
 {
     (void)state;
     static struct pop p;
@@ -238,7 +238,7 @@ static void an_empty_scan_is_noted(void **state)
     assert_int_equal(p.times, 0);
 }
 
-static void a_locked_partition_is_asked_about_again(void **state)
+static void a_locked_partition_is_queried_again(void **state)
 {
     (void)state;
     static struct pop a, b;
@@ -276,8 +276,8 @@ int main(void)
         T(a_waiting_pop_ends_at_its_timeout),
         T(a_second_waiting_pop_ends_at_its_timeout),
         T(a_waiting_pop_is_woken_by_the_feed),
-        T(an_empty_scan_is_noted),
-        T(a_locked_partition_is_asked_about_again),
+        T(an_empty_scan_is_recorded),
+        T(a_locked_partition_is_queried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// segs.c: where a batch is cut, and what the database is told about the pieces.
+// segs.c: where a batch is cut, and the parameters of the pieces.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -264,7 +264,7 @@ static void many_repeated_keys_leave_one_of_each(void **state)
         assert_ptr_equal(items[i].same, i < 50 ? NULL : &items[i % 50]);
 }
 
-static void keys_without_a_time_are_told_one_by_one(void **state)
+static void keys_without_a_time_are_listed_one_by_one(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 300; i++) {
@@ -294,7 +294,7 @@ static void a_segment_without_any_time_has_no_range(void **state)
     assert_int_equal(fake_len(&params, PLAIN_SEG), 1);
 }
 
-static void what_a_message_carries_is_in_the_body(void **state)
+static void all_fields_of_a_message_are_in_the_body(void **state)
 {
     (void)state;
     struct push_item *it = add(0, 5000, 1);
@@ -363,9 +363,9 @@ int main(void)
         T(a_key_that_comes_again_in_the_lane_is_left_out),
         T(a_key_may_come_again_in_another_lane),
         T(many_repeated_keys_leave_one_of_each),
-        T(keys_without_a_time_are_told_one_by_one),
+        T(keys_without_a_time_are_listed_one_by_one),
         T(a_segment_without_any_time_has_no_range),
-        T(what_a_message_carries_is_in_the_body),
+        T(all_fields_of_a_message_are_in_the_body),
         T(stored_messages_get_ids_by_their_place),
         T(a_call_without_messages_has_no_segments),
     };

@@ -25,7 +25,7 @@ static void answer_queues(const char *first, const char *second)
     turn();
 }
 
-static void the_first_pop_asks_for_its_queues(void **state)
+static void the_first_pop_requests_its_queues(void **state)
 {
     (void)state;
     static struct pop p;
@@ -135,7 +135,7 @@ static void draining_answers_it(void **state)
     assert_int_equal(p.status, 0);
 }
 
-static void a_list_that_cannot_be_read_is_told_to_those_who_do_not_wait(void **state)
+static void an_unreadable_list_fails_pops_that_do_not_wait(void **state)
 {
     (void)state;
     static struct pop p;
@@ -204,14 +204,14 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(the_first_pop_asks_for_its_queues),
+        T(the_first_pop_requests_its_queues),
         T(no_queue_is_answered_empty),
         T(the_list_is_read_for_every_pop_and_its_order_counts),
         T(a_parked_pop_is_woken_by_a_push_to_one_of_its_queues),
         T(a_queue_that_comes_later_is_found_within_a_second),
         T(a_parked_pop_can_be_cancelled),
         T(draining_answers_it),
-        T(a_list_that_cannot_be_read_is_told_to_those_who_do_not_wait),
+        T(an_unreadable_list_fails_pops_that_do_not_wait),
         T(a_broker_can_be_closed_while_its_list_is_due_to_be_read_again),
         T(it_waits_for_better_times_when_the_feed_fails),
         T(it_waits_on_when_its_claim_is_lost),

@@ -34,7 +34,7 @@ static void hosts_come_with_and_without_ports(void **state)
     assert_int_equal(n, 0);
 }
 
-static void what_is_no_peer_is_named(void **state)
+static void an_invalid_peer_is_named(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"a,:7", "a:0",    "a:65536", "a:7x",
@@ -49,7 +49,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_come_with_and_without_ports),
-        cmocka_unit_test(what_is_no_peer_is_named),
+        cmocka_unit_test(an_invalid_peer_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

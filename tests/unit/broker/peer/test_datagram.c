@@ -70,7 +70,7 @@ static void any_changed_byte_breaks_the_signature(void **state)
     assert_int_equal(decode(peer_encode(&news, SPAN_NONE, wire), secret), PEER_BAD_SIGNATURE);
 }
 
-static void a_part_of_a_datagram_is_none(void **state)
+static void a_truncated_datagram_is_refused(void **state)
 {
     (void)state;
     size_t n = peer_encode(&news, SPAN_NONE, wire);
@@ -94,7 +94,7 @@ static void names_of_any_legal_length_fit(void **state)
     }
 }
 
-static void what_does_not_fit_is_not_sent(void **state)
+static void items_that_do_not_fit_are_not_sent(void **state)
 {
     (void)state;
     static char name[PEER_MAX];
@@ -103,7 +103,7 @@ static void what_does_not_fit_is_not_sent(void **state)
     assert_int_equal(peer_encode(&note, secret, wire), 0);
 }
 
-// A map of another server's version: members we do not know, of every type.
+// A map of another server's version: unknown members of every type.
 static void unknown_members_are_passed_over(void **state)
 {
     (void)state;
@@ -138,9 +138,9 @@ int main(void)
         cmocka_unit_test(a_note_comes_back_as_it_went),
         cmocka_unit_test(the_header_is_where_the_contract_puts_it),
         cmocka_unit_test(any_changed_byte_breaks_the_signature),
-        cmocka_unit_test(a_part_of_a_datagram_is_none),
+        cmocka_unit_test(a_truncated_datagram_is_refused),
         cmocka_unit_test(names_of_any_legal_length_fit),
-        cmocka_unit_test(what_does_not_fit_is_not_sent),
+        cmocka_unit_test(items_that_do_not_fit_are_not_sent),
         cmocka_unit_test(unknown_members_are_passed_over),
         cmocka_unit_test(a_deep_map_is_refused),
     };

@@ -1,4 +1,4 @@
-// codec.c: what is packed is what is walked, and nothing damaged is believed.
+// codec.c: packing and walking agree, and damaged segments are refused.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static void every_combination_of_fields_comes_back(void **state)
     buf_free(&body);
 }
 
-static void the_size_is_told_before_it_is_written(void **state)
+static void the_size_is_known_before_it_is_written(void **state)
 {
     (void)state;
     for (unsigned with = 0; with < 64; with++) {
@@ -381,7 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_of_fields_comes_back),
-        cmocka_unit_test(the_size_is_told_before_it_is_written),
+        cmocka_unit_test(the_size_is_known_before_it_is_written),
         cmocka_unit_test(the_bytes_are_those_of_the_format),
         cmocka_unit_test(an_empty_field_is_not_a_missing_one),
         cmocka_unit_test(huge_payloads_and_the_longest_ids_survive),

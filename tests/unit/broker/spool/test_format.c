@@ -110,7 +110,7 @@ static void test_a_flipped_bit_anywhere_is_noticed(void **state)
     buf_free(&out);
 }
 
-static void test_a_header_tells_how_far_the_replay_came(void **state)
+static void a_header_contains_the_progress_of_the_replay(void **state)
 {
     struct buf out = {0}, progress = {0};
     uint64_t at;
@@ -142,7 +142,7 @@ int main(void)
         cmocka_unit_test(test_a_field_longer_than_its_length_is_refused),
         cmocka_unit_test(test_a_tail_cut_at_any_byte_is_short),
         cmocka_unit_test(test_a_flipped_bit_anywhere_is_noticed),
-        cmocka_unit_test(test_a_header_tells_how_far_the_replay_came),
+        cmocka_unit_test(a_header_contains_the_progress_of_the_replay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

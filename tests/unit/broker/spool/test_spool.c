@@ -223,7 +223,7 @@ static void flip(const char *path, long at)
 
 // ---- the tests ----
 
-static void test_what_goes_in_comes_out_in_order_and_once(void **state)
+static void records_come_out_in_order_and_once(void **state)
 {
     (void)state;
     put("p", 0, 3);
@@ -516,7 +516,7 @@ static void test_the_thread_does_it_by_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_what_goes_in_comes_out_in_order_and_once),
+        T(records_come_out_in_order_and_once),
         T(test_many_requests_share_one_sync),
         T(test_nothing_is_answered_when_the_sync_fails),
         T(test_a_full_disk_is_a_full_buffer),

@@ -1,4 +1,4 @@
-// jwks.c: when keys are fetched, and what is told meanwhile.  The fetch is this file's.
+// jwks.c: when keys are fetched, and the answers until then. This file replaces the fetch.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -55,7 +55,7 @@ static void open_with(unsigned refresh_s, unsigned gap_ms, unsigned failed_gap_m
     bool held = holds;
 
     n_fetches = n_told = 0;
-    holds = true; // what comes before the watcher is there is not told
+    holds = true; // changes before the watcher was added are not reported
     assert_int_equal(jwks_new(&j,
                               &(struct jwks_conf){.url = "x",
                                                   .refresh_s = refresh_s,
@@ -79,7 +79,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void keys_come_at_start_and_whoever_asks_early_waits(void **state)
+static void keys_are_fetched_at_start_and_early_requests_wait(void **state)
 {
     (void)state;
     uint64_t version;
@@ -98,7 +98,7 @@ static void keys_come_at_start_and_whoever_asks_early_waits(void **state)
     assert_int_equal(n_fetches, 1);
 }
 
-static void invented_ids_do_not_make_it_ask_each_time(void **state)
+static void invented_ids_do_not_cause_a_fetch_each_time(void **state)
 {
     (void)state;
     uint64_t version;
@@ -110,7 +110,7 @@ static void invented_ids_do_not_make_it_ask_each_time(void **state)
     assert_int_equal(n_fetches, 1);
 }
 
-static void an_unknown_id_makes_it_ask_after_a_while(void **state)
+static void an_unknown_id_causes_a_fetch_after_a_while(void **state)
 {
     (void)state;
     uint64_t version;
@@ -133,7 +133,7 @@ static void keys_that_are_old_are_fetched_again(void **state)
     wait_until(n_fetches >= 2);
 }
 
-static void a_failure_is_told_and_old_keys_stay(void **state)
+static void a_failure_is_reported_and_old_keys_stay(void **state)
 {
     (void)state;
     uint64_t version;
@@ -166,11 +166,11 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, teardown)
     const struct CMUnitTest tests[] = {
-        T(keys_come_at_start_and_whoever_asks_early_waits),
-        T(invented_ids_do_not_make_it_ask_each_time),
-        T(an_unknown_id_makes_it_ask_after_a_while),
+        T(keys_are_fetched_at_start_and_early_requests_wait),
+        T(invented_ids_do_not_cause_a_fetch_each_time),
+        T(an_unknown_id_causes_a_fetch_after_a_while),
         T(keys_that_are_old_are_fetched_again),
-        T(a_failure_is_told_and_old_keys_stay),
+        T(a_failure_is_reported_and_old_keys_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void a_token_is_taken_apart(void **state)
     assert_null(t.kid.ptr);
 }
 
-static void only_three_algorithms_are_known(void **state)
+static void other_algorithms_are_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -93,7 +93,10 @@ static void only_three_algorithms_are_known(void **state)
         "{\"alg\":\"HS512\"}",
         "{\"alg\":\"RS384\"}",
         "{\"alg\":\"RS512\"}",
-        "{\"alg\":\"ES256\"}",
+        "{\"alg\":\"ES256K\"}",
+        "{\"alg\":\"es256\"}",
+        "{\"alg\":\"PS1\"}",
+        "{\"alg\":\"ES256\\u0000\"}",
         "{\"alg\":[\"HS256\"]}",
         "{\"alg\":\"HS256\",\"alg\":\"none\"}",
         "{\"alg\":\"HS256\",\"crit\":[\"b64\"],\"b64\":false}",
@@ -108,7 +111,7 @@ static void only_three_algorithms_are_known(void **state)
             fail_msg("accepted: %s", wrong[i]);
 }
 
-static void what_has_not_three_parts_is_no_token(void **state)
+static void a_text_without_three_parts_is_not_a_token(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",        ".",           "..",
@@ -149,7 +152,16 @@ static void times_count_with_their_skew(void **state)
             fail_msg("accepted: %s", odd[i]);
 }
 
-static void issuer_and_audience_are_asked_for_when_set(void **state)
+static void an_expiry_is_required_when_configured(void **state)
+{
+    (void)state;
+    rules.require_exp = true;
+    assert_int_equal(check("{}"), QE_UNAUTHORIZED);
+    assert_non_null(strstr(f.text, "no exp"));
+    assert_int_equal(check("{\"exp\":1000100}"), 0);
+}
+
+static void issuer_and_audience_are_checked_if_configured(void **state)
 {
     (void)state;
     rules.issuer = SPAN("me");
@@ -198,7 +210,7 @@ static void the_strongest_role_of_both_claims_counts(void **state)
     assert_int_equal(claims.level, ACCESS_PUBLIC);
 }
 
-static void the_subject_is_a_text_or_nobody(void **state)
+static void the_subject_is_a_text_or_absent(void **state)
 {
     (void)state;
     assert_int_equal(check("{\"sub\":\"us\\u0065r\",\"username\":\"U\"}"), 0);
@@ -220,12 +232,13 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_token_is_taken_apart),
-        T(only_three_algorithms_are_known),
-        T(what_has_not_three_parts_is_no_token),
+        T(other_algorithms_are_refused),
+        T(a_text_without_three_parts_is_not_a_token),
         T(times_count_with_their_skew),
-        T(issuer_and_audience_are_asked_for_when_set),
+        T(an_expiry_is_required_when_configured),
+        T(issuer_and_audience_are_checked_if_configured),
         T(the_strongest_role_of_both_claims_counts),
-        T(the_subject_is_a_text_or_nobody),
+        T(the_subject_is_a_text_or_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

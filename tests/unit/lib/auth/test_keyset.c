@@ -120,7 +120,7 @@ static void put_jwk(struct buf *out, EVP_PKEY *key, const char *kid, const char 
                more);
 }
 
-static void a_secret_verifies_what_it_signed(void **state)
+static void a_secret_verifies_its_own_signature(void **state)
 {
     (void)state;
     keyset_add_secret(keys, SPAN("s3cret"));
@@ -181,11 +181,11 @@ static void an_ed25519_key_verifies(void **state)
     assert_int_equal(keyset_verify(keys, &t), QE_NOT_FOUND);
 }
 
-static void what_is_no_public_key_is_refused(void **state)
+static void an_invalid_public_key_is_refused(void **state)
 {
     (void)state;
     struct fault f;
-    EVP_PKEY *small = EVP_RSA_gen(1024), *ec = EVP_EC_gen("P-256");
+    EVP_PKEY *small = EVP_RSA_gen(1024), *ec = EVP_EC_gen("secp256k1");
     char *pem = pem_of(small);
     assert_int_equal(keyset_add_pem(keys, span_of(pem), &f), QE_CONF);
     assert_non_null(strstr(f.text, "2048"));
@@ -240,7 +240,7 @@ static void a_published_key_is_found_by_its_id(void **state)
     assert_int_equal(keyset_verify(keys, &t), 0);
 }
 
-static void a_set_without_keys_is_none(void **state)
+static void a_set_without_keys_is_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -265,12 +265,12 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_secret_verifies_what_it_signed),
+        T(a_secret_verifies_its_own_signature),
         T(a_pem_key_verifies_also_with_its_breaks_written_out),
         T(an_ed25519_key_verifies),
-        T(what_is_no_public_key_is_refused),
+        T(an_invalid_public_key_is_refused),
         T(a_published_key_is_found_by_its_id),
-        T(a_set_without_keys_is_none),
+        T(a_set_without_keys_is_refused),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }

@@ -67,7 +67,7 @@ static void the_alphabet_for_addresses_is_another(void **state)
     assert_false(base64_decode_url(SPAN("+/8"), out, &n));
 }
 
-static void what_only_looks_like_it_is_refused(void **state)
+static void invalid_base64_is_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"Z",      "Zg",   "Zg=",    "Zg= ",  "Zh==",
@@ -90,7 +90,7 @@ int main(void)
         cmocka_unit_test(the_examples_of_the_standard),
         cmocka_unit_test(bytes_are_replaced_by_their_text),
         cmocka_unit_test(the_alphabet_for_addresses_is_another),
-        cmocka_unit_test(what_only_looks_like_it_is_refused),
+        cmocka_unit_test(invalid_base64_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

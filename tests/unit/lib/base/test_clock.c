@@ -1,4 +1,4 @@
-// clock.c: real clocks run, frozen ones do as they are told.
+// clock.c: real clocks run, frozen ones are set.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void real_clocks_run_forward(void **state)
     assert_true(clock_wall_us() > 1700000000000000); // later than 2023
 }
 
-static void frozen_clocks_move_only_when_told(void **state)
+static void frozen_clocks_move_only_by_request(void **state)
 {
     (void)state;
     clock_freeze(10, 20);
@@ -36,7 +36,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(real_clocks_run_forward),
-        cmocka_unit_test(frozen_clocks_move_only_when_told),
+        cmocka_unit_test(frozen_clocks_move_only_by_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void codes_of_libuv_keep_their_names_and_mean_503(void **state)
     assert_int_equal(err_http_status(UV_ECANCELED), 503);
 }
 
-static void a_code_that_nobody_defined_is_a_500(void **state)
+static void an_undefined_code_is_a_500(void **state)
 {
     (void)state;
     assert_int_equal(err_http_status(-31999), 500);
@@ -59,7 +59,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(our_codes_carry_name_sentence_and_status),
         cmocka_unit_test(codes_of_libuv_keep_their_names_and_mean_503),
-        cmocka_unit_test(a_code_that_nobody_defined_is_a_500),
+        cmocka_unit_test(an_undefined_code_is_a_500),
         cmocka_unit_test(a_fault_returns_its_code_and_takes_context_in_front),
         cmocka_unit_test(a_long_fault_is_cut_not_overrun),
     };

@@ -61,7 +61,8 @@ static void a_full_pipe_never_blocks_and_drops_are_counted(void **state)
     uint64_t dropped = log_dropped() - before;
     assert_true(dropped > 100 && dropped < 4000);
 
-    // The short line that tells may find room before a longer one: all of them together count.
+    // The short line about lost lines may fit before a longer one, so the sum of all counts is
+    // checked.
     unsigned long long told = 0, lines;
     bool has_next = false;
     for (unsigned step = 0; step < 2; step++) {
@@ -79,7 +80,7 @@ static void a_full_pipe_never_blocks_and_drops_are_counted(void **state)
     assert_null(strstr(logged(), "log.dropped"));
 }
 
-static void what_is_below_the_threshold_is_not_written(void **state)
+static void lines_below_the_threshold_are_not_written(void **state)
 {
     (void)state;
     log_setup(LOG_WARN, LOG_TEXT);
@@ -113,7 +114,7 @@ static void a_value_cannot_start_a_line_of_its_own(void **state)
     assert_null(strchr(line, '\033'));
 }
 
-// What libpq says may contain all of it.
+// A message of libpq may contain all of these.
 static const char hostile[] = "relation \"a b\" is away\nlevel=critical x=\"1\" y=\"2\\";
 
 static void a_value_cannot_end_before_its_end(void **state)
@@ -178,7 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_file_gets_logfmt_with_the_time),
         T(a_full_pipe_never_blocks_and_drops_are_counted),
-        T(what_is_below_the_threshold_is_not_written),
+        T(lines_below_the_threshold_are_not_written),
         T(json_has_fields_with_types_and_escapes),
         T(a_value_cannot_start_a_line_of_its_own),
         T(a_value_cannot_end_before_its_end),

@@ -80,7 +80,7 @@ struct entry {
     UT_hash_handle hh;
 };
 
-static void a_map_finds_what_was_added_under_any_seed(void **state)
+static void a_map_finds_its_entries_with_any_seed(void **state)
 {
     (void)state;
     struct entry *map = NULL, entries[100], *e;
@@ -105,7 +105,7 @@ int main(void)
         cmocka_unit_test_setup(values_off_the_scale_land_in_the_last_step, fresh),
         cmocka_unit_test_setup(sets_of_workers_add_up, fresh),
         cmocka_unit_test(a_counter_counts),
-        cmocka_unit_test(a_map_finds_what_was_added_under_any_seed),
+        cmocka_unit_test(a_map_finds_its_entries_with_any_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

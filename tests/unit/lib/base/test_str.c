@@ -93,7 +93,7 @@ static void results_are_set_on_failure(void **state)
     assert_true(i == 0);
 }
 
-static void utf8_is_told_from_what_only_looks_like_it(void **state)
+static void invalid_utf8_is_recognised(void **state)
 {
     (void)state;
     assert_true(str_is_utf8(SPAN("h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80")));
@@ -203,7 +203,7 @@ int main(void)
         cmocka_unit_test(comparing_and_trimming_is_about_ascii),
         cmocka_unit_test(every_part_counts_also_the_empty_ones),
         cmocka_unit_test(results_are_set_on_failure),
-        cmocka_unit_test(utf8_is_told_from_what_only_looks_like_it),
+        cmocka_unit_test(invalid_utf8_is_recognised),
         cmocka_unit_test(cleaned_text_is_utf8_and_cut_between_characters),
         cmocka_unit_test(percent_escapes_are_undone_or_refused),
         cmocka_unit_test(distance_counts_edits),

@@ -45,7 +45,7 @@ static void several_keys_are_found_by_id(void **state)
     keyring_free(k);
 }
 
-static void what_is_no_key_is_told_without_being_shown(void **state)
+static void an_invalid_key_is_reported_without_showing_it(void **state)
 {
     (void)state;
     static const struct {
@@ -78,7 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bare_key_has_an_id_of_its_own),
         cmocka_unit_test(several_keys_are_found_by_id),
-        cmocka_unit_test(what_is_no_key_is_told_without_being_shown),
+        cmocka_unit_test(an_invalid_key_is_reported_without_showing_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void old_keys_open_and_the_newest_seals(void **state)
 
 // Made with another program: the key of A, an IV of 16 times 7, no keyId, another order,
 // spaces.
-static void what_others_sealed_is_opened_with_whatever_key_fits(void **state)
+static void messages_sealed_by_others_are_opened_with_the_fitting_key(void **state)
 {
     (void)state;
     use("x:" B ",y:" A);
@@ -134,7 +134,7 @@ static void every_changed_byte_is_noticed(void **state)
     assert_true(sealer_open(sealer, &opened, buf_span(&sealed)));
 }
 
-static void what_was_never_sealed_is_not_opened(void **state)
+static void unsealed_text_is_not_opened(void **state)
 {
     (void)state;
     static const char *const plain[] = {
@@ -156,7 +156,7 @@ static void what_was_never_sealed_is_not_opened(void **state)
         assert_false(sealer_open(sealer, &opened, span_of(plain[i])));
 }
 
-static void room_that_is_not_there_is_told(void **state)
+static void missing_room_is_reported(void **state)
 {
     (void)state;
     struct buf small = {.max = 64};
@@ -175,10 +175,10 @@ int main(void)
         T(the_form_is_that_of_the_contract),
         T(the_same_payload_never_looks_the_same),
         T(old_keys_open_and_the_newest_seals),
-        T(what_others_sealed_is_opened_with_whatever_key_fits),
+        T(messages_sealed_by_others_are_opened_with_the_fitting_key),
         T(every_changed_byte_is_noticed),
-        T(what_was_never_sealed_is_not_opened),
-        T(room_that_is_not_there_is_told),
+        T(unsealed_text_is_not_opened),
+        T(missing_room_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

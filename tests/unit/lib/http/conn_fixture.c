@@ -80,8 +80,10 @@ static void be_away(struct http_req *req) { http_reply_err(req, QE_PG_AWAY); }
 
 static void nothing(struct http_req *req) { http_reply_empty(req, 204); }
 
-#define ROUTE(fn, v, p) \
-    static const struct http_route r_##fn = {.verb = v, .path = p, .handle = fn}
+static const char *const params[] = {"a", "n", "b", "filter", NULL};
+#define ROUTE(fn, v, p)                       \
+    static const struct http_route r_##fn = { \
+        .verb = v, .path = p, .handle = fn, .query = params}
 ROUTE(echo, HTTP_POST, "/echo");
 ROUTE(park, HTTP_GET, "/park");
 ROUTE(park_without_hook, HTTP_GET, "/park-without-hook");
@@ -90,9 +92,19 @@ ROUTE(big, HTTP_GET, "/big");
 ROUTE(ask, HTTP_GET, "/ask/:name");
 ROUTE(be_away, HTTP_GET, "/fail");
 ROUTE(nothing, HTTP_GET, "/nothing");
+static const struct http_route r_contract = {.verb = HTTP_GET,
+                                             .path = "/contract",
+                                             .handle = nothing,
+                                             .query = params,
+                                             .unknown = UNKNOWN_IGNORED};
+static const struct http_route r_destroy = {.verb = HTTP_DELETE,
+                                            .path = "/destroy",
+                                            .handle = nothing,
+                                            .query = params,
+                                            .unknown = UNKNOWN_OR_EMPTY_REFUSED};
 static const struct http_route *const table[] = {
-    &r_echo,    &r_park, &r_park_without_hook, &r_park_lightly, &r_big, &r_ask, &r_be_away,
-    &r_nothing, NULL};
+    &r_echo,    &r_park,    &r_park_without_hook, &r_park_lightly, &r_big, &r_ask,
+    &r_be_away, &r_nothing, &r_contract,          &r_destroy,      NULL};
 
 // ---- a server and one client ----
 

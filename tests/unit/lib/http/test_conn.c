@@ -34,7 +34,7 @@ static void parameters_and_queries_are_decoded(void **state)
 {
     (void)state;
     open_server((struct http_server_conf){0});
-    send_text("GET /ask/a%2Fb+c?x=1&%61=p+q%21&a=2&n=12abc&b=1 HTTP/1.1\r\n" HOST
+    send_text("GET /ask/a%2Fb+c?filter=1&%61=p+q%21&a=2&n=12abc&b=1 HTTP/1.1\r\n" HOST
               "X-TOKEN:  secret \r\n\r\n");
     turns(2);
     assert_has("X-Evil: a  Set-Cookie: b\r\n");
@@ -49,7 +49,7 @@ static void parameters_and_queries_are_decoded(void **state)
     assert_answer(200, "z|1|-7|1|");
 }
 
-static void unknown_paths_and_verbs_are_told_apart(void **state)
+static void unknown_paths_and_verbs_get_different_answers(void **state)
 {
     (void)state;
     open_server((struct http_server_conf){0});
@@ -68,6 +68,36 @@ static void unknown_paths_and_verbs_are_told_apart(void **state)
     assert_answer(204, "");
     assert_has("Retry-After: 1\r\n");
     assert_answer(503, "{\"error\":\"the database cannot be reached\"}");
+}
+
+static void unknown_query_parameters_are_refused(void **state)
+{
+    (void)state;
+    open_server((struct http_server_conf){0});
+    send_text(GET("/nothing?x=1") GET("/nothing?filt%65r=1&") GET("/contract?x=1")
+                  GET("/contract?filtre=1"));
+    turns(2);
+    assert_answer(400,
+                  "{\"error\":\"unknown query parameter \\\"x\\\"; known: a, n, b, filter\"}");
+    assert_answer(204, "");
+    assert_answer(204, "");
+    assert_answer(400, "{\"error\":\"unknown query parameter \\\"filtre\\\"; did you mean "
+                       "\\\"filter\\\"?\"}");
+}
+
+static void a_destructive_call_refuses_an_empty_filter(void **state)
+{
+    (void)state;
+    open_server((struct http_server_conf){0});
+    send_text("DELETE /destroy?filter=1 HTTP/1.1\r\n" HOST
+              "\r\nDELETE /destroy?filter= HTTP/1.1\r\n" HOST
+              "\r\nDELETE /destroy?filter HTTP/1.1\r\n" HOST
+              "\r\nDELETE /destroy?other=1 HTTP/1.1\r\n" HOST "\r\n");
+    turns(2);
+    assert_answer(204, "");
+    assert_answer(400, "{\"error\":\"query parameter \\\"filter\\\" is empty\"}");
+    assert_answer(400, "{\"error\":\"query parameter \\\"filter\\\" is empty\"}");
+    assert_has("unknown query parameter");
 }
 
 static void head_is_get_without_the_body(void **state)
@@ -264,7 +294,7 @@ static void continue_is_sent_when_the_body_waits_for_it(void **state)
     send_text("POST /echo HTTP/1.1\r\n" HOST
               "Expect: 100-continue\r\nContent-Length: 2\r\n\r\nok");
     turns(2);
-    assert_answer(200, "ok"); // it came along: no need to ask
+    assert_answer(200, "ok"); // it came with the request
 }
 
 static void a_malformed_request_is_answered_after_its_elders(void **state)
@@ -356,7 +386,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(an_answer_carries_its_headers),
         T(parameters_and_queries_are_decoded),
-        T(unknown_paths_and_verbs_are_told_apart),
+        T(unknown_paths_and_verbs_get_different_answers),
+        T(unknown_query_parameters_are_refused),
+        T(a_destructive_call_refuses_an_empty_filter),
         T(head_is_get_without_the_body),
         T(a_hundred_pipelined_requests_are_answered_in_order),
         T(reading_pauses_at_the_pipelining_limit),

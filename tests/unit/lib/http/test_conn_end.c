@@ -11,7 +11,7 @@
 #include "base/attrs.h"
 #include "base/err.h"
 
-static void a_client_that_hangs_up_is_told_once(void **state)
+static void a_disconnected_client_is_reported_once(void **state)
 {
     (void)state;
     open_server((struct http_server_conf){0});
@@ -268,7 +268,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_client_that_hangs_up_is_told_once),
+        T(a_disconnected_client_is_reported_once),
         T(hanging_up_is_noticed_while_reading_is_paused),
         T(a_hook_set_after_the_peer_has_gone_still_runs),
         T(no_hook_after_the_answer),

@@ -16,7 +16,7 @@ static void put_text(struct buf *b, size_t n)
         buf_printf(b, "{\"n\":%zu},", i);
 }
 
-static void what_is_packed_comes_back(void **state)
+static void compressed_text_is_restored(void **state)
 {
     (void)state;
     for (size_t n = 200; n < 3000000; n *= 7) {
@@ -66,7 +66,7 @@ static void every_cut_is_noticed(void **state)
     buf_free(&packed);
 }
 
-static void what_does_not_get_smaller_is_told(void **state)
+static void text_that_does_not_get_smaller_is_reported(void **state)
 {
     (void)state;
     struct buf out = {0};
@@ -92,10 +92,10 @@ static void accept_encoding_is_read_as_meant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_packed_comes_back),
+        cmocka_unit_test(compressed_text_is_restored),
         cmocka_unit_test(a_byte_too_much_is_too_much),
         cmocka_unit_test(every_cut_is_noticed),
-        cmocka_unit_test(what_does_not_get_smaller_is_told),
+        cmocka_unit_test(text_that_does_not_get_smaller_is_reported),
         cmocka_unit_test(accept_encoding_is_read_as_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

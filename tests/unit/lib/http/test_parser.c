@@ -1,4 +1,4 @@
-// parser.c: what is a request, what is refused, wherever the bytes are cut.
+// parser.c: valid and invalid requests, with the bytes cut anywhere.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -197,6 +197,20 @@ static void smuggling_is_refused(void **state)
     assert_refused("\x16\x03\x01\x02\x00\x01", 400);
 }
 
+static void lines_that_proxies_read_differently_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("GET  / HTTP/1.1\r\n" HOST "\r\n", 400);
+    assert_refused("GET /  HTTP/1.1\r\n" HOST "\r\n", 400);
+    assert_refused("GET   /a   HTTP/1.1\r\n" HOST "\r\n", 400);
+    assert_refused("GET / HTTP/1.1 \r\n" HOST "\r\n", 505);
+    assert_refused("GET\t/ HTTP/1.1\r\n" HOST "\r\n", 400);
+    assert_refused("GET / HTTP/1.1\r\n" HOST ": a\r\n\r\n", 400);
+    assert_refused("GET / HTTP/1.1\r\n: a\r\n" HOST "\r\n", 400);
+    assert_refused("GET / HTTP/1.1\r\n" HOST " : a\r\n\r\n", 400);
+    assert_int_equal(parse("GET / HTTP/1.1\r\n" HOST "X: a  b\r\n\r\n"), HTTP_FEED_DONE);
+}
+
 static void other_versions_are_refused(void **state)
 {
     (void)state;
@@ -205,7 +219,7 @@ static void other_versions_are_refused(void **state)
     assert_refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
 }
 
-static void limits_are_told_apart(void **state)
+static void each_limit_has_its_own_error(void **state)
 {
     (void)state;
     char text[4096], fill[1100];
@@ -295,8 +309,9 @@ int main(void)
         T(an_offer_to_upgrade_is_ignored),
         T(folded_lines_are_refused),
         T(smuggling_is_refused),
+        T(lines_that_proxies_read_differently_are_refused),
         T(other_versions_are_refused),
-        T(limits_are_told_apart),
+        T(each_limit_has_its_own_error),
         T(a_header_beyond_the_buffer_is_too_large_not_lack_of_memory),
         T(a_dropped_body_is_read_to_its_end),
         T(bytes_read_in_place_are_not_copied),

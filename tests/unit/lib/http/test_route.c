@@ -76,7 +76,7 @@ static void parameters_are_raw_segments(void **state)
     assert_param(3, "4");
 }
 
-static void a_literal_segment_beats_a_parameter(void **state)
+static void a_literal_segment_is_preferred_to_a_parameter(void **state)
 {
     (void)state;
     assert_ptr_equal(find(HTTP_GET, "/api/v1/consumer-groups/lagging"), &lagging);
@@ -105,7 +105,7 @@ static void a_trailing_slash_and_case_make_another_path(void **state)
     assert_null(find(HTTP_GET, "/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t"));
 }
 
-static void another_verb_is_told_from_no_such_path(void **state)
+static void another_verb_is_distinguished_from_an_unknown_path(void **state)
 {
     (void)state;
     assert_null(find(HTTP_GET, "/api/v1/push"));
@@ -140,10 +140,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(literal_paths_are_found),
         T(parameters_are_raw_segments),
-        T(a_literal_segment_beats_a_parameter),
+        T(a_literal_segment_is_preferred_to_a_parameter),
         T(a_literal_of_another_verb_does_not_hide_a_pattern),
         T(a_trailing_slash_and_case_make_another_path),
-        T(another_verb_is_told_from_no_such_path),
+        T(another_verb_is_distinguished_from_an_unknown_path),
         T(head_uses_the_route_of_get),
         T(every_route_has_its_index),
     };

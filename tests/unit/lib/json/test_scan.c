@@ -38,7 +38,7 @@ static void assert_refused(const char *text)
         fail_msg("accepted: %s", text);
 }
 
-static void what_json_allows_is_accepted(void **state)
+static void valid_json_is_accepted(void **state)
 {
     (void)state;
     static const char *const good[] = {
@@ -71,7 +71,7 @@ static void what_json_allows_is_accepted(void **state)
         assert_accepted(good[i]);
 }
 
-static void what_json_forbids_is_refused(void **state)
+static void invalid_json_is_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -136,7 +136,7 @@ static void what_json_forbids_is_refused(void **state)
     assert_int_equal(scan("\"\\\0\"", 4), QE_BAD_JSON);
 }
 
-static void what_only_jsonb_forbids_is_refused_too(void **state)
+static void text_that_only_jsonb_refuses_is_refused_too(void **state)
 {
     (void)state;
     assert_refused("\"\\u0000\"");
@@ -295,9 +295,9 @@ static void a_caller_can_object_and_unread_text_is_a_mistake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_json_allows_is_accepted),
-        cmocka_unit_test(what_json_forbids_is_refused),
-        cmocka_unit_test(what_only_jsonb_forbids_is_refused_too),
+        cmocka_unit_test(valid_json_is_accepted),
+        cmocka_unit_test(invalid_json_is_refused),
+        cmocka_unit_test(text_that_only_jsonb_refuses_is_refused_too),
         cmocka_unit_test(strings_must_be_utf8_at_every_place),
         cmocka_unit_test(every_byte_value_is_judged_the_same_at_every_place),
         cmocka_unit_test(nesting_ends_at_256),

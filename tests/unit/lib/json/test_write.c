@@ -101,7 +101,7 @@ static void integers_are_read_from_numbers_and_strings(void **state)
     assert_false(js_int(SPAN_NONE, &v));
 }
 
-static void types_and_booleans_are_told_by_the_text(void **state)
+static void types_and_booleans_are_recognised_by_the_text(void **state)
 {
     (void)state;
     bool v;
@@ -123,7 +123,7 @@ int main(void)
         cmocka_unit_test(null_stands_for_no_text_at_all),
         cmocka_unit_test(numbers_are_short_and_exact),
         cmocka_unit_test(integers_are_read_from_numbers_and_strings),
-        cmocka_unit_test(types_and_booleans_are_told_by_the_text),
+        cmocka_unit_test(types_and_booleans_are_recognised_by_the_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void on_state(void *ctx, bool up)
 
 const char *conninfo;
 
-void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
+void open_pool(unsigned max, unsigned deadline_ms, bool pooled)
 {
     struct pg_pool_conf conf = {.on_new_server = on_new_server,
                                 .conninfo = conninfo,
@@ -109,7 +109,7 @@ void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare)
                                 .connect_timeout_ms = 2000,
                                 .deadline_ms = deadline_ms,
                                 .idle_close_ms = 300,
-                                .no_prepare = no_prepare};
+                                .pooler = pooled ? PG_POOLER_TRANSACTION : PG_POOLER_AUTO};
     is_up = false;
     n_states = n_servers = 0;
     pool = pg_pool_open(&loop, &conf, on_state, NULL);

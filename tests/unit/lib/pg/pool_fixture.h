@@ -36,7 +36,7 @@ int ask(struct probe *p, const struct pg_statement *s);
 int ask_add(int64_t v);
 extern unsigned n_servers;
 extern const char *conninfo;
-void open_pool(unsigned max, unsigned deadline_ms, bool no_prepare);
+void open_pool(unsigned max, unsigned deadline_ms, bool pooled);
 int setup(void **state);
 void on_closed(void *ctx);
 int teardown(void **state);

@@ -55,7 +55,7 @@ static void values_survive_quoting(void **state)
     expect(&c, "target_session_attrs", NULL);
 }
 
-static void what_is_not_set_is_left_to_libpq(void **state)
+static void unset_values_are_left_to_libpq(void **state)
 {
     (void)state;
     struct pg_conninfo c = {.password = ""};
@@ -84,7 +84,7 @@ static void ssl_flags_become_a_mode(void **state)
     expect(&(struct pg_conninfo){.ssl_root_cert = "/ca.pem"}, "sslrootcert", "/ca.pem");
 }
 
-static void timeouts_are_rounded_up_to_what_libpq_knows(void **state)
+static void timeouts_are_rounded_up_to_units_of_libpq(void **state)
 {
     (void)state;
     expect(&(struct pg_conninfo){.connect_timeout_ms = 1}, "connect_timeout", "1");
@@ -111,10 +111,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_survive_quoting),
-        cmocka_unit_test(what_is_not_set_is_left_to_libpq),
+        cmocka_unit_test(unset_values_are_left_to_libpq),
         cmocka_unit_test(several_hosts_mean_the_one_that_takes_writes),
         cmocka_unit_test(ssl_flags_become_a_mode),
-        cmocka_unit_test(timeouts_are_rounded_up_to_what_libpq_knows),
+        cmocka_unit_test(timeouts_are_rounded_up_to_units_of_libpq),
         cmocka_unit_test(session_settings_travel_as_options_unless_forbidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,7 +259,7 @@ static void a_long_path_still_gets_a_socket(void **state)
     embed_free(e);
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_are_explained(void **state)
 {
     (void)state;
     struct embed *e = NULL;
@@ -291,7 +291,7 @@ int main(void)
         T(a_killed_broker_takes_its_server_along),
         T(the_server_of_a_killed_broker_goes_before_the_next_comes),
         T(a_long_path_still_gets_a_socket),
-        T(what_is_wrong_is_said),
+        T(errors_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

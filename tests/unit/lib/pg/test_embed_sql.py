@@ -122,6 +122,27 @@ select 1;
             self.put("push/statements.sql", "-- statement: a\n" + wrong + "\nselect 1")
             self.refused(words)
 
+    def test_numbers_in_functions_must_be_those_of_their_enum(self):
+        self.put("push/statements.sql", "-- enum push_status: PUSH_STORED 0, PUSH_GONE 3\n-- statement: a\n-- returns: nothing\nselect 1;\n")
+        function = "%s\ncreate or replace function queen.f() returns int2 language plpgsql as $$ begin %s end $$;\n"
+        good = ("status := 3;", "if r.status = 0 or v.status in (0, 3) then", "x := case r.status when 0 then 'a' when 3 then 'b' end;",
+                "select case when true then 3 else 0 end::int2 as status;", "status := 3; return 404;")
+        for body in good:
+            self.put("push/f.sql", function % ("-- numbers: status push_status", body + " status := 0;"))
+            self.assertEqual(self.run_tool()[1], "", body)
+        for body in ("status := 1;", "if r.status <> 2 then", "if status[i] in (0, 1) then", "x := case r.status when 0 then 'a' when 4 then 'b' end;",
+                     "status := 0; select case when true then 5 else 0 end::int2 as x;", "status := 0; x := 7::int2;"):
+            self.put("push/f.sql", function % ("-- numbers: status push_status", body))
+            self.refused("no such number")
+        self.put("push/f.sql", function % ("-- Without the line.", "status := 3;"))
+        self.refused("needs a line")
+        self.put("push/f.sql", function % ("-- numbers: status nothing_such", "status := 3;"))
+        self.refused("not known")
+        self.put("push/f.sql", function % ("-- numbers: why push_status", "return 1;"))
+        self.refused("is not used")
+        self.put("push/f.sql", function % ("-- An HTTP status.", "status := 404;"))
+        self.assertEqual(self.run_tool()[1], "")
+
     def test_bad_statements_are_refused(self):
         self.put("push/statements.sql", "select 1;\n")
         self.refused("begins without")
@@ -184,9 +205,9 @@ select 1;
 
     def test_several_roots_keep_apart(self):
         self.put("main/t/statements.sql", "-- statement: a\n-- returns: n int4\nselect 1")
-        self.put("guest/t/statements.sql", "-- statement: a\nselect 2")
+        self.put("guest/t/statements.sql", "-- statement: a\n-- returns: n int4\nselect 2")
         self.put("guest/schema/0001_a.sql", "select 3")
-        self.put("other/t/statements.sql", "-- statement: b\nselect ?")
+        self.put("other/t/statements.sql", "-- statement: b\n-- returns: n int4\nselect ?")
         main, guest, other = (os.path.join(self.sql, n) for n in ("main", "guest", "other"))
         (source, header, _), _ = self.run_tool(("pg", "queen", "queen", main),
                                                ("pg", "guest", "visit", guest),
@@ -195,7 +216,9 @@ select 1;
         self.assertIn("struct pg_statement pg_stmt_guest_a;", header)
         self.assertIn("struct my_statement my_stmt_guest_b;", header)
         self.assertIn("PG_STMT_GUEST_COUNT = 1", header)
-        self.assertIn('pg_stmt_guest_a = {"guest_a",\n    "select 2",\n    0, 0}', source)
+        self.assertIn('pg_stmt_guest_a = {"guest_a",\n    "select 2",\n    0, "i"}', source)
+        self.assertIn("enum { GUEST_A_COL_N = 0 };", self.constants)
+        self.assertIn("enum { MY_GUEST_B_COL_N = 0 };", self.constants)
         self.assertIn("pg_guest_migrations, 1,\n    0, 0,\n    \"visit\",", source)
 
     def test_the_depfile_names_files_and_folders(self):

@@ -107,7 +107,7 @@ static void a_newer_database_is_left_alone(void **state)
     expect("select queen.two()", "2");
 }
 
-static void a_failing_migration_leaves_nothing_and_says_where(void **state)
+static void a_failed_migration_changes_nothing_and_names_its_place(void **state)
 {
     (void)state;
     const struct pg_migration bad[] = {
@@ -122,7 +122,7 @@ static void a_failing_migration_leaves_nothing_and_says_where(void **state)
     migrate(&schema); // and the repaired program goes on from there
 }
 
-static void a_failing_procedure_changes_none(void **state)
+static void a_failing_procedure_changes_no_procedure(void **state)
 {
     (void)state;
     const struct pg_object bad[] = {objects[0], {"bad", "selekt", SHA_A}};
@@ -254,8 +254,8 @@ int main(void)
         T(a_changed_procedure_is_replaced_alone),
         T(a_changed_migration_stops_the_start),
         T(a_newer_database_is_left_alone),
-        T(a_failing_migration_leaves_nothing_and_says_where),
-        T(a_failing_procedure_changes_none),
+        T(a_failed_migration_changes_nothing_and_names_its_place),
+        T(a_failing_procedure_changes_no_procedure),
         T(a_migration_that_commits_is_refused),
         T(a_missing_server_is_away),
         T(four_brokers_at_once_do_the_work_once),

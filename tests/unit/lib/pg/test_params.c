@@ -136,7 +136,7 @@ static void reset_keeps_memory_and_forgets_the_rest(void **state)
     expect_text("select $1", &p, "again");
 }
 
-static void the_maximum_is_kept_and_told(void **state)
+static void exceeding_the_maximum_is_reported(void **state)
 {
     (void)state;
     struct pg_params p = {.data.max = 40};
@@ -321,7 +321,7 @@ int main(void)
         cmocka_unit_test(arrays_arrive),
         cmocka_unit_test(an_empty_array_is_empty_and_not_null),
         cmocka_unit_test(reset_keeps_memory_and_forgets_the_rest),
-        cmocka_unit_test(the_maximum_is_kept_and_told),
+        cmocka_unit_test(exceeding_the_maximum_is_reported),
         cmocka_unit_test(cells_are_read_in_binary),
         cmocka_unit_test(a_reply_without_a_server_is_empty),
         cmocka_unit_test(every_sqlstate_has_its_code),

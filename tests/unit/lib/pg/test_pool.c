@@ -135,7 +135,7 @@ static void a_limit_of_time_is_for_one_call_alone(void **state)
         assert_int_equal(nap_with_limit(0.1, 0, nap.index), 0); // no limit stays behind
         assert_int_equal(nap_with_limit(4, 50, PG_UNPREPARED), QE_PG_RETRY);
         assert_int_equal(ask_add(i), 0);
-        // One after the other with the same limit, which is told once.
+        // One after the other with the same limit, which is sent once.
         assert_int_equal(nap_with_limit(0.001, 50, nap.index), 0);
         assert_int_equal(nap_with_limit(4, 50, nap.index), QE_PG_RETRY);
         assert_int_equal(nap_with_limit(4, 50, nap.index), QE_PG_RETRY);
@@ -186,7 +186,7 @@ static void a_call_without_an_answer_drops_the_connection(void **state)
     assert_int_equal(ask(&q, &add), 0);
 }
 
-static void a_busy_pool_tells_those_who_wait_too_long(void **state)
+static void a_busy_pool_fails_calls_that_wait_too_long(void **state)
 {
     (void)state;
     open_pool(1, 900, false);
@@ -332,7 +332,7 @@ int main(void)
         T(large_parameters_and_results_pass),
         T(parameters_that_overflowed_are_refused),
         T(a_call_without_an_answer_drops_the_connection),
-        T(a_busy_pool_tells_those_who_wait_too_long),
+        T(a_busy_pool_fails_calls_that_wait_too_long),
         T(closing_fails_the_queue_and_lets_sent_calls_finish),
         T(a_commit_that_fails_after_the_rows_is_a_failure),
         T(rows_without_a_commit_are_no_success),

@@ -230,7 +230,7 @@ static void a_pool_may_close_while_it_looks_up_a_name(void **state)
     uv_run(&loop, UV_RUN_NOWAIT); // teardown does the rest
 }
 
-static void a_connection_string_that_is_none_is_away(void **state)
+static void an_invalid_connection_string_is_unavailable(void **state)
 {
     (void)state;
     conninfo = "colour=blue";
@@ -256,7 +256,7 @@ int main(void)
         T(of_several_hosts_the_one_that_answers_serves),
         T(names_without_an_address_do_not_stop_the_loop),
         T(a_pool_may_close_while_it_looks_up_a_name),
-        T(a_connection_string_that_is_none_is_away),
+        T(an_invalid_connection_string_is_unavailable),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     pg_cluster_free(&cluster);

@@ -46,7 +46,7 @@ static void assert_sql(const char *text, enum audience_path path, const char *sq
 #define BUSY \
     "{\"attribute\":\"transaction_count\",\"operator\":\"gte\",\"value\":3,\"withinDays\":30}"
 
-static void one_model_is_asked_alone(void **state)
+static void a_filter_of_one_model_reads_only_that_model(void **state)
 {
     (void)state;
     assert_sql(
@@ -84,7 +84,7 @@ static void two_models_are_joined(void **state)
     "t on t.id = a.id where "
 #define OFTEN "(t.third_last_transaction_on > (now() at time zone 'UTC')::date - "
 
-static void subscribers_who_came_often_are_found_in_one_index(void **state)
+static void frequent_subscribers_are_found_with_one_index(void **state)
 {
     (void)state;
     assert_sql("{\"and\":[" HERE "," SUBSCRIBER "," BUSY "]}", PATH_LIVE,
@@ -95,7 +95,7 @@ static void subscribers_who_came_often_are_found_in_one_index(void **state)
     assert_int_equal(c.n_params, 2);
 }
 
-static void what_that_index_cannot_answer_is_not_asked_twice(void **state)
+static void conditions_outside_that_index_are_not_repeated(void **state)
 {
     (void)state;
     assert_sql("{\"and\":[" HERE "," BUSY "]}", PATH_LIVE,
@@ -125,7 +125,7 @@ static void the_fallback_is_one_sub_select_per_filter(void **state)
     assert_int_equal(c.params[1].number, 2);
 }
 
-static void in_the_fallback_nobody_without_rows_is_forgotten(void **state)
+static void the_fallback_includes_customers_without_rows(void **state)
 {
     (void)state;
     assert_sql("{\"attribute\":\"wallet_balance\",\"operator\":\"lt\",\"value\":10.5}",
@@ -142,7 +142,7 @@ static void in_the_fallback_nobody_without_rows_is_forgotten(void **state)
     assert_int_equal(c.n_params, 2);
 }
 
-static void opposites_are_true_of_what_is_not_known(void **state)
+static void negations_are_true_for_unknown_values(void **state)
 {
     (void)state;
     assert_sql("{\"attribute\":\"city\",\"operator\":\"ne\",\"value\":\"Bonn\"}", PATH_LIVE,
@@ -153,7 +153,7 @@ static void opposites_are_true_of_what_is_not_known(void **state)
                "(((a.wallet_balance > cast($1 as numeric))) is not true)");
 }
 
-static void sets_are_asked_with_the_operators_of_arrays(void **state)
+static void sets_are_compared_with_the_operators_of_arrays(void **state)
 {
     (void)state;
     struct pg_params p = {0};
@@ -244,14 +244,14 @@ static void an_explanation_names_each_filter_once_more_without_new_parameters(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_model_is_asked_alone),
+        cmocka_unit_test(a_filter_of_one_model_reads_only_that_model),
         cmocka_unit_test(two_models_are_joined),
-        cmocka_unit_test(subscribers_who_came_often_are_found_in_one_index),
-        cmocka_unit_test(what_that_index_cannot_answer_is_not_asked_twice),
+        cmocka_unit_test(frequent_subscribers_are_found_with_one_index),
+        cmocka_unit_test(conditions_outside_that_index_are_not_repeated),
         cmocka_unit_test(the_fallback_is_one_sub_select_per_filter),
-        cmocka_unit_test(in_the_fallback_nobody_without_rows_is_forgotten),
-        cmocka_unit_test(opposites_are_true_of_what_is_not_known),
-        cmocka_unit_test(sets_are_asked_with_the_operators_of_arrays),
+        cmocka_unit_test(the_fallback_includes_customers_without_rows),
+        cmocka_unit_test(negations_are_true_for_unknown_values),
+        cmocka_unit_test(sets_are_compared_with_the_operators_of_arrays),
         cmocka_unit_test(in_mysql_lists_are_more_parameters),
         cmocka_unit_test(too_many_values_are_refused_and_not_cut_off),
         cmocka_unit_test(an_explanation_names_each_filter_once_more_without_new_parameters),

@@ -79,14 +79,22 @@ static void every_attribute_has_operators(void **state)
     }
 }
 
-static void an_empty_object_is_everybody(void **state)
+static void selecting_everybody_must_be_explicit(void **state)
 {
     (void)state;
-    assert_int_equal(read_text(" {} "), 0);
+    assert_int_equal(read_text(" {\"all\":true} "), 0);
     assert_int_equal(tree->kind, FILTER_AND);
     assert_null(tree->first);
     assert_int_equal(facts.leaves, 0);
-    assert_int_equal(read_text("{\"and\":[]}"), 0);
+    assert_int_equal(read_text("{\"not\":{\"all\":true}}"), 0);
+    assert_wrong("{}", "filter: must not be empty; {\"all\": true} matches every customer");
+    assert_wrong("{\"and\":[{}]}",
+                 "filter/and/0: must not be empty; {\"all\": true} matches every customer");
+    assert_wrong("{\"and\":[]}", "filter/and: must contain at least one filter");
+    assert_wrong("{\"all\":false}", "filter: all must be true");
+    assert_wrong("{\"all\":1}", "filter: all must be true");
+    assert_wrong("{\"all\":true,\"or\":[]}",
+                 "filter: must be one of and, or, not, all, or a filter of an attribute");
 }
 
 static void a_tree_is_read_with_its_values(void **state)
@@ -120,7 +128,7 @@ static void keys_may_be_written_with_escapes(void **state)
     assert_int_equal(tree->kind, FILTER_LEAF);
 }
 
-static void what_only_the_fallback_knows_is_noticed(void **state)
+static void attributes_of_the_fallback_only_are_recognised(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -146,12 +154,13 @@ static void mistakes_are_named_with_their_place(void **state)
     (void)state;
     assert_wrong("[]",
                  "filter: must be an object: {\"and\": [...]}, {\"or\": [...]}, {\"not\": "
-                 "{...}} or {\"attribute\": ..., \"operator\": ..., \"value\": ...}");
+                 "{...}}, {\"attribute\": ..., \"operator\": ..., \"value\": ...} or "
+                 "{\"all\": true}");
     assert_wrong("{\"and\":1}", "filter/and: must be an array of filters");
     assert_wrong("{\"or\":[]}", "filter/or: must contain at least one filter");
-    assert_wrong("{\"xor\":[]}", "filter: unknown field \"xor\"");
+    assert_wrong("{\"xor\":[]}", "filter: unknown member \"xor\"; did you mean \"or\"?");
     assert_wrong("{\"and\":[],\"or\":[]}",
-                 "filter: must be one of and, or, not, or a filter of an attribute");
+                 "filter: must be one of and, or, not, all, or a filter of an attribute");
     assert_wrong("{\"and\":[],\"and\":[]}", "filter: has \"and\" twice");
     assert_wrong(
         "{\"and\":[{\"attribute\":\"wallet_balanse\",\"operator\":\"gt\",\"value\":1}]}",
@@ -194,7 +203,7 @@ static void depth_number_and_cost_have_limits(void **state)
 
     for (unsigned i = 0; i < 9; i++)
         buf_put_lit(&b, "{\"not\":");
-    buf_put_lit(&b, "{}");
+    buf_put_lit(&b, "{\"all\":true}");
     for (unsigned i = 0; i < 9; i++)
         buf_put_lit(&b, "}");
     buf_putc(&b, '\0');
@@ -212,14 +221,34 @@ static void depth_number_and_cost_have_limits(void **state)
     buf_reset(&b);
     buf_put_lit(&b, "{\"and\":[");
     for (unsigned i = 0; i < 2; i++) {
-        buf_put_lit(&b, "{\"or\":[{}");
+        buf_put_lit(&b, "{\"or\":[{\"all\":true}");
         for (unsigned k = 0; k < 17; k++)
             buf_put_lit(&b, ",{\"attribute\":\"city\",\"operator\":\"is_set\"}");
         buf_put_lit(&b, "]},");
     }
-    buf_put_lit(&b, "{}]}");
+    buf_put_lit(&b, "{\"all\":true}]}");
     buf_putc(&b, '\0');
     assert_wrong(b.ptr, "filter/and/1/or/16: the segment has more than 32 filters");
+
+    buf_reset(&b);
+    buf_put_lit(&b, "{\"and\":[{\"all\":true}");
+    for (unsigned i = 0; i < 31; i++) {
+        buf_put_lit(&b, ",{\"or\":[{\"all\":true}");
+        for (unsigned k = 0; k < 31; k++)
+            buf_put_lit(&b, ",{\"all\":true}");
+        buf_put_lit(&b, "]}");
+    }
+    buf_put_lit(&b, "]}");
+    buf_putc(&b, '\0');
+    assert_wrong(b.ptr, "filter/and/8/or/22: the segment has more than 256 parts");
+
+    buf_reset(&b);
+    buf_put_lit(&b, "{\"all\":true");
+    for (unsigned i = 0; i < 1 << 20; i++)
+        buf_putc(&b, ' ');
+    buf_put_lit(&b, "}");
+    buf_putc(&b, '\0');
+    assert_wrong(b.ptr, "filter: must be at most 1048576 bytes long");
     buf_free(&b);
 }
 
@@ -228,10 +257,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_catalogue_is_large_and_consistent),
         cmocka_unit_test(every_attribute_has_operators),
-        cmocka_unit_test(an_empty_object_is_everybody),
+        cmocka_unit_test(selecting_everybody_must_be_explicit),
         cmocka_unit_test(a_tree_is_read_with_its_values),
         cmocka_unit_test(keys_may_be_written_with_escapes),
-        cmocka_unit_test(what_only_the_fallback_knows_is_noticed),
+        cmocka_unit_test(attributes_of_the_fallback_only_are_recognised),
         cmocka_unit_test(mistakes_are_named_with_their_place),
         cmocka_unit_test(depth_number_and_cost_have_limits),
     };

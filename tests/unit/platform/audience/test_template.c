@@ -47,7 +47,7 @@ static void a_value_is_no_template(void **state)
     assert_put("\"{{email}}\"", "\"{{tenant}}\"");
 }
 
-static void what_is_missing_is_nothing(void **state)
+static void missing_values_are_empty(void **state)
 {
     (void)state;
     assert_put("\"<{{phone}}>\"", "\"<>\"");
@@ -74,7 +74,7 @@ int main(void)
         cmocka_unit_test(names_become_values),
         cmocka_unit_test(a_value_cannot_leave_its_text),
         cmocka_unit_test(a_value_is_no_template),
-        cmocka_unit_test(what_is_missing_is_nothing),
+        cmocka_unit_test(missing_values_are_empty),
         cmocka_unit_test(braces_that_are_no_name_stay),
         cmocka_unit_test(an_unknown_name_is_refused),
     };

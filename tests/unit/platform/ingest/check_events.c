@@ -1,4 +1,4 @@
-// check_events.c: says of each line on standard input whether it is an event; for
+// check_events.c: checks whether each line of standard input is an event; for
 // test_schemas.py.
 #include <stdio.h>
 #include <stdlib.h>

@@ -111,10 +111,6 @@ static void adjustments_up_and_down_do_not_share_a_transaction(void **state)
     assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":9999999999.99")));
     assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":0")));
     assert_false(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-9999999999.99")));
-    assert_true(
-        fold_add(&fold, event("wallet.changed", ROW ",\"balance\":5,\"status\":\"active\"")));
-    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-1")));
-    assert_false(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":1")));
 }
 
 static void a_top_up_at_the_epoch_is_one(void **state)
@@ -128,18 +124,62 @@ static void a_top_up_at_the_epoch_is_one(void **state)
                                 "\"1970-01-01T00:00:00.000000Z\"}]");
 }
 
-static void a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones(void **state)
+static void a_wallets_record_starts_a_transaction_and_takes_later_adjustments(void **state)
+{
+    static const char record[] = ROW ",\"balance\":5,\"status\":\"frozen\","
+                                     "\"last_topup_at\":\"2020-01-01T00:00:00Z\"";
+
+    (void)state;
+    assert_true(fold_add(&fold, event("wallet.changed", record)));
+    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-7.5")));
+    assert_false(fold_add(&fold, event("wallet.changed", record)));
+    rows_are(TABLE_WALLETS,
+             "[{\"at\":\"2026-11-16T00:00:01.000000Z\"," IDS
+             ",\"balance\":5.00,\"last_topup_at\":\"2020-01-01T00:00:00.000000Z\","
+             "\"status\":2}]");
+    rows_are(TABLE_ADJUSTMENTS,
+             "[{\"at\":\"2026-11-16T00:00:02.000000Z\"," IDS ",\"delta\":-7.50}]");
+}
+
+static const struct event *at(int64_t us, const struct event *e)
+{
+    struct event *copy = arena_new(&arena, struct event);
+
+    *copy = *e;
+    copy->at_us = us;
+    return copy;
+}
+
+static void the_newest_event_of_a_row_wins_in_any_order(void **state)
 {
     (void)state;
-    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":1000")));
-    assert_true(fold_add(&fold, event("wallet.changed",
-                                      ROW ",\"balance\":5,\"status\":\"frozen\","
-                                          "\"last_topup_at\":\"2020-01-01T00:00:00Z\"")));
-    assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":-7.5")));
-    assert_false(fold_has(&fold, TABLE_ADJUSTMENTS));
-    rows_are(TABLE_WALLETS, "[{\"at\":\"2026-11-16T00:00:03.000000Z\"," IDS
-                            ",\"last_topup_at\":\"2020-01-01T00:00:00.000000Z\",\"status\":2,"
-                            "\"balance\":-2.50}]");
+    assert_true(fold_add(&fold, at(9, event("customer.upserted", ",\"city\":\"Rome\""))));
+    assert_true(fold_add(&fold, at(8, event("customer.upserted", ",\"city\":\"Bonn\""))));
+    assert_true(fold_add(&fold, at(9, event("customer.upserted", ",\"city\":\"Oslo\""))));
+    rows_are(TABLE_CUSTOMERS, "[{\"at\":\"1970-01-01T00:00:00.000009Z\",\"customer_id\":"
+                              "\"10000000-0000-4000-8000-000000000001\",\"city\":\"Oslo\","
+                              "\"created_at\":\"1970-01-01T00:00:00.000009Z\"}]");
+    assert_true(fold_add(&fold, at(7, event("wallet.adjusted", ROW ",\"delta\":1"))));
+    assert_true(fold_add(&fold, at(6, event("wallet.adjusted", ROW ",\"delta\":1"))));
+    rows_are(TABLE_ADJUSTMENTS, "[{\"at\":\"1970-01-01T00:00:00.000007Z\"," IDS
+                                ",\"delta\":2.00,\"last_topup_at\":"
+                                "\"1970-01-01T00:00:00.000007Z\"}]");
+}
+
+static void patches_keep_their_order_behind_the_record(void **state)
+{
+    (void)state;
+    assert_true(fold_add(&fold, event("customer.upserted", "")));
+    assert_true(fold_add(&fold, event("customer.patched", ",\"city\":\"Rome\",\"note\":null")));
+    assert_true(fold_add(&fold, event("customer.patched", ",\"city\":\"Bonn\"")));
+    assert_false(fold_add(&fold, event("customer.upserted", "")));
+    rows_are(TABLE_PATCHES,
+             "[{\"at\":\"2026-11-16T00:00:02.000000Z\",\"customer_id\":"
+             "\"10000000-0000-4000-8000-000000000001\",\"city\":\"Rome\",\"note\":null,"
+             "\"created_at\":\"2026-11-16T00:00:02.000000Z\"},{\"at\":"
+             "\"2026-11-16T00:00:03.000000Z\",\"customer_id\":"
+             "\"10000000-0000-4000-8000-000000000001\",\"city\":\"Bonn\",\"created_at\":"
+             "\"2026-11-16T00:00:03.000000Z\"}]");
 }
 
 static void a_deletion_goes_alone(void **state)
@@ -185,10 +225,7 @@ static void the_customers_are_those_of_rows_that_are_written(void **state)
     assert_true(fold_add(&fold, event("wallet.adjusted", ROW ",\"delta\":1")));
     assert_int_equal(customers_of(TABLE_VISITS), 2);
     assert_int_equal(customers_of(TABLE_ADJUSTMENTS), 1);
-    assert_true(
-        fold_add(&fold, event("wallet.changed", ROW ",\"balance\":1,\"status\":\"active\"")));
-    assert_int_equal(customers_of(TABLE_ADJUSTMENTS), 0);
-    assert_int_equal(customers_of(TABLE_WALLETS), 1);
+    assert_int_equal(customers_of(TABLE_WALLETS), 0);
     assert_int_equal(customers_of(TABLE_CUSTOMERS), 0);
 }
 
@@ -202,7 +239,9 @@ int main(void)
         TEST(adjustments_add_up),
         TEST(a_top_up_at_the_epoch_is_one),
         TEST(adjustments_up_and_down_do_not_share_a_transaction),
-        TEST(a_wallets_state_wins_over_earlier_adjustments_and_takes_later_ones),
+        TEST(a_wallets_record_starts_a_transaction_and_takes_later_adjustments),
+        TEST(the_newest_event_of_a_row_wins_in_any_order),
+        TEST(patches_keep_their_order_behind_the_record),
         TEST(a_deletion_goes_alone),
         TEST(an_event_is_here_once),
         TEST(the_customers_are_those_of_rows_that_are_written),

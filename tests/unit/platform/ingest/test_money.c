@@ -38,7 +38,7 @@ static void numbers_become_hundredths(void **state)
     }
 }
 
-static void what_is_no_whole_number_of_hundredths_or_too_large_is_refused(void **state)
+static void amounts_with_more_decimals_or_too_large_are_refused(void **state)
 {
     static const char *const cases[] = {"0.001",
                                         "1.005",
@@ -73,7 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_become_hundredths),
-        cmocka_unit_test(what_is_no_whole_number_of_hundredths_or_too_large_is_refused),
+        cmocka_unit_test(amounts_with_more_decimals_or_too_large_are_refused),
         cmocka_unit_test(hundredths_become_text),
     };
 

@@ -1,4 +1,4 @@
-"""platform/docs/events/*.json and the rules in C say the same: the files are what the rules print, and of many events, good, broken and odd, both give
+"""platform/docs/events/*.json and the rules in C agree: the files are the output of the rules, and of many events, valid and invalid, both give
 the same verdict.
 
     test_schemas.py PRINT_SCHEMAS CHECK_EVENTS platform/docs/events

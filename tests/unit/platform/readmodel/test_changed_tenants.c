@@ -1,4 +1,4 @@
-// changed_tenants.c: what is told to the control database, and model_stats.c: one record per
+// changed_tenants.c: reports to the control database; model_stats.c: one record per
 // tenant and model.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "readmodel/changed_tenants.h"
 #include "readmodel/model_stats.h"
 
-static void a_tenant_is_noted_once(void **state)
+static void a_tenant_is_recorded_once(void **state)
 {
     (void)state;
     struct changed_tenants n = {0}, again = {0};
@@ -54,7 +54,7 @@ static void stats_are_kept_by_tenant_and_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tenant_is_noted_once),
+        cmocka_unit_test(a_tenant_is_recorded_once),
         cmocka_unit_test(stats_are_kept_by_tenant_and_model),
     };
     return cmocka_run_group_tests_name("readmodel/changed_tenants", tests, NULL, NULL);

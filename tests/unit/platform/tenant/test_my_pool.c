@@ -126,7 +126,7 @@ static struct ask ask(const char *sql)
 
 enum { ID = 32 };
 
-// The one that is used next, if nobody else asks.
+// The connection that is used next.
 static void note_connection(char id[ID])
 {
     snprintf(id, ID, "%.31s", ask("select connection_id()").text);
@@ -157,7 +157,7 @@ static void values_come_back_as_they_went(void **state)
     my_param_i64(&p, INT64_MIN);
     my_param_f64(&p, 0.5);
     my_param_bool(&p, true);
-    my_param_text(&p, (span){long_text, sizeof long_text}); // asked for twice: see take_cell()
+    my_param_text(&p, (span){long_text, sizeof long_text}); // requested twice: see take_cell()
     begin(pool, &a, "select ?, ?, ?, ?, ?, ?, ?", &p);
     await(&a);
     assert_int_equal(a.status, 0);
@@ -222,7 +222,7 @@ static void failures_have_the_codes_that_decide_about_retries(void **state)
     assert_int_equal(my_pool_conns(pool), 1); // none of these cost the connection
 }
 
-static void a_server_that_cannot_be_reached_is_said_so(void **state)
+static void an_unreachable_server_is_reported(void **state)
 {
     const struct {
         const char *url, *why;
@@ -323,7 +323,7 @@ static void a_call_without_an_answer_costs_its_connection(void **state)
     my_pool_close(other, on_closed, NULL);
 }
 
-static void what_waits_too_long_for_a_connection_is_refused(void **state)
+static void a_call_that_waits_too_long_for_a_connection_is_refused(void **state)
 {
     struct ask first, second, third;
 
@@ -415,7 +415,7 @@ static void a_server_that_dies_and_comes_back_is_found_again(void **state)
 
 // ---- the end ----
 
-static void closing_refuses_what_waits_and_lets_the_rest_finish(void **state)
+static void closing_refuses_waiting_calls_and_lets_the_others_finish(void **state)
 {
     static struct ask asks[MAX_CONNS + 5];
     struct ask late;
@@ -494,7 +494,7 @@ static void next_call(struct user *u)
     my_pool_exec(pool, &u->ask.call);
 }
 
-static void connections_that_die_all_the_time_harm_nobody_else(void **state)
+static void connections_that_always_fail_do_not_affect_other_pools(void **state)
 {
     (void)state;
     n_left = CALLS;
@@ -531,17 +531,17 @@ int main(void)
         T(many_rows_come_whole),
         T(of_several_results_the_last_with_rows_counts),
         T(failures_have_the_codes_that_decide_about_retries),
-        T(a_server_that_cannot_be_reached_is_said_so),
+        T(an_unreachable_server_is_reported),
         T(more_calls_than_connections_wait_their_turn),
         T(idle_connections_are_closed_but_for_one),
         T(a_call_without_an_answer_costs_its_connection),
-        T(what_waits_too_long_for_a_connection_is_refused),
+        T(a_call_that_waits_too_long_for_a_connection_is_refused),
         T(a_connection_that_died_while_idle_is_not_noticed),
         T(one_that_dies_under_a_call_is),
         T(a_server_that_dies_and_comes_back_is_found_again),
-        T(closing_refuses_what_waits_and_lets_the_rest_finish),
+        T(closing_refuses_waiting_calls_and_lets_the_others_finish),
         T(closing_while_it_dials_waits_for_that),
-        T(connections_that_die_all_the_time_harm_nobody_else),
+        T(connections_that_always_fail_do_not_affect_other_pools),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

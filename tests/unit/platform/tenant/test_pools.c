@@ -32,7 +32,7 @@ static unsigned rnd(unsigned n)
     return (unsigned)(seed >> 33) % n;
 }
 
-// Asks for a tenant, uses its pool, holds it for a moment, asks again.
+// Requests a tenant, uses its pool, keeps it for a moment, requests again.
 struct user {
     struct tenant_want want;
     struct tenant_ref *ref;
@@ -54,7 +54,7 @@ static void on_call(struct pg_call *call, int status, const struct pg_reply *rep
 {
     struct user *u = call->owner;
 
-    if (status == 0) { // of the tenant that was asked for
+    if (status == 0) { // of the requested tenant
         span db = pg_reply_bytes(reply, 0, 0), name = tenant_ref_name(u->ref);
         assert_int_equal(db.len, name.len);
         assert_memory_equal(db.ptr, name.ptr, db.len);
@@ -200,7 +200,7 @@ static void hurt(void)
 
 static void on_user_closed(uv_handle_t *handle) { (void)handle; }
 
-static void everybody_is_told_once_whatever_fails(void **state)
+static void every_request_gets_one_result_whatever_fails(void **state)
 {
     (void)state;
     open_pools();
@@ -234,7 +234,7 @@ static void everybody_is_told_once_whatever_fails(void **state)
     close_pools();
 }
 
-static void closing_tells_those_who_wait(void **state)
+static void closing_fails_waiting_requests(void **state)
 {
     (void)state;
     open_pools();
@@ -362,7 +362,7 @@ static bool is_down(void) { return tenant_pools_stats(pools)->n_down == 1; }
 static void a_tenant_that_is_removed_while_it_is_probed_is_forgotten(void **state)
 {
     (void)state;
-    uv_tcp_t deaf; // takes connections and says nothing
+    uv_tcp_t deaf; // accepts connections and never answers
     struct sockaddr_storage at;
     int len = sizeof at;
     char sql[400];
@@ -398,8 +398,8 @@ int main(void)
     make_tenants();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unknown_name_is_not_kept),
-        cmocka_unit_test(closing_tells_those_who_wait),
-        cmocka_unit_test(everybody_is_told_once_whatever_fails),
+        cmocka_unit_test(closing_fails_waiting_requests),
+        cmocka_unit_test(every_request_gets_one_result_whatever_fails),
         cmocka_unit_test(failures_of_one_holder_are_not_forgiven_by_another),
         cmocka_unit_test(a_change_that_no_look_has_seen_is_found_by_comparing),
         cmocka_unit_test(a_tenant_that_is_removed_while_it_is_probed_is_forgotten),

@@ -12,6 +12,7 @@
 
 #include "base/attrs.h"
 #include "pg/conninfo.h"
+#include "tenant/my_int.h"
 #include "tenant/my_pool.h"
 #include "tenant/row.h"
 
@@ -112,7 +113,7 @@ static void expect_secret(const char *credential, const char *secret)
     free(got);
 }
 
-static void passwords_come_from_where_the_credential_says(void **state)
+static void passwords_come_from_the_source_named_by_the_credential(void **state)
 {
     (void)state;
     char path[] = "/tmp/queen-secret-XXXXXX", reference[64];
@@ -161,11 +162,42 @@ static void an_address_of_mysql_is_taken_apart_and_put_together(void **state)
     assert_string_equal(p.host, "::1");
     assert_int_equal(p.port, 3306);
     my_place_deinit(&p);
-    static const char *const bad[] = {"http://me@h/d",     "mysql://me@h",     "mysql://me@h/",
-                                      "mysql://me@h:0/d",  "mysql://me@h:x/d", "mysql:///d",
-                                      "mysql://me@h/d?x=1"};
+    assert_int_equal(my_place_parse("mysql://me@h/shop?tls=skip-verify", &p, &f), 0);
+    assert_true(p.tls && p.tls_unchecked);
+    url = my_place_url(&p);
+    assert_string_equal(url, "mysql://me@h:3306/shop?tls=skip-verify");
+    free(url);
+    my_place_deinit(&p);
+    static const char *const bad[] = {
+        "mysql://me@h/d?tls=yes", "http://me@h/d",    "mysql://me@h", "mysql://me@h/",
+        "mysql://me@h:0/d",       "mysql://me@h:x/d", "mysql:///d",   "mysql://me@h/d?x=1"};
     for (size_t i = 0; i < countof(bad); i++)
         assert_int_equal(my_place_parse(bad[i], &p, &f), QE_BAD_PARAM);
+}
+
+static my_bool verifies(const char *url)
+{
+    struct my_place p;
+    struct fault f;
+    my_bool on = 0;
+    MYSQL my;
+
+    assert_int_equal(my_place_parse(url, &p, &f), 0);
+    p.tls_ca = "/etc/ssl/ca.pem";
+    mysql_init(&my);
+    my_place_secure(&p, &my);
+    assert_int_equal(mysql_get_optionv(&my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on), 0);
+    mysql_close(&my);
+    my_place_deinit(&p);
+    return on;
+}
+
+static void tls_of_mysql_verifies_the_server_unless_the_address_refuses(void **state)
+{
+    (void)state;
+    assert_true(verifies("mysql://me@h/d?tls=true"));
+    assert_false(verifies("mysql://me@h/d?tls=skip-verify"));
+    assert_false(verifies("mysql://me@h/d"));
 }
 
 static void an_address_of_postgresql_loses_its_password(void **state)
@@ -185,6 +217,22 @@ static void an_address_of_postgresql_loses_its_password(void **state)
     free(db);
     assert_int_equal(pg_url_split("postgresql://h/d?password=x", &without, &password, &db, &f),
                      QE_BAD_PARAM);
+    static const char *const hidden[] = {
+        "postgresql://h/d?pass%77ord=geheim", "postgresql://h/d?%70assword=geheim",
+        "postgresql://u:a@h/d?sslmode=require&p%61ssword=geheim"};
+    for (size_t i = 0; i < countof(hidden); i++) {
+        assert_int_equal(pg_url_split(hidden[i], &without, &password, &db, &f), QE_BAD_PARAM);
+        assert_null(strstr(f.text, "geheim"));
+    }
+    // libpq quotes parts of an address that it cannot read.
+    static const char *const odd[] = {
+        "postgresql://u:geheim%zz@h/d", "postgresql://u:geheim@[h/d",
+        "postgresql://u:geheim@h/d?a=b=c", "postgresql://u:geheim@h/d?geheim"};
+    for (size_t i = 0; i < countof(odd); i++) {
+        if (pg_url_split(odd[i], &without, &password, &db, &f) == 0)
+            fail_msg("accepted: %s", odd[i]);
+        assert_null(strstr(f.text, "geheim"));
+    }
     assert_int_equal(pg_url_split("postgresql://h", &without, &password, &db, &f),
                      QE_BAD_PARAM);
     char *info = pg_conninfo_of_url("postgresql://me@h/crm",
@@ -200,8 +248,9 @@ int main(void)
         cmocka_unit_test(names_are_small_and_plain),
         cmocka_unit_test(credentials_cannot_name_other_files_and_variables),
         cmocka_unit_test(addresses_may_have_few_parameters),
-        cmocka_unit_test(passwords_come_from_where_the_credential_says),
+        cmocka_unit_test(passwords_come_from_the_source_named_by_the_credential),
         cmocka_unit_test(an_address_of_mysql_is_taken_apart_and_put_together),
+        cmocka_unit_test(tls_of_mysql_verifies_the_server_unless_the_address_refuses),
         cmocka_unit_test(an_address_of_postgresql_loses_its_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

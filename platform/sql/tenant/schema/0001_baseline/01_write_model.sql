@@ -1,7 +1,16 @@
 -- The write model of a tenant: the contents of its events, normalised, with few indexes.  Read models are derived from it.
 --
 -- Events identify customers by uuid.  customer.id is for joins inside the database.
+-- updated_at is the time of the newest event about the row; an older event does not change it.
+-- previous_customer_id is the customer that the last write took the row from; null: the customer did not change.
 -- There are no foreign keys, because a transaction may arrive before the record of its customer.
+
+do $$
+begin
+    if to_regclass('platform.tenant') is not null then
+        raise exception 'the database is the control database of a platform' using errcode = 'QN409';
+    end if;
+end $$;
 
 create table crm.customer (
     id            bigint generated always as identity primary key,
@@ -30,6 +39,7 @@ create table crm.customer (
 create table crm.subscription_account (
     id             uuid primary key,
     customer_id    uuid not null,
+    previous_customer_id uuid,
     package_id     int,
     location_code  text,
     status         smallint,  -- 1 active, 2 paused, 3 past due, 4 cancelled
@@ -46,12 +56,13 @@ create index subscription_account_of_customer on crm.subscription_account (custo
 create table crm.wallet_account (
     id            uuid primary key,
     customer_id   uuid not null,
+    previous_customer_id uuid,
     kind          text,
     balance       numeric(14,2) not null default 0,
     currency      text,
     last_topup_at timestamptz,
     expires_at    timestamptz,
-    status        smallint,   -- 1 active, 2 frozen
+    status        smallint,   -- 1 active, 2 frozen; null: only adjustments have arrived
     updated_at    timestamptz not null
 ) with (fillfactor = 80);
 create index wallet_account_of_customer on crm.wallet_account (customer_id);
@@ -59,6 +70,7 @@ create index wallet_account_of_customer on crm.wallet_account (customer_id);
 create table crm.package_account (
     id              uuid primary key,
     customer_id     uuid not null,
+    previous_customer_id uuid,
     package_id      int,
     location_code   text,
     status          smallint, -- 1 active, 2 used up, 3 expired
@@ -109,21 +121,21 @@ create table crm.purchase_log (
 );
 create index purchase_log_of_customer on crm.purchase_log (customer_id);
 
--- Ids of applied events.  Four slices take turns, one per day: crm.turn_applied_day truncates a slice before a new day uses it.  No row
+-- Ids of applied events.  Four slots take turns, one per day: crm.turn_applied_day truncates a slot before a new day uses it.  No row
 -- is ever deleted by itself, and an event that arrives again within three days is recognised.
 create table crm.applied_event (
-    slice smallint not null,
+    slot smallint not null,
     id    uuid not null,
-    primary key (slice, id)
-) partition by list (slice);
+    primary key (slot, id)
+) partition by list (slot);
 create table crm.applied_event_0 partition of crm.applied_event for values in (0);
 create table crm.applied_event_1 partition of crm.applied_event for values in (1);
 create table crm.applied_event_2 partition of crm.applied_event for values in (2);
 create table crm.applied_event_3 partition of crm.applied_event for values in (3);
 
--- The day of each slice.
+-- The day of each slot.
 create table crm.applied_day (
-    slice smallint primary key,
+    slot smallint primary key,
     day   date not null
 );
 insert into crm.applied_day select s, 'epoch' from generate_series(0, 3) s;

@@ -53,6 +53,8 @@ create table crm.campaign (
     cron         text,
     timezone     text,
     queue        text not null,
+    -- The consent and the address that a recipient needs.  other: neither.  Blocked customers never get a message.
+    channel      text not null default 'email' check (channel in ('email', 'sms', 'other')),
     template     json not null,  -- payload of each message, with placeholders such as {{first_name}}
     retry_policy json,           -- of each message; null: scheduled retries with the defaults
     paused       boolean not null default false,
@@ -67,7 +69,11 @@ create table crm.campaign_run (
     key          text not null unique,
     path         text,
     recipients   bigint not null default 0,
-    sent         bigint not null default 0,  -- recipients up to this number were handed to the broker
+    sent         bigint not null default 0,  -- recipients up to this number were skipped or handed to the broker
+    blocked      bigint not null default 0,  -- skipped ones by reason
+    no_consent   bigint not null default 0,
+    no_address   bigint not null default 0,
+    deleted      bigint not null default 0,
     created_at   timestamptz not null default now(),
     finished_at  timestamptz,
     -- The broker has the trigger of this run and retries it.  Only runs created by an evaluation of a segment start as false.
@@ -81,5 +87,7 @@ create table crm.campaign_recipient (
     run_id        uuid not null references crm.campaign_run on delete cascade,
     n             bigint not null,
     customer_uuid uuid not null,
+    skipped       text,           -- why it got no message: blocked, no_consent, no_address or deleted
     primary key (run_id, n)
 );
+create index campaign_recipient_skipped on crm.campaign_recipient (run_id, customer_uuid) where skipped is not null;

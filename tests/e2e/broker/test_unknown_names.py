@@ -1,0 +1,142 @@
+"""Members and query parameters that nobody reads: refused where ignoring them would change the meaning of the request."""
+import pytest
+
+
+def call(broker, method, path, body=None):
+    r = broker.request(method, path, body)
+    return r.status, r.json if r.body else None
+
+
+def refused(answer, *words):
+    status, body = answer
+    assert status == 400, answer
+    for word in words:
+        assert word in body["error"], answer
+
+
+def names(broker, queue, n=3):
+    for i in range(n):
+        assert call(broker, "POST", "/api/v1/push", {"items": [
+            {"queue": queue, "payload": i, "transactionId": "t%d" % i, "delaySeconds": 3600}]})[0] == 201
+
+
+def waiting(broker, queue):
+    return call(broker, "GET", "/api/v1/scheduled/count?queue=" + queue)[1]
+
+
+# ---- calls that destroy something ----
+
+@pytest.mark.parametrize("extra", ["transactonIdPrefix=x", "transactionIdPrefix=", "prefix=x", "kind", "from="])
+def test_a_filter_that_is_not_applied_cancels_nothing(broker, queue, extra):
+    names(broker, queue)
+    before = waiting(broker, queue)
+    refused(call(broker, "DELETE", "/api/v1/scheduled?queue=%s&%s" % (queue, extra)), extra.split("=")[0])
+    assert waiting(broker, queue) == before
+
+
+@pytest.mark.parametrize("path", ["/api/v1/queues/%s/clear?partitoin=p", "/api/v1/queues/%s/clear?partition=",
+                                  "/api/v1/resources/queues/%s?dryRun=true",
+                                  "/api/v1/consumer-groups/g/queues/%s?deleteMetaData=false"])
+def test_a_deletion_refuses_every_unknown_or_empty_parameter(broker, queue, path):
+    broker.put(queue, [1, 2])
+    refused(call(broker, "DELETE", path % queue), "query parameter")
+    assert len(broker.take(queue, batch=5)) == 2
+
+
+def test_a_deletion_refuses_a_body_that_was_meant_as_a_filter(broker, queue):
+    broker.put(queue, [1, 2])
+    refused(call(broker, "DELETE", "/api/v1/queues/%s/clear" % queue, {"partition": "p"}), "partition")
+    assert len(broker.take(queue, batch=5)) == 2
+
+
+@pytest.mark.parametrize("path, body", [
+    ("/api/v1/consumer-groups/g/queues/%s/seek", {"toEnd": True, "timestmap": "2026-01-01T00:00:00Z"}),
+    ("/api/v1/consumer-groups/g/queues/%s/partitions/Default/seek", {"timestamp": "2026-01-01T00:00:00Z"}),
+    ("/api/v1/consumer-groups/g/queues/%s/seek?partition=p", {"toEnd": True})])
+def test_a_seek_refuses_what_it_does_not_read(broker, queue, path, body):
+    broker.put(queue, [1, 2])
+    assert broker.take(queue, consumerGroup="g", batch=1)
+    refused(call(broker, "POST", path % queue, body), "unknown")
+
+
+def test_a_redrive_refuses_what_it_does_not_read(broker, queue):
+    refused(call(broker, "POST", "/api/v1/dlq/redrive", {"queue": queue, "eror": "x"}), "eror", "error")
+    refused(call(broker, "POST", "/api/v1/dlq/redrive?queue=x", {"queue": queue}), "queue")
+
+
+# ---- our own endpoints ----
+
+def test_a_schedule_refuses_an_unknown_member(broker, queue):
+    refused(call(broker, "POST", "/api/v1/schedules", {"name": "s", "queue": queue, "cron": "0 9 * * *", "timeZone": "Europe/Berlin"}),
+            "timeZone", 'did you mean "timezone"?')
+    refused(call(broker, "GET", "/api/v1/schedules?que=" + queue), "que")
+
+
+def test_the_timeline_refuses_an_unknown_parameter(broker):
+    refused(call(broker, "GET", "/api/v1/messages/timeline?transactionid=x"), 'did you mean "transactionId"?')
+    refused(call(broker, "GET", "/api/v1/messages/timeline?transactionId=x&since=1"), '"since"', "known: ")
+
+
+def test_a_retry_policy_names_its_unknown_members(broker, queue):
+    refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "options": {"retryPolicy": {
+        "mode": "scheduled", "delays": [1, 2, 3]}}}), "delays", "list")
+    refused(call(broker, "POST", "/api/v1/push", {"items": [{"queue": queue, "payload": 1, "retryPolicy": {"delays": [1]}}]}),
+            "item 0", "delays", "list")
+    refused(call(broker, "POST", "/api/v1/push", {"items": [{"queue": queue, "payload": 1, "retryPolicy": {"maxAttempt": 3}}]}),
+            'did you mean "maxAttempts"?')
+
+
+# ---- the public contract ----
+
+def test_options_beside_options_are_refused(broker, queue):
+    refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "retryPolicy": {"mode": "scheduled"}}),
+            "retryPolicy", 'inside "options"')
+    refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "options": {"leasetime": 5}}), 'did you mean "leaseTime"?')
+    assert call(broker, "GET", "/api/v1/resources/queues/" + queue)[0] == 404
+
+
+@pytest.mark.parametrize("item", [{"delaySecond": 60}, {"transactionid": "x"}, {"partitions": "p"}, {"paylod": 1}])
+def test_an_item_refuses_a_name_that_is_nearly_right(broker, queue, item):
+    (name,) = item
+    refused(call(broker, "POST", "/api/v1/push", {"items": [{"queue": queue, "payload": 1}, {"queue": queue, **item}]}), "item 1", name)
+    refused(call(broker, "POST", "/api/v1/transaction", {"operations": [{"type": "push", "items": [{"queue": queue, **item}]}]}), name)
+    assert call(broker, "GET", "/api/v1/resources/queues/" + queue)[0] == 404
+
+
+def test_names_that_clients_send_and_nobody_reads_are_ignored(broker, queue):
+    assert call(broker, "POST", "/api/v1/push", {"bufferMs": 100, "bufferMax": 10, "items": [
+        {"queue": queue, "payload": 1, "producerSub": "x", "namespace": "n", "task": "t", "messageId": "m", "is_encrypted": False}]})[0] == 201
+    status, got = call(broker, "GET", "/api/v1/pop/queue/%s?namespace=n&task=t&batch=1&_=123" % queue)
+    assert status == 200
+    (m,) = got["messages"]
+    assert call(broker, "POST", "/api/v1/ack", {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"],
+                                               "status": "completed", "error": None, "consumerGroup": None, "took": 5})[1][0]["success"]
+    assert call(broker, "GET", "/health?t=1")[0] == 200
+    assert call(broker, "POST", "/api/v1/configure", {"queue": queue, "options": {"somethingElse": 1}, "author": "me"})[0] == 200
+
+
+def test_a_pop_refuses_a_parameter_that_is_nearly_right(broker, queue):
+    broker.put(queue, [1])
+    refused(call(broker, "GET", "/api/v1/pop/queue/%s?autoack=true" % queue), 'did you mean "autoAck"?')
+    refused(call(broker, "GET", "/api/v1/pop/queue/%s?consumergroup=g" % queue), "consumerGroup")
+    assert len(broker.take(queue)) == 1
+
+
+@pytest.mark.parametrize("status", [5, True, ["failed"], {}])
+def test_a_status_that_is_no_text_settles_nothing(broker, queue, status):
+    broker.put(queue, [1])
+    (m,) = broker.take(queue)
+    entry = {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"], "status": status}
+    refused(call(broker, "POST", "/api/v1/ack", entry), "status must be a string")
+    refused(call(broker, "POST", "/api/v1/ack/batch", {"acknowledgments": [entry]}), "entry 0", "status must be a string")
+    assert broker.ack(m)["success"]
+
+
+# ---- a queue without a name ----
+
+def test_nothing_is_sent_to_a_queue_without_a_name(broker, sql):
+    refused(call(broker, "POST", "/api/v1/push", {"items": [{"queue": "", "payload": 1}]}), "item 0", "queue must not be empty")
+    refused(call(broker, "POST", "/api/v1/transaction", {"operations": [{"type": "push", "queue": "", "payload": 1}]}), "queue must not be empty")
+    refused(call(broker, "POST", "/api/v1/schedules", {"name": "s", "queue": "", "cron": "0 9 * * *"}), "queue")
+    with pytest.raises(Exception, match="queue must"):
+        sql("""select queen.push_messages_v2('[{"queue":"","payload":1}]'::jsonb)""")
