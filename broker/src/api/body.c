@@ -346,7 +346,7 @@ static bool is_try(struct js *j)
             return false;
         if (js_key_is(key, SPAN("agoMs")))
             ok = has_age = js_type_of(value) == JS_NUMBER && js_int(value, &ms) && ms >= 0 &&
-                           ms <= ACK_AFTER_MAX * 1000ll;
+                           ms <= ACK_AFTER_MAX * 1000LL;
         else if (js_key_is(key, SPAN("error")) || js_key_is(key, SPAN("errorCode")))
             ok = js_type_of(value) == JS_STRING || js_type_of(value) == JS_NULL;
         else
@@ -373,7 +373,7 @@ static span take_tries(struct body *b, span raw)
         body_bad(b,
                  "earlierTries must be an array of at most %d objects with agoMs (an integer "
                  "from 0 to %lld), error and errorCode",
-                 ACK_TRIES_MAX, ACK_AFTER_MAX * 1000ll);
+                 ACK_TRIES_MAX, ACK_AFTER_MAX * 1000LL);
     return n > 0 ? raw : SPAN_NONE;
 }
 

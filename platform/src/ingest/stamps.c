@@ -51,10 +51,11 @@ struct stamps *stamps_open(uv_loop_t *loop, struct pg_pool *control, const char 
 
 static void free_stamps(struct stamp **list)
 {
-    struct stamp *e, *next;
+    struct stamp *next = *list, *e;
 
-    HASH_ITER (hh, *list, e, next) {
-        HASH_DEL(*list, e);
+    HASH_CLEAR(hh, *list);
+    while ((e = next)) {
+        next = e->hh.next;
         free(e->key);
         free(e);
     }
