@@ -13,7 +13,7 @@
 --            p_entry_after: seconds before a returned message of a work queue is delivered again (null: at once)
 -- out        per group one row with entry null when all entries of a uniform group succeeded,
 --            else one row per entry (0-based position):  why 0 ok, 1 message not found, 2 invalid or
---            expired lease, 3 unknown status, 4 completed, but it waits for its retry, 5 not delivered under the lease that
+--            expired lease, 3 unknown status, 4 completed or dead-lettered, but it waits for its retry, 5 not delivered under the lease that
 --            the entry names (without one: failed or returned, but not delivered), 6 failed or returned, but it was completed or
 --            skipped before, 7 p_entry_after on a queue that is no work queue;
 --            released: the lease is free after this entry (null: the group has no state here); more: something is pending
@@ -296,7 +296,7 @@ begin
             elsif r_after[v_pos[i] + 1] is not null then
                 v_why[i] := 7;
             elsif g.consumer is null then
-                null; -- the group has never been here
+                v_why[i] := case when v_status[i] > 0 then 5 else 0 end; -- the group has never been here
             elsif v_seq[i] = v_last then
                 null; -- named twice
             elsif (case when v_leased[i] and st.acked_mask is not null
@@ -360,7 +360,7 @@ begin
         v_done := '{}';
         v_aside := '{}';
         for i in 1 .. v_n loop
-            if v_acts[i] = 's' and v_status[i] = 0 and v_fate[i] = 'r' then
+            if v_acts[i] = 's' and (v_status[i] in (0, 2) or p_final) and v_fate[i] = 'r' then
                 v_why[i] := 4;
             elsif v_acts[i] = 's' and v_status[i] > 0 and v_fate[i] is null then
                 v_why[i] := 6;

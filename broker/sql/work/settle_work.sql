@@ -194,7 +194,7 @@ begin
 
     -- Apply them.
     for i in 1 .. v_n loop
-        if v_acts[i] = 's' and p_status[i] = 0 and v_fate[i] = 'r' then
+        if v_acts[i] = 's' and (p_status[i] in (0, 2) or p_final) and v_fate[i] = 'r' then
             v_why[i] := 4;
         elsif v_acts[i] = 's' and p_status[i] > 0 and v_fate[i] is null then
             v_why[i] := 6;

@@ -88,8 +88,28 @@ static void reply_database_failed(struct http_req *req, int status, const struct
         http_reply_errf(req, status, "%s; request " SPAN_FMT, err_text(status), SPAN_ARG(id));
 }
 
+// The text of PostgreSQL names hosts and users, which a protected server does not show to
+// strangers.
+span api_reason(const struct api *api)
+{
+    bool ready = atomic_load(&api->shared->ready);
+    const char *why = ready ? broker_pg_error(api->broker) : api->reason;
+
+    if (why[0] != '\0' && api->shared->show_details)
+        return span_of(why);
+    if (!ready && why[0] == '\0')
+        return SPAN("starting: applying schema");
+    return SPAN("the database cannot be used; the log of the server has the error");
+}
+
 void api_reply_failed(struct http_req *req, int status, const struct fault *why)
 {
+    const struct api *api = http_req_app(req);
+
+    if (status == QE_PG_AWAY && !atomic_load(&api->shared->ready)) {
+        http_reply_errf(req, status, SPAN_FMT, SPAN_ARG(api_reason(api)));
+        return;
+    }
     if (status == QE_PG_FAILED || status == QE_PG_SHAPE ||
         (status != QE_PG_DATA && why->sqlstate[0] != '\0'))
         reply_database_failed(req, status, why);

@@ -19,6 +19,8 @@
 #define API_QUEUE_MODE SPAN("__QUEUE_MODE__")
 enum { API_NAME_CHARS = 255 };
 
+// Why the server does not work; only for one that does not.
+span api_reason(const struct api *api);
 // Answers a failed operation: the sentence of why, if there is one, else that of the code.
 void api_reply_failed(struct http_req *req, int status, const struct fault *why);
 

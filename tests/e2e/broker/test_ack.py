@@ -160,11 +160,11 @@ def test_an_unknown_status_is_rejected_with_a_text_and_changes_nothing(broker, a
     assert acker.ack(m)["success"] is True
 
 
-@pytest.mark.parametrize("status", ["completed", "failed", "retry"])
-def test_a_group_without_state_succeeds_and_changes_nothing(broker, acker, queue, group, status):
+@pytest.mark.parametrize("status", ["completed", "failed", "retry", "dlq"])
+def test_a_group_without_state_changes_nothing(broker, acker, queue, group, status):
     (m,) = filled(broker, queue, 1)
     result = acker.ack(m, status, lease=None, consumerGroup=group)
-    assert (result["success"], result["leaseReleased"]) == (True, None)
+    assert (result["success"], result["leaseReleased"]) == (status == "completed", None)
     assert broker.take(queue, consumerGroup=group)[0]["data"] == 0
 
 

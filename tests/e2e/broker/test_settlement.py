@@ -85,6 +85,28 @@ def test_a_completion_of_a_message_that_waits_for_its_retry_is_refused(broker, q
     assert repeated["success"] is True and repeated["nextAttemptAt"] == failed["nextAttemptAt"], "a repeated request gets the same answer"
 
 
+@pytest.mark.parametrize("options", [{}, {"ordering": "none"}])
+def test_a_message_that_waits_for_its_retry_cannot_be_sent_to_the_dead_letters(broker, queue, options):
+    """The answer had success without dlq, and the message stayed where it was."""
+    messages = five(broker, queue, retryPolicy=SCHEDULED, **options)
+    failed = broker.ack(messages[0], "failed")
+    result = broker.ack(messages[0], "dlq")
+    assert (result["success"], result["error"], result["dlq"]) == (False, "Message is waiting for its retry", False)
+    assert broker.get("/api/v1/dlq?queue=" + queue).expect(200).json["total"] == 0
+    assert broker.ack(messages[0], "failed")["nextAttemptAt"] == failed["nextAttemptAt"]
+
+
+@pytest.mark.parametrize("status", ["failed", "retry", "dlq"])
+@pytest.mark.parametrize("options", [{}, {"ordering": "none"}])
+def test_a_group_that_never_popped_cannot_fail_a_message(broker, queue, group, status, options):
+    m = five(broker, queue, **options)[0]
+    result = broker.ack(m, status, lease=None, consumerGroup=group)
+    assert (result["success"], result["error"], result["dlq"]) == (False, "Message is not delivered", False)
+    completed = broker.ack(m, lease=None, consumerGroup=group)
+    assert (completed["success"], completed["leaseReleased"]) == (True, None), "the contract: semantics 9.2"
+    assert len(broker.take(queue, "p", consumerGroup=group, batch=9)) == 5
+
+
 @pytest.mark.parametrize("status", ["failed", "retry"])
 @pytest.mark.parametrize("options", [{}, {"retryPolicy": SCHEDULED}])
 def test_a_message_that_was_not_delivered_cannot_fail(broker, queue, status, options):

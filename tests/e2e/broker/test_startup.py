@@ -4,6 +4,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 from harness import BIN, Background, wait_until
 
@@ -45,11 +46,15 @@ def test_no_statement_runs_before_the_schema_is_in_place(make_broker, pg, queue)
     assert health["status"] == "unhealthy" and health["reason"] == "starting: applying schema"
     assert broker.get("/ready").expect(503).json == {"status": "starting", "reason": "starting: applying schema"}
     pushed = Background(lambda: broker.push([{"queue": queue, "payload": 1}], timeout=60))
-    broker.get("/api/v1/pop/queue/%s" % queue, timeout=60).expect(204)  # as in every outage
+    for path in ("/api/v1/pop/queue/%s?timeout=200" % queue, "/api/v1/pop?namespace=n&timeout=200"):
+        answer = broker.get(path, timeout=60)  # not 204, which would say that there is no message
+        assert answer.status == 503 and answer.headers.get("retry-after"), (path, answer)
+        assert answer.json["error"] == "starting: applying schema", path
+    broker.get("/api/v1/pop/queue/%s?wait=true&timeout=200" % queue, timeout=60).expect(204)  # its time has passed
     for path in ("/api/v1/resources/queues", "/api/v1/resources/overview", "/api/v1/dlq?queue=x"):
         answer = broker.get(path, timeout=60)
         assert answer.status == 503 and answer.headers.get("retry-after"), (path, answer)
-        assert answer.json["error"] == "the database cannot be reached", path
+        assert answer.json["error"] == "starting: applying schema", path
     answer = broker.post("/api/v1/configure", {"queue": queue}, timeout=60)
     assert answer.status == 503 and answer.headers.get("retry-after")
     conn = pg.connect()
@@ -67,6 +72,21 @@ def test_no_statement_runs_before_the_schema_is_in_place(make_broker, pg, queue)
     assert broker.get("/health").expect(200).json["status"] == "healthy"
     assert failures(broker) == []
     wait_until(lambda: "serve.ready" in broker.log_text(), 10, "serve.ready")
+
+
+def test_a_pop_that_arrives_during_the_start_waits_for_its_message(make_broker, pg, queue):
+    database = pg.create_database("startup-pop")
+    make_broker(database=database).put(queue, [1])
+    other = pg.connect(database=database)
+    other.cursor().execute("select pg_advisory_lock(%s)", [MIGRATION_LOCK])
+    broker = start_without_waiting(make_broker, database=database)
+    answers = []
+    popped = Background(lambda: wait_until(lambda: answers.append(
+        broker.get("/api/v1/pop/queue/%s?autoAck=true" % queue, timeout=60)) or answers[-1].status != 503, 120, "an answer"))
+    time.sleep(2)  # longer than a call waits for its connection
+    other.close()
+    popped.result(180)
+    assert [m["data"] for m in answers[-1].expect(200).json["messages"]] == [1]
 
 
 def test_an_empty_data_directory_starts_without_a_failed_statement(make_broker, queue):

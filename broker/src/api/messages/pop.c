@@ -5,7 +5,9 @@
 //      /api/v1/pop?namespace=&task=                    any partition of the queues so labelled
 //      /api/v1/pop?queue=&partition=                   the first two in another form
 //
-// A pop never answers 5xx while the database is away: consumers would give up.
+// A pop does not answer 5xx while the database is away: consumers would give up.  One that does
+// not wait and comes before the schema is in place is not answered with 204, because nobody has
+// looked for messages: it waits for the end of the start, and gets 503 if it takes too long.
 #include "api/api_int.h"
 #include "api/messages/pop_int.h"
 #include "auth/access.h"
@@ -13,7 +15,7 @@
 #define EVENT_TYPE  "application/cloudevents+json"
 #define EVENTS_TYPE "application/cloudevents-batch+json"
 
-enum { MAX_BATCH = 1000000, MAX_TIMEOUT_MS = 86400000 };
+enum { MAX_BATCH = 1000000, MAX_TIMEOUT_MS = 86400000, EARLY_WAIT_MS = 5000 };
 
 static void pop_labels(struct http_req *req);
 static void pop_queue(struct http_req *req);
@@ -98,6 +100,12 @@ static void pop_start(struct pop *p)
     op->timeout_ms = clamped(http_req_query_int(req, SPAN("timeout"), api->default_timeout_ms),
                              0, MAX_TIMEOUT_MS);
     op->wait = http_req_query_bool(req, SPAN("wait"), false);
+    if (!op->wait && !atomic_load(&api->shared->ready)) {
+        p->is_early = true;
+        op->wait = true;
+        if (op->timeout_ms > EARLY_WAIT_MS)
+            op->timeout_ms = EARLY_WAIT_MS;
+    }
     op->auto_ack = http_req_query_bool(req, SPAN("autoAck"), false);
     op->sub_from = http_req_query(req, SPAN("subscriptionFrom"));
     op->sub_mode = http_req_query(req, SPAN("subscriptionMode"));
@@ -224,8 +232,12 @@ static void api_pop_finish(struct pop *p, int status)
         api_pop_give_back(p);
     int rc = op->out.failed ? QE_NO_MEMORY : 0;
     buf_free(&op->out);
+    const struct api *api = http_req_app(p->req);
+    bool starting = p->is_early && !atomic_load(&api->shared->ready);
+    if (starting)
+        status = QE_PG_AWAY;
 
-    if (http_req_is_gone(p->req) || (is_outage(status) && !op->op.unknown) ||
+    if (http_req_is_gone(p->req) || (is_outage(status) && !op->op.unknown && !starting) ||
         (status == 0 && rc == 0))
         http_reply_empty(p->req, 204);
     else

@@ -28,6 +28,7 @@ struct pop {
     struct http_req *req;
     struct pop_op op;
     uint8_t as;
+    bool is_early;           // it came before the schema was in place, and does not ask to wait
     struct pop_fence *fence; // NULL: it names no owner
 
     uint8_t lease[16];

@@ -26,20 +26,6 @@ static void put_details(const struct api *api, struct buf *out)
                atomic_load(&api->shared->stopping) ? "stopping" : "active");
 }
 
-// Only for a server that does not work. The text of PostgreSQL names hosts and users, which a
-// protected server does not show to strangers.
-static span health_reason(const struct api *api)
-{
-    bool ready = atomic_load(&api->shared->ready);
-    const char *why = ready ? broker_pg_error(api->broker) : api->reason;
-
-    if (why[0] != '\0' && api->shared->show_details)
-        return span_of(why);
-    if (!ready && why[0] == '\0')
-        return SPAN("starting: applying schema");
-    return SPAN("the database cannot be used; the log of the server has the error");
-}
-
 static void health_handle(struct http_req *req)
 {
     const struct api *api = http_req_app(req);
@@ -52,7 +38,7 @@ static void health_handle(struct http_req *req)
                healthy ? "healthy" : "unhealthy", up ? "connected" : "disconnected");
     if (!healthy) {
         buf_put_lit(&out, ",\"reason\":");
-        js_put_text(&out, health_reason(api));
+        js_put_text(&out, api_reason(api));
     }
     if (api->shared->show_details)
         put_details(api, &out);
@@ -83,7 +69,7 @@ static void ready_handle(struct http_req *req)
     } else {
         buf_printf(&out, "{\"status\":\"%s\",\"reason\":",
                    ready ? "database unreachable" : "starting");
-        js_put_text(&out, health_reason(api));
+        js_put_text(&out, api_reason(api));
         buf_putc(&out, '}');
         http_reply_json(req, 503, &out);
     }
