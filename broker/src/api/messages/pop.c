@@ -233,7 +233,8 @@ static void api_pop_finish(struct pop *p, int status)
     int rc = op->out.failed ? QE_NO_MEMORY : 0;
     buf_free(&op->out);
     const struct api *api = http_req_app(p->req);
-    bool starting = p->is_early && !atomic_load(&api->shared->ready);
+    bool starting =
+        p->is_early && !atomic_load(&api->shared->ready) && (status == 0 || is_outage(status));
     if (starting)
         status = QE_PG_AWAY;
 

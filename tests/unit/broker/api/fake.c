@@ -105,6 +105,7 @@ int fake_setup(void **state)
         return -1;
     fake_shared.workers = workers;
     fake_shared.n_workers = 1;
+    fake_shared.ready = true;
     fake_shared.version = SPAN("1.2.3");
     fake_shared.server = SPAN("a \"name\"");
     fake_api.default_batch = 1;

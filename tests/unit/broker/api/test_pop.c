@@ -321,6 +321,32 @@ static void an_outage_is_204_and_a_mistake_is_not(void **state)
     }
 }
 
+static void an_early_pop_waits_for_the_end_of_the_start(void **state)
+{
+    (void)state;
+    static const struct {
+        int code, status;
+    } cases[] = {{0, 503}, {QE_PG_AWAY, 503}, {QE_BAD_PARAM, 400}, {QE_BUSY, 429}};
+    for (unsigned i = 0; i < countof(cases); i++) {
+        fake_shared.ready = false;
+        struct pop_op *op = pop("timeout=60000");
+        assert_true(op->wait);
+        assert_int_equal(op->timeout_ms, 5000);
+        op->done(op, cases[i].code);
+        assert_int_equal(fake_reply.status, cases[i].status);
+    }
+    struct pop_op *op = pop("");
+    fake_shared.ready = true;
+    op->done(op, 0);
+    assert_int_equal(fake_reply.status, 204);
+
+    fake_shared.ready = false;
+    op = pop("wait=true&timeout=60000");
+    assert_int_equal(op->timeout_ms, 60000);
+    op->done(op, QE_PG_AWAY);
+    assert_int_equal(fake_reply.status, 204);
+}
+
 static void a_client_that_hangs_up_cancels_the_pop(void **state)
 {
     (void)state;
@@ -374,6 +400,7 @@ int main(void)
         T(nothing_but_damage_is_204),
         T(nothing_found_is_204),
         T(an_outage_is_204_and_a_mistake_is_not),
+        T(an_early_pop_waits_for_the_end_of_the_start),
         T(a_client_that_hangs_up_cancels_the_pop),
         T(a_lease_of_a_disconnected_client_is_released),
     };

@@ -189,6 +189,7 @@ static void health_follows_the_database(void **state)
 {
     (void)state;
     fake_is_up = true;
+    fake_shared.ready = false;
     assert_int_equal(status_of(&api_health), 503); // there is no schema yet
     assert_non_null(strstr(fake_reply.text, "\"reason\":\"starting: applying schema\""));
     fake_shared.ready = true;
@@ -214,6 +215,7 @@ static void readiness_needs_all_three(void **state)
 {
     (void)state;
     fake_is_up = true;
+    fake_shared.ready = false;
     assert_int_equal(status_of(&api_ready), 503);
     fake_shared.ready = true;
     assert_int_equal(status_of(&api_ready), 200);
