@@ -141,13 +141,15 @@ static void on_work_claimed(struct pg_call *pg, int status, const struct pg_repl
         work_fail(b, f, status, status == QE_PG_RETRY && !pg->sent);
     } else {
         unsigned row = 0, n_messages = 0;
-        for (unsigned i = 0; i < f->n_parts; i++)
+        for (unsigned i = 0; i < f->n_parts; i++) {
             row = read_part(b, f, &f->parts[i], reply, row, c->left_us);
-        for (unsigned i = 0; i < f->n_pops; i++)
-            n_messages += f->pops[i]->n_messages;
-        histogram_add(&b->stats.batch_items[OP_POP], n_messages);
-        for (unsigned i = 0; i < f->n_parts; i++)
+            for (unsigned k = 0; k < f->parts[i].n; k++)
+                n_messages += f->pops[f->parts[i].first + k]->n_messages;
+            // Before the next part: it may find that the partition is gone, and then the
+            // consumer of this part, which its pops name, is freed as well.
             end_part(b, f, &f->parts[i]);
+        }
+        histogram_add(&b->stats.batch_items[OP_POP], n_messages);
     }
     free(f->parts);
     free(f->pops);
