@@ -288,8 +288,8 @@ static const struct cli_command queue_configure = {
     .about = "Options that are not given get their defaults. The options are those of POST "
              "/api/v1/configure: leaseTime, retryLimit, retryDelay, maxSize, ttl, "
              "priority, delayedProcessing, windowBuffer, retentionSeconds, "
-             "completedRetentionSeconds, encryptionEnabled, maxWaitTimeSeconds, ... A value "
-             "may be JSON.",
+             "completedRetentionSeconds, encryptionEnabled, maxWaitTimeSeconds, of work queues "
+             "maxInFlight, rateLimit, rateBurst, ... A value may be JSON.",
     .examples = "queen queue configure orders leaseTime=60 retryLimit=5|leases of a minute\n"
                 "queen queue configure orders retentionSeconds=86400 --namespace shop|kept for "
                 "a day",
@@ -302,6 +302,8 @@ static const struct cli_command queue_create = {
     .summary = "create a queue; fail if it exists",
     .about = "The options are those of queen queue configure.",
     .examples = "queen queue create jobs --work-queue|workers share all jobs\n"
+                "queen queue create calls --work-queue maxInFlight=8 rateLimit=50|at most 8 at "
+                "once, and 50 per second\n"
                 "queen queue create orders leaseTime=60|an ordered queue",
     CLI_OPTIONS(configure_options),
     .run = create,

@@ -1,11 +1,12 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
--- needs: option_int, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy
+-- needs: option_int, option_rate, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy, work_limits
 -- called by  broker/src/api/admin/configure.c (call "configure"); queen.configure_queue_v1
 -- in         p_options: JSON object; a missing or null option gets its default; unknown
 --            names are ignored
 -- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
---            now; retryPolicy if there is one, with its defaults; maxDeliveries if there is a limit; ordering if it is not "partition";
+--            now; retryPolicy if there is one, with its defaults; maxDeliveries, maxInFlight, rateLimit
+--            (with rateBurst) if there is a limit; ordering if it is not "partition";
 --            partitions if there is a fixed set of them (which cannot change:
 --            see queen.fix_partitions)
 --            unfinished: some partitions do not have the options yet. The caller calls queen.spread_queue until it is done
@@ -57,6 +58,17 @@ begin
         perform queen.check_retry_policy(n.retry_policy, 'retryPolicy', false);
     end if;
     n.max_deliveries := queen.option_int(o, 'maxDeliveries', case when n.retry_policy ->> 'mode' = 'scheduled' or n.ordering = 'none' then 20 else 0 end, 0);
+    n.max_in_flight := queen.option_int(o, 'maxInFlight', 0, 0);
+    n.rate_limit := queen.option_rate(o, 'rateLimit');
+    n.rate_burst := queen.option_int(o, 'rateBurst', 0, 0);
+    if n.ordering <> 'none' and (n.max_in_flight > 0 or n.rate_limit > 0 or n.rate_burst > 0) then
+        raise exception '% needs ordering "none"', case when n.max_in_flight > 0 then 'maxInFlight' when n.rate_limit > 0 then 'rateLimit'
+                                                        else 'rateBurst' end using errcode = 'QN001';
+    elsif n.rate_burst > 0 and n.rate_limit = 0 then
+        raise exception 'rateBurst needs rateLimit' using errcode = 'QN001';
+    elsif n.rate_limit > 0 and n.rate_burst = 0 then
+        n.rate_burst := ceil(n.rate_limit);
+    end if;
     if not p_storage then
         select q.* into v_old from queen.queues q where q.name = p_name for no key update;
         if (n.encryption_enabled, n.retention_enabled, n.retention_seconds, n.completed_retention_seconds,
@@ -75,12 +87,13 @@ begin
            dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
            retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
            max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy,
-           max_deliveries, ordering)
+           max_deliveries, ordering, max_in_flight, rate_limit, rate_burst)
     values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
             n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
             n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
             n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
-            n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering)
+            n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering,
+            n.max_in_flight, n.rate_limit, n.rate_burst)
         on conflict (name) do update set
            namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
            lease_time = excluded.lease_time, retry_limit = excluded.retry_limit,
@@ -95,7 +108,8 @@ begin
            max_wait_time_seconds = excluded.max_wait_time_seconds,
            max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
            retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy,
-           max_deliveries = excluded.max_deliveries, ordering = excluded.ordering
+           max_deliveries = excluded.max_deliveries, ordering = excluded.ordering, max_in_flight = excluded.max_in_flight,
+           rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst
     returning q.id into n.id;
 
     n.partitions := queen.fix_partitions(n.id, p_name, queen.option_int(o, 'partitions', 0, 0));
@@ -119,6 +133,7 @@ begin
                 else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end
         || case when n.max_deliveries > 0 then jsonb_build_object('maxDeliveries', n.max_deliveries) else '{}' end
         || case when n.ordering <> 'partition' then jsonb_build_object('ordering', n.ordering) else '{}' end
+        || queen.work_limits(n.max_in_flight, n.rate_limit, n.rate_burst)
         || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end,
         exists (select from queen.configuring c where c.queue_id = n.id);
 end

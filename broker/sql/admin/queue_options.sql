@@ -1,6 +1,6 @@
 -- queen.queue_options: the options of a queue that take effect, in the form that configure accepts.
 --
--- needs: fill_retry_policy
+-- needs: fill_retry_policy, work_limits
 -- called by  queen.status_queue
 -- out        sent to configure, it changes nothing. Defaults that are only reported (ttl, retryDelay) are left out unless they were sent
 create or replace function queen.queue_options(q queen.queues)
@@ -16,5 +16,6 @@ as $$
            || case when q.ttl_acts then jsonb_build_object('ttl', q.ttl) else '{}' end
            || case when q.retry_delay_acts then jsonb_build_object('retryDelay', q.retry_delay) else '{}' end
            || case when q.retry_policy is null then '{}' else jsonb_build_object('retryPolicy', queen.fill_retry_policy(q.retry_policy)) end
+           || queen.work_limits(q.max_in_flight, q.rate_limit, q.rate_burst)
            || case when q.partitions > 0 then jsonb_build_object('partitions', q.partitions) else '{}' end
 $$;

@@ -13,6 +13,7 @@ begin
         st.walk_seq := st.cursor_seq + 1;
         st.lease := null; st.lease_text := null; st.lease_at := null; st.lease_until := null;
         st.lease_first := null; st.lease_last := null; st.acked := 0; st.acked_mask := null;
+        st.leased := null; st.leases_at := null;
         st.batch_size := 0; st.retries := 0; st.retry_at := null;
     end if;
     return st;

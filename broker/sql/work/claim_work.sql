@@ -1,7 +1,7 @@
 -- queen.claim_work: lease messages of work queues for pops.
 --
 -- numbers:   status claim_status, v_status claim_status
--- needs: begin_work, end_work, next_unskipped, cursor_at, fail_messages, work_floor, newest_hold
+-- needs: begin_work, end_work, limit_work, next_unskipped, cursor_at, fail_messages, work_floor, newest_hold
 -- called by  broker/src/broker/pop/claim.c (call "claim_work"); queen.pop_one
 -- in         one element per pop: p_consumer, p_batch; p_auto: acknowledge on delivery; p_lease: its lease; p_seconds: lease time, 0: the
 --            queue's; p_wait: wait a moment if another session has locked the consumer: usually an acknowledgement that commits soon
@@ -13,10 +13,12 @@
 --              more: messages are left after the claimed ones
 --            then the segments that contain these runs, with status null and the target of the consumer's last pop
 -- locks      consumers in num order, skipping those that others have locked; then with p_wait the skipped ones, 50 ms for each, until
---            three have failed; then as queen.fail_messages
+--            three have failed; for a queue with limits advisory (737022, queue and group), with p_wait for 50 ms; then as queen.fail_messages
 --
 -- Messages whose lease has expired, and returned ones, are delivered first, in the order in which they became available. Then come messages
 -- that were not delivered yet, in order. A message that was delivered max_deliveries times becomes a dead letter instead.
+--
+-- maxInFlight and rateLimit of the queue lower what the pops get (queen.limit_work). A pop that gets nothing because of them has status 4.
 --
 -- Only the holder of the consumer's lock reads and writes its holds, so a message is in one open hold at most.
 create or replace function queen.claim_work(
@@ -40,6 +42,14 @@ declare
     v_until  timestamptz;
     v_due    timestamptz; -- a message that was given back is delivered again then
     v_want   bigint;   -- messages that its pops still want
+    -- Of a queue with limits (queen.limit_work):
+    v_room   bigint;   -- messages that may be leased
+    v_tokens bigint;   -- messages that may be delivered
+    v_used   timestamptz;
+    v_alone  boolean;
+    v_partial boolean;
+    v_limited boolean; -- the pops want more than the limits allow
+    v_leased int;      -- messages leased by this call
     v_open   int;      -- messages delivered and not settled
     v_moved  boolean;  -- an open message was dropped
     v_dirty  boolean;  -- the state has changed
@@ -102,6 +112,8 @@ begin
                coalesce(o.name, l.name)::text as lane_name, coalesce(q.name, oq.name)::text as queue_name,
                coalesce(q.ordering, oq.ordering) as ordering, coalesce(nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
                q.window_buffer, q.delayed_processing, coalesce(q.retry_policy, oq.retry_policy) as policy, coalesce(q.max_deliveries, oq.max_deliveries) as max_deliveries,
+               coalesce(q.id, oq.id) as queue_id, coalesce(q.max_in_flight, oq.max_in_flight) as most, coalesce(q.rate_limit, oq.rate_limit) as rate,
+               coalesce(q.rate_burst, oq.rate_burst) as burst,
                least(case when q.ttl_acts then q.ttl end, case when q.retention_enabled then nullif(q.retention_seconds, 0) end,
                      nullif(q.max_wait_time_seconds, 0)) * interval '1 second' as age
           from (select t.consumer, array_agg(t.ord::int order by t.ord) as targets, sum(t.batch) as want, min(t.ord) as first
@@ -121,7 +133,8 @@ begin
         v_until := null;
         st := null;
         v_status := case when k.ordering is null then 5
-                         when k.consumer = any (v_locked) is not true then 1 end;
+                         when k.consumer = any (v_locked) is not true
+                              or (k.most > 0 or k.rate > 0) and not queen.lock_limits(k.queue_id, k.grp, p_wait[k.targets[1]]) then 1 end;
         if v_status is null then
             -- A new statement reads the state with a new snapshot: see queen.claim.
             select * into st from (
@@ -155,11 +168,25 @@ begin
 
         st := queen.begin_work(st);
         -- The clock of this consumer never goes back, so nothing can expire before swept_at unseen.
-        v_now := greatest(v_now, st.swept_at + interval '1 microsecond');
+        v_now := greatest(v_now, st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
         v_want := k.want;
+        v_limited := false;
+        if k.most > 0 or k.rate > 0 then
+            select l.leased, l.leases_at, l.room, l.tokens, l.used_at, l.alone, l.partial
+              into st.leased, st.leases_at, v_room, v_tokens, v_used, v_alone, v_partial
+              from queen.limit_work(st, k.queue_id, k.grp, k.most, k.rate, k.burst, v_now) l;
+            v_want := least(v_tokens, (select coalesce(sum(p_batch[t]) filter (where p_auto[t]), 0)
+                                              + least(coalesce(sum(p_batch[t]) filter (where not p_auto[t]), 0), v_room)
+                                         from unnest(k.targets) t));
+            v_limited := v_want < k.want;
+        else
+            v_room := null;
+            v_partial := false;
+            st.leased := null; st.leases_at := null; st.rate_at := null;
+        end if;
         v_open := st.batch_size;
         v_moved := false;
-        v_dirty := false;
+        v_dirty := v_partial; -- do not count these leases again
         v_dead := '{}';
         r_first := '{}'; r_n := '{}'; r_tries := '{}'; r_failed := '{}';
         v_cutoff := v_now - k.age;
@@ -327,8 +354,9 @@ begin
         v_r := 1;
         v_off := 0;
         v_auto := 0;
+        v_leased := 0;
         foreach v_i in array k.targets loop
-            v_need := p_batch[v_i];
+            v_need := case when p_auto[v_i] then p_batch[v_i] else least(p_batch[v_i], v_room - v_leased) end;
             while v_need > 0 and v_r <= cardinality(r_n) loop
                 v_n := least(v_need, r_n[v_r] - v_off, 256);
                 g_target := g_target || v_i;
@@ -338,6 +366,8 @@ begin
                 g_failed := g_failed || r_failed[v_r];
                 if p_auto[v_i] then
                     v_auto := v_auto + v_n;
+                else
+                    v_leased := v_leased + v_n;
                 end if;
                 v_need := v_need - v_n;
                 v_off := v_off + v_n;
@@ -359,6 +389,10 @@ begin
             st.last_at := v_now;
             st.total_messages := st.total_messages + v_auto;
             v_open := v_open - v_auto;
+            st.leased := st.leased + v_leased;
+            if k.rate > 0 then
+                st.rate_at := v_used + (v_auto + v_leased) / k.rate * interval '1 second';
+            end if;
             v_dirty := true;
         end if;
         st.batch_size := v_open;
@@ -375,6 +409,15 @@ begin
             insert into queen.consumer_states select (st).*;
         end if;
 
+        v_limited := v_limited and v_want <= 0;
+        if v_limited then
+            -- An acknowledgement ends the wait for room. In another partition it does not, and neither does a removed message.
+            more := false;
+            v_status := 4;
+            v_until := greatest(case when v_tokens <= v_auto + v_leased then greatest(st.rate_at, v_used) + interval '1 second' / k.rate end,
+                                case when v_room <= v_leased then v_now + case when v_alone then 1 else 0.1 end * interval '1 second' end);
+        end if;
+        more := more or v_partial;
         v_due := null;
         if v_open > 0 then
             select min(y.until) into v_due
@@ -385,7 +428,7 @@ begin
                       where b.consumer = k.consumer and b.until > v_now and b.until is not null and b.lease is null order by b.until limit 16)) y
              where exists (select from queen.newest_hold(k.consumer, y.first_seq, y.hold) n where n.ver = y.ver and n.hold >= st.holds_from);
         end if;
-        if v_want > 0 and v_open > 0 and g_n = '{}' then
+        if (v_want > 0 or v_limited) and v_open > 0 and g_n = '{}' then
             -- When the next hold expires, or a time before that.
             select least(v_until, coalesce(min(e.until) filter (where e.is_open), case when count(*) >= 64 then max(e.until) end)) into v_until
               from (select y.until, exists (select from queen.newest_hold(k.consumer, y.first_seq, y.hold) n
@@ -402,7 +445,7 @@ begin
             if g_target[v_r] = target then
                 status := 0;
                 wait_us := least(case when not p_auto[target] then coalesce(nullif(p_seconds[target], 0), k.seconds) * 1000000::bigint end,
-                                 (extract(epoch from v_due - v_now) * 1000000)::bigint);
+                                 (extract(epoch from least(v_due, case when v_limited then v_until end) - v_now) * 1000000)::bigint);
                 while g_target[v_r] = target loop
                     start_seq := g_first[v_r];
                     take := g_n[v_r];
@@ -411,7 +454,7 @@ begin
                     v_r := v_r + 1;
                 end loop;
             else
-                status := case when v_want <= 0 or more then 6 else v_status end;
+                status := case when not v_limited and v_want <= 0 or more then 6 else v_status end;
                 wait_us := (extract(epoch from least(v_until, v_due) - v_now) * 1000000)::bigint;
                 start_seq := null; take := null; retries := null;
                 return next;

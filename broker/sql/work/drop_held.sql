@@ -23,6 +23,7 @@ begin
         values (h.consumer, h.first_seq, h.hold, h.ver + 1, h.count, h.deliveries, h.retries, v_slot, h.at,
                 case when bit_count(h.done) < h.count then h.until end, h.lease, h.done);
         v_n := v_n + 1;
+        st.leased := st.leased - (h.lease is not null and h.until > st.leases_at)::int;
     end loop;
     if v_n > 0 then
         st.batch_size := st.batch_size - v_n;

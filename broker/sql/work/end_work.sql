@@ -9,7 +9,7 @@ returns timestamptz
 language plpgsql
 as $$
 declare
-    v_now   timestamptz := greatest(clock_timestamp(), st.swept_at + interval '1 microsecond');
+    v_now   timestamptz := greatest(clock_timestamp(), st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
     v_until timestamptz;
     v_open  int8multirange;
 begin

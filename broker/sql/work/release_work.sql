@@ -20,8 +20,12 @@ begin
     for h in select k.* from queen.leased_holds(p_lease) k where k.consumer = any (p_consumer) loop
         if st.consumer is distinct from h.consumer then
             select * into st from queen.latest_state(h.consumer);
-            v_now := greatest(clock_timestamp(), st.swept_at + interval '1 microsecond');
+            v_now := greatest(clock_timestamp(), st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
             if st.taken_seq is not null then
+                st.leased := st.leased - coalesce((
+                    select sum(k.count) from queen.leased_holds(p_lease) k
+                     where k.consumer = h.consumer and k.hold >= st.holds_from and k.first_seq >= st.walk_seq
+                       and k.until > st.leases_at and k.done is null), 0);
                 st.ver := st.ver + 1;
                 st.slot := v_slot;
                 insert into queen.consumer_states select (st).*;

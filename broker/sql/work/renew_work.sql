@@ -31,7 +31,7 @@ begin
             if st.consumer is distinct from h.consumer then
                 select * into st from queen.latest_state(h.consumer);
             end if;
-            v_now := greatest(clock_timestamp(), st.swept_at + interval '1 microsecond');
+            v_now := greatest(clock_timestamp(), st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
             why := coalesce(why, 2);
             continue when st.taken_seq is null or h.hold < st.holds_from or h.first_seq < st.walk_seq or h.until is null or h.until <= v_now;
             v_longer := greatest(h.until, v_now + p_seconds[i] * interval '1 second');

@@ -7,7 +7,8 @@
 -- in         st: the newest state of the consumer; p_lane, p_origin, p_group; p_policy, p_retry_limit, p_retry_delay (ms): of the queue;
 --            p_keys: packed keys of the entries. One element per entry: p_status, p_lease (null: none given), p_after (seconds, for
 --            status 3: not delivered again before), p_error, p_code, p_worker. p_final: failed means dead letter; p_required: leases that stand for a missing one, empty: any
--- out        one row per entry as queen.settle, and returned: a message can be delivered again, now or at a later time
+-- out        one row per entry as queen.settle, and returned: a message can be delivered again, now or at a
+--            later time, or another one because of maxInFlight
 -- effects    changes the messages that are named, and no other. A lease ends when all its messages are settled
 -- locks      none, or as queen.fail_messages
 create or replace function queen.settle_work(
@@ -19,7 +20,7 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    v_now    timestamptz := greatest(p_now, st.swept_at + interval '1 microsecond');
+    v_now    timestamptz := greatest(p_now, st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
     v_slot   "char";
     v_n      int := cardinality(p_status);
     -- Holds that the entries are about:
@@ -51,6 +52,7 @@ declare
     b_until  timestamptz[] := '{}';
     v_noted  bigint[] := '{}'; -- completed messages that had failed before
     v_settled int := 0;
+    v_free   int := 0;         -- messages that were in flight, and are not any more
     v_ended  uuid[];           -- leases that have ended
 begin
     select r.active into v_slot from queen.rotation r;
@@ -154,6 +156,7 @@ begin
             v_acts[i] := 'a';
             h_done[v_at] := set_bit(coalesce(h_done[v_at], decode(repeat('00', (h.count + 7) / 8), 'hex')), v_bit, 1);
             h_dirty[v_at] := true;
+            v_free := v_free + coalesce(h.lease is not null and h.until > st.leases_at, false)::int;
         end if;
     end loop;
 
@@ -247,6 +250,7 @@ begin
                                          (h_rows[1]).at, v_now, p_worker[1]);
         end if;
         st.batch_size := st.batch_size - v_settled;
+        st.leased := st.leased - v_free;
         st.total_messages := st.total_messages + v_settled;
         st.total_batches := st.total_batches + (select count(*) from unnest(v_ended) e
                                                  where exists (select from generate_subscripts(h_rows, 1) j
@@ -274,7 +278,7 @@ begin
         attempt := case when why = 0 and p_status[i] > 0 then v_attempt[v_at] end;
         due_at := case when why = 0 and p_status[i] > 0 then v_due[v_at] end;
         released := why = 0 and coalesce((h_rows[v_hold[v_at]]).lease = any (v_ended), true);
-        returned := why = 0 and v_acts[v_at] = 'a' and (p_status[v_at] = 3 or v_fate[v_at] = 'i');
+        returned := why = 0 and v_acts[v_at] = 'a' and (p_status[v_at] = 3 or v_fate[v_at] = 'i' or st.leased is not null);
         return next;
     end loop;
 end

@@ -180,6 +180,7 @@ def test_the_last_of_two_equal_keys_wins(broker, queue):
     {"ttl": 500, "retryDelay": 250, "leaseTime": 7, "retryLimit": 1, "priority": -3, "maxSize": 9, "delayedProcessing": 2, "windowBuffer": 1},
     {"ordering": "none", "maxDeliveries": 0, "encryptionEnabled": True, "retentionSeconds": 86400, "maxWaitTimeSeconds": 60},
     {"retentionSeconds": 5, "retentionEnabled": False, "retryPolicy": {"mode": "scheduled", "strategy": "fixed", "base": 5}},
+    {"ordering": "none", "maxInFlight": 5, "rateLimit": 0.5, "rateBurst": 3},
     {"partitions": 3, "completedRetentionSeconds": 70},
 ])
 def test_the_shown_options_change_nothing_when_they_are_sent_again(broker, queue, options):

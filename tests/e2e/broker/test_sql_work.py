@@ -143,8 +143,10 @@ class Model:
             elif seq not in was and seq > self.taken:
                 results.append((5, False))
             elif seq not in was:
-                if status == COMPLETED:
-                    results.append((4 if seq in self.scheduled else 0, seq in self.dead))
+                if status in (COMPLETED, DLQ) and seq in self.scheduled:
+                    results.append((4, False))  # it waits for its retry
+                elif status == COMPLETED:
+                    results.append((0, seq in self.dead))
                 else:
                     results.append((0, seq in self.dead) if seq in self.dead | self.scheduled else (6, False))
             elif lease is not None and h.until <= self.now:

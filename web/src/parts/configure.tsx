@@ -10,6 +10,9 @@ const OPTIONS: Option[] = [
     { name: "leaseTime", label: "Lease time", unit: "s", help: "A consumer has this long to acknowledge before its messages are delivered again." },
     { name: "retryLimit", label: "Retry limit", help: "Failed deliveries before a message becomes a dead letter (without a retry policy)." },
     { name: "maxDeliveries", label: "Delivery limit", help: "Deliveries that end without an acknowledgement before a message becomes a dead letter. 0: no limit." },
+    { name: "maxInFlight", label: "In flight at most", unit: "messages", help: "Of a work queue: messages that a group has leased and not settled. 0: no limit." },
+    { name: "rateLimit", label: "Rate limit", unit: "per second", help: "Of a work queue: deliveries per second to a group. 0: no limit." },
+    { name: "rateBurst", label: "Burst", unit: "messages", help: "Deliveries at once after a pause. Empty: the rate limit, rounded up." },
     { name: "maxSize", label: "Maximum size", unit: "messages", help: "More pending messages than this are refused with 429. 0: no limit." },
     { name: "delayedProcessing", label: "Delay", unit: "s", help: "Messages are delivered this long after they were pushed." },
     { name: "windowBuffer", label: "Window", unit: "s", help: "A partition is delivered after it has been quiet for this long." },
@@ -43,6 +46,8 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
             else if (v === "") delete sent[o.name];
             else sent[o.name] = Number(v);
         }
+        if (sent.ordering !== "none") for (const n of ["maxInFlight", "rateLimit", "rateBurst"]) delete sent[n]; // only work queues have them
+        if (changed("rateLimit") && !changed("rateBurst")) delete sent.rateBurst; // its default depends on the rate
         if (changed("ordering") && !changed("maxDeliveries")) delete sent.maxDeliveries; // its default depends on the ordering
         if (policy.trim()) sent.retryPolicy = JSON.parse(policy) as Json;
         else delete sent.retryPolicy;

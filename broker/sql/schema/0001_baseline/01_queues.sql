@@ -41,6 +41,10 @@ create table queen.queues (
                       or (retention_enabled and (retention_seconds > 0 or completed_retention_seconds > 0))) stored,
 
     max_deliveries int not null default 0 check (max_deliveries >= 0), -- without an acknowledgement, then a dead letter; 0: no limit
+    -- Of a work queue, for each group; 0: no limit.
+    max_in_flight int not null default 0 check (max_in_flight >= 0),     -- messages that are leased and not settled
+    rate_limit    double precision not null default 0 check (rate_limit >= 0), -- deliveries per second
+    rate_burst    int not null default 0 check (rate_burst >= 0),        -- deliveries at once after a pause; 0 without rate_limit
     retry_policy  jsonb,                                          -- as configured; null: none (see queen.fill_retry_policy)
     partitions    int not null default 0 check (partitions >= 0)  -- fixed number of partitions, called 0, 1, 2, ...; 0: any number
 );

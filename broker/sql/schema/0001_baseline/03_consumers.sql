@@ -46,6 +46,9 @@ create table queen.consumer_states (
     walk_seq   bigint,                         -- every open hold begins here or later
     swept_at   timestamptz,                    -- holds that expired before (swept_at, swept_seq) were examined
     swept_seq  bigint,
+    leased     int,                            -- with maxInFlight: messages under leases that end after leases_at; null: not counted
+    leases_at  timestamptz,
+    rate_at    timestamptz,                    -- with rateLimit: the rate of the group is used up until then (queen.limit_work)
 
     -- Deliveries that end without an acknowledgement (queen.suspicion); null: none
     expired        int,                        -- with a lease: earlier deliveries of lease_first that expired

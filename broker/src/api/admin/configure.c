@@ -41,6 +41,9 @@ static const char *const option_names[] = {"leaseTime",
                                            "retryPolicy",
                                            "partitions",
                                            "maxDeliveries",
+                                           "maxInFlight",
+                                           "rateLimit",
+                                           "rateBurst",
                                            NULL};
 
 static void configure_handle(struct http_req *req);
