@@ -23,6 +23,8 @@ static span group_of(struct http_req *req, unsigned op)
 
     if (access_path_param(req, SPAN("group"), &group))
         return group;
+    if (op == MAY_DELETE)
+        return ACCESS_ALL_GROUPS;
     if (op != MAY_POP)
         return SPAN_NONE;
     group = http_req_query(req, SPAN("consumerGroup"));
@@ -47,7 +49,8 @@ static bool permits(const struct access_rules *rules, struct http_req *req, unsi
     case TARGET_LIST:
         queue = http_req_query(req, SPAN("queue"));
         if (queue.ptr)
-            return access_rules_permit(rules, op, queue, SPAN_NONE);
+            return access_rules_permit(rules, op, queue,
+                                       op == MAY_DELETE ? ACCESS_ALL_GROUPS : SPAN_NONE);
         return http_req_route(req)->target == TARGET_LIST ? access_rules_permit_some(rules, op)
                                                           : access_rules_permit_all(rules, op);
     case TARGET_TENANT:
@@ -65,8 +68,8 @@ bool access_permits_head(const struct access_rules *rules, struct http_req *req)
     const struct http_route *route = http_req_route(req);
     unsigned need = route->need;
 
-    if (route->access == ACCESS_PUBLIC || access_rules_permit_all(rules, MAY_ADMIN) ||
-        route->target == TARGET_FREE)
+    bool is_public = route->access == ACCESS_PUBLIC && need == 0;
+    if (is_public || access_rules_permit_all(rules, MAY_ADMIN) || route->target == TARGET_FREE)
         return true;
     bool is_body = route->target == TARGET_BODY; // one of them is enough here
     for (unsigned op = 1; op < MAY_ADMIN; op <<= 1)

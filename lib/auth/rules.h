@@ -44,6 +44,10 @@ void access_rules_unref(struct access_rules *r);               // likewise
 // The text that it was made from; equal texts give equal answers.
 span access_rules_text(const struct access_rules *r);
 
+// The group of an operation that changes what every group gets: no name has a NUL, so only a
+// rule without a condition on groups permits it.
+#define ACCESS_ALL_GROUPS ((span){"", 1})
+
 // group: SPAN_NONE: the operation concerns no group.
 bool access_rules_permit(const struct access_rules *r, unsigned op, span queue, span group);
 bool access_rules_permit_all(const struct access_rules *r, unsigned op);  // for every queue

@@ -83,7 +83,7 @@ bool permission_check_items(struct http_req *req, const struct push_item *items,
 }
 
 // The last member of a name counts, as in PostgreSQL.
-bool permission_check_body(struct http_req *req, span object)
+bool permission_check_body(struct http_req *req, span object, span group)
 {
     const struct access_rules *rules = access_rules_of(req);
     const struct http_route *route = http_req_route(req);
@@ -105,7 +105,7 @@ bool permission_check_body(struct http_req *req, span object)
     for (unsigned op = 1; op < MAY_ADMIN; op <<= 1) {
         if ((route->need & op) == 0)
             continue;
-        if (queue.ptr ? access_rules_permit(rules, op, queue, SPAN_NONE)
+        if (queue.ptr ? access_rules_permit(rules, op, queue, group)
                       : access_rules_permit_all(rules, op))
             continue;
         deny(req, queue);
@@ -163,25 +163,25 @@ static const uint8_t *id_at(const struct permission_ids *ids, unsigned i)
     return ids->first + i * ids->stride;
 }
 
-// All that are known are checked; those that are not do not exist.
-static void places_check(struct lookup *l)
+// Checks all that are known; false: answered. *queue is that of the last one.
+static bool places_permit(const struct lookup *l, span *queue)
 {
     const struct api *api = http_req_app(l->req);
     const struct queue_place *p = NULL;
-    span queue = SPAN_NONE;
 
+    *queue = SPAN_NONE;
     for (unsigned i = 0; i < l->ids.n; i++) {
         p = place_find(api, id_at(&l->ids, i));
         if (!p)
             continue;
-        queue = (span){p->name, p->len};
+        *queue = (span){p->name, p->len};
         for (unsigned op = 1; op < MAY_ADMIN; op <<= 1)
             if ((l->need & op) != 0 &&
-                !permission_check(l->req, op, queue,
+                !permission_check(l->req, op, *queue,
                                   l->ids.groups ? l->ids.groups[i] : l->ids.group))
-                return;
+                return false;
     }
-    l->go(l->ctx, queue);
+    return true;
 }
 
 void permission_check_partitions(struct http_req *req, unsigned op,
@@ -190,6 +190,7 @@ void permission_check_partitions(struct http_req *req, unsigned op,
 {
     struct api *api = http_req_app(req);
     unsigned n_unknown = 0;
+    span queue;
 
     if (!access_rules_of(req)) {
         go(ctx, SPAN_NONE);
@@ -201,6 +202,9 @@ void permission_check_partitions(struct http_req *req, unsigned op,
     l->op.statement = &pg_stmt_partition_queues;
     if (HASH_COUNT(api->places) + ids->n > MAX_PLACES)
         permission_forget(api);
+    // Before the lookup of the others: another request may empty the cache meanwhile.
+    if (!places_permit(l, &queue))
+        return;
     pg_begin_array(&l->op.params, PG_UUID);
     for (unsigned i = 0; i < ids->n; i++) {
         if (place_find(api, id_at(ids, i)))
@@ -214,13 +218,15 @@ void permission_check_partitions(struct http_req *req, unsigned op,
         return;
     }
     pg_params_free(&l->op.params);
-    places_check(l);
+    go(ctx, queue);
 }
 
+// All that exist are in the cache now, or were checked before.
 static void on_places(struct custom_op *op, int status, const struct pg_reply *reply)
 {
     struct lookup *l = container_of(op, struct lookup, op);
     struct api *api = http_req_app(l->req);
+    span queue;
 
     pg_params_free(&op->params);
     if (status != 0) {
@@ -230,7 +236,8 @@ static void on_places(struct custom_op *op, int status, const struct pg_reply *r
     for (unsigned row = 0; row < pg_reply_rows(reply); row++)
         place_add(api, pg_reply_uuid(reply, row, PARTITION_QUEUES_COL_ID),
                   pg_reply_bytes(reply, row, PARTITION_QUEUES_COL_QUEUE));
-    places_check(l);
+    if (places_permit(l, &queue))
+        l->go(l->ctx, queue);
 }
 
 // ---- leases ----

@@ -17,7 +17,7 @@ bool permission_check(struct http_req *req, unsigned op, span queue, span group)
 bool permission_has(const struct http_req *req, unsigned op, span queue); // does not answer
 bool permission_check_items(struct http_req *req, const struct push_item *items, unsigned n);
 // For every needed operation of the route; the members queue and targetQueue of a JSON object.
-bool permission_check_body(struct http_req *req, span object);
+bool permission_check_body(struct http_req *req, span object, span group);
 // Whether payloads of an encrypted queue are shown in clear. SPAN_NONE: of any queue.
 bool permission_sees_encrypted(const struct http_req *req, span queue);
 

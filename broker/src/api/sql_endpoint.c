@@ -91,20 +91,46 @@ static bool find_partition(struct report_call *c, uint8_t id[16])
     return id_parse_uuid(text, id);
 }
 
+// A member that is not a string is refused by SQL; until then it may mean any group.
+static span group_of(const struct report_call *c)
+{
+    enum sql_endpoint_group kind = c->report->group;
+    span raw = SPAN_NONE, key;
+
+    if (kind == ENDPOINT_NO_GROUP)
+        return SPAN_NONE;
+    if (kind == ENDPOINT_ALL_GROUPS || !c->body.ptr)
+        return kind == ENDPOINT_GROUP_OR_QUEUE_MODE ? API_QUEUE_MODE : ACCESS_ALL_GROUPS;
+    struct js j = js_read(c->body);
+    js_enter_object(&j);
+    while (js_next_key(&j, &key)) { // the last member of a name counts, as in PostgreSQL
+        span value = js_skip(&j);
+        if (js_key_is(key, SPAN("consumerGroup")))
+            raw = value;
+    }
+    span group =
+        js_type_of(raw) == JS_STRING ? js_text(raw, http_req_arena(c->req)) : SPAN_NONE;
+    if (group.len > 0)
+        return group;
+    bool is_none = group.ptr || js_type_of(raw) == JS_NONE || js_type_of(raw) == JS_NULL;
+    return kind == ENDPOINT_GROUP_OR_QUEUE_MODE && is_none ? API_QUEUE_MODE : ACCESS_ALL_GROUPS;
+}
+
 // Checks that need the body of the request. Ends in report_start(), or in an answer.
 static void check_target(struct report_call *c)
 {
     uint8_t *id = arena_alloc(http_req_arena(c->req), 16);
     enum http_target target = c->report->route.target;
 
-    if (target == TARGET_BODY && !permission_check_body(c->req, c->body))
+    if (target == TARGET_BODY && !permission_check_body(c->req, c->body, group_of(c)))
         return;
     if (target == TARGET_PARTITION && access_rules_of(c->req)) {
         if (!find_partition(c, id))
             memset(id, 0, 16); // no partition has it: the answer is that of an unknown one
-        permission_check_partitions(c->req, c->report->route.need,
-                                    &(struct permission_ids){.first = id, .stride = 16, .n = 1},
-                                    report_start, c);
+        permission_check_partitions(
+            c->req, c->report->route.need,
+            &(struct permission_ids){.first = id, .stride = 16, .n = 1, .group = group_of(c)},
+            report_start, c);
     } else {
         report_start(c, c->queue.ptr ? c->queue : http_req_query(c->req, SPAN("queue")));
     }

@@ -45,11 +45,20 @@ enum sql_endpoint_body {
     ENDPOINT_BODY,     // must be a JSON object
 };
 
+// The group for rules with a condition on groups, where the path names none.
+enum sql_endpoint_group {
+    ENDPOINT_NO_GROUP,            // it concerns no group
+    ENDPOINT_ALL_GROUPS,          // what it does concerns every group
+    ENDPOINT_GROUP_OR_QUEUE_MODE, // the member consumerGroup; without it queue mode
+    ENDPOINT_GROUP_OR_ALL,        // the member consumerGroup; without it every group
+};
+
 struct sql_endpoint {
     struct http_route route; // .handle = sql_endpoint_handle
     const struct pg_statement *statement;
     enum sql_endpoint_body body;
     const char *const *members; // of the body, ends with NULL; NULL: none
+    enum sql_endpoint_group group;
     // On success the cached state of the queue in the path is out of date; without one, of
     // queues that the statement has written into the change feed.
     bool changes_queue;

@@ -1,6 +1,8 @@
 """Permissions: every route with every kind of identity, and what rules permit in particular."""
+import json
 import re
 import signal
+import socket
 import uuid
 from urllib.parse import quote
 
@@ -29,7 +31,7 @@ def site(pg, tmp_path_factory):
 def guarded(site):
     env, path, key, rules = site
     b = harness.begin({**env, "SIDECAR_POOL_SIZE": "4", "QUEEN_ADMIN_KEY_FILE": path, "QUEEN_RULES_FILE": rules,
-                       "JWT_ENABLED": "true", "JWT_SECRET": SECRET, "QUEEN_ENCRYPTION_KEY": "ab" * 32})
+                       "NUM_WORKERS": "1", "JWT_ENABLED": "true", "JWT_SECRET": SECRET, "QUEEN_ENCRYPTION_KEY": "ab" * 32})
     yield Guarded(b, key)
     harness.end(b, clean_exit=True)
 
@@ -87,7 +89,7 @@ def test_matrix(guarded, identities, method, path, access, permission):
         push(guarded, queue)
         message = guarded.call(guarded.admin, path="/api/v1/pop/queue/%s" % queue).expect(200).json["messages"][0]
         url, body = request(method, path, queue, message)
-        if target == "query" and kind in ("own", "other"):
+        if (target == "query" or path == "/api/v1/pop") and kind in ("own", "other"):
             url += "?queue=" + queue
         status = guarded.call(key, method, url, body).status
         if kind in ("none", "expired"):
@@ -96,7 +98,7 @@ def test_matrix(guarded, identities, method, path, access, permission):
             allowed, wanted = (status == 403) == (access != "read-only") and status != 401, "by its role"
         elif kind in ("admin", "admin rule"):
             allowed, wanted = status not in (401, 403), "permitted"
-        elif target in ("free", "list") or path == "/api/v1/pop":
+        elif target in ("free", "list"):
             allowed, wanted = status not in (401, 403), "permitted"
         elif kind == "other":
             allowed, wanted = status == 403, "403"
@@ -262,6 +264,95 @@ def test_redrive_needs_both_queues(guarded, queue):
     raw = '{"queue":"%s","queue":"theirs","all":true}' % name
     r = guarded.broker.request("POST", "/api/v1/dlq/redrive", raw.encode(), headers={**bearer(key), "Content-Type": "application/json"})
     assert r.status in (400, 403)
+
+
+@pytest.mark.parametrize("extra", ["", "&wait=true&timeout=100", "&partition=Default", "&namespace=mine"])
+def test_a_pop_by_parameter_needs_the_queue(guarded, queue, extra):
+    mine, theirs = "mine." + queue, "theirs." + queue
+    push(guarded, mine, theirs)
+    key = key_for(guarded, "pop:queue=mine.*;group=billing")
+    for url in ["queue=%s&consumerGroup=billing" % theirs, "queue=%s" % mine, "queue=%s&consumerGroup=g" % mine]:
+        assert guarded.call(key, path="/api/v1/pop?%s%s" % (url, extra)).status == 403, url
+    guarded.call(key, path="/api/v1/pop?queue=%s&consumerGroup=billing%s" % (mine, extra)).expect(200)
+
+
+def test_a_full_cache_of_partitions_forgets_no_denial(guarded, queue):
+    """While an acknowledgement waits for the lookup of one partition, another request empties the cache."""
+    mine, theirs = "mine." + queue, "theirs." + queue
+    push(guarded, mine, theirs)
+    key = key_for(guarded, "push+pop:mine.*")
+    m = guarded.call(guarded.admin, path="/api/v1/pop/queue/" + theirs).expect(200).json["messages"][0]
+    ack = {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"], "status": "completed"}
+    guarded.call(key, "POST", "/api/v1/ack", ack).expect(403)  # now the broker knows the partition
+
+    def raw(acks):
+        body = json.dumps({"acknowledgments": acks}).encode()
+        return (b"POST /api/v1/ack/batch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (key.encode(), len(body))) + body
+
+    def unknown(n):
+        return [{"transactionId": "x", "partitionId": str(uuid.uuid4()), "status": "completed"} for _ in range(n)]
+    emptying = raw(unknown(50001))
+    for _ in range(3):
+        with socket.create_connection((guarded.broker.host, guarded.broker.port)) as a, \
+             socket.create_connection((guarded.broker.host, guarded.broker.port)) as b:
+            a.settimeout(60)
+            b.settimeout(60)
+            b.sendall(emptying[:-1])
+            a.sendall(raw([ack] + unknown(5000)))
+            b.sendall(emptying[-1:])
+            assert a.recv(100).startswith(b"HTTP/1.1 403 "), "the acknowledgement was permitted"
+            b.recv(100)
+    assert guarded.call(guarded.admin, "POST", "/api/v1/ack", ack).expect(200).json[0]["success"]
+
+
+def test_a_group_condition_holds_for_actions(guarded, queue):
+    """Whatever changes what other groups get is denied to one that may act as one group only."""
+    name = "mine." + queue
+    push(guarded, name, name)
+    one = key_for(guarded, "*:queue=mine.*;group=billing")
+    for group in ("billing", "shipping"):
+        m = guarded.call(guarded.admin, path="/api/v1/pop/queue/%s?consumerGroup=%s&autoAck=true" % (name, group)).expect(200).json["messages"][0]
+    url = "/api/v1/messages/%s/%s" % (m["partitionId"], m["transactionId"])
+    for body in [{}, None, {"consumerGroup": "shipping"}, {"consumerGroup": None}]:
+        guarded.call(one, "POST", url + "/dlq", body).expect(403)
+    guarded.call(one, "POST", url + "/dlq", {"consumerGroup": "billing"}).expect(200)
+    guarded.call(guarded.admin, "POST", url + "/dlq", {"consumerGroup": "shipping"}).expect(200)
+    guarded.call(one, "POST", url + "/retry").expect(403)
+    guarded.call(one, "POST", "/api/v1/dlq/redrive", {"queue": name}).expect(403)
+    guarded.call(one, "POST", "/api/v1/dlq/redrive", {"queue": name, "consumerGroup": "shipping"}).expect(403)
+    guarded.call(one, "POST", "/api/v1/dlq/redrive", {"queue": name, "consumerGroup": "billing"}).expect(200)
+    guarded.call(one, "DELETE", url).expect(403)
+    guarded.call(one, "DELETE", "/api/v1/queues/%s/clear" % name).expect(403)
+    guarded.call(one, "DELETE", "/api/v1/resources/queues/" + name).expect(403)
+    guarded.call(one, "POST", "/api/v1/configure", {"queue": name}).expect(403)
+    guarded.call(one, "DELETE", "/api/v1/consumer-groups/shipping/queues/" + name).expect(403)
+    guarded.call(one, "DELETE", "/api/v1/consumer-groups/billing/queues/" + name).expect(200)
+    guarded.call(one, "POST", "/api/v1/push", {"items": [{"queue": name, "payload": 1}]}).expect(201)  # concerns no group
+
+
+def test_changing_a_recurring_message_needs_push(guarded, queue):
+    """It says what is pushed, and where."""
+    body = {"name": queue, "queue": "mine." + queue, "cron": "@yearly", "payload": 1}
+    id = guarded.call(guarded.admin, "POST", "/api/v1/schedules", body).expect(201).json["id"]
+    weak, strong = key_for(guarded, "configure:*"), key_for(guarded, "configure+push:*")
+    for change in [{"payload": 2}, {"queue": "theirs"}]:
+        guarded.call(weak, "PATCH", "/api/v1/schedules/" + id, change).expect(403)
+    guarded.call(weak, "POST", "/api/v1/schedules/%s/run" % id).expect(403)
+    guarded.call(weak, "POST", "/api/v1/schedules/%s/pause" % id).expect(200)
+    guarded.call(strong, "PATCH", "/api/v1/schedules/" + id, {"payload": 2}).expect(200)
+    guarded.call(strong, "POST", "/api/v1/schedules/%s/run" % id).expect(200)
+
+
+def test_prometheus_names_all_queues(pg, make_broker, tmp_path):
+    """Where a setting protects it, rules must permit reading everything."""
+    path, key = init(tmp_path)
+    b = make_broker(database=pg.create_database("rules_prometheus"), QUEEN_ADMIN_KEY_FILE=path, JWT_SKIP_PATHS="/health")
+    g = Guarded(b, key)
+    assert g.call(None, path="/metrics/prometheus").status == 401
+    for rules, status in [("read:mine.*", 403), ("push:*", 403), ("read:*", 200)]:
+        assert g.call(key_for(g, rules), path="/metrics/prometheus").status == status, rules
+    assert g.call(g.create("read-only")["key"], path="/metrics/prometheus").status == 200
 
 
 def test_rules_of_tokens(guarded, queue):

@@ -16,6 +16,7 @@ const struct sql_endpoint api_delete_message = {
               .handle = sql_endpoint_handle,
               .unknown = UNKNOWN_OR_EMPTY_REFUSED},
     .statement = &pg_stmt_delete_message,
+    .group = ENDPOINT_ALL_GROUPS,
     .changes_queue = true,
 };
 
@@ -29,6 +30,7 @@ const struct sql_endpoint api_retry_message = {
               .handle = sql_endpoint_handle,
               .unknown = UNKNOWN_IGNORED},
     .statement = &pg_stmt_retry_message,
+    .group = ENDPOINT_ALL_GROUPS,
     .changes_queue = true,
 };
 
@@ -45,6 +47,7 @@ const struct sql_endpoint api_move_to_dlq = {
     .body = ENDPOINT_MAY_BODY,
     .changes_queue = true,
     .members = move_members,
+    .group = ENDPOINT_GROUP_OR_QUEUE_MODE,
 };
 
 static const char *const clear_params[] = {"partition", NULL};

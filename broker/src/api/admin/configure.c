@@ -70,7 +70,7 @@ static void configure_handle(struct http_req *req)
         http_reply_fault(req, &b.fault);
         return;
     }
-    if (!permission_check(req, MAY_CONFIGURE, c->queue, SPAN_NONE))
+    if (!permission_check(req, MAY_CONFIGURE, c->queue, ACCESS_ALL_GROUPS))
         return;
     c->op.statement = &pg_stmt_configure;
     c->op.done = on_configured;

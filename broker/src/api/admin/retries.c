@@ -36,4 +36,5 @@ const struct sql_endpoint api_redrive = {
     .statement = &pg_stmt_redrive,
     .body = ENDPOINT_BODY,
     .members = redrive_members,
+    .group = ENDPOINT_GROUP_OR_ALL,
 };

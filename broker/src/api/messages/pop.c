@@ -10,6 +10,7 @@
 // looked for messages: it waits for the end of the start, and gets 503 if it takes too long.
 #include "api/api_int.h"
 #include "api/messages/pop_int.h"
+#include "api/permission.h"
 #include "auth/access.h"
 
 #define EVENT_TYPE  "application/cloudevents+json"
@@ -38,12 +39,17 @@ static struct pop *pop_new(struct http_req *req)
     return p;
 }
 
+// The guard knows only queues in paths: this one is checked here. Pops without a queue are
+// checked by their selector.
 static void pop_labels(struct http_req *req)
 {
     struct pop *p = pop_new(req);
+    span group = http_req_query(req, SPAN("consumerGroup"));
 
     p->op.queue = http_req_query(req, SPAN("queue"));
     if (p->op.queue.ptr) {
+        if (!permission_check(req, MAY_POP, p->op.queue, group.ptr ? group : API_QUEUE_MODE))
+            return;
         p->op.partition = http_req_query(req, SPAN("partition"));
     } else {
         p->op.namespace_ = http_req_query(req, SPAN("namespace"));
