@@ -278,7 +278,7 @@ static const struct cli_command queue_show = {
     .args = "QUEUE",
     .summary = "one queue: options, figures, partitions",
     .examples = "queen queue show orders|as a table\n"
-                "queen queue show orders --json | jq .queue.config|only its options",
+                "queen queue show orders --json | jq .queue.options|only its options",
     .run = cmd_queue_show,
 };
 static const struct cli_command queue_configure = {

@@ -25,7 +25,8 @@ begin
            (select count(*) from (select distinct n.namespace from queen.queues n where n.namespace <> '') k) as namespaces,
            (select count(*) from (select distinct n.task from queen.queues n where n.task <> '') k) as tasks,
            avg(k.lag) as avg, percentile_cont(0.5) within group (order by k.lag) as median, max(k.lag) as max,
-           avg(k.pending) as offset_avg, max(k.pending) as offset_max
+           min(k.lag) as min, avg(k.pending) as offset_avg, percentile_cont(0.5) within group (order by k.pending) as offset_median,
+           min(k.pending) as offset_min, max(k.pending) as offset_max
       into q
       from (select s.pending_messages + s.processing_messages as pending,
                    greatest(date_part('epoch', v_now - s.oldest_pending_at), 0) as lag -- (extract returns numeric, which is slower)
@@ -46,9 +47,11 @@ begin
             'deadLetter', v_sum.ever_dead),
         'lag', json_build_object(
             'time', json_build_object('avg', coalesce(round(q.avg::numeric, 2), 0),
-                                      'median', coalesce(round(q.median::numeric, 2), 0), 'min', 0,
+                                      'median', coalesce(round(q.median::numeric, 2), 0),
+                                      'min', coalesce(round(q.min::numeric, 2), 0),
                                       'max', coalesce(round(q.max::numeric, 2), 0)),
-            'offset', json_build_object('avg', coalesce(round(q.offset_avg, 2), 0), 'median', 0, 'min', 0,
+            'offset', json_build_object('avg', coalesce(round(q.offset_avg, 2), 0), 'median', coalesce(round(q.offset_median::numeric, 2), 0),
+                                        'min', coalesce(q.offset_min, 0),
                                         'max', coalesce(q.offset_max, 0))),
         'throughput', json_build_object('ingestedPerSecond', round((h.ingested / h.seconds)::numeric, 2),
                                         'processedPerSecond', round((h.processed / h.seconds)::numeric, 2)),

@@ -1,6 +1,6 @@
 -- queen.get_message: GET /api/v1/messages/:partitionId/:transactionId.
 --
--- needs: attempts_of, find_message, transaction_key, unpack_segment, iso_ms, work_place
+-- needs: attempts_of, find_message, transaction_key, unpack_segment, iso_ms, work_place, retried_groups
 -- called by  broker/src/api/admin/messages.c
 -- out        200 with the message and its payload as it was sent; 404 if there is none
 create or replace function queen.get_message(p_args jsonb)
@@ -15,6 +15,7 @@ declare
     d     record;  -- dead letter
     v_seq bigint;
     v_lane_id uuid;
+    v_tried boolean; -- it has failed and was to be retried
 begin
     if p_args ->> 'partitionId' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
         v_lane_id := (p_args ->> 'partitionId')::uuid;
@@ -32,6 +33,7 @@ begin
         return query select 404, '{"error":"Message not found"}', null::bytea, false;
         return;
     end if;
+    v_tried := exists (select from queen.attempts a where a.message_id = m.message_id and a.outcome in ('r', 'v'));
     select max(k.cursor_seq) filter (where k.grp = '__QUEUE_MODE__') as queue_cursor,
            max(k.lease_until) filter (where k.grp = '__QUEUE_MODE__') as lease_until,
            bool_or(k.leased) filter (where k.grp = '__QUEUE_MODE__') as leased,
@@ -43,8 +45,8 @@ begin
                     filter (where k.grp <> '__QUEUE_MODE__'), '[]') as groups
       into c
       from (select g.grp, st.cursor_seq,
-                   case when st.taken_seq is null then st.cursor_seq >= v_seq else w.consumed end as consumed,
-                   case when st.taken_seq is null then st.lease_until > v_now and st.lease_last >= v_seq
+                   case when r.leased is not null then false when st.taken_seq is null then st.cursor_seq >= v_seq else w.consumed end as consumed,
+                   case when r.leased then true when st.taken_seq is null then st.lease_until > v_now and st.lease_last >= v_seq
                         else w.leased_until is not null end as leased,
                    case when st.taken_seq is null then st.lease_until else w.leased_until end as lease_until
               from queen.consumers g
@@ -58,6 +60,8 @@ begin
                     order by ver desc limit 1) st
               left join lateral (select p.* from queen.work_place(g.num, st.cursor_seq, st.taken_seq, st.holds_from, st.walk_seq, v_seq) p
                                   where st.taken_seq is not null) w on true
+              left join lateral (select r.leased from queen.retried_groups(l.num, v_seq, m.message_id, m.transaction_id) r
+                                  where v_tried and r.grp = g.grp) r on true
              where g.lane = l.num) k;
     select x.error_message, x.retry_count into d from queen.dead_letter_queue x
      where x.lane = l.num and x.seq = v_seq order by x.failed_at desc limit 1;

@@ -1,6 +1,6 @@
 -- queen.newest_messages: a page of messages, newest first, without reading many more than it returns.
 --
--- needs: last_seq_at, unpack_segment, skipped, work_place
+-- needs: last_seq_at, unpack_segment, skipped, work_place, retried_groups
 -- called by  queen.list_messages, queen.status_queue_messages
 -- in         p_queue, p_partition, p_namespace, p_task: filters, null: none; p_status: pending, processing, completed or
 --            dead_letter, null: any; p_from, p_to: time range, null: open
@@ -8,7 +8,8 @@
 --
 -- The newest n messages are in the n lanes that were written to last, so no other lanes are read. In each of them segments are
 -- read from the end, deeper and deeper until the messages left out are older than those returned. With a status,
--- the end is the last message of that status.
+-- the end is the last message of that status. Messages that wait for a retry are behind the position of their group: they are pending,
+-- but not found by the status pending.
 create or replace function queen.newest_messages(
     p_queue text, p_partition text, p_namespace text, p_task text, p_status text,
     p_from timestamptz, p_to timestamptz, p_limit bigint, p_offset bigint)
@@ -33,14 +34,17 @@ declare
     v_low   bigint[];
     v_high  bigint[];
     v_skips boolean[];         -- the lane has deleted messages
-    v_dead  bigint[];          -- number of messages that may be dropped again, because dead letters are not completed
+    v_dead  bigint[];          -- number of messages that may be dropped again, because dead letters and retries are not completed
     v_most  bigint;            -- the largest of these numbers
     v_depth int := 4;
     v_deep  boolean;
     v_segs  record;
 begin
     if p_status = 'completed' then
-        select v_n + least(count(*), 10000) into v_more from (select from queen.lane_stats s where s.dead > 0) k;
+        select v_n + least(count(*), 10000) into v_more
+          from (select from queen.lane_stats s where s.dead > 0
+                 union all
+                select from queen.lanes l where l.origin is not null) k;
     end if;
     -- The lanes, and where in them the requested messages begin and end.
     if p_status = 'dead_letter' then
@@ -133,6 +137,10 @@ begin
                  order by t.newest_at desc, l.num limit v_more) k;
     end if;
 
+    if p_status = 'completed' then
+        v_dead := array(select u.dead + (select count(*) from (select from queen.attempts a where a.lane = u.lane limit 1000) k)
+                          from unnest(v_lane, v_dead) with ordinality u(lane, dead, ord) order by u.ord);
+    end if;
     select coalesce(max(u.dead), 0) into v_most from unnest(v_dead) u(dead);
     loop
         with tails as materialized (
@@ -175,10 +183,11 @@ begin
                    k.created_at,
                    case when d.retry_count is not null then 'dead_letter'
                         when c.queue_cursor is null and c.named > 0
-                        then case when c.named_slowest >= k.seq then 'completed' else 'pending' end
+                        then case when c.named_slowest >= k.seq and r.groups is null then 'completed' else 'pending' end
                         else p.status end as status,
                    p.status as queue_status,
-                   (select count(*) from unnest(c.named_cursors) n(cursor) where n.cursor >= k.seq)::int as consumed_by,
+                   (select count(*) from unnest(c.named_cursors, c.names) n(cursor, name)
+                     where n.cursor >= k.seq and (n.name = any (r.groups)) is not true)::int as consumed_by,
                    coalesce(c.named, 0)::int as groups, c.lease_until, coalesce(d.retry_count, 0) as retry_count
               from (select g.lane, g.created_at, g.first_seq + u.pos as seq, u.*
                       from unnest(v_segs.lane, v_segs.first_seq, v_segs.low, v_segs.high) t(lane, first_seq, low, high)
@@ -198,7 +207,8 @@ begin
                           max(st.holds_from) filter (where c.grp = '__QUEUE_MODE__') as holds_from,
                           max(st.walk_seq) filter (where c.grp = '__QUEUE_MODE__') as walk_seq,
                           min(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_slowest,
-                          array_agg(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_cursors
+                          array_agg(st.cursor_seq) filter (where c.grp <> '__QUEUE_MODE__') as named_cursors,
+                          array_agg(c.grp) filter (where c.grp <> '__QUEUE_MODE__') as names
                      from (select distinct t.lane from unnest(v_segs.lane) t(lane)) t
                      join queen.consumers c on c.lane = t.lane
                      cross join lateral (
@@ -214,7 +224,12 @@ begin
                                   where x.lane = k.lane and x.seq = k.seq) d on true
               left join lateral (select w.* from queen.work_place(c.consumer, c.queue_cursor, c.taken_seq, c.holds_from, c.walk_seq, k.seq) w
                                   where c.taken_seq is not null) w on true
-              cross join lateral (select case when c.queue_cursor >= k.seq or w.consumed then 'completed'
+              cross join lateral (select exists (select from queen.attempts a
+                                                  where a.message_id = k.message_id and a.outcome in ('r', 'v')) as tried) t
+              left join lateral (select array_agg(g.grp) as groups, bool_or(g.leased) filter (where g.grp = '__QUEUE_MODE__') as leased
+                                   from queen.retried_groups(k.lane, k.seq, k.message_id, k.transaction_id) g where t.tried) r on true
+              cross join lateral (select case when r.leased is not null then case when r.leased then 'processing' else 'pending' end
+                                              when c.queue_cursor >= k.seq or w.consumed then 'completed'
                                               when w.leased_until is not null or c.leased_to >= k.seq then 'processing'
                                               else 'pending' end as status) p) m
      where p_status is null or m.status = p_status

@@ -2,7 +2,7 @@
 --
 -- needs: timeline_messages, timeline_groups, timeline_events, retry_policy_of, iso_ms, param_int
 -- called by  broker/src/api/admin/retries.c
--- in         p_args: correlationId; or transactionId (with queue, with partition); or messageId; consumerGroup: only that one;
+-- in         p_args: correlationId, transactionId or messageId; queue, partition, consumerGroup: only of these;
 --            limit (100, at most 1000), offset: the page of messages
 -- out        200 with a summary in plain fields, and the groups and events of each message; 404 if nothing is found
 -- raises     QN001: see queen.timeline_messages
@@ -32,6 +32,7 @@ begin
           from (select f.* from queen.timeline_messages(p_args) f limit c_most + 1) f
           join queen.lanes l on l.num = f.lane
           join queen.queues q on q.id = l.queue_id
+         where (not p_args ? 'queue' or q.name = p_args ->> 'queue') and (not p_args ? 'partition' or l.name = p_args ->> 'partition')
     ), page as materialized (
         select f.* from found f order by f.created_at, f.id limit v_limit offset v_offset
     ), groups as materialized (

@@ -1,8 +1,8 @@
 -- queen.timeline_messages: the messages that a request for a timeline selects.
 --
--- needs: find_message, last_seq_at, waiting_id, schedule_num, messages_at
+-- needs: find_message, last_seq_at, waiting_id, schedule_num, messages_at, timeline_takes
 -- called by  queen.timeline
--- in         p_args: correlationId; or transactionId, perhaps with queue and partition; or messageId
+-- in         p_args: correlationId, transactionId or messageId; queue and partition limit all of them
 -- out        seq: its sequence number in its lane; due_at: it is scheduled and has no sequence number yet; both null: it was removed and
 --            only its history is left. At most c_most messages, and one more if there are more. Index probes only
 -- raises     QN001 for a request that selects nothing, or too many partitions
@@ -20,15 +20,21 @@ declare
     v_last  bigint;
     v_tail  bigint; -- the lower half of the id
 begin
+    if (p_args ? 'correlationId')::int + (p_args ? 'transactionId')::int + (p_args ? 'messageId')::int > 1 then
+        raise exception using errcode = 'QN001', message = 'only one of correlationId, transactionId and messageId must be given';
+    elsif p_args ? 'partition' and not p_args ? 'queue' then
+        raise exception using errcode = 'QN001', message = 'partition needs its queue';
+    end if;
     if p_args ? 'correlationId' then
         v_text := p_args ->> 'correlationId';
         v_key := queen.transaction_key(v_text);
         return query
         with found as materialized (
-            select c.lane, c.seq from queen.correlations c where c.correlation = v_key limit c_most + 1
+            select c.lane, c.seq from queen.correlations c
+             where c.correlation = v_key and queen.timeline_takes(p_args, c.lane) limit c_most + 1
         ), failed as materialized ( -- seeded with the transaction id, or removed from the lane
             select a.lane, a.key, a.message_id, a.transaction_id from queen.attempts a
-             where a.correlation = v_key and a.nth = 1 and a.correlation_id = v_text limit c_most + 1
+             where a.correlation = v_key and a.nth = 1 and a.correlation_id = v_text and queen.timeline_takes(p_args, a.lane) limit c_most + 1
         ), stored as materialized (
             select f.lane, m.seq, m.message
               from (select p.lane, array_agg(p.seq) as seqs
@@ -48,13 +54,11 @@ begin
          union all
        (select w.lane, null, row(w.id, w.key, coalesce(w.transaction_id, w.key::text), null, null, null,
                                  json_build_object('correlationId', v_text)::text, null, w.created_at)::queen.stored_message, w.due_at
-          from queen.scheduled w where w.correlation_id = v_text and w.kind = 'p' order by w.due_at, w.num limit c_most + 1)
+          from queen.scheduled w where w.correlation_id = v_text and w.kind = 'p' and queen.timeline_takes(p_args, w.lane)
+         order by w.due_at, w.num limit c_most + 1)
          limit c_most + 1;
         return;
     elsif p_args ? 'transactionId' then
-        if p_args ? 'partition' and not p_args ? 'queue' then
-            raise exception using errcode = 'QN001', message = 'partition needs its queue';
-        end if;
         v_text := p_args ->> 'transactionId';
         v_key := queen.transaction_key(v_text);
         if p_args ? 'queue' then
@@ -71,7 +75,7 @@ begin
         end if;
     elsif p_args ? 'messageId' then
         if p_args ->> 'messageId' !~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-            raise exception using errcode = 'QN001', message = 'messageId is not a UUID';
+            raise exception using errcode = 'QN001', message = 'messageId must be a UUID';
         end if;
         v_id := p_args ->> 'messageId';
         v_tail := ('x' || right(replace(v_id::text, '-', ''), 16))::bit(64)::bigint;

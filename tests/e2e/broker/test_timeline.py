@@ -182,9 +182,32 @@ def test_old_history_goes(broker, queue, group, sql):
     assert timeline(broker, transactionId="t", queue=queue)["status"] == "RETRYING"
 
 
-@pytest.mark.parametrize("params, word", [({}, "correlationId"), ({"messageId": "x"}, "messageId")])
+@pytest.mark.parametrize("params, word", [
+    ({}, "correlationId"), ({"messageId": "x"}, "messageId must be a UUID"), ({"correlationId": "x", "transactionId": "y"}, "only one of"),
+    ({"messageId": str(uuid.UUID(int=1)), "transactionId": "y"}, "only one of"), ({"correlationId": "x", "partition": "p"}, "queue")])
 def test_bad_questions(broker, params, word):
     assert word in timeline(broker, status=400, **params)["error"]
+
+
+def test_queue_and_partition_limit_every_kind_of_id(broker, queue, group):
+    broker.configure(queue, retryPolicy=LATER)
+    other = queue + "-other"
+    broker.push([{"queue": q, "partition": p, "payload": 1, "transactionId": "%s-%s" % (q, p), "correlationId": queue}
+                 for q in (queue, other) for p in ("a", "b")] +
+                [{"queue": q, "payload": 1, "delaySeconds": 3600, "correlationId": queue} for q in (queue, other)]).expect(201)
+    for m in broker.take(queue, consumerGroup=group, batch=9, partitions=9):
+        assert broker.ack(m, "failed")["success"]
+    found = lambda **params: timeline(broker, correlationId=queue, **params)
+    assert found()["total"] == 6
+    assert {m["queue"] for m in found(queue=other)["messages"]} == {other} and found(queue=other)["total"] == 3
+    assert (found(queue=other)["status"], found(queue=queue)["status"]) == ("PENDING", "RETRYING")
+    only = found(queue=queue, partition="b")
+    assert [(m["queue"], m["partition"], m["status"]) for m in only["messages"]] == [(queue, "b", "RETRYING")]
+    the_id = only["messages"][0]["id"]
+    assert timeline(broker, messageId=the_id, queue=queue, partition="b")["total"] == 1
+    for params in ({"correlationId": queue, "queue": "none-" + queue}, {"messageId": the_id, "queue": other},
+                   {"messageId": the_id, "queue": queue, "partition": "a"}):
+        timeline(broker, status=404, **params)
 
 
 def test_unknown_ones(broker, queue):

@@ -59,6 +59,20 @@ def test_a_seek_refuses_what_it_does_not_read(broker, queue, path, body):
     refused(call(broker, "POST", path % queue, body), "unknown")
 
 
+@pytest.mark.parametrize("action, query, body", [
+    ("dlq", "", {"group": "g"}), ("dlq", "?consumerGroup=g", None), ("dlq", "", {"consumerGroup": "g", "reason": "x"}),
+    ("retry", "", {"consumerGroup": "g"}), ("retry", "?consumerGroup=g", None)])
+def test_an_action_on_a_message_refuses_what_it_does_not_read(broker, queue, action, query, body):
+    (m,) = broker.put(queue, [1], ids=["a"])
+    refused(call(broker, "POST", "/api/v1/messages/%s/a/%s%s" % (m["partition_id"], action, query), body), "unknown")
+    assert len(broker.take(queue)) == 1, "nothing was moved"
+
+
+def test_revoking_a_key_refuses_a_body(broker):
+    refused(call(broker, "DELETE", "/api/v1/keys/none", {"key": "other"}), "unknown member")
+    assert call(broker, "DELETE", "/api/v1/keys/none", {})[0] == 404
+
+
 def test_a_redrive_refuses_what_it_does_not_read(broker, queue):
     refused(call(broker, "POST", "/api/v1/dlq/redrive", {"queue": queue, "eror": "x"}), "eror", "error")
     refused(call(broker, "POST", "/api/v1/dlq/redrive?queue=x", {"queue": queue}), "queue")

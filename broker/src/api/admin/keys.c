@@ -7,6 +7,7 @@
 #include "api/sql_endpoint.h"
 #include "auth/api_key.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "db/sql.gen.h"
 #include "http/prom_text.h"
 #include "pg/params.h"
@@ -215,6 +216,20 @@ static void on_keys_read(struct custom_op *op, int status, const struct pg_reply
     http_reply_json(c->req, c->status, &c->answer);
 }
 
+// A body that was meant as a filter. Answers the request if there is one.
+static bool has_no_members(struct http_req *req)
+{
+    struct body b = body_open(req, "");
+
+    if (str_trim(http_req_body(req)).len == 0)
+        return true;
+    body_read_fields(&b, NULL, 0, NULL);
+    if (body_finish(&b) == 0)
+        return true;
+    http_reply_fault(req, &b.fault);
+    return false;
+}
+
 static void key_revoke(struct http_req *req)
 {
     struct api *api = http_req_app(req);
@@ -225,6 +240,8 @@ static void key_revoke(struct http_req *req)
         http_reply_errf(req, QE_BAD_PARAM, "key in the path is malformed");
         return;
     }
+    if (!has_no_members(req))
+        return;
     c->req = req;
     c->op.done = on_revoked;
     c->op.statement = &pg_stmt_revoke_key;
@@ -264,6 +281,7 @@ const struct http_route api_revoke_key = {
     .access = ACCESS_ADMIN,
     .op = "revoke_key",
     .handle = key_revoke,
+    .unknown = UNKNOWN_OR_EMPTY_REFUSED,
 };
 const struct sql_endpoint api_list_keys = {
     .route = {.verb = HTTP_GET,
