@@ -179,6 +179,23 @@ def test_an_event_is_known_after_days_without_events_and_days_of_a_wrong_clock(p
     assert ingest(in_doubt) == [[in_doubt]] and ingest(wrong_clock) == [[wrong_clock]], "and is right again"
 
 
+def test_a_late_write_of_the_former_owner_does_not_look_like_a_loss(platform, mariadb):
+    """Its stamp is older than that of the next owner, who took the checkpoint for one from a backup."""
+    database = mariadb.create_database("late_" + uuid.uuid4().hex[:8])
+    platform.add_tenant("latetenant", url=mariadb.url(database))
+
+    def ingest(stamp, seen):
+        marks = json.dumps([{"name": "p", "position": stamp, "stamp": stamp, "seen": seen}])
+        return mariadb.ask("call ingest('q', '%s', '%s', '[]', %s)" % (marks, json.dumps([str(uuid.uuid4())]), ", ".join(["null"] * 9)), database)
+    ingest(100, 0)
+    ingest(300, 100)  # the next owner
+    ingest(200, 100)  # a write of the former owner that had waited
+    assert ingest(301, 300) == []
+    mariadb.ask("update ingest_checkpoint set at = '1970-01-01 00:00:00.000299'", database)
+    with pytest.raises(AssertionError, match="went back behind its checkpoint"):
+        ingest(302, 301)
+
+
 def test_looking_for_known_ids_does_not_read_all_of_them(platform, mariadb):
     database = mariadb.create_database("many_" + uuid.uuid4().hex[:8])
     platform.add_tenant("manytenant", url=mariadb.url(database))

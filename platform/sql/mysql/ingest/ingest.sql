@@ -51,7 +51,7 @@ begin
     select p_queue, m.name, m.position, timestampadd(microsecond, m.stamp, '1970-01-01')
       from json_table(p_marks, '$[*]' columns (name varchar(100) character set utf8mb4 collate utf8mb4_bin path '$.name', position bigint path '$.position', stamp bigint path '$.stamp')) m
      order by m.name
-        on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = values(at);
+        on duplicate key update position = greatest(ingest_checkpoint.position, values(position)), at = greatest(ingest_checkpoint.at, values(at)); -- a former owner may write late
     -- Look up each id in each slot, with locks: of two transactions that apply the same event, even in different slots,
     -- one waits for the other or is ended by a deadlock and retried.
     if exists (select 1 from json_table(p_events, '$[*]' columns (id char(36) character set ascii path '$')) e

@@ -74,7 +74,7 @@ begin
     insert into crm.ingest_checkpoint as c (queue, partition, position, at)
     select p_queue, s.name, s.position, timestamptz 'epoch' + p_stamp * interval '1 microsecond' from unnest(p_partitions, p_positions) s(name, position)
         on conflict (queue, partition) do update
-       set position = greatest(c.position, excluded.position), at = excluded.at;
+       set position = greatest(c.position, excluded.position), at = greatest(c.at, excluded.at); -- a former owner may write late
 
     if cardinality(p_deleted) > 0 then
         done := crm.delete_customers(p_deleted);
