@@ -12,12 +12,15 @@
 
 // In the order they run.
 static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *found);
+static void take_address(struct my_conn *c);
 static void on_begin(uv_timer_t *timer);
 static void my_conn_begin(struct my_conn *c, enum my_step step);
 static int start_step(struct my_conn *c);
 static int go_on(struct my_conn *c, int ready);
 static void my_conn_run(struct my_conn *c, int wait);
 static bool step_over(struct my_conn *c);
+static void try_next_address(struct my_conn *c);
+static void drop_poll(struct my_conn *c);
 static void watch(struct my_conn *c, int wait);
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_timeout(uv_timer_t *timer);
@@ -36,7 +39,7 @@ struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsi
     c->owner = owner;
     c->loop = loop;
     c->place = place;
-    c->timeout_ms = timeout_ms;
+    c->timeout_ms = c->attempt_ms = timeout_ms;
     c->statement_timeout_ms = statement_timeout_ms;
     uv_timer_init(loop, &c->timer);
     c->timer.data = c->lookup.data = c;
@@ -57,15 +60,32 @@ struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsi
     return c;
 }
 
+// A name may have several addresses: use the first that accepts a connection.
+static void take_address(struct my_conn *c)
+{
+    const struct addrinfo *a = c->next;
+
+    c->address[0] = '\0';
+    if (!a)
+        return;
+    c->next = a->ai_next;
+    if (a->ai_family == AF_INET)
+        uv_ip4_name((struct sockaddr_in *)a->ai_addr, c->address, sizeof c->address);
+    else
+        uv_ip6_name((struct sockaddr_in6 *)a->ai_addr, c->address, sizeof c->address);
+}
+
 static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *found)
 {
     struct my_conn *c = req->data;
 
-    if (status == 0 && found && found->ai_family == AF_INET)
-        uv_ip4_name((struct sockaddr_in *)found->ai_addr, c->address, sizeof c->address);
-    else if (status == 0 && found)
-        uv_ip6_name((struct sockaddr_in6 *)found->ai_addr, c->address, sizeof c->address);
-    uv_freeaddrinfo(found);
+    unsigned n = 0;
+
+    c->found = c->next = status == 0 ? found : NULL;
+    for (const struct addrinfo *a = c->found; a; a = a->ai_next)
+        n++;
+    c->attempt_ms = n > 1 ? c->timeout_ms / n : c->timeout_ms;
+    take_address(c);
     if (c->step == MY_LOOKUP)
         on_begin(&c->timer);
     on_my_conn_handle_closed((uv_handle_t *)&c->timer); // the lookup was counted as a handle
@@ -80,7 +100,7 @@ static void on_begin(uv_timer_t *timer)
         c->on->broken(c, "the host has no address");
         return;
     }
-    unsigned seconds = (c->timeout_ms + 999) / 1000;
+    unsigned seconds = (c->attempt_ms + 999) / 1000;
     char init[128];
     snprintf(init, sizeof init,
              "set time_zone = '+00:00' /*M!100101 , max_statement_time = %u.%03u */",
@@ -212,12 +232,26 @@ static bool bind_params(struct my_conn *c)
     return true;
 }
 
+// From the loop: no deeper stack for each address.
+static void try_next_address(struct my_conn *c)
+{
+    drop_poll(c);
+    mysql_close(&c->my);
+    c->has_my = false;
+    take_address(c);
+    uv_timer_start(&c->timer, on_begin, 0, 0);
+}
+
 // Completes a step.  Returns true if c->step must be started next.
 static bool step_over(struct my_conn *c)
 {
     switch (c->step) {
     case MY_CONNECT:
         uv_timer_stop(&c->timer);
+        if (!c->connected && c->next) {
+            try_next_address(c);
+            return false;
+        }
         if (!c->connected) {
             c->doomed = true;
             c->on->broken(c, mysql_error(&c->my));
@@ -263,6 +297,22 @@ static bool step_over(struct my_conn *c)
 }
 
 // ---- the socket ----
+
+static void on_poll_closed(uv_handle_t *poll)
+{
+    struct my_conn *c = poll->data;
+
+    free(poll);
+    on_my_conn_handle_closed((uv_handle_t *)&c->timer);
+}
+
+// Before the connector closes the socket, or the number may be that of another one.
+static void drop_poll(struct my_conn *c)
+{
+    if (c->poll)
+        uv_close((uv_handle_t *)c->poll, on_poll_closed);
+    c->poll = NULL;
+}
 
 static void watch(struct my_conn *c, int wait)
 {
@@ -353,8 +403,7 @@ void my_conn_close(struct my_conn *c)
     if (c->step == MY_LOOKUP)
         uv_cancel((uv_req_t *)&c->lookup); // its callback runs anyway and is counted until then
     c->step = MY_CLOSED;
-    if (c->poll)
-        uv_close((uv_handle_t *)c->poll, on_my_conn_handle_closed);
+    drop_poll(c);
     if (c->has_my) {
         // Sending COM_QUIT must not wait for a peer that does not read.
         my_socket fd = mysql_get_socket(&c->my);
@@ -369,13 +418,10 @@ static void on_my_conn_handle_closed(uv_handle_t *handle)
 {
     struct my_conn *c = handle->data;
 
-    if ((uv_handle_t *)c->poll == handle) {
-        free(c->poll);
-        c->poll = NULL;
-    }
     if (--c->n_handles > 0)
         return;
     c->on->closed(c);
+    uv_freeaddrinfo(c->found);
     my_reply_deinit(&c->reply);
     buf_free(&c->text);
     free(c);

@@ -70,7 +70,9 @@ struct my_conn {
     const struct my_place *place;
     unsigned timeout_ms, statement_timeout_ms;
     uv_getaddrinfo_t lookup;
-    char address[64]; // numeric
+    struct addrinfo *found, *next; // addresses of the host, and the one to try next
+    unsigned attempt_ms;           // limit for each of them
+    char address[64];              // numeric
     MYSQL my;
     bool has_my;
     MYSQL_STMT *stmt;

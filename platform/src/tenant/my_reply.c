@@ -100,16 +100,18 @@ static void take_cell(struct my_reply *r, MYSQL_STMT *stmt, unsigned col)
     *cell = (struct my_cell){r->data.len, is_null ? SIZE_MAX : len};
     if (is_null)
         return;
+    if (!buf_reserve(&r->data, len)) {
+        cell->len = SIZE_MAX; // too large
+        return;
+    }
     if (len <= sizeof probe) {
         buf_put_bytes(&r->data, probe, len);
-    } else if (buf_reserve(&r->data, len)) {
-        bind.buffer = r->data.ptr + r->data.len;
-        bind.buffer_length = len;
-        mysql_stmt_fetch_column(stmt, &bind, col, 0);
-        r->data.len += len;
-    } else {
-        cell->len = SIZE_MAX; // too large
+        return;
     }
+    bind.buffer = r->data.ptr + r->data.len;
+    bind.buffer_length = len;
+    mysql_stmt_fetch_column(stmt, &bind, col, 0);
+    r->data.len += len;
 }
 
 void my_reply_take(struct my_reply *r, MYSQL_STMT *stmt)

@@ -1,12 +1,22 @@
 // my_pool.c and what is below it against a real MariaDB: values, failures, time limits, dying
 // connections and servers.  Run under the sanitizers by make check.
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -260,6 +270,80 @@ static void an_unreachable_server_is_reported(void **state)
 }
 
 // ---- connections ----
+
+// The first address of "two.test" refuses connections; the second is that of the server.
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    struct addrinfo *second = NULL;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!node || strcmp(node, "two.test") != 0)
+        return real(node, service, hints, found);
+    int rc = real("127.0.0.2", service, hints, found);
+    if (rc != 0 || (rc = real("127.0.0.1", service, hints, &second)) != 0)
+        return rc;
+    (*found)->ai_next = second;
+    return 0;
+}
+
+static void copy_some(int from, int to)
+{
+    char bytes[4096];
+    ssize_t n = read(from, bytes, sizeof bytes);
+
+    if (n <= 0 || write(to, bytes, (size_t)n) != n)
+        _exit(0);
+}
+
+// The server listens on a Unix socket only.  Accepts one TCP connection to it.
+static unsigned start_relay(pid_t *pid)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un socket_at = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    *pid = fork();
+    if (*pid != 0) {
+        close(listener);
+        return ntohs(at.sin_port);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(socket_at.sun_path, sizeof socket_at.sun_path, "%s/s", server.dir);
+    struct pollfd ends[2] = {{.fd = accept(listener, NULL, NULL), .events = POLLIN},
+                             {.fd = socket(AF_UNIX, SOCK_STREAM, 0), .events = POLLIN}};
+    if (connect(ends[1].fd, (struct sockaddr *)&socket_at, sizeof socket_at) != 0)
+        _exit(1);
+    while (poll(ends, 2, -1) > 0)
+        for (unsigned i = 0; i < 2; i++)
+            if (ends[i].revents)
+                copy_some(ends[i].fd, ends[!i].fd);
+    _exit(1);
+}
+
+static void each_address_of_a_name_is_tried(void **state)
+{
+    (void)state;
+    pid_t relay;
+    char url[100];
+    struct ask a;
+
+    snprintf(url, sizeof url, "mysql://queen:bee@two.test:%u/t", start_relay(&relay));
+    struct my_pool *named = open_at(url, 1);
+    begin(named, &a, "select 7", NULL);
+    await(&a);
+    assert_int_equal(a.status, 0);
+    assert_string_equal(a.text, "7");
+    my_pool_close(named, on_closed, NULL);
+    while (n_closed == 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    waitpid(relay, NULL, 0);
+}
 
 static void more_calls_than_connections_wait_their_turn(void **state)
 {
@@ -532,6 +616,7 @@ int main(void)
         T(of_several_results_the_last_with_rows_counts),
         T(failures_have_the_codes_that_decide_about_retries),
         T(an_unreachable_server_is_reported),
+        T(each_address_of_a_name_is_tried),
         T(more_calls_than_connections_wait_their_turn),
         T(idle_connections_are_closed_but_for_one),
         T(a_call_without_an_answer_costs_its_connection),
