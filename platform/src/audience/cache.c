@@ -21,6 +21,7 @@ struct audience_cache {
     struct entry *by_key;
     TAILQ_HEAD(, entry) by_age;
     unsigned n, max;
+    size_t key_bytes;
 };
 
 struct audience_cache *audience_cache_new(unsigned max_entries)
@@ -37,6 +38,7 @@ static void cache_drop(struct audience_cache *c, struct entry *e)
     HASH_DEL(c->by_key, e);
     TAILQ_REMOVE(&c->by_age, e, link);
     c->n--;
+    c->key_bytes -= e->key_len;
     free(e);
 }
 
@@ -80,9 +82,11 @@ void audience_cache_add(struct audience_cache *c, span key, const struct audienc
 {
     struct entry *e = cache_find(c, key);
 
+    if (key.len > AUDIENCE_CACHE_BYTES)
+        return;
     if (e != NULL)
         cache_drop(c, e);
-    else if (c->n == c->max)
+    while (c->n == c->max || c->key_bytes + key.len > AUDIENCE_CACHE_BYTES)
         cache_drop(c, TAILQ_FIRST(&c->by_age));
     e = mem_zalloc(1, sizeof *e + key.len);
     e->value = *v;
@@ -91,4 +95,5 @@ void audience_cache_add(struct audience_cache *c, span key, const struct audienc
     HASH_ADD_KEYPTR(hh, c->by_key, e->key, e->key_len, e);
     TAILQ_INSERT_TAIL(&c->by_age, e, link);
     c->n++;
+    c->key_bytes += key.len;
 }

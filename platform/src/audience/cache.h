@@ -19,6 +19,9 @@ struct audience_counted {
     uint64_t at_us; // monotonic
 };
 
+// Keys contain definitions, which clients choose: together they take at most this much.
+enum { AUDIENCE_CACHE_BYTES = 16 << 20 };
+
 struct audience_cache *audience_cache_new(unsigned max_entries);
 void audience_cache_free(struct audience_cache *c);
 

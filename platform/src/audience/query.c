@@ -9,6 +9,8 @@
 #include "tenant/sql.gen.h"
 #include "json/write.h"
 
+enum { DEADLINE_AFTER_MS = 2000 };
+
 // The steps, in order.
 static void on_query_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                             const struct fault *why);
@@ -49,16 +51,6 @@ static void on_query_tenant(struct tenant_want *w, int status, struct tenant_ref
 
 // ---- which path ----
 
-enum {
-    MODEL_NAME,
-    MODEL_MODE,
-    MODEL_LIVE,
-    MODEL_VIEW,
-    MODEL_VIEW_AS_OF,
-    MODEL_STALE_MS,
-    MODEL_NOW
-};
-
 static void look_at_models(struct audience_query *q)
 {
     q->call = (struct pg_call){
@@ -89,16 +81,18 @@ static int choose_path(struct audience_query *q, const struct pg_reply *reply)
 
     if (pg_reply_rows(reply) != MODEL_NONE)
         return fault_set(&q->fault, QE_PG_SHAPE, "the tenant's database has no read models");
-    int64_t now_us = pg_reply_unix_us(reply, 0, MODEL_NOW);
+    int64_t now_us = pg_reply_unix_us(reply, 0, TENANT_SEGMENT_MODELS_COL_NOW);
     for (unsigned m = 0; m < MODEL_NONE; m++) {
         if (!q->facts.models[m])
             continue;
-        live &= pg_reply_bool(reply, m, MODEL_LIVE);
-        views &= pg_reply_bool(reply, m, MODEL_VIEW);
-        wants_live &= span_eq(pg_reply_bytes(reply, m, MODEL_MODE), SPAN("live"));
-        int64_t model_stale_ms = pg_reply_i64(reply, m, MODEL_STALE_MS);
-        int64_t as_of =
-            model_stale_ms > 0 ? pg_reply_unix_us(reply, m, MODEL_VIEW_AS_OF) : now_us;
+        live &= pg_reply_bool(reply, m, TENANT_SEGMENT_MODELS_COL_LIVE);
+        views &= pg_reply_bool(reply, m, TENANT_SEGMENT_MODELS_COL_VIEW);
+        wants_live &=
+            span_eq(pg_reply_bytes(reply, m, TENANT_SEGMENT_MODELS_COL_MODE), SPAN("live"));
+        int64_t model_stale_ms = pg_reply_i64(reply, m, TENANT_SEGMENT_MODELS_COL_STALE_MS);
+        int64_t as_of = model_stale_ms > 0
+                            ? pg_reply_unix_us(reply, m, TENANT_SEGMENT_MODELS_COL_VIEW_AS_OF)
+                            : now_us;
         stale_ms = model_stale_ms > stale_ms ? model_stale_ms : stale_ms;
         as_of_us = as_of < as_of_us ? as_of : as_of_us;
     }
@@ -133,6 +127,19 @@ static int query_compose(struct audience_query *q, enum sql_dialect dialect,
     return 0;
 }
 
+// The server times out first, so that a slow segment does not cost the connection.
+static unsigned query_deadline_ms(const struct audience_query *q)
+{
+    return q->timeout_ms > 0 ? q->timeout_ms + DEADLINE_AFTER_MS : 0;
+}
+
+static int set_timed_out(struct audience_query *q)
+{
+    return fault_set(&q->fault, QE_PG_RETRY,
+                     "the segment took longer than %u ms on the path %s and was cancelled",
+                     q->timeout_ms, audience_path_name(q->source.path));
+}
+
 static void query_run(struct audience_query *q, enum audience_path path)
 {
     int rc = query_compose(q, SQL_PG, path);
@@ -149,7 +156,7 @@ static void query_run(struct audience_query *q, enum audience_path path)
                                .done = on_query_rows,
                                .owner = q,
                                .statement_timeout_ms = q->timeout_ms,
-                               .deadline_ms = q->timeout_ms > 0 ? q->timeout_ms + 2000 : 0};
+                               .deadline_ms = query_deadline_ms(q)};
     q->took_us = clock_mono_us();
     pg_pool_exec(tenant_ref_pg(q->ref), &q->call);
 }
@@ -176,10 +183,7 @@ static void on_query_rows(struct pg_call *call, int status, const struct pg_repl
         return;
     }
     if (status != 0 && strcmp(pg_reply_sqlstate(reply), "57014") == 0)
-        status =
-            fault_set(&q->fault, QE_PG_RETRY,
-                      "the segment took longer than %u ms on the path %s and was cancelled",
-                      q->timeout_ms, audience_path_name(q->source.path));
+        status = set_timed_out(q);
     else if (status != 0)
         fault_set(&q->fault, status, "%s", pg_reply_message(reply));
     q->pg = reply;
@@ -245,7 +249,8 @@ static void run_mysql(struct audience_query *q)
                                   .params = &q->my_params,
                                   .done = on_mysql_rows,
                                   .owner = q,
-                                  .deadline_ms = q->timeout_ms};
+                                  .statement_timeout_ms = q->timeout_ms,
+                                  .deadline_ms = query_deadline_ms(q)};
     q->took_us = clock_mono_us();
     my_pool_exec(tenant_ref_my(q->ref), &q->my_call);
 }
@@ -255,7 +260,9 @@ static void on_mysql_rows(struct my_call *call, int status, const struct my_repl
     struct audience_query *q = call->owner;
 
     q->took_us = clock_mono_us() - q->took_us;
-    if (status != 0)
+    if (status == QE_PG_RETRY && strcmp(my_reply_sqlstate(reply), "70100") == 0)
+        status = set_timed_out(q);
+    else if (status != 0)
         fault_set(&q->fault, status, "%s", my_reply_message(reply));
     q->my = reply;
     query_finish(q, status);

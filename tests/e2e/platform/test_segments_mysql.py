@@ -3,8 +3,11 @@ import datetime
 import decimal
 import json
 import random
+import uuid
 
+import harness
 import naive
+from harness import wait_until
 
 SEED = 11
 TREES = 80
@@ -100,3 +103,29 @@ def test_texts_are_compared_exactly(make_platform, mariadb):
     assert count("city", "contains", "ROM") == 3
     assert count("city", "starts_with", "r\u00f3") == 1
     assert count("has_email", "eq", True) == 1
+
+
+def test_a_slow_count_ends_at_the_server_and_costs_no_connection(make_platform, mariadb):
+    """It was cut off by us: the server went on with it, others piled up behind it, and the breaker of a healthy database opened."""
+    database = mariadb.create_database("slow_count_" + uuid.uuid4().hex[:8])
+    platform = make_platform(PLATFORM_SEGMENT_TIMEOUT_MS="300")
+    platform.add_tenant("slow", url=mariadb.url(database))
+    counts = "select count(*) from information_schema.processlist where db = '%s' and info like '%%customer%%' and info not like '%%processlist%%'" % database
+    lock = harness.Background(lambda: mariadb.ask("lock tables customer write; do sleep(41)", database, check=False))
+    ((number,),) = wait_until(lambda: mariadb.ask("select id from information_schema.processlist where info = 'do sleep(41)'"), 10, "locked", 0.05)
+    for _ in range(5):
+        r = platform.post("/api/v1/tenants/slow/segments/count", {"filter": {"all": True}, "maxAgeMs": 0})
+        assert r.status == 503 and "took longer than 300 ms" in r.json["error"], r.json
+    assert mariadb.ask(counts) == [["0"]], "the server ends what has taken too long"
+    assert platform.pools()["down"] == 0 and "tenant.down" not in platform.log_text()
+    mariadb.ask("kill %s" % number)
+    lock.result()
+    platform.post("/api/v1/tenants/slow/segments/count", {"filter": {"all": True}, "maxAgeMs": 0}).expect(200)
+
+
+def test_a_host_name_with_several_addresses_is_tried_with_each(make_platform, mariadb):
+    """localhost may be ::1 first, and the server listens on 127.0.0.1 only."""
+    database = mariadb.create_database("by_name_" + uuid.uuid4().hex[:8])
+    platform = make_platform()
+    platform.add_tenant("named", url=mariadb.url(database).replace("127.0.0.1", "localhost"))
+    platform.post("/api/v1/tenants/named/segments/count", {"filter": {"all": True}}).expect(200)

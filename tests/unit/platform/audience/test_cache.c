@@ -3,12 +3,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "audience/cache.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/mem.h"
 
 static void add(struct audience_cache *c, const char *key, int64_t count)
 {
@@ -56,6 +59,35 @@ static void the_oldest_makes_room(void **state)
     audience_cache_free(c);
 }
 
+// A filter may be 1 MB long.
+static void keys_take_a_limited_amount_of_memory(void **state)
+{
+    (void)state;
+    struct audience_cache *c = audience_cache_new(100);
+    size_t len = AUDIENCE_CACHE_BYTES / 3;
+    char *keys[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        keys[i] = mem_zalloc(1, len + 1);
+        memset(keys[i], 'a' + (int)i, len);
+        add(c, keys[i], i);
+    }
+    assert_int_equal(count_of(c, keys[0], UINT64_MAX), -1);
+    assert_int_equal(count_of(c, keys[1], UINT64_MAX), 1);
+    assert_int_equal(count_of(c, keys[3], UINT64_MAX), 3);
+    for (unsigned i = 0; i < 4; i++)
+        free(keys[i]);
+
+    char *long_key = mem_zalloc(1, AUDIENCE_CACHE_BYTES + 2);
+    memset(long_key, 'x', AUDIENCE_CACHE_BYTES + 1);
+    add(c, "a", 7);
+    add(c, long_key, 8);
+    assert_int_equal(count_of(c, long_key, UINT64_MAX), -1);
+    assert_int_equal(count_of(c, "a", UINT64_MAX), 7);
+    free(long_key);
+    audience_cache_free(c);
+}
+
 static void keys_keep_their_parts_apart(void **state)
 {
     (void)state;
@@ -73,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_entry_is_used_while_it_is_young),
         cmocka_unit_test(the_oldest_makes_room),
+        cmocka_unit_test(keys_take_a_limited_amount_of_memory),
         cmocka_unit_test(keys_keep_their_parts_apart),
     };
     map_setup();
