@@ -91,7 +91,11 @@ static void on_runs_runs(struct pg_call *call, int status, const struct pg_reply
     struct arena *a = http_req_arena(r->req);
 
     pg_params_free(&r->params);
+    if (status != 0)
+        tenant_ref_failed(r->ref, status);
     tenant_put(r->ref);
+    if (status == 0 && pg_reply_rows(rows) > MAX_RUNS + 1) // a tenant may own its database
+        status = QE_PG_SHAPE;
     if (status != 0) {
         platform_reply_failed(r->req, status, NULL);
         return;

@@ -203,7 +203,8 @@ static void put_result(struct buf *out, const struct sent_event *e,
     static const char *const words[] = {[QUEEN_QUEUED] = "accepted",
                                         [QUEEN_DUPLICATE] = "duplicate",
                                         [QUEEN_BUFFERED] = "accepted",
-                                        [QUEEN_FAILED] = "refused"};
+                                        [QUEEN_FAILED] = "refused",
+                                        [QUEEN_SCHEDULED] = "accepted"};
     const char *why = e->why ? e->why : pushed->error;
 
     buf_put_lit(out, "{\"id\":");

@@ -229,7 +229,7 @@ static void on_wanted(struct pg_call *call, int status, const struct pg_reply *r
     buf_put_lit(&out, "{\"tenant\":");
     js_put_text(&out, op->tenant);
     buf_put_lit(&out, ",\"wantedAt\":");
-    pg_reply_put_json(reply, 0, 1, &out);
+    pg_reply_put_json(reply, 0, PLATFORM_WANT_VISIT_COL_NOW, &out);
     buf_putc(&out, '}');
     http_reply_json(op->req, 202, &out);
 }

@@ -49,6 +49,7 @@ static void on_saved_count_noted(struct pg_call *call, int status, const struct 
     pg_params_free(&c->params);
     if (status != 0) {
         fault_set(&why, status, "%s", pg_reply_message(reply));
+        tenant_ref_failed(ref, status);
         platform_reply_failed(c->s->req, status, &why);
     } else {
         reply_counted(c);
@@ -63,6 +64,11 @@ static void on_saved_count_tenant(struct tenant_want *w, int status, struct tena
 
     if (status != 0) {
         platform_reply_failed(c->s->req, status, why);
+        return;
+    }
+    if (tenant_ref_kind(ref) != TENANT_PG) { // another tenant of this name since the count
+        tenant_put(ref);
+        http_reply_err(c->s->req, QE_NOT_SUPPORTED);
         return;
     }
     c->ref = ref;

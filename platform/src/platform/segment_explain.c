@@ -153,11 +153,13 @@ static void on_state(struct pg_call *call, int status, const struct pg_reply *ro
     struct tenant_ref *ref = e->ref;
 
     pg_params_free(&e->params);
-    if (status != 0)
+    if (status != 0) {
+        tenant_ref_failed(ref, status);
         platform_reply_failed(e->s->req, status, NULL);
-    else
+    } else {
         explain_reply(e, pg_reply_bytes(rows, 0, TENANT_SEGMENT_EXPLAIN_STATE_COL_CHECKPOINT),
                       pg_reply_bytes(rows, 0, TENANT_SEGMENT_EXPLAIN_STATE_COL_MODELS));
+    }
     tenant_put(ref);
 }
 
