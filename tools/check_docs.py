@@ -5,6 +5,7 @@
 - Every page can be reached by links from README.md.
 - A page is linked, not only named: `retries.md` in back ticks is an error unless the same page links to it.
 - A file named in back ticks exists, below the root or beside the page: `lib/net/mailbox.c`, `sql/push`.
+- docs/internals/architecture.md and broker/README.md list every folder of sources.
 - docs/operations/operations.md lists every event that the broker logs as a warning or an error, and no event that is gone.
 """
 import glob
@@ -50,6 +51,31 @@ def log_events():
             + ["%s: the event %s is missing" % (page, e) for e in logged - listed])
 
 
+def folders():
+    """Compares the tables of folders with the tree."""
+    files = subprocess.run(["git", "-C", ROOT, "ls-files", "*.c"], capture_output=True, text=True, check=True).stdout.split()
+    page = os.path.join("docs", "internals", "architecture.md")
+    architecture = open(os.path.join(ROOT, page), encoding="utf-8").read()
+    broker = open(os.path.join(ROOT, "broker", "README.md"), encoding="utf-8").read()
+    wrong = []
+    for folder in sorted({os.path.dirname(f) for f in files}):
+        parts = folder.split("/")
+        known = "| `%s/` |" % parts[0] in architecture
+        if parts[:2] == ["broker", "src"]:
+            row = re.search(r"^\| `broker/src/` .*$", architecture, re.M).group(0)
+            known = re.search(r"\b%s\b" % parts[-1], row)
+            if len(parts) < 4 or parts[2] == "broker":
+                wrong += [] if "| `%s` |" % "/".join(parts[1:]) in broker else ["broker/README.md: the folder %s is missing" % folder]
+        elif parts[0] == "lib":
+            known = re.search(r"\b%s\b" % parts[1], re.search(r"^\| `lib/` .*$", architecture, re.M).group(0))
+        elif parts[:2] == ["platform", "src"]:
+            known = re.search(r"^\| .*`%s`.* \|" % parts[2], architecture, re.M)
+        elif parts[:2] == ["broker", "examples"]:
+            known = "| `examples/` |" in broker
+        wrong += [] if known else ["%s: the folder %s is missing" % (page, folder)]
+    return wrong
+
+
 def main():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"],
                             capture_output=True, text=True, check=True).stdout.split()
@@ -87,7 +113,7 @@ def main():
                 inside = [p for p in pages if os.path.dirname(p) == there]
                 readme = os.path.join(there, "README.md")
                 todo += [readme] if readme in pages else inside if inside else [there]
-    wrong += log_events()
+    wrong += log_events() + folders()
     wrong += ["%s: no link leads to this page" % p for p in sorted(pages) if p not in reached]
     for line in sorted(wrong):
         print(line)
