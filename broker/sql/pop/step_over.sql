@@ -1,6 +1,6 @@
 -- queen.step_over: move the consumers of a lane past a message that was removed for them.
 --
--- needs: drop_held, latest_state, next_unskipped, past_settled
+-- needs: drop_work, latest_state, next_unskipped, past_settled
 -- called by  queen.remove_message, queen.move_to_dlq
 -- in         p_group null: all groups
 -- out        true if a lease has ended because nothing is left to acknowledge
@@ -32,7 +32,7 @@ begin
         ) slots order by ver desc limit 1;
         v_dirty := false;
         if st.taken_seq is not null then
-            st := queen.drop_held(st, array[p_seq]);
+            st := queen.drop_work(st, array[p_seq]);
             continue;
         end if;
         if st.lease_until > v_now then

@@ -15,12 +15,12 @@ as $$
       join lateral (select s.first_seq from queen.segments s
                      where s.lane = l.num and s.count > 0 order by s.first_seq limit 1) f on true
       -- On a work queue, messages after the cursor that are settled do not count.
-      left join lateral (select max(greatest(h.next_seq - n.seq, 0) + n.held
+      left join lateral (select max(greatest(h.next_seq - n.seq, 0) + n.leased
                                     - case when l.skipping then queen.skipped(l.num, '', n.seq - 1, h.next_seq - 1) else 0 end) as waiting
                            from queen.consumers c
                            cross join lateral queen.latest_state(c.num) st
                            cross join lateral (select greatest(coalesce(st.taken_seq, st.cursor_seq) + 1, f.first_seq) as seq,
-                                                      case when st.taken_seq is null then 0 else st.batch_size end as held) n
+                                                      case when st.taken_seq is null then 0 else st.batch_size end as leased) n
                           where c.lane = l.num) c on true
       left join lateral (select greatest(h.next_seq - f.first_seq, 0)
                                 - case when l.skipping then queen.skipped(l.num, '', f.first_seq - 1, h.next_seq - 1) else 0 end as waiting

@@ -80,15 +80,15 @@ begin
         execute format(
             'insert into queen.holds_%2$s
              select o.consumer, o.first_seq, o.hold, o.ver, o.count, o.deliveries, o.retries, %2$L, o.at, o.until, o.lease, o.done
-               from (with recursive held (consumer) as (
+               from (with recursive holders (consumer) as (
                          (select k.consumer from queen.holds_%1$s k order by k.consumer limit 1)
                           union all
-                         select (select k.consumer from queen.holds_%1$s k where k.consumer > held.consumer order by k.consumer limit 1)
-                           from held where held.consumer is not null)
+                         select (select k.consumer from queen.holds_%1$s k where k.consumer > holders.consumer order by k.consumer limit 1)
+                           from holders where holders.consumer is not null)
                      select st.consumer, st.walk_seq, st.holds_from
-                       from held cross join lateral queen.latest_state(held.consumer) st
+                       from holders cross join lateral queen.latest_state(holders.consumer) st
                       where st.taken_seq is not null and st.batch_size > 0
-                        and exists (select from queen.consumers x where x.num = held.consumer)) c
+                        and exists (select from queen.consumers x where x.num = holders.consumer)) c
                cross join lateral (select distinct on (k.first_seq, k.hold) k.* from queen.holds_%1$s k
                                     where k.consumer = c.consumer and k.first_seq >= c.walk_seq and k.hold >= c.holds_from
                                     order by k.first_seq, k.hold, k.ver desc) o

@@ -1,6 +1,6 @@
 -- queen.set_aside: dead-letter delivered messages that cannot be read.
 --
--- needs: drop_held, add_dead_letter, message_id, latest_state, notify_lanes
+-- needs: drop_work, add_dead_letter, message_id, latest_state, notify_lanes
 -- called by  broker/src/api/messages/pop_aside.c (call "set_aside"); queen.pop_one
 -- in         p_group; one element per range of messages: p_lane, p_first, p_count; p_lease: the lease under which the messages were
 --            claimed, null if the claim acknowledged them (autoAck); p_error: the error of the dead letters
@@ -49,7 +49,7 @@ begin
         continue when p_lease is null or r.consumer is null;
         select * into st from queen.latest_state(r.consumer);
         if st.taken_seq is not null then
-            st := queen.drop_held(st, r.seqs);
+            st := queen.drop_work(st, r.seqs);
             continue;
         end if;
         continue when (st.lease = p_lease and st.lease_until > v_now) is not true;

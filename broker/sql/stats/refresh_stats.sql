@@ -1,6 +1,6 @@
 -- queen.refresh_stats: bring the statistics up to date. Reads only lanes that have changed.
 --
--- needs: latest_state, skipped, next_unskipped, waiting_places, step_lanes, count_held
+-- needs: latest_state, skipped, next_unskipped, waiting_places, step_lanes, count_leased
 -- called by  queen.stats_chore; queen.freshen_stats; queen.refresh_stats_now
 -- in         p_most       give up without changes if more lanes than this have changed (null: never)
 --            p_reconcile  read all consumer states, and recount the next 1,000 lanes
@@ -191,9 +191,9 @@ begin
                - case when h.skipping then queen.skipped(c.lane, c.grp, greatest(n.seq - 1, st.taken_seq), h.next_seq - 1) else 0 end as lag,
                case when st.batch_size > 0 and st.taken_seq is not null then st.taken_seq
                     when st.lease_until > v_now then st.lease_last end as leased_to,
-               case when st.taken_seq is not null then held.until when st.lease_until > v_now then st.lease_until end as lease_until,
+               case when st.taken_seq is not null then leased.until when st.lease_until > v_now then st.lease_until end as lease_until,
                wait.created_at as oldest_at,
-               case when st.taken_seq is not null then coalesce(held.held, 0) end as held
+               case when st.taken_seq is not null then coalesce(leased.leased, 0) end as leased
           from unnest(v_head.lane, v_head.queue_id, v_head.first_seq, v_head.next_seq, v_head.skipping)
                h(lane, queue_id, first_seq, next_seq, skipping)
           cross join lateral (select k.num, k.lane, k.grp from queen.consumers k where k.lane = h.lane offset 0) c
@@ -206,8 +206,8 @@ begin
                        b.holds_from, b.walk_seq, b.swept_at
                   from queen.consumer_states_b b where b.consumer = c.num order by b.ver desc limit 1)
                order by ver desc limit 1) st on true
-          left join lateral (select k.* from queen.count_held(c.num, st.holds_from, st.walk_seq, st.swept_at, st.batch_size, v_now) k
-                              where st.taken_seq is not null and st.batch_size > 0) held on true
+          left join lateral (select k.* from queen.count_leased(c.num, st.holds_from, st.walk_seq, st.swept_at, st.batch_size, v_now) k
+                              where st.taken_seq is not null and st.batch_size > 0) leased on true
           -- The next message that the group receives.
           cross join lateral (
                select case when h.skipping
@@ -223,16 +223,16 @@ begin
     ), written as (
         insert into queen.consumer_stats as t
                (consumer, lane, queue_id, grp, ver, cursor_seq, lag, consumed, leased_to, lease_until, oldest_at,
-                batches, last_at, held)
+                batches, last_at, leased)
         select n.num, n.lane, n.queue_id, n.grp, n.ver, n.cursor_seq, n.lag, n.consumed, n.leased_to, n.lease_until,
-               n.oldest_at, n.batches, n.last_at, n.held
+               n.oldest_at, n.batches, n.last_at, n.leased
           from now n
             on conflict (consumer) do update
            set ver = excluded.ver, cursor_seq = excluded.cursor_seq, lag = excluded.lag, consumed = excluded.consumed,
                leased_to = excluded.leased_to, lease_until = excluded.lease_until, oldest_at = excluded.oldest_at,
-               batches = excluded.batches, last_at = excluded.last_at, held = excluded.held
-         where (t.ver, t.lag, t.lease_until, t.oldest_at, t.batches, t.held)
-               is distinct from (excluded.ver, excluded.lag, excluded.lease_until, excluded.oldest_at, excluded.batches, excluded.held)
+               batches = excluded.batches, last_at = excluded.last_at, leased = excluded.leased
+         where (t.ver, t.lag, t.lease_until, t.oldest_at, t.batches, t.leased)
+               is distinct from (excluded.ver, excluded.lag, excluded.lease_until, excluded.oldest_at, excluded.batches, excluded.leased)
     ), removed as (
         delete from queen.consumer_stats s
          where s.consumer = any (array(select b.consumer from before b except select n.num from now n))
@@ -278,10 +278,10 @@ begin
     with now as materialized (
         select h.lane, h.queue_id, h.first_seq, h.next_seq, h.tail_seq, h.dead, h.newest_at, h.deleted,
                -- The groups of a work queue have different messages: the figures are those of the group that has most left.
-               case when c.held is not null then c.lag
+               case when c.in_flight is not null then c.lag
                     when h.skipping then k.waiting
                     else greatest(h.next_seq - greatest(coalesce(c.slowest + 1, 0), h.first_seq), 0) end as waiting,
-               case when c.held is not null then least(c.held, c.lag)
+               case when c.in_flight is not null then least(c.in_flight, c.lag)
                     when h.skipping then k.processing else coalesce(c.leased, 0) end as processing,
                case when c.slowest is not null then c.oldest_at else h.front_at end as oldest_at,
                coalesce(c.done, c.slowest, 0) as done, last.created_at as done_at, coalesce(c.leased_to, 0) as leased_to
@@ -289,7 +289,7 @@ begin
                       v_head.newest_at, v_head.front_at, v_head.skipping, v_head.deleted)
                h(lane, queue_id, first_seq, next_seq, tail_seq, dead, newest_at, front_at, skipping, deleted)
           left join lateral (
-               select min(s.cursor_seq) as slowest, min(s.oldest_at) as oldest_at, max(s.lag) as lag, max(s.held) as held,
+               select min(s.cursor_seq) as slowest, min(s.oldest_at) as oldest_at, max(s.lag) as lag, max(s.leased) as in_flight,
                       max(s.cursor_seq) filter (where s.grp = '__QUEUE_MODE__') as done,
                       max(s.leased_to) filter (where s.grp = '__QUEUE_MODE__') as leased_to,
                       (select sum(upper(r) - lower(r)) from unnest(range_agg(

@@ -1,7 +1,7 @@
 -- queen.hold_of: the open hold that contains a message which is not settled, or no row.
 --
 -- needs: newest_hold
--- called by  queen.settle_work, queen.drop_held
+-- called by  queen.settle_work, queen.drop_work
 -- in         p_from, p_walk: holds_from and walk_seq of the consumer's state
 --
 -- A hold has at most 256 messages, so it begins less than 256 before the message.

@@ -680,12 +680,12 @@ def test_statistics_count_what_is_not_settled(core):
 
 def figures(core, consumer, lane):
     core.rows("select queen.refresh_stats(null, false)")
-    held, = core.rows("select lag, held from queen.consumer_stats where consumer = %s", consumer)
+    counted, = core.rows("select lag, leased from queen.consumer_stats where consumer = %s", consumer)
     places, = core.rows("select waiting, processing from queen.lane_stats where lane = %s", lane)
-    return held.lag, held.held, places.waiting, places.processing
+    return counted.lag, counted.leased, places.waiting, places.processing
 
 
-def test_statistics_tell_held_messages_from_pending_ones(core):
+def test_statistics_separate_leased_from_pending_messages(core):
     lane, lane_id, consumer, ids = make_queue(core, "inflight", 10)
     pops = claim_work(core, consumer, [2, 2, 2])
     assert figures(core, consumer, lane) == (10, 6, 10, 6)

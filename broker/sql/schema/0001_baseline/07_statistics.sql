@@ -37,7 +37,7 @@ create table queen.consumer_stats (
     oldest_at   timestamptz,             -- of the first message after the cursor
     batches     bigint not null default 0,
     last_at     timestamptz,             -- last consumed
-    held        bigint                   -- of a work queue: messages that are leased now; null: not a work queue
+    leased      bigint                   -- of a work queue: messages that are leased now; null: not a work queue
 ) with (fillfactor = 70);
 create index consumer_stats_lane on queen.consumer_stats (lane);
 create index consumer_stats_queue on queen.consumer_stats (queue_id);

@@ -1,12 +1,12 @@
--- queen.count_held: how many messages of a work queue are leased now.
+-- queen.count_leased: how many messages of a work queue are leased now.
 --
 -- needs: newest_hold
 -- called by  queen.refresh_stats
 -- in         columns of the state of a consumer: p_from (holds_from), p_walk, p_swept (swept_at); p_open: messages delivered and not settled
--- out        held: under a lease that has not expired; until: when the first of these leases may end. Of messages that were given back, and
---            of leases that have expired and were not delivered again yet, the first 1000 rows are read: held is too high if there are more
-create or replace function queen.count_held(
-    p_consumer bigint, p_from bigint, p_walk bigint, p_swept timestamptz, p_open int, p_now timestamptz, out held bigint, out until timestamptz)
+-- out        leased: under a lease that has not expired; until: when the first of these leases may end. Of messages that were given back, and
+--            of leases that have expired and were not delivered again yet, the first 1000 rows are read: leased is too high if there are more
+create or replace function queen.count_leased(
+    p_consumer bigint, p_from bigint, p_walk bigint, p_swept timestamptz, p_open int, p_now timestamptz, out leased bigint, out until timestamptz)
 language sql stable
 as $$
     with open as materialized (

@@ -1,10 +1,10 @@
--- queen.drop_held: settle messages of a work queue that are not to be delivered any more.
+-- queen.drop_work: settle messages of a work queue that are not to be delivered any more.
 --
 -- needs: hold_of, work_floor
 -- called by  queen.step_over, queen.set_aside, which have locked the consumer
 -- in         st: the newest state of the consumer; p_seqs: places in its lane
 -- out        the next state, which is stored if it differs
-create or replace function queen.drop_held(st queen.consumer_states, p_seqs bigint[])
+create or replace function queen.drop_work(st queen.consumer_states, p_seqs bigint[])
 returns queen.consumer_states
 language plpgsql
 as $$
