@@ -1,6 +1,6 @@
 -- queen.limit_work: how many messages of a work queue a group may get now, by maxInFlight and rateLimit.
 --
--- needs: latest_state, newest_hold, count_held, expired_leases
+-- needs: latest_state, newest_hold, count_leased, expired_leases
 -- called by  queen.claim_work, which has locked the consumer and has the advisory lock of (queue, group), so no other claim of the
 --            group is under way
 -- in         st: the state of the consumer; p_queue, p_group; options of the queue: p_most (maxInFlight), p_rate, p_burst; 0: no limit
@@ -31,7 +31,7 @@ begin
         if st.batch_size = 0 then
             leased := 0;
         elsif leased is null then -- the option is new
-            leased := (queen.count_held(st.consumer, st.holds_from, st.walk_seq, st.swept_at, st.batch_size, p_now)).held;
+            leased := (queen.count_leased(st.consumer, st.holds_from, st.walk_seq, st.swept_at, st.batch_size, p_now)).leased;
         elsif leased > 0 then
             for i in 1 .. 10 loop
                 select * into v_expired from queen.expired_leases(st.consumer, st.holds_from, st.walk_seq, st.leases_at, p_now, 2000);
@@ -48,7 +48,7 @@ begin
            sum(case when s.taken_seq is null then case when s.lease_until > p_now then s.batch_size - s.acked else 0 end
                     when s.batch_size = 0 or s.leased = 0 or p_most = 0 then 0
                     when s.leased is null
-                    then (select h.held from queen.count_held(s.consumer, s.holds_from, s.walk_seq, s.swept_at, s.batch_size, p_now) h)
+                    then (select h.leased from queen.count_leased(s.consumer, s.holds_from, s.walk_seq, s.swept_at, s.batch_size, p_now) h)
                     else s.leased - (select e.messages from queen.expired_leases(s.consumer, s.holds_from, s.walk_seq, s.leases_at,
                                                                                  p_now, 10000) e) end)
       into v_n, used_at, v_others
