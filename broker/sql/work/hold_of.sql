@@ -11,10 +11,12 @@ language sql stable rows 1
 as $$
     select n.*
       from (select a.first_seq, a.hold from queen.holds_a a
-             where a.consumer = p_consumer and a.first_seq between greatest(p_seq - 255, p_walk) and p_seq and a.hold >= p_from and a.until is not null
+             where a.consumer = p_consumer and a.first_seq between greatest(p_seq - 255, p_walk) and p_seq and a.first_seq + a.count > p_seq
+               and a.hold >= p_from and a.until is not null
              union
             select b.first_seq, b.hold from queen.holds_b b
-             where b.consumer = p_consumer and b.first_seq between greatest(p_seq - 255, p_walk) and p_seq and b.hold >= p_from and b.until is not null) k
+             where b.consumer = p_consumer and b.first_seq between greatest(p_seq - 255, p_walk) and p_seq and b.first_seq + b.count > p_seq
+               and b.hold >= p_from and b.until is not null) k
       cross join lateral queen.newest_hold(p_consumer, k.first_seq, k.hold) n
      where n.until is not null and n.first_seq + n.count > p_seq
        and (n.done is null or get_bit(n.done, (p_seq - n.first_seq)::int) = 0)

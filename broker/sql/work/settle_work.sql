@@ -20,17 +20,25 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
+    c_search constant int := 512; -- in longer leases a message is found through the index
     v_now    timestamptz := greatest(p_now, st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
     v_slot   "char";
     v_n      int := cardinality(p_status);
-    -- Holds that the entries are about:
+    -- Holds that the entries are about. First those of the leases that are named, in order of lease, the newest first:
     h_rows   queen.holds[] := '{}';
-    h_keys   bytea[] := '{}';
+    h_first  bigint[] := '{}'; -- their first_seq
+    h_lease  uuid[] := '{}';   -- of those read by lease
+    h_keys   bytea[] := '{}';  -- likewise
+    h_at     int[] := '{}';    -- likewise: their place in v_keys, in messages
     h_done   bytea[] := '{}';  -- what is settled after this call
     h_dirty  boolean[] := '{}';
     h        queen.holds;
-    v_by     int[];            -- of each lease its holds, the newest first: p_lease is usually the same for all entries
-    v_lease  uuid;
+    v_keys   bytea;            -- of all holds, one after the other
+    v_m      int;              -- a place in it
+    v_size   int := 0;
+    v_lease  uuid;             -- the lease of the entry, and its holds
+    v_from   int;
+    v_to     int;
     -- Entries:
     v_hold   int[] := array_fill(null::int, array[v_n]); -- the hold that contains the message
     v_seq    bigint[] := array_fill(null::bigint, array[v_n]);
@@ -42,6 +50,7 @@ declare
     v_key    bytea;
     v_bit    int;
     v_at     int;
+    v_open   int;              -- the hold of the last entry without a lease
     f        record;
     g        record;
     v_some   int[];
@@ -54,44 +63,64 @@ declare
     v_settled int := 0;
     v_free   int := 0;         -- messages that were in flight, and are not any more
     v_ended  uuid[];           -- leases that have ended
+    v_batches int;             -- likewise, by this call
 begin
     select r.active into v_slot from queen.rotation r;
     for h in select k.* from queen.leased_holds(array(select distinct l from unnest(p_lease) l where l is not null)) k
-              where k.consumer = st.consumer and k.hold >= st.holds_from loop
+              where k.consumer = st.consumer and k.hold >= st.holds_from order by k.lease, k.hold desc, k.first_seq loop
         if h.first_seq < st.walk_seq then
             h.until := null;
         end if;
+        v_key := queen.leased_keys(p_lane, h.first_seq, h.first_seq + h.count - 1);
+        if v_key is null or length(v_key) <> 16 * h.count then
+            v_key := ''; -- without the keys of removed messages, positions do not match
+        end if;
         h_rows := h_rows || h;
-        h_keys := h_keys || coalesce(queen.leased_keys(p_lane, h.first_seq, h.first_seq + h.count - 1), ''::bytea);
+        h_first := h_first || h.first_seq;
+        h_lease := h_lease || h.lease;
+        h_keys := h_keys || v_key;
+        h_at := h_at || v_size;
         h_done := h_done || h.done;
         h_dirty := h_dirty || false;
+        v_size := v_size + length(v_key) / 16;
     end loop;
+    h_at := h_at || v_size;
+    v_keys := (select string_agg(u.k, ''::bytea order by u.ord) from unnest(h_keys) with ordinality u(k, ord));
 
-    -- Find the message of each entry, and decide which entries change something.
+    -- Find the message of each entry, and decide which entries change something. Thousands of entries may name as many holds: do not walk
+    -- over all holds for each of them.
     for i in 1 .. v_n loop
         v_key := substr(p_keys, (i - 1) * 16 + 1, 16);
         if p_lease[i] is not null then
             if p_lease[i] is distinct from v_lease then
                 v_lease := p_lease[i];
-                v_by := array(select j from generate_subscripts(h_rows, 1) j where (h_rows[j]).lease = v_lease);
+                v_from := array_position(h_lease, v_lease);
+                v_to := case when v_from is not null then width_bucket(v_lease, h_lease) else 0 end;
+                v_m := h_at[v_from] - 1; -- null: no such lease
             end if;
-            foreach v_at in array v_by loop
-                -- Without the keys of removed messages, positions do not match.
-                continue when length(h_keys[v_at]) <> 16 * (h_rows[v_at]).count;
-                v_bit := queen.key_position(h_keys[v_at], v_key);
-                if v_bit is not null then
-                    v_hold[i] := v_at;
-                    v_seq[i] := (h_rows[v_at]).first_seq + v_bit;
-                    exit;
+            if v_from is not null then
+                -- Usually the message after that of the last entry, in an open hold: then no newer one contains it.
+                v_m := v_m + 1;
+                v_at := case when v_m < h_at[v_to + 1] and substr(v_keys, v_m * 16 + 1, 16) = v_key then width_bucket(v_m, h_at) end;
+                if v_at is null or (h_rows[v_at]).until is null or get_bit((h_rows[v_at]).done, v_m - h_at[v_at]) = 1 then
+                    v_m := case when h_at[v_to + 1] - h_at[v_from] <= c_search then
+                        h_at[v_from] + queen.key_position(
+                            substr(v_keys, h_at[v_from] * 16 + 1, (h_at[v_to + 1] - h_at[v_from]) * 16), v_key) end;
+                    v_at := width_bucket(v_m, h_at);
                 end if;
-            end loop;
+                if v_m is not null then
+                    v_hold[i] := v_at;
+                    v_seq[i] := h_first[v_at] + v_m - h_at[v_at];
+                end if;
+            end if;
         end if;
         if v_seq[i] is null then
             v_seq[i] := queen.find_message(p_lane, encode(v_key, 'hex')::uuid);
             if v_seq[i] is not null and p_lease[i] is not null then
-                foreach v_at in array v_by loop
-                    if v_seq[i] between (h_rows[v_at]).first_seq and (h_rows[v_at]).first_seq + (h_rows[v_at]).count - 1 then
-                        v_hold[i] := v_at;
+                for j in coalesce(v_from, 1) .. v_to loop
+                    if v_seq[i] - h_first[j] between 0 and (h_rows[j]).count - 1 then
+                        v_hold[i] := j;
+                        v_m := h_at[j] + (v_seq[i] - h_first[j])::int; -- at most a wrong guess about the next entry
                         exit;
                     end if;
                 end loop;
@@ -104,20 +133,27 @@ begin
             v_why[i] := 3;
             continue;
         elsif p_lease[i] is null then
-            -- Any open hold, also one that has expired: its messages were not delivered again yet.
-            select j into v_at from generate_subscripts(h_rows, 1) j
-             where v_seq[i] between (h_rows[j]).first_seq and (h_rows[j]).first_seq + (h_rows[j]).count - 1
-               and (h_rows[j]).until is not null and ((h_rows[j]).done is null or get_bit((h_rows[j]).done, (v_seq[i] - (h_rows[j]).first_seq)::int) = 0)
-             limit 1;
-            if v_at is null then
+            -- Any open hold, also one that has expired: its messages were not delivered again yet. Usually that of the entry before.
+            v_at := v_open;
+            if v_at is null or (v_seq[i] - h_first[v_at] between 0 and (h_rows[v_at]).count - 1) is not true
+               or get_bit((h_rows[v_at]).done, (v_seq[i] - h_first[v_at])::int) = 1 then
                 select * into h from queen.hold_of(st.consumer, st.holds_from, st.walk_seq, v_seq[i]);
+                v_at := null;
                 if h.consumer is not null then
-                    h_rows := h_rows || h;
-                    h_keys := h_keys || ''::bytea;
-                    h_done := h_done || h.done;
-                    h_dirty := h_dirty || false;
-                    v_at := cardinality(h_rows);
+                    foreach v_bit in array array_positions(h_first, h.first_seq) loop
+                        if (h_rows[v_bit]).hold = h.hold then
+                            v_at := v_bit;
+                        end if;
+                    end loop;
+                    if v_at is null then
+                        h_rows := h_rows || h;
+                        h_first := h_first || h.first_seq;
+                        h_done := h_done || h.done;
+                        h_dirty := h_dirty || false;
+                        v_at := cardinality(h_rows);
+                    end if;
                 end if;
+                v_open := v_at;
             end if;
             v_hold[i] := v_at;
             if v_at is null then
@@ -181,17 +217,18 @@ begin
         end loop;
     end loop;
     if 's' = any (v_acts) then
-        for f in
-            select * from queen.settled_before(p_lane, p_origin, p_group,
-                                               array(select distinct v_seq[i] from generate_series(1, v_n) i where v_acts[i] = 's' order by 1))
-        loop
-            for i in 1 .. v_n loop
-                if v_acts[i] = 's' and v_seq[i] = f.seq then
-                    v_fate[i] := f.outcome;
-                    v_attempt[i] := f.attempt;
-                    v_due[i] := f.due_at;
-                end if;
-            end loop;
+        select array_agg(b.seq) as seq, array_agg(b.outcome) as outcome, array_agg(b.attempt) as attempt, array_agg(b.due_at) as due_at
+          into g
+          from queen.settled_before(p_lane, p_origin, p_group,
+                                    array(select distinct v_seq[i] from generate_series(1, v_n) i where v_acts[i] = 's' order by 1)) b;
+        for i in 1 .. case when g.seq is not null then v_n else 0 end loop
+            continue when v_acts[i] <> 's';
+            v_at := width_bucket(v_seq[i], g.seq);
+            if g.seq[v_at] = v_seq[i] then
+                v_fate[i] := g.outcome[v_at];
+                v_attempt[i] := g.attempt[v_at];
+                v_due[i] := g.due_at[v_at];
+            end if;
         end loop;
     end if;
 
@@ -232,19 +269,20 @@ begin
                case when bit_count(h_done[j]) < (h_rows[j]).count then (h_rows[j]).until end, (h_rows[j]).lease, h_done[j]
           from generate_subscripts(h_rows, 1) j
          where h_dirty[j];
+        -- A delivery that ends with an acknowledgement does not count for maxDeliveries.
         insert into queen.holds (consumer, first_seq, hold, ver, count, deliveries, retries, slot, until)
-        select st.consumer, b.seq, st.ver + 1, 1, 1, (h_rows[b.hold]).deliveries, b.failed, v_slot, b.until
+        select st.consumer, b.seq, st.ver + 1, 1, 1, (h_rows[b.hold]).deliveries - 1, b.failed, v_slot, b.until
           from unnest(b_seq, b_hold, b_failed, b_until) b(seq, hold, failed, until);
-        v_ended := array(select (h_rows[j]).lease from generate_subscripts(h_rows, 1) j
-                          where (h_rows[j]).lease is not null
-                          group by 1
-                         having bool_and((h_rows[j]).until is null or coalesce(bit_count(h_done[j]) = (h_rows[j]).count, false)));
-        if array_position(p_lease, null) is not null then -- their leases may have other holds, which were not read
-            v_ended := array(select e from unnest(v_ended) e
-                              where not exists (select from queen.leased_holds(array[e]) k
-                                                 where k.consumer = st.consumer and k.hold >= st.holds_from
-                                                   and k.first_seq >= st.walk_seq and k.until is not null));
-        end if;
+        select coalesce(array_agg(e.lease), '{}'), count(*) filter (where e.dirty) into v_ended, v_batches
+          from (select (h_rows[j]).lease as lease, bool_or(h_dirty[j]) as dirty from generate_subscripts(h_rows, 1) j
+                 where (h_rows[j]).lease is not null
+                 group by 1
+                having bool_and((h_rows[j]).until is null or coalesce(bit_count(h_done[j]) = (h_rows[j]).count, false))) e
+         -- Leases of entries without one may have other holds, which were not read.
+         where array_position(p_lease, null) is null
+            or not exists (select from queen.leased_holds(array[e.lease]) k
+                            where k.consumer = st.consumer and k.hold >= st.holds_from
+                              and k.first_seq >= st.walk_seq and k.until is not null);
         if v_noted <> '{}' then
             perform queen.note_completed(p_lane, p_origin, p_group, array(select s from unnest(v_noted) s order by s),
                                          (h_rows[1]).at, v_now, p_worker[1]);
@@ -252,9 +290,7 @@ begin
         st.batch_size := st.batch_size - v_settled;
         st.leased := st.leased - v_free;
         st.total_messages := st.total_messages + v_settled;
-        st.total_batches := st.total_batches + (select count(*) from unnest(v_ended) e
-                                                 where exists (select from generate_subscripts(h_rows, 1) j
-                                                                where (h_rows[j]).lease = e and h_dirty[j]));
+        st.total_batches := st.total_batches + v_batches;
         select w.cursor_seq, w.walk_seq into st.cursor_seq, st.walk_seq
           from queen.work_floor(st.consumer, st.walk_seq, st.holds_from, st.taken_seq, st.batch_size) w;
         if p_origin is not null then
@@ -269,7 +305,10 @@ begin
     for i in 1 .. v_n loop
         v_at := i;
         if v_acts[i] = 't' then -- the result of the entry that named it first
-            select min(e) into v_at from generate_series(1, i - 1) e where v_acts[e] = 'a' and v_seq[e] = v_seq[i];
+            v_at := array_position(v_seq, v_seq[i]);
+            while v_acts[v_at] <> 'a' loop
+                v_at := array_position(v_seq, v_seq[i], v_at + 1);
+            end loop;
             v_why[i] := v_why[v_at];
         end if;
         entry := i - 1;

@@ -174,6 +174,7 @@ class Model:
                 results.append(first[seq])
         for seq, until in back:
             self.hold(None, [seq], until)
+            self.deliveries[seq] -= 1  # it did not end without an acknowledgement
         return results
 
 
@@ -306,10 +307,13 @@ class Run:
 
     def ack(self):
         entries, model, rnd = [], self.model, self.rnd
-        for _ in range(rnd.randint(1, 8)):
-            seq = rnd.randint(1, model.n) if rnd.random() < 0.9 or not model.open() else None
-            if model.open() and rnd.random() < 0.7:
-                seq = rnd.choice(list(model.open()))
+        first = rnd.randint(1, model.n)
+        run = list(range(first, min(first + rnd.randint(1, 300), model.n + 1))) if rnd.random() < 0.15 else [None] * rnd.randint(1, 8)
+        for seq in run:  # neighbours, or any
+            if seq is None:
+                seq = rnd.randint(1, model.n) if rnd.random() < 0.9 or not model.open() else None
+                if model.open() and rnd.random() < 0.7:
+                    seq = rnd.choice(list(model.open()))
             owners = [h.lease for h in model.holds if h.lease and seq in h.seqs]
             lease = rnd.choice(owners) if owners and rnd.random() < 0.85 else rnd.choice([None, uuid.uuid4()])
             if seq is None:
