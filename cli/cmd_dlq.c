@@ -40,15 +40,16 @@ static int cmd_dlq_list(struct cli *cli)
     };
     const char *queue = cli->args.n_rest > 0 ? cli->args.rest[0] : NULL;
     uint64_t wanted = args_count(&cli->args, "limit", PAGE);
+    uint64_t offset = args_count(&cli->args, "offset", 0);
     struct buf path = {0};
     span body;
 
-    path_page(cli, &path, queue, wanted, args_count(&cli->args, "offset", 0));
+    path_page(cli, &path, queue, wanted, offset);
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
     if (rc == CLI_OK) {
         table_show(cli, pick(body, "messages"), columns, countof(columns), "no dead letters");
         uint64_t total = (uint64_t)pick_int(body, "total");
-        if (total > wanted && !cli->out.json)
+        if (total > wanted && total - wanted > offset && !cli->out.json)
             out_note(&cli->out, "%llu in total; --limit shows more", (unsigned long long)total);
     }
     buf_free(&path);

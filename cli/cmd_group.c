@@ -131,8 +131,15 @@ static int seek(struct cli *cli)
     else
         buf_printf(&request, "{\"timestamp\":\"%s\"}", when);
     int rc = ask(cli, "POST", buf_span(&path), buf_span(&request), &body);
+    bool moved = rc == CLI_OK && (partition ? pick_bool(body, "updated")
+                                            : pick_int(body, "partitionsUpdated") > 0);
     if (rc == CLI_OK && cli->out.json)
         out_line(body);
+    if (rc == CLI_OK && !moved)
+        rc = ask_complain(cli, CLI_NOTHING, "the group %s has no position in %s%s%s", group,
+                          queue, partition ? "/" : "", partition ? partition : "");
+    else if (cli->out.json)
+        ; // the answer says it all
     else if (rc == CLI_OK && partition)
         out_note(&cli->out, "%s is at the end of %s/%s", group, queue, partition);
     else if (rc == CLI_OK)
@@ -207,7 +214,9 @@ static const struct cli_command group_seek = {
     .name = "seek",
     .args = "GROUP QUEUE",
     .summary = "move a group to a position in a queue",
-    .about = "Leases of the group end. Queue mode is the group __QUEUE_MODE__.",
+    .about =
+        "Leases of the group end. Queue mode is the group __QUEUE_MODE__. Exit code 4: the "
+        "group has no position there.",
     .examples = "queen group seek ledger orders --to -2h|two hours back\n"
                 "queen group seek ledger orders --to-end|skip everything",
     CLI_OPTIONS(seek_options),

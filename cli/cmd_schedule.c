@@ -185,6 +185,17 @@ static int cancel_one(struct cli *cli, const char *id, uint64_t *n)
     return rc;
 }
 
+// With IDs a filter would not be applied.
+static bool has_filter(struct cli *cli)
+{
+    struct buf path = {0};
+
+    path_start(&path, "/");
+    bool filtered = path_filters(cli, &path, args_text(&cli->args, "queue"));
+    buf_free(&path);
+    return filtered || args_has(&cli->args, "all");
+}
+
 static int cancel_filtered(struct cli *cli, uint64_t *n)
 {
     struct buf path = {0};
@@ -216,6 +227,8 @@ static int cancel(struct cli *cli)
 
     if (cli->args.n_rest == 0)
         rc = cancel_filtered(cli, &n);
+    else if (has_filter(cli))
+        return ask_complain(cli, CLI_USAGE, "IDs and filters must not be combined");
     for (size_t i = 0; i < cli->args.n_rest; i++) {
         int one = cancel_one(cli, cli->args.rest[i], &n);
         rc = one != CLI_OK ? one : rc;

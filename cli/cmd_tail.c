@@ -62,8 +62,10 @@ static int tail(struct cli *cli)
         int rc = endless ? begin_group(cli, name) : CLI_OK;
         if (rc == CLI_OK)
             rc = show_last(&t, args_count(a, "last", 10));
-        if (rc != CLI_OK && endless)
+        if (rc != CLI_OK && endless) {
+            cli->out.quiet |= rc == CLI_UNREACHABLE; // that was said
             own_group_forget(cli, name);
+        }
         if (rc != CLI_OK || !endless)
             return rc;
         (void)out_is_broken(); // flushes; following detects a closed pipe

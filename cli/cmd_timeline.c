@@ -8,6 +8,8 @@
 #include "cli/pick.h"
 #include "cli/table.h"
 
+enum { PAGE = 1000 }; // messages of one request
+
 // ---- timeline ----
 
 static const char *status_style(struct cli *cli, span status)
@@ -65,8 +67,9 @@ static bool is_uuid(const char *text)
     return true;
 }
 
-// Asks for ID as one kind of id. Finding nothing is not an error: *body is SPAN_NONE.
-static int look_up(struct cli *cli, const char *kind, span *body)
+// Asks for a page of ID as one kind of id. Finding nothing is not an error: *body is SPAN_NONE.
+static int look_up(struct cli *cli, const char *kind, uint64_t offset, uint64_t limit,
+                   span *body)
 {
     const struct args *a = &cli->args;
     struct queen_error err;
@@ -79,6 +82,8 @@ static int look_up(struct cli *cli, const char *kind, span *body)
     path_param(&path, "queue", args_text(a, "queue"));
     path_param(&path, "partition", args_text(a, "partition"));
     path_param(&path, "consumerGroup", args_text(a, "group"));
+    buf_printf(&path, "&limit=%llu&offset=%llu", (unsigned long long)limit,
+               (unsigned long long)offset);
     struct queen_response *r = queen_request(
         cli->client, &(struct queen_request){.path = arena_cstr(&cli->arena, buf_span(&path))},
         &err);
@@ -91,8 +96,8 @@ static int look_up(struct cli *cli, const char *kind, span *body)
     return rc;
 }
 
-// The kinds of id in the order of their meaning for people.
-static int find_timeline(struct cli *cli, span *body)
+// The kinds of id in the order of their meaning for people. The first page.
+static int find_timeline(struct cli *cli, uint64_t limit, const char **kind, span *body)
 {
     const char *id = cli->args.rest[0];
     bool message = args_has(&cli->args, "message"),
@@ -102,11 +107,11 @@ static int find_timeline(struct cli *cli, span *body)
 
     *body = SPAN_NONE;
     if (any)
-        rc = look_up(cli, "correlationId", body);
+        rc = look_up(cli, *kind = "correlationId", 0, limit, body);
     if (rc == CLI_OK && !body->ptr && (message || (any && is_uuid(id))))
-        rc = look_up(cli, "messageId", body);
+        rc = look_up(cli, *kind = "messageId", 0, limit, body);
     if (rc == CLI_OK && !body->ptr && (transaction || any))
-        rc = look_up(cli, "transactionId", body);
+        rc = look_up(cli, *kind = "transactionId", 0, limit, body);
     if (rc != CLI_OK || body->ptr)
         return rc;
     return ask_complain(cli, CLI_NOTHING, "no message with the %s %s",
@@ -116,26 +121,75 @@ static int find_timeline(struct cli *cli, span *body)
                         id);
 }
 
+static void show_status(struct cli *cli, span body)
+{
+    span status = pick_text(body, "status", &cli->arena);
+    int64_t total = pick_int(body, "total");
+    struct buf b = {0};
+
+    printf("%s%s" SPAN_FMT "%s", out_on(&cli->out, OUT_BOLD), status_style(cli, status),
+           SPAN_ARG(status), out_off(&cli->out));
+    if (total > 1) {
+        cell_put_count(&b, total);
+        printf("  %s" SPAN_FMT " messages", pick_bool(body, "truncated") ? "more than " : "",
+               SPAN_ARG(buf_span(&b)));
+    }
+    putchar('\n');
+    buf_free(&b);
+}
+
+// Returns the number of messages.
+static uint64_t show_page(struct cli *cli, span body)
+{
+    span messages = pick(body, "messages"), message;
+    uint64_t n = 0;
+
+    if (cli->out.json)
+        out_line(body);
+    for (; pick_next(&messages, &message); n++)
+        if (!cli->out.json)
+            show_message(cli, message);
+    return n;
+}
+
+static void note_rest(struct cli *cli, uint64_t shown, int64_t total)
+{
+    struct buf part = {0}, all = {0};
+
+    cell_put_count(&part, (int64_t)shown);
+    cell_put_count(&all, total);
+    out_note(&cli->out, SPAN_FMT " of " SPAN_FMT " messages; --limit shows more",
+             SPAN_ARG(buf_span(&part)), SPAN_ARG(buf_span(&all)));
+    buf_free(&part);
+    buf_free(&all);
+}
+
 static int timeline(struct cli *cli)
 {
+    uint64_t wanted = args_count(&cli->args, "limit", 100), shown = 0, n;
+    const char *kind;
     span body;
 
     if (args_has(&cli->args, "message") && args_has(&cli->args, "transaction"))
         return ask_complain(cli, CLI_USAGE, "--message and --transaction must not be combined");
-    int rc = find_timeline(cli, &body);
+    if (wanted == 0)
+        return ask_complain(cli, CLI_USAGE, "--limit must be at least 1");
+    int rc = find_timeline(cli, wanted < PAGE ? wanted : PAGE, &kind, &body);
     if (rc != CLI_OK)
         return rc;
-    if (cli->out.json) {
-        out_line(body);
-        return CLI_OK;
-    }
-    span status = pick_text(body, "status", &cli->arena);
-    span messages = pick(body, "messages"), message;
-    printf("%s%s" SPAN_FMT "%s\n", out_on(&cli->out, OUT_BOLD), status_style(cli, status),
-           SPAN_ARG(status), out_off(&cli->out));
-    while (pick_next(&messages, &message))
-        show_message(cli, message);
-    return CLI_OK;
+    int64_t total = pick_int(body, "total");
+    if (!cli->out.json)
+        show_status(cli, body);
+    do {
+        n = show_page(cli, body);
+        shown += n;
+        if (n == 0 || shown >= wanted || (int64_t)shown >= total)
+            break;
+        rc = look_up(cli, kind, shown, wanted - shown < PAGE ? wanted - shown : PAGE, &body);
+    } while (rc == CLI_OK && body.ptr);
+    if ((int64_t)shown < total && rc == CLI_OK && !cli->out.json)
+        note_rest(cli, shown, total);
+    return rc;
 }
 
 static const struct cli_option timeline_options[] = {
@@ -144,15 +198,18 @@ static const struct cli_option timeline_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "only messages of this queue"},
     {"partition", 'p', CLI_TEXT, "NAME", "only of this partition"},
     {"group", 'g', CLI_TEXT, "NAME", "only entries of this consumer group"},
+    {"limit", 'n', CLI_COUNT, "N", "most messages of a correlation id to show (100)"},
 };
 
 const struct cli_command cli_timeline = {
     .name = "timeline",
     .args = "ID",
     .summary = "show the history of a message and its next retry",
-    .about = "ID is a correlation id, a message id or a transaction id; they are tried in "
-             "this order. A server with more than 1,000 partitions needs --queue to find a "
-             "transaction id, and a queue with more than 1,000 needs --partition.",
+    .about =
+        "ID is a correlation id, a message id or a transaction id; they are tried in "
+        "this order. A server with more than 1,000 partitions needs --queue to find a "
+        "transaction id, and a queue with more than 1,000 needs --partition. The status in "
+        "the first line covers all messages of the id, at most 10,000.",
     .examples = "queen timeline campaign-7|all messages of a correlation\n"
                 "queen timeline inv-41|a message, by its transaction id\n"
                 "queen timeline -t inv-41 --queue orders|the same in a large installation\n"

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/attrs.h"
@@ -24,7 +25,8 @@ struct option_row {
 
 #define FIELD(f) offsetof(struct bench_conf, f)
 static const struct option_row rows[] = {
-    {'u', TEXT, "url", "URL", "server (http://127.0.0.1:6632)", FIELD(url), 0, 0, 0},
+    {'u', TEXT, "url", "URL", "server (QUEEN_URL, or http://127.0.0.1:6632)", FIELD(url), 0, 0,
+     0},
     {'w', TEXT, "workload", "NAME", "push, pop, popack, e2e, fanout or idle (e2e)",
      FIELD(workload_name), 0, 0, 0},
     {'c', INT, "connections", "N", "producers; with pop and popack: consumers (16)",
@@ -192,7 +194,7 @@ static void print_help(void)
 
 static void set_fallbacks(struct bench_conf *c)
 {
-    *c = (struct bench_conf){.url = "http://127.0.0.1:6632", .workload_name = "e2e"};
+    *c = (struct bench_conf){.workload_name = "e2e"};
     for (size_t i = 0; i < countof(rows); i++) {
         char *field = (char *)c + rows[i].offset;
         double real = (double)rows[i].fallback;
@@ -246,7 +248,7 @@ static bool read_workload(struct bench_conf *c)
     }
     fprintf(stderr,
             "queen bench: unknown workload \"%s\"; it must be push, pop, popack, e2e, fanout "
-            "and idle\n",
+            "or idle\n",
             c->workload_name);
     return false;
 }
@@ -255,8 +257,12 @@ static bool read_workload(struct bench_conf *c)
 static bool read_url(struct bench_conf *c)
 {
     static const char scheme[] = "http://";
+    const char *named = getenv("QUEEN_URL"), *source = c->url ? "--url" : "QUEEN_URL";
     span port = SPAN("80");
     uint64_t number = 0;
+
+    if (!c->url)
+        c->url = named && named[0] ? named : "http://127.0.0.1:6632";
 
     if (strncmp(c->url, scheme, sizeof scheme - 1) != 0)
         goto out;
@@ -279,7 +285,7 @@ static bool read_url(struct bench_conf *c)
     snprintf(c->port, sizeof c->port, "%u", (unsigned)number);
     return true;
 out:
-    fprintf(stderr, "queen bench: --url must be http://host:port, not \"%s\"\n", c->url);
+    fprintf(stderr, "queen bench: %s must be http://host:port, not \"%s\"\n", source, c->url);
     return false;
 }
 

@@ -259,6 +259,19 @@ def test_wrong_options_are_refused_with_a_reason(args, says):
     assert says in errors
 
 
+def test_the_server_comes_from_the_environment_unless_an_option_names_it(monkeypatch):
+    """Other commands use QUEEN_URL; bench put its load on the local server instead."""
+    with socket.socket() as named, socket.socket() as other:
+        named.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        url, option = ("http://127.0.0.1:%d" % s.getsockname()[1] for s in (named, other))
+        monkeypatch.setenv("QUEEN_URL", url)
+        assert "cannot reach " + url in bench()[2]
+        assert "cannot reach " + option in bench("-u", option)[2]
+        monkeypatch.setenv("QUEEN_URL", "https://localhost")
+        assert "QUEEN_URL must be http://host:port" in bench()[2]
+
+
 def test_help_names_every_option():
     run = subprocess.run([QUEEN, "bench", "--help"], capture_output=True, text=True, timeout=10)
     assert run.returncode == OK

@@ -120,6 +120,14 @@ def test_a_group_is_listed_moved_and_forgotten(cli, queue, group):
     assert cli("group", "ls", "--queue", queue).expect().rows == []
 
 
+@pytest.mark.parametrize("place", [["--to-end"], ["--to", "-1h"], ["--to-end", "-p", "Default"]])
+def test_a_seek_of_a_group_that_is_not_there_has_moved_nothing(cli, queue, group, place):
+    cli("push", queue, "1", "-q").expect()
+    r = cli("group", "seek", group, queue, *place).expect(4)
+    assert "no position" in r.err and group in r.err
+    assert len(r.rows) == 1, "the answer of the server is printed all the same"
+
+
 def test_lagging_groups_are_listed(cli, queue, group):
     cli("push", queue, "1", "-q").expect()
     cli("pop", queue, "-g", group).expect()
@@ -143,6 +151,8 @@ def test_dead_letters_are_listed_and_shown(cli, queue):
     assert cli("dlq", "ls", queue, "--group", "other").expect().rows == []
     assert cli("dlq", "ls", queue, "--to", "-5m").expect().rows == []
     assert cli("dlq", "show", queue, "inv-41", "-g", "g").expect().rows[0]["data"] == {"n": 1}
+    assert "2 in total" in cli.terminal("dlq", "ls", queue, "-n", 1).end()
+    assert "in total" not in cli.terminal("dlq", "ls", queue, "-n", 1, "--offset", 1).end(), "nothing follows"
     assert "queen dlq ls" in cli("dlq", "show", queue, "inv-43").expect(4).err
 
 

@@ -223,3 +223,23 @@ def test_a_timeline_is_found_by_a_generated_transaction_id(cli, queue):
     assert cli("timeline", tx).expect().rows[0]["messages"][0]["transactionId"] == tx
     cli("push", queue, "2", "--transaction-id", "later-" + queue, "--in", "1h", "-q").expect()
     assert cli("timeline", "later-" + queue).expect().rows[0]["status"] == "SCHEDULED"
+
+
+def test_a_long_timeline_says_how_much_of_it_is_shown(cli, queue, broker):
+    broker.push([{"queue": queue, "payload": i, "transactionId": "m%04d" % i, "correlationId": queue} for i in range(1100)]).expect(201)
+    text = cli.terminal("timeline", queue, "-n", 3, columns=160).end()
+    assert "m0002" in text and "m0003" not in text and "3 of 1,100 messages" in text and "--limit" in text, text
+    assert "100 of 1,100 messages" in cli.terminal("timeline", queue, columns=160).end()
+    text = cli.terminal("timeline", queue, "--limit", 5000, columns=160, lines=24).end()
+    assert "m1099" in text and "messages; --limit" not in text
+    pages = cli("timeline", queue, "-n", 1050).expect().rows
+    assert [len(p["messages"]) for p in pages] == [1000, 50] and {p["total"] for p in pages} == {1100}
+
+
+@pytest.mark.parametrize("more", [("--all",), ("--kind", "retry"), ("-p", "x"), ("--prefix", "x"), ("--from", "now")])
+def test_ids_to_cancel_exclude_filters(cli, queue, more):
+    """The filter was ignored, so that a message that it excludes was cancelled."""
+    cli("push", queue, "1", "--in", "1h", "-q").expect()
+    (m,) = cli("schedule", "ls", queue).expect().rows
+    assert "must not be combined" in cli("schedule", "cancel", m["id"], "--yes", "--queue", queue, *more).expect(1).err
+    assert len(cli("schedule", "ls", queue).expect().rows) == 1
