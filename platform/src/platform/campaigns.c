@@ -322,7 +322,8 @@ static void on_campaigns_deleted(struct tenant_task *t, int status, span body)
 
 static void campaigns_delete_handle(struct http_req *req)
 {
-    start_of_one(req, &pg_stmt_tenant_delete_campaign, false, on_campaigns_deleted);
+    if (members_read_none(req))
+        start_of_one(req, &pg_stmt_tenant_delete_campaign, false, on_campaigns_deleted);
 }
 
 #define CAMPAIGNS "/api/v1/tenants/:tenant/campaigns"

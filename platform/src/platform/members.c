@@ -2,6 +2,7 @@
 #include "platform/members.h"
 
 #include "base/known.h"
+#include "base/str.h"
 #include "json/scan.h"
 
 enum { MAX_NAME = 200 };
@@ -37,6 +38,14 @@ bool members_read(struct http_req *req, const char *const *names, span *raw)
         return true;
     http_reply_fault(req, &f);
     return false;
+}
+
+// Something that was meant to limit a deletion must not be ignored.
+bool members_read_none(struct http_req *req)
+{
+    static const char *const names[] = {NULL};
+
+    return str_trim(http_req_body(req)).len == 0 || members_read(req, names, NULL);
 }
 
 bool members_read_object(struct http_req *req, span object, const char *in,

@@ -8,7 +8,9 @@
 // each, SPAN_NONE if absent.  Returns false after replying that the body is not an object or
 // has another member.
 bool members_read(struct http_req *req, const char *const *names, span *raw);
-// The same for the object that is the member `in` of the body.
+// For an endpoint that takes no body: returns false after replying that there are members.
+bool members_read_none(struct http_req *req);
+// As members_read(), for the object that is the member `in` of the body.
 bool members_read_object(struct http_req *req, span object, const char *in,
                          const char *const *names, span *raw);
 // Checks that a raw value is a string of 1 to 200 bytes.  Returns false after replying with an

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "platform/members.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "tenant/directory.h"
@@ -42,6 +43,8 @@ static void migrate_handle(struct http_req *req)
 {
     struct run *r = arena_new(http_req_arena(req), struct run);
 
+    if (!members_read_none(req))
+        return;
     r->req = req;
     r->p = http_req_app(req);
     r->call = (struct pg_call){

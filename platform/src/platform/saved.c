@@ -98,8 +98,9 @@ static void on_saved_deleted(struct tenant_task *t, int status, span body)
 
 static void saved_delete_handle(struct http_req *req)
 {
+    if (!members_read_none(req))
+        return;
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_delete_segment);
-
     if (t != NULL)
         t->done = on_saved_deleted;
     saved_task_start(t);

@@ -128,6 +128,8 @@ static void on_saved_count_segment(struct tenant_task *t, int status, span body)
 
 static void saved_count_count_handle(struct http_req *req)
 {
+    if (!members_read_none(req))
+        return;
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_get_segment);
     struct counting *c = arena_new(http_req_arena(req), struct counting);
 

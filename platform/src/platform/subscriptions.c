@@ -140,8 +140,9 @@ static void on_unsubscribed(struct tenant_task *t, int status, span body)
 
 static void unsubscribe_handle(struct http_req *req)
 {
+    if (!members_read_none(req))
+        return;
     struct tenant_task *t = saved_task(req, &pg_stmt_tenant_watch_segment);
-
     if (t != NULL)
         t->done = on_unsubscribed;
     saved_task_start(t);

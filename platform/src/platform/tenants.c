@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "platform/members.h"
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "platform/tenant_body.h"
@@ -277,6 +278,10 @@ static void change_handle(struct http_req *req)
         http_reply_fault(req, &f);
         return;
     }
+    if (b.name.ptr && !span_eq(b.name, op->name)) {
+        http_reply_errf(req, QE_BAD_PARAM, "name cannot be changed");
+        return;
+    }
     if (!b.url && !b.has_credential) {
         http_reply_errf(req, QE_BAD_PARAM,
                         "nothing to change: url, password or credential is required");
@@ -326,9 +331,15 @@ static void remove_handle(struct http_req *req)
 {
     struct tenant_op *op = tenants_op_new(req);
 
-    if (!op_name(op))
+    span drop = http_req_query(req, SPAN("drop"));
+
+    if (!op_name(op) || !members_read_none(req))
         return;
-    op->drop = http_req_query_bool(req, SPAN("drop"), false);
+    op->drop = span_eq(drop, SPAN("true")) || span_eq(drop, SPAN("1"));
+    if (drop.ptr && !op->drop && !span_eq(drop, SPAN("false")) && !span_eq(drop, SPAN("0"))) {
+        http_reply_errf(req, QE_BAD_PARAM, "drop must be true or false");
+        return;
+    }
     pg_param_text(&op->params, op->name);
     pg_param_bool(&op->params, op->drop);
     tenants_run_on_control(op, &pg_stmt_platform_tenant_remove, on_removed);
