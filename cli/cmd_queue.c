@@ -288,7 +288,8 @@ static const struct cli_command queue_configure = {
     .about = "Options that are not given get their defaults. The options are those of POST "
              "/api/v1/configure: leaseTime, retryLimit, retryDelay, maxSize, ttl, "
              "priority, delayedProcessing, windowBuffer, retentionSeconds, "
-             "completedRetentionSeconds, encryptionEnabled, maxWaitTimeSeconds, of work queues "
+             "completedRetentionSeconds, encryptionEnabled, maxWaitTimeSeconds, settlement, of "
+             "work queues "
              "maxInFlight, rateLimit, rateBurst, ... A value may be JSON.",
     .examples = "queen queue configure orders leaseTime=60 retryLimit=5|leases of a minute\n"
                 "queen queue configure orders retentionSeconds=86400 --namespace shop|kept for "

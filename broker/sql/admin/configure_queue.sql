@@ -6,7 +6,7 @@
 --            names are ignored
 -- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
 --            now; retryPolicy if there is one, with its defaults; maxDeliveries, maxInFlight, rateLimit
---            (with rateBurst) if there is a limit; ordering if it is not "partition";
+--            (with rateBurst) if there is a limit; ordering if it is not "partition"; settlement if it is not "batch";
 --            partitions if there is a fixed set of them (which cannot change:
 --            see queen.fix_partitions)
 --            unfinished: some partitions do not have the options yet. The caller calls queen.spread_queue until it is done
@@ -53,6 +53,10 @@ begin
     if coalesce(jsonb_typeof(o -> 'ordering'), 'null') not in ('string', 'null') or n.ordering not in ('partition', 'none') then
         raise exception 'ordering must be "partition" or "none"' using errcode = 'QN001';
     end if;
+    n.settlement := coalesce(o ->> 'settlement', 'batch');
+    if coalesce(jsonb_typeof(o -> 'settlement'), 'null') not in ('string', 'null') or n.settlement not in ('batch', 'message') then
+        raise exception 'settlement must be "batch" or "message"' using errcode = 'QN001';
+    end if;
     n.retry_policy := nullif(o -> 'retryPolicy', 'null');
     if n.retry_policy is not null then
         perform queen.check_retry_policy(n.retry_policy, 'retryPolicy', false);
@@ -87,12 +91,12 @@ begin
            dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
            retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
            max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy,
-           max_deliveries, ordering, max_in_flight, rate_limit, rate_burst)
+           max_deliveries, ordering, settlement, max_in_flight, rate_limit, rate_burst)
     values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
             n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
             n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
             n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
-            n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering,
+            n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering, n.settlement,
             n.max_in_flight, n.rate_limit, n.rate_burst)
         on conflict (name) do update set
            namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
@@ -108,7 +112,7 @@ begin
            max_wait_time_seconds = excluded.max_wait_time_seconds,
            max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
            retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy,
-           max_deliveries = excluded.max_deliveries, ordering = excluded.ordering, max_in_flight = excluded.max_in_flight,
+           max_deliveries = excluded.max_deliveries, ordering = excluded.ordering, settlement = excluded.settlement, max_in_flight = excluded.max_in_flight,
            rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst
     returning q.id into n.id;
 
@@ -133,6 +137,7 @@ begin
                 else jsonb_build_object('retryPolicy', queen.fill_retry_policy(n.retry_policy)) end
         || case when n.max_deliveries > 0 then jsonb_build_object('maxDeliveries', n.max_deliveries) else '{}' end
         || case when n.ordering <> 'partition' then jsonb_build_object('ordering', n.ordering) else '{}' end
+        || case when n.settlement <> 'batch' then jsonb_build_object('settlement', n.settlement) else '{}' end
         || queen.work_limits(n.max_in_flight, n.rate_limit, n.rate_burst)
         || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end,
         exists (select from queen.configuring c where c.queue_id = n.id);

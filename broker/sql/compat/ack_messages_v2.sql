@@ -23,7 +23,7 @@ begin
                                        when 3 then format('Unknown status "%s"', x.value ->> 'status')
                                        when 4 then 'Message is waiting for its retry' when 5 then 'Message is not delivered'
                                        when 6 then 'Message is settled already'
-                                       when 7 then 'retryAfter needs a work queue (ordering "none")' end,
+                                       when 7 then 'retryAfter needs ordering "none" or settlement "message"' end,
                    'queueName', s.queue_name, 'partitionName', s.lane_name,
                    'leaseReleased', s.released, 'dlq', s.dead) order by e.item), '[]')
           from queen.group_acks(p_acknowledgments) a

@@ -35,6 +35,8 @@ begin
         raise exception 'there is no queue of that name with a fixed set of partitions' using errcode = 'QN001';
     elsif exists (select from queen.queues q where q.id = v_queue and q.ordering = 'none') then
         raise exception 'a work queue (ordering "none") has no owners: any consumer takes any message' using errcode = 'QN001';
+    elsif exists (select from queen.queues q where q.id = v_queue and q.by_message) then
+        raise exception 'a queue with settlement "message" has no owners: a checkpoint is a cursor' using errcode = 'QN001';
     end if;
     return query
     select (e.ord - 1)::int, e.item ->> 'partition', (e.item ->> 'epoch')::bigint, e.item, l.num, l.id

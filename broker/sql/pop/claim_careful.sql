@@ -56,7 +56,7 @@ begin
                g.start_seq, g.seg_first, head.next_seq, c.grp, l.skipping,
                case when l.num is null then 5
                     when c.num = any (v_locked) is not true then 1
-                    when coalesce(q.ordering, oq.ordering) = 'none' or st.taken_seq is not null then 8
+                    when coalesce(q.by_message, oq.by_message) or st.taken_seq is not null then 8
                     when st.lease_until > v_now then 2
                     when head.next_seq is null or head.next_seq <= st.cursor_seq + 1 then 3
                     when st.retry_at > v_now then 4

@@ -49,10 +49,10 @@ begin
     if st.ver is null then
         raise exception 'consumer % has no state', consumer using errcode = '40001';
     end if;
-    select k.origin, q.retry_policy, q.ordering into l
+    select k.origin, q.retry_policy, q.by_message into l
       from queen.lanes k left join queen.queues q on q.id = coalesce(k.origin_queue, k.queue_id) where k.num = p_lane;
-    if l.ordering = 'none' or st.taken_seq is not null then
-        raise exception 'the partition belongs to a work queue (ordering "none"); a stream needs an ordered queue' using errcode = 'QN001';
+    if l.by_message or st.taken_seq is not null then
+        raise exception 'the partition belongs to a work queue (ordering "none" or settlement "message"); a stream needs an ordered queue' using errcode = 'QN001';
     end if;
     if (case when p_lease is not null then (st.lease = p_lease and st.lease_until > v_now) is not true
             else exists (select from queen.owners o

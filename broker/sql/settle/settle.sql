@@ -15,7 +15,7 @@
 --            else one row per entry (0-based position):  why 0 ok, 1 message not found, 2 invalid or
 --            expired lease, 3 unknown status, 4 completed or dead-lettered, but it waits for its retry, 5 not delivered under the lease that
 --            the entry names (without one: failed or returned, but not delivered), 6 failed or returned, but it was completed or
---            skipped before, 7 p_entry_after on a queue that is no work queue;
+--            skipped before, 7 p_entry_after on a queue that settles whole batches;
 --            released: the lease is free after this entry (null: the group has no state here); more: something is pending
 --            behind the cursor, or the message of a work queue will be delivered again; attempt, due_at: a failed delivery was that attempt, and the next one is due then
 --            (null: in order, or never)
@@ -36,7 +36,7 @@
 -- An entry for a message that the group has settled before changes nothing and succeeds.  It is dead when the message
 -- is among the group's dead letters.  A lease ends only by entries for messages under it.
 --
--- On a work queue each message is settled on its own (queen.settle_work).
+-- On a work queue, and with settlement "message", each message is settled on its own (queen.settle_work).
 --
 -- A partition with an owner (queen.owners) accepts only entries with the current lease.
 create or replace function queen.settle(
@@ -133,7 +133,7 @@ begin
     for g in
         select u.ord::int as grp, u.name, u.keys, u.uniform, u.lease, u.worker,
                l.num as lane, l.origin, coalesce(o.name, l.name) as lane_name, c.num as consumer,
-               q.name as queue_name, q.ordering, q.retry_policy as policy,
+               q.name as queue_name, q.ordering, q.by_message, q.retry_policy as policy,
                case when coalesce(q.retry_policy ->> 'mode', 'inline') = 'inline'
                     then coalesce((q.retry_policy ->> 'maxAttempts')::int - 1, q.retry_limit)
                     else q.retry_limit end as retry_limit,
@@ -164,7 +164,7 @@ begin
             end if;
         end if;
         -- A lease from the time when the queue was ordered is settled as it began.
-        if st.taken_seq is not null or g.consumer is not null and g.ordering = 'none' and (st.lease_until > v_now) is not true then
+        if st.taken_seq is not null or g.consumer is not null and g.by_message and (st.lease_until > v_now) is not true then
             st := queen.begin_work(st);
             grp := g.grp; queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
             v_freed := false;
@@ -181,8 +181,8 @@ begin
                     p_final, p_required)
             loop
                 entry := f.entry; why := f.why; released := f.released; dead := f.dead; attempt := f.attempt; due_at := f.due_at;
-                more := f.returned;
-                v_freed := v_freed or f.returned;
+                more := f.returned or f.released and g.ordering <> 'none'; -- the partition is free for another lease
+                v_freed := v_freed or more;
                 return next;
             end loop;
             if v_freed then

@@ -28,6 +28,9 @@ begin
         raise exception 'source_queue: "%" is a work queue (ordering "none"); a stream needs an ordered queue', v_source
             using errcode = 'QN001';
     end if;
+    if exists (select from queen.queues where name = v_source and by_message) then
+        raise exception 'source_queue: "%" has settlement "message"; a stream acknowledges by cursor', v_source using errcode = 'QN001';
+    end if;
     v_reset := coalesce((v_body ->> 'reset')::boolean, false);
 
     -- Wait for another session that registers the same name; then it exists. If it is deleted

@@ -1,7 +1,7 @@
--- queen.claim_work: lease messages of work queues for pops.
+-- queen.claim_work: lease messages for pops, of queues that settle each message on its own.
 --
 -- numbers:   status claim_status, v_status claim_status
--- needs: begin_work, end_work, limit_work, next_unskipped, cursor_at, fail_messages, work_floor, newest_hold
+-- needs: begin_work, end_work, limit_work, leased_until, take_in_order, next_unskipped, cursor_at, fail_messages, work_floor, newest_hold, oldest_kept
 -- called by  broker/src/broker/pop/claim.c (call "claim_work"); queen.pop_one
 -- in         one element per pop: p_consumer, p_batch; p_auto: acknowledge on delivery; p_lease: its lease; p_seconds: lease time, 0: the
 --            queue's; p_wait: wait a moment if another session has locked the consumer: usually an acknowledgement that commits soon
@@ -17,6 +17,9 @@
 --
 -- Messages whose lease has expired, and returned ones, are delivered first, in the order in which they became available. Then come messages
 -- that were not delivered yet, in order. A message that was delivered max_deliveries times becomes a dead letter instead.
+--
+-- With ordering "partition" and settlement "message" one pop gets messages at a time, and all of them are delivered in their order: the
+-- others have status 2 until the lease has ended, and 4 while the next message waits after it was given back (queen.take_in_order).
 --
 -- maxInFlight and rateLimit of the queue lower what the pops get (queen.limit_work). A pop that gets nothing because of them has status 4.
 --
@@ -55,6 +58,7 @@ declare
     v_dirty  boolean;  -- the state has changed
     v_cutoff timestamptz;
     v_oldest bigint;   -- messages before it were removed or are too old
+    v_waits  timestamptz; -- in order: the next message is not delivered before
     v_limit  int;
     x        record;   -- an expired hold
     v_seq    bigint;
@@ -110,7 +114,7 @@ begin
     for k in
         select u.consumer, u.targets, u.want, c.lane, c.grp, l.id as lane_id, l.origin, l.skipping,
                coalesce(o.name, l.name)::text as lane_name, coalesce(q.name, oq.name)::text as queue_name,
-               coalesce(q.ordering, oq.ordering) as ordering, coalesce(nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
+               coalesce(q.by_message, oq.by_message) as by_message, coalesce(q.ordering, oq.ordering) <> 'none' as in_order, coalesce(nullif(coalesce(q.lease_time, oq.lease_time), 0), 60) as seconds,
                q.window_buffer, q.delayed_processing, coalesce(q.retry_policy, oq.retry_policy) as policy, coalesce(q.max_deliveries, oq.max_deliveries) as max_deliveries,
                coalesce(q.id, oq.id) as queue_id, coalesce(q.max_in_flight, oq.max_in_flight) as most, coalesce(q.rate_limit, oq.rate_limit) as rate,
                coalesce(q.rate_burst, oq.rate_burst) as burst,
@@ -132,7 +136,7 @@ begin
         v_now := clock_timestamp();
         v_until := null;
         st := null;
-        v_status := case when k.ordering is null then 5
+        v_status := case when k.by_message is null then 5
                          when k.consumer = any (v_locked) is not true
                               or (k.most > 0 or k.rate > 0) and not queen.lock_limits(k.queue_id, k.grp, p_wait[k.targets[1]]) then 1 end;
         if v_status is null then
@@ -145,7 +149,7 @@ begin
             if st.ver is null then
                 raise exception 'consumer % has no state', k.consumer using errcode = '40001';
             end if;
-            if k.ordering <> 'none' then -- any more
+            if not k.by_message then -- any more
                 v_until := case when st.taken_seq is not null then queen.end_work(st) end;
                 v_status := case when v_until is null then 7 else 2 end;
             -- A lease from the time when the queue was ordered.
@@ -155,6 +159,9 @@ begin
             elsif st.taken_seq is null and st.retry_at > v_now then
                 v_status := 4;
                 v_until := st.retry_at;
+            elsif k.in_order and st.batch_size > 0 then
+                v_until := queen.leased_until(st, v_now);
+                v_status := case when v_until is not null then 2 end;
             end if;
         end if;
         if v_status is not null then
@@ -169,7 +176,7 @@ begin
         st := queen.begin_work(st);
         -- The clock of this consumer never goes back, so nothing can expire before swept_at unseen.
         v_now := greatest(v_now, st.swept_at + interval '1 microsecond', st.leases_at + interval '1 microsecond');
-        v_want := k.want;
+        v_want := case when k.in_order then p_batch[k.targets[1]] else k.want end;
         v_limited := false;
         if k.most > 0 or k.rate > 0 then
             select l.leased, l.leases_at, l.room, l.tokens, l.used_at, l.alone, l.partial
@@ -191,11 +198,21 @@ begin
         r_first := '{}'; r_n := '{}'; r_tries := '{}'; r_failed := '{}';
         v_cutoff := v_now - k.age;
         v_oldest := null;
+        v_waits := null;
 
         -- Expired leases and returned messages.
         if v_open = 0 then
             st.swept_at := v_now;
             st.swept_seq := 0;
+        elsif k.in_order then
+            select t.first, t.n, t.tries, t.failed, t.dead, t.dropped, t.waits_until
+              into r_first, r_n, r_tries, r_failed, v_dead, v_i, v_waits
+              from queen.take_in_order(st, k.lane, k.grp, k.skipping, queen.oldest_kept(k.lane, v_cutoff), k.max_deliveries, v_now, v_want,
+                                       v_slot) t;
+            v_want := v_want - coalesce((select sum(t) from unnest(r_n) t), 0);
+            v_open := v_open - v_i - cardinality(v_dead);
+            v_moved := v_i > 0 or v_dead <> '{}';
+            v_dirty := v_moved;
         else
             v_i := 0;
             for x in
@@ -222,10 +239,7 @@ begin
                 st.swept_seq := x.due_seq;
                 continue when x.hold is null;
                 if v_oldest is null then
-                    -- Not the marker of an empty lane.
-                    select s.first_seq into v_oldest from queen.segments s
-                     where s.lane = k.lane and s.count > 0 order by s.first_seq limit 1;
-                    v_oldest := greatest(v_oldest, queen.cursor_at(k.lane, v_cutoff - interval '1 microsecond') + 1);
+                    v_oldest := queen.oldest_kept(k.lane, v_cutoff);
                 end if;
                 v_done := coalesce(x.done, decode(repeat('00', (x.count + 7) / 8), 'hex'));
                 v_left := false;
@@ -281,8 +295,9 @@ begin
         end if;
 
         -- Messages that were not delivered yet.
-        v_status := 3;
-        if v_want > 0 then
+        v_status := case when v_waits is not null then 4 else 3 end;
+        v_until := v_waits;
+        if v_want > 0 and v_waits is null then
             select s.first_seq + s.count as next_seq, s.created_at into v_head
               from queen.segments s where s.lane = k.lane order by s.first_seq desc limit 1;
             v_start := st.taken_seq + 1;
@@ -356,6 +371,7 @@ begin
         v_auto := 0;
         v_leased := 0;
         foreach v_i in array k.targets loop
+            exit when k.in_order and v_i <> k.targets[1];
             v_need := case when p_auto[v_i] then p_batch[v_i] else least(p_batch[v_i], v_room - v_leased) end;
             while v_need > 0 and v_r <= cardinality(r_n) loop
                 v_n := least(v_need, r_n[v_r] - v_off, 256);
@@ -418,6 +434,11 @@ begin
                                 case when v_room <= v_leased then v_now + case when v_alone then 1 else 0.1 end * interval '1 second' end);
         end if;
         more := more or v_partial;
+        if k.in_order and v_leased > 0 then -- nothing more before this lease has ended
+            more := false;
+            v_status := 2;
+            v_until := v_now + coalesce(nullif(p_seconds[k.targets[1]], 0), k.seconds) * interval '1 second';
+        end if;
         v_due := null;
         if v_open > 0 then
             select min(y.until) into v_due
@@ -454,7 +475,7 @@ begin
                     v_r := v_r + 1;
                 end loop;
             else
-                status := case when not v_limited and v_want <= 0 or more then 6 else v_status end;
+                status := case when not v_limited and not (k.in_order and v_leased > 0) and v_want <= 0 or more then 6 else v_status end;
                 wait_us := (extract(epoch from least(v_until, v_due) - v_now) * 1000000)::bigint;
                 start_seq := null; take := null; retries := null;
                 return next;

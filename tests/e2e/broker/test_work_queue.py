@@ -198,7 +198,7 @@ def test_a_delay_must_make_sense(broker, jobs, queue):
     broker.put(ordered, [1])
     (m,) = broker.take(ordered)
     r = broker.ack(m, "retry", retryAfter=5)
-    assert not r["success"] and "work queue" in r["error"]
+    assert not r["success"] and 'ordering "none"' in r["error"]
     assert broker.ack(m)["success"]
 
 

@@ -7,6 +7,7 @@ interface Option { name: string; label: string; unit?: string; help: string; kin
 
 const OPTIONS: Option[] = [
     { name: "ordering", label: "Work queue", kind: "flag", help: "Any number of consumers take messages of one partition, and each message is settled on its own. Otherwise messages stay in order." },
+    { name: "settlement", label: "Settle each message on its own", kind: "flag", help: "Of an ordered queue: an acknowledgement settles the message it names, not all messages before it. Handlers of one batch can work in parallel." },
     { name: "leaseTime", label: "Lease time", unit: "s", help: "A consumer has this long to acknowledge before its messages are delivered again." },
     { name: "retryLimit", label: "Retry limit", help: "Failed deliveries before a message becomes a dead letter (without a retry policy)." },
     { name: "maxDeliveries", label: "Delivery limit", help: "Deliveries that end without an acknowledgement before a message becomes a dead letter. 0: no limit." },
@@ -24,6 +25,7 @@ const OPTIONS: Option[] = [
 
 function valueOf(o: Option, v: Json | undefined): string | boolean {
     if (o.name === "ordering") return v === "none";
+    if (o.name === "settlement") return v === "message";
     return o.kind === "flag" ? v === true : v === undefined || v === null ? "" : String(v);
 }
 
@@ -42,6 +44,7 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
         for (const o of OPTIONS) {
             const v = values[o.name];
             if (o.name === "ordering") sent.ordering = v === true ? "none" : "partition";
+            else if (o.name === "settlement") sent.settlement = v === true ? "message" : "batch";
             else if (o.kind === "flag") sent[o.name] = v === true;
             else if (v === "") delete sent[o.name];
             else sent[o.name] = Number(v);

@@ -25,6 +25,8 @@ create table queen.queues (
 
     -- partition: a group leases a partition as a whole.  none: a work queue, any number of leases in one partition (queen.holds).
     ordering                    text not null default 'partition' check (ordering in ('partition', 'none')),
+    -- Of an ordered queue. batch: "completed" acknowledges all messages of a lease up to the one it names. message: only that one.
+    settlement                  text not null default 'batch' check (settlement in ('batch', 'message')),
 
     -- ttl and retry_delay have defaults that are reported but have no effect.  They take effect when a configure request sets them.
     ttl_acts         boolean not null default false,
@@ -34,7 +36,8 @@ create table queen.queues (
     limited       boolean not null generated always as (max_queue_size > 0) stored,
     careful       boolean not null generated always as
                       (delayed_processing > 0 or window_buffer > 0 or ttl_acts or max_wait_time_seconds > 0
-                       or (retention_enabled and retention_seconds > 0) or ordering = 'none') stored,
+                       or (retention_enabled and retention_seconds > 0) or ordering = 'none' or settlement = 'message') stored,
+    by_message    boolean not null generated always as (ordering = 'none' or settlement = 'message') stored, -- its consumers have holds
     lease_seconds int not null generated always as (coalesce(nullif(lease_time, 0), 60)) stored,
     ages          boolean not null generated always as (    -- its messages can become too old
                       ttl_acts or max_wait_time_seconds > 0

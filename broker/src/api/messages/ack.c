@@ -206,8 +206,8 @@ static void put_error(struct buf *out, struct ack *a, unsigned i)
         buf_put_lit(out, ",\"success\":false,\"error\":\"Message is not delivered\"");
         break;
     case ACK_NOT_WORK:
-        buf_put_lit(out, ",\"success\":false,\"error\":\"retryAfter needs a work queue "
-                         "(ordering \\\"none\\\")\"");
+        buf_put_lit(out, ",\"success\":false,\"error\":\"retryAfter needs ordering "
+                         "\\\"none\\\" or settlement \\\"message\\\"\"");
         break;
     case ACK_SETTLED:
         buf_put_lit(out, ",\"success\":false,\"error\":\"Message is settled already\"");
