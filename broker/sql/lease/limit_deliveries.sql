@@ -30,7 +30,8 @@ begin
           cross join lateral (select k.* from queen.consumers k where k.num = u.num offset 0) k
           cross join lateral (select l.* from queen.lanes l where l.num = k.lane offset 0) l
           cross join lateral (select q.* from queen.queues q where q.id = coalesce(l.origin_queue, l.queue_id) offset 0) q
-         where (t.lease_first is not null or t.suspects_to is not null) and coalesce(t.lease_until, p_now) <= p_now
+         where t.taken_seq is null -- messages of work queues are counted one by one
+           and (t.lease_first is not null or t.suspects_to is not null) and coalesce(t.lease_until, p_now) <= p_now
            and q.max_deliveries > 0 and greatest(t.expired, t.suspect_times, 0) + 1 >= q.max_deliveries
     loop
         select * into st from queen.latest_state(c.num);

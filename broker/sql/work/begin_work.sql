@@ -15,6 +15,7 @@ begin
         st.lease_first := null; st.lease_last := null; st.acked := 0; st.acked_mask := null;
         st.leased := null; st.leases_at := null;
         st.batch_size := 0; st.retries := 0; st.retry_at := null;
+        st.expired := null; st.suspects_to := null; st.suspect_times := null;
     end if;
     return st;
 end

@@ -115,3 +115,25 @@ def test_a_delivery_that_ends_with_an_acknowledgement_does_not_count(core, statu
         core.rows("update queen.holds set until = now() where lease = %s and until is not null", lease)
     assert claim_work(core, consumer, [1])[0][1] == []
     assert [r.error_message for r in core.rows("select error_message from queen.dead_letter_queue where lane = %s", lane)] == ["delivery limit"]
+
+
+def test_leases_that_expired_while_the_queue_was_ordered_do_not_end_those_of_the_work_queue(core):
+    """The limit of a work queue may be lower than what its messages have behind them."""
+    core.configure("suspects", maxDeliveries=50)
+    (lane, lane_id), = core.lanes(("suspects", "p"))
+    ids = [v7() for _ in range(6)]
+    core.push([(lane, ids)])
+    consumer, = core.consumers("g", lane)
+    for _ in range(24):
+        core.claim([consumer], 3)
+        core.rows("update queen.consumer_states set lease_until = now() where consumer = %s and lease is not null", consumer)
+    assert core.claim([consumer], 3)[0][0].take == 3  # together, not half of 50 times yet
+    core.rows("update queen.consumer_states set lease_until = now() where consumer = %s and lease is not null", consumer)
+    core.configure("suspects", ordering="none", maxDeliveries=20)
+    (lease, got, _, _, _, _), = claim_work(core, consumer, [3])
+    assert got == [1, 2, 3]
+    # A broker that does not know of the change asks the careful way first.
+    assert [(r.status, r.buried) for r in core.claim([consumer], 1)[0]] == [(8, None)]
+    assert {r.why for r in core.settle(lane_id, "g", ids[:3], lease=lease)} == {0}
+    assert core.rows("select * from queen.dead_letter_queue where lane = %s", lane) == []
+    assert core.state(consumer).cursor_seq == 3

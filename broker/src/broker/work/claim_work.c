@@ -393,6 +393,8 @@ static unsigned read_part(struct broker *b, const struct work_flight *f,
         claim_gone(b, c);
     } else {
         settle_work_consumer(b, part, n_served, reply, last, left_us);
+        if (c->state != CLAIMING) // pops of the partition that came during the claim
+            pops_handle(b, &c->seats, POP_ON_ANSWERED);
     }
     return rows.end;
 }

@@ -58,11 +58,52 @@ static void a_deleted_group_leaves_the_pops_of_another_group(void **state)
     assert_int_equal(b.times, 0);
 }
 
+// It could not share the claim that was under way, which finds nothing.
+static void pop_during_an_empty_claim(struct pop *second, unsigned timeout_ms)
+{
+    static struct pop first;
+    open_work_queue();
+    pop_of_group(&first, "a", 0);
+    answer_changes();
+    fake_row("lane:l lane_id:u lane_name:t consumer:l pending:b", (int64_t)1, uuid(1), "p1",
+             (int64_t)101, 1);
+    fake_answer(fake_call("discover"), 0);
+    turn();
+    struct pg_call *c = fake_call("claim_work");
+    pop_of_group(second, "a", timeout_ms);
+    row_status(1, EMPTY, 0);
+    fake_answer(c, 0);
+    turn();
+    assert_int_equal(first.times, 1);
+}
+
+static void a_pop_during_an_empty_claim_is_answered(void **state)
+{
+    (void)state;
+    static struct pop second;
+    pop_during_an_empty_claim(&second, 0);
+    assert_int_equal(second.times, 1);
+    assert_int_equal(second.status, 0);
+}
+
+static void a_pop_during_an_empty_claim_waits_for_its_timeout(void **state)
+{
+    (void)state;
+    static struct pop second;
+    pop_during_an_empty_claim(&second, 5000);
+    assert_int_equal(second.times, 0);
+    assert_int_equal(atomic_load(&broker_stats(broker)->parked), 1);
+    wait_ms(5001);
+    assert_int_equal(second.times, 1);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(a_deleted_group_leaves_the_pops_of_another_group),
+        T(a_pop_during_an_empty_claim_is_answered),
+        T(a_pop_during_an_empty_claim_waits_for_its_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
