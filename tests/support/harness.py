@@ -469,6 +469,13 @@ def is_blocked(pg):
         return cur.fetchone()[0] > 0
 
 
+def await_lock(pg, waits):
+    """A broker's request (Background) meets a locked row. It waits in PostgreSQL for 100 ms, and then in memory, so a slow machine may not see that."""
+    end = time.monotonic() + 3
+    wait_until(lambda: is_blocked(pg) or time.monotonic() > end, 20, "a session waits for the row")
+    assert not waits.done
+
+
 living = []  # processes whose log belongs into the report of a failing test
 _SANITIZER = re.compile(r"(Address|Leak|Thread|Memory)Sanitizer|runtime error:")
 

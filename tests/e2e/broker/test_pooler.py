@@ -114,7 +114,7 @@ def test_defaults_of_the_role_do_not_apply(pooled, pooler, queue):
     cur.execute("set transaction isolation level read committed")
     cur.execute("select queen.push_messages_v2(%s::jsonb)", (json.dumps([item]),))
     waits = harness.Background(lambda: broker.push([item]))
-    wait_until(lambda: harness.is_blocked(pooler.pg), 20, "the push waits")
+    harness.await_lock(pooler.pg, waits)
     holder.commit()
     holder.close()
     assert [r["status"] for r in waits.result().expect(201).json] == ["duplicate"]

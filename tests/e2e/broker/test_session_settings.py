@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 import harness
-from harness import Background, is_blocked, wait_until
+from harness import Background, await_lock
 
 pytestmark = pytest.mark.one_broker
 
@@ -81,7 +81,7 @@ def test_a_push_that_waits_for_a_lane_is_stored(site, queue):
     cur = holder.cursor()
     cur.execute("select queen.push_messages_v2(%s::jsonb)", (json.dumps([{"queue": queue, "partition": "p", "payload": "b"}]),))
     waits = Background(lambda: site.broker.push([{"queue": queue, "partition": "p", "payload": "c"}]))
-    wait_until(lambda: is_blocked(site.pg), 20, "the push waits")
+    await_lock(site.pg, waits)
     holder.commit()
     holder.close()
     assert [r["status"] for r in waits.result().expect(201).json] == ["queued"]
@@ -95,7 +95,7 @@ def test_a_push_that_waits_finds_its_duplicate(site, queue):
     cur = holder.cursor()
     cur.execute("select queen.push_messages_v2(%s::jsonb)", (json.dumps([item]),))
     waits = Background(lambda: site.broker.push([item]))
-    wait_until(lambda: is_blocked(site.pg), 20, "the push waits")
+    await_lock(site.pg, waits)
     holder.commit()
     holder.close()
     assert [r["status"] for r in waits.result().expect(201).json] == ["duplicate"]
