@@ -1,10 +1,13 @@
 // reply.c: reads binary results and maps SQLSTATEs to error codes.
 #include "pg/reply.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/attrs.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "pg/reply_int.h"
 
 #define EPOCH_2000_US INT64_C(946684800000000)
@@ -56,8 +59,31 @@ int reply_status(const PGresult *result)
     return QE_PG_FAILED; // empty query or COPY, which our statements never use
 }
 
-unsigned pg_reply_rows(const struct pg_reply *r) { return (unsigned)PQntuples(r->result); }
-unsigned pg_reply_cols(const struct pg_reply *r) { return (unsigned)PQnfields(r->result); }
+unsigned pg_reply_rows(const struct pg_reply *r)
+{
+    return r->is_part ? r->n_rows : (unsigned)PQntuples(r->result);
+}
+
+unsigned pg_reply_cols(const struct pg_reply *r)
+{
+    return (unsigned)PQnfields(r->result) - r->col;
+}
+
+struct pg_reply *pg_reply_part(const struct pg_reply *r, unsigned row, unsigned n_rows,
+                               unsigned col)
+{
+    assert(!r->is_part && row <= pg_reply_rows(r) && n_rows <= pg_reply_rows(r) - row &&
+           col <= pg_reply_cols(r));
+    struct pg_reply *part = mem_new(struct pg_reply);
+    *part = *r;
+    part->is_part = true;
+    part->row = row;
+    part->n_rows = n_rows;
+    part->col = col;
+    return part;
+}
+
+void pg_reply_part_free(struct pg_reply *part) { free(part); }
 
 // reply_check() has refused results that differ from the declaration of their statement. It
 // cannot check statements without a declaration and rows that are missing. The owner of a
@@ -66,7 +92,7 @@ unsigned pg_reply_cols(const struct pg_reply *r) { return (unsigned)PQnfields(r-
 static void note_odd(const struct pg_reply *r, unsigned row, unsigned col, const char *what)
 {
     if (r->odd && r->odd->what == NULL)
-        *r->odd = (struct reply_odd){row, col, what};
+        *r->odd = (struct reply_odd){r->row + row, r->col + col, what};
 }
 
 static bool has_cell(const struct pg_reply *r, unsigned row, unsigned col)
@@ -82,13 +108,15 @@ static const unsigned char *cell(const struct pg_reply *r, unsigned row, unsigne
     *len = 0;
     if (!has_cell(r, row, col))
         return (const unsigned char *)"";
-    *len = PQgetlength(r->result, (int)row, (int)col);
-    return (const unsigned char *)PQgetvalue(r->result, (int)row, (int)col);
+    *len = PQgetlength(r->result, (int)(r->row + row), (int)(r->col + col));
+    return (const unsigned char *)PQgetvalue(r->result, (int)(r->row + row),
+                                             (int)(r->col + col));
 }
 
 bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col)
 {
-    return !has_cell(r, row, col) || PQgetisnull(r->result, (int)row, (int)col) != 0;
+    return !has_cell(r, row, col) ||
+           PQgetisnull(r->result, (int)(r->row + row), (int)(r->col + col)) != 0;
 }
 
 static uint64_t be(const unsigned char *p, int n)

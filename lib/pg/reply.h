@@ -33,6 +33,11 @@ int64_t pg_reply_unix_us(const struct pg_reply *r, unsigned row, unsigned col);
 bool pg_reply_has_json(const struct pg_reply *r, unsigned col);
 void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, struct buf *out);
 
+// The rows [row, row + n_rows) of r, and its columns from col on; r must live longer.
+struct pg_reply *pg_reply_part(const struct pg_reply *r, unsigned row, unsigned n_rows,
+                               unsigned col);
+void pg_reply_part_free(struct pg_reply *part);
+
 const char *pg_reply_sqlstate(const struct pg_reply *r); // "" when none
 // The transaction was rolled back because of a conflict with another one: retry it at once.
 bool pg_reply_is_conflict(const struct pg_reply *r);

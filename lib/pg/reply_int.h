@@ -16,6 +16,9 @@ struct pg_reply {
     const PGresult *result; // NULL when the server did not answer
     const char *message;    // used when the result has none; may be NULL
     struct reply_odd *odd;  // set by the readers; may be NULL
+    // Of pg_reply_part(); otherwise the whole result is read:
+    bool is_part;
+    unsigned row, n_rows, col;
 };
 
 // The error code of an SQLSTATE ("" or NULL: none, the connection broke).

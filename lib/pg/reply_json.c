@@ -22,7 +22,7 @@ enum {
 
 bool pg_reply_has_json(const struct pg_reply *r, unsigned col)
 {
-    switch (PQftype(r->result, (int)col)) {
+    switch (PQftype(r->result, (int)(r->col + col))) {
     case OID_BOOL:
     case OID_INT2:
     case OID_INT4:
@@ -66,7 +66,7 @@ void pg_reply_put_json(const struct pg_reply *r, unsigned row, unsigned col, str
         buf_put_lit(out, "null");
         return;
     }
-    switch (PQftype(r->result, (int)col)) {
+    switch (PQftype(r->result, (int)(r->col + col))) {
     case OID_BOOL:
         js_put_bool(out, pg_reply_bool(r, row, col));
         break;

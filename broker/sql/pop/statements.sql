@@ -19,6 +19,17 @@ select target, status, wait_us, lane_id, retries, start_seq, take, more,
   from queen.claim_careful($1::int[], $2::bigint[], $3::int[], $4::int[], $5::boolean[], $6::uuid[],
                            $7::text[], $8::int[]);
 
+-- statement: push_claim
+-- A push and claims for pops that wait for its messages. Rows without a target are about the push, and come first.
+-- returns: @claim?, @push?
+select target, status, wait_us, lane_id, retries, start_seq, take, more,
+       first_seq, count, created_at, keys, body, ver, buried,
+       stored_lane, stored_seq, stored_at, seg, stored_status, pos, dup_id
+  from queen.push_and_claim($1::int, $2::boolean, $3::int, $4::bigint[], $5::bigint[], $6::int[], $7::bigint[],
+                            $8::int[], $9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[],
+                            $13::int[], $14::int[], $15::uuid[],
+                            $16::bigint[], $17::bigint[], $18::bigint[], $19::int[], $20::boolean[], $21::uuid[]);
+
 -- statement: discover
 -- A last row with lane 0: request the next page. Consumer 0: the partition is locked. A retry lane has the name of its partition
 -- and its group; other lanes have null.

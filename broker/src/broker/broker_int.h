@@ -103,6 +103,7 @@ struct consumer {
     struct lane *lane;
     int64_t num;    // 0: not known yet
     uint32_t fewer; // messages that a claim may take, after an answer was too long; 0: any
+    uint64_t handed_over;  // the last push that claimed for it (hand_over.c); 0: none
     int64_t ver, near_seq; // hints for the next claim: see broker/sql/pop/claim.sql; 0: none
     enum consumer_state state;
     bool dirty;         // something came while it was CLAIMING or LEASED
@@ -279,7 +280,8 @@ struct broker {
     uint64_t probed_us;
     unsigned n_replay_waits; // pushes that wait for the replay
     struct due replay_wait_due;
-    bool pops_stopped; // maintenance
+    bool pops_stopped;                  // maintenance
+    uint64_t n_hand_overs, handed_over; // see hand_over.c
     struct due flags_due;
     unsigned flags_asked; // flags_version at the time of the query
     struct due keys_due;  // keys.c
@@ -554,6 +556,20 @@ void pops_resume(struct broker *b,
 
 // ---- claim.c ----
 void claims_flush(struct broker *b);
+
+// ---- hand_over.c ----
+struct segs;
+struct claim_flight;
+// Claims for pops that wait for messages of these lanes, for the transaction that pushes them;
+// NULL: none waits.
+struct claim_flight *hand_over_take(struct broker *b, const struct segs *segs);
+void hand_over_fill(struct pg_params *p, const struct claim_flight *f);
+// The rows of the push, for pg_reply_part_free(); those about claims are read, and the flight
+// is freed.  NULL: the rows make no sense, or there are none because of the status.
+struct pg_reply *hand_over_end(struct call *c, struct claim_flight *f, int status,
+                               const struct pg_reply *reply);
+// Until hand_over_told(), lane_ready() leaves the consumers out that this push has served.
+void hand_over_told(struct broker *b);
 
 // ---- work/claim_work.c ----
 void work_claim(struct broker *b); // one call for the queued pops of work queues

@@ -18,6 +18,7 @@ static const struct pg_statement *const of_server[] = {
     &pg_stmt_claim,        &pg_stmt_claim_careful,   &pg_stmt_ensure_consumers,
     &pg_stmt_changes,      &pg_stmt_stream_cycle,    &pg_stmt_fire_scheduled,
     &pg_stmt_locked_lanes, &pg_stmt_set_aside,       &pg_stmt_claim_work,
+    &pg_stmt_push_claim,
 };
 
 bool is_of_server(const struct pg_statement *statement)

@@ -17,17 +17,7 @@ enum { MAX_BUSY = 8 }; // 256 ms between two tries at most
 
 enum { LONG_ANSWER = 128 << 20 };
 
-struct claim_flight {
-    struct op_list pops;
-    unsigned n_pops, n_targets;
-    bool careful;
-    bool refused; // it was made for another server, and never left
-    uint64_t left_us;
-    struct consumer *targets[];
-};
-
 static struct claim_flight *claim_load(struct broker *b);
-static void claim_fill(struct pg_params *p, struct claim_flight *f);
 static void fill_careful(struct pg_params *p, struct claim_flight *f);
 static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply);
 static const char *claim_find_fault(const struct claim_flight *f, const struct pg_reply *reply);
@@ -92,15 +82,23 @@ static struct claim_flight *claim_load(struct broker *b)
 {
     struct op_list pops = STAILQ_HEAD_INITIALIZER(pops);
     enum claim_kind kind = claim_kind_of(pop_of(STAILQ_FIRST(&b->ops[OP_POP].queue)));
-    unsigned n_targets = 0, n_pops = claim_take_pops(b, kind, &pops);
+    unsigned n_pops = claim_take_pops(b, kind, &pops);
+    struct claim_flight *f = claim_flight_new(&pops, n_pops);
+
+    f->careful = kind == CLAIM_CAREFULLY;
+    return f;
+}
+
+struct claim_flight *claim_flight_new(struct op_list *pops, unsigned n_pops)
+{
+    unsigned n_targets = 0;
     struct op *op;
 
-    STAILQ_FOREACH (op, &pops, link)
+    STAILQ_FOREACH (op, pops, link)
         n_targets += pop_of(op)->n_targets;
     struct claim_flight *f = mem_zalloc(1, sizeof *f + n_targets * sizeof(struct consumer *));
     STAILQ_INIT(&f->pops);
-    STAILQ_CONCAT(&f->pops, &pops);
-    f->careful = kind == CLAIM_CAREFULLY;
+    STAILQ_CONCAT(&f->pops, pops);
     f->n_pops = n_pops;
     STAILQ_FOREACH (op, &f->pops, link)
         for (struct consumer *c = pop_of(op)->targets; c; c = c->next_target)
@@ -122,7 +120,7 @@ int32_t claim_batch(const struct consumer *c, const struct pop_op *pop)
     return (int32_t)(c->fewer > 0 && c->fewer < pop->batch ? c->fewer : pop->batch);
 }
 
-static void claim_fill(struct pg_params *p, struct claim_flight *f)
+void claim_fill(struct pg_params *p, const struct claim_flight *f)
 {
     pg_begin_array(p, PG_INT8);
     FOR_TARGETS(pg_put_i64(p, c->num));
@@ -178,12 +176,20 @@ void claim_landed(const struct call *c, unsigned n_pops)
 static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *reply)
 {
     struct call *c = pg->owner;
-    struct broker *b = c->broker;
     struct claim_flight *f = c->what;
 
-    f->left_us = c->left_us;
     f->refused = status == QE_PG_RETRY && !pg->sent;
     claim_landed(c, f->n_pops);
+    claim_flight_end(c, f, status, reply);
+    call_free(c);
+}
+
+void claim_flight_end(struct call *c, struct claim_flight *f, int status,
+                      const struct pg_reply *reply)
+{
+    struct broker *b = c->broker;
+
+    f->left_us = c->left_us;
     const char *fault = status == 0 ? claim_find_fault(f, reply) : NULL;
     if (fault)
         status = call_unexpected(c, fault);
@@ -201,7 +207,6 @@ static void on_claimed(struct pg_call *pg, int status, const struct pg_reply *re
         histogram_add(&b->stats.batch_items[OP_POP], n_messages);
     }
     free(f);
-    call_free(c);
 }
 
 // A segment of a claimed target behind the place that `from` names.

@@ -4,6 +4,23 @@
 
 #include "broker/settle/outstanding_int.h"
 
+struct claim_flight {
+    struct op_list pops;
+    unsigned n_pops, n_targets;
+    bool careful;
+    bool refused;       // nothing was taken: it never left, or was rolled back
+    uint64_t hand_over; // number of the push that it is part of; 0: none (hand_over.c)
+    uint64_t left_us;
+    struct consumer *targets[];
+};
+
+// Takes the pops, which have chosen their targets.
+struct claim_flight *claim_flight_new(struct op_list *pops, unsigned n_pops);
+void claim_fill(struct pg_params *p, const struct claim_flight *f); // of a fast claim
+// Answers the pops and moves their consumers on.  Frees f, not the call that it was part of.
+void claim_flight_end(struct call *c, struct claim_flight *f, int status,
+                      const struct pg_reply *reply);
+
 // How many messages a claim of c for this pop may take.
 int32_t claim_batch(const struct consumer *c, const struct pop_op *pop);
 // The answer of pop was written: adapts the number for the next claims of c.

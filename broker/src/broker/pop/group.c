@@ -249,6 +249,8 @@ static void lane_ready_for(struct broker *b, struct lane *lane, struct group *g)
             return;
     }
     c = consumer_get(b, g, lane);
+    if (b->handed_over != 0 && c->handed_over == b->handed_over)
+        return; // its claim has seen what this push stored
     switch (c->state) {
     case IDLE:
         consumer_ready(b, c, false);

@@ -15,7 +15,8 @@ struct push_flight {
     bool whole;
     bool given_up; // its requests went to the file buffer: the answer is ignored
     struct segs segs;
-    struct push_item **later; // of a request that mixes; NULL: there are none
+    struct claim_flight *claims; // of pops that wait for these messages; NULL: none do
+    struct push_item **later;    // of a request that mixes; NULL: there are none
     unsigned n_later;
 };
 

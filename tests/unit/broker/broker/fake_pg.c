@@ -10,9 +10,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/str.h"
 
-enum { MAX_CALLS = 64, MAX_ROWS = 128, MAX_CELLS = 20 };
+enum { MAX_CALLS = 64, MAX_ROWS = 128, MAX_CELLS = 24 };
 
 struct pg_pool {
     void (*on_state)(void *ctx, bool up);
@@ -30,6 +31,8 @@ struct cell {
 struct pg_reply {
     bool locked; // SQLSTATE 55P03
     unsigned n_rows, n_cells;
+    const struct pg_reply *whole; // of a part
+    unsigned row, col;
     struct cell rows[MAX_ROWS][MAX_CELLS];
 };
 
@@ -229,13 +232,26 @@ static const struct cell *cell(const struct pg_reply *r, unsigned row, unsigned 
                                const char *kinds)
 {
     assert_true(row < r->n_rows && col < r->n_cells);
-    const struct cell *c = &r->rows[row][col];
+    const struct pg_reply *of = r->whole ? r->whole : r;
+    const struct cell *c = &of->rows[r->row + row][r->col + col];
     if (c->kind != 'n' && !strchr(kinds, c->kind))
         fail_msg("row %u column %u is of kind %c, not %s", row, col, c->kind, kinds);
     return c;
 }
 
 unsigned pg_reply_rows(const struct pg_reply *r) { return r->n_rows; }
+
+struct pg_reply *pg_reply_part(const struct pg_reply *r, unsigned row, unsigned n, unsigned col)
+{
+    assert_true(!r->whole && row + n <= r->n_rows && col <= r->n_cells);
+    struct pg_reply *part = mem_new(struct pg_reply);
+    *part = (struct pg_reply){
+        .n_rows = n, .n_cells = r->n_cells - col, .whole = r, .row = row, .col = col};
+    return part;
+}
+
+void pg_reply_part_free(struct pg_reply *part) { free(part); }
+
 bool pg_reply_is_conflict(const struct pg_reply *r)
 {
     (void)r;

@@ -46,6 +46,7 @@ static int64_t n_changes; // by somebody else; the snapshot of the feed
 
 static void do_lanes(const struct pg_params *p);
 static void do_push(const struct pg_params *p);
+static void do_push_claim(const struct pg_params *p);
 static void do_locked_lanes(const struct pg_params *p);
 static void do_changes(const struct pg_params *p);
 static void do_discover(const struct pg_params *p);
@@ -61,10 +62,19 @@ static const struct {
     const char *name;
     void (*serve)(const struct pg_params *p);
 } calls[] = {
-    {"ensure_lanes", do_lanes}, {"push", do_push},         {"locked_lanes", do_locked_lanes},
-    {"changes", do_changes},    {"discover", do_discover}, {"ensure_consumers", do_consumers},
-    {"claim", do_claim},        {"finish", do_finish},     {"settle", do_settle},
-    {"release", do_release},    {"maintenance", do_flags}, {"select_queues", do_queues},
+    {"ensure_lanes", do_lanes},
+    {"push", do_push},
+    {"locked_lanes", do_locked_lanes},
+    {"changes", do_changes},
+    {"discover", do_discover},
+    {"ensure_consumers", do_consumers},
+    {"claim", do_claim},
+    {"finish", do_finish},
+    {"settle", do_settle},
+    {"release", do_release},
+    {"maintenance", do_flags},
+    {"select_queues", do_queues},
+    {"push_claim", do_push_claim},
 };
 
 void sim_reset(void)
@@ -116,7 +126,8 @@ static bool waits_for_lock(const struct pg_call *call)
 {
     const struct pg_params *p = call->params;
 
-    if (strcmp(call->statement->name, "push") == 0)
+    if (strcmp(call->statement->name, "push") == 0 ||
+        strcmp(call->statement->name, "push_claim") == 0)
         for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++)
             if (lanes[lane_of(fake_int(p, PG_INT8, 0, i))].locked)
                 return true;
@@ -249,17 +260,26 @@ static bool has_duplicate(unsigned lane, span keys)
     return false;
 }
 
-static void tell_duplicates(unsigned seg, unsigned lane, span keys)
+// Columns of the call that pushes, and of the one that claims as well.
+static const struct push_columns {
+    const char *stored, *duplicate, *other;
+} push_columns = {"lane:l first_seq:l created_at:T status:i", "seg:i status:i pos:i dup_id:u",
+                  "seg:i status:i"},
+  push_claim_columns = {"stored_lane:l stored_seq:l stored_at:T stored_status:i",
+                        "seg:i stored_status:i pos:i dup_id:u", "seg:i stored_status:i"};
+
+static void tell_duplicates(const struct push_columns *columns, unsigned seg, unsigned lane,
+                            span keys)
 {
     unsigned at;
 
     for (unsigned i = 0; i < keys.len / 16; i++)
         if (segment_of(lane, keys.ptr + 16ul * i, &at))
-            fake_row("seg:i status:i pos:i dup_id:u", (int)seg + 1, 1, (int)i, uuid(lane));
+            fake_row(columns->duplicate, (int)seg + 1, 1, (int)i, uuid(lane));
 }
 
 // A segment with duplicates is not stored, nor is what follows it in its lane.
-static void do_push(const struct pg_params *p)
+static void push(const struct pg_params *p, const struct push_columns *columns)
 {
     unsigned n = fake_len(p, PG_INT8, 0);
     bool held[SIM_LANES + 1] = {0}, stored[64] = {0}, twice[64] = {0};
@@ -277,19 +297,20 @@ static void do_push(const struct pg_params *p)
             continue;
         int64_t seq = lanes[lane].next;
         append(lane, keys, fake_bytes(p, PG_BYTEA, 1, i));
-        fake_row("lane:l first_seq:l created_at:T status:i", num_of(lane), seq, created(seq),
-                 0);
+        fake_row(columns->stored, num_of(lane), seq, created(seq), 0);
     }
     for (unsigned i = 0; i < n; i++) {
         unsigned lane = lane_of(fake_int(p, PG_INT8, 0, i));
         if (lane == 0)
-            fake_row("seg:i status:i", (int)i + 1, SEG_LANE_GONE);
+            fake_row(columns->other, (int)i + 1, SEG_LANE_GONE);
         else if (twice[i])
-            tell_duplicates(i, lane, fake_bytes(p, PG_BYTEA, 0, i));
+            tell_duplicates(columns, i, lane, fake_bytes(p, PG_BYTEA, 0, i));
         else if (!stored[i])
-            fake_row("seg:i status:i", (int)i + 1, 2);
+            fake_row(columns->other, (int)i + 1, 2);
     }
 }
+
+static void do_push(const struct pg_params *p) { push(p, &push_columns); }
 
 // ---- pops ----
 
@@ -389,16 +410,23 @@ static void claim(unsigned target, unsigned lane, int64_t batch, bool auto_ack,
     memcpy(l->lease, lease, 16);
 }
 
+// Its parameters are the last ones of the call.
 static void do_claim(const struct pg_params *p)
 {
-    for (unsigned i = 0; i < fake_len(p, PG_INT8, 0); i++) {
-        unsigned lane = lane_of(fake_int(p, PG_INT8, 0, i) - CONSUMER_0);
+    for (unsigned i = 0; i < fake_len(p, PG_INT8, -3); i++) {
+        unsigned lane = lane_of(fake_int(p, PG_INT8, -3, i) - CONSUMER_0);
         if (lane == 0)
             fake_row("target:i status:i", (int)i + 1, GONE);
         else
-            claim(i + 1, lane, fake_int(p, PG_INT4, 0, i), fake_int(p, PG_BOOL, 0, i) != 0,
-                  fake_bytes(p, PG_UUID, 0, i).ptr);
+            claim(i + 1, lane, fake_int(p, PG_INT4, -1, i), fake_int(p, PG_BOOL, -1, i) != 0,
+                  fake_bytes(p, PG_UUID, -1, i).ptr);
     }
+}
+
+static void do_push_claim(const struct pg_params *p)
+{
+    push(p, &push_claim_columns);
+    do_claim(p);
 }
 
 // ---- acknowledgements ----

@@ -231,14 +231,15 @@ static void a_locked_name_that_is_learnt_otherwise_can_be_requested_again(void *
     pop_first(&p, "q", 60000, 1);
     row_status(1, EMPTY, 0);
     answer_claim();
-    for (unsigned i = 0; i < 100 && !fake_find("push"); i++) {
+    for (unsigned i = 0; i < 100 && !fake_find("push_claim"); i++) {
         wait_ms(10), serve_names(true);
         if (fake_find("locked_lanes"))
             fake_answer(fake_find("locked_lanes"), 0);
         turn();
     }
-    fake_row("seg:i status:i", 1, LANE_GONE);
-    fake_answer(fake_find("push"), 0);
+    fake_row("seg:i stored_status:i", 1, LANE_GONE);
+    row_status(1, GONE, 0);
+    fake_answer(fake_find("push_claim"), 0);
     turn();
     assert_non_null(fake_find("ensure_lanes"));
     serve_names(false);
