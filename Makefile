@@ -22,7 +22,7 @@ TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transacti
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web web torture check lint bench format format-check \
-	layers frozen walks doc-links tidy fuzz docs docs-check install clean help
+	layers frozen walks doc-links tidy fuzz docs docs-check install dist deb test-deb test-versions clean help
 .DEFAULT_GOAL := all
 
 all: release         ## hardened release build of everything; the programs are build/queen and build/queen-platform
@@ -141,8 +141,28 @@ install: release     ## into $(DESTDIR)$(PREFIX)
 	ninja -C $(B)/release
 	DESTDIR=$(DESTDIR) $(MESON) install -C $(B)/release --no-rebuild
 
+VERSION  = $(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+dist:                ## release tarball of the commit, build/dist/queen-VERSION.tar.xz
+	tools/dist.sh $(VERSION) $(B)/dist
+
+deb: dist            ## Debian packages of the commit, in build/deb
+	tools/deps.sh deb
+	tools/deb.sh $(VERSION) $(B)/dist $(B)/deb
+
+VERSIONS ?= 14 15 16 17 18
+test-versions: release  ## a part of the black-box tests on other versions of PostgreSQL: make test-versions VERSIONS="14 18"
+	tools/deps.sh test
+	for v in $(VERSIONS); do tests/versions/fetch.sh $$v $(B)/postgres || exit 1; done
+	for v in $(VERSIONS); do echo "PostgreSQL $$v"; $(call RANGE,0) PG_BIN=$(CURDIR)/$(B)/postgres/$$v/bin QUEEN_PG_BIN=$(CURDIR)/$(B)/postgres/$$v/bin \
+	  $(PYTHON) -m pytest -q $(addprefix tests/e2e/broker/test_,managed.py push.py pop.py ack.py transaction.py retries.py dlq.py work_queue.py \
+	    scheduled.py streams.py sql_surface.py retention.py embedded_version.py) || exit 1; done
+
+test-deb: deb        ## installs, starts, upgrades and removes the packages in a throw-away root; needs root
+	tools/deps.sh test-deb
+	$(PYTHON) -m pytest -q -o faulthandler_timeout=0 tests/packages/test_deb.py
+
 clean:               ## forget all builds
-	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/tidy $(B)/check $(B)/queen $(B)/queen-platform
+	rm -rf $(B)/release $(B)/debug $(B)/asan $(B)/tsan $(B)/fuzz $(B)/tidy $(B)/check $(B)/dist $(B)/deb $(B)/queen $(B)/queen-platform
 
 help:
 	@sed -n 's/^\([a-z0-9 -]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

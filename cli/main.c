@@ -11,6 +11,7 @@
 #include "bench/load/bench.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/commit.h"
 #include "cli/common.h"
 #include "cli/help.h"
 
@@ -119,9 +120,9 @@ static bool is_help(const char *word)
 static int show_version(struct cli *cli)
 {
     if (cli->out.json && args_has(&cli->args, "json"))
-        puts("{\"version\":\"" QUEEN_VERSION "\"}");
+        printf("{\"version\":\"" QUEEN_VERSION "\",\"commit\":\"%s\"}\n", cli_commit);
     else
-        puts("queen " QUEEN_VERSION);
+        printf("queen " QUEEN_VERSION " (commit %s)\n", cli_commit);
     return CLI_OK;
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|check
+# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|check|deb|test-deb
 #
 # When nothing is missing it does nothing: no network, no root.  A word with bars is a
 # choice: any of its packages will do, and the first one that the archive has is installed.
@@ -17,13 +17,19 @@ test="openssl systemd locales curl jq libcmocka-dev python3-pytest python3-httpx
 check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libjansson-dev
        faketime nftables stress-ng"
 
+# Each of these targets has its own tools, which the others do not install.
+deb="debhelper lintian fakeroot xz-utils git scdoc"
+test_deb="mmdebstrap python3-pytest"
+
 case "${1:-}" in
 build) wanted="$build $run" ;;
 platform) wanted="$build $run $platform" ;;
 test) wanted="$build $run $platform $test" ;;
 check) wanted="$build $run $platform $test $check" ;;
+deb) wanted="$build $platform $deb" ;;
+test-deb) wanted="$test_deb" ;;
 *)
-    echo "usage: tools/deps.sh build|platform|test|check" >&2
+    echo "usage: tools/deps.sh build|platform|test|check|deb|test-deb" >&2
     exit 2
     ;;
 esac
@@ -71,9 +77,24 @@ if [ "$(id -u)" != 0 ]; then
     fi
     as_root=(sudo)
 fi
+# apt-get waits for the lock of dpkg, but not for the locks of its lists and its archive: another apt-get would make it fail.
 apt_get() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@"
+    local errors status end=$((SECONDS + 300)) waits=no
+    errors=$(mktemp)
+    while :; do
+        status=0
+        "${as_root[@]}" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+            -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@" 2>"$errors" || status=$?
+        if [ $status = 0 ] || [ $SECONDS -ge $end ] || ! grep -q 'Could not get lock' "$errors"; then
+            break
+        fi
+        [ $waits = yes ] || echo "deps.sh: another apt-get is running; waiting for up to 5 minutes"
+        waits=yes
+        sleep 2
+    done
+    cat "$errors" >&2
+    rm -f "$errors"
+    return $status
 }
 apt_get update
 

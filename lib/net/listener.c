@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/inherited.h"
 
 struct listener {
     struct listener_conf conf;
@@ -139,7 +140,13 @@ static int open_socket(const struct listener_conf *conf, int *fd, struct fault *
 static int try_address(const struct addrinfo *a, int backlog, int *out)
 {
     int on = 1;
-    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = inherited_take(a->ai_addr);
+
+    if (fd >= 0) { // systemd has bound it
+        *out = fd;
+        return 0;
+    }
+    fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return uv_translate_sys_error(errno);

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "net/inherited.h"
+
 // The callbacks of a listener get its owner's list; plain and TLS need different functions.
 static void accepted_plain(void *ctx, int fd)
 {
@@ -74,6 +76,8 @@ int listeners_open(struct listeners *l, uv_loop_t *loop, const struct listeners_
     int rc = open_port(l, loop, conf->port, conf->tls, f);
     if (rc == 0 && conf->tls_port > 0)
         rc = open_port(l, loop, conf->tls_port, true, f);
+    if (rc == 0)
+        rc = inherited_check(f);
     if (rc != 0)
         listeners_close(l);
     return rc;

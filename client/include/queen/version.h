@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-const char *queen_version(void); // "0.1.0", of the library linked at run time; static
+const char *queen_version(void); // "1.0.0", of the library linked at run time; static
 
 #ifdef __cplusplus
 }
