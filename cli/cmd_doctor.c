@@ -250,7 +250,7 @@ const struct cli_command cli_doctor = {
     .args = "",
     .summary = "check a server and its PostgreSQL, with advice",
     .about = "Looks at health, versions, clocks, connections, the file buffer and dead rows; "
-             "with --pg also at settings, all connections, transactions that block "
+             "with --pg also at rights, settings, all connections, transactions that block "
              "vacuum, replication slots and disk. Exit code 5: something is bad.",
     .examples = "queen doctor|checks through the server only\n"
                 "queen doctor --pg 'host=db user=queen dbname=queen'|PostgreSQL as well",

@@ -8,8 +8,11 @@
 
 #include "base/attrs.h"
 #include "cli/cli.h"
-#include "cli/doctor.h"
+#include "cli/doctor_int.h"
 #include "cli/table.h"
+
+// The statements that set a parameter of the server.
+#define SYSTEM(name) "; alter system set " name " = on; select pg_reload_conf()"
 
 static void check_settings(struct doctor *d, PGconn *c);
 static void check_connections(struct doctor *d, PGconn *c);
@@ -32,6 +35,7 @@ void doctor_postgres(struct doctor *d, const char *conninfo)
         int version = PQserverVersion(c) / 10000;
         doctor_say(d, version >= 14 ? DOCTOR_FINE : DOCTOR_BAD, "postgresql",
                    version >= 14 ? NULL : "Queen needs a newer one", "version %d", version);
+        doctor_rights(d, c);
         check_settings(d, c);
         check_connections(d, c);
         check_xmin(d, c);
@@ -42,8 +46,7 @@ void doctor_postgres(struct doctor *d, const char *conninfo)
     PQfinish(c);
 }
 
-// NULL after printing the error.
-static PGresult *query(struct doctor *d, PGconn *c, const char *what, const char *sql)
+PGresult *doctor_query(struct doctor *d, PGconn *c, const char *what, const char *sql)
 {
     PGresult *r = PQexec(c, sql);
 
@@ -63,24 +66,28 @@ static void check_settings(struct doctor *d, PGconn *c)
         const char *name, *good, *advice;
         enum verdict otherwise;
     } settings[] = {
-        {"fsync", "on", "a crash of the machine loses or damages everything: set it to on",
+        {"fsync", "on",
+         "a crash of the machine loses or damages everything: set it to on" SYSTEM("fsync"),
          DOCTOR_BAD},
         {"full_page_writes", "on",
-         "a crash in the middle of a write damages pages: set it to on", DOCTOR_BAD},
+         "a crash in the middle of a write damages pages: set it to "
+         "on" SYSTEM("full_page_writes"),
+         DOCTOR_BAD},
         {"synchronous_commit", NULL,
-         "confirmed messages can be lost in a crash of PostgreSQL; fine only if that "
-         "is "
-         "meant",
+         "confirmed messages can be lost in a crash of PostgreSQL; fine only if that is "
+         "meant" SYSTEM("synchronous_commit"),
          DOCTOR_WARN},
-        {"autovacuum", "on", "tables grow for ever without it: set it to on", DOCTOR_BAD},
-        {"track_activities", "on", "without it the holder of xmin cannot be found",
+        {"autovacuum", "on",
+         "tables grow for ever without it: set it to on" SYSTEM("autovacuum"), DOCTOR_BAD},
+        {"track_activities", "on",
+         "without it the holder of xmin cannot be found" SYSTEM("track_activities"),
          DOCTOR_WARN},
     };
 
     for (unsigned i = 0; i < countof(settings); i++) {
         char sql[100];
         snprintf(sql, sizeof sql, "select current_setting('%s')", settings[i].name);
-        PGresult *r = query(d, c, settings[i].name, sql);
+        PGresult *r = doctor_query(d, c, settings[i].name, sql);
         if (!r)
             continue;
         const char *value = PQgetvalue(r, 0, 0);
@@ -95,11 +102,11 @@ static void check_settings(struct doctor *d, PGconn *c)
 
 static void check_connections(struct doctor *d, PGconn *c)
 {
-    PGresult *r = query(d, c, "connections",
-                        "select count(*), current_setting('max_connections')::int - "
-                        "current_setting('superuser_reserved_connections')::int, "
-                        "count(*) filter (where application_name like 'queen%') "
-                        "from pg_stat_activity where backend_type = 'client backend'");
+    PGresult *r = doctor_query(d, c, "connections",
+                               "select count(*), current_setting('max_connections')::int - "
+                               "current_setting('superuser_reserved_connections')::int, "
+                               "count(*) filter (where application_name like 'queen%') "
+                               "from pg_stat_activity where backend_type = 'client backend'");
     if (!r)
         return;
     int used = atoi(PQgetvalue(r, 0, 0)), limit = atoi(PQgetvalue(r, 0, 1));
@@ -116,13 +123,14 @@ static void check_connections(struct doctor *d, PGconn *c)
 // xmin is held by a snapshot or by the id of a transaction that has written and is idle.
 static void check_xmin(struct doctor *d, PGconn *c)
 {
-    PGresult *r = query(d, c, "held xmin",
-                        "select pid, coalesce(application_name, ''), state, "
-                        "extract(epoch from now() - coalesce(xact_start, query_start))::bigint "
-                        "from pg_stat_activity where (backend_xmin is not null or "
-                        "backend_xid is not null) and pid <> pg_backend_pid() and "
-                        "coalesce(xact_start, query_start) is not null "
-                        "order by 4 desc limit 1");
+    PGresult *r =
+        doctor_query(d, c, "held xmin",
+                     "select pid, coalesce(application_name, ''), state, "
+                     "extract(epoch from now() - coalesce(xact_start, query_start))::bigint "
+                     "from pg_stat_activity where (backend_xmin is not null or "
+                     "backend_xid is not null) and pid <> pg_backend_pid() and "
+                     "coalesce(xact_start, query_start) is not null "
+                     "order by 4 desc limit 1");
     if (!r)
         return;
     long seconds = PQntuples(r) > 0 ? atol(PQgetvalue(r, 0, 3)) : 0;
@@ -144,9 +152,9 @@ static void check_xmin(struct doctor *d, PGconn *c)
 static void check_prepared(struct doctor *d, PGconn *c)
 {
     PGresult *r =
-        query(d, c, "prepared",
-              "select count(*), min(gid) from pg_prepared_xacts where prepared < now() "
-              "- interval '5 minutes'");
+        doctor_query(d, c, "prepared",
+                     "select count(*), min(gid) from pg_prepared_xacts where prepared < now() "
+                     "- interval '5 minutes'");
     if (!r)
         return;
     bool some = atoi(PQgetvalue(r, 0, 0)) > 0;
@@ -160,7 +168,7 @@ static void check_prepared(struct doctor *d, PGconn *c)
 
 static void check_slots(struct doctor *d, PGconn *c)
 {
-    PGresult *r = query(
+    PGresult *r = doctor_query(
         d, c, "slots",
         "select slot_name, active, coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() "
         "then pg_last_wal_receive_lsn() else pg_current_wal_lsn() end, restart_lsn), "
@@ -194,9 +202,10 @@ static void check_disk(struct doctor *d, PGconn *c)
 {
     struct statvfs fs;
     struct buf b = {0};
-    PGresult *r = query(d, c, "disk",
-                        "select pg_database_size(current_database()), (select setting from "
-                        "pg_settings where name = 'data_directory')");
+    PGresult *r =
+        doctor_query(d, c, "disk",
+                     "select pg_database_size(current_database()), (select setting from "
+                     "pg_settings where name = 'data_directory')");
     if (!r)
         return;
     cell_put_bytes(&b, atof(PQgetvalue(r, 0, 0)));
