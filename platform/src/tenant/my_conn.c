@@ -101,9 +101,10 @@ static void on_begin(uv_timer_t *timer)
         return;
     }
     unsigned seconds = (c->attempt_ms + 999) / 1000;
-    char init[128];
+    char init[256];
     snprintf(init, sizeof init,
-             "set time_zone = '+00:00' /*M!100101 , max_statement_time = %u.%03u */",
+             "set time_zone = '+00:00', sql_mode = '" MY_SQL_MODE
+             "' /*M!100101 , max_statement_time = %u.%03u */",
              c->statement_timeout_ms / 1000, c->statement_timeout_ms % 1000);
     mysql_init(&c->my);
     c->has_my = true;

@@ -32,6 +32,10 @@ void my_reply_fail(struct my_reply *r, unsigned number, const char *sqlstate,
 // Maps the error number of the server or the connector to a code of err.h.
 int my_code(unsigned number, const char *sqlstate);
 
+// The server's own mode may store a value that does not fit as another one, and read quotes in
+// another way.  A procedure keeps the mode of the session that created it.
+#define MY_SQL_MODE "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+
 // Sets the options for TLS and authentication of a new connection.
 void my_place_secure(const struct my_place *p, MYSQL *my);
 

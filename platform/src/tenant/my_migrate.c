@@ -88,6 +88,7 @@ static int connect_to(struct run *r, const struct my_place *p)
     mysql_options(&r->my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (!p->socket) // also for localhost, which would be a socket otherwise
         mysql_options(&r->my, MYSQL_OPT_PROTOCOL, &(unsigned){MYSQL_PROTOCOL_TCP});
+    mysql_options(&r->my, MYSQL_INIT_COMMAND, "set sql_mode = '" MY_SQL_MODE "'");
     my_place_secure(p, &r->my);
     if (!mysql_real_connect(&r->my, p->socket ? NULL : p->host, p->user, p->password, p->db,
                             p->port, p->socket, 0))

@@ -196,6 +196,31 @@ def test_a_late_write_of_the_former_owner_does_not_look_like_a_loss(platform, ma
         ingest(302, 301)
 
 
+def test_a_server_that_is_not_strict_refuses_what_a_column_cannot_hold(platform, mariadb):
+    """It stored the largest value instead, where PostgreSQL refuses the event."""
+    database, wallet = mariadb.create_database("loose_" + uuid.uuid4().hex[:8]), str(uuid.uuid4())
+    ((mode,),) = mariadb.ask("select @@global.sql_mode")
+    mariadb.ask("set global sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'")
+    try:
+        platform.add_tenant("loosetenant", url=mariadb.url(database))
+        event = {"id": str(uuid.uuid4()), "type": "visit.recorded", "at": "2026-11-16T04:05:06Z",
+                 "data": {"customer_id": str(uuid.uuid4()), "id": str(uuid.uuid4())}}
+        platform.send("loosetenant", event)
+        wait_until(lambda: mariadb.ask("select count(*) from visit_log", database) == [["1"]], 20 * harness.TIME_FACTOR, "it is applied", 0.1)
+    finally:
+        mariadb.ask("set global sql_mode = '%s'" % mode)
+    marks = json.dumps([{"name": "p", "position": 1, "stamp": 1, "seen": 0}])
+
+    def adjust(delta):
+        rows = json.dumps([{"at": "2026-11-16T04:05:06.000000Z", "customer_id": str(uuid.uuid4()), "id": wallet, "delta": delta}])
+        mariadb.ask("set sql_mode = ''; call ingest('q', '%s', '%s', '[]', null, null, null, null, '%s', null, null, null, null)"
+                    % (marks, json.dumps([str(uuid.uuid4())]), rows), database)
+    adjust(999999999999.99)
+    with pytest.raises(AssertionError, match="Out of range value"):
+        adjust(999999999999.99)
+    assert mariadb.ask("select balance from wallet_account", database) == [["999999999999.99"]]
+
+
 def test_looking_for_known_ids_does_not_read_all_of_them(platform, mariadb):
     database = mariadb.create_database("many_" + uuid.uuid4().hex[:8])
     platform.add_tenant("manytenant", url=mariadb.url(database))
