@@ -83,6 +83,19 @@ void stamps_note(struct stamps *s, span tenant, span partition, int64_t stamp_us
     HASH_ADD_KEYPTR(hh, s->noted, e->key, key.len, e);
 }
 
+void stamps_forget(struct stamps *s, span tenant)
+{
+    struct stamp *e, *next;
+
+    HASH_ITER (hh, s->noted, e, next) {
+        if (!span_eq(e->tenant, tenant))
+            continue;
+        HASH_DEL(s->noted, e);
+        free(e->key);
+        free(e);
+    }
+}
+
 static void on_save_due(uv_timer_t *timer)
 {
     struct stamps *s = timer->data;

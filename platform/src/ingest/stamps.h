@@ -21,6 +21,9 @@ struct stamps *stamps_open(uv_loop_t *loop, struct pg_pool *control, const char 
 // The stamp was committed by the tenant's database.
 void stamps_note(struct stamps *s, span tenant, span partition, int64_t stamp_us);
 
+// The name may be that of another tenant by now: forgets what is not saved yet.
+void stamps_forget(struct stamps *s, span tenant);
+
 // Calls each with every saved stamp of the tenant, then done with 0 or a code; both are never
 // called from inside this call.  The struct is borrowed until done.
 struct stamps_load {

@@ -93,10 +93,24 @@ void write_note_stamp(struct write *w, span partition, int64_t stamp_us)
 {
     struct write_seen *seen = seen_of(w, partition);
 
+    seen->in_doubt = false;
     if (seen->stamp_us < stamp_us)
         seen->stamp_us = stamp_us;
     if (w->stamp_us < stamp_us)
         w->stamp_us = stamp_us;
+}
+
+void write_doubt_stamps(struct write *w)
+{
+    for (unsigned i = 0; i < w->n_seen; i++)
+        w->seen[i].in_doubt = true;
+}
+
+void write_forget_doubted(struct write *w)
+{
+    for (unsigned i = 0; i < w->n_seen; i++)
+        if (w->seen[i].in_doubt)
+            w->seen[i].stamp_us = 0;
 }
 
 void write_forget(struct write *w, span partition)

@@ -20,6 +20,7 @@ struct write_mark {
 struct write_seen {
     char *partition;
     int64_t stamp_us;
+    bool in_doubt; // see write_doubt_stamps()
 };
 
 struct write {
@@ -58,6 +59,11 @@ void write_free(struct write *w);
 // Lost events of this partition are about to be replayed, so its checkpoint is not compared
 // until the next transaction is committed.
 void write_forget(struct write *w, span partition);
+
+// Around loading the saved stamps, if the name may be that of another tenant by now: forgets
+// the stamps of partitions for which none was loaded.
+void write_doubt_stamps(struct write *w);
+void write_forget_doubted(struct write *w);
 
 // This stamp of the partition was committed, by this process or an earlier one.
 void write_note_stamp(struct write *w, span partition, int64_t stamp_us);

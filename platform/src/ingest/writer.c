@@ -33,6 +33,7 @@ struct queue { // of a tenant
     struct write write;
     struct stamps_load load;
     unsigned n_loaded;       // writer.n_reloads when the stamps were loaded
+    uint64_t identity;       // of the tenant, see tenant_identity(); 0: none yet
     unsigned limit;          // events of the next transaction; lowered after an error
     unsigned retries;        // of the current transaction
     bool is_retry_of_unique; // the last attempt ended with a unique violation
@@ -217,6 +218,13 @@ static void on_writer_tenant_ready(struct tenant_want *want, int status, struct 
         return;
     }
     q->ref = ref;
+    if (q->identity != tenant_ref_identity(ref)) {
+        // Its row has changed: perhaps it was removed, and this is another of its name.
+        q->identity = tenant_ref_identity(ref);
+        q->n_loaded = 0;
+        stamps_forget(q->writer->stamps, q->name);
+        write_doubt_stamps(&q->write);
+    }
     if (q->n_loaded == q->writer->n_reloads) {
         send_write(q);
         return;
@@ -239,6 +247,8 @@ static void on_writer_stamps_loaded(struct stamps_load *l, int status)
 
     if (status != 0)
         q->n_loaded = 0; // again with the next transaction
+    else
+        write_forget_doubted(&q->write);
     send_write(q);
 }
 

@@ -400,6 +400,23 @@ def test_a_tenant_without_a_checkpoint_goes_on_and_is_reported(platform, eta):
     assert figure(platform, "replays_incomplete_total") == before + 1
 
 
+@pytest.mark.parametrize("pause", [0, 6], ids=["before its stamps were saved", "after they were saved"])
+def test_a_tenant_that_is_removed_and_added_again_has_lost_nothing(platform, pg, pause):
+    """Its database is another one: the stamps of the old one were compared with it, and its first events were held."""
+    name = "theta%d" % pause
+    for _ in range(2):
+        platform.add_tenant(name)
+        event = visit()
+        platform.send(name, event)
+        cursor = tenant_cursor(pg, name)
+        wait_until(lambda: ids(cursor) == {event["data"]["id"]}, SOON, "it is applied")
+        cursor.connection.close()
+        time.sleep(pause)
+        assert platform.ask("DELETE", "/api/v1/tenants/%s?drop=true" % name)[0] == 200
+    log = platform.log_text()
+    assert "tenant.behind tenant=%s " % name not in log and "replay.impossible lane=0/%s " % name not in log
+
+
 def test_a_mysql_tenant_that_went_back_is_repaired(platform, mariadb):
     mariadb.create_database("went_back")
     assert platform.ask("POST", "/api/v1/tenants", {"name": "theta", "url": mariadb.url("went_back")})[0] == 201
