@@ -237,6 +237,31 @@ static unsigned my_pool_deadline_ms(const struct my_pool *p, const struct my_cal
     return call->deadline_ms > 0 ? call->deadline_ms : p->conf.deadline_ms;
 }
 
+struct my_kill {
+    struct my_call call;
+    struct my_statement statement;
+    char text[40];
+};
+
+static void on_killed(struct my_call *call, int status, const struct my_reply *reply)
+{
+    (void)status; // it may have ended, or the server is away
+    (void)reply;
+    free(call->owner);
+}
+
+// The server goes on with a statement when its connection is cut: MySQL has no time limit for
+// writes, so repeated ones would pile up behind each other.
+static void kill_statement(struct my_pool *p, unsigned long thread_id)
+{
+    struct my_kill *k = mem_new(struct my_kill);
+
+    snprintf(k->text, sizeof k->text, "kill query %lu", thread_id);
+    k->statement = (struct my_statement){"kill", k->text, 0};
+    k->call = (struct my_call){.statement = &k->statement, .done = on_killed, .owner = k};
+    my_pool_exec(p, &k->call);
+}
+
 static void on_my_pool_tick(uv_timer_t *tick)
 {
     struct my_pool *p = tick->data;
@@ -246,8 +271,10 @@ static void on_my_pool_tick(uv_timer_t *tick)
 
     TAILQ_FOREACH (c, &p->conns, all)
         if (c->call && !c->doomed &&
-            now > c->call->sent_us + my_pool_deadline_ms(p, c->call) * 1000ull)
+            now > c->call->sent_us + my_pool_deadline_ms(p, c->call) * 1000ull) {
             my_conn_abort(c);
+            kill_statement(p, mysql_thread_id(&c->my));
+        }
     while ((call = STAILQ_FIRST(&p->queue)) != NULL &&
            now > call->queued_us + my_pool_deadline_ms(p, call) * 1000ull)
         refuse(p, take_queued(p), QE_PG_RETRY);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -408,6 +409,35 @@ static void a_call_without_an_answer_costs_its_connection(void **state)
     my_pool_close(other, on_closed, NULL);
 }
 
+// MySQL has no time limit for writes, and does not notice that the client has gone.
+static void a_call_without_an_answer_ends_at_the_server(void **state)
+{
+    struct ask stuck, running;
+    const char *count = "select count(*) from information_schema.processlist where info like "
+                        "'%benchmark(%' and info not like '%processlist%'";
+    time_t until;
+
+    (void)state;
+    clock_freeze(1000, 1000);
+    struct my_pool *other = open_at(server.url, 1);
+    begin(pool, &stuck,
+          "set statement max_statement_time = 0 for "
+          "select benchmark(1000000000000, md5('x'))",
+          NULL);
+    do
+        begin(other, &running, count, NULL), await(&running);
+    while (strcmp(running.text, "1") != 0);
+    clock_advance_us(DEADLINE_MS * 1000ull + 1000);
+    await(&stuck);
+    assert_int_equal(stuck.status, QE_PG_GONE);
+    until = time(NULL) + 30;
+    do
+        begin(other, &running, count, NULL), await(&running);
+    while (strcmp(running.text, "0") != 0 && time(NULL) < until);
+    my_pool_close(other, on_closed, NULL);
+    assert_string_equal(running.text, "0");
+}
+
 static void a_call_that_waits_too_long_for_a_connection_is_refused(void **state)
 {
     struct ask first, second, third;
@@ -621,6 +651,7 @@ int main(void)
         T(more_calls_than_connections_wait_their_turn),
         T(idle_connections_are_closed_but_for_one),
         T(a_call_without_an_answer_costs_its_connection),
+        T(a_call_without_an_answer_ends_at_the_server),
         T(a_call_that_waits_too_long_for_a_connection_is_refused),
         T(a_connection_that_died_while_idle_is_not_noticed),
         T(one_that_dies_under_a_call_is),
