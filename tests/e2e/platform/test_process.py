@@ -136,6 +136,14 @@ def test_tenants_by_command(cli, platform, tenant_name):
     cli("tenant", "show", tenant_name).expect(4)
 
 
+def test_the_list_of_refreshes_shows_the_mode(cli, platform, tenant):
+    for mode in ("live", "views"):
+        platform.request("PUT", "/api/v1/tenants/%s/read-models" % tenant, {"mode": mode}).expect(202)
+        head, *lines = cli("refresh", "ls", "--table").expect(0).out.splitlines()
+        shown = [line.split()[head.split().index("MODE")] for line in lines if line.split()[0] == tenant]
+        assert shown == [mode, mode]
+
+
 def test_an_unavailable_platform_is_reported(cli):
     r = cli("tenant", "ls", PLATFORM_URL="http://127.0.0.1:9").expect(2)
     assert "queen platform" in r.err

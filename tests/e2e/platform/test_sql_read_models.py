@@ -4,6 +4,7 @@ import threading
 import uuid
 
 import psycopg2
+import psycopg2.extras
 import pytest
 
 import readmodels
@@ -190,6 +191,47 @@ def test_sums_are_as_wide_as_events_can_make_them(db):
     for suffix in ("mv", "live"):
         assert db.rows("select package_units, package_units_left from crm.customer_attributes_" + suffix) == [(2 * 2147483647, 2 * 2147483647)]
         assert db.rows("select visit_minutes, purchased_units from crm.customer_transactions_" + suffix) == [(2200000000, 2200000000)]
+
+
+def largest(customer, sign, year):
+    """An array of rows for each table, with the values at the ends of what an event may have (platform/src/ingest/rules.c)."""
+    def text(n):
+        return "\U0001d11e" * n
+    at = "%d-%s" % (year, "01-01T00:00:00Z" if sign < 0 else "12-31T23:59:59.999999Z")
+    day, price, wealth = at[:10], 9999999999.99, sign * 999999999999.99
+    some = [{"at": at, "customer_id": customer, "id": str(uuid.uuid4()), "location_code": text(57) + "%03d" % i} for i in range(30)]
+    return [
+        [{"at": at, "created_at": at, "customer_id": customer, "birth_date": day, "tags": [text(97) + "%03d" % i for i in range(64)], "email": text(320),
+          "city": text(200), "note": text(4000), "home_location": text(60), **{k: text(30) for k in ("gender", "postal_code", "language")}}],
+        [{**r, "package_id": 2147483647, "status": 1 + i % 4, "price": price, "currency": text(10), "billing_period": text(30), "started_at": at,
+          "next_bill_date": day, "cancelled_at": at} for i, r in enumerate(some)],
+        [{**r, "kind": text(60), "balance": wealth, "currency": text(10), "last_topup_at": at, "expires_at": at, "status": 1 + i % 2}
+         for i, r in enumerate(some)],
+        [{**r, "package_id": 2147483647 - i, "status": 1 + i % 3, "total_units": 2147483647, "remaining_units": 2147483647, "price": price,
+          "purchased_at": at, "expires_at": at} for i, r in enumerate(some)],
+        [{**r, "kind": ("sale", "refund")[i % 2], "payment_method": text(57) + "%03d" % i, "amount": price, "discount": price, "tip": price}
+         for i, r in enumerate(some)],
+        [{**r, "service": text(197) + "%03d" % i, "duration_minutes": 100000, "rating": 5} for i, r in enumerate(some)],
+        [{**r, "product_id": 2147483647 - i, "category": text(197) + "%03d" % i, "quantity": 1000000, "amount": sign * price} for i, r in enumerate(some)]]
+
+
+@pytest.mark.parametrize("sign, year", [(1, 2199), (-1, 1900)])
+def test_the_largest_events_are_computed_in_both_modes(db, sign, year):
+    """An event that one of them could not compute would be refused there, and would stop the refreshes here."""
+    one, other = customers(2)
+    for model in MODELS:
+        fill(db, model)
+    for c in (one, other):
+        rows = [psycopg2.extras.Json(r) for r in largest(c, sign, year)]
+        customer, subscriptions, wallets, packages, transactions, visits, purchases = rows
+        assert db.rows("select * from crm.ingest('q', '{0}', '{1}', 1, '{0}', %s::uuid[], '{}', %s, null, %s, %s, null, %s, %s, %s, %s, "
+                       "%s::uuid[], '{}', %s::uuid[], %s::uuid[], '{}', %s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[])",
+                       [str(uuid.uuid4())], customer, subscriptions, wallets, packages, transactions, visits, purchases, *[[c]] * 7) == []
+    build(db)
+    for model in MODELS:
+        assert check(db, model) == (2, 0)
+        assert same(db, model)
+    assert db.rows("select distinct wallet_balance from crm.customer_attributes_mv")[0][0] * sign > 0
 
 
 def test_locations_of_a_customer_fit_into_an_index_entry_or_are_left_out(db):
