@@ -19,6 +19,9 @@
 
 // The broker limits the size of a body, and a message with a large template is large.
 enum { PAGE = 500, PAGE_BYTES = 1 << 20 };
+// Other deliveries of a trigger are few.  More restarts mean that the tenant's database does
+// not keep what is written, for example because of a trigger of its owner.
+enum { MAX_RESTARTS = 10 };
 
 struct campaign {
     span name, queue, template, retry_policy;
@@ -26,6 +29,7 @@ struct campaign {
     char run_text[37];
     int64_t recipients, sent;
     int64_t last; // number of the last recipient of the current page
+    unsigned n_restarts;
     // The skipped ones of the current page.
     unsigned n_skipped;
     struct skipped {
@@ -54,6 +58,16 @@ static void begin_run(struct trigger_job *t)
     pg_param_uuid(&t->params, t->id);
     pg_param_text(&t->params, t->key);
     trigger_job_exec(t, &pg_stmt_tenant_campaign_to_run, on_campaign_campaign);
+}
+
+static void begin_again(struct trigger_job *t)
+{
+    struct campaign *c = t->state;
+
+    if (++c->n_restarts > MAX_RESTARTS)
+        trigger_job_failed(t, "the tenant's database does not keep the progress of the run");
+    else
+        begin_run(t);
 }
 
 static void keep_run(struct campaign *c, const uint8_t *id)
@@ -104,7 +118,7 @@ static void on_run(struct trigger_job *t, const struct pg_reply *reply)
     struct campaign *c = t->state;
 
     if (pg_reply_rows(reply) == 0) { // another delivery of this trigger was first
-        begin_run(t);
+        begin_again(t);
         return;
     }
     keep_run(c, pg_reply_uuid(reply, 0, RUN_ID));
@@ -201,9 +215,13 @@ static void on_campaign_noted(struct trigger_job *t, const struct pg_reply *repl
 {
     struct campaign *c = t->state;
 
+    if (c->last <= c->sent) {
+        begin_again(t);
+        return;
+    }
     c->sent = c->last;
     if (pg_reply_rows(reply) == 0)
-        begin_run(t); // another delivery of the trigger has recorded the page: continue there
+        begin_again(t); // another delivery of the trigger has recorded the page: continue there
     else if (pg_reply_bool(reply, 0, TENANT_CAMPAIGN_SENT_COL_FINISHED))
         trigger_job_done(t);
     else

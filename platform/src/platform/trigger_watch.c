@@ -14,6 +14,7 @@ enum { PAGE = 500, RUNS = 100 /* as segment_new_runs.sql */ };
 struct watch {
     span name;
     unsigned n_page;
+    int64_t last; // id of the last row of the page before; ids increase
     // runs to announce
     struct run_key {
         span campaign, key;
@@ -116,6 +117,12 @@ static void on_outbox(struct trigger_job *t, const struct pg_reply *reply)
         look_for_runs(t);
         return;
     }
+    int64_t last = pg_reply_i64(reply, w->n_page - 1, TENANT_SEGMENT_OUTBOX_COL_ID);
+    if (last <= w->last) { // for example because of a trigger of its owner
+        trigger_job_failed(t, "the tenant's database does not delete what was sent");
+        return;
+    }
+    w->last = last;
     pg_begin_array(&t->params, PG_INT8);
     buf_put_lit(&body, "{\"items\":[");
     for (unsigned row = 0; row < w->n_page; row++) {
@@ -159,6 +166,11 @@ static void on_watch_runs(struct trigger_job *t, const struct pg_reply *reply)
     struct watch *w = t->state;
 
     w->n_runs = pg_reply_rows(reply);
+    if (w->n_runs > 0 && w->runs &&
+        span_eq(w->runs[0].key, pg_reply_bytes(reply, 0, TENANT_SEGMENT_NEW_RUNS_COL_KEY))) {
+        trigger_job_failed(t, "the tenant's database does not keep which runs were announced");
+        return;
+    }
     w->runs = arena_new_array(&t->arena, struct run_key, w->n_runs);
     for (unsigned row = 0; row < w->n_runs; row++) {
         w->runs[row].campaign = arena_copy(

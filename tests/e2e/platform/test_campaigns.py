@@ -365,3 +365,30 @@ def test_customers_who_did_not_agree_get_no_message(tenant, rig, channel):  # no
     tenant.expect(404, "GET", "/campaigns/%s/runs/%s/recipients/%s" % (name, uuid.uuid4(), customer))
     tenant.expect(400, "GET", "/campaigns/%s/runs/x/recipients/%s" % (name, customer))
     assert "channel must be" in tenant.expect(400, "POST", "/campaigns", {"name": "x", "segment": name, "when": "now", "queue": "q", "channel": "fax"})["error"]
+
+
+@pytest.mark.parametrize("what", ["run", "outbox"])
+def test_a_database_that_keeps_no_progress_fails_the_trigger(tenant, rig, what):  # noqa: F811
+    """Its owner has a trigger that cancels our writes: the same page was sent again and again, as fast as possible."""
+    table, action, result = {"run": ("campaign_run", "update", "progress of the run"), "outbox": ("segment_outbox", "delete", "delete what was sent")}[what]
+    name = "stuck-" + what
+    tenant.expect(201, "POST", "/segments", {"name": name, "filter": {"all": True}})
+    tenant.sql("create function public.cancel() returns trigger language plpgsql as $$ begin return null; end $$")
+    tenant.sql("create trigger cancel before %s on crm.%s for each row execute function public.cancel()" % (action, table))
+    try:
+        if what == "run":
+            tenant.expect(201, "POST", "/campaigns", {"name": name, "segment": name, "when": "now", "queue": name, "channel": "other"})
+        else:
+            tenant.sql("""insert into crm.customer (customer_uuid, created_at, updated_at)
+                          select gen_random_uuid(), now(), now() from generate_series(1, 600)""")
+            tenant.expect(200, "PUT", "/segments/%s/subscription" % name, {"queue": name, "everySeconds": 1, "initial": True})
+        harness.wait_until(lambda: "does not " in rig.platform.log_text() and result in rig.platform.log_text(), 30 * harness.TIME_FACTOR, "it failed")
+    finally:
+        tenant.sql("drop function public.cancel cascade")
+    # The next attempt of the trigger goes on.
+    n = tenant.sql("select count(*) from crm.customer where not is_blocked or %s", what == "outbox")[0][0]
+    got = []
+    harness.wait_until(lambda: got.extend(rig.broker.drain(name, consumerGroup="reader")) or len(got) == n, 90 * harness.TIME_FACTOR, "all are sent")
+    assert len({m["data"]["customer"] for m in got}) == n
+    if what == "outbox":
+        tenant.expect(200, "DELETE", "/segments/%s/subscription" % name)
