@@ -16,7 +16,8 @@
 --            three have failed; for a queue with limits advisory (737022, queue and group), with p_wait for 50 ms; then as queen.fail_messages
 --
 -- Messages whose lease has expired, and returned ones, are delivered first, in the order in which they became available. Then come messages
--- that were not delivered yet, in order. A message that was delivered max_deliveries times becomes a dead letter instead.
+-- that were not delivered yet, in order. A message that was delivered max_deliveries times becomes a dead letter instead. After half of them a message
+-- is delivered alone, so that it is not counted for a neighbour that crashes its consumer. The next claim goes on.
 --
 -- With ordering "partition" and settlement "message" one pop gets messages at a time, and all of them are delivered in their order: the
 -- others have status 2 until the lease has ended, and 4 while the next message waits after it was given back (queen.take_in_order).
@@ -64,6 +65,8 @@ declare
     v_seq    bigint;
     v_done   bytea;
     v_left   boolean;  -- some of it is still open
+    v_single boolean;  -- one message is delivered alone
+    v_suspect boolean;
     v_dead   bigint[];
     v_head   record;   -- of the lane
     v_seg    record;
@@ -199,6 +202,7 @@ begin
         v_cutoff := v_now - k.age;
         v_oldest := null;
         v_waits := null;
+        v_single := false;
 
         -- Expired leases and returned messages.
         if v_open = 0 then
@@ -233,7 +237,7 @@ begin
                                         and h.first_seq >= st.walk_seq) n on true
                  order by e.until, e.first_seq, e.hold
             loop
-                exit when v_want <= 0;
+                exit when v_want <= 0 or v_single;
                 v_i := v_i + 1;
                 st.swept_at := x.due;
                 st.swept_seq := x.due_seq;
@@ -243,10 +247,13 @@ begin
                 end if;
                 v_done := coalesce(x.done, decode(repeat('00', (x.count + 7) / 8), 'hex'));
                 v_left := false;
+                -- Half of the deliveries have expired: one of these messages may crash its consumer.
+                v_suspect := k.max_deliveries > 1 and x.deliveries >= (k.max_deliveries + 1) / 2 and x.deliveries < k.max_deliveries;
                 for i in 0 .. x.count - 1 loop
                     continue when get_bit(v_done, i) = 1;
                     v_seq := x.first_seq + i;
-                    if v_want <= 0 then
+                    v_single := v_single or v_suspect and r_n <> '{}'; -- not together with others: it waits for the next claim
+                    if v_want <= 0 or v_single then
                         v_left := true;
                         exit;
                     end if;
@@ -270,6 +277,7 @@ begin
                             r_failed := r_failed || x.retries;
                         end if;
                         v_want := v_want - 1;
+                        v_single := v_suspect;
                     end if;
                 end loop;
                 insert into queen.holds (consumer, first_seq, hold, ver, count, deliveries, retries, slot, at, until, lease, done)
@@ -277,11 +285,11 @@ begin
                         case when v_left then x.until end, x.lease, v_done);
                 v_dirty := true;
             end loop;
-            if v_want > 0 and v_i < c_scan then
+            if v_want > 0 and v_i < c_scan and not v_single then
                 st.swept_at := v_now;
                 st.swept_seq := 0;
             end if;
-            more := v_want <= 0 or v_i >= c_scan; -- perhaps more of them
+            more := v_want <= 0 or v_i >= c_scan or v_single; -- perhaps more of them
             v_dirty := v_dirty or v_i > 100; -- do not examine these again
         end if;
         if v_dead <> '{}' then
@@ -297,7 +305,7 @@ begin
         -- Messages that were not delivered yet.
         v_status := case when v_waits is not null then 4 else 3 end;
         v_until := v_waits;
-        if v_want > 0 and v_waits is null then
+        if v_want > 0 and v_waits is null and not v_single then
             select s.first_seq + s.count as next_seq, s.created_at into v_head
               from queen.segments s where s.lane = k.lane order by s.first_seq desc limit 1;
             v_start := st.taken_seq + 1;

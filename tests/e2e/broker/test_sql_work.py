@@ -80,6 +80,9 @@ class Model:
             for s in sorted(h.open):
                 if len(out) == want:
                     return out
+                alone = self.max_deliveries > 1 and (self.max_deliveries + 1) // 2 <= self.deliveries[s] < self.max_deliveries
+                if alone and out:
+                    return out
                 h.open.discard(s)
                 h.touched = True
                 if self.deliveries[s] >= self.max_deliveries:
@@ -87,6 +90,8 @@ class Model:
                     self.total += 1
                 else:
                     out.append(s)
+                    if alone:
+                        return out
         new = range(self.taken + 1, min(self.n, self.taken + want - len(out)) + 1)
         self.taken += len(new)
         return out + list(new)

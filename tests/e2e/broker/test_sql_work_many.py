@@ -137,3 +137,22 @@ def test_leases_that_expired_while_the_queue_was_ordered_do_not_end_those_of_the
     assert {r.why for r in core.settle(lane_id, "g", ids[:3], lease=lease)} == {0}
     assert core.rows("select * from queen.dead_letter_queue where lane = %s", lane) == []
     assert core.state(consumer).cursor_seq == 3
+
+
+@pytest.mark.parametrize("limit", [2, 5, 20])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_neighbours_of_a_message_that_crashes_its_consumer_are_completed(core, place, limit):
+    """Each worker takes all it can get, and dies if the message is among it."""
+    lane, lane_id, consumer, ids = make_queue(core, "crash-%d-%d" % (place, limit), 5, maxDeliveries=limit)
+    times = 0
+    for _ in range(10 * limit):
+        (lease, got, _, _, _, _), = claim_work(core, consumer, [10])
+        if place + 1 in got:
+            times += 1
+            core.rows("update queen.holds set until = now() where lease = %s and until is not null", lease)
+        elif got:
+            assert {r.why for r in core.settle(lane_id, "g", [ids[s - 1] for s in got], lease=lease)} == {0}
+    assert times == limit
+    assert [r.seq for r in core.rows("select seq from queen.dead_letter_queue where lane = %s", lane)] == [place + 1]
+    st = core.state(consumer)
+    assert (st.cursor_seq, st.batch_size, st.total_messages) == (5, 0, 5)
