@@ -20,12 +20,15 @@ begin
                    'transactionId', x.value -> 'transactionId',
                    'success', s.why = 0,
                    'error', case s.why when 1 then 'Message not found' when 2 then 'Invalid or expired lease'
-                                       when 3 then format('Unknown status "%s"', x.value ->> 'status')
+                                       when 3 then format('Unknown status ''%s''', x.value ->> 'status')
                                        when 4 then 'Message is waiting for its retry' when 5 then 'Message is not delivered'
                                        when 6 then 'Message is settled already'
                                        when 7 then 'retryAfter needs ordering "none" or settlement "message"' end,
                    'queueName', s.queue_name, 'partitionName', s.lane_name,
-                   'leaseReleased', s.released, 'dlq', s.dead) order by e.item), '[]')
+                   'leaseReleased', s.released, 'dlq', s.dead)
+                   || case when s.due_at is null then '{}'
+                           else jsonb_build_object('nextAttempt', coalesce(s.attempt, 0) + 1, 'nextAttemptAt', to_char(s.due_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) end
+                   order by e.item), '[]')
           from queen.group_acks(p_acknowledgments) a
           cross join lateral queen.settle(0, a.lane_id, a.grp, a.keys, a.uniform, a.lease, a.entry_group,
                                             a.entry_status, a.entry_lease, a.entry_error, a.entry_code, a.entry_worker,

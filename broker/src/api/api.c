@@ -55,6 +55,7 @@ static const char *cause_of(const char *sqlstate)
         {"53", "out of resources"},
         {"54", "limit exceeded"},
         {"55", "object not in the required state"},
+        {"57014", "longer than DB_STATEMENT_TIMEOUT, or cancelled by an operator"},
         {"57", "stopped by an operator"},
         {"58", "system error"},
         {"P0", "error in a procedure"},

@@ -187,3 +187,41 @@ def test_a_large_batch_of_failures_is_settled(broker, sql, queue, n):
     (count,) = sql("select count(*) from queen.scheduled w join queen.lanes r on r.num = w.lane "
                    "join queen.queues q on q.id = r.origin_queue where q.name = %s", queue)[0]
     assert count == n
+
+
+def test_a_large_batch_of_a_work_queue_is_settled_in_linear_time(broker, pg, queue):
+    """Not each entry searches the keys of the lease."""
+    import json
+    n = 2000
+    broker.configure(queue, retryPolicy=SCHEDULED, ordering="none")
+    broker.put(queue, list(range(n)), partition="p")
+    messages = broker.take(queue, "p", batch=n)
+    entries = [broker.ack_entry(m, "failed", error="e%d" % m["data"]) for m in messages]
+    with pg.connect() as conn, conn.cursor() as cur:
+        conn.autocommit = False
+        cur.execute("set track_functions = 'all'")
+        cur.execute("select queen.ack_messages_v2(%s::jsonb)", (json.dumps(entries),))
+        results = cur.fetchone()[0]
+        cur.execute("select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where funcname = 'key_position'")
+        assert cur.fetchone()[0] < n / 10
+    assert all(r["success"] and r["nextAttempt"] == 2 for r in results) and results[-1]["leaseReleased"] is True
+
+
+def test_a_large_shuffled_batch_of_a_work_queue_reaches_every_message(broker, sql, queue):
+    import random
+    broker.configure(queue, retryPolicy=SCHEDULED, ordering="none")
+    broker.put(queue, list(range(600)), partition="p", ids=["m%d" % i for i in range(600)])
+    messages = broker.take(queue, "p", batch=300) + broker.take(queue, "p", batch=300)
+    assert len({m["leaseId"] for m in messages}) == 2
+    random.Random(5).shuffle(messages)
+    status = lambda m: ("completed", "failed", "dlq")[m["data"] % 3]
+    entries = [broker.ack_entry(m, status(m), error="e%d" % m["data"]) for m in messages]
+    for _ in range(2): # the second time everything is settled already
+        results = broker.ack_batch(entries + entries[:5])
+        assert all(r["success"] for r in results)
+        assert [(r["dlq"], "nextAttempt" in r) for r in results[:600]] == [(m["data"] % 3 == 2, m["data"] % 3 == 1) for m in messages]
+    letters = sql("select count(*), count(distinct d.error_message) from queen.dead_letter_queue d where d.partition_id = %s", messages[0]["partitionId"])
+    assert letters == [(200, 200)]
+    errors = sql("select a.transaction_id, a.error from queen.attempts a join queen.lanes l on l.num = a.lane where l.id = %s", messages[0]["partitionId"])
+    assert len(errors) == 400 and all(e == "e" + tx[1:] for tx, e in errors)
+    assert broker.take(queue, "p", batch=600) == []

@@ -84,7 +84,7 @@ def test_push_and_pop_as_json(core, queue):
         {"transactionId": "a", "partitionId": first["partitionId"], "consumerGroup": "g", "status": "eaten"}])
     assert [(r["index"], r["success"], r["error"]) for r in acked] == [
         (3, True, None), (1, False, "Message not found"), (2, False, "Message not found"),
-        (3, False, 'Unknown status "eaten"')]
+        (3, False, "Unknown status 'eaten'")]
     row = core.rows("select * from queen.partition_consumers where partition_id = %s", first["partitionId"])[0]
     assert (str(row.last_consumed_id), row.acked_count, row.pending_estimate) == (first["id"], 1, 1)
     renewed = js(core, "renew_lease_v2", [{"leaseId": "w", "extendSeconds": 600}, {"leaseId": "?"}])

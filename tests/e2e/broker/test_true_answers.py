@@ -43,6 +43,19 @@ def test_a_failure_of_the_database_has_a_cause_and_an_id(broker, sql, queue):
     assert "secret detail" in line and "sqlstate=XX001" in line
 
 
+def test_a_statement_that_takes_too_long_names_the_setting(make_broker, sql, queue):
+    """It said that an operator had stopped it."""
+    b = make_broker(DB_STATEMENT_TIMEOUT="300")
+    sql("create function queen.test_slow() returns trigger language plpgsql as $$ begin perform pg_sleep(30); return new; end $$")
+    sql("create trigger test_slow before insert on queen.schedules for each row execute function queen.test_slow()")
+    try:
+        answer = b.post("/api/v1/schedules", {"name": queue, "queue": queue, "cron": "0 9 * * *"}).expect(503)
+    finally:
+        sql("drop trigger test_slow on queen.schedules")
+        sql("drop function queen.test_slow()")
+    assert "SQLSTATE 57014, longer than DB_STATEMENT_TIMEOUT" in answer.json["error"], answer.json
+
+
 # ---- input that can never work ----
 
 @pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9,11 *"])
