@@ -56,6 +56,36 @@ static int cmd_dlq_list(struct cli *cli)
     return rc;
 }
 
+static int cmd_dlq_groups(struct cli *cli)
+{
+    static const struct column columns[] = {
+        {"COUNT", "count", CELL_COUNT},      {"QUEUE", "queue", CELL_TEXT},
+        {"LAST", "lastFailedAt", CELL_TIME}, {"FIRST", "firstFailedAt", CELL_TIME},
+        {"ERROR", "error", CELL_LONG},
+    };
+    struct buf path = {0};
+    char when[ARGS_TIME_SIZE];
+    span body;
+
+    path_start(&path, "/api/v1/dlq/groups");
+    path_param(&path, "queue", cli->args.n_rest > 0 ? cli->args.rest[0] : NULL);
+    path_param(&path, "partition", args_text(&cli->args, "partition"));
+    path_param(&path, "consumerGroup", args_text(&cli->args, "group"));
+    if (args_time(&cli->args, "from", when))
+        path_param(&path, "from", when);
+    if (args_time(&cli->args, "to", when))
+        path_param(&path, "to", when);
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    if (rc == CLI_OK) {
+        table_show(cli, pick(body, "groups"), columns, countof(columns), "no dead letters");
+        if (pick_bool(body, "truncated") && !cli->out.json)
+            out_note(&cli->out, "only the newest %lld were counted",
+                     (long long)pick_int(body, "counted"));
+    }
+    buf_free(&path);
+    return rc;
+}
+
 // Searches the pages, newest first, for a transaction id or message id.
 static int cmd_dlq_find(struct cli *cli, const char *queue, const char *id, span *found)
 {
@@ -124,6 +154,7 @@ static void put_request(struct cli *cli, struct buf *b, bool *chosen)
     ask_put_text(b, "partition", args_text(a, "partition"));
     ask_put_text(b, "consumerGroup", args_text(a, "group"));
     ask_put_text(b, "error", args_text(a, "error"));
+    ask_put_text(b, "exactError", args_text(a, "exact-error"));
     if (args_time(a, "from", when))
         ask_put_text(b, "from", when);
     if (args_time(a, "to", when))
@@ -200,6 +231,7 @@ static const struct cli_option show_options[] = {FILTERS};
 static const struct cli_option redrive_options[] = {
     FILTERS,
     {"error", 0, CLI_TEXT, "TEXT", "whose error contains this, ignoring case"},
+    {"exact-error", 0, CLI_TEXT, "TEXT", "whose error is this, as queen dlq groups shows it"},
     {"into", 0, CLI_TEXT, "QUEUE",
      "push them there as new messages (default: deliver to the same group)"},
     {"rate", 0, CLI_COUNT, "N", "deliver this many per second (all at once)"},
@@ -216,6 +248,14 @@ static const struct cli_command dlq_ls = {
                 "-c|which errors there were",
     CLI_OPTIONS(list_options),
     .run = cmd_dlq_list,
+};
+static const struct cli_command dlq_groups = {
+    .name = "groups",
+    .args = "[QUEUE]",
+    .summary = "count dead letters by queue and error, the most frequent first",
+    .examples = "queen dlq groups --from -1h|what failed in the last hour",
+    CLI_OPTIONS(show_options),
+    .run = cmd_dlq_groups,
 };
 static const struct cli_command dlq_show = {
     .name = "show",
@@ -239,9 +279,10 @@ static const struct cli_command dlq_redrive = {
     CLI_OPTIONS(redrive_options),
     .run = redrive,
 };
-static const struct cli_command *const subs[] = {&dlq_ls, &dlq_show, &dlq_redrive, NULL};
+static const struct cli_command *const subs[] = {&dlq_ls, &dlq_groups, &dlq_show, &dlq_redrive,
+                                                 NULL};
 const struct cli_command cli_dlq = {
     .name = "dlq",
-    .summary = "list, show and redrive dead letters",
+    .summary = "list, count, show and redrive dead letters",
     .subs = subs,
 };

@@ -103,6 +103,29 @@ static int lag(struct cli *cli)
     return rc;
 }
 
+// What a seek would do: path ends with "/seek".
+static int seek_preview(struct cli *cli, struct buf *path, const char *when)
+{
+    static const struct column columns[] = {
+        {"partitions moved back", "partitionsBack", CELL_COUNT},
+        {"partitions moved ahead", "partitionsAhead", CELL_COUNT},
+        {"delivered again", "again", CELL_COUNT},
+        {"skipped", "skipped", CELL_COUNT},
+        {"lag afterwards", "waiting", CELL_COUNT},
+        {"leases that end", "leases", CELL_COUNT},
+    };
+    span body;
+
+    if (when)
+        path_param(path, "timestamp", when);
+    else
+        path_param(path, "toEnd", "true");
+    int rc = ask(cli, "GET", buf_span(path), SPAN_NONE, &body);
+    if (rc == CLI_OK)
+        record_show(cli, body, columns, countof(columns));
+    return rc;
+}
+
 static int seek(struct cli *cli)
 {
     const char *group = cli->args.rest[0], *queue = cli->args.rest[1];
@@ -117,6 +140,8 @@ static int seek(struct cli *cli)
         return ask_complain(cli, CLI_USAGE, "specify --to-start, --to-end or --to TIME");
     if (partition && !end)
         return ask_complain(cli, CLI_USAGE, "with --partition only --to-end is possible");
+    if (partition && args_has(&cli->args, "dry-run"))
+        return ask_complain(cli, CLI_USAGE, "--dry-run and --partition exclude each other");
     path_start(&path, "/api/v1/consumer-groups");
     path_part(&path, group);
     buf_put_lit(&path, "/queues");
@@ -126,6 +151,11 @@ static int seek(struct cli *cli)
         path_part(&path, partition);
     }
     buf_put_lit(&path, "/seek");
+    if (args_has(&cli->args, "dry-run")) {
+        int rc = seek_preview(cli, &path, end ? NULL : when);
+        buf_free(&path);
+        return rc;
+    }
     if (end)
         buf_put_lit(&request, "{\"toEnd\":true}");
     else
@@ -187,6 +217,7 @@ static const struct cli_option seek_options[] = {
     {"to-end", 0, CLI_FLAG, NULL, "skip all stored messages"},
     {"to", 0, CLI_TIME, "TIME", "after the last message of this time: ISO 8601, now or -2h"},
     {"partition", 'p', CLI_TEXT, "NAME", "only this partition, with --to-end"},
+    {"dry-run", 0, CLI_FLAG, NULL, "only show how many messages would be repeated or skipped"},
 };
 static const struct cli_option rm_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "on this queue only"},

@@ -269,6 +269,14 @@ bool access_rules_permit_some(const struct access_rules *r, unsigned op)
     return false;
 }
 
+bool access_rules_permit_some_tenant(const struct access_rules *r, unsigned op)
+{
+    for (unsigned i = 0; i < r->n_rules; i++)
+        if ((r->rule[i].ops & op) != 0 && r->rule[i].part[PART_TENANT].ptr)
+            return true;
+    return false;
+}
+
 bool access_rules_permit_tenant(const struct access_rules *r, unsigned op, span tenant)
 {
     for (unsigned i = 0; i < r->n_rules; i++) {

@@ -53,6 +53,7 @@ bool access_rules_permit(const struct access_rules *r, unsigned op, span queue, 
 bool access_rules_permit_all(const struct access_rules *r, unsigned op);  // for every queue
 bool access_rules_permit_some(const struct access_rules *r, unsigned op); // for some queue
 
+bool access_rules_permit_some_tenant(const struct access_rules *r, unsigned op);
 bool access_rules_permit_tenant(const struct access_rules *r, unsigned op, span tenant);
 
 // The patterns of queue names as a JSON array, for SQL: LIKE patterns with '\' as escape.

@@ -94,18 +94,33 @@ void conf_put_expected(const struct conf_key *key, struct buf *out)
         buf_printf(out, " (%s)", key->unit);
 }
 
-void conf_put_values(const struct conf_table *t, const void *fields,
-                     const unsigned char *origin, struct buf *out)
-{
-    static const char *const origins[] = {"default", "environment", "flag", "file"};
+static const char *const origins[] = {"default", "environment", "flag", "file"};
 
+void conf_each_value(const struct conf_table *t, const void *fields,
+                     const unsigned char *origin,
+                     void (*each)(void *ctx, const struct conf_value *v), void *ctx)
+{
     for (unsigned row = 0; row < t->n_keys; row++) {
         struct buf value = {0};
         conf_put_value(fields, &t->keys[row], &value);
-        buf_printf(out, "%-42s %-24.*s # %s\n", t->keys[row].name, SPAN_ARG(buf_span(&value)),
-                   origins[origin[row]]);
+        each(ctx, &(struct conf_value){.name = t->keys[row].name,
+                                       .value = buf_span(&value),
+                                       .origin = origins[origin[row]],
+                                       .unit = t->keys[row].unit,
+                                       .text = t->keys[row].text});
         buf_free(&value);
     }
+}
+
+static void put_line(void *ctx, const struct conf_value *v)
+{
+    buf_printf(ctx, "%-42s %-24.*s # %s\n", v->name, SPAN_ARG(v->value), v->origin);
+}
+
+void conf_put_values(const struct conf_table *t, const void *fields,
+                     const unsigned char *origin, struct buf *out)
+{
+    conf_each_value(t, fields, origin, put_line, out);
 }
 
 void conf_put_help(const struct conf_table *t, struct buf *out)

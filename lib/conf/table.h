@@ -87,6 +87,15 @@ void conf_put_value(const void *fields, const struct conf_key *key, struct buf *
 // "a whole number from 1 to 65535 (ms)"
 void conf_put_expected(const struct conf_key *key, struct buf *out);
 
+// show.c: the values in effect, secrets hidden.
+struct conf_value {
+    const char *name, *origin, *unit, *text; // unit may be NULL; text: one sentence
+    span value;                              // borrowed during the call
+};
+void conf_each_value(const struct conf_table *t, const void *fields,
+                     const unsigned char *origin,
+                     void (*each)(void *ctx, const struct conf_value *v), void *ctx);
+
 // show.c: prints a table.
 void conf_put_values(const struct conf_table *t, const void *fields,
                      const unsigned char *origin, struct buf *out); // --print-config

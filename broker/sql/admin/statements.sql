@@ -65,6 +65,10 @@ select queen.maintenance_flags();
 -- returns: partitions int4
 select partitions from queen.queue_partitions($1::text[]);
 
+-- statement: preview_seek
+-- returns: @answer
+select status, answer::text, null::bytea, false from queen.preview_seek($1::text::jsonb);
+
 -- statement: seek_group
 -- returns: @answer
 select status, answer::text, null::bytea, false from queen.seek_group($1::text::jsonb);

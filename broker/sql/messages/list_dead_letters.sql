@@ -2,9 +2,10 @@
 --
 -- needs: unpack_segment, attempts_of, param_int, param_time, iso_ms, freshen_stats
 -- called by  broker/src/api/admin/messages.c
--- in         p_args: queue, partition, consumerGroup, from and to (of the failure), limit (100), offset
+-- in         p_args: queue, partition, consumerGroup, exactError (the first 255 characters of the error), from and to (of the failure),
+--            limit (100), offset
 -- out        the page, newest failure first, payloads as they were sent, each with the history of its attempts; "pagination" and "total",
---            which comes from the statistics if it is above 10,000 and there is no filter by group or time
+--            which comes from the statistics if it is above 10,000 and there is no filter by group, error or time
 -- raises     QN001 for invalid times
 create or replace function queen.list_dead_letters(p_args jsonb)
 returns table (status int, piece text, payload bytea, sealed boolean)
@@ -21,7 +22,7 @@ declare
     v_from   timestamptz := queen.param_time(p_args, 'from', null);
     v_to     timestamptz := queen.param_time(p_args, 'to', null);
     v_lanes  bigint[]; -- null: all
-    v_kept   boolean := v_from is null and v_to is null and p_args ->> 'consumerGroup' is null; -- the statistics contain their number
+    v_kept   boolean := v_from is null and v_to is null and not p_args ?| array['consumerGroup', 'exactError']; -- the statistics contain their number
     v_total  bigint;
 begin
     if p_args ? 'queue' or p_args ? 'partition' then
@@ -36,6 +37,7 @@ begin
       from (select from queen.dead_letter_queue d
              where (v_lanes is null or d.lane = any (v_lanes))
                and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
+               and (p_args ->> 'exactError' is null or left(d.error_message, 255) = p_args ->> 'exactError')
                and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
              limit case when v_kept then 10001 end) k;
     if v_total > 10000 and v_kept then -- too many to count for each page
@@ -51,6 +53,7 @@ begin
           from (select d.* from queen.dead_letter_queue d
                  where (v_lanes is null or d.lane = any (v_lanes))
                    and (p_args ->> 'consumerGroup' is null or d.consumer_group = p_args ->> 'consumerGroup')
+                   and (p_args ->> 'exactError' is null or left(d.error_message, 255) = p_args ->> 'exactError')
                    and (v_from is null or d.failed_at >= v_from) and (v_to is null or d.failed_at <= v_to)
                  order by d.failed_at desc, d.id desc limit v_limit offset v_offset) d
           join queen.lanes l on l.id = d.partition_id

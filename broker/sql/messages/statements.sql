@@ -10,6 +10,10 @@ select 200, queen.delete_message($1::text::jsonb)::text, null::bytea, false;
 -- returns: @answer
 select status, piece, payload, sealed from queen.get_message($1::text::jsonb);
 
+-- statement: group_dead_letters
+-- returns: @answer
+select 200, queen.group_dead_letters($1::text::jsonb)::text, null::bytea, false;
+
 -- statement: list_dead_letters
 -- returns: @answer
 select status, piece, payload, sealed from queen.list_dead_letters($1::text::jsonb);

@@ -10,6 +10,10 @@ select 200, queen.claim_owners($1::text::jsonb)::text, null::bytea, false;
 -- returns: @answer
 select status, answer::text, null::bytea, false from queen.list_owners($1::text::jsonb);
 
+-- statement: list_processors
+-- returns: @answer
+select 200, queen.list_processors($1::text::jsonb)::text, null::bytea, false;
+
 -- statement: owns_partition
 -- returns: owns_partition bool?
 select queen.owns_partition($1::text, $2::text, $3::text, $4::text, $5::int8);

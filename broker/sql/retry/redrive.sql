@@ -3,7 +3,7 @@
 -- needs: redrive_request, redrive_here, redrive_elsewhere, param_time, messages_at
 -- called by  broker/src/api/admin/retries.c
 -- in         body: ids (of dead letters, "dlqId", or of their messages), or queue, partition, consumerGroup, error (part of the text),
---            from, to (of the failure); all true: all dead letters. targetQueue: push them there as new messages; otherwise deliver them
+--            exactError (its first 255 characters), from, to (of the failure); all true: all dead letters. targetQueue: push them there as new messages; otherwise deliver them
 --            again, only to the group in which they failed. ratePerSecond: how many become due per second; limit (1000)
 -- out        200 {"redriven","more","lastDueAt"}: oldest failures first; more: call again for the rest
 -- locks      partitions against deletion, by num; without targetQueue the groups' consumers there, by num, because retries are added
@@ -45,6 +45,7 @@ begin
                and (not b ? 'partition' or l.name = b ->> 'partition')
                and (not b ? 'consumerGroup' or d.consumer_group = b ->> 'consumerGroup')
                and (not b ? 'error' or position(lower(b ->> 'error') in lower(d.error_message)) > 0)
+               and (not b ? 'exactError' or left(d.error_message, 255) = b ->> 'exactError')
                -- A dead letter that was set aside because it cannot be read stays, unless it can be read now.
                and (d.error_message not like 'damaged:%'
                     or exists (select from queen.messages_at(d.lane, array[d.seq]) m where (m.message).payload is not null))

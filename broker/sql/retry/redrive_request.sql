@@ -12,7 +12,7 @@ declare
 begin
     for f in select key, value, jsonb_typeof(value) as type from jsonb_each(p_body) order by key loop
         v_what := case
-            when f.key in ('queue', 'partition', 'consumerGroup', 'error', 'targetQueue') then
+            when f.key in ('queue', 'partition', 'consumerGroup', 'error', 'exactError', 'targetQueue') then
                 case when f.type <> 'string' or length(f.value #>> '{}') not between 1 and 255 then 'a string of 1 to 255 characters' end
             when f.key in ('from', 'to') then
                 case when f.type <> 'string' then 'a time' end
@@ -34,9 +34,9 @@ begin
             raise exception '% must be %', f.key, v_what using errcode = 'QN001';
         end if;
     end loop;
-    if not p_body ?| array['ids', 'queue', 'partition', 'consumerGroup', 'error', 'from', 'to']
+    if not p_body ?| array['ids', 'queue', 'partition', 'consumerGroup', 'error', 'exactError', 'from', 'to']
        and p_body -> 'all' is distinct from 'true' then
-        raise exception 'ids, a filter (queue, partition, consumerGroup, error, from, to) or all: true must be given' using errcode = 'QN001';
+        raise exception 'ids, a filter (queue, partition, consumerGroup, error, exactError, from, to) or all: true must be given' using errcode = 'QN001';
     end if;
 end
 $$;

@@ -1,3 +1,7 @@
+-- statement: find_messages
+-- returns: @answer
+select 200, queen.find_messages($1::text::jsonb)::text, null::bytea, false;
+
 -- statement: redrive
 -- returns: @answer
 select status, answer, null::bytea, false from queen.redrive($1::text::jsonb);

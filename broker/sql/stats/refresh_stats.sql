@@ -415,7 +415,12 @@ begin
                (stat_type, stat_key, bucket_time, total_messages, pending_messages, processing_messages,
                 completed_messages, dead_letter_messages, messages_ingested, messages_processed, max_lag_seconds)
         select s.stat_type, s.stat_key, date_trunc('minute', v_now), s.total_messages, s.pending_messages,
-               s.processing_messages, s.completed_messages, s.dead_letter_messages, u.pushed, u.passed, s.max_lag_seconds
+               s.processing_messages, s.completed_messages, s.dead_letter_messages, u.pushed, u.passed,
+               extract(epoch from v_now - case when u.type = 'queue' then s.oldest_pending_at else ( -- of the system once a minute
+                   select min(o.oldest_pending_at) from queen.stats o
+                    where o.stat_type = 'queue'
+                      and not exists (select from queen.stats_history h where h.stat_type = 'system' and h.stat_key = 'system'
+                                         and h.bucket_time = date_trunc('minute', v_now) and h.max_lag_seconds is not null)) end)
           from (select 'queue' as type, k.queue_id::text as key, k.pushed, k.passed
                   from unnest(v_queue.queue_id, v_queue.pushed, v_queue.passed) k(queue_id, pushed, passed)
                  where k.pushed > 0 or k.passed > 0

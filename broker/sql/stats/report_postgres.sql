@@ -87,6 +87,22 @@ begin
               from (select * from pg_stat_activity where datname = current_database() and state <> 'idle'
                        and pid <> pg_backend_pid() and backend_type = 'client backend'
                      order by query_start limit 50) a),
+        'oldTransactions', ( -- what keeps vacuum from reclaiming rows, oldest first
+            select coalesce(json_agg(json_build_object('kind', x.kind, 'pid', x.pid, 'name', x.name, 'user', x.usr, 'state', x.state,
+                       'startedAt', queen.iso_ms(x.started), 'ageSeconds', floor(extract(epoch from clock_timestamp() - x.started))::bigint,
+                       'xminAge', x.xmin_age, 'query', left(x.query, 500)) order by x.xmin_age desc nulls last, x.started), '[]')
+              from (select 'session' as kind, a.pid, a.application_name as name, a.usename::text as usr, a.state, a.xact_start as started,
+                           greatest(age(a.backend_xmin), age(a.backend_xid)) as xmin_age, a.query
+                      from pg_stat_activity a
+                     where a.pid <> pg_backend_pid() and (a.backend_xmin is not null or a.backend_xid is not null)
+                       and a.backend_type = 'client backend' and a.xact_start < clock_timestamp() - interval '10 seconds'
+                     union all
+                    select 'prepared transaction', null, p.gid, p.owner::text, null, p.prepared, age(p.transaction), null from pg_prepared_xacts p
+                     union all
+                    select 'replication slot', s.active_pid, s.slot_name::text, null, case when s.active then 'active' else 'inactive' end, null,
+                           greatest(age(s.xmin), age(s.catalog_xmin)), null
+                      from pg_replication_slots s where s.xmin is not null or s.catalog_xmin is not null
+                     order by xmin_age desc nulls last limit 20) x),
         'autovacuumStatus', (
             select coalesce(json_agg(json_build_object('table', t.relname, 'lastAutovacuum', queen.iso_ms(t.last_autovacuum),
                        'deadTuples', t.n_dead_tup, 'autovacuumCount', t.autovacuum_count,

@@ -2,6 +2,10 @@
 -- returns: @rows
 select * from queen.list_lagging($1::text::jsonb);
 
+-- statement: map_partitions
+-- returns: @answer
+select status, answer::text, null::bytea, false from queen.map_partitions($1::text::jsonb);
+
 -- statement: prometheus_text
 -- returns: prometheus_text text?
 select queen.prometheus_text();

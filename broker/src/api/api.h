@@ -43,6 +43,7 @@ struct api_shared {
     bool show_details;                // filled: in /health
     unsigned metrics_period_ms;       // filled: how often metrics go into the database
     const char *web_root;             // filled: folder of the dashboard; NULL: none
+    span settings;                    // filled: JSON for GET /api/v1/system/settings
     span server;                      // filled: this server's name, for /health
     _Atomic bool ready;               // set once the database can be used
     _Atomic bool stopping;            // set when the server drains

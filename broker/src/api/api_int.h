@@ -152,6 +152,7 @@ void push_put_results(struct buf *out, struct arena *arena, span body,
 extern const struct http_route api_push, api_pop, api_pop_queue, api_pop_partition, api_ack,
     api_ack_batch, api_transaction, api_extend, api_configure, api_health, api_live, api_ready,
     api_metrics, api_prometheus, api_cycle;
+extern const struct http_route api_identity;                       // identity.c
 extern const struct http_route api_openapi;                        // openapi.c
 extern const struct http_route api_push_queue, api_push_partition; // cloudevents.c
 // migration.c
@@ -165,7 +166,7 @@ void audit_expose(const struct api_shared *s, struct buf *out); // audit.c
 
 // system.c
 extern const struct http_route api_maintenance_get, api_maintenance_set,
-    api_pop_maintenance_get, api_pop_maintenance_set, api_buffers;
+    api_pop_maintenance_get, api_pop_maintenance_set, api_buffers, api_settings;
 
 // shared_state.c
 extern const struct http_route api_shared_state, api_shared_state_stats,

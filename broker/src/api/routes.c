@@ -33,14 +33,17 @@ const struct http_route *const api_routes[] = {
     &api_status_queues.route,
     &api_status_queue.route,
     &api_status_queue_messages.route,
+    &api_map_partitions.route,
     &api_status_analytics.route,
     &api_refresh_stats.route,
     // messages.c
     &api_list_messages.route,
     &api_get_message.route,
     &api_list_dlq.route,
+    &api_dlq_groups.route,
     // retries.c
     &api_timeline.route,
+    &api_find_messages.route,
     &api_redrive.route,
     // traces.c
     &api_add_trace.route,
@@ -63,6 +66,7 @@ const struct http_route *const api_routes[] = {
     &api_pop_maintenance_get,
     &api_pop_maintenance_set,
     &api_buffers,
+    &api_settings,
     &api_shared_state,
     &api_shared_state_stats,
     &api_inter_instance_stats,
@@ -101,14 +105,18 @@ const struct http_route *const api_routes[] = {
     &api_delete_group_on_queue.route,
     &api_update_subscription.route,
     &api_seek_group.route,
+    &api_preview_seek.route,
     &api_seek_partition.route,
     // owners.c
+    &api_list_processors.route,
     &api_list_owners.route,
     &api_claim_owners.route,
     &api_renew_owners.route,
     &api_release_owners.route,
     &api_ask_owners.route,
     &api_save_checkpoints.route,
+    // identity.c
+    &api_identity,
     // keys.c
     &api_list_keys.route,
     &api_create_key,

@@ -82,9 +82,10 @@ extern const struct sql_endpoint api_list_queues, api_get_queue, api_list_namesp
     api_list_tasks, api_get_overview, api_list_partitions;
 // status_queues.c
 extern const struct sql_endpoint api_status_queues, api_status_queue, api_status_queue_messages,
-    api_status_analytics, api_refresh_stats;
+    api_map_partitions, api_status_analytics, api_refresh_stats;
 // messages.c
-extern const struct sql_endpoint api_list_messages, api_get_message, api_list_dlq;
+extern const struct sql_endpoint api_list_messages, api_get_message, api_list_dlq,
+    api_dlq_groups;
 // traces.c
 extern const struct sql_endpoint api_add_trace, api_trace_names, api_traces_by_name,
     api_traces_of_message;
@@ -97,13 +98,13 @@ extern const struct sql_endpoint api_status, api_system_metrics, api_worker_metr
 extern const struct sql_endpoint api_delete_message, api_retry_message, api_move_to_dlq,
     api_clear_queue;
 // retries.c
-extern const struct sql_endpoint api_timeline, api_redrive;
+extern const struct sql_endpoint api_timeline, api_find_messages, api_redrive;
 // owners.c
-extern const struct sql_endpoint api_ask_owners, api_list_owners, api_claim_owners,
-    api_renew_owners, api_release_owners, api_save_checkpoints;
+extern const struct sql_endpoint api_list_processors, api_ask_owners, api_list_owners,
+    api_claim_owners, api_renew_owners, api_release_owners, api_save_checkpoints;
 // groups.c
 extern const struct sql_endpoint api_delete_group, api_delete_group_on_queue,
-    api_update_subscription, api_seek_group, api_seek_partition;
+    api_update_subscription, api_seek_group, api_preview_seek, api_seek_partition;
 
 // keys.c
 extern const struct sql_endpoint api_list_keys;

@@ -194,7 +194,11 @@ void serve_conf_log(const struct serve_conf *c);
 int serve_conf_pool_per_worker(const struct serve_conf *c);
 
 void serve_conf_print(const struct serve_conf *c,
-                      struct buf *out);    // --print-config: values and origins
+                      struct buf *out); // --print-config: values and origins
+// The same, one by one.
+struct conf_value;
+void serve_conf_each(const struct serve_conf *c,
+                     void (*each)(void *ctx, const struct conf_value *v), void *ctx);
 void serve_conf_help(struct buf *out);     // --help
 void serve_conf_markdown(struct buf *out); // docs/reference/configuration.md
 

@@ -44,6 +44,12 @@ void serve_conf_print(const struct serve_conf *c, struct buf *out)
     conf_put_values(&serve_table, c, c->origin, out);
 }
 
+void serve_conf_each(const struct serve_conf *c,
+                     void (*each)(void *ctx, const struct conf_value *v), void *ctx)
+{
+    conf_each_value(&serve_table, c, c->origin, each, ctx);
+}
+
 void serve_conf_help(struct buf *out)
 {
     buf_put_lit(

@@ -266,6 +266,7 @@ static int open_workers(struct server *s, struct fault *f)
     s->shared.server = span_of(c->worker_id);
     s->shared.port = s->port;
     s->shared.show_details = !auth_is_protected(s->auth) || c->site.health_details;
+    s->shared.settings = settings_json(c); // kept for ever, as web_root
     s->shared.metrics_period_ms = (unsigned)s->conf->metrics_aggregate_s * 1000;
 
     char *web_root;

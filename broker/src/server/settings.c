@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "conf/table.h"
 #include "db/sql.gen.h"
 #include "pg/conninfo.h"
+#include "json/write.h"
 
 enum {
     EMBEDDED_CONNECTIONS = 230, // of its max_connections, the rest is for people and chores
@@ -207,4 +209,36 @@ int settings_web_root(const struct serve_conf *c, char **root, struct fault *f)
         if (stat(places[i], &st) == 0 && S_ISDIR(st.st_mode))
             *root = realpath(places[i], NULL);
     return 0;
+}
+
+static void put_setting(void *ctx, const struct conf_value *v)
+{
+    struct buf *out = ctx;
+
+    buf_put(out, out->ptr[out->len - 1] == '[' ? SPAN("{\"name\":") : SPAN(",{\"name\":"));
+    js_put_text(out, span_of(v->name));
+    buf_put_lit(out, ",\"value\":");
+    js_put_text(out, v->value);
+    buf_put_lit(out, ",\"origin\":");
+    js_put_text(out, span_of(v->origin));
+    buf_put_lit(out, ",\"unit\":");
+    if (v->unit)
+        js_put_text(out, span_of(v->unit));
+    else
+        buf_put_lit(out, "null");
+    buf_put_lit(out, ",\"description\":");
+    js_put_text(out, span_of(v->text));
+    buf_putc(out, '}');
+}
+
+span settings_json(const struct serve_conf *c)
+{
+    struct buf out = {0};
+
+    buf_put_lit(&out, "{\"server\":");
+    js_put_text(&out, span_of(c->worker_id));
+    buf_put_lit(&out, ",\"settings\":[");
+    serve_conf_each(c, put_setting, &out);
+    buf_put_lit(&out, "]}");
+    return buf_span(&out); // the memory is the caller's
 }

@@ -111,6 +111,7 @@ void observe_expose(struct platform *p, struct buf *out);
 
 extern const struct http_route platform_health, platform_live, platform_ready; // health.c
 extern const struct http_route platform_metrics, platform_prometheus;          // metrics.c
+extern const struct http_route platform_identity;                              // identity.c
 extern const struct http_route platform_openapi;                               // openapi.c
 // segments.c, segment_explain.c
 extern const struct http_route platform_segment_attributes, platform_segment_count,

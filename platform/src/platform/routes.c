@@ -9,6 +9,8 @@ const struct http_route *const platform_routes[] = {
     // metrics.c
     &platform_metrics,
     &platform_prometheus,
+    // identity.c
+    &platform_identity,
     // openapi.c
     &platform_openapi,
     // segments.c, segment_explain.c

@@ -7,6 +7,7 @@
 static const char *const delete_params[] = {"deleteMetadata", NULL};
 
 static const char *const seek_partition_members[] = {"toEnd", NULL};
+static const char *const seek_params[] = {"timestamp", "toEnd", NULL};
 static const char *const seek_members[] = {"timestamp", "toEnd", NULL};
 
 static const char *const subscription_members[] = {"subscriptionTimestamp", NULL};
@@ -67,6 +68,18 @@ const struct sql_endpoint api_seek_group = {
     .body = ENDPOINT_BODY,
     .changes_queue = true,
     .members = seek_members,
+};
+
+const struct sql_endpoint api_preview_seek = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/consumer-groups/:group/queues/:queue/seek",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_PATH,
+              .need = MAY_READ,
+              .op = "preview_seek",
+              .handle = sql_endpoint_handle,
+              .query = seek_params},
+    .statement = &pg_stmt_preview_seek,
 };
 
 const struct sql_endpoint api_seek_partition = {

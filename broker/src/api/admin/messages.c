@@ -3,11 +3,13 @@
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
-static const char *const list_params[] = {"queue", "partition", "ns",   "namespace",
-                                          "task",  "status",    "from", "to",
-                                          "limit", "offset",    NULL};
-static const char *const dlq_params[] = {"queue", "partition", "consumerGroup", "from",
-                                         "to",    "limit",     "offset",        NULL};
+static const char *const list_params[] = {"queue",    "partition", "ns", "namespace", "task",
+                                          "status",   "from",      "to", "limit",     "offset",
+                                          "contains", "search",    NULL};
+static const char *const dlq_params[] = {
+    "queue", "partition", "consumerGroup", "exactError", "from", "to", "limit", "offset", NULL};
+static const char *const dlq_groups_params[] = {
+    "queue", "partition", "consumerGroup", "from", "to", "limit", NULL};
 
 const struct sql_endpoint api_list_messages = {
     .route = {.verb = HTTP_GET,
@@ -45,4 +47,16 @@ const struct sql_endpoint api_list_dlq = {
               .query = dlq_params,
               .unknown = UNKNOWN_IGNORED},
     .statement = &pg_stmt_list_dead_letters,
+};
+
+const struct sql_endpoint api_dlq_groups = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/dlq/groups",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_QUERY,
+              .need = MAY_READ,
+              .op = "group_dead_letters",
+              .handle = sql_endpoint_handle,
+              .query = dlq_groups_params},
+    .statement = &pg_stmt_group_dead_letters,
 };

@@ -13,6 +13,19 @@ static const char *const renew_members[] = {"owner", "partitions", "expirySecond
 
 static const char *const owned_members[] = {"owner", "partitions", NULL};
 
+static const char *const processors_params[] = {"queue", "consumerGroup", NULL};
+const struct sql_endpoint api_list_processors = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/processors",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_LIST,
+              .need = MAY_READ,
+              .op = "list_processors",
+              .handle = sql_endpoint_handle,
+              .query = processors_params},
+    .statement = &pg_stmt_list_processors,
+};
+
 const struct sql_endpoint api_list_owners = {
     .route = {.verb = HTTP_GET,
               .path = OWNERS,

@@ -9,7 +9,7 @@ static const char *const timeline_params[] = {"correlationId", "transactionId", 
                                               "limit",         "offset",        NULL};
 
 static const char *const redrive_members[] = {
-    "ids", "queue", "partition",   "consumerGroup", "error", "from",
+    "ids", "queue", "partition",   "consumerGroup", "error", "exactError", "from",
     "to",  "all",   "targetQueue", "ratePerSecond", "limit", NULL};
 
 const struct sql_endpoint api_timeline = {
@@ -22,6 +22,19 @@ const struct sql_endpoint api_timeline = {
               .handle = sql_endpoint_handle,
               .query = timeline_params},
     .statement = &pg_stmt_timeline,
+};
+
+static const char *const find_params[] = {"id", "queue", "partition", NULL};
+const struct sql_endpoint api_find_messages = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/messages/find",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_ALL,
+              .need = MAY_READ,
+              .op = "find_messages",
+              .handle = sql_endpoint_handle,
+              .query = find_params},
+    .statement = &pg_stmt_find_messages,
 };
 
 const struct sql_endpoint api_redrive = {

@@ -2,6 +2,7 @@
 //
 //      GET, POST /api/v1/system/maintenance       pushes go to the file buffer
 //      GET, POST /api/v1/system/maintenance/pop   pops deliver nothing
+//      GET /api/v1/system/settings                the settings of this server, without secrets
 //      GET /api/v1/status/buffers                 this server's file buffer, without the
 //      database
 #include "api/api_int.h"
@@ -139,6 +140,13 @@ static void buffers_get(struct http_req *req)
     http_reply_json(req, 200, &out);
 }
 
+static void settings_get(struct http_req *req)
+{
+    const struct api *api = http_req_app(req);
+
+    http_reply_json_span(req, 200, api->shared->settings);
+}
+
 #define SYSTEM(verb_, path_, op_, access_, handle_)                         \
     {                                                                       \
         .verb = (verb_), .path = (path_), .access = (access_), .op = (op_), \
@@ -157,3 +165,10 @@ const struct http_route api_pop_maintenance_set =
            maintenance_post);
 const struct http_route api_buffers =
     SYSTEM(HTTP_GET, "/api/v1/status/buffers", "buffers", ACCESS_READ_ONLY, buffers_get);
+const struct http_route api_settings = {
+    .verb = HTTP_GET,
+    .path = "/api/v1/system/settings",
+    .access = ACCESS_ADMIN,
+    .op = "settings",
+    .handle = settings_get,
+};

@@ -4,9 +4,10 @@
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
-static const char *const queues_params[] = {"limit",  "offset", "namespace", "task",
-                                            "search", "sort",   "order",     NULL};
+static const char *const queues_params[] = {"limit", "offset", "namespace", "task", "search",
+                                            "sort",  "order",  "history",   NULL};
 static const char *const partitions_params[] = {"limit", "offset", "search", "sort", NULL};
+static const char *const map_params[] = {"cells", "from", "to", "group", NULL};
 static const char *const messages_params[] = {"limit", "offset", NULL};
 static const char *const analytics_params[] = {"interval",  "from", "to", "queue",
                                                "namespace", "task", NULL};
@@ -35,6 +36,18 @@ const struct sql_endpoint api_status_queue = {
               .query = partitions_params,
               .unknown = UNKNOWN_IGNORED},
     .statement = &pg_stmt_status_queue,
+};
+
+const struct sql_endpoint api_map_partitions = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/status/queues/:queue/map",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_PATH,
+              .need = MAY_READ,
+              .op = "map_partitions",
+              .handle = sql_endpoint_handle,
+              .query = map_params},
+    .statement = &pg_stmt_map_partitions,
 };
 
 const struct sql_endpoint api_status_queue_messages = {
