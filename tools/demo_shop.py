@@ -42,6 +42,7 @@ class Shop:
         self.configure("invoices", "billing", leaseTime=60)
         for i in range(12):
             self.configure("sensors-%02d" % i, "devices", completedRetentionSeconds=3600)
+        self.configure("telemetry", "devices", partitions=16)
         now = datetime.now(timezone.utc)
         for i in range(60):
             due = now + timedelta(seconds=random.randint(60, 6 * 86400))
@@ -69,6 +70,25 @@ class Shop:
     def report(self):
         self.push("reports", "daily", {"report": random.randint(1, 99)})
         return 1.5
+
+    def telemetry(self):
+        """Two processors own the partitions of a queue; the third comes and goes."""
+        n = self.numbers["telemetry"] = self.numbers.get("telemetry", 0) + 1
+        path = "/api/v1/consumer-groups/aggregator/queues/telemetry/owners"
+        free = [o for o in self.ask("GET", path)["owners"] if o["expired"]]
+        names = ["aggregator-1", "aggregator-2"] + (["aggregator-3"] if n % 30 > 15 else [])
+        for i, o in enumerate(free):
+            self.ask("POST", path + "/claim", {"owner": names[i % len(names)], "partitions": [{"partition": o["partition"], "epoch": o["epoch"]}], "expirySeconds": 20})
+        self.ask("POST", "/api/v1/push", {"items": [{"queue": "telemetry", "partition": str(random.randint(0, 15)), "payload": {"rpm": random.randint(500, 4000)}}]})
+        return 2
+
+    def trace(self):
+        """A client notes what it did with an order."""
+        answer = self.ask("GET", "/api/v1/messages?queue=orders&limit=1")
+        for m in answer["messages"]:
+            self.ask("POST", "/api/v1/traces", {"partitionId": m["partitionId"], "transactionId": m["transactionId"], "traceNames": ["warehouse", "orders"],
+                                                "eventType": "info", "data": {"text": "reserved on shelf %d" % random.randint(1, 40)}})
+        return 5
 
     def sensor(self):
         self.ask("POST", "/api/v1/push", {"items": [{"queue": "sensors-%02d" % random.randint(0, 11), "partition": "device-%d" % random.randint(1, 300),
@@ -101,9 +121,10 @@ class Shop:
 
     def start(self):
         self.prepare()
-        steps = [self.order, self.payment, self.email, self.report, self.sensor]
+        steps = [self.order, self.payment, self.email, self.report, self.sensor, self.telemetry, self.trace]
         steps += [self.consumer(*c) for c in (("orders", "fulfilment", 20, 0, 0.05), ("orders", "analytics", 5, 0, 2), ("payments", "ledger", 5, 0.3, 0.05),
-                                              ("emails", "mailer", 1, 0.4, 0.2), ("reports", "bi", 1, 0, 3))]
+                                              ("emails", "mailer", 1, 0.4, 0.2), ("reports", "bi", 1, 0, 3),
+                                              *(("sensors-%02d" % i, "dashboards", 100, 0, 1) for i in range(6)))]
         self.threads = [threading.Thread(target=self.loop, args=(s,), daemon=True) for s in steps]
         for t in self.threads:
             t.start()

@@ -18,6 +18,10 @@ export interface QueueRow {
     retryLimit: number;
     maxSize: number;
     encryptionEnabled: boolean;
+    groups: number;
+    ingestedPerSecond: number;
+    processedPerSecond: number;
+    history?: number[];
 }
 
 export interface QueuePage {
@@ -157,6 +161,8 @@ export interface TimelineEvent {
     error?: string;
     errorCode?: string;
     nextAttemptAt?: string;
+    targetQueue?: string;
+    times?: number;
 }
 
 export interface TimelineGroup {
@@ -175,7 +181,7 @@ export interface TimelineMessage {
     partition: string;
     partitionId: string;
     status: string;
-    scheduledAt?: string | null;
+    nextAttemptAt?: string | null;
     consumerGroups: TimelineGroup[];
     events: TimelineEvent[];
 }
@@ -212,6 +218,7 @@ export interface Schedule {
     paused: boolean;
     nextRunAt: string | null;
     lastRunAt: string | null;
+    lastMessageId: string | null;
     runs: number;
     payload: Json;
 }

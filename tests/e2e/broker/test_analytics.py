@@ -207,7 +207,7 @@ def test_a_dead_process_has_no_parked_consumers(metered):
 def test_postgres_stats(metered):
     answer = get(metered, "analytics/postgres-stats")
     assert set(answer) == keys("timestamp database databaseCache tableCache indexCache cacheSummary deadTuples hotUpdates "
-                               "activeQueries autovacuumStatus bufferConfig bufferUsage tableSizes")
+                               "activeQueries oldTransactions autovacuumStatus bufferConfig bufferUsage tableSizes")
     assert answer["database"] == "metered" == answer["databaseCache"]["database"] and TS_MS.match(answer["timestamp"])
     assert set(answer["databaseCache"]) == keys("database diskReads cacheHits cacheHitRatio")
     assert set(answer["tableCache"][0]) == keys("schema table diskReads cacheHits cacheHitRatio")

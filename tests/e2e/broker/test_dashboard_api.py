@@ -12,6 +12,15 @@ from harness import urlencode, wait_for_figures, wait_until
 from test_api_keys import Guarded, init
 
 
+@pytest.fixture(autouse=True)
+def leave_no_backlog(request):
+    """Other tests measure the backlog of the same broker."""
+    used = [request.getfixturevalue(name) for name in ("broker", "queue") if name in request.fixturenames]
+    yield
+    if len(used) == 2:
+        used[0].request("DELETE", "/api/v1/resources/queues/" + used[1])
+
+
 def iso(seconds):
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

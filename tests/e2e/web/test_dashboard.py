@@ -10,7 +10,7 @@ import harness
 from tokens import SECRET, token
 
 DRIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "drive.mjs")
-PATIENCE = 300 * harness.TIME_FACTOR
+PATIENCE = 600 * harness.TIME_FACTOR
 
 
 def start(broker, scenario, **data):
@@ -42,12 +42,17 @@ def shop(pg):
                               "traceNames": ["audit"]}).expect(201)
     b.post("/api/v1/schedules", {"name": "nightly", "queue": "orders", "cron": "0 3 * * *", "timezone": "Europe/Rome", "payload": {}}).expect(201)
     b.push([{"queue": "later", "payload": 1, "delaySeconds": 3600}])
+    b.configure("telemetry", partitions=4)
+    b.post("/api/v1/consumer-groups/aggregator/queues/telemetry/owners/claim",
+           {"owner": "worker-1", "partitions": [{"partition": p, "epoch": 0} for p in "012"], "expirySeconds": 600}).expect(200)
     yield b
     harness.end(b, clean_exit=True)
 
 
-def test_every_page_is_shown_and_accessible_in_light_and_dark(shop):
-    drive(shop, "pages", message=shop.message)
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_shown_and_accessible(shop, scheme, part):
+    drive(shop, "pages", message=shop.message, scheme=scheme, part=part, parts=4)
 
 
 def test_a_queue_is_created_filled_and_deleted(shop):
@@ -61,7 +66,20 @@ def test_the_form_keeps_options_that_were_not_edited(shop):
 def test_partitions_are_searched_and_sorted_by_the_server(shop):
     shop.push([{"queue": "wide", "partition": "key-%d" % i, "payload": i} for i in range(5000)])
     shop.push([{"queue": "wide", "partition": "key-77", "payload": i} for i in range(3)])
-    drive(shop, "partitions")
+    drive(shop, "partitions", shown="5,000", each=5, of49=111)
+
+
+def test_100000_partitions_are_a_map_of_cells(pg):
+    b = harness.begin({**pg.env(pg.create_database("web_wide")), "SIDECAR_POOL_SIZE": "8"})
+    try:
+        for first in range(0, 100000, 5000):
+            b.push([{"queue": "wide", "partition": "key-%d" % i, "payload": i} for i in range(first, first + 5000)], timeout=600)
+        b.push([{"queue": "wide", "partition": "key-77", "payload": i} for i in range(3)])
+        everything = "/api/v1/status/queues/wide/map?cells=1"
+        harness.wait_until(lambda: b.get(everything, timeout=600).json["partitions"] == 100000, PATIENCE, "all partitions are counted", interval=1)
+        drive(b, "partitions", shown="100,000", each=100, of49="1,111")
+    finally:
+        harness.end(b)
 
 
 def test_the_list_of_queues_is_searched_and_sorted_by_the_server(shop):
@@ -69,10 +87,33 @@ def test_the_list_of_queues_is_searched_and_sorted_by_the_server(shop):
 
 
 def test_a_dead_letter_is_sent_again(shop):
-    shop.put("templates", [1])
-    message = shop.take("templates")[0]
-    shop.ack(message, "dlq", error="no such template")
-    drive(shop, "redrive", queue="templates")
+    shop.put("templates", [{"template": "welcome", "n": n} for n in range(451)])
+    messages = shop.take("templates", batch=451)
+    shop.ack_batch([shop.ack_entry(m, "dlq", error="no such template" + (" at all" if i == 450 else "")) for i, m in enumerate(messages)])
+    drive(shop, "redrive", queue="templates", n=450)
+
+
+def test_a_group_is_moved_after_a_preview(shop):
+    shop.put("moved", list(range(10)), partition="p")
+    for m in shop.take("moved", batch=4, consumerGroup="g"):
+        shop.ack(m, consumerGroup="g")
+    drive(shop, "seek")
+
+
+def test_messages_are_found_by_text_in_their_payload(shop):
+    for i in (1, 2):
+        shop.put("atlas-%d" % i, [{"city": "Zanzibar"}], ids=["found-%d" % i])
+    drive(shop, "text")
+
+
+def test_a_waiting_message_is_rescheduled_and_cancelled(shop):
+    shop.push([{"queue": "calendar", "payload": 1, "delaySeconds": 7200}])
+    drive(shop, "reschedule")
+
+
+def test_a_recurring_message_is_paused_run_and_deleted(shop):
+    shop.post("/api/v1/schedules", {"name": "weekly", "queue": "orders", "cron": "0 3 * * 1", "payload": {}}).expect(201)
+    drive(shop, "recurring")
 
 
 def test_a_message_is_found_and_its_retry_brought_forward(shop):
@@ -135,6 +176,34 @@ def test_api_keys_are_created_and_revoked(pg, tmp_path):
     b = harness.begin({**pg.env(pg.create_database("web_keys")), "QUEEN_ADMIN_KEY_FILE": str(path)})
     try:
         drive(b, "keys", token=path.read_text().strip())
+    finally:
+        harness.end(b)
+
+
+def test_a_sender_sees_what_it_may_do(pg, tmp_path):
+    path = tmp_path / "admin.key"
+    subprocess.run([harness.BIN, "init", str(path)], check=True, capture_output=True)
+    b = harness.begin({**pg.env(pg.create_database("web_roles")), "QUEEN_ADMIN_KEY_FILE": str(path)})
+    try:
+        admin = {"Authorization": "Bearer " + path.read_text().strip()}
+
+        def call(what, body):
+            return b.request("POST", "/api/v1/" + what, body, headers=admin).expect(201).json
+        pushed = call("push", {"items": [{"queue": q, "payload": 1} for q in ("shop.orders", "other.queue")]})
+        reader = call("keys", {"name": "reader", "role": "read-only"})["key"]
+        ruled = call("keys", {"name": "ruled", "allow": "read+push:shop.*"})["key"]
+        drive(b, "roles", reader=reader, ruled=ruled, message=pushed[0]["message_id"])
+    finally:
+        harness.end(b)
+
+
+def test_ten_thousand_queues_are_shown_in_pages(pg):
+    database = pg.create_database("web_many")
+    b = harness.begin(pg.env(database))
+    try:
+        with pg.connect(database=database) as connection, connection.cursor() as cursor:
+            cursor.execute("insert into queen.queues (name) select 'many-' || i from generate_series(1, 10000) i")
+        drive(b, "many")
     finally:
         harness.end(b)
 

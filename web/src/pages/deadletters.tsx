@@ -1,131 +1,163 @@
-// Dead letters, by error and one by one, and redrive.
-import { useMemo, useState } from "preact/hooks";
+// Dead letters: counted by error over time, one by one, and redrive.
+import { Fragment } from "preact";
+import { useRef, useState } from "preact/hooks";
 import { query, request, usePoll } from "../api";
-import { count, plural } from "../format";
+import { count, duration, plural } from "../format";
+import { may } from "../identity";
 import { Action, Card, Dialog, Empty, Pager, Problem, Skeleton, Time } from "../parts/basic";
-import { Bar } from "../parts/chart";
+import { Bar, Spark } from "../parts/chart";
 import { Tree } from "../parts/tree";
 import { link, setParams, usePlace } from "../router";
 import type { DeadLetter } from "../types";
+import { groupName } from "./message";
 
 const PAGE = 50;
-const SAMPLE = 1000; // newest dead letters that are grouped by error
+const STEP = 200; // dead letters of one request of a redrive, so that the progress moves
 
 interface Page { messages: DeadLetter[]; total: number }
-interface Kind { error: string; queue: string; n: number; last: string }
+interface Kind { queue: string; error: string; count: number; consumerGroups: string[]; firstFailedAt: string; lastFailedAt: string; hourly: number[]; samples: { messageId: string; failedAt: string }[] }
+interface Kinds { groups: Kind[]; counted: number; truncated: boolean }
+interface Chosen { what: string; body: Record<string, unknown>; n: number }
 
 export function DeadLettersPage() {
     const { params } = usePlace();
-    const queue = params.get("queue") ?? "", offset = Number(params.get("offset") ?? 0) || 0;
-    const page = usePoll<Page>("api/v1/dlq" + query({ queue, limit: PAGE, offset }), 5000);
-    const sample = usePoll<Page>("api/v1/dlq" + query({ queue, limit: SAMPLE }), 15000);
+    const queue = params.get("queue") ?? "", error = params.get("error") ?? "", offset = Number(params.get("offset") ?? 0) || 0;
+    const page = usePoll<Page>("api/v1/dlq" + query({ queue, exactError: error, limit: PAGE, offset }), 5000);
+    const kinds = usePoll<Kinds>("api/v1/dlq/groups" + query({ queue }), 5000);
     const [chosen, setChosen] = useState<Set<string>>(new Set());
-    const [redrive, setRedrive] = useState<{ what: string; body: Record<string, unknown>; n: number }>();
-    const [open, setOpen] = useState<string>();
-    const rows = page.data?.messages ?? [];
-    const kinds = useMemo(() => {
-        const by = new Map<string, Kind>();
-        for (const m of sample.data?.messages ?? []) {
-            const error = m.errorMessage ?? "(no error text)", key = m.queue + "\n" + error;
-            const k = by.get(key);
-            if (k) k.n++;
-            else by.set(key, { error, queue: m.queue, n: 1, last: m.failedAt });
-        }
-        return [...by.values()].sort((a, b) => b.n - a.n);
-    }, [sample.data]);
-    const toggle = (id: string) => setChosen((s) => { const n = new Set(s); if (!n.delete(id)) n.add(id); return n; });
-    const most = kinds[0]?.n ?? 1;
-
+    const [redrive, setRedrive] = useState<Chosen>();
+    const filter = { ...(queue ? { queue } : {}), ...(error ? { exactError: error } : {}) };
+    const total = page.data?.total ?? 0;
+    const what = error ? `“${error}”${queue ? " of " + queue : ""}` : queue ? "all of queue " + queue : "all dead letters";
     return (
         <>
             <div class="page-head">
                 <h1>Dead letters</h1>
-                <div class="buttons">
-                    {queue && <button type="button" onClick={() => setParams({ queue: undefined, offset: undefined })}>Queue {queue} ×</button>}
-                    <button type="button" disabled={chosen.size === 0} onClick={() => setRedrive({ what: plural(chosen.size, "dead letter"), n: chosen.size, body: { ids: [...chosen] } })}>Send {chosen.size || ""} selected again</button>
-                    <button type="button" class="primary" disabled={!page.data?.total} onClick={() => setRedrive({ what: queue ? "all of queue " + queue : "all dead letters", n: page.data?.total ?? 0, body: queue ? { queue } : { all: true } })}>Send all again</button>
-                </div>
+                {may("redrive") && (
+                    <div class="buttons">
+                        <button type="button" disabled={chosen.size === 0} onClick={() => setRedrive({ what: plural(chosen.size, "dead letter"), n: chosen.size, body: { ids: [...chosen] } })}>Send {chosen.size || ""} selected again</button>
+                        <button type="button" class="primary" disabled={!total} onClick={() => setRedrive({ what, n: total, body: Object.keys(filter).length ? filter : { all: true } })}>Send all again</button>
+                    </div>
+                )}
             </div>
-            <Problem text={page.error} />
-            <Card title="By error" side={<span class="dim">{page.data ? (page.data.total > SAMPLE ? `the newest ${count(SAMPLE)} of ${count(page.data.total)}` : `${count(page.data.total)} in all`) : ""}</span>}>
-                {!sample.data ? <Skeleton rows={3} /> : kinds.length === 0 ? <Empty>No dead letters.</Empty> : (
-                    <div class="scroll" tabIndex={0} role="group" aria-label="Table">
-                        <table>
-                            <thead><tr><th>Error</th><th>Queue</th><th class="num">Messages</th><th>Last</th><th /></tr></thead>
-                            <tbody>
-                                {kinds.slice(0, 20).map((k) => (
-                                    <tr key={k.queue + k.error}>
-                                        <td class="wide"><bdi>{k.error}</bdi></td>
-                                        <td><button type="button" class="quiet" onClick={() => setParams({ queue: k.queue, offset: undefined })}><bdi>{k.queue}</bdi></button></td>
-                                        <td class="num"><span class="withbar"><Bar part={k.n / most} tone="bad" />{count(k.n)}</span></td>
-                                        <td><Time at={k.last} /></td>
-                                        <td class="num"><button type="button" disabled={k.error === "(no error text)"} onClick={() => setRedrive({ what: `“${k.error}” of ${k.queue}`, n: k.n, body: { queue: k.queue, error: k.error.slice(0, 255) } })}>Send again</button></td>
-                                    </tr>
-                                ))}
-                            </tbody>
-                        </table>
-                    </div>
-                )}
-            </Card>
-            <Card title="Newest first">
-                {!page.data ? <Skeleton rows={6} /> : rows.length === 0 ? <Empty>No dead letters.</Empty> : (
-                    <div class="scroll" tabIndex={0} role="group" aria-label="Table">
-                        <table>
-                            <thead><tr><th><span class="sr">Select</span></th><th>Message</th><th>Queue</th><th>Group</th><th>Error</th><th class="num">Attempts</th><th>Failed</th></tr></thead>
-                            <tbody>
-                                {rows.map((m) => (
-                                    <>
-                                        <tr key={m.dlqId}>
-                                            <td><input type="checkbox" aria-label={"Select " + m.transactionId} checked={chosen.has(m.dlqId)} onChange={() => toggle(m.dlqId)} /></td>
-                                            <td class="mono"><a href={link(["message", m.id])}><bdi>{m.transactionId}</bdi></a></td>
-                                            <td><bdi>{m.queue}</bdi> / <bdi>{m.partition}</bdi></td>
-                                            <td><bdi>{m.consumerGroup}</bdi></td>
-                                            <td class="wide"><button type="button" class="quiet" aria-expanded={open === m.dlqId} onClick={() => setOpen(open === m.dlqId ? undefined : m.dlqId)}><bdi>{m.errorMessage ?? "–"}</bdi></button></td>
-                                            <td class="num">{m.attempts?.length || m.retryCount}</td>
-                                            <td><Time at={m.failedAt} /></td>
-                                        </tr>
-                                        {open === m.dlqId && m.data !== undefined && <tr key={m.dlqId + "p"}><td colSpan={7}><Tree value={m.data} /></td></tr>}
-                                    </>
-                                ))}
-                            </tbody>
-                        </table>
-                    </div>
-                )}
-                <Pager offset={offset} limit={PAGE} shown={rows.length} total={page.data?.total} onMove={(o) => setParams({ offset: o || undefined })} />
-            </Card>
-            {redrive && <RedriveDialog {...redrive} onClose={() => { setRedrive(undefined); setChosen(new Set()); page.reload(); sample.reload(); }} />}
+            {(queue || error) && (
+                <div class="filters">
+                    {queue && <button type="button" onClick={() => setParams({ queue: undefined, offset: undefined })}>Queue <bdi>{queue}</bdi> ×</button>}
+                    {error && <button type="button" onClick={() => setParams({ error: undefined, offset: undefined })}>Error “<bdi>{error}</bdi>” ×</button>}
+                </div>
+            )}
+            <Problem text={page.error ?? kinds.error} />
+            <ByError kinds={kinds.data} onRedrive={setRedrive} />
+            <OneByOne page={page.data} offset={offset} chosen={chosen} onChoose={setChosen} />
+            {redrive && <RedriveDialog {...redrive} onClose={() => { setRedrive(undefined); setChosen(new Set()); page.reload(); kinds.reload(); }} />}
         </>
     );
 }
 
-function RedriveDialog({ what, body, n, onClose }: { what: string; body: Record<string, unknown>; n: number; onClose: () => void }) {
+function ByError({ kinds, onRedrive }: { kinds: Kinds | undefined; onRedrive: (c: Chosen) => void }) {
+    const rows = kinds?.groups ?? [], most = rows[0]?.count ?? 1;
+    return (
+        <Card title="By error" side={<span class="dim">{!kinds ? "" : kinds.truncated ? `the newest ${count(kinds.counted)}` : `${count(kinds.counted)} in all`}</span>}>
+            {!kinds ? <Skeleton rows={3} /> : rows.length === 0 ? <Empty>No dead letters.</Empty> : (
+                <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+                    <table>
+                        <thead><tr><th>Error</th><th>Queue</th><th class="num">Messages</th><th>Last 24 h</th><th>Last</th><th>Samples</th><th><span class="sr">Actions</span></th></tr></thead>
+                        <tbody>
+                            {rows.map((k) => (
+                                <tr key={k.queue + "\n" + k.error}>
+                                    <td class="wide">{k.error ? <button type="button" class="quiet" onClick={() => setParams({ queue: k.queue, error: k.error, offset: undefined })}><bdi>{k.error}</bdi></button> : <span class="dim">no error text</span>}</td>
+                                    <td><button type="button" class="quiet" onClick={() => setParams({ queue: k.queue, offset: undefined })}><bdi>{k.queue}</bdi></button><div class="dim small"><bdi>{k.consumerGroups.map(groupName).join(", ")}</bdi></div></td>
+                                    <td class="num"><span class="withbar"><Bar part={k.count / most} tone="bad" />{count(k.count)}</span></td>
+                                    <td><Spark values={k.hourly} label={`failures per hour of the last day: ${k.hourly.join(", ")}`} /></td>
+                                    <td class="nowrap"><Time at={k.lastFailedAt} /><div class="dim small">since <Time at={k.firstFailedAt} /></div></td>
+                                    <td class="nowrap">{k.samples.map((s, i) => <Fragment key={s.messageId}>{i > 0 && ", "}<a href={link(["message", s.messageId])} title={"failed " + s.failedAt} aria-label={`sample ${i + 1} of ${k.error}`}>{i + 1}</a></Fragment>)}</td>
+                                    <td class="num nowrap">{may("redrive") && k.error && <button type="button" onClick={() => onRedrive({ what: `“${k.error}” of ${k.queue}`, n: k.count, body: { queue: k.queue, exactError: k.error } })}>Send again</button>}</td>
+                                </tr>
+                            ))}
+                        </tbody>
+                    </table>
+                </div>
+            )}
+        </Card>
+    );
+}
+
+function OneByOne({ page, offset, chosen, onChoose }: { page: Page | undefined; offset: number; chosen: Set<string>; onChoose: (s: Set<string>) => void }) {
+    const [open, setOpen] = useState<string>();
+    const rows = page?.messages ?? [];
+    const every = rows.length > 0 && rows.every((m) => chosen.has(m.dlqId));
+    const toggle = (ids: string[], on: boolean) => {
+        const next = new Set(chosen);
+        for (const id of ids) if (on) next.add(id); else next.delete(id);
+        onChoose(next);
+    };
+    return (
+        <Card title="Newest first">
+            {!page ? <Skeleton rows={6} /> : rows.length === 0 ? <Empty>No dead letters.</Empty> : (
+                <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+                    <table>
+                        <thead><tr><th><input type="checkbox" aria-label="Select the page" checked={every} onChange={() => toggle(rows.map((m) => m.dlqId), !every)} /></th><th>Message</th><th>Queue</th><th>Group</th><th>Error (click for the payload)</th><th class="num">Attempts</th><th>Failed</th></tr></thead>
+                        <tbody>
+                            {rows.map((m) => (
+                                <Fragment key={m.dlqId}>
+                                    <tr>
+                                        <td><input type="checkbox" aria-label={"Select " + m.transactionId} checked={chosen.has(m.dlqId)} onChange={() => toggle([m.dlqId], !chosen.has(m.dlqId))} /></td>
+                                        <td class="mono"><a href={link(["message", m.id])}><bdi>{m.transactionId ?? m.id}</bdi></a></td>
+                                        <td><bdi>{m.queue}</bdi> / <bdi>{m.partition}</bdi></td>
+                                        <td><bdi>{groupName(m.consumerGroup)}</bdi></td>
+                                        <td class="wide"><button type="button" class="quiet" aria-expanded={open === m.dlqId} onClick={() => setOpen(open === m.dlqId ? undefined : m.dlqId)}><bdi>{m.errorMessage ?? "–"}</bdi></button></td>
+                                        <td class="num">{m.attempts?.length || m.retryCount}</td>
+                                        <td class="nowrap"><Time at={m.failedAt} /></td>
+                                    </tr>
+                                    {open === m.dlqId && m.data !== undefined && <tr><td colSpan={7}><Tree value={m.data} /></td></tr>}
+                                </Fragment>
+                            ))}
+                        </tbody>
+                    </table>
+                </div>
+            )}
+            <Pager offset={offset} limit={PAGE} shown={rows.length} total={page?.total} onMove={(o) => setParams({ offset: o || undefined })} />
+        </Card>
+    );
+}
+
+/** Sends them again in steps, with a progress bar. Closing the dialog stops before the next step. */
+function RedriveDialog({ what, body, n, onClose }: Chosen & { onClose: () => void }) {
     const [target, setTarget] = useState("");
     const [perSecond, setPerSecond] = useState("");
     const [done, setDone] = useState<number>();
     const [running, setRunning] = useState(false);
+    const stopped = useRef(false);
+    const rate = Number(perSecond) || 0;
+    const close = () => { stopped.current = true; onClose(); };
     const run = async () => {
         setRunning(true);
         let sum = 0;
         try {
-            for (;;) {
-                const r = await request<{ redriven: number; more: boolean }>("POST", "api/v1/dlq/redrive", { ...body, ...(target ? { targetQueue: target } : {}), ...(perSecond ? { ratePerSecond: Number(perSecond) } : {}) });
+            while (!stopped.current) {
+                const begin = Date.now();
+                const step = rate ? Math.max(1, Math.min(STEP, Math.ceil(rate))) : STEP; // with a rate about a second's worth
+                const r = await request<{ redriven: number; more: boolean }>("POST", "api/v1/dlq/redrive", { ...body, limit: step, ...(target ? { targetQueue: target } : {}), ...(rate ? { ratePerSecond: rate } : {}) });
                 sum += r.redriven;
                 setDone(sum);
                 if (!r.more || r.redriven === 0) break;
+                // The rate of one request begins anew with the next, so the next one waits for its turn.
+                if (rate) await new Promise((go) => setTimeout(go, Math.max(0, (r.redriven / rate) * 1000 - (Date.now() - begin))));
             }
         } finally {
             setRunning(false);
         }
     };
     return (
-        <Dialog title="Send dead letters again" onClose={onClose}>
+        <Dialog title="Send dead letters again" onClose={close}>
             <p>Sends <b><bdi>{what}</bdi></b> again ({plural(n, "message")}). They leave the dead letters and start with fresh attempts.</p>
             <form class="form" onSubmit={(e) => e.preventDefault()}>
-                <label>Other queue<input value={target} placeholder="the same queue" onInput={(e) => setTarget(e.currentTarget.value)} spellcheck={false} /></label>
+                <label>Other queue<input value={target} placeholder="the same queue, to the group that failed" onInput={(e) => setTarget(e.currentTarget.value)} spellcheck={false} /></label>
                 <label>Messages per second<input type="number" min="0.001" value={perSecond} placeholder="all at once" onInput={(e) => setPerSecond(e.currentTarget.value)} /></label>
+                {rate > 0 && <p class="dim">Takes about {duration(n / rate)}. Keep this dialog open; closing it stops after the current step.</p>}
             </form>
-            {done !== undefined && <p role="status"><progress max={Math.max(n, done)} value={done} /> {plural(done, "message")} sent{running ? " …" : "."}</p>}
-            <div class="buttons"><button type="button" onClick={onClose}>Close</button><Action label="Send again" kind="primary" disabled={running || done !== undefined} action={run} /></div>
+            {done !== undefined && <p role="status"><progress aria-label="Progress" max={Math.max(n, done)} value={done} /> {plural(done, "message")} sent{running ? ` of ${count(n)} …` : "."}</p>}
+            <div class="buttons"><button type="button" onClick={close}>{running ? "Stop" : "Close"}</button><Action label="Send again" kind="primary" disabled={running || done !== undefined} action={run} /></div>
         </Dialog>
     );
 }

@@ -2,10 +2,10 @@
 import { useState } from "preact/hooks";
 import { query, request, seg, usePoll } from "../api";
 import { count, duration, plural } from "../format";
-import { Badge, Card, ConfirmByName, Empty, Problem, SearchBox, Skeleton, State, Tabs, Tile, Time } from "../parts/basic";
+import { Badge, Card, ConfirmByName, Empty, Opener, Problem, SearchBox, Skeleton, State, Tabs, Tile, Time } from "../parts/basic";
 import { go, link, setParams, usePlace } from "../router";
 import type { GroupRow } from "../types";
-import { SeekDialog } from "./queue";
+import { SeekDialog } from "../parts/seek";
 
 const SHOWN = 200;
 
@@ -68,8 +68,8 @@ function GroupPage({ group, queue }: { group: string; queue: string }) {
             <div class="page-head">
                 <h1><a class="crumb" href={link(["groups"])}>Consumer groups</a> / <bdi>{group}</bdi> on <a href={link(["queues", queue])}><bdi>{queue}</bdi></a></h1>
                 <div class="buttons">
-                    <button type="button" disabled={!row} onClick={() => setDialog("seek")}>Seek</button>
-                    <button type="button" class="danger" onClick={() => setDialog("delete")}>Delete</button>
+                    <Opener op="seek_group" label="Seek" disabled={!row} onClick={() => setDialog("seek")} />
+                    <Opener op="delete_group_on_queue" label="Delete" kind="danger" onClick={() => setDialog("delete")} />
                 </div>
             </div>
             <Problem text={detail.error} />

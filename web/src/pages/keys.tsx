@@ -1,7 +1,7 @@
 // API keys: list, create, revoke. The secret of a new key is shown once.
 import { useState } from "preact/hooks";
 import { request, seg, usePoll } from "../api";
-import { Action, Badge, Card, ConfirmByName, Dialog, Empty, Problem, Skeleton, Time } from "../parts/basic";
+import { Action, Badge, Card, ConfirmByName, Dialog, Empty, Opener, Problem, Skeleton, Time } from "../parts/basic";
 
 interface ApiKey { id: string; name: string; role: string | null; allow: string | null; createdAt: string; createdBy: string | null; expiresAt: string | null; expired: boolean }
 
@@ -22,7 +22,7 @@ export function KeysPage() {
         <>
             <div class="page-head">
                 <h1>API keys</h1>
-                <button type="button" class="primary" onClick={() => setCreating(true)}>New key</button>
+                <Opener op="create_key" label="New key" kind="primary" onClick={() => setCreating(true)} />
             </div>
             <Card>
                 <Problem text={list.error} />

@@ -1,42 +1,12 @@
 // One message: what happened to it, what will happen, its payload, and what can be done.
-import { useMemo } from "preact/hooks";
-import { query, request, seg, usePoll } from "../api";
-import { absolute, ago, clock, duration } from "../format";
-import { Action, Card, Empty, Problem, Skeleton, State, Time, useNow } from "../parts/basic";
+import { useState } from "preact/hooks";
+import { query, request, seg, usePoll, type Json } from "../api";
+import { ago, clock } from "../format";
+import { Action, Card, ConfirmByName, Dialog, Empty, Opener, Problem, Skeleton, State, Time, TimeField, useNow } from "../parts/basic";
+import { TimelineList, TimelinePicture } from "../parts/timeline";
 import { Tree } from "../parts/tree";
 import { go, link } from "../router";
-import type { MessageDetail, ScheduledRow, Timeline, TimelineEvent, TimelineMessage } from "../types";
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-export function SearchPage({ text }: { text: string }) {
-    const byId = usePoll<Timeline>(UUID.test(text) ? "api/v1/messages/timeline" + query({ messageId: text }) : null, 3000);
-    const byName = usePoll<Timeline>(UUID.test(text) && !byId.error ? null : "api/v1/messages/timeline" + query({ correlationId: text }), 3000);
-    const found = byId.data ?? byName.data;
-    const only = found?.messages.length === 1 ? found.messages[0] : undefined;
-    return (
-        <>
-            <div class="page-head"><h1>Messages for <span class="mono"><bdi>{text}</bdi></span></h1></div>
-            {!found ? (byName.error ? <Card><Empty>No message has this id, transaction id or correlation id. ({byName.error})</Empty></Card> : <Skeleton rows={4} />)
-                : only ? <MessageView message={only} />
-                : (
-                    <Card title={`${found.messages.length} messages`} side={<State value={found.status} />}>
-                        <table>
-                            <thead><tr><th>Transaction id</th><th>Queue</th><th>Partition</th><th>Status</th></tr></thead>
-                            <tbody>{found.messages.map((m) => (
-                                <tr key={m.id + m.queue}>
-                                    <td class="mono"><a href={link(["message", m.id])}><bdi>{m.transactionId}</bdi></a></td>
-                                    <td><a href={link(["queues", m.queue])}><bdi>{m.queue}</bdi></a></td>
-                                    <td><bdi>{m.partition}</bdi></td>
-                                    <td><State value={m.status} /></td>
-                                </tr>
-                            ))}</tbody>
-                        </table>
-                    </Card>
-                )}
-        </>
-    );
-}
+import type { MessageDetail, ScheduledRow, Timeline, TimelineMessage } from "../types";
 
 export function MessagePage({ id }: { id: string }) {
     const found = usePoll<Timeline>("api/v1/messages/timeline" + query({ messageId: id }), 2000);
@@ -44,26 +14,33 @@ export function MessagePage({ id }: { id: string }) {
     return (
         <>
             <div class="page-head"><h1>Message</h1></div>
+            {found.error && message && <Problem text={found.error} />}
             {message ? <MessageView message={message} reload={found.reload} /> : found.error ? <Problem text={found.error} /> : <Skeleton rows={6} />}
         </>
     );
 }
 
+export const groupName = (g: string) => (g === "__QUEUE_MODE__" ? "Queue mode" : g);
+
 /** "will be retried at 14:03:10, attempt 4 of 29" */
 function inWords(m: TimelineMessage, now: number): string[] {
-    if (m.scheduledAt && Date.parse(m.scheduledAt) > now && m.consumerGroups.length === 0)
-        return [`Will be delivered at ${clock(m.scheduledAt)} (${ago(m.scheduledAt, now)}).`];
+    if (m.status === "SCHEDULED" && m.nextAttemptAt && m.consumerGroups.length === 0)
+        return [`Will be delivered at ${clock(m.nextAttemptAt)} (${ago(m.nextAttemptAt, now)}).`];
     if (m.consumerGroups.length === 0) return ["No consumer group has received it yet."];
     return m.consumerGroups.map((g) => {
-        const who = g.consumerGroup === "__QUEUE_MODE__" ? "Queue mode" : g.consumerGroup;
+        const who = groupName(g.consumerGroup);
         const tries = g.attempt === 1 ? "at the first attempt" : `after ${g.attempt} attempts`;
         switch (g.status) {
             case "RETRYING":
-                return `${who}: will be retried ${g.nextAttemptAt ? `at ${clock(g.nextAttemptAt)} (${ago(g.nextAttemptAt, now)}), ` : ""}attempt ${g.attempt + 1} of ${g.maxAttempts}. Last error: ${g.lastError ?? "none"}.`;
+                return `${who}: will be retried ${g.nextAttemptAt ? `at ${clock(g.nextAttemptAt)} (${ago(g.nextAttemptAt, now)}), ` : "in order, "}attempt ${g.attempt + 1} of ${g.maxAttempts}. Last error: ${g.lastError ?? "none"}.`;
             case "FAILED":
                 return `${who}: failed ${tries} and is a dead letter. Last error: ${g.lastError ?? "none"}.`;
             case "DELIVERED":
                 return `${who}: completed ${tries}.`;
+            case "LEASED":
+                return `${who}: is being processed now, attempt ${g.attempt} of ${g.maxAttempts}.`;
+            case "PENDING":
+                return `${who}: waits for a consumer, attempt ${g.attempt} of ${g.maxAttempts}.`;
             default:
                 return `${who}: ${g.status.toLowerCase()}, attempt ${g.attempt} of ${g.maxAttempts}.`;
         }
@@ -72,79 +49,122 @@ function inWords(m: TimelineMessage, now: number): string[] {
 
 /** Does something with every waiting delivery of the message: its own one, or a retry for each group that failed. */
 async function forWaiting(m: TimelineMessage, act: (id: string) => Promise<unknown>) {
-    const page = await request<{ scheduled: ScheduledRow[] }>("GET", "api/v1/scheduled" + query({ queue: m.queue, partition: m.partition, transactionIdPrefix: m.transactionId, limit: 100 }));
-    const mine = page.scheduled.filter((s) => s.transactionId === m.transactionId);
-    if (mine.length === 0) throw new Error("It does not wait any more.");
-    for (const s of mine) await act(s.id);
+    if (m.status === "SCHEDULED" && m.consumerGroups.length === 0) return void (await act(m.id));
+    // A prefix finds ids that producers gave. Ids that the broker made are not stored as text, so those are looked for page by page.
+    for (const transactionIdPrefix of [m.transactionId, undefined]) {
+        let cursor: string | null | undefined;
+        for (let n = 0; n < MOST_PAGES && cursor !== null; n++) {
+            const page: { scheduled: ScheduledRow[]; next: string | null } = await request("GET", "api/v1/scheduled" + query({ queue: m.queue, partition: m.partition, transactionIdPrefix, limit: 1000, cursor }));
+            const mine = page.scheduled.filter((s) => s.transactionId === m.transactionId);
+            for (const s of mine) await act(s.id);
+            if (mine.length > 0) return;
+            cursor = page.next;
+        }
+    }
+    throw new Error("It does not wait any more.");
 }
 
-function MessageView({ message: m, reload }: { message: TimelineMessage; reload?: () => void }) {
+const MOST_PAGES = 20;
+
+// Fields of the answer that have a place of their own on the page.
+const SHOWN = new Set(["id", "transactionId", "partitionId", "queuePath", "queue", "partition", "namespace", "task", "status", "isEncrypted", "traceId", "producerSub", "createdAt",
+    "errorMessage", "retryCount", "leaseExpiresAt", "queueConfig", "mode", "consumerGroups", "attempts", "payload", "data", "kind", "scheduledAt", "bytes"]);
+
+export function MessageView({ message: m, reload }: { message: TimelineMessage; reload?: () => void }) {
     const now = useNow();
-    const detail = usePoll<MessageDetail>(`api/v1/messages/${seg(m.partitionId)}/${seg(m.transactionId)}`, 0);
     const path = `api/v1/messages/${seg(m.partitionId)}/${seg(m.transactionId)}`;
-    const retrying = m.consumerGroups.some((g) => g.status === "RETRYING");
+    // What waits for its time is not in its partition yet.
+    const isScheduled = m.status === "SCHEDULED" && m.consumerGroups.length === 0;
+    const detail = usePoll<MessageDetail & { data?: Json }>(isScheduled ? "api/v1/scheduled/" + seg(m.id) : path, 0);
+    const [dialog, setDialog] = useState<"reschedule" | "delete" | "dlq">();
+    const retrying = m.consumerGroups.some((g) => g.status === "RETRYING" && g.nextAttemptAt);
     const waiting = retrying || m.status === "SCHEDULED";
+    const unsettled = m.consumerGroups.filter((g) => g.status !== "FAILED" && g.status !== "DELIVERED");
+    const due = m.consumerGroups.find((g) => g.nextAttemptAt)?.nextAttemptAt ?? m.nextAttemptAt;
     const act = (f: () => Promise<unknown>) => async () => { await f(); reload?.(); };
+    const close = () => { setDialog(undefined); reload?.(); };
+    const d = detail.data, headers = d ? Object.entries(d as unknown as Record<string, Json>).filter(([k, v]) => !SHOWN.has(k) && v !== null) : [];
     return (
         <>
             <Card title={<span class="mono"><bdi>{m.transactionId}</bdi></span>} side={<State value={m.status} />}>
                 <ul class="words">{inWords(m, now).map((w, i) => <li key={i}><bdi>{w}</bdi></li>)}</ul>
-                <dl class="facts">
-                    <dt>Queue</dt><dd><a href={link(["queues", m.queue])}><bdi>{m.queue}</bdi></a></dd>
-                    <dt>Partition</dt><dd><bdi>{m.partition}</bdi></dd>
-                    <dt>Message id</dt><dd class="mono">{m.id}</dd>
-                    <dt>Pushed</dt><dd><Time at={detail.data?.createdAt ?? m.events[0]?.at} exact /></dd>
-                    {detail.data?.producerSub && <><dt>Producer</dt><dd><bdi>{detail.data.producerSub}</bdi></dd></>}
-                    {detail.data?.traceId && <><dt>Trace id</dt><dd class="mono">{detail.data.traceId}</dd></>}
-                </dl>
+                <TimelinePicture events={m.events} now={now} />
                 <div class="buttons left">
-                    {m.consumerGroups.some((g) => g.status === "FAILED") && <Action label="Deliver again now" kind="primary" action={act(() => request("POST", path + "/retry"))} />}
-                    {waiting && <Action label={retrying ? "Retry now" : "Deliver now"} kind="primary" action={act(() => forWaiting(m, (id) => request("PATCH", "api/v1/scheduled/" + seg(id), { delaySeconds: 0 })))} />}
-                    {waiting && <Action label={retrying ? "Cancel the retry" : "Cancel"} kind="danger" action={act(() => forWaiting(m, (id) => request("DELETE", "api/v1/scheduled/" + seg(id))))} />}
-                    {m.consumerGroups.filter((g) => g.status !== "FAILED" && g.status !== "DELIVERED").map((g) => (
-                        <Action key={g.consumerGroup} label={`Move to dead letters (${g.consumerGroup})`} action={act(() => request("POST", path + "/dlq", { consumerGroup: g.consumerGroup, error: "moved by hand" }))} />
-                    ))}
-                    <Action label="Delete" kind="danger" action={async () => { await request("DELETE", path); go(["queues", m.queue], { tab: "messages" }); }} />
+                    {m.consumerGroups.some((g) => g.status === "FAILED") && <Action op="retry_message" label="Deliver again now" kind="primary" action={act(() => request("POST", path + "/retry"))} />}
+                    {waiting && <Action op="reschedule" label={retrying ? "Retry now" : "Deliver now"} kind="primary" action={act(() => forWaiting(m, (id) => request("PATCH", "api/v1/scheduled/" + seg(id), { delaySeconds: 0 })))} />}
+                    {waiting && <Opener op="reschedule" label="Reschedule" onClick={() => setDialog("reschedule")} />}
+                    {waiting && <Action op="cancel_scheduled_one" label={retrying ? "Cancel the retry" : "Cancel"} kind="danger" title={retrying ? "The message becomes a dead letter" : "The message is never delivered"} action={act(() => forWaiting(m, (id) => request("DELETE", "api/v1/scheduled/" + seg(id))))} />}
+                    {unsettled.length > 0 && !waiting && <Opener op="move_to_dlq" label="Move to dead letters" onClick={() => setDialog("dlq")} />}
+                    {d && !isScheduled && <Opener op="delete_message" label="Delete" kind="danger" onClick={() => setDialog("delete")} />}
                 </div>
             </Card>
-            <Card title="Timeline"><TimelinePicture events={m.events} now={now} /></Card>
+            <div class="grid2">
+                <Card title="Timeline"><TimelineList events={m.events} now={now} /></Card>
+                <Card title="Message">
+                    <dl class="facts">
+                        <dt>Queue</dt><dd><a href={link(["queues", m.queue])}><bdi>{m.queue}</bdi></a></dd>
+                        <dt>Partition</dt><dd><bdi>{m.partition}</bdi></dd>
+                        <dt>Message id</dt><dd class="mono">{m.id}</dd>
+                        <dt>Pushed</dt><dd><Time at={d?.createdAt ?? m.events[0]?.at} exact /></dd>
+                        {d?.producerSub && <><dt>Producer</dt><dd><bdi>{d.producerSub}</bdi></dd></>}
+                        {d?.traceId && <><dt>Trace id</dt><dd class="mono">{d.traceId}</dd></>}
+                        {d?.isEncrypted && <><dt>Storage</dt><dd>encrypted at rest</dd></>}
+                        {headers.map(([k, v]) => <><dt key={k}><bdi>{k}</bdi></dt><dd class="mono"><bdi>{typeof v === "string" ? v : JSON.stringify(v)}</bdi></dd></>)}
+                    </dl>
+                    {!isScheduled && <Traces path={`api/v1/traces/${seg(m.partitionId)}/${seg(m.transactionId)}`} />}
+                </Card>
+            </div>
             <Card title="Payload">
-                {detail.data ? <Tree value={detail.data.payload} /> : detail.error ? <Empty>{detail.error}</Empty> : <Skeleton rows={3} />}
+                {d ? <Tree value={isScheduled ? (d.data ?? null) : d.payload} /> : detail.error ? <Empty>{detail.error}</Empty> : <Skeleton rows={3} />}
             </Card>
+            {dialog === "reschedule" && <Reschedule from={due ?? undefined} onClose={close} move={(body) => forWaiting(m, (id) => request("PATCH", "api/v1/scheduled/" + seg(id), body))} />}
+            {dialog === "dlq" && <ToDeadLetters groups={unsettled.map((g) => g.consumerGroup)} onClose={close} move={(consumerGroup, error) => request("POST", path + "/dlq", { consumerGroup, error })} />}
+            {dialog === "delete" && <ConfirmByName title="Delete message" verb="Delete the message" name={m.transactionId} onClose={() => setDialog(undefined)}
+                text="The message is removed for every consumer group, with its dead letters and traces."
+                action={async () => { await request("DELETE", path); go(["queues", m.queue], { tab: "messages" }); }} />}
         </>
     );
 }
 
-const LABELS: Record<string, [string, string]> = {
-    pushed: ["Pushed", "idle"], scheduled: ["Scheduled", "info"], delivered: ["Delivered", "info"], completed: ["Completed", "ok"], failed: ["Failed", "bad"],
-    retryScheduled: ["Retry scheduled", "warn"], redelivery: ["Delivered again in order", "warn"], deadLettered: ["Dead letter", "bad"],
-    redriven: ["Sent again (redrive)", "info"], cancelled: ["Cancelled", "idle"], expired: ["Lease expired", "warn"],
-};
-
-function TimelinePicture({ events, now }: { events: TimelineEvent[]; now: number }) {
-    const next = useMemo(() => events.filter((e) => e.nextAttemptAt).at(-1), [events]);
-    const rows = [...events];
-    if (next?.nextAttemptAt && Date.parse(next.nextAttemptAt) > now) rows.push({ at: next.nextAttemptAt, event: "next", ...(next.consumerGroup ? { consumerGroup: next.consumerGroup } : {}), attempt: (next.attempt ?? 0) + 1 });
+/** Moves a waiting delivery to another time. */
+export function Reschedule({ from, move, onClose }: { from: string | undefined; move: (body: { scheduledAt: string }) => Promise<unknown>; onClose: () => void }) {
+    const [time, setTime] = useState(() => (from ? Date.parse(from) : Date.now() + 600e3));
+    const now = useNow();
     return (
-        <ol class="timeline">
-            {rows.map((e, i) => {
-                const [label, tone] = e.event === "next" ? ["Next attempt", "info"] : (LABELS[e.event] ?? [e.event, "idle"]);
-                const before = rows[i - 1];
-                const gap = before ? (Date.parse(e.at) - Date.parse(before.at)) / 1000 : 0;
-                return (
-                    <li key={i} class={tone + (e.event === "next" ? " future" : "")}>
-                        <span class="when" title={absolute(e.at)}>{clock(e.at)}<br /><span class="dim">{e.event === "next" ? ago(e.at, now) : before ? "+" + duration(gap) : ""}</span></span>
-                        <span class="dot" aria-hidden="true" />
-                        <span class="event">
-                            <b>{label}</b>
-                            {e.attempt !== undefined && e.attempt > 0 && <span class="dim"> attempt {e.attempt}</span>}
-                            {e.consumerGroup && <span class="dim"> · <bdi>{e.consumerGroup}</bdi></span>}
-                            {e.worker && <span class="dim"> · <bdi>{e.worker}</bdi></span>}
-                            {e.error && <div class="error-text"><bdi>{e.errorCode ? `${e.errorCode}: ` : ""}{e.error}</bdi></div>}
-                        </span>
-                    </li>
-                );
-            })}
-        </ol>
+        <Dialog title="Reschedule" onClose={onClose}>
+            <TimeField label="New time" value={time} onChange={setTime} />
+            <div class="buttons left">
+                {[["in 1 min", 60], ["in 10 min", 600], ["in 1 h", 3600], ["in 1 day", 86400]].map(([label, s]) => <button key={label} type="button" onClick={() => setTime(Math.ceil(Date.now() / 1000 + Number(s)) * 1000)}>{label}</button>)}
+            </div>
+            <p role="status">{Number.isFinite(time) ? `It will be delivered ${ago(new Date(time).toISOString(), now)}.` : "Enter a date and a time."}</p>
+            <div class="buttons"><button type="button" onClick={onClose}>Cancel</button>
+                <Action label="Move" kind="primary" disabled={!Number.isFinite(time)} action={async () => { await move({ scheduledAt: new Date(time).toISOString() }); onClose(); }} /></div>
+        </Dialog>
+    );
+}
+
+function ToDeadLetters({ groups, move, onClose }: { groups: string[]; move: (group: string, error: string) => Promise<unknown>; onClose: () => void }) {
+    const [group, setGroup] = useState(groups[0] ?? "");
+    const [error, setError] = useState("moved by hand");
+    return (
+        <Dialog title="Move to dead letters" onClose={onClose}>
+            <p>The consumer group passes over the message. It can be sent again from the dead letters.</p>
+            <label>Consumer group<select value={group} onChange={(e) => setGroup(e.currentTarget.value)}>{groups.map((g) => <option key={g} value={g}>{groupName(g)}</option>)}</select></label>
+            <label>Reason<input value={error} maxLength={255} onInput={(e) => setError(e.currentTarget.value)} /></label>
+            <div class="buttons"><button type="button" onClick={onClose}>Cancel</button>
+                <Action label="Move" kind="danger" disabled={!error} action={async () => { await move(group, error); onClose(); }} /></div>
+        </Dialog>
+    );
+}
+
+/** What clients noted about the message. */
+function Traces({ path }: { path: string }) {
+    const list = usePoll<{ traces: { id: string; eventType: string; createdAt: string; data: Json }[] }>(path, 0);
+    if (!list.data?.traces.length) return null;
+    return (
+        <>
+            <h3>Traces</h3>
+            {list.data.traces.map((t) => <div key={t.id}><p class="dim"><bdi>{t.eventType}</bdi> · <Time at={t.createdAt} exact /></p><Tree value={t.data} /></div>)}
+        </>
     );
 }

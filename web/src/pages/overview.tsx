@@ -4,20 +4,27 @@ import { query, usePoll } from "../api";
 import { count, duration, durationShort, millis, plural, rate } from "../format";
 import { Badge, Card, Empty, Skeleton, Tile, type Tone } from "../parts/basic";
 import { Chart, type Line } from "../parts/chart";
-import { RangePicker, useRange } from "../parts/range";
+import { RangePicker, useHistory, useRange } from "../parts/range";
 import { link } from "../router";
 import type { GroupRow, Health, Overview, Status } from "../types";
 
 interface Buffers { pending: number; failed: number; dbHealthy: boolean }
+interface Holder { kind: string; pid: number | null; name: string | null; state: string | null; ageSeconds: number | null }
+interface Pg { oldTransactions?: Holder[] }
 interface Finding { tone: Tone; text: string; href: string; what: string }
 
-function findings(o: Overview | undefined, s: Status | undefined, b: Buffers | undefined, groups: GroupRow[] | undefined, h: Health | undefined): Finding[] {
+function findings(o: Overview | undefined, s: Status | undefined, b: Buffers | undefined, groups: GroupRow[] | undefined, h: Health | undefined, pg: Pg | undefined, growth: number | undefined): Finding[] {
     const all: Finding[] = [];
     if (b && !b.dbHealthy) all.push({ tone: "bad", what: "PostgreSQL", text: "is unavailable; pushes go to the file buffer", href: link(["system"]) });
     if (b && b.failed > 0) all.push({ tone: "bad", what: "File buffer", text: `${plural(b.failed, "message")} could not be stored`, href: link(["system"]) });
     if (b && b.pending > 0) all.push({ tone: "warn", what: "File buffer", text: `${plural(b.pending, "message")} wait for PostgreSQL`, href: link(["system"]) });
     for (const g of (groups ?? []).filter((g) => g.totalLag > 0 && g.maxTimeLag >= 60).sort((x, y) => y.maxTimeLag - x.maxTimeLag).slice(0, 4))
         all.push({ tone: g.maxTimeLag >= 3600 ? "bad" : "warn", what: `${g.name} on ${g.queueName}`, text: `is ${duration(g.maxTimeLag)} behind, ${plural(g.totalLag, "message")} wait`, href: link(["queues", g.queueName], { tab: "groups" }) });
+    if (growth !== undefined && o && growth > 100 && growth > o.messages.pending / 2)
+        all.push({ tone: "warn", what: "Backlog", text: `has grown by ${plural(growth, "message")} in the shown range`, href: link(["queues"], { sort: "pending" }) });
+    const holder = (pg?.oldTransactions ?? []).find((t) => t.kind !== "session" || (t.ageSeconds ?? 0) >= 300);
+    if (holder)
+        all.push({ tone: (holder.ageSeconds ?? 0) >= 3600 ? "bad" : "warn", what: `A ${holder.kind} of PostgreSQL`, text: `keeps vacuum from freeing rows: ${holder.name || "without a name"}${holder.pid ? ", process " + holder.pid : ""}${holder.ageSeconds !== null ? ", open for " + duration(holder.ageSeconds) : ""}`, href: link(["system"]) });
     const dead = s?.deadLetterQueue;
     if (dead && dead.totalMessages > 0)
         all.push({ tone: "warn", what: "Dead letters", text: `${plural(dead.totalMessages, "message")}${dead.topErrors[0] ? `, most often “${dead.topErrors[0].error}”` : ""}`, href: link(["dead-letters"]) });
@@ -38,6 +45,8 @@ export function OverviewPage() {
     const groups = usePoll<GroupRow[]>("api/v1/consumer-groups" + query({ sort: "lag", limit: 20 }), 10000);
     const retries = usePoll<{ count: number }>("api/v1/scheduled/count" + query({ kind: "retry" }), 5000);
     const health = usePoll<Health>("health", 10000);
+    const pg = usePoll<Pg>("api/v1/analytics/postgres-stats", 60000);
+    const history = useHistory();
     const o = overview.data;
     const points = useMemo(() => [...(status.data?.throughput ?? [])].reverse(), [status.data]);
     const times = useMemo(() => points.map((p) => Date.parse(p.timestamp) / 1000), [points]);
@@ -53,8 +62,10 @@ export function OverviewPage() {
         { label: "failed", color: "c", values: points.map((p) => p.ackFailed) },
         { label: "dead letters", color: "bad", values: points.map((p) => p.dlqCount) },
     ], [points]);
+    const cpu = useMemo<Line[]>(() => [{ label: "user and system", color: "a", fill: true, values: points.map((p) => (p.queenCpuUserPct ?? 0) + (p.queenCpuSysPct ?? 0)) }], [points]);
+    const dbErrors = useMemo<Line[]>(() => [{ label: "failed calls", color: "bad", values: points.map((p) => p.dbErrors) }], [points]);
     const last = points.at(-1);
-    const list = findings(o, status.data, buffers.data, groups.data, health.data);
+    const list = findings(o, status.data, buffers.data, groups.data, health.data, pg.data, history.growth);
 
     return (
         <>
@@ -63,7 +74,7 @@ export function OverviewPage() {
                 <Tile label="In" value={rate(last?.ingestedPerSecond)} unit="msg/s" note="last minute" />
                 <Tile label="Out" value={rate(last?.processedPerSecond)} unit="msg/s" note="last minute" />
                 <Tile label="Time to delivery" value={millis(last?.avgLagMs)} note={last ? `maximum ${millis(last.maxLagMs)}` : undefined} />
-                <Tile label="Backlog" value={count(o?.messages.pending)} unit="messages" note={o ? `${count(o.messages.processing)} in flight` : undefined} href={link(["queues"], { sort: "pending" })} />
+                <Tile label="Backlog" value={count(o?.messages.pending)} unit="messages" note={o ? `${count(o.messages.processing)} in flight${history.growth ? `, ${history.growth > 0 ? "+" : "−"}${count(Math.abs(history.growth))} in the range` : ""}` : undefined} href={link(["queues"], { sort: "pending" })} />
                 <Tile label="Oldest pending" value={duration(o?.lag.time.max)} tone={o && o.lag.time.max > 3600 ? "warn" : undefined} href={link(["queues"], { sort: "lag" })} />
                 <Tile label="Retries waiting" value={count(retries.data?.count)} href={link(["scheduled"], { kind: "retry" })} />
                 <Tile label="Dead letters" value={count(o?.messages.deadLetter)} tone={o && o.messages.deadLetter > 0 ? "warn" : undefined} href={link(["dead-letters"])} />
@@ -80,10 +91,15 @@ export function OverviewPage() {
                 )}
             </Card>
             <div class="grid2">
-                <Card title="Messages per second"><Chart label="Messages per second" times={times} lines={flow} format={rate} /></Card>
-                <Card title="Time from push to delivery"><Chart label="Time from push to delivery" times={times} lines={lag} format={durationShort} /></Card>
-                <Card title="Failures per interval"><Chart label="Failures per interval" times={times} lines={failures} format={count} /></Card>
-                <Card title="Totals">
+                <Card title="Messages per second"><Chart label="Messages per second" times={times} lines={flow} format={rate} range={range.seconds} /></Card>
+                <Card title="Backlog"><Chart label="Backlog" times={history.times} lines={history.backlog} format={count} range={range.seconds} /></Card>
+                <Card title="Time from push to delivery"><Chart label="Time from push to delivery" times={times} lines={lag} format={durationShort} range={range.seconds} /></Card>
+                <Card title="Age of the oldest pending message"><Chart label="Age of the oldest pending message" times={history.times} lines={history.age} format={durationShort} range={range.seconds} /></Card>
+                <Card title="Failures per interval"><Chart label="Failures per interval" times={times} lines={failures} format={count} range={range.seconds} /></Card>
+                <Card title="Dead letters"><Chart label="Dead letters" times={history.times} lines={history.dead} format={count} range={range.seconds} /></Card>
+                <Card title="CPU of the brokers"><Chart label="CPU in percent of a core" times={times} lines={cpu} format={(n) => n.toFixed(n < 10 ? 1 : 0) + " %"} range={range.seconds} /></Card>
+                <Card title="Calls to PostgreSQL that failed"><Chart label="Failed calls" times={times} lines={dbErrors} format={count} range={range.seconds} /></Card>
+                <Card title="Totals" class="totals">
                     <dl class="facts">
                         <dt>Queues</dt><dd>{count(o?.queues)}</dd>
                         <dt>Partitions</dt><dd>{count(o?.partitions)}</dd>

@@ -2,15 +2,16 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { query, request, seg, usePoll, type Json } from "../api";
 import { count, duration, durationShort, plural, rate } from "../format";
-import { Action, Badge, Card, ConfirmByName, Dialog, Empty, Pager, Problem, SearchBox, Skeleton, State, Tabs, Tile, Time } from "../parts/basic";
+import { Action, Badge, Card, ConfirmByName, Dialog, Empty, Opener, Pager, Problem, SearchBox, Skeleton, State, Tabs, Tile, Time } from "../parts/basic";
 import { Chart, type Line } from "../parts/chart";
 import { ConfigureDialog } from "../parts/configure";
-import { Heat } from "../parts/heat";
-import { RangePicker, useRange } from "../parts/range";
+import { PartitionMap } from "../parts/heat";
+import { RangePicker, useHistory, useRange } from "../parts/range";
+import { SeekDialog } from "../parts/seek";
 import { go, link, setParams, usePlace } from "../router";
 import type { GroupRow, MessageRow, QueueDetail, QueueOpsPoint } from "../types";
 
-const SHOWN = 2000; // partitions in the heat map
+const PAGE = 50;
 
 export function QueuePage({ name }: { name: string }) {
     const { params } = usePlace();
@@ -26,10 +27,10 @@ export function QueuePage({ name }: { name: string }) {
             <div class="page-head">
                 <h1><a href={link(["queues"])} class="crumb">Queues</a> / <bdi>{name}</bdi></h1>
                 <div class="buttons">
-                    <button type="button" onClick={() => setDialog("push")}>Push a message</button>
-                    <button type="button" onClick={() => setDialog("configure")}>Configure</button>
-                    <button type="button" class="danger" onClick={() => setDialog("clear")}>Clear</button>
-                    <button type="button" class="danger" onClick={() => setDialog("delete")}>Delete</button>
+                    <Opener op="push" label="Push a message" onClick={() => setDialog("push")} />
+                    <Opener op="configure" label="Configure" onClick={() => setDialog("configure")} />
+                    <Opener op="clear_queue" label="Clear" kind="danger" onClick={() => setDialog("clear")} />
+                    <Opener op="delete_queue" label="Delete" kind="danger" onClick={() => setDialog("delete")} />
                 </div>
             </div>
             <Problem text={detail.error} />
@@ -63,6 +64,7 @@ export function QueuePage({ name }: { name: string }) {
 function Charts({ name }: { name: string }) {
     const range = useRange();
     const ops = usePoll<{ series: QueueOpsPoint[] }>("api/v1/analytics/queue-ops" + query({ queue: name, from: range.from, to: range.to }), 10000);
+    const history = useHistory(name);
     const points = ops.data?.series ?? [];
     const times = useMemo(() => points.map((p) => Date.parse(p.bucket) / 1000), [ops.data]);
     const flow = useMemo<Line[]>(() => [
@@ -80,9 +82,12 @@ function Charts({ name }: { name: string }) {
             <div class="page-head sub"><span class="dim">Recorded once a minute</span><RangePicker /></div>
             <Problem text={ops.error} />
             <div class="grid2">
-                <Card title="Messages per second"><Chart label="Messages per second" times={times} lines={flow} format={rate} /></Card>
-                <Card title="Time from push to delivery"><Chart label="Time from push to delivery" times={times} lines={lag} format={durationShort} /></Card>
-                <Card title="Waiting consumers"><Chart label="Waiting consumers" times={times} lines={parked} format={count} /></Card>
+                <Card title="Backlog"><Chart label="Backlog" times={history.times} lines={history.backlog} format={count} range={range.seconds} /></Card>
+                <Card title="Messages per second"><Chart label="Messages per second" times={times} lines={flow} format={rate} range={range.seconds} /></Card>
+                <Card title="Age of the oldest pending message"><Chart label="Age of the oldest pending message" times={history.times} lines={history.age} format={durationShort} range={range.seconds} /></Card>
+                <Card title="Time from push to delivery"><Chart label="Time from push to delivery" times={times} lines={lag} format={durationShort} range={range.seconds} /></Card>
+                <Card title="Waiting consumers"><Chart label="Waiting consumers" times={times} lines={parked} format={count} range={range.seconds} /></Card>
+                <Card title="Dead letters"><Chart label="Dead letters" times={history.times} lines={history.dead} format={count} range={range.seconds} /></Card>
             </div>
         </>
     );
@@ -91,46 +96,47 @@ function Charts({ name }: { name: string }) {
 function Partitions({ queue }: { queue: string }) {
     const [sort, setSort] = useState<"pending" | "oldest" | "name">("pending");
     const [search, setSearch] = useState("");
-    const list = usePoll<QueueDetail>(`api/v1/status/queues/${seg(queue)}` + query({ limit: SHOWN, sort, search }), 5000);
+    const [offset, setOffset] = useState(0);
+    const list = usePoll<QueueDetail>(`api/v1/status/queues/${seg(queue)}` + query({ limit: PAGE, offset, sort, search }), 2000);
     const last = useRef<QueueDetail>(); // stays while another search or order is loaded
     if (list.data) last.current = list.data;
-    if (!last.current) return <Card>{list.error ? <Problem text={list.error} /> : <Skeleton rows={8} />}</Card>;
-    const rows = last.current.partitions, total = last.current.pagination.total;
+    const find = (text: string) => { setSearch(text); setOffset(0); };
+    const rows = last.current?.partitions ?? [];
     return (
         <>
-            <Problem text={list.error} />
-            <Card title={rows.length < total ? `${count(rows.length)} of ${count(total)} partitions` : plural(total, "partition")} side={<span class="dim">colour: pending messages</span>}>
-                <Heat cells={rows.map((p) => ({ name: p.name, value: p.pending, note: `${count(p.pending)} pending, ${count(p.processing)} in flight` }))} onPick={setSearch} />
-            </Card>
+            <PartitionMap queue={queue} onPick={find} />
             <Card title="Partitions" side={
                 <>
-                    <SearchBox label="Name contains" value={search} onChange={setSearch} />
-                    <select aria-label="Order" value={sort} onChange={(e) => setSort(e.currentTarget.value as "pending")}>
+                    <SearchBox label="Name contains" value={search} onChange={find} />
+                    <select aria-label="Order" value={sort} onChange={(e) => { setSort(e.currentTarget.value as "pending"); setOffset(0); }}>
                         <option value="pending">most pending first</option>
                         <option value="oldest">longest wait first</option>
                         <option value="name">by name</option>
                     </select>
                 </>
             }>
-                <div class="scroll" tabIndex={0} role="group" aria-label="Table">
-                    <table>
-                        <thead><tr><th>Partition</th><th class="num">Pending</th><th class="num">In flight</th><th class="num">Stored</th><th class="num">Dead letters</th><th>Oldest pending</th><th>Last activity</th></tr></thead>
-                        <tbody>
-                            {rows.slice(0, 100).map((p) => (
-                                <tr key={p.id}>
-                                    <td><bdi>{p.name}</bdi></td>
-                                    <td class="num">{count(p.pending)}</td>
-                                    <td class="num">{count(p.processing)}</td>
-                                    <td class="num">{count(p.total)}</td>
-                                    <td class="num">{count(p.dlq)}</td>
-                                    <td>{p.pending > 0 ? <Time at={p.oldestMessage} /> : "–"}</td>
-                                    <td><Time at={p.lastActivity} /></td>
-                                </tr>
-                            ))}
-                        </tbody>
-                    </table>
-                </div>
-                {total > 100 && <p class="dim">The first 100 of {count(total)}. Search to narrow the list.</p>}
+                <Problem text={list.error} />
+                {!last.current ? <Skeleton rows={8} /> : rows.length === 0 ? <Empty>No partition.</Empty> : (
+                    <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+                        <table>
+                            <thead><tr><th>Partition</th><th class="num">Pending</th><th class="num">In flight</th><th class="num">Stored</th><th class="num">Dead letters</th><th>Oldest pending</th><th>Last activity</th></tr></thead>
+                            <tbody>
+                                {rows.map((p) => (
+                                    <tr key={p.id}>
+                                        <td><bdi>{p.name}</bdi></td>
+                                        <td class="num">{count(p.pending)}</td>
+                                        <td class="num">{count(p.processing)}</td>
+                                        <td class="num">{count(p.total)}</td>
+                                        <td class="num">{count(p.dlq)}</td>
+                                        <td>{p.pending > 0 ? <Time at={p.oldestMessage} /> : "–"}</td>
+                                        <td><Time at={p.lastActivity} /></td>
+                                    </tr>
+                                ))}
+                            </tbody>
+                        </table>
+                    </div>
+                )}
+                <Pager offset={offset} limit={PAGE} shown={rows.length} total={last.current?.pagination.total} onMove={setOffset} />
             </Card>
         </>
     );
@@ -155,7 +161,7 @@ function Groups({ name }: { name: string }) {
                                     <td class="num">{plural(g.totalLag, "message")}</td>
                                     <td class="num">{g.maxTimeLag ? duration(g.maxTimeLag) : "–"}</td>
                                     <td class="num">{count(g.partitionsWithLag)} of {count(g.members)}</td>
-                                    <td class="num"><button type="button" onClick={() => setSeek(g)}>Seek</button></td>
+                                    <td class="num"><Opener op="seek_group" label="Seek" onClick={() => setSeek(g)} /></td>
                                 </tr>
                             ))}
                         </tbody>
@@ -166,38 +172,6 @@ function Groups({ name }: { name: string }) {
         </Card>
     );
 }
-
-export function SeekDialog({ group, onClose }: { group: GroupRow; onClose: () => void }) {
-    const [to, setTo] = useState<"begin" | "time" | "end">("time");
-    const [time, setTime] = useState(() => new Date(Date.now() - 3600e3 - new Date().getTimezoneOffset() * 60e3).toISOString().slice(0, 16));
-    const text = {
-        begin: "The group receives every message that is still stored, again.",
-        end: `The group skips everything that waits now: ${plural(group.totalLag, "message")} would never be delivered to it.`,
-        time: "The group continues behind the last message pushed at that time or before. Messages pushed later are delivered, again if it had consumed them.",
-    }[to];
-    const act = async () => {
-        const body = to === "end" ? { toEnd: true } : { timestamp: to === "begin" ? "1970-01-01T00:00:00Z" : new Date(time).toISOString() };
-        await request("POST", `api/v1/consumer-groups/${seg(group.name)}/queues/${seg(group.queueName)}/seek`, body);
-        onClose();
-    };
-    return (
-        <Dialog title={`Move ${group.name} on ${group.queueName}`} onClose={onClose}>
-            <fieldset>
-                <legend>New position</legend>
-                {(["begin", "time", "end"] as const).map((v) => (
-                    <label key={v} class="flag"><input type="radio" name="to" checked={to === v} onChange={() => setTo(v)} />
-                        {v === "begin" ? "The first stored message" : v === "end" ? "The end" : "A time (local)"}</label>
-                ))}
-                {to === "time" && <input type="datetime-local" aria-label="Time" value={time} onInput={(e) => setTime(e.currentTarget.value)} />}
-            </fieldset>
-            <p>{text}</p>
-            <p class="dim">Leases of the group end; consumers that acknowledge under them get an error.</p>
-            <div class="buttons"><button type="button" onClick={onClose}>Cancel</button><Action label="Move the group" kind={to === "end" ? "danger" : "primary"} action={act} /></div>
-        </Dialog>
-    );
-}
-
-const PAGE = 50;
 
 function Messages({ name }: { name: string }) {
     const { params } = usePlace();

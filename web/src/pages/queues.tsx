@@ -1,17 +1,17 @@
 // All queues: searched, sorted and paged by the server.
 import { useState } from "preact/hooks";
 import { query, usePoll } from "../api";
-import { count, duration } from "../format";
-import { Badge, Card, Empty, Pager, Problem, SearchBox, Skeleton } from "../parts/basic";
-import { Bar } from "../parts/chart";
+import { count, duration, rate } from "../format";
+import { Badge, Card, Empty, Opener, Pager, Problem, SearchBox, Skeleton } from "../parts/basic";
+import { Bar, Spark } from "../parts/chart";
 import { ConfigureDialog } from "../parts/configure";
 import { go, link, setParams, usePlace } from "../router";
 import type { QueuePage } from "../types";
 
 const LIMIT = 50;
 const COLUMNS: [string, string, string][] = [
-    ["name", "Queue", ""], ["namespace", "Namespace", ""], ["partitions", "Partitions", "num"], ["pending", "Pending", "num"],
-    ["processing", "In flight", "num"], ["lag", "Oldest pending", "num"], ["completed", "Completed", "num"], ["dlq", "Dead letters", "num"],
+    ["name", "Queue", ""], ["partitions", "Partitions", "num"], ["pending", "Pending", "num"],
+    ["processing", "In flight", "num"], ["lag", "Oldest pending", "num"], ["dlq", "Dead letters", "num"],
 ];
 
 export function QueuesPage() {
@@ -19,9 +19,9 @@ export function QueuesPage() {
     const [creating, setCreating] = useState(false);
     const search = params.get("search") ?? "", namespace = params.get("namespace") ?? "";
     const sort = params.get("sort") ?? "pending";
-    const order = params.get("order") ?? (sort === "name" || sort === "namespace" ? "asc" : "desc");
+    const order = params.get("order") ?? (sort === "name" ? "asc" : "desc");
     const offset = Number(params.get("offset") ?? 0) || 0;
-    const page = usePoll<QueuePage>("api/v1/status/queues" + query({ limit: LIMIT, offset, search, namespace, sort, order }), 2000);
+    const page = usePoll<QueuePage>("api/v1/status/queues" + query({ limit: LIMIT, offset, search, namespace, sort, order, history: true }), 2000);
     const rows = page.data?.queues ?? [];
     const most = Math.max(1, ...rows.map((q) => q.pending));
 
@@ -29,7 +29,7 @@ export function QueuesPage() {
         <>
             <div class="page-head">
                 <h1>Queues</h1>
-                <button type="button" class="primary" onClick={() => setCreating(true)}>New queue</button>
+                <Opener op="configure" label="New queue" kind="primary" onClick={() => setCreating(true)} />
             </div>
             <div class="filters">
                 <SearchBox label="Name contains" value={search} onChange={(v) => setParams({ search: v, offset: undefined })} />
@@ -50,19 +50,21 @@ export function QueuesPage() {
                                             </button>
                                         </th>
                                     ))}
+                                    <th>Pushed, last hour</th><th class="num">In / out per s</th><th class="num">Groups</th>
                                 </tr>
                             </thead>
                             <tbody>
                                 {rows.map((q) => (
                                     <tr key={q.id}>
-                                        <td><a href={link(["queues", q.name])}><bdi>{q.name}</bdi></a>{q.encryptionEnabled && <> <Badge tone="info">encrypted</Badge></>}</td>
-                                        <td>{q.namespace ? <button type="button" class="quiet" onClick={() => setParams({ namespace: q.namespace, offset: undefined })}><bdi>{q.namespace}</bdi></button> : "–"}</td>
+                                        <td><a href={link(["queues", q.name])}><bdi>{q.name}</bdi></a>{q.encryptionEnabled && <> <Badge tone="info">encrypted</Badge></>}{q.namespace && <div><button type="button" class="quiet small" onClick={() => setParams({ namespace: q.namespace, offset: undefined })}><bdi>{q.namespace}</bdi></button></div>}</td>
                                         <td class="num">{count(q.partitions)}</td>
                                         <td class="num"><span class="withbar"><Bar part={q.pending / most} tone="a" />{count(q.pending)}</span></td>
                                         <td class="num">{count(q.processing)}</td>
                                         <td class="num">{q.lagSeconds ? duration(q.lagSeconds) : "–"}</td>
-                                        <td class="num">{count(q.completed)}</td>
                                         <td class="num">{q.dlq > 0 ? <a class="bad-text" href={link(["dead-letters"], { queue: q.name })}>{count(q.dlq)}</a> : "0"}</td>
+                                        <td>{q.history && <Spark values={q.history} label={`messages per 5 minutes of the last hour: ${q.history.join(", ")}`} />}</td>
+                                        <td class="num">{rate(q.ingestedPerSecond)} / {rate(q.processedPerSecond)}</td>
+                                        <td class="num"><a href={link(["queues", q.name], { tab: "groups" })}>{count(q.groups)}</a></td>
                                     </tr>
                                 ))}
                             </tbody>

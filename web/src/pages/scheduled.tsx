@@ -2,9 +2,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { query, request, seg, usePoll } from "../api";
 import { count, plural } from "../format";
-import { Action, Badge, Card, Dialog, Empty, Problem, Skeleton, Tabs, Time, useNow } from "../parts/basic";
+import { Action, Badge, Card, Dialog, Empty, Opener, Problem, Skeleton, Tabs, Time, useNow } from "../parts/basic";
 import { Chart, type Line } from "../parts/chart";
 import { link, setParams, usePlace } from "../router";
+import { Reschedule } from "./message";
 import type { Schedule, ScheduledRow } from "../types";
 
 const PAGE = 100;
@@ -50,13 +51,13 @@ function Waiting() {
                                 {rows.map((s) => (
                                     <tr key={s.id}>
                                         <td><Time at={s.scheduledAt} exact /></td>
-                                        <td class="mono"><a href={link(["search"], { q: s.correlationId ?? s.transactionId })}><bdi>{s.transactionId}</bdi></a></td>
+                                        <td class="mono"><a href={link(["search"], { q: s.transactionId, queue: s.queue, partition: s.partition })}><bdi>{s.transactionId}</bdi></a></td>
                                         <td><button type="button" class="quiet" onClick={() => setParams({ queue: s.queue })}><bdi>{s.queue}</bdi></button> / <bdi>{s.partition}</bdi></td>
                                         <td>{s.kind === "retry" ? <><Badge tone="warn">retry</Badge> <span class="dim">attempt {s.attempt} · <bdi>{s.consumerGroup}</bdi></span></> : <Badge tone="info">message</Badge>}</td>
                                         <td class="num nowrap">
-                                            <button type="button" onClick={() => setMove(s)}>Move</button>{" "}
-                                            <Action label="Now" action={async () => { await request("PATCH", "api/v1/scheduled/" + seg(s.id), { delaySeconds: 0 }); page.reload(); }} />{" "}
-                                            <Action label="Cancel" kind="danger" action={async () => { await request("DELETE", "api/v1/scheduled/" + seg(s.id)); page.reload(); }} />
+                                            <Opener op="reschedule" label="Move" onClick={() => setMove(s)} />{" "}
+                                            <Action op="reschedule" label="Now" action={async () => { await request("PATCH", "api/v1/scheduled/" + seg(s.id), { delaySeconds: 0 }); page.reload(); }} />{" "}
+                                            <Action op="cancel_scheduled_one" label="Cancel" kind="danger" action={async () => { await request("DELETE", "api/v1/scheduled/" + seg(s.id)); page.reload(); }} />
                                         </td>
                                     </tr>
                                 ))}
@@ -69,7 +70,7 @@ function Waiting() {
                     <button type="button" disabled={!page.data?.next} onClick={() => setCursors([...cursors, page.data!.next!])}>Next</button>
                 </nav>
             </Card>
-            {move && <MoveDialog row={move} onClose={() => { setMove(undefined); page.reload(); }} />}
+            {move && <Reschedule from={move.scheduledAt} move={(body) => request("PATCH", "api/v1/scheduled/" + seg(move.id), body)} onClose={() => { setMove(undefined); page.reload(); }} />}
         </>
     );
 }
@@ -83,24 +84,13 @@ function DueChart({ kind, queue }: { kind: string; queue: string }) {
     const at = (s: number) => new Date(s * 1000).toISOString();
     const buckets = usePoll<{ buckets: { from: string; count: number }[] }>("api/v1/scheduled/count" + query({ kind, queue, from: at(start), to: at(start + seconds), bucketSeconds: width }), 10000);
     const times = useMemo(() => (buckets.data?.buckets ?? []).map((b) => Date.parse(b.from) / 1000), [buckets.data]);
-    const lines = useMemo<Line[]>(() => [{ label: "due", color: "a", fill: true, values: (buckets.data?.buckets ?? []).map((b) => b.count) }], [buckets.data]);
+    const lines = useMemo<Line[]>(() => [{ label: "due", color: "a", fill: true, bars: true, values: (buckets.data?.buckets ?? []).map((b) => b.count) }], [buckets.data]);
     return (
         <Card title="Due" side={
             <div class="segmented" role="group" aria-label="Period">{Object.keys(SPANS).map((s) => <button key={s} type="button" aria-pressed={s === span} onClick={() => setSpan(s)}>next {s}</button>)}</div>
         }>
-            <Chart label="Messages due" times={times} lines={lines} format={count} />
+            <Chart label="Messages due" times={times} lines={lines} format={count} range={[start, start + seconds]} />
         </Card>
-    );
-}
-
-function MoveDialog({ row, onClose }: { row: ScheduledRow; onClose: () => void }) {
-    const [time, setTime] = useState(() => new Date(Date.parse(row.scheduledAt) - new Date().getTimezoneOffset() * 60e3).toISOString().slice(0, 16));
-    return (
-        <Dialog title={"Move " + row.transactionId} onClose={onClose}>
-            <label>New time (local)<input type="datetime-local" value={time} onInput={(e) => setTime(e.currentTarget.value)} /></label>
-            <div class="buttons"><button type="button" onClick={onClose}>Cancel</button>
-                <Action label="Move" kind="primary" action={async () => { await request("PATCH", "api/v1/scheduled/" + seg(row.id), { scheduledAt: new Date(time).toISOString() }); onClose(); }} /></div>
-        </Dialog>
     );
 }
 
@@ -122,12 +112,12 @@ function Recurring() {
                                     <td><a href={link(["queues", s.queue])}><bdi>{s.queue}</bdi></a></td>
                                     <td class="mono">{s.cron} <span class="dim">{s.timezone}</span></td>
                                     <td>{s.paused ? "–" : <Time at={s.nextRunAt} exact />}</td>
-                                    <td><Time at={s.lastRunAt} /></td>
+                                    <td><Time at={s.lastRunAt} />{s.lastMessageId && <> <a href={link(["message", s.lastMessageId])}>message</a></>}</td>
                                     <td class="num">{count(s.runs)}</td>
                                     <td class="num nowrap">
-                                        <Action label="Run now" action={act(s, "run")} />{" "}
-                                        <Action label={s.paused ? "Resume" : "Pause"} action={act(s, s.paused ? "resume" : "pause")} />{" "}
-                                        <button type="button" class="danger" onClick={() => setDeleting(s)}>Delete</button>
+                                        <Action op="run_schedule_now" label="Run now" action={act(s, "run")} />{" "}
+                                        <Action op={s.paused ? "resume_schedule" : "pause_schedule"} label={s.paused ? "Resume" : "Pause"} action={act(s, s.paused ? "resume" : "pause")} />{" "}
+                                        <Opener op="delete_schedule" label="Delete" kind="danger" onClick={() => setDeleting(s)} />
                                     </td>
                                 </tr>
                             ))}

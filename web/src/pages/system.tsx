@@ -2,11 +2,15 @@
 import { useMemo } from "preact/hooks";
 import { query, request, usePoll, type Json } from "../api";
 import { bytes, count, duration, millis } from "../format";
+import { may } from "../identity";
 import { Action, Badge, Card, Empty, Problem, Skeleton, Tile, Time } from "../parts/basic";
 import { Chart, type Line } from "../parts/chart";
 import { RangePicker, useRange } from "../parts/range";
 import type { Status } from "../types";
 
+interface Holder { kind: string; pid: number | null; name: string | null; user: string | null; state: string | null; startedAt: string | null; ageSeconds: number | null; xminAge: number | null; query: string | null }
+interface Shared { enabled: boolean; server_id: string; server_health: { servers_tracked: number; servers_alive: number; servers_dead: number; restarts_detected: number }; queue_config_cache: { hit_rate: number } }
+interface Batches { batchEfficiency: { push: number | null; pop: number | null; ack: number | null } }
 interface Metrics { uptime: number; requests: { total: number; rate: number }; database: { poolSize: number; idleConnections: number; waitingRequests: number }; memory: { rss: number }; cpu: { user: number; system: number } }
 interface Buffers { pending: number; failed: number; dbHealthy: boolean }
 interface Pg {
@@ -24,6 +28,8 @@ export function SystemPage() {
     const buffers = usePoll<Buffers>("api/v1/status/buffers", 2000);
     const status = usePoll<Status>("api/v1/status" + query({ from: range.from, to: range.to }), 10000);
     const pg = usePoll<Pg>("api/v1/analytics/postgres-stats", 10000);
+    const shared = usePoll<Shared>(may("shared_state") ? "api/v1/system/shared-state" : null, 5000);
+    const batches = (status.data?.messages as unknown as Batches | undefined)?.batchEfficiency;
     const points = useMemo(() => [...(status.data?.throughput ?? [])].reverse(), [status.data]);
     const times = useMemo(() => points.map((p) => Date.parse(p.timestamp) / 1000), [points]);
     const cpu = useMemo<Line[]>(() => [
@@ -53,10 +59,23 @@ export function SystemPage() {
                 <Tile label="File buffer" value={count(buffers.data?.pending)} unit="messages" tone={buffers.data && buffers.data.failed > 0 ? "bad" : undefined} note={buffers.data ? `${count(buffers.data.failed)} could not be stored` : undefined} />
             </div>
             <div class="grid2">
-                <Card title="CPU of the broker"><Chart label="CPU in percent of a core" times={times} lines={cpu} format={(n) => n.toFixed(n < 10 ? 1 : 0) + " %"} /></Card>
-                <Card title="Event loop delay"><Chart label="Event loop delay" times={times} lines={loop} format={millis} /></Card>
-                <Card title="Database connections"><Chart label="Database connections" times={times} lines={pool} format={(n) => n.toFixed(n % 1 ? 1 : 0)} /></Card>
-                <Maintenance />
+                <Card title="CPU of the broker"><Chart label="CPU in percent of a core" times={times} lines={cpu} format={(n) => n.toFixed(n < 10 ? 1 : 0) + " %"} range={range.seconds} /></Card>
+                <Card title="Event loop delay"><Chart label="Event loop delay" times={times} lines={loop} format={millis} range={range.seconds} /></Card>
+                <Card title="Database connections"><Chart label="Database connections" times={times} lines={pool} format={(n) => n.toFixed(n % 1 ? 1 : 0)} range={range.seconds} /></Card>
+                {may("maintenance") && <Maintenance />}
+            </div>
+            <Holders list={pg.data?.oldTransactions as Holder[] | undefined} />
+            <div class="grid2">
+                <Card title="Brokers">
+                    <dl class="facts">
+                        <dt>This broker</dt><dd><bdi>{shared.data?.server_id ?? "–"}</bdi></dd>
+                        <dt>Peers</dt><dd>{!shared.data ? "–" : !shared.data.enabled ? "none configured" : <>{count(shared.data.server_health.servers_alive)} alive{shared.data.server_health.servers_dead > 0 && <> <Badge tone="bad">{count(shared.data.server_health.servers_dead)} silent</Badge></>}, {count(shared.data.server_health.restarts_detected)} restarts seen</>}</dd>
+                        <dt>Queue options from the cache</dt><dd>{shared.data ? (shared.data.queue_config_cache.hit_rate * 100).toFixed(1) + " %" : "–"}</dd>
+                    </dl>
+                </Card>
+                <Card title="Messages per request">
+                    <dl class="facts">{(["push", "pop", "ack"] as const).map((k) => <><dt key={k}>{k}</dt><dd>{batches?.[k]?.toFixed(1) ?? "–"}</dd></>)}</dl>
+                </Card>
             </div>
             <Card title="Workers">
                 {workers.length === 0 ? <Empty>Nothing recorded yet. Brokers report once a minute.</Empty> : (
@@ -83,11 +102,29 @@ function Maintenance() {
         <Card title="Maintenance">
             <div class="switches">
                 <div><b>Pushes</b> {pushOn ? <Badge tone="warn">go to the file buffer</Badge> : <Badge tone="ok">normal</Badge>}
-                    <Action label={pushOn ? "End" : "Buffer pushes"} action={async () => { await request("POST", "api/v1/system/maintenance", { enabled: !pushOn }); push.reload(); }} /></div>
+                    <Action op="set_maintenance" label={pushOn ? "End" : "Buffer pushes"} action={async () => { await request("POST", "api/v1/system/maintenance", { enabled: !pushOn }); push.reload(); }} /></div>
                 <div><b>Pops</b> {popOn ? <Badge tone="warn">answer empty</Badge> : <Badge tone="ok">normal</Badge>}
-                    <Action label={popOn ? "End" : "Stop deliveries"} action={async () => { await request("POST", "api/v1/system/maintenance/pop", { enabled: !popOn }); pop.reload(); }} /></div>
+                    <Action op="set_pop_maintenance" label={popOn ? "End" : "Stop deliveries"} action={async () => { await request("POST", "api/v1/system/maintenance/pop", { enabled: !popOn }); pop.reload(); }} /></div>
             </div>
             <p class="dim">For work on the database: pushes are stored on the broker's disk and replayed afterwards.</p>
+        </Card>
+    );
+}
+
+/** What keeps vacuum from freeing rows. */
+function Holders({ list }: { list: Holder[] | undefined }) {
+    if (!list) return null;
+    return (
+        <Card title="Old transactions" side={<span class="dim">they keep vacuum from freeing rows</span>}>
+            {list.length === 0 ? <Empty>None is older than 10 s.</Empty> : (
+                <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
+                    <thead><tr><th>Kind</th><th>Name</th><th>User</th><th class="num">Process</th><th>State</th><th class="num">Open for</th><th class="num">Transactions since</th><th>Last statement</th></tr></thead>
+                    <tbody>{list.map((t, i) => (
+                        <tr key={i}><td>{t.kind}</td><td><bdi>{t.name || "–"}</bdi></td><td><bdi>{t.user ?? "–"}</bdi></td><td class="num">{t.pid ?? "–"}</td><td>{t.state ?? "–"}</td>
+                            <td class="num">{t.ageSeconds === null ? "–" : <span class={t.ageSeconds >= 300 ? "bad-text" : ""}>{duration(t.ageSeconds)}</span>}</td><td class="num">{count(t.xminAge)}</td><td class="wide mono"><bdi>{t.query ?? ""}</bdi></td></tr>
+                    ))}</tbody>
+                </table></div>
+            )}
         </Card>
     );
 }
@@ -102,7 +139,7 @@ function Postgres({ pg, error }: { pg: Pg | undefined; error: string | undefined
     const title = (key: string) => key.replace(/([A-Z])/g, " $1").toLowerCase().replace(/^./, (c) => c.toUpperCase());
     return (
         <>
-            {Object.entries(pg).map(([key, value]) => {
+            {Object.entries(pg).filter(([key]) => key !== "oldTransactions").map(([key, value]) => {
                 const t = table(value);
                 return t && (
                     <Card key={key} title={"PostgreSQL: " + title(key).toLowerCase()}>

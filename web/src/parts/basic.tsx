@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { absolute, ago, clock } from "../format";
+import { may } from "../identity";
 
 /** The current time, renewed every second, for everything that counts up or down. */
 export function useNow(ms = 1000): number {
@@ -85,8 +86,8 @@ export function Skeleton({ rows = 5 }: { rows?: number }) {
     );
 }
 
-/** Runs `action` at a click; disabled meanwhile; shows its error beside the button. */
-export function Action({ label, action, kind, disabled, title }: { label: string; action: () => Promise<unknown>; kind?: "danger" | "primary" | undefined; disabled?: boolean | undefined; title?: string | undefined }) {
+/** Runs `action` at a click; disabled meanwhile; shows its error beside the button. Hidden if the sender may not use the operation `op`. */
+export function Action({ label, action, kind, disabled, title, op }: { label: string; action: () => Promise<unknown>; op?: string; kind?: "danger" | "primary" | undefined; disabled?: boolean | undefined; title?: string | undefined }) {
     const [busy, setBusy] = useState(false);
     const [error, setError] = useState<string>();
     const alive = useRef(true);
@@ -101,12 +102,24 @@ export function Action({ label, action, kind, disabled, title }: { label: string
         }
         if (alive.current) setBusy(false);
     };
+    if (op !== undefined && !may(op)) return null;
     return (
         <span class="action">
             <button type="button" class={kind ?? ""} disabled={busy || disabled} onClick={run} title={title}>{label}</button>
             <Problem text={error} />
         </span>
     );
+}
+
+/** A button that opens something; hidden if the sender may not use the operation `op`. */
+export function Opener({ label, op, kind, disabled, onClick, title }: { label: ComponentChildren; op: string; kind?: "danger" | "primary"; disabled?: boolean; onClick: () => void; title?: string }) {
+    return may(op) ? <button type="button" class={kind ?? ""} disabled={disabled} onClick={onClick} title={title}>{label}</button> : null;
+}
+
+/** A field for a local time; the value is milliseconds since 1970, or NaN. */
+export function TimeField({ label, value, onChange }: { label: string; value: number; onChange: (ms: number) => void }) {
+    const text = Number.isFinite(value) ? new Date(value - new Date(value).getTimezoneOffset() * 60e3).toISOString().slice(0, 19) : "";
+    return <label>{label} (local time)<input type="datetime-local" step="1" value={text} onInput={(e) => onChange(e.currentTarget.value ? new Date(e.currentTarget.value).getTime() : NaN)} /></label>;
 }
 
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ComponentChildren }) {

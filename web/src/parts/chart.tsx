@@ -8,6 +8,7 @@ export interface Line {
     color: "a" | "b" | "c" | "bad";
     values: (number | null)[];
     fill?: boolean;
+    bars?: boolean;
 }
 
 const HEIGHT = 190;
@@ -17,15 +18,22 @@ function css(name: string): string {
 }
 
 /** "14:05"; for ranges over two days "18 Nov". */
-function timeLabel(s: number, times: number[]): string {
-    const d = new Date(s * 1000), long = (times.at(-1) ?? 0) - (times[0] ?? 0) > 2 * 86400;
-    return long ? d.toLocaleDateString("en-GB", { day: "numeric", month: "short" }) : d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+function timeLabel(s: number, seconds: number): string {
+    const d = new Date(s * 1000);
+    return seconds > 2 * 86400 ? d.toLocaleDateString("en-GB", { day: "numeric", month: "short" }) : d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
-/** `times` in seconds since 1970, ascending. The chart keeps its size when data change. */
-export function Chart({ times, lines, format, label }: { times: number[]; lines: Line[]; format: (n: number) => string; label: string }) {
+/** The legend has the last values while the mouse is elsewhere. */
+function showLast(u: uPlot | undefined) {
+    if (u && u.data[0].length > 0 && (u.cursor.left ?? -1) < 0) u.setLegend({ idx: u.data[0].length - 1 }, false);
+}
+
+/** `times` in seconds since 1970, ascending; `range`: what the x axis shows. The chart keeps its size when data change. */
+export function Chart({ times, lines, format, label, range }: { times: number[]; lines: Line[]; format: (n: number) => string; label: string; range?: [number, number] | undefined }) {
     const box = useRef<HTMLDivElement>(null);
     const plot = useRef<uPlot>();
+    const span = useRef(range); // read by the chart when it draws
+    span.current = range;
     const shape = lines.map((l) => l.label + l.color).join("|");
 
     useEffect(() => {
@@ -40,8 +48,8 @@ export function Chart({ times, lines, format, label }: { times: number[]; lines:
                     height: HEIGHT,
                     cursor: { points: { size: 6 } },
                     legend: { live: true },
-                    scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
-                    axes: [{ ...axis, values: (_u, all) => all.map((v) => timeLabel(v, times)) }, { ...axis, size: 62, values: (_u, all) => all.map((v) => format(v)) }],
+                    scales: { x: { range: (_u, min, max) => span.current ?? (max > min ? [min, max] : [min - 1800, max + 1800]) }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+                    axes: [{ ...axis, values: (_u, all) => all.map((v) => timeLabel(v, (span.current?.[1] ?? times.at(-1) ?? 0) - (span.current?.[0] ?? times[0] ?? 0))) }, { ...axis, size: 62, values: (_u, all) => all.map((v) => format(v)) }],
                     series: [
                         { value: (_u, v) => (v === null ? "–" : new Date(v * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })) },
                         ...lines.map((l) => ({
@@ -49,7 +57,8 @@ export function Chart({ times, lines, format, label }: { times: number[]; lines:
                             stroke: css("--chart-" + l.color),
                             width: 1.5,
                             ...(l.fill ? { fill: css("--chart-" + l.color + "-fill") } : {}),
-                            points: { show: times.length < 3, size: 5 },
+                            ...(l.bars ? { paths: uPlot.paths.bars!({ size: [0.8, 60] }) } : {}),
+                            points: { show: !l.bars && times.length < 3, size: 5 },
                             value: (_u: uPlot, v: number | null) => (v === null ? "–" : format(v)),
                         })),
                     ],
@@ -57,8 +66,11 @@ export function Chart({ times, lines, format, label }: { times: number[]; lines:
                 [times, ...lines.map((l) => l.values)],
                 element,
             );
+            showLast(plot.current);
         };
         draw();
+        const onLeave = () => showLast(plot.current);
+        element.addEventListener("mouseleave", onLeave);
         const size = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
         size.observe(element);
         const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -66,6 +78,7 @@ export function Chart({ times, lines, format, label }: { times: number[]; lines:
         addEventListener("queen-theme", draw);
         return () => {
             size.disconnect();
+            element.removeEventListener("mouseleave", onLeave);
             scheme.removeEventListener("change", draw);
             removeEventListener("queen-theme", draw);
             plot.current?.destroy();
@@ -73,7 +86,10 @@ export function Chart({ times, lines, format, label }: { times: number[]; lines:
         };
     }, [shape]);
 
-    useEffect(() => plot.current?.setData([times, ...lines.map((l) => l.values)]), [times, lines]);
+    useEffect(() => {
+        plot.current?.setData([times, ...lines.map((l) => l.values)]);
+        showLast(plot.current);
+    }, [times, lines, range?.[0], range?.[1]]);
 
     const last = lines.map((l) => `${l.label} ${format(l.values.at(-1) ?? 0)}`).join(", ");
     return <div class="chart" ref={box} role="img" aria-label={`${label}: ${last || "no data"}`} />;
@@ -86,6 +102,18 @@ export function Bar({ part, tone }: { part: number; tone: string }) {
         <svg class={"bar " + tone} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
             <rect class="track" width="100" height="6" rx="2" />
             <rect class="value" width={width} height="6" rx="2" />
+        </svg>
+    );
+}
+
+/** A line without axes, for rows of tables: its shape, not its figures. */
+export function Spark({ values, label }: { values: number[]; label: string }) {
+    const most = Math.max(1, ...values), step = 80 / Math.max(1, values.length - 1);
+    const points = values.map((v, i) => `${(i * step).toFixed(1)},${(17 - (v / most) * 16).toFixed(1)}`).join(" ");
+    return (
+        <svg class="spark" viewBox="0 0 80 18" preserveAspectRatio="none" role="img" aria-label={label}>
+            <title>{label}</title>
+            <polyline points={points} />
         </svg>
     );
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { request, type Json } from "../api";
 import { Action, Dialog } from "./basic";
 
-interface Option { name: string; label: string; unit?: string; help: string; kind?: "flag" }
+interface Option { name: string; label: string; unit?: string; help: string; kind?: "flag"; onlyNew?: boolean }
 
 const OPTIONS: Option[] = [
     { name: "ordering", label: "Work queue", kind: "flag", help: "Any number of consumers take messages of one partition, and each message is settled on its own. Otherwise messages stay in order." },
@@ -14,12 +14,16 @@ const OPTIONS: Option[] = [
     { name: "maxInFlight", label: "In flight at most", unit: "messages", help: "Of a work queue: messages that a group has leased and not settled. 0: no limit." },
     { name: "rateLimit", label: "Rate limit", unit: "per second", help: "Of a work queue: deliveries per second to a group. 0: no limit." },
     { name: "rateBurst", label: "Burst", unit: "messages", help: "Deliveries at once after a pause. Empty: the rate limit, rounded up." },
+    { name: "retryDelay", label: "Retry delay", unit: "ms", help: "A partition waits this long after a failure before it is delivered again (without a retry policy)." },
     { name: "maxSize", label: "Maximum size", unit: "messages", help: "More pending messages than this are refused with 429. 0: no limit." },
     { name: "delayedProcessing", label: "Delay", unit: "s", help: "Messages are delivered this long after they were pushed." },
     { name: "windowBuffer", label: "Window", unit: "s", help: "A partition is delivered after it has been quiet for this long." },
+    { name: "ttl", label: "Time to live", unit: "s", help: "Messages expire this long after they were pushed." },
+    { name: "maxWaitTimeSeconds", label: "Maximum wait", unit: "s", help: "Messages that wait longer are removed. 0: never." },
     { name: "retentionSeconds", label: "Retention", unit: "s", help: "Messages older than this are removed, consumed or not. 0: never." },
     { name: "completedRetentionSeconds", label: "Retention of consumed messages", unit: "s", help: "Consumed messages older than this are removed. 0: never." },
     { name: "priority", label: "Priority", help: "Higher first in pops by namespace or task." },
+    { name: "partitions", label: "Fixed partitions", help: "The queue has exactly these partitions, 0 to N-1, and processors can own them. Cannot be changed later.", onlyNew: true },
     { name: "encryptionEnabled", label: "Encrypt payloads at rest", kind: "flag", help: "Needs QUEEN_ENCRYPTION_KEY on the server. Affects new messages." },
 ];
 
@@ -66,12 +70,12 @@ export function ConfigureDialog({ queue, namespace, task, options, onClose, onDo
                     <label>Namespace<input value={ns} onInput={(e) => setNs(e.currentTarget.value)} spellcheck={false} /></label>
                     <label>Task<input value={tk} onInput={(e) => setTk(e.currentTarget.value)} spellcheck={false} /></label>
                 </div>
-                {OPTIONS.map((o) => (
+                {OPTIONS.filter((o) => queue === undefined || !o.onlyNew).map((o) => (
                     <label key={o.name} class={o.kind === "flag" ? "flag" : "option"}>
                         <span>{o.label}{o.unit && <span class="dim"> ({o.unit})</span>}</span>
                         {o.kind === "flag"
                             ? <input type="checkbox" checked={values[o.name] === true} onChange={(e) => setValues({ ...values, [o.name]: e.currentTarget.checked })} />
-                            : <input type="number" min="0" placeholder="default" value={String(values[o.name] ?? "")} onInput={(e) => setValues({ ...values, [o.name]: e.currentTarget.value })} />}
+                            : <input type="number" min="0" step="any" placeholder="default" value={String(values[o.name] ?? "")} onInput={(e) => setValues({ ...values, [o.name]: e.currentTarget.value })} />}
                         <small>{o.help}</small>
                     </label>
                 ))}

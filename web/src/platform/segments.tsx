@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { query, request, seg, usePoll } from "../api";
 import { count, duration, plural } from "../format";
-import { Action, Badge, Card, Empty, Problem, Skeleton, Tile } from "../parts/basic";
+import { Action, Badge, Card, Dialog, Empty, Opener, Problem, Skeleton, Tile } from "../parts/basic";
 import { Chart, type Line } from "../parts/chart";
 import { go, link } from "../router";
 import { leaf, Node } from "./builder";
@@ -53,8 +53,8 @@ export function SegmentPage({ tenant, name }: { tenant: string; name: string | u
                 <h1><a class="crumb" href={link(["tenants", tenant])}><bdi>{tenant}</bdi></a> / {name === undefined ? "New segment" : <bdi>{name}</bdi>}</h1>
                 <div class="buttons">
                     <input aria-label="Name of the segment" placeholder="name" value={title} onInput={(e) => setTitle(e.currentTarget.value)} />
-                    <Action label="Save" kind="primary" disabled={!title || !filter} action={save} />
-                    {name !== undefined && <Action label="Delete" kind="danger" action={async () => { await request("DELETE", `api/v1/tenants/${seg(tenant)}/segments/${seg(name)}`); go(["tenants", tenant]); }} />}
+                    <Action op="save_segment" label="Save" kind="primary" disabled={!title || !filter} action={save} />
+                    {name !== undefined && <Action op="delete_segment" label="Delete" kind="danger" action={async () => { await request("DELETE", `api/v1/tenants/${seg(tenant)}/segments/${seg(name)}`); go(["tenants", tenant]); }} />}
                 </div>
             </div>
             <Problem text={catalogue.error ?? saved.error} />
@@ -74,8 +74,35 @@ export function SegmentPage({ tenant, name }: { tenant: string; name: string | u
                 )}
             </Card>
             <Explain tenant={tenant} filter={filter} />
+            {name !== undefined && saved.data && <Subscribe path={`api/v1/tenants/${seg(tenant)}/segments/${seg(name)}/subscription`} segment={saved.data} reload={saved.reload} />}
             {name !== undefined && <History tenant={tenant} name={name} />}
         </>
+    );
+}
+
+/** Entries and exits of the segment as messages in a queue. */
+function Subscribe({ path, segment, reload }: { path: string; segment: Segment; reload: () => void }) {
+    const [open, setOpen] = useState(false);
+    const [queue, setQueue] = useState("");
+    const [every, setEvery] = useState("10");
+    const [initial, setInitial] = useState(false);
+    const s = segment.subscription;
+    return (
+        <Card title="Subscription" side={s
+            ? <Action op="unsubscribe_segment" label="End the subscription" kind="danger" action={async () => { await request("DELETE", path); reload(); }} />
+            : <Opener op="subscribe_segment" label="Subscribe" onClick={() => setOpen(true)} />}>
+            {s ? <p>Customers who enter or leave are sent to the queue <b><bdi>{s.queue}</bdi></b>{s.everySeconds ? `, evaluated every ${s.everySeconds} s` : ""}. {s.error && <Badge tone="bad">{s.error}</Badge>}</p>
+                : <p class="dim">Nobody is told when customers enter or leave this segment.</p>}
+            {open && (
+                <Dialog title={"Subscribe to " + segment.name} onClose={() => setOpen(false)}>
+                    <label>Queue of the broker<input value={queue} onInput={(e) => setQueue(e.currentTarget.value)} spellcheck={false} /></label>
+                    <label>Evaluate every (seconds)<input type="number" min="1" max="3540" value={every} onInput={(e) => setEvery(e.currentTarget.value)} /></label>
+                    <label class="flag"><input type="checkbox" checked={initial} onChange={(e) => setInitial(e.currentTarget.checked)} />also send the customers who are in it now</label>
+                    <div class="buttons"><button type="button" onClick={() => setOpen(false)}>Cancel</button>
+                        <Action label="Subscribe" kind="primary" disabled={!queue} action={async () => { await request("PUT", path, { queue, everySeconds: Number(every) || 10, initial }); setOpen(false); reload(); }} /></div>
+                </Dialog>
+            )}
+        </Card>
     );
 }
 
@@ -104,7 +131,7 @@ function History({ tenant, name }: { tenant: string; name: string }) {
     const times = useMemo(() => rows.map((r) => Date.parse(r.at) / 1000), [rows]);
     const lines = useMemo<Line[]>(() => [{ label: "customers", color: "a", fill: true, values: rows.map((r) => r.count) }], [rows]);
     return (
-        <Card title="Counts over time" side={<Action label="Count now" action={async () => { await request("POST", `api/v1/tenants/${seg(tenant)}/segments/${seg(name)}/count`); list.reload(); }} />}>
+        <Card title="Counts over time" side={<Action op="count_saved_segment" label="Count now" action={async () => { await request("POST", `api/v1/tenants/${seg(tenant)}/segments/${seg(name)}/count`); list.reload(); }} />}>
             {rows.length === 0 ? <Empty>Not counted yet.</Empty> : <><p class="dim">{plural(rows.length, "count")}</p><Chart label="Customers" times={times} lines={lines} format={count} /></>}
         </Card>
     );

@@ -1,11 +1,11 @@
 // Tenants with their health, read models, segments and campaigns; the pools of their databases; events that wait.
-import { query, request, seg, usePoll, type Json } from "../api";
+import { query, request, seg, usePoll } from "../api";
 import { count, duration, plural, rate } from "../format";
-import { Action, Badge, Card, Empty, Problem, Skeleton, Tile, Time, type Tone } from "../parts/basic";
+import { Action, Badge, Card, Empty, Opener, Problem, Skeleton, Tile, Time, useNow, type Tone } from "../parts/basic";
 import { link } from "../router";
-import type { Pools, ReadModel, Segment, Tenant } from "./types";
+import type { Campaign, Pools, ReadModel, Segment, Tenant } from "./types";
 
-interface Held { tenants: { tenant: string; events?: number; held?: number; since?: string; error?: string | null; why?: string | null }[] }
+interface Held { tenants: { tenant: string; events: number; attempts: number; since: string; nextAttemptAt: string; lastError: string }[] }
 
 export function tone(state: string): Tone {
     return state === "ready" || state === "up" ? "ok" : state === "down" || state === "failed" ? "bad" : "warn";
@@ -37,7 +37,7 @@ export function PlatformOverview() {
                     <ul class="findings">
                         {ill.map((t) => <li key={"t" + t.tenant}><a href={link(["tenants", t.tenant])}><Badge tone={tone(t.state)}>{t.state}</Badge> <b><bdi>{t.tenant}</bdi></b> <bdi>{t.error ?? ""}</bdi></a></li>)}
                         {p.tenants.filter((t) => t.error).map((t) => <li key={"p" + t.tenant}><a href={link(["pools"])}><Badge tone="bad">{t.state}</Badge> <b><bdi>{t.tenant}</bdi></b> <bdi>{t.error}</bdi></a></li>)}
-                        {(held.data?.tenants ?? []).map((t) => <li key={"h" + t.tenant}><a href={link(["tenants", t.tenant])}><Badge tone="warn">events held</Badge> <b><bdi>{t.tenant}</bdi></b> <bdi>{t.error ?? t.why ?? ""}</bdi></a></li>)}
+                        {(held.data?.tenants ?? []).map((t) => <li key={"h" + t.tenant}><a href={link(["tenants", t.tenant])}><Badge tone="warn">events held</Badge> <b><bdi>{t.tenant}</bdi></b> {plural(t.events, "event")} since <Time at={t.since} />, tried {plural(t.attempts, "time")}, again <Time at={t.nextAttemptAt} />. <bdi>{t.lastError}</bdi></a></li>)}
                     </ul>
                 )}
             </Card>
@@ -46,18 +46,28 @@ export function PlatformOverview() {
     );
 }
 
-interface ModelState { tenant: string; model: string; mode: string | null; changedAt: string | null; refreshedAt: string | null; failures: number; error: string | null }
+interface ModelState { tenant: string; model: string; mode: string | null; effectiveMode: string; changedAt: string | null; staleSince: string | null; refreshedAt: string | null; failures: number; error: string | null }
+
+const TARGET_S = 60; // older changes than this should be in a view
+
+/** How far the model is behind; live models are never. */
+function Behind({ m }: { m: ModelState }) {
+    const now = useNow(5000);
+    if (m.effectiveMode === "live" || m.staleSince === null) return <Badge tone="ok">{m.effectiveMode === "live" ? "live" : "fresh"}</Badge>;
+    const s = Math.max(0, (now - Date.parse(m.staleSince)) / 1000);
+    return <Badge tone={s > TARGET_S ? "warn" : "ok"}>{duration(Math.floor(s))} behind</Badge>;
+}
 
 function Freshness() {
     const list = usePoll<{ default: string; readModels: ModelState[] }>("api/v1/read-models", 5000);
     return (
-        <Card title="Read models" side={<span class="dim">{list.data ? `default mode: ${list.data.default}` : ""}</span>}>
+        <Card title="Read models" side={<span class="dim">{list.data ? `default: ${list.data.default}; a view should have every change after ${TARGET_S} s` : ""}</span>}>
             <Problem text={list.error} />
             {!list.data ? <Skeleton rows={4} /> : list.data.readModels.length === 0 ? <Empty>No read model yet.</Empty> : (
                 <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
-                    <thead><tr><th>Tenant</th><th>Model</th><th>Mode</th><th>Last change</th><th>View refreshed</th><th class="num">Failures</th></tr></thead>
+                    <thead><tr><th>Tenant</th><th>Model</th><th>Mode</th><th>Freshness</th><th>Last change</th><th>View refreshed</th><th class="num">Failures</th></tr></thead>
                     <tbody>{list.data.readModels.slice(0, 100).map((m) => (
-                        <tr key={m.tenant + m.model}><td><a href={link(["tenants", m.tenant])}><bdi>{m.tenant}</bdi></a></td><td>{m.model}</td><td>{m.mode ?? list.data!.default}</td>
+                        <tr key={m.tenant + m.model}><td><a href={link(["tenants", m.tenant])}><bdi>{m.tenant}</bdi></a></td><td>{m.model}</td><td>{m.effectiveMode}</td><td><Behind m={m} /></td>
                             <td><Time at={m.changedAt} /></td><td><Time at={m.refreshedAt} /></td><td class="num">{m.failures > 0 ? <span class="bad-text" title={m.error ?? ""}>{count(m.failures)}</span> : "0"}</td></tr>
                     ))}</tbody>
                 </table></div>
@@ -95,8 +105,6 @@ export function TenantsPage() {
     );
 }
 
-interface Campaign { id: string; name: string; segment?: string; trigger?: Json; status?: string; createdAt?: string; [key: string]: Json | undefined }
-
 export function TenantPage({ tenant }: { tenant: string }) {
     const info = usePoll<Tenant>("api/v1/tenants/" + seg(tenant), 5000);
     const health = usePoll<{ status: string; answerMs?: number; error?: string }>(`api/v1/tenants/${seg(tenant)}/health`, 5000);
@@ -107,7 +115,7 @@ export function TenantPage({ tenant }: { tenant: string }) {
         <>
             <div class="page-head">
                 <h1><a class="crumb" href={link(["tenants"])}>Tenants</a> / <bdi>{tenant}</bdi></h1>
-                <div class="buttons"><button type="button" class="primary" onClick={() => { location.hash = link(["tenants", tenant, "segments"]); }}>New segment</button></div>
+                <div class="buttons"><Opener op="save_segment" label="New segment" kind="primary" onClick={() => { location.hash = link(["tenants", tenant, "segments"]); }} /></div>
             </div>
             <Problem text={info.error} />
             <div class="tiles">
@@ -116,7 +124,7 @@ export function TenantPage({ tenant }: { tenant: string }) {
                 <Tile label="Kind" value={info.data?.kind ?? "–"} note={info.data?.database ?? undefined} />
                 <Tile label="Segments" value={count(segments.data?.segments.length)} />
             </div>
-            <Card title="Read models" side={<Action label="Refresh views" action={async () => { await request("POST", `api/v1/tenants/${seg(tenant)}/read-models/refresh`); models.reload(); }} />}>
+            <Card title="Read models" side={<Action op="read_model_refresh" label="Refresh views" action={async () => { await request("POST", `api/v1/tenants/${seg(tenant)}/read-models/refresh`); models.reload(); }} />}>
                 {!models.data ? (models.error ? <Empty>{models.error}</Empty> : <Skeleton rows={2} />) : (
                     <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
                         <thead><tr><th>Model</th><th>Mode</th><th>Answers from</th><th class="num">Behind</th><th>View refreshed</th><th class="num">Rows</th><th class="num">Took</th><th class="num">Checked rows</th></tr></thead>
@@ -132,17 +140,22 @@ export function TenantPage({ tenant }: { tenant: string }) {
             <div class="grid2">
                 <Card title="Segments">
                     {!segments.data ? (segments.error ? <Empty>{segments.error}</Empty> : <Skeleton rows={2} />) : segments.data.segments.length === 0 ? <Empty>No saved segment.</Empty> : (
-                        <ul class="findings">{segments.data.segments.map((s) => <li key={s.id}><a href={link(["tenants", tenant, "segments", s.name])}><bdi>{s.name}</bdi></a></li>)}</ul>
+                        <ul class="findings">{segments.data.segments.map((s) => <li key={s.id}><a href={link(["tenants", tenant, "segments", s.name])}><bdi>{s.name}</bdi> {s.subscription && <Badge tone="info">to {s.subscription.queue}</Badge>} <span class="dim">{s.lastCount ? <>{plural(s.lastCount.count, "customer")}, <Time at={s.lastCount.at} /></> : "not counted"}</span></a></li>)}</ul>
                     )}
                 </Card>
                 <Card title="Campaigns">
                     {!campaigns.data ? (campaigns.error ? <Empty>{campaigns.error}</Empty> : <Skeleton rows={2} />) : campaigns.data.campaigns.length === 0 ? <Empty>No campaign.</Empty> : (
-                        <ul class="findings">{campaigns.data.campaigns.map((c) => <li key={c.id}><b><bdi>{c.name}</bdi></b> <span class="dim"><bdi>{typeof c.trigger === "string" ? c.trigger : JSON.stringify(c.trigger ?? null)}</bdi></span></li>)}</ul>
+                        <ul class="findings">{campaigns.data.campaigns.map((c) => <li key={c.id}><a href={link(["tenants", tenant, "campaigns", c.id])}><b><bdi>{c.name}</bdi></b> <span class="dim">{describeWhen(c)}, {plural(c.runs, "run")}</span></a></li>)}</ul>
                     )}
                 </Card>
             </div>
         </>
     );
+}
+
+export function describeWhen(c: Campaign): string {
+    if (c.when.kind === "entering") return `when a customer enters ${c.segment}`;
+    return c.when.kind === "cron" ? `${c.when.cron} ${c.when.timezone ?? ""}` : c.when.kind === "at" ? `at ${c.when.at}` : "once, at its creation";
 }
 
 export function PoolsPage() {

@@ -60,5 +60,14 @@ export type Filter =
 
 export interface Counted { count: number; path: string; staleMs: number; cached: boolean; tookMs: number }
 export interface Customer { id: number; customer: string; firstName: string | null; lastName: string | null; email: string | null; city: string | null }
-export interface Segment { id: string; name: string; filter: Filter; createdAt?: string; updatedAt?: string }
+export interface Subscription { queue: string; everySeconds?: number; error?: string | null }
+export interface Segment { id: string; name: string; filter: Filter; createdAt?: string; updatedAt?: string; watched?: boolean; subscription?: Subscription | null; lastCount?: { at: string; count: number } | null }
+export interface Campaign {
+    id: string; name: string; segment: string; queue: string; channel: string; createdAt: string; runs: number; everySeconds: number | null;
+    when: { kind: string; at: string | null; cron: string | null; timezone: string | null };
+}
+export interface CampaignRun {
+    run: string | null; trigger: string; path: string | null; recipients: number; sent: number; skipped: Record<string, number>; createdAt: string; finishedAt: string | null;
+    status: string | null; attempt: number | null; maxAttempts: number | null; nextAttemptAt: string | null; lastError: string | null; statusError?: string;
+}
 export interface Explained { matches?: boolean; verdict?: boolean; because?: string; filters?: { at: string; label: string; verdict: boolean; value: Json }[] }

@@ -67,7 +67,7 @@ const struct sql_endpoint api_status_analytics = {
     .route = {.verb = HTTP_GET,
               .path = "/api/v1/status/analytics",
               .access = ACCESS_READ_ONLY,
-              .target = TARGET_ALL,
+              .target = TARGET_QUERY,
               .need = MAY_READ,
               .op = "status_analytics",
               .handle = sql_endpoint_handle,
