@@ -13,6 +13,7 @@
 #include "bench/load/conf.h"
 #include "bench/load/load.h"
 #include "bench/load/report.h"
+#include "bench/load/tls.h"
 
 enum {
     LOOK_US = 2000,        // how often the main thread checks the load
@@ -61,6 +62,7 @@ int cli_bench(int argc, char **argv)
             rc = run_main(b);
         break;
     }
+    bench_tls_free(b->addr.tls);
     bench_text_deinit(&b->text);
     ledger_free(b->ledger);
     free(b);
@@ -85,6 +87,12 @@ static int check_server(struct bench *b)
     const char *why = bench_addr_find(&b->addr, b->conf.host, b->conf.port);
     int rc = 0;
 
+    b->addr.host = b->conf.host;
+    if (b->conf.is_tls) {
+        b->addr.tls = bench_tls_context(b->conf.ca_file, b->conf.fingerprint);
+        if (!b->addr.tls)
+            return BENCH_USAGE;
+    }
     if (!why) {
         rc = bench_conn_open(&c, &b->addr);
         why = rc != 0 ? strerror(-rc) : NULL;

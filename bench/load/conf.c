@@ -79,7 +79,13 @@ static const struct option_row rows[] = {
      "configure the queue with this lease; 0: leave it as it is\n"
      "(60; with --queue: 0)",
      FIELD(lease_s), -1, 0, 1000000},
-    {'T', TEXT, "token", "JWT", "bearer token", FIELD(token), 0, 0, 0},
+    {'T', TEXT, "token", "JWT", "bearer token (QUEEN_TOKEN, which other users do not see)",
+     FIELD(token), 0, 0, 0},
+    {0, TEXT, "ca-file", "FILE", "authorities that an https server must have (the system's)",
+     FIELD(ca_file), 0, 0, 0},
+    {0, TEXT, "fingerprint", "HEX",
+     "accept only the certificate with this SHA-256\n(QUEEN_FINGERPRINT)", FIELD(fingerprint),
+     0, 0, 0},
     {'t', INT, "threads", "N", "threads of the generator (1)", FIELD(threads), 1, 1, 256},
     {0, INT, "pid", "PID", "broker, for its CPU time (the process that listens on the port)",
      FIELD(pid), 0, 0, 1 << 30},
@@ -253,20 +259,19 @@ static bool read_workload(struct bench_conf *c)
     return false;
 }
 
-// http://host[:port][/], host may be an IPv6 address in brackets.
+// http[s]://host[:port][/], host may be an IPv6 address in brackets.
 static bool read_url(struct bench_conf *c)
 {
-    static const char scheme[] = "http://";
     const char *named = getenv("QUEEN_URL"), *source = c->url ? "--url" : "QUEEN_URL";
-    span port = SPAN("80");
     uint64_t number = 0;
 
     if (!c->url)
         c->url = named && named[0] ? named : "http://127.0.0.1:6632";
-
-    if (strncmp(c->url, scheme, sizeof scheme - 1) != 0)
+    c->is_tls = strncmp(c->url, "https://", 8) == 0;
+    span port = c->is_tls ? SPAN("443") : SPAN("80");
+    if (!c->is_tls && strncmp(c->url, "http://", 7) != 0)
         goto out;
-    const char *host = c->url + sizeof scheme - 1;
+    const char *host = c->url + (c->is_tls ? 8 : 7);
     size_t len = strcspn(host, "/");
     if (host[len] == '/' && host[len + 1] != '\0')
         goto out;
@@ -285,7 +290,9 @@ static bool read_url(struct bench_conf *c)
     snprintf(c->port, sizeof c->port, "%u", (unsigned)number);
     return true;
 out:
-    fprintf(stderr, "queen bench: %s must be http://host:port, not \"%s\"\n", source, c->url);
+    fprintf(stderr,
+            "queen bench: %s must be http://host:port or https://host:port, not \"%s\"\n",
+            source, c->url);
     return false;
 }
 
@@ -306,6 +313,10 @@ static void choose_defaults(struct bench_conf *c)
         c->lease_s = c->queue && c->workload != BENCH_IDLE ? 0 : 60;
     if (c->workload == BENCH_POPACK)
         c->ack = true;
+    if (!c->token && getenv("QUEEN_TOKEN") && getenv("QUEEN_TOKEN")[0])
+        c->token = getenv("QUEEN_TOKEN");
+    if (!c->fingerprint && !c->ca_file)
+        c->fingerprint = getenv("QUEEN_FINGERPRINT");
     // At least one consumer per group; otherwise that group would wait for ever.
     int64_t *consumers = backlog ? &c->connections : &c->consumers;
     if (c->workload != BENCH_IDLE && *consumers < c->groups)

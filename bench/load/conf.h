@@ -19,7 +19,9 @@ enum bench_workload {
 struct bench_conf {
     const char *url, *token, *queue, *label, *json, *probe, *workload_name;
     enum bench_workload workload;
+    const char *ca_file, *fingerprint;
     char host[256], port[8]; // from url
+    bool is_tls;             // likewise
     int64_t connections;     // producers; consumers if there are no producers
     int64_t consumers;       // beside producers
     int64_t threads;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "bench/load/tls.h"
 
 enum { CONNECT_S = 5, READ_BYTES = 32 << 10 };
 
@@ -32,6 +33,17 @@ const char *bench_addr_find(struct bench_addr *a, const char *host, const char *
     return NULL;
 }
 
+// While the socket still blocks.
+static bool secure(struct bench_conn *c, const struct bench_addr *a)
+{
+    struct timeval limit = {.tv_sec = CONNECT_S};
+
+    if (setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
+        return false;
+    c->tls = bench_tls_open(a->tls, c->fd, a->host);
+    return c->tls != NULL;
+}
+
 int bench_conn_open(struct bench_conn *c, const struct bench_addr *a)
 {
     struct timeval limit = {.tv_sec = CONNECT_S};
@@ -44,7 +56,7 @@ int bench_conn_open(struct bench_conn *c, const struct bench_addr *a)
     if (setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
         connect(c->fd, (const struct sockaddr *)&a->sa, a->len) != 0 ||
         setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
-        fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0) {
+        (a->tls && !secure(c, a)) || fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0) {
         int rc = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
         bench_conn_close(c);
         return rc;
@@ -54,6 +66,8 @@ int bench_conn_open(struct bench_conn *c, const struct bench_addr *a)
 
 void bench_conn_close(struct bench_conn *c)
 {
+    bench_tls_close(c->tls);
+    c->tls = NULL;
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
@@ -81,8 +95,10 @@ int bench_conn_start(struct bench_conn *c)
 int bench_conn_flush(struct bench_conn *c)
 {
     while (c->out_done < c->out.len) {
+        const char *from = c->out.ptr + c->out_done;
+        size_t left = c->out.len - c->out_done;
         ssize_t n =
-            send(c->fd, c->out.ptr + c->out_done, c->out.len - c->out_done, MSG_NOSIGNAL);
+            c->tls ? bench_tls_send(c->tls, from, left) : send(c->fd, from, left, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -101,7 +117,8 @@ int bench_conn_read(struct bench_conn *c, struct bench_reply *reply)
         if (!buf_reserve(&c->in, want > READ_BYTES ? want : READ_BYTES))
             return -ENOMEM;
         size_t room = c->in.cap - c->in.len;
-        ssize_t n = recv(c->fd, c->in.ptr + c->in.len, room, 0);
+        char *to = c->in.ptr + c->in.len;
+        ssize_t n = c->tls ? bench_tls_recv(c->tls, to, room) : recv(c->fd, to, room, 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -113,7 +130,8 @@ int bench_conn_read(struct bench_conn *c, struct bench_reply *reply)
         int rc = c->head_len == 0 ? read_head(c) : BENCH_CONN_DONE;
         if (rc == BENCH_CONN_DONE)
             rc = read_body(c, reply);
-        if (rc != BENCH_CONN_MORE || (size_t)n < room)
+        // TLS gives one record at a time: only EAGAIN says that nothing is left.
+        if (rc != BENCH_CONN_MORE || (!c->tls && (size_t)n < room))
             return rc;
     }
 }

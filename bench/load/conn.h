@@ -20,11 +20,14 @@
 struct bench_addr {
     struct sockaddr_storage sa;
     socklen_t len;
+    struct ssl_ctx_st *tls; // NULL: plain HTTP
+    const char *host;       // that the certificate must name
 };
 
 struct bench_conn {
-    int fd;         // -1: not open
-    struct buf out; // the request; filled by the caller between reply and start
+    int fd;             // -1: not open
+    struct ssl_st *tls; // NULL: plain HTTP
+    struct buf out;     // the request; filled by the caller between reply and start
     size_t out_done;
     struct buf in;
     struct buf joined; // body of a chunked answer

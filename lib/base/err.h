@@ -37,6 +37,8 @@
       "the queue has a fixed set of partitions and this is not one of them; name one of them " \
       "or send a partitionKey")                                                                \
     X(QE_CONFLICT, -20024, 409, "conflict", "modified concurrently")                           \
+    X(QE_NO_KEY, -20025, 503, "no_encryption_key",                                             \
+      "the queue has encryptionEnabled, but this broker has no QUEEN_ENCRYPTION_KEY")          \
     X(QE_NOT_SUPPORTED, -20016, 501, "not_supported", "not supported")                         \
     /* the PostgreSQL side */                                                                  \
     X(QE_PG_DATA, -20101, 400, "rejected_data", "the database rejected the data")              \

@@ -1,7 +1,7 @@
 // fuzz_jwt.c: any text as a token and any JSON as a key set: no crash, no byte outside, nothing
 // accepted that was not signed.
 //
-// build: lib/auth/jwt.c lib/auth/keyset.c lib/auth/revoked.c lib/json/scan.c lib/json/text.c -lcrypto
+// build: lib/auth/jwt.c lib/auth/keyset.c lib/auth/revoked.c lib/auth/identity_limits.c lib/json/scan.c lib/json/text.c -lcrypto
 #include <stdlib.h>
 #include <string.h>
 

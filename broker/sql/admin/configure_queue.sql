@@ -7,6 +7,7 @@
 -- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
 --            now; retryPolicy if there is one, with its defaults; maxDeliveries, maxInFlight, rateLimit
 --            (with rateBurst) if there is a limit; ordering if it is not "partition"; settlement if it is not "batch";
+--            allowUnencrypted if it is true;
 --            partitions if there is a fixed set of them (which cannot change:
 --            see queen.fix_partitions)
 --            unfinished: some partitions do not have the options yet. The caller calls queen.spread_queue until it is done
@@ -45,6 +46,7 @@ begin
     n.retention_enabled := queen.option_bool(o, 'retentionEnabled',
         n.retention_seconds > 0 or n.completed_retention_seconds > 0);
     n.encryption_enabled := queen.option_bool(o, 'encryptionEnabled', false);
+    n.allow_unencrypted := queen.option_bool(o, 'allowUnencrypted', false);
     n.max_wait_time_seconds := queen.option_int(o, 'maxWaitTimeSeconds', 0, 0);
     -- The defaults of these two are only reported. They take effect only if the request contains them.
     n.ttl_acts := coalesce(o -> 'ttl', 'null') <> 'null' and n.ttl > 0;
@@ -75,13 +77,14 @@ begin
     end if;
     if not p_storage then
         select q.* into v_old from queen.queues q where q.name = p_name for no key update;
-        if (n.encryption_enabled, n.retention_enabled, n.retention_seconds, n.completed_retention_seconds,
+        if (n.encryption_enabled, n.allow_unencrypted, n.retention_enabled, n.retention_seconds, n.completed_retention_seconds,
             n.max_wait_time_seconds, n.ttl_acts, case when n.ttl_acts then n.ttl end)
            is distinct from
-           (coalesce(v_old.encryption_enabled, false), coalesce(v_old.retention_enabled, false), coalesce(v_old.retention_seconds, 0),
+           (coalesce(v_old.encryption_enabled, false), coalesce(v_old.allow_unencrypted, false), coalesce(v_old.retention_enabled, false),
+            coalesce(v_old.retention_seconds, 0),
             coalesce(v_old.completed_retention_seconds, 0), coalesce(v_old.max_wait_time_seconds, 0), coalesce(v_old.ttl_acts, false),
             case when v_old.ttl_acts then v_old.ttl end) then
-            raise exception 'the rules do not permit a change of encryptionEnabled, ttl, maxWaitTimeSeconds or retention: send their present values'
+            raise exception 'the rules do not permit a change of encryptionEnabled, allowUnencrypted, ttl, maxWaitTimeSeconds or retention: send their present values'
                 using errcode = 'QN403';
         end if;
     end if;
@@ -91,13 +94,13 @@ begin
            dead_letter_queue, dlq_after_max_retries, delayed_processing, window_buffer,
            retention_seconds, completed_retention_seconds, retention_enabled, encryption_enabled,
            max_wait_time_seconds, max_queue_size, ttl_acts, retry_delay_acts, retry_policy,
-           max_deliveries, ordering, settlement, max_in_flight, rate_limit, rate_burst)
+           max_deliveries, ordering, settlement, max_in_flight, rate_limit, rate_burst, allow_unencrypted)
     values (p_name, coalesce(p_namespace, ''), coalesce(p_task, ''), n.priority, n.lease_time,
             n.retry_limit, n.retry_delay, n.ttl, n.dead_letter_queue, n.dlq_after_max_retries,
             n.delayed_processing, n.window_buffer, n.retention_seconds, n.completed_retention_seconds,
             n.retention_enabled, n.encryption_enabled, n.max_wait_time_seconds, n.max_queue_size,
             n.ttl_acts, n.retry_delay_acts, n.retry_policy, n.max_deliveries, n.ordering, n.settlement,
-            n.max_in_flight, n.rate_limit, n.rate_burst)
+            n.max_in_flight, n.rate_limit, n.rate_burst, n.allow_unencrypted)
         on conflict (name) do update set
            namespace = excluded.namespace, task = excluded.task, priority = excluded.priority,
            lease_time = excluded.lease_time, retry_limit = excluded.retry_limit,
@@ -113,7 +116,7 @@ begin
            max_queue_size = excluded.max_queue_size, ttl_acts = excluded.ttl_acts,
            retry_delay_acts = excluded.retry_delay_acts, retry_policy = excluded.retry_policy,
            max_deliveries = excluded.max_deliveries, ordering = excluded.ordering, settlement = excluded.settlement, max_in_flight = excluded.max_in_flight,
-           rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst
+           rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, allow_unencrypted = excluded.allow_unencrypted
     returning q.id into n.id;
 
     n.partitions := queen.fix_partitions(n.id, p_name, queen.option_int(o, 'partitions', 0, 0));
@@ -138,6 +141,7 @@ begin
         || case when n.max_deliveries > 0 then jsonb_build_object('maxDeliveries', n.max_deliveries) else '{}' end
         || case when n.ordering <> 'partition' then jsonb_build_object('ordering', n.ordering) else '{}' end
         || case when n.settlement <> 'batch' then jsonb_build_object('settlement', n.settlement) else '{}' end
+        || case when n.allow_unencrypted then '{"allowUnencrypted": true}'::jsonb else '{}' end
         || queen.work_limits(n.max_in_flight, n.rate_limit, n.rate_burst)
         || case when n.partitions > 0 then jsonb_build_object('partitions', n.partitions) else '{}' end,
         exists (select from queen.configuring c where c.queue_id = n.id);

@@ -1,14 +1,15 @@
 -- queen.push_segments: append packed segments to their lanes, with exact deduplication.
 --
 -- numbers:   status seg_status, v_status seg_status
--- needs: message_id, key_position, queue_pending, scheduled_duplicates
+-- needs: allows_clear, message_id, key_position, queue_pending, scheduled_duplicates
 -- called by  broker/src/broker/push/push.c (call "push"); queen.push_correlated, queen.push_items_now, queen.push_whole, queen.retry_message
 -- in         p_origin    the process that pushes, for queen.changes
 --            p_whole     true: one request; store all of it or nothing
 --            p_lanes     the number of different lanes
 --            p_lane..p_body  one element per segment, in the order to store them
 --                        p_last: first_seq of an earlier segment of the lane (a hint that bounds the probe and may be wrong;
---                        0: none; -1: none, and messages in clear may be stored in clear)
+--                        0: none; -1: none, and messages in clear may be stored in clear; -2: none, and the caller cannot
+--                        encrypt: they may be stored in clear if the queue allows it)
 --                        p_nth, p_before: how many segments and messages of this call precede it in its lane
 --            p_plain_*   keys that are not UUIDv7: segment (1-based), position, key
 -- out        status 0 stored: lane, first_seq, created_at; these rows are in the order of p_lane
@@ -19,6 +20,7 @@
 --                   4 the queue is full (maxSize)
 --                   5 the lane is limited: send each request by itself, with p_whole
 --                   6 the lane is sealed and the segment is not: encrypt it (not for SQL sessions, which cannot encrypt)
+--                   7 the same, but the caller cannot (p_last -2), and the queue does not allow messages in clear
 -- locks      with p_whole, the queues of limited lanes in id order; then lanes in num order, as deleting a queue does.
 --            A broker (p_origin is not 0) waits at most 100 ms for each of them. Then the call fails with 55P03, and the
 --            broker calls queen.locked_lanes to find the lanes that it must keep out of its batches
@@ -38,6 +40,7 @@ declare
     v_sealed  bigint[];      -- those of queues with encryptionEnabled
     v_waiting bigint[];      -- those that have or had scheduled messages
     v_clear   bigint[];      -- sealed lanes that would get messages in clear
+    v_no_key  bigint[];      -- the same, from a caller that cannot encrypt
     v_full    uuid[];        -- queues without room for the messages of this call
     v_now     timestamptz;
     v_status  int2[];        -- per segment; null if all can be stored
@@ -71,9 +74,10 @@ begin
     v_now := clock_timestamp();
     if v_sealed is not null and p_origin <> 0 then
         -- A process seals all messages of a lane or none, so the flags of the first are enough (docs/internals/segment-format.md).
-        select array_agg(u.lane) into v_clear
+        select array_agg(u.lane), array_agg(u.lane) filter (where u.last = -2) into v_clear, v_no_key
           from unnest(p_lane, p_last, p_body) u(lane, last, body)
-         where u.lane = any (v_sealed) and u.last >= 0 and get_byte(u.body, 1) & 8 = 0;
+         where u.lane = any (v_sealed) and get_byte(u.body, 1) & 8 = 0
+           and (u.last >= 0 or u.last = -2 and not queen.allows_clear(u.lane));
     end if;
 
     -- Equal ids contain equal times, so only segments around that time can contain a duplicate. (offset 0, here and
@@ -132,6 +136,7 @@ begin
        or cardinality(v_here) is distinct from p_lanes then
         select array_agg(case when u.lane = any (v_here) is not true then 3
                               when not p_whole and u.lane = any (v_limited) then 5
+                              when u.lane = any (v_no_key) then 7
                               when u.lane = any (v_clear) then 6
                               when u.seg = any (v_dup_seg) then 1
                               when exists (select from unnest(v_dup_seg) d

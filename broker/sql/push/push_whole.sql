@@ -30,6 +30,7 @@ begin
         error := case r.status when 1 then 'duplicate transaction id'
                                when 3 then 'the partition is gone'
                                when 6 then 'the queue is encrypted'
+                               when 7 then 'the queue has encryptionEnabled, but this broker has no QUEEN_ENCRYPTION_KEY'
                                when 4 then format('queue "%s" is full', r.queue_name) end;
         lane := r.lane; first_seq := r.first_seq; created_at := r.created_at;
         seg := r.seg; status := r.status; pos := r.pos; dup_id := r.dup_id;

@@ -2,7 +2,7 @@
 --
 -- columns push: lane int8?, first_seq int8?, created_at timestamptz?, seg int4?, status int2, pos int4?, dup_id uuid?
 -- enum seg_status: SEG_STORED 0, SEG_DUPLICATES 1, SEG_DEFERRED 2, SEG_LANE_GONE 3, SEG_QUEUE_FULL 4, SEG_LANE_LIMITED 5,
--- enum seg_status: SEG_LANE_SEALED 6
+-- enum seg_status: SEG_LANE_SEALED 6, SEG_NO_KEY 7
 
 -- statement: ensure_lanes
 -- returns: idx int4, lane int8, lane_id uuid?

@@ -1,9 +1,9 @@
 -- queen.change_schedule: GET, PATCH and DELETE /api/v1/schedules/:id, and POST of its /pause and /resume.
 --
--- needs: find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
+-- needs: require_key, find_schedule, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
 -- called by  broker/src/api/admin/schedules.c
 -- in         p_args: id: id or name; body: fields to change; p_how: get, change, pause, resume, delete;
---            sealed, of: its sealed payload, for a queue with encryptionEnabled (null: there is no key), and the payload it was made from
+--            sealed, of: its sealed payload, for a queue with encryptionEnabled (null, false: there is no key), and the payload it was made from
 -- out        the schedule as it is now; 404 if there is none; 409 if its new name is taken;
 --            status 0: the caller must seal the payload (broker/src/api/sql_endpoint.h)
 -- locks      its row; then the queue, shared
@@ -45,8 +45,9 @@ begin
                 return query select 0, (p_args || jsonb_build_object('of', s.updated_at))::text, convert_to(v_payload::text, 'UTF8'), false;
                 return;
             end if;
-            s.sealed := p_args -> 'sealed' <> 'null';
-            v_payload := coalesce(nullif(p_args -> 'sealed', 'null'), v_payload);
+            perform queen.require_key(coalesce(b ->> 'queue', s.queue_name), p_args);
+            s.sealed := jsonb_typeof(p_args -> 'sealed') = 'object';
+            v_payload := case when s.sealed then p_args -> 'sealed' else v_payload end;
         end if;
         if b ? 'cron' or b ? 'timezone' or coalesce((b ->> 'paused')::boolean, s.paused) <> s.paused then
             s.next_at := case when not coalesce((b ->> 'paused')::boolean, s.paused)

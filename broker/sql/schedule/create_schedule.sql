@@ -1,9 +1,9 @@
 -- queen.create_schedule: POST /api/v1/schedules.
 --
--- needs: check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
+-- needs: require_key, check_schedule, takes_partition, cron_next, queue_seals, schedule_answer
 -- called by  broker/src/api/admin/schedules.c
 -- in         p_args: body: see queen.check_schedule; partition Default, timezone UTC, payload null, missed skip, paused false;
---            sealed: its sealed payload, for a queue with encryptionEnabled (null: there is no key)
+--            sealed: its sealed payload, for a queue with encryptionEnabled (null, false: there is no key)
 -- out        201 and the schedule; 409 if the name is taken; status 0: the caller must seal the payload (broker/src/api/sql_endpoint.h)
 -- locks      the queue, shared
 -- raises     QN001 for an invalid field
@@ -23,12 +23,13 @@ begin
         return query select 0, p_args::text, convert_to(coalesce(b -> 'payload', 'null')::text, 'UTF8'), false;
         return;
     end if;
+    perform queen.require_key(b ->> 'queue', p_args);
     insert into queen.schedules (name, queue_name, lane_name, cron, timezone, payload, sealed, missed, paused, next_at)
     select b ->> 'name', b ->> 'queue', coalesce(b ->> 'partition', 'Default'), b ->> 'cron', v.zone,
            coalesce(v.sealed, b -> 'payload', 'null'), v.sealed is not null, coalesce(b ->> 'missed', 'skip'), v.paused,
            case when not v.paused then queen.cron_next(b ->> 'cron', v.zone, clock_timestamp()) end
       from (select coalesce(b ->> 'timezone', 'UTC') as zone, coalesce((b ->> 'paused')::boolean, false) as paused,
-                   nullif(p_args -> 'sealed', 'null') as sealed) v
+                   case when jsonb_typeof(p_args -> 'sealed') = 'object' then p_args -> 'sealed' end as sealed) v
         on conflict (name) do nothing
     returning * into s;
     if s.id is null then

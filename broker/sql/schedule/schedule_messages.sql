@@ -1,11 +1,12 @@
 -- queen.schedule_messages: store scheduled messages, with exact deduplication.
 --
 -- numbers:   status scheduled_status
--- needs: schedule_rows, schedule_num, stored_id, segment_key_id, waiting_id
+-- needs: allows_clear, schedule_rows, schedule_num, stored_id, segment_key_id, waiting_id
 -- called by  broker/src/broker/schedule/schedule.c (call "schedule"); queen.transact_scheduled, queen.push_mixed, queen.push_items,
 --            queen.redrive_elsewhere
 -- in         p_origin  the process; 0: a SQL session
---            p_bare    the caller cannot encrypt: messages in clear may be stored in clear
+--            p_bare    true: messages in clear may be stored in clear; null: the same, if the queue allows it, because the caller cannot
+--                      encrypt
 --            one element per message, in order: p_lane, p_key, p_due_us (Unix time, microseconds) or p_delay_us (from now, by
 --            PostgreSQL's clock), p_id_at and p_message as in queen.schedule_rows; p_transaction_id null: the producer gave none
 -- out        one row per element, in order; a time that has passed becomes now
@@ -13,6 +14,7 @@
 --                   1 duplicate of a scheduled or delivered message: its id, and due_at if it is scheduled
 --                   3 the lane is gone: resolve the name again
 --                   6 the lane is sealed and the message is not: encrypt it
+--                   7 the same, but p_bare is null and the queue does not allow it
 -- locks      lanes in num order, as a push does; a broker waits at most 100 ms for each (queen.push_segments)
 --
 -- maxSize limits the messages in the queue: scheduled messages do not count, and are accepted when they are due.
@@ -78,7 +80,8 @@ begin
     -- Of two equal messages in one call the first counts. Stored and scheduled messages count before both.
     select array_agg(d.id order by u.ord),
            array_agg(case when u.lane = any (v_here) is not true then 3
-                          when not p_bare and u.lane = any (v_sealed) and get_byte(u.message, 0) & 8 = 0 then 6
+                          when p_bare is not true and u.lane = any (v_sealed) and get_byte(u.message, 0) & 8 = 0
+                               and (not p_bare or not queen.allows_clear(u.lane)) then case when p_bare is null then 7 else 6 end
                           when d.id is not null or u.nth > 1 then 1
                           else 0 end::int2 order by u.ord)
       into v_dup, v_status

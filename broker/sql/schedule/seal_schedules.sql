@@ -1,7 +1,7 @@
 -- queen.seal_schedules: seal the recurring messages of a queue after encryptionEnabled was switched on, one per step.
 --
 -- called by  broker/src/api/admin/configure.c (call "seal_schedules"), before it answers
--- in         p_args: queue; then the fields of the previous answer: id, of, and sealed: the sealed payload (null: there is no key)
+-- in         p_args: queue; then the fields of the previous answer: id, of, and sealed: the sealed payload (null, false: there is no key)
 -- out        status 0: a payload to seal (broker/src/api/sql_endpoint.h); 200: none is left in clear
 -- locks      first step: the advisory lock for sealing the queue's schedules, exclusive, which waits for sessions that store one and have
 --            not seen the option (queen.queue_seals); no other lock, so it cannot deadlock. Then the row of the schedule

@@ -1,5 +1,5 @@
 -- Result of storing a scheduled message (queen.schedule_messages):
--- enum scheduled_status: SCHEDULED_WAITS 0, SCHEDULED_DUPLICATE 1, SCHEDULED_LANE_GONE 3, SCHEDULED_LANE_SEALED 6
+-- enum scheduled_status: SCHEDULED_WAITS 0, SCHEDULED_DUPLICATE 1, SCHEDULED_LANE_GONE 3, SCHEDULED_LANE_SEALED 6, SCHEDULED_NO_KEY 7
 
 -- statement: cancel_scheduled_one
 -- returns: @answer

@@ -53,6 +53,7 @@ begin
             error := case r.status when 0 then null
                                    when 1 then 'duplicate transaction id'
                                    when 3 then 'the partition is gone'
+                                   when 7 then 'the queue has encryptionEnabled, but this broker has no QUEEN_ENCRYPTION_KEY'
                                    else 'the queue is encrypted' end;
             seg := r.idx + 1; status := r.status; dup_id := r.id; created_at := r.due_at;
             return next;

@@ -250,7 +250,7 @@ bool sql_endpoint_next_step(struct broker *b, const struct pg_reply *reply,
         args.len--; // its brace
         buf_put_lit(&args, ",\"sealed\":");
         if (!broker_seal(b, &args, pg_reply_bytes(reply, 0, ANSWER_COL_PAYLOAD)))
-            buf_put_lit(&args, "null");
+            buf_put(&args, broker_must_seal(b) ? SPAN("false") : SPAN("null"));
         buf_putc(&args, '}');
     }
     pg_params_reset(params);

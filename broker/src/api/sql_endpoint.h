@@ -23,7 +23,8 @@
 //
 // Long work goes in steps, each a transaction of its own: a first row of status 0 requests
 // another call with its piece as the object.  A payload in that row wants to be sealed: it is
-// added to the object as "sealed", or null if there is no key.
+// added to the object as "sealed", or null if there is no key; false: then it must not be
+// stored in clear, unless the queue allows it.
 //
 // Parameters of path and query come as JSON strings, only those that were sent (a query
 // parameter that is empty counts as not sent); a path parameter wins over a query parameter of

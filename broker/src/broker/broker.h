@@ -370,6 +370,7 @@ void broker_keys_changed(struct broker *b);
 void broker_unseal(struct broker *b, struct buf *out, span sealed);
 // For what SQL stores for us: appends plain, sealed.  false, and a warning in the log: there is
 // no key, and out is as before.
+bool broker_must_seal(const struct broker *b); // refuse it then, unless the queue allows it
 MUST_USE bool broker_seal(struct broker *b, struct buf *out, span plain);
 
 // Something about a queue was changed (configure, delete): forget what was learnt about it, and
@@ -411,7 +412,8 @@ struct broker_conf {
     unsigned audit_days;                        // see broker/sql/access/trim_audit.sql
     unsigned stats_ms, stats_reconcile_ms, stats_history_days; // stats.c; 0: never
     const struct keyring *keys; // of encryption at rest, borrowed; NULL: none
-    unsigned refresh_ms;        // what is known of a queue's options is forgotten after this
+    bool must_seal; // without keys: refuse what should be encrypted, unless the queue allows it
+    unsigned refresh_ms; // what is known of a queue's options is forgotten after this
     struct record_conf record;
 };
 

@@ -299,6 +299,7 @@ static int open_workers(struct server *s, struct fault *f)
     conf.http.addresses = s->addresses;
     conf.http.site = settings_site(&c->site, c->host, auth_is_protected(s->auth));
     conf.broker.keys = s->keys;
+    conf.broker.must_seal = auth_is_protected(s->auth);
 
     for (unsigned i = 0; i < s->n_workers && rc == 0; i++) {
         conf.index = i;

@@ -59,8 +59,9 @@ static void create_handle(struct http_req *req)
     if (!segment_request_tenant(req, &c->task.tenant) || !members_read(req, names, raw) ||
         !members_name(req, raw[F_NAME], "name", &name) ||
         !members_name(req, raw[F_SEGMENT], "segment", &segment) ||
-        !members_name(req, raw[F_QUEUE], "queue", &queue) || !read_when(c, raw[F_WHEN]) ||
-        !read_channel(req, raw[F_CHANNEL], &channel) || !read_template(req, &raw[F_TEMPLATE]))
+        !members_name(req, raw[F_QUEUE], "queue", &queue) || !trigger_check_queue(req, queue) ||
+        !read_when(c, raw[F_WHEN]) || !read_channel(req, raw[F_CHANNEL], &channel) ||
+        !read_template(req, &raw[F_TEMPLATE]))
         return;
     // The broker applies the same check to every message and would refuse them all.
     if (raw[F_RETRY].ptr && retry_policy_check(raw[F_RETRY], &why) != 0) {

@@ -105,7 +105,7 @@ static void subscribe_handle(struct http_req *req)
     struct buf args = {0};
 
     if (t == NULL || !members_read(req, names, raw) ||
-        !members_name(req, raw[0], "queue", &queue))
+        !members_name(req, raw[0], "queue", &queue) || !trigger_check_queue(req, queue))
         return;
     if (raw[1].ptr && (!js_int(raw[1], &every_s) || every_s < 1 || every_s > MAX_EVERY_S)) {
         http_reply_errf(req, QE_BAD_PARAM, "everySeconds must be a whole number from 1 to %d",

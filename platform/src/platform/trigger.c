@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "auth/access.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "json/write.h"
 
 struct trigger_request {
@@ -13,6 +15,32 @@ struct trigger_request {
     struct buf name, body; // of a schedule, for changing an existing one
     bool absent_is_fine;
 };
+
+bool trigger_may_deliver(const struct platform *p, span queue)
+{
+    span events = span_of(p->conf->queue);
+
+    // "platform.events" and "platform.events.held"
+    return !span_eq(queue, span_of(p->conf->trigger_queue)) && !span_eq(queue, events) &&
+           !(str_starts(queue, events) &&
+             span_eq((span){queue.ptr + events.len, queue.len - events.len}, SPAN(".held")));
+}
+
+bool trigger_check_queue(struct http_req *req, span queue)
+{
+    const struct access_rules *rules = access_rules_of(req);
+
+    if (!trigger_may_deliver(http_req_app(req), queue)) {
+        http_reply_errf(req, QE_BAD_PARAM,
+                        "queue must not be one of the platform's own queues");
+        return false;
+    }
+    if (!rules || access_rules_permit(rules, MAY_PUSH, queue, SPAN_NONE))
+        return true;
+    http_reply_errf(req, QE_FORBIDDEN, "the rules do not permit pushing to queue \"%.*s\"",
+                    (int)(queue.len < 100 ? queue.len : 100), queue.ptr);
+    return false;
+}
 
 static void on_trigger_answer(struct queen_response *r, const struct queen_error *err,
                               void *ctx);

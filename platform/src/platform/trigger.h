@@ -29,6 +29,14 @@ void trigger_end(struct platform *p, span name, trigger_cb done, void *ctx);
 void trigger_push(struct platform *p, span key, span at, span tenant, span payload,
                   trigger_cb done, void *ctx);
 
+// Whether messages of tenants may go to this queue: not to the queues of the platform itself,
+// whose messages act on any tenant.  A tenant chooses the queue, and the owner of its database
+// can change the choice there.
+bool trigger_may_deliver(const struct platform *p, span queue);
+// The same for a queue in a request, whose sender must be permitted to push to it.  Returns
+// false after replying.
+bool trigger_check_queue(struct http_req *req, span queue);
+
 // Names of recurring triggers: "segment:<tenant>:<id>", "campaign:<tenant>:<id>".
 void trigger_put_name(struct buf *out, const char *noun, span tenant, span id);
 // Payloads: {"kind":"watch","tenant":...,"id":...}

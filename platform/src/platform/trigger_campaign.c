@@ -91,6 +91,11 @@ static void on_campaign_campaign(struct trigger_job *t, const struct pg_reply *r
     c->name = arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_NAME));
     c->queue =
         arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_QUEUE));
+    if (!trigger_may_deliver(t->p, c->queue)) {
+        trigger_job_hopeless(t, "campaign " SPAN_FMT " names a queue of the platform",
+                             SPAN_ARG(c->name));
+        return;
+    }
     c->template =
         arena_copy(&t->arena, pg_reply_bytes(reply, 0, TENANT_CAMPAIGN_TO_RUN_COL_TEMPLATE));
     c->retry_policy = arena_copy(

@@ -126,6 +126,13 @@ static void on_outbox(struct trigger_job *t, const struct pg_reply *reply)
     pg_begin_array(&t->params, PG_INT8);
     buf_put_lit(&body, "{\"items\":[");
     for (unsigned row = 0; row < w->n_page; row++) {
+        if (!trigger_may_deliver(t->p,
+                                 pg_reply_bytes(reply, row, TENANT_SEGMENT_OUTBOX_COL_QUEUE))) {
+            buf_free(&body);
+            trigger_job_hopeless(t, "segment " SPAN_FMT " sends to a queue of the platform",
+                                 SPAN_ARG(w->name));
+            return;
+        }
         pg_put_i64(&t->params, pg_reply_i64(reply, row, TENANT_SEGMENT_OUTBOX_COL_ID));
         if (row > 0)
             buf_putc(&body, ',');

@@ -247,7 +247,7 @@ def test_an_unreachable_server_is_reported():
     (["--workload", "juggle"], "juggle"),
     (["--batch", "0"], "--batch"),
     (["--batch", "many"], "--batch"),
-    (["--url", "https://localhost"], "--url"),
+    (["--url", "ftp://localhost"], "--url"),
     (["--url", "http://localhost:99999"], "--url"),
     (["--ack", "--auto-ack"], "must not be combined"),
     (["--no-such-option"], "no-such-option"),

@@ -9,6 +9,7 @@ import pytest
 
 import harness
 from harness import wait_until
+from test_api_keys import Guarded, init
 
 KEY = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 OTHER = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
@@ -162,6 +163,58 @@ def test_without_a_key_payloads_are_unencrypted_and_logged_once(make_broker, que
     assert stored(sql, queue) == [(SECRET, False)] * 3
     assert [m["data"] for m in b.drain(queue)] == [SECRET] * 3
     assert b.log_text().count("seal.no_key") == 1 and queue in b.log_text()
+
+
+def test_a_protected_broker_without_a_key_refuses_messages_of_encrypted_queues(pg, make_broker, queue, tmp_path):
+    """Unless the queue has allowUnencrypted. Nothing of a refused request is stored."""
+    path, key = init(tmp_path)
+    database = pg.create_database("no_key_" + uuid.uuid4().hex[:8])
+    b = make_broker(database=database, QUEEN_ADMIN_KEY_FILE=path, FILE_BUFFER_DIR=str(tmp_path / "buffer"), NUM_WORKERS=1)
+    g = Guarded(b, key)
+
+    def send(method, path, body=None):
+        return g.call(g.admin, method, path, body)
+    lax, plain = queue + "-lax", queue + "-plain"
+    send("POST", "/api/v1/configure", {"queue": queue, "options": {"encryptionEnabled": True}}).expect(200)
+    r = send("POST", "/api/v1/configure", {"queue": lax, "options": {"encryptionEnabled": True, "allowUnencrypted": True}}).expect(200)
+    assert r.json["options"]["allowUnencrypted"] is True
+    for _ in range(2):
+        r = send("POST", "/api/v1/push", {"items": [{"queue": queue, "payload": 1}]}).expect(503)
+        assert queue in r.json["error"] and "QUEEN_ENCRYPTION_KEY" in r.json["error"]
+        send("POST", "/api/v1/push", {"items": [{"queue": queue, "payload": 1, "delaySeconds": 60}]}).expect(503)
+        send("POST", "/api/v1/push", {"items": [{"queue": queue, "payload": 1}, {"queue": queue, "payload": 1, "delaySeconds": 60}]}).expect(503)
+    for operations in [[{"type": "push", "queue": queue, "payload": 1}],
+                       [{"type": "push", "queue": plain, "payload": 1}, {"type": "push", "queue": queue, "payload": 1, "delaySeconds": 60}]]:
+        r = send("POST", "/api/v1/transaction", {"operations": operations}).expect(200)
+        assert r.json["success"] is False and "QUEEN_ENCRYPTION_KEY" in r.text, r.text
+    schedule = {"name": queue, "queue": queue, "cron": "@yearly", "payload": 1}
+    assert "QUEEN_ENCRYPTION_KEY" in send("POST", "/api/v1/schedules", schedule).expect(400).json["error"]
+    made = send("POST", "/api/v1/schedules", {**schedule, "queue": lax}).expect(201).json
+    send("PATCH", "/api/v1/schedules/" + made["id"], {"queue": queue}).expect(400)
+    for item in [{"queue": lax, "payload": 1}, {"queue": plain, "payload": 1}, {"queue": lax, "payload": 1, "delaySeconds": 60}]:
+        send("POST", "/api/v1/push", {"items": [item]}).expect(201)
+    send("POST", "/api/v1/transaction", {"operations": [{"type": "push", "queue": lax, "payload": 2}]}).expect(200)
+    assert send("GET", "/api/v1/pop/queue/%s" % queue).status == 204
+    assert send("GET", "/api/v1/scheduled/count?queue=%s" % queue).expect(200).json["count"] == 0
+    assert [m["data"] for m in send("GET", "/api/v1/pop/queue/%s?batch=10" % lax).json["messages"]] == [1, 2]
+    # The option is taken back: messages that the broker knows how to mark are refused as well.
+    send("POST", "/api/v1/configure", {"queue": lax, "options": {"encryptionEnabled": True}}).expect(200)
+    send("POST", "/api/v1/push", {"items": [{"queue": lax, "payload": 1}]}).expect(503)
+    assert b.log_text().count("seal.no_key") == 2 and "refused" in b.log_text()
+    # What it buffered waits, and a broker with the key stores it encrypted.
+    send("POST", "/api/v1/system/maintenance", {"enabled": True}).expect(200)
+    for q in (queue, plain):
+        assert send("POST", "/api/v1/push", {"items": [{"queue": q, "payload": 7}]}).expect(201).json[0]["status"] == "buffered"
+    send("POST", "/api/v1/system/maintenance", {"enabled": False}).expect(200)
+    wait_until(lambda: send("GET", "/api/v1/pop/queue/%s?batch=10&consumerGroup=g" % plain).status == 200, 60, "the other queue drained")
+    b.terminate()
+    c = make_broker(database=database, QUEEN_ADMIN_KEY_FILE=path, QUEEN_ENCRYPTION_KEY=KEY, FILE_BUFFER_DIR=str(tmp_path / "buffer"))
+    got = Guarded(c, key).call(key, path="/api/v1/pop/queue/%s?wait=true&timeout=60000&consumerGroup=g" % queue).expect(200).json["messages"]
+    assert [m["data"] for m in got] == [7]
+    with pg.connect(database=database) as db, db.cursor() as cur:
+        cur.execute("select distinct m.is_encrypted from queen.messages m join queen.partitions p on p.id = m.partition_id "
+                    "join queen.queues q on q.id = p.queue_id where q.name = %s", (queue,))
+        assert cur.fetchall() == [(True,)]
 
 
 def test_a_broker_without_the_key_delivers_the_ciphertext(sealing, broker, queue):

@@ -1,4 +1,5 @@
 """HTTPS: versions, ALPN, tickets, reload of the certificate, plain HTTP on the TLS port, broken and slow handshakes."""
+import hashlib
 import http.client
 import json
 import os
@@ -204,3 +205,20 @@ def test_bad_settings_prevent_the_start(make_broker, env, text):
     b = make_broker(start=False, **env)
     b.spawn()
     assert b.process.wait(60) == 1 and text in b.log_text()
+
+
+@pytest.mark.parametrize("how", ["ca", "fingerprint"])
+def test_the_load_generator_speaks_tls(tls, how):
+    """It checks the certificate, and takes its token from the environment."""
+    pem = ssl.PEM_cert_to_DER_cert(open(tls.cert).read())
+    pin = hashlib.sha256(pem).hexdigest()
+
+    def bench(*args, **env):
+        return subprocess.run([harness.BIN, "bench", "--url", "https://localhost:%d" % tls.port, "-d", "0.5", "-c", "4", "-C", "4",
+                               "--json", "-", *args], capture_output=True, text=True, timeout=120, env={**os.environ, **env})
+    good = bench("--ca-file", tls.cert) if how == "ca" else bench(QUEEN_FINGERPRINT=pin)
+    assert good.returncode == 0, good.stderr
+    result = json.loads([x for x in good.stdout.splitlines() if x.startswith("{")][-1])
+    assert result["pushPerSecond"] > 0
+    for bad in [bench(), bench("--fingerprint", "0" * 64), bench("--fingerprint", "xyz"), bench("--ca-file", "/nonexistent")]:
+        assert bad.returncode in (1, 2) and "queen bench: " in bad.stderr, bad.stderr

@@ -392,3 +392,23 @@ def test_a_database_that_keeps_no_progress_fails_the_trigger(tenant, rig, what):
     assert len({m["data"]["customer"] for m in got}) == n
     if what == "outbox":
         tenant.expect(200, "DELETE", "/segments/%s/subscription" % name)
+
+
+@pytest.mark.parametrize("own", ["platform.triggers", "platform.events", "platform.events.held"])
+def test_nothing_of_a_tenant_goes_to_the_queues_of_the_platform(tenant, rig, own):  # noqa: F811
+    """Their messages act on any tenant: neither a request nor the owner of the tenant's database may name them."""
+    name = "own" + own.rsplit(".", 1)[-1]
+    tenant.expect(201, "POST", "/segments", {"name": name, "filter": RICH})
+    assert "own queues" in tenant.expect(400, "PUT", "/segments/%s/subscription" % name, {"queue": own})["error"]
+    campaign = {"name": name, "segment": name, "when": "now", "channel": "other"}
+    assert "own queues" in tenant.expect(400, "POST", "/campaigns", {**campaign, "queue": own})["error"]
+    later = {**campaign, "when": {"cron": "0 0 1 1 *"}, "queue": "elsewhere"}
+    id = tenant.expect(201, "POST", "/campaigns", later)["id"]
+    tenant.sql("update crm.campaign set queue = %s where id = %s", own, id)
+    payload = {"kind": "campaign", "tenant": tenant.name, "id": id}
+    rig.broker.push([{"queue": "platform.triggers", "partition": tenant.name, "payload": payload, "transactionId": "run-" + id}]).expect(201)
+
+    def dead():
+        letters = rig.broker.get("/api/v1/dlq?queue=platform.triggers").json["messages"]
+        return [m for m in letters if m["transactionId"] == "run-" + id]
+    assert "queue of the platform" in harness.wait_until(dead, 60, "a dead letter")[0]["errorMessage"]

@@ -60,3 +60,19 @@ def test_operations(guarded):
     assert status("push:tenant=acme", "GET", "/api/v1/tenants/acme/segments") == 403
     assert status("read:tenant=acme", "GET", "/api/v1/tenants/%61cme/segments") != 403
     assert status("read:tenant=acme", "GET", "/api/v1/tenants/ACME/segments") == 403
+
+
+def test_a_queue_of_a_body_needs_push(guarded):
+    """The platform pushes for its tenants with rights of its own."""
+    def status(rules, queue):
+        headers = bearer(token(queen_rules=rules))
+        put = guarded.request("PUT", "/api/v1/tenants/acme/segments/rich/subscription", {"queue": queue}, headers=headers).status
+        body = {"name": "c", "segment": "rich", "when": "now", "queue": queue}
+        assert (guarded.request("POST", "/api/v1/tenants/acme/campaigns", body, headers=headers).status == 403) == (put == 403)
+        return put
+    assert status("configure:tenant=acme", "acme.mail") == 403
+    assert status("push+configure:tenant=acme", "acme.mail") == 403
+    assert status("configure:tenant=acme,push:acme.*", "other.mail") == 403
+    assert status("configure:tenant=acme,push:acme.*", "acme.mail") == 404
+    assert status("configure:tenant=acme,push:*", "platform.events") == 400
+    assert status("admin", "acme.mail") == 404

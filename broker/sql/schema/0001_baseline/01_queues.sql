@@ -43,6 +43,9 @@ create table queen.queues (
                       ttl_acts or max_wait_time_seconds > 0
                       or (retention_enabled and (retention_seconds > 0 or completed_retention_seconds > 0))) stored,
 
+    -- With encryption_enabled: a broker without a key stores messages in clear instead of refusing them.
+    allow_unencrypted boolean not null default false,
+
     max_deliveries int not null default 0 check (max_deliveries >= 0), -- without an acknowledgement, then a dead letter; 0: no limit
     -- Of a work queue, for each group; 0: no limit.
     max_in_flight int not null default 0 check (max_in_flight >= 0),     -- messages that are leased and not settled

@@ -467,7 +467,7 @@ static void landed(struct replay *r)
         settled(r);
     } else if (is_outage(r->status) || r->status == QE_BUSY || r->status == QE_STOPPING) {
         wait_for(r);
-    } else { // one record is at fault, or its queue is full
+    } else { // one record is at fault, or its queue refuses it for now
         r->alone = true;
         r->at = r->tries = 0;
         replay_start(r);
@@ -479,7 +479,7 @@ static void landed_alone(struct replay *r)
     bool hopeless = is_poison(r->status) ||
                     (err_http_status(r->status) == 500 && ++r->tries >= TRIES_ALONE);
 
-    if (r->status == QE_QUEUE_FULL) {
+    if (r->status == QE_QUEUE_FULL || r->status == QE_NO_KEY) {
         leave(r, r->at, true);
     } else if (r->status != 0 && !hopeless) {
         wait_for(r);

@@ -13,6 +13,18 @@
 
 enum { MAX_TRIES = 20 };
 
+// By itself, so that nothing of the request is stored.
+static void push_no_key(struct seg *s)
+{
+    for (struct push_item *it = s->first; it; it = it->next) {
+        struct op *op = &it->op->op;
+        if (op->whole)
+            fault_set(&op->why, QE_NO_KEY, "queue \"%.*s\": %s", (int)s->lane->queue->name_len,
+                      s->lane->queue->name, err_text(QE_NO_KEY));
+        op->alone = op->whole = true;
+    }
+}
+
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
 static void push_result_apply(struct broker *b, struct push_flight *f, int status,
                               const char *detail);
@@ -67,6 +79,9 @@ static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
         break;
     case SEG_LANE_SEALED:
         queue_sealed(s->lane->queue);
+        break;
+    case SEG_NO_KEY:
+        push_no_key(s);
         break;
     default: // SEG_DEFERRED: sent again
         break;

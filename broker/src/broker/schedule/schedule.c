@@ -147,7 +147,10 @@ void schedule_fill(struct broker *b, struct push_item *const *items, unsigned n,
 
     for (unsigned i = 0; i < n; i++) // as it is sent: the lane may be another when this is back
         memcpy(items[i]->partition_id, items[i]->lane->id, 16);
-    pg_param_bool(p, b->sealer == NULL);
+    if (!b->sealer && b->conf.must_seal)
+        pg_param_null(p, PG_BOOL);
+    else
+        pg_param_bool(p, b->sealer == NULL);
     FOR_ITEMS(PG_INT8, pg_put_i64(p, it->lane->num));
     FOR_ITEMS(PG_UUID, pg_put_uuid(p, it->key));
     FOR_ITEMS(PG_INT8, put_us(p, it, PUSH_AT));
@@ -224,6 +227,12 @@ void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_r
     case SCHEDULED_LANE_SEALED:
         queue_sealed(it->lane->queue);
         break;
+    case SCHEDULED_NO_KEY:
+        if (it->op)
+            fault_set(&it->op->op.why, QE_NO_KEY, "queue \"%.*s\": %s",
+                      (int)it->lane->queue->name_len, it->lane->queue->name,
+                      err_text(QE_NO_KEY));
+        break;
     default: // goes again
         break;
     }
@@ -270,6 +279,8 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
 
 static bool goes_again(struct push_op *push, int status, bool scatter)
 {
+    if (push->op.why.code != 0)
+        return false;
     if (scatter)
         return true;
     return push->op.tries++ < MAX_TRIES && (status == 0 || is_worth_retry(status));
@@ -282,8 +293,9 @@ static void schedule_fail(struct broker *b, struct push_op *push, int status,
         push_buffer(b, push);
         return;
     }
-    int code = status != 0 ? status : QE_INTERNAL;
-    fault_set(&push->op.why, code, "%s%s%s", err_text(code), *detail ? ": " : "", detail);
+    int code = push->op.why.code != 0 ? push->op.why.code : status != 0 ? status : QE_INTERNAL;
+    if (push->op.why.code == 0)
+        fault_set(&push->op.why, code, "%s%s%s", err_text(code), *detail ? ": " : "", detail);
     push_finish(b, push, code);
 }
 

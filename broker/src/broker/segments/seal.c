@@ -38,12 +38,18 @@ void queue_sealed(struct queue *q)
     q->logged_no_key = true;
     log_warn("seal.no_key",
              "queue=\"%.*s\" why=\"encryptionEnabled, but QUEEN_ENCRYPTION_KEY is not set: "
-             "payloads are stored in clear\"",
-             (int)q->name_len, q->name);
+             "payloads are %s\"",
+             (int)q->name_len, q->name,
+             b->conf.must_seal ? "refused unless the queue has allowUnencrypted"
+                               : "stored in clear");
 }
+
+bool broker_must_seal(const struct broker *b) { return b->conf.must_seal; }
 
 bool broker_seal(struct broker *b, struct buf *out, span plain)
 {
+    if (!b->sealer && b->conf.must_seal)
+        return false;
     if (!b->sealer) {
         log_warn("seal.no_key", "why=\"encryptionEnabled, but QUEEN_ENCRYPTION_KEY is not set: "
                                 "a recurring message is stored in clear\"");

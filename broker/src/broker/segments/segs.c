@@ -196,6 +196,14 @@ static void put_keys(struct pg_params *p, const struct seg *s)
     pg_close_element(p, mark);
 }
 
+// p_last of queen.push_segments.
+static int64_t last_hint(const struct seg *s)
+{
+    if (!s->bare)
+        return s->lane->last_seq;
+    return s->lane->queue->broker->conf.must_seal ? -2 : -1;
+}
+
 // Straight into the parameter: nothing is encrypted into a place of its own.
 static void put_sealed(struct buf *body, const struct seg *s, const struct push_item *it)
 {
@@ -256,7 +264,7 @@ void segs_fill(const struct segs *f, struct pg_params *p)
 {
     pg_param_i32(p, (int32_t)f->n_lanes);
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->num));
-    FOR_SEGS(PG_INT8, pg_put_i64(p, s->bare ? -1 : s->lane->last_seq));
+    FOR_SEGS(PG_INT8, pg_put_i64(p, last_hint(s)));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->nth));
     FOR_SEGS(PG_INT8, pg_put_i64(p, s->before));
     FOR_SEGS(PG_INT4, pg_put_i32(p, (int32_t)s->count));

@@ -342,6 +342,12 @@ void broker_unseal(struct broker *b, struct buf *out, span sealed)
     buf_put(out, sealed);
     buf_putc(out, ']');
 }
+bool broker_must_seal(const struct broker *b)
+{
+    (void)b;
+    return false;
+}
+
 bool broker_seal(struct broker *b, struct buf *out, span plain)
 {
     (void)b;
