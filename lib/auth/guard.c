@@ -361,6 +361,11 @@ static enum verdict verify(struct guard *g, struct http_req *req, span token, bo
     if (rc == 0)
         rc = jwt_check(&t, &a->conf.rules, (int64_t)(clock_wall_us() / 1000000), arena, &claims,
                        &f);
+    // Subjects of keys and certificates have rules, limits and audit records of their own.
+    if (rc == 0 &&
+        (str_starts(claims.sub, SPAN("key:")) || str_starts(claims.sub, SPAN("cert:"))))
+        rc = fault_set(&f, QE_UNAUTHORIZED,
+                       "invalid token: its subject must not begin with key: or cert:");
     struct access_rules *rules = NULL;
     if (rc == 0)
         rc = rules_of(g, claims.rules, claims.sub, &rules, &f);

@@ -344,6 +344,13 @@ def test_changing_a_recurring_message_needs_push(guarded, queue):
     guarded.call(strong, "POST", "/api/v1/schedules/%s/run" % id).expect(200)
 
 
+@pytest.mark.parametrize("prefix", ["key:", "cert:"])
+def test_a_token_cannot_be_a_key_or_certificate(guarded, prefix):
+    """Whoever chooses the subjects of tokens would get the rules and limits of others, and their name in the audit log."""
+    assert guarded.call(token(sub=prefix + "admin-key-file"), path="/api/v1/resources/queues").status == 401
+    assert guarded.call(token(sub="my" + prefix), path="/api/v1/resources/queues").status == 200
+
+
 def test_prometheus_names_all_queues(pg, make_broker, tmp_path):
     """Where a setting protects it, rules must permit reading everything."""
     path, key = init(tmp_path)
