@@ -31,8 +31,9 @@ struct platform_conf {
 
     // the broker
     const char *queen_url;
-    const char *queen_token;      // "": none
-    const char *queen_token_file; // "": none
+    const char *queen_token;                       // "": none
+    const char *queen_token_file;                  // "": none
+    const char *queen_ca_file, *queen_fingerprint; // "": none
 
     struct conf_jwt jwt;
     struct conf_access access;

@@ -48,6 +48,10 @@ static const struct conf_key keys[] = {
      .text = "Token for the broker, if it requires one."},
     {.name = "QUEEN_TOKEN_FILE", TEXT, .fallback = "", AT(queen_token_file),
      .text = "File with the token; read again when it changes."},
+    {.name = "QUEEN_CA_FILE", TEXT, .fallback = "", AT(queen_ca_file),
+     .text = "PEM file with the authorities of an https broker; empty: those of the system."},
+    {.name = "QUEEN_FINGERPRINT", TEXT, .fallback = "", AT(queen_fingerprint),
+     .text = "SHA-256 of the only certificate of an https broker to accept, in hexadecimal digits, with or without colons."},
 
     JWT_KEYS(.section = "Security",),
     ACCESS_KEYS,

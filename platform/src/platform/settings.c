@@ -169,6 +169,8 @@ struct queen_options settings_queen_client(const struct platform_conf *c, uv_loo
         .loop = loop,
         .token = c->queen_token[0] ? c->queen_token : NULL,
         .token_file = c->queen_token_file[0] ? c->queen_token_file : NULL,
+        .ca_file = c->queen_ca_file[0] ? c->queen_ca_file : NULL,
+        .fingerprint = c->queen_fingerprint[0] ? c->queen_fingerprint : NULL,
         .user_agent = "queen-platform/" QUEEN_VERSION,
     };
 }
