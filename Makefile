@@ -22,7 +22,7 @@ TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transacti
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web web torture check lint bench format format-check \
-	layers frozen walks doc-links tidy fuzz docs docs-check install dist deb test-deb test-kubernetes test-versions clean help
+	layers frozen walks doc-links tidy fuzz docs docs-check install dist deb test-deb test-ha test-kubernetes test-versions clean help
 .DEFAULT_GOAL := all
 
 all: release         ## hardened release build of everything; the programs are build/queen and build/queen-platform
@@ -153,6 +153,10 @@ KUBERNETES = 1.0.0 sha512-a8NSvFDSHKFZ0sR1hbPSf8IDFNJwctEU5RodSCNiq/moRXWmrdmqhb
 test-kubernetes:     ## manifests against the types of the Kubernetes API; needs kubectl 1.27 and npm
 	test -d $(B)/kubernetes/dist || tools/npm_package.sh @kubernetes/client-node $(KUBERNETES) $(B)/kubernetes
 	$(PYTHON) tests/kubernetes/check_schema.py $(B)/kubernetes/dist/gen/models
+
+test-ha: broker      ## failovers of Patroni under load, with etcd and HAProxy: make test-ha MINUTES=60; needs root
+	tools/deps.sh test-ha
+	$(call RANGE,0) $(PYTHON) tests/ha/ha.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 VERSIONS ?= 14 15 16 17 18
 test-versions: release  ## a part of the black-box tests on other versions of PostgreSQL: make test-versions VERSIONS="14 18"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|check|deb|test-deb
+# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|check|deb|test-deb|test-ha
 #
 # When nothing is missing it does nothing: no network, no root.  A word with bars is a
 # choice: any of its packages will do, and the first one that the archive has is installed.
@@ -20,6 +20,7 @@ check="git clang clang-format clang-tidy libclang-rt-dev|libclang-rt-14-dev libj
 # Each of these targets has its own tools, which the others do not install.
 deb="debhelper lintian fakeroot xz-utils git scdoc"
 test_deb="mmdebstrap python3-pytest"
+test_ha="patroni python3-etcd etcd-server etcd-client haproxy nftables iproute2"
 
 case "${1:-}" in
 build) wanted="$build $run" ;;
@@ -28,8 +29,9 @@ test) wanted="$build $run $platform $test" ;;
 check) wanted="$build $run $platform $test $check" ;;
 deb) wanted="$build $platform $deb" ;;
 test-deb) wanted="$test_deb" ;;
+test-ha) wanted="$build $run $test $test_ha" ;;
 *)
-    echo "usage: tools/deps.sh build|platform|test|check|deb|test-deb" >&2
+    echo "usage: tools/deps.sh build|platform|test|check|deb|test-deb|test-ha" >&2
     exit 2
     ;;
 esac
