@@ -1,6 +1,5 @@
 # The image of broker, command line and platform.
-#   make image                        from the commit, with buildah
-#   docker build -t queen .           from the working tree
+#   docker build -t queen .
 # The target `embedded` adds PostgreSQL, for an installation in one container:
 #   docker build -t queen-embedded --target embedded .
 # Nothing here depends on the architecture.
@@ -18,7 +17,8 @@ FROM debian:bookworm-slim AS broker
 RUN apt-get update \
  && apt-get install -y --no-install-recommends libuv1 libpq5 libssl3 zlib1g libmariadb3 ca-certificates tini \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --home-dir /var/lib/queen --shell /usr/sbin/nologin queen \
+ && groupadd --system --gid 10001 queen \
+ && useradd --system --uid 10001 --gid queen --home-dir /var/lib/queen --shell /usr/sbin/nologin queen \
  && install -d -o queen -g queen -m 750 /var/lib/queen
 COPY --from=build /out/ /
 # Listening on all addresses is what a container is for. Set QUEEN_ADMIN_KEY_FILE or JWT_ENABLED before you publish the port.
