@@ -54,6 +54,15 @@ declare
     f        record;
     g        record;
     v_some   int[];
+    -- Failed ones, in portions:
+    e_entry  int[];
+    e_retries int[];
+    e_at     timestamptz[];
+    e_seq    bigint[];
+    e_final  boolean[];
+    e_error  text[];
+    e_code   text[];
+    e_worker text[];
     -- Messages that are given back:
     b_seq    bigint[] := '{}';
     b_hold   int[] := '{}';
@@ -196,25 +205,36 @@ begin
         end if;
     end loop;
 
-    -- Failed messages, in portions with the same history.
-    for g in
-        select (h_rows[v_hold[i]]).retries as retries, (h_rows[v_hold[i]]).at as at, array_agg(i order by v_seq[i]) as entries
-          from generate_series(1, v_n) i
-         where v_acts[i] = 'a' and p_status[i] in (1, 2)
-         group by 1, 2
-    loop
-        v_some := g.entries;
+    -- Failed messages, in portions with the same history. Arrays are read in assignments only: the query of a loop would get a flat copy
+    -- of them, in which each element is found by walking over those before it.
+    select array_agg(q.i order by q.retries, q.at, q.seq), array_agg(q.retries order by q.retries, q.at, q.seq),
+           array_agg(q.at order by q.retries, q.at, q.seq)
+      into e_entry, e_retries, e_at
+      from (select i, (h_rows[v_hold[i]]).retries as retries, (h_rows[v_hold[i]]).at as at, v_seq[i] as seq
+              from generate_series(1, v_n) i
+             where v_acts[i] = 'a' and p_status[i] in (1, 2)) q;
+    v_from := 1;
+    while v_from <= coalesce(cardinality(e_entry), 0) loop
+        v_to := v_from;
+        while e_retries[v_to + 1] = e_retries[v_from] and e_at[v_to + 1] is not distinct from e_at[v_from] loop
+            v_to := v_to + 1;
+        end loop;
+        v_some := e_entry[v_from:v_to];
+        e_seq := array(select v_seq[e] from unnest(v_some) e);
+        e_final := array(select p_final or p_status[e] = 2 from unnest(v_some) e);
+        e_error := array(select p_error[e] from unnest(v_some) e);
+        e_code := array(select p_code[e] from unnest(v_some) e);
+        e_worker := array(select p_worker[e] from unnest(v_some) e);
         for f in
             select r.* from queen.fail_messages(
-                p_lane, p_origin, p_group, p_policy, not p_final and g.retries < p_retry_limit, g.retries, g.at, v_now, v_some,
-                array(select v_seq[e] from unnest(v_some) e), array(select p_final or p_status[e] = 2 from unnest(v_some) e),
-                array(select p_error[e] from unnest(v_some) e), array(select p_code[e] from unnest(v_some) e),
-                array(select p_worker[e] from unnest(v_some) e)) r
+                p_lane, p_origin, p_group, p_policy, not p_final and e_retries[v_from] < p_retry_limit, e_retries[v_from], e_at[v_from], v_now,
+                v_some, e_seq, e_final, e_error, e_code, e_worker) r
         loop
             v_fate[f.id] := f.outcome;
             v_attempt[f.id] := f.attempt;
             v_due[f.id] := f.due_at;
         end loop;
+        v_from := v_to + 1;
     end loop;
     if 's' = any (v_acts) then
         select array_agg(b.seq) as seq, array_agg(b.outcome) as outcome, array_agg(b.attempt) as attempt, array_agg(b.due_at) as due_at
