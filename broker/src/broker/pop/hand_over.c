@@ -93,9 +93,10 @@ struct pg_reply *hand_over_end(struct call *c, struct claim_flight *f, int statu
         return NULL;
     }
     struct pg_reply *claims = pg_reply_part(reply, n, n_rows - n, PUSH_CLAIM_COL_CLAIM);
-    c->broker->handed_over = f->hand_over;
+    uint64_t number = f->hand_over;
     claim_flight_end(c, f, 0, claims);
     pg_reply_part_free(claims);
+    c->broker->handed_over = number; // only from here on: for what follows from the push
     return pg_reply_part(reply, 0, n, PUSH_CLAIM_COL_PUSH);
 }
 
