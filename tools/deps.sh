@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|check|deb|test-deb|test-ha
+# deps.sh: installs the Debian packages that are missing.   tools/deps.sh build|platform|test|bench|check|deb|test-deb|test-ha
 #
 # When nothing is missing it does nothing: no network, no root.  A word with bars is a
 # choice: any of its packages will do, and the first one that the archive has is installed.
@@ -26,12 +26,13 @@ case "${1:-}" in
 build) wanted="$build $run" ;;
 platform) wanted="$build $run $platform" ;;
 test) wanted="$build $run $platform $test" ;;
+bench) wanted="$build $run redis-tools python3-psycopg2 python3-httpx postgresql-client" ;;
 check) wanted="$build $run $platform $test $check" ;;
 deb) wanted="$build $platform $deb" ;;
 test-deb) wanted="$test_deb" ;;
 test-ha) wanted="$build $run $test $test_ha" ;;
 *)
-    echo "usage: tools/deps.sh build|platform|test|check|deb|test-deb|test-ha" >&2
+    echo "usage: tools/deps.sh build|platform|test|bench|check|deb|test-deb|test-ha" >&2
     exit 2
     ;;
 esac
