@@ -14,6 +14,10 @@ check(events, rules) gives Violations. A round ends with every fault over and al
   early        a scheduled message is not delivered before its time, nor a retry
   retries      of a queue with scheduled retries: each failure has one retry, nothing else has one, and in the end each message is
                completed or dead
+  held twice   a message of a work queue is not delivered while another lease certainly holds it
+  limit        no more messages of a work queue with maxInFlight are certainly leased at once
+
+lost, redelivered, early and lease lost hold for each message of a work queue alone.
 
 A Loss (an asynchronous standby was promoted) makes doubtful what was answered between its two times, and nothing else: such a push
 may be missing, such an acknowledgement may be undone. Requests answered before it are kept, and so are requests sent after it.
@@ -23,6 +27,7 @@ import bisect
 import collections
 
 from history import OK, REJECTED, UNKNOWN
+from jobs import jobs
 
 # PostgreSQL's clock and CLOCK_MONOTONIC drift apart a little while a lease lasts.
 SLACK = 0.05
@@ -30,8 +35,8 @@ SLACK = 0.05
 # partition: (queue, name); group and messages (ids): whom it concerns, for the history that shows it.
 Violation = collections.namedtuple("Violation", "rule text partition group messages")
 # All by queue: seconds of a lease; {group: whether it is autoAck}; (group, seconds between attempts, most attempts) of those that
-# retry later, which have no other groups.
-Rules = collections.namedtuple("Rules", "lease_seconds groups retried", defaults=({},))
+# retry later, which have no other groups; (group, seconds of a lease, maxInFlight) of work queues, likewise.
+Rules = collections.namedtuple("Rules", "lease_seconds groups retried works", defaults=({}, {}))
 
 
 def check(events, rules):
@@ -56,6 +61,8 @@ def check(events, rules):
     found += early(log)
     for queue, policy in rules.retried.items():
         found += retries(log, queue, policy)
+    for queue, policy in rules.works.items():
+        found += jobs(log, queue, policy, SLACK, Violation)
     return found
 
 
@@ -77,6 +84,7 @@ class Partition:
         self.acks = collections.defaultdict(list)     # group -> Passed
         self.place = {}                               # id -> place in the partition; of one that may be lost: of the one before it
         self.doubtful = collections.defaultdict(list)  # group -> Pop that a loss may have undone
+        self.maybe_taken = set()                      # ((producer, n), id) of a work queue, by deliveries that a loss may have undone
         self.order_unknown = False                    # positions have no meaning
 
     def seen_by(self, group):
@@ -107,6 +115,7 @@ class Log:
         self.renewals = collections.defaultdict(list)  # lease -> Renew
         self.lost_pops, self.transactions, self.schedules = [], [], []
         self.tries, self.verdicts = collections.defaultdict(list), collections.defaultdict(list)  # queue -> events
+        self.takes, self.settles = collections.defaultdict(list), collections.defaultdict(list)  # queue -> events
         self.doubled = []
         self.shaken = set()  # (queue, partition, producer, n) with attempts or verdicts that a loss may have undone
         self.losses = [e for e in events if e.kind == "loss"]
@@ -144,6 +153,10 @@ class Log:
             getattr(self, "_" + e.kind)(e._replace(outcome=UNKNOWN if e.outcome == OK else e.outcome))
         elif e.kind == "ack" and e.outcome != REJECTED:
             self._ack(e._replace(outcome=UNKNOWN))
+        elif e.kind == "take":
+            self.at(e.queue, e.partition).maybe_taken.update(((producer, n), id) for producer, n, id in e.messages)
+        elif e.kind == "settle":
+            self._settle(e._replace(messages=[m[:3] + (UNKNOWN if m[3] == OK else m[3],) for m in e.messages]))
         elif e.kind in ("try", "lostpop", "fault", "loss"):
             getattr(self, "_" + e.kind)(e)
         if e.kind in ("try", "verdict"):
@@ -207,6 +220,15 @@ class Log:
 
     def _verdict(self, e):
         self.verdicts[e.queue].append(e)
+
+    def _take(self, e):
+        p = self.at(e.queue, e.partition)
+        for producer, n, id in e.messages:
+            self._know(p, (producer, n), id)
+        self.takes[e.queue].append(e)
+
+    def _settle(self, e):
+        self.settles[e.queue].append(e)
 
     def _fault(self, e):
         pass

@@ -35,13 +35,17 @@ Schedule = collections.namedtuple("Schedule", "kind t0 t1 queue partition produc
 # [(producer, n, attempt, failed, dead)], dead as answered.
 Try = collections.namedtuple("Try", "kind t0 t1 queue partition group broker lease messages")
 Verdict = collections.namedtuple("Verdict", "kind t0 t1 queue partition group lease messages outcome")
+# Of a work queue.  A delivery; and a request that settles messages under its lease: [(id, status, retryAfter, outcome)].  A Renew of one
+# message has (lease, id) for its lease.
+Take = collections.namedtuple("Take", "kind t0 t1 queue partition group broker lease messages")
+Settle = collections.namedtuple("Settle", "kind t0 t1 queue partition group lease messages")
 # A fault: its kind, when it began and when it was over.
 Fault = collections.namedtuple("Fault", "kind t0 t1 name target")
 # The database lost the end of its commits: those after some moment between t0 and t1.
 Loss = collections.namedtuple("Loss", "kind t0 t1")
 
 KINDS = {"push": Push, "pop": Pop, "lostpop": LostPop, "ack": Ack, "renew": Renew, "txn": Txn, "schedule": Schedule, "try": Try,
-         "verdict": Verdict,
+         "verdict": Verdict, "take": Take, "settle": Settle,
          "fault": Fault, "loss": Loss}
 
 

@@ -103,6 +103,11 @@ def counts(events):
             c["acknowledgements " + e.outcome] += 1
         elif e.kind == "schedule":
             c["scheduled"] += 1
+        elif e.kind == "take":
+            c["messages delivered"] += len(e.messages)
+            c["jobs delivered"] += len(e.messages)
+        elif e.kind == "settle":
+            c.update("jobs %s %s" % (m[1], m[3]) for m in e.messages)
         elif e.kind == "try":
             c["messages delivered"] += len(e.messages)
             c["retries"] += sum(m[2] > 1 for m in e.messages)
@@ -137,6 +142,15 @@ def _concerns(e, group, wanted, leases):
             return "pop by %s of broker %d, lease %s: %d messages %s..%s, with %s" % (
                 e.group, e.broker, e.lease, len(e.messages), e.messages[0][:2], e.messages[-1][:2],
                 " ".join("%s/%d=%s" % (p, n, id.hex()) for p, n, id in hit[:3]))
+    elif e.kind == "take" and group in (None, e.group):
+        hit = [m for m in e.messages if m[2] in wanted]
+        if hit:
+            return "pop by %s of broker %d, lease %s: %d messages, with %s" % (
+                e.group, e.broker, e.lease, len(e.messages), " ".join("%s/%d=%s" % (p, n, id.hex()) for p, n, id in hit[:3]))
+    elif e.kind == "settle" and e.group == group:
+        hit = [m for m in e.messages if m[0] in wanted]
+        if hit:
+            return "settled under %s: %s" % (e.lease, " ".join("%s %s %s after %s s" % (m[0].hex(), m[1], m[3], m[2]) for m in hit[:3]))
     elif e.kind == "ack" and e.group == group and e.lease in leases:
         return "ack by %s under %s through %s: %s%s" % (e.group, e.lease, e.through.hex() if e.through else "none", e.outcome,
                                                         ", ends it" if e.ends else "")

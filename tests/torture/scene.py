@@ -11,9 +11,11 @@ from patient import Patient
 from producer import Producer
 from scheduler import Scheduler
 from transactor import Transactor
+from worker import Worker
 
 LEASE_SECONDS = 3
 RETRY_SECONDS, ATTEMPTS = 1.0, 4
+MAX_IN_FLIGHT = 90
 PARTITIONS = ["p%d" % i for i in range(8)]
 PRODUCERS = 6  # each of them in half of the partitions
 QUIET_LIMIT = 60  # seconds without any progress at the end of a round
@@ -25,13 +27,14 @@ class Scene:
     def __init__(self, name, seed, cluster, folder, rate):
         self.name, self.seed, self.cluster, self.folder, self.rate = name, seed, cluster, folder, rate
         self.source, self.made, self.late = name + "-orders", [name + "-bills", name + "-letters"], name + "-reminders"
-        self.retried = name + "-campaigns"
-        self.queues = [self.source, self.late, self.retried] + self.made
+        self.retried, self.work = name + "-campaigns", name + "-jobs"
+        self.queues = [self.source, self.late, self.retried, self.work] + self.made
         self.phase = multiprocessing.Value("i", RUN)
         groups = {"steady": False, "flaky": False, "auto": True, "txn": False}
         self.rules = Rules({q: LEASE_SECONDS for q in self.queues},
                            {self.source: groups, self.late: {"clock": False}, **{q: {"books": False} for q in self.made}},
-                           {self.retried: ("mailer", RETRY_SECONDS, ATTEMPTS)})
+                           {self.retried: ("mailer", RETRY_SECONDS, ATTEMPTS)},
+                           {self.work: ("workers", LEASE_SECONDS, MAX_IN_FLIGHT)})
 
     def crews(self):
         """{process: [(class, name, arguments)]}"""
@@ -54,6 +57,10 @@ class Scene:
         retried = {"queue": self.retried, "partitions": PARTITIONS[:3]}
         crews["mailer"] = [(Patient, "mailer-%d" % i, {**source, **retried, "group": "mailer", "manners": FLAKY}) for i in range(2)]
         crews["producers-retried"] = [(Producer, "campaign", {**retried, "rate": self.rate / 20, "plain_ids": False})]
+        work = {"queue": self.work, "partitions": PARTITIONS[:2]}
+        crews["workers"] = [(Worker, "worker-%d" % i, {**source, **work, "group": "workers", "manners": FLAKY._replace(renew=0.1)})
+                            for i in range(6)]
+        crews["producers-work"] = [(Producer, "jobs", {**work, "rate": self.rate / 20, "plain_ids": False})]
         return crews
 
     def start(self):
@@ -62,6 +69,7 @@ class Scene:
             broker.configure(queue, leaseTime=LEASE_SECONDS, retryLimit=2, retryPolicy={
                 "mode": "scheduled", "strategy": "fixed", "base": RETRY_SECONDS, "maxAttempts": ATTEMPTS,
             } if queue == self.retried else None)
+        broker.configure(self.work, ordering="none", leaseTime=LEASE_SECONDS, retryLimit=10 ** 6, maxDeliveries=0, maxInFlight=MAX_IN_FLIGHT)
         self.processes = {name: multiprocessing.Process(target=self._crew, args=(name, crew), name=name)
                           for name, crew in self.crews().items()}
         for p in self.processes.values():
@@ -86,7 +94,7 @@ class Scene:
             wait_until(lambda: self.cluster.buffered() == 0, QUIET_LIMIT, "file buffers empty", 0.1)
         except AssertionError as e:
             wrong.append(str(e))
-        self._end(DRAIN, ["steady", "flaky", "auto", "txn", "clock", "mailer"], wrong)
+        self._end(DRAIN, ["steady", "flaky", "auto", "txn", "clock", "mailer", "workers"], wrong)
         self._end(DRAIN_MADE, ["books"], wrong)
         self.phase.value = GIVE_UP
         for p in self.processes.values():

@@ -46,6 +46,10 @@ def never_sync(cluster):
                  "TerminateBackends", {"overtaken", "lost"}, id="a cursor that overtakes"),
     pytest.param(rewrite("queen.claim", "when st.lease_until > v_now then 2", "when st.lease_until > v_now + interval '2.95 s' then 2"),
                  "TerminateBackends", {"two leases"}, id="a lease that ends early"),
+    pytest.param(rewrite("queen.claim_work", "* interval '1 second', p_lease[g.target]", "* interval '20 milliseconds', p_lease[g.target]"),
+                 "TerminateBackends", {"held twice", "lease lost"}, id="holds of a work queue that end early"),
+    pytest.param(rewrite("queen.limit_work", "p_most - leased", "p_most + 100 - leased"), "TerminateBackends", {"limit"},
+                 id="a work queue that exceeds its limit"),
     pytest.param(rewrite("queen.push_segments", "if v_near is not null then", "if false then"), "KillBroker", {"doubled"},
                  id="duplicates that are not looked for"),
 ])

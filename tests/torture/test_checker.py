@@ -7,7 +7,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
 from checker import Rules, check  # noqa: E402
-from history import OK, REJECTED, UNKNOWN, Ack, Fault, Loss, LostPop, Pop, Push, Renew, Schedule, Try, Txn, Verdict  # noqa: E402
+from history import OK, REJECTED, UNKNOWN, Ack, Fault, Loss, LostPop, Pop, Push, Renew, Schedule, Settle, Take, Try, Txn, Verdict  # noqa: E402
 
 RULES = Rules({"q": 3, "made": 3}, {"q": {"g": False}, "made": {"m": False}})
 AUTO = Rules({"q": 3}, {"q": {"g": True}})
@@ -300,3 +300,56 @@ def test_a_retry_may_be_undone_by_a_loss():
     assert rules_broken(begin + [attempt(13, 2), verdict(14, 2, False)], rules) == set()
     assert rules_broken(begin + [attempt(13, 1), verdict(14, 1, False)], rules) == set()
     assert "retries" in rules_broken(begin, rules)
+
+
+WORK = Rules({"q": 3}, {}, {}, {"q": ("g", 3, 3)})
+
+
+def take(t, numbers, lease="l"):
+    return Take("take", t, t + 0.1, "q", "p", "g", 0, lease, [("a", n, mid(n)) for n in numbers])
+
+
+def settle(t, *numbers, lease="l", status="completed", delay=0, outcome=OK):
+    return Settle("settle", t, t + 0.1, "q", "p", "g", lease, [(mid(n), status, delay, outcome) for n in numbers])
+
+
+def stretch(t, n, seconds=4, lease="l", outcome=OK):
+    return Renew("renew", t, t + 0.1, (lease, mid(n)), seconds, outcome)
+
+
+JOBS = [push(0, 0, 3)]
+
+
+@pytest.mark.parametrize("events", [
+    [take(1, [0, 1]), take(1, [2], "k"), settle(2, 1), settle(2, 2, lease="k"), settle(2.5, 0)],
+    [take(1, [0, 1, 2]), settle(2, 0, 2), take(4.1, [1], "k"), settle(5, 1, lease="k")],                       # an expired lease
+    [take(1, [0, 1, 2]), settle(2, 0, 2), settle(2, 1, status="failed"), take(2.05, [1], "k"), settle(3, 1, lease="k")],
+    [take(1, [0, 1, 2]), settle(2, 0, 2), settle(2, 1, status="retry", delay=1), take(3, [1], "k"), settle(3.5, 1, lease="k")],
+    [take(1, [0, 1, 2]), stretch(2, 1), settle(2, 0, 2), settle(5, 1)],                                       # one message has longer
+    [take(1, [0, 1, 2]), settle(2, 0, 2), settle(2, 1, outcome=UNKNOWN), settle(2.5, 1, outcome=REJECTED), take(2.2, [1], "k"),
+     settle(3, 1, lease="k")],
+], ids=["any order", "expired", "failed", "delayed", "extended", "answered late"])
+def test_a_good_history_of_a_work_queue(events):
+    assert rules_broken(JOBS + events, WORK) == set()
+
+
+@pytest.mark.parametrize("events, rule", [
+    ([take(1, [0, 1, 2]), settle(2, 0, 2)], "lost"),
+    ([take(1, [0, 1]), settle(2, 0, 1)], "lost"),
+    ([take(1, [0, 1, 2]), settle(2, 0, 1), settle(2, 2, status="failed")], "lost"),
+    ([take(1, [0, 1, 2]), settle(1.5, 0, 2), take(2, [1], "k"), settle(2.5, 1, lease="k")], "held twice"),
+    ([take(1, [0, 1, 2]), stretch(2, 1), settle(2, 0, 2), take(5, [1], "k"), settle(5.5, 1, lease="k")], "held twice"),
+    ([take(1, [0, 1, 2]), settle(2, 0, 1, 2), take(3, [1], "k")], "redelivered"),
+    ([take(1, [0, 1, 2]), settle(2, 0, 2), settle(2, 1, outcome=REJECTED), take(4.5, [1], "k"), settle(5, 1, lease="k")], "lease lost"),
+    ([take(1, [0, 1, 2]), settle(2, 0, 2), settle(2, 1, status="retry", delay=1), take(2.5, [1], "k"), settle(3.5, 1, lease="k")], "early"),
+    ([push(0, 3), take(1, [0, 1]), take(1.2, [2, 3], "k"), settle(2, 0, 1), settle(2, 2, 3, lease="k")], "limit"),
+], ids=["never delivered again", "never delivered", "failed and gone", "two leases", "though extended", "settled", "refused", "too early",
+        "too many"])
+def test_a_bad_history_of_a_work_queue(events, rule):
+    assert rules_broken(JOBS + events, WORK) == {rule}
+
+
+def test_a_loss_may_undo_a_lease_of_a_work_queue_and_a_settlement():
+    events = JOBS + [take(10.5, [0, 1, 2]), settle(10.8, 0, 1, 2), LOSS, take(12.5, [0, 1, 2], "k"), settle(13, 0, 1, 2, lease="k")]
+    assert rules_broken(events, WORK) == set()
+    assert rules_broken(JOBS + [take(9, [0, 1, 2]), LOSS, take(11.95, [1], "k"), settle(12.2, 0, 1, 2)], WORK) == set()
