@@ -17,7 +17,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 queen=${QUEEN:-$root/build/queen}
 rawcopy=${RAWCOPY:-$root/build/release/bench/rawcopy}
 seconds=${SECONDS_PER_ROW:-10}
-rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 P I}
+rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 P W1 W1o W2 W3 W4 I}
 port=${BENCH_PORT:-16632}
 results=${RESULTS:-$root/bench/results}
 python=/usr/bin/python3
@@ -179,6 +179,11 @@ run_row D1 -w pop -g 10 -c 20 -F "$(scaled 100000)"
 run_row D2 -w fanout -g 10 -C 20 -r 200
 run_row E1 -w pop -c 8 -p 10000 -F "$(scaled 200000)"
 run_row P -w e2e -c 8 -C 8 -b 100 --ack
+run_row W1 -w popack -m 2000 -K -p 1 -c 64 -B 1 -F "$(scaled 200000)"
+run_row W1o -w popack -m 2000 -c 64 -B 1 -F "$(scaled 200000)" # the same on an ordered queue of 100 partitions
+run_row W2 -w popack -m 2000 -K -p 1 -c 8 -B 100 -F "$(scaled 500000)"
+run_row W3 -w popack -m 2000 -K -p 1 -c 500 -B 1 -H 100 -F "$(scaled 100000)"
+run_row W4 -w e2e -K -p 1 -C 16 -r 200 --ack
 run_raw 2 1000
 case " $rows " in
 *" I "*)

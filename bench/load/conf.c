@@ -79,6 +79,12 @@ static const struct option_row rows[] = {
      "configure the queue with this lease; 0: leave it as it is\n"
      "(60; with --queue: 0)",
      FIELD(lease_s), -1, 0, 1000000},
+    {'K', FLAG, "work-queue", NULL,
+     "configure a work queue (ordering none); order is not checked", FIELD(work_queue), 0, 0,
+     0},
+    {'H', INT, "handle-ms", "MS",
+     "consumers that acknowledge wait so long before they do, as a\nhandler would (0)",
+     FIELD(handle_ms), 0, 0, 3600000},
     {'T', TEXT, "token", "JWT", "bearer token (QUEEN_TOKEN, which other users do not see)",
      FIELD(token), 0, 0, 0},
     {0, TEXT, "ca-file", "FILE", "authorities that an https server must have (the system's)",
@@ -161,6 +167,15 @@ enum bench_conf_result bench_conf_read(struct bench_conf *c, int argc, char **ar
     if (!read_workload(c) || !read_url(c))
         return BENCH_CONF_WRONG;
     choose_defaults(c);
+    if (c->handle_ms > 0 && !c->ack) {
+        fprintf(stderr, "queen bench: --handle-ms needs --ack or the workload popack\n");
+        return BENCH_CONF_WRONG;
+    }
+    if (c->work_queue && c->lease_s == 0) {
+        fprintf(stderr, "queen bench: --work-queue with --queue needs --lease, because it "
+                        "configures the queue\n");
+        return BENCH_CONF_WRONG;
+    }
     return BENCH_CONF_OK;
 }
 

@@ -32,11 +32,12 @@ struct bench_conf {
     int64_t prefill;
     int64_t wait_ms; // long poll; 0: do not wait
     int64_t lease_s;
-    int64_t queues; // idle workload
+    int64_t handle_ms; // between a delivery and its acknowledgement
+    int64_t queues;    // idle workload
     int64_t pid, pg_pid;
     double rate; // messages a second over all producers; 0: as fast as answers come
     double duration_s, warmup_s, drain_s;
-    bool spread, random, ack, auto_ack, own_partition, quiet, help;
+    bool spread, random, ack, auto_ack, own_partition, work_queue, quiet, help;
     char queue_made_up[40];
 };
 

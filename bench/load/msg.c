@@ -204,6 +204,8 @@ void bench_put_configure(struct buf *out, const struct bench_text *t, uint64_t q
     }
     buf_put_lit(out, "\",\"options\":{\"leaseTime\":");
     buf_put_i64(out, t->conf->lease_s);
+    if (t->conf->work_queue)
+        buf_put_lit(out, ",\"ordering\":\"none\"");
     buf_put_lit(out, "}}");
     end_post(out, body);
 }

@@ -228,6 +228,8 @@ static void put_conf(struct buf *b, const struct bench_conf *c)
     put_int(b, "prefill", (uint64_t)c->prefill);
     put_bool(b, "ack", c->ack);
     put_int(b, "waitMs", (uint64_t)c->wait_ms);
+    put_bool(b, "workQueue", c->work_queue);
+    put_int(b, "handleMs", (uint64_t)c->handle_ms);
 }
 
 static void put_counts(struct buf *b, const struct bench_result *r)

@@ -27,7 +27,7 @@ static void conn_send(struct worker *w, struct conn *c, enum bench_op op);
 static void arm_timer(struct worker *w);
 static void on_worker_ready(struct worker *w, struct conn *c);
 static void conn_lost(struct worker *w, struct conn *c, int rc);
-static void conn_rest(struct worker *w, struct conn *c);
+static void conn_rest(struct worker *w, struct conn *c, uint64_t rest_us);
 static bool may_leave(const struct worker *w);
 static void worker_clean(struct worker *w);
 
@@ -93,7 +93,7 @@ static void conn_open(struct worker *w, struct conn *c)
     if (rc != 0) {
         counter_add(&w->stats.conn_errors, 1);
         bench_stats_note(&w->stats, "connect: %s", strerror(-rc));
-        conn_rest(w, c);
+        conn_rest(w, c, REST_US);
         return;
     }
     struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
@@ -217,11 +217,14 @@ static void on_worker_ready(struct worker *w, struct conn *c)
     c->busy = false;
     atomic_fetch_sub_explicit(&w->n_busy, 1, memory_order_relaxed);
     bool last = c->http.last;
+    uint64_t handle_ms = (uint64_t)w->load->text->conf->handle_ms;
     bool eager = worker_answer(w, c, &reply);
     if (last)
         bench_conn_close(&c->http);
     if (!eager)
-        conn_rest(w, c);
+        conn_rest(w, c, REST_US);
+    else if (c->n_acks > 0 && handle_ms > 0)
+        conn_rest(w, c, handle_ms * 1000); // the handler
     else if (last)
         conn_open(w, c);
     else
@@ -242,13 +245,22 @@ static void conn_lost(struct worker *w, struct conn *c, int rc)
     }
     queue_remove(c);
     bench_conn_close(&c->http);
-    conn_rest(w, c);
+    conn_rest(w, c, REST_US);
 }
 
-static void conn_rest(struct worker *w, struct conn *c)
+// The list stays sorted by wake_us.  Most rests are equally long, so the place is the end.
+static void conn_rest(struct worker *w, struct conn *c, uint64_t rest_us)
 {
-    c->wake_us = clock_mono_us() + REST_US;
-    queue_add(&w->resting, c);
+    struct conn *before = TAILQ_LAST(&w->resting, conn_queue);
+
+    c->wake_us = clock_mono_us() + rest_us;
+    while (before && before->wake_us > c->wake_us)
+        before = TAILQ_PREV(before, conn_queue, link);
+    c->in = &w->resting;
+    if (before)
+        TAILQ_INSERT_AFTER(&w->resting, before, c, link);
+    else
+        TAILQ_INSERT_HEAD(&w->resting, c, link);
 }
 
 static bool may_leave(const struct worker *w)

@@ -192,6 +192,26 @@ def test_disorder_between_answers_is_found(fake):
     assert result["disordered"] > 0 and result["repeated"] == 0
 
 
+def test_disorder_on_a_work_queue_is_no_fault(fake):
+    code, result, _ = bench("-u", fake("--reorder", "40"), "-w", "popack", "--work-queue", "-F", 1000, "-c", 1, "-B", 1, "-p", 4,
+                            "-W", 0, "-d", 20)
+    assert_clean(code, result)
+    assert result["workQueue"] is True
+
+
+def test_a_handler_takes_its_time_before_it_acknowledges(fake):
+    code, result, _ = bench("-u", fake(), "-w", "popack", "--handle-ms", 200, "-F", 1000, "-c", 2, "-B", 1, "-p", 4, "-W", 0)
+    assert_clean(code, result)
+    assert 0 < result["popPerSecond"] * 0.5 <= 2 * 4, "2 consumers, half a second"
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (("-w", "e2e", "--handle-ms", 10), "--handle-ms needs --ack"), (("-w", "popack", "--work-queue", "--queue", "q"), "needs --lease")])
+def test_options_that_would_have_no_effect_are_refused(options, sentence):
+    code, _, err = bench(*options)
+    assert code == USAGE and sentence in err
+
+
 def test_a_failed_push_is_an_error_but_no_loss_and_no_repetition(fake):
     code, result, _ = bench("-u", fake("--fail-push", "20"), "-w", "e2e", "-c", 4, "-C", 4)
     assert code == FAILED
