@@ -294,16 +294,16 @@ static void settle_work_consumer(struct broker *b, const struct work_part *part,
     int64_t wait = pg_reply_i64(reply, row, CLAIM_WORK_COL_WAIT_US);
     int16_t status = pg_reply_i16(reply, row, CLAIM_WORK_COL_STATUS); // of the last pop
 
-    if (status != CLAIM_BUSY)
-        c->busy = 0;
+    if (status == CLAIM_BUSY) { // says nothing about how many pops its messages would serve
+        claim_busy(b, c);
+        return;
+    }
+    c->busy = 0;
     if (n_served == part->n)
         c->riders = c->riders < MAX_RIDERS / 2 ? 2 * c->riders + 1 : MAX_RIDERS;
     else
         c->riders = n_served;
     switch (status) {
-    case CLAIM_BUSY:
-        claim_busy(b, c);
-        return;
     case CLAIM_LEASED: // from the time when the queue was ordered
         consumer_leased(b, c, left_us, wait > 0 ? (uint64_t)wait : 0, false);
         c->dirty = true;
