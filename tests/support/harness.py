@@ -15,6 +15,7 @@ import glob
 import http.client
 import itertools
 import json
+import math
 import os
 import pwd
 import re
@@ -72,6 +73,16 @@ def slowness():
 def patience(seconds):
     """An upper bound on what takes so many seconds on an idle machine, for the build under test and the load of this moment."""
     return seconds * max(1.0, TIME_FACTOR, slowness())
+
+
+def let_arrive(seconds=0.3):
+    """Sleeps until a request of another thread has reached the broker and waits there, most likely: longer on a busy machine."""
+    time.sleep(max(seconds, min(3.0, seconds * slowness())))
+
+
+def unit_of_time():
+    """A whole number of seconds, 1 on an idle machine, of which a few requests take only a small part."""
+    return min(5, math.ceil(slowness() / 4))
 
 
 def deadline_after(timeout):

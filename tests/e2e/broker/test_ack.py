@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from harness import QUEUE_MODE, in_parallel
+from harness import QUEUE_MODE, in_parallel, unit_of_time
 
 KEYS = {"index", "transactionId", "success", "error", "queueName", "partitionName", "leaseReleased", "dlq"}
 NOT_FOUND, BAD_LEASE = "Message not found", "Invalid or expired lease"
@@ -181,19 +181,21 @@ def test_completing_the_batch_releases_the_lease(broker, acker, queue, status):
 
 
 def test_acks_are_cumulative(broker, acker, queue):
-    broker.configure(queue, leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, leaseTime=unit)
     messages = filled(broker, queue, 5)
     assert acker.ack(messages[2])["success"] is True
-    time.sleep(1.1)
+    time.sleep(unit + 0.1)
     assert [m["data"] for m in broker.take(queue, batch=9)] == [3, 4]
 
 
 def test_a_partial_batch_keeps_the_lease_and_only_the_rest_is_redelivered(broker, acker, queue):
-    broker.configure(queue, leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, leaseTime=unit)
     messages = filled(broker, queue, 10)
     assert [r["leaseReleased"] for r in acker.ack_batch(messages[:4])] == [False] * 4
     assert broker.take(queue) == []
-    time.sleep(1.1)
+    time.sleep(unit + 0.1)
     assert [m["data"] for m in broker.take(queue, batch=99)] == [4, 5, 6, 7, 8, 9]
 
 

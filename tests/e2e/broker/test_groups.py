@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness import QUEUE_MODE, Background, patience
+from harness import QUEUE_MODE, Background, let_arrive, patience
 
 
 def drained(broker, queue, **params):
@@ -100,7 +100,7 @@ def test_new_on_an_unknown_partition_delivers_the_first(broker, queue, group):
 
 def test_a_waiting_new_group_gets_the_first_message_of_an_unknown_queue(broker, queue, group):
     call = Background(lambda: broker.take(queue, wait=True, timeout=8000, consumerGroup=group, subscriptionMode="new"))
-    time.sleep(0.3)
+    let_arrive()
     broker.put(queue, ["first"])
     assert [m["data"] for m in call.result()] == ["first"]
 

@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 
 import pytest
 
+from harness import unit_of_time
+
 NAMES = ("expiresAt", "newExpiresAt", "lease_expires_at")
 
 
@@ -97,12 +99,13 @@ def test_one_call_extends_all_partitions_of_a_claim(broker, queue):
 
 
 def test_an_extension_does_not_touch_other_leases(broker, queue):
-    broker.configure(queue, leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, leaseTime=unit)
     broker.put(queue, [1], partition="a")
     broker.put(queue, [2], partition="b")
     (a,), (b,) = broker.take(queue, "a"), broker.take(queue, "b")
     broker.extend(a["leaseId"], 30).expect(200)
-    time.sleep(1.2)
+    time.sleep(unit + 0.2)
     assert [m["data"] for m in broker.take(queue, batch=9, partitions=9)] == [2]
 
 

@@ -5,17 +5,20 @@ import time
 
 import pytest
 
-from harness import BROKERS, TIME_FACTOR, Background, in_parallel, patience, wait_until
+from harness import BROKERS, TIME_FACTOR, Background, in_parallel, let_arrive, patience, unit_of_time, wait_until
 
 # A wake-up inside one process; what another process has pushed is found in the change feed, at 100 ms and more.  The
 # fallback would take up to five seconds.
 WAKE = 0.25 if BROKERS == 1 else 1.0  # seconds, on an idle machine
 
 
-def parked(broker, queue=None, partition=None, timeout=8000, settle=0.4, **params):
+def parked(broker, queue=None, partition=None, timeout=8000, settle=None, **params):
     """A waiting pop in the background, given time to arrive and to find nothing."""
     call = Background(lambda: broker.take(queue, partition, wait=True, timeout=timeout, **params))
-    time.sleep(settle)
+    if settle is None:
+        let_arrive(0.4)
+    else:
+        time.sleep(settle)
     assert not call.done, "a waiting pop answered before anything happened"
     return call
 
@@ -177,35 +180,38 @@ def test_a_transaction_that_frees_the_partition_wakes_a_parked_pop(broker, queue
 
 @pytest.mark.parametrize("form", [None, "p"])
 def test_the_end_of_a_lease_wakes_a_parked_pop(broker, queue, form):
-    broker.configure(queue, leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, leaseTime=unit)
     broker.put(queue, [1], partition="p")
     begin = time.monotonic()
     assert len(broker.take(queue, "p")) == 1
-    call = parked(broker, queue, form, settle=0.2)
+    call = parked(broker, queue, form, settle=0.2 * unit)
     assert call.result()[0]["data"] == 1
-    assert 0.95 < call.ended - begin < 1.0 + patience(0.6)
+    assert unit - 0.05 < call.ended - begin < unit + patience(0.6)
 
 
 @pytest.mark.parametrize("form", [None, "p"])
 def test_the_end_of_a_delay_wakes_a_parked_pop(broker, queue, form):
-    broker.configure(queue, delayedProcessing=1)
+    unit = unit_of_time()
+    broker.configure(queue, delayedProcessing=unit)
     call = parked(broker, queue, form, settle=0.2)
     begin = time.monotonic()
     broker.put(queue, [1], partition="p")
     assert call.result()[0]["data"] == 1
-    assert 0.9 < call.ended - begin < 1.0 + patience(0.6)
+    assert unit - 0.1 < call.ended - begin < unit + patience(0.6)
 
 
 @pytest.mark.parametrize("form", [None, "p"])
 def test_the_end_of_a_window_wakes_a_parked_pop_with_all_of_it(broker, queue, form):
-    broker.configure(queue, windowBuffer=1)
+    unit = unit_of_time()
+    broker.configure(queue, windowBuffer=unit)
     call = parked(broker, queue, form, settle=0.2, batch=10)
     broker.put(queue, [1], partition="p")
-    time.sleep(0.5)
+    time.sleep(0.5 * unit)
     last = time.monotonic()
     broker.put(queue, [2], partition="p")
     assert [m["data"] for m in call.result()] == [1, 2]
-    assert 0.9 < call.ended - last < 1.0 + patience(0.6)
+    assert unit - 0.1 < call.ended - last < unit + patience(0.6)
 
 
 def test_the_end_of_a_retry_delay_wakes_a_parked_pop(broker, queue):

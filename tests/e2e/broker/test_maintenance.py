@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import Background, patience, wait_until
+from harness import Background, let_arrive, patience, wait_until
 
 ON, OFF = {"enabled": True}, {"enabled": False}
 
@@ -194,7 +194,7 @@ def test_notify_makes_parked_pops_look(make_broker, broker2, queue):
     b.put(queue, [0])
     assert b.drain(queue)
     parked = Background(lambda: b.take(queue, wait=True, timeout=20000))
-    time.sleep(0.3)
+    let_arrive()
     broker2.put(queue, ["from the other"])
     time.sleep(0.3)
     assert not parked.done, "this broker does not look by itself"

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from harness import TIME_FACTOR, in_parallel, wait_until
+from harness import TIME_FACTOR, in_parallel, unit_of_time, wait_until
 
 
 # --- leaseTime ------------------------------------------------------------------------------------------------------
@@ -183,34 +183,37 @@ def test_several_partitions_of_a_namespace_pop_come_by_priority(broker, queue):
 
 @pytest.mark.parametrize("form", [None, "p"])
 def test_a_delayed_message_is_invisible_until_its_time(broker, queue, form):
-    broker.configure(queue, delayedProcessing=1)
+    unit = unit_of_time()
+    broker.configure(queue, delayedProcessing=unit)
     broker.put(queue, [1], partition="p")
-    time.sleep(0.5)
+    time.sleep(0.5 * unit)
     broker.put(queue, [2], partition="p")
     assert broker.take(queue, form, batch=9) == []
-    time.sleep(0.6)
+    time.sleep(0.6 * unit)
     first = broker.take(queue, form, batch=9)
     assert [m["data"] for m in first] == [1], "per message"
     assert broker.ack(first[0])["success"] is True
-    assert [m["data"] for m in wait_until(lambda: broker.take(queue, form, batch=9), 3, "the second")] == [2]
+    assert [m["data"] for m in wait_until(lambda: broker.take(queue, form, batch=9), 3 * unit, "the second")] == [2]
 
 
 @pytest.mark.parametrize("form", [None, "p"])
 def test_a_window_hides_the_partition_until_it_is_quiet(broker, queue, form):
-    broker.configure(queue, windowBuffer=1)
+    unit = unit_of_time()
+    broker.configure(queue, windowBuffer=unit)
     for i in range(3):
         broker.put(queue, [i], partition="p")
         assert broker.take(queue, form, batch=10) == []
-        time.sleep(0.4)
+        time.sleep(0.4 * unit)
     assert broker.take(queue, form, batch=10) == [], "every push restarts the window"
-    time.sleep(0.8)
+    time.sleep(0.8 * unit)
     assert [m["data"] for m in broker.take(queue, form, batch=10)] == [0, 1, 2]
 
 
 def test_a_window_holds_up_only_its_partition(broker, queue):
-    broker.configure(queue, windowBuffer=1)
+    unit = unit_of_time()
+    broker.configure(queue, windowBuffer=unit)
     broker.put(queue, ["quiet"], partition="quiet")
-    time.sleep(1.1)
+    time.sleep(1.1 * unit)
     broker.put(queue, ["busy"], partition="busy")
     assert [m["data"] for m in broker.take(queue, batch=9, partitions=9)] == ["quiet"]
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from harness import Background, wait_until
+from harness import Background, let_arrive, wait_until
 
 SLOW = {"SIDECAR_POP_WAIT_INITIAL_MS": "60000", "SIDECAR_POP_WAIT_MAX_MS": "60000"}
 
@@ -40,7 +40,7 @@ def pair(make_broker, pg, **env):
 
 def parked(broker, queue, **more):
     waiter = Background(lambda: broker.take(queue, wait=True, timeout=20000, **more))
-    time.sleep(0.3)  # it has looked once, found nothing, and sits
+    let_arrive()  # it has looked once, found nothing, and sits
     assert not waiter.done
     return waiter
 
@@ -69,7 +69,7 @@ def test_peers_are_notified_of_transactions_and_selectors(make_broker, pg, queue
     a, b = pair(make_broker, pg)
     b.configure(queue, namespace=queue)
     waiter = Background(lambda: b.take(namespace=queue, wait=True, timeout=20000, autoAck=True))
-    time.sleep(0.3)
+    let_arrive()
     a.transaction([{"type": "push", "items": [{"queue": queue, "payload": 5}]}])
     assert waiter.result()[0]["data"] == 5
 
@@ -79,7 +79,7 @@ def test_notify_reaches_the_peers(make_broker, pg, queue):
     waiter = parked(b, queue, autoAck=True)
     with pg.connect(database=b.env["PG_DB"]) as db:  # a SQL session notifies no server
         db.cursor().execute("select queen.push_messages_v2(%s::jsonb)", ('[{"queue":"%s","payload":7}]' % queue,))
-    time.sleep(0.3)
+    let_arrive()
     assert not waiter.done
     a.post("/internal/api/notify", {"queue": queue}).expect(200)
     assert waiter.result()[0]["data"] == 7
@@ -191,7 +191,7 @@ def test_without_udp_everything_is_found_by_looking(make_broker, pg, queue):
     b = make_broker(database=name, QUEEN_UDP_PEERS="localhost", QUEEN_SYNC_ENABLED="false")
     assert state(b)["enabled"] is False
     waiter = Background(lambda: b.take(queue, wait=True, timeout=20000, autoAck=True))
-    time.sleep(0.3)
+    let_arrive()
     a.put(queue, [1])
     assert waiter.result()[0]["data"] == 1
     assert [p["resolved"] for p in state(a)["transport"]["peers"]] == [True, False]
@@ -209,7 +209,7 @@ def test_a_lease_that_another_server_ended_holds_nothing_back(make_broker, pg, q
     else:
         b.transaction([{"type": "ack", **b.ack_entry(m)}])
     waiter = Background(lambda: a.take(queue, wait=True, timeout=20000))
-    time.sleep(0.3)
+    let_arrive()
     a.put(queue, [2])
     assert waiter.result()[0]["data"] == 2
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness import QUEUE_MODE, in_parallel, is_uuid
+from harness import QUEUE_MODE, in_parallel, is_uuid, unit_of_time
 
 MESSAGE_KEYS = {"id", "transactionId", "traceId", "data", "producerSub", "createdAt", "partitionId", "partition", "leaseId",
                 "consumerGroup", "queue", "retryCount"}
@@ -269,9 +269,10 @@ def test_a_busy_partition_does_not_starve_the_others(broker, queue):
 
 def test_an_empty_claim_does_not_count(broker, queue):
     """A partition whose messages are all still delayed must not hide another one that has some due."""
-    broker.configure(queue, delayedProcessing=1)
+    unit = unit_of_time()
+    broker.configure(queue, delayedProcessing=unit)
     broker.put(queue, ["due"], partition="a")
-    time.sleep(1.1)
+    time.sleep(unit + 0.1)
     for p in "bcd":
         broker.put(queue, ["later"], partition=p)
     assert [m["data"] for m in broker.take(queue)] == ["due"]

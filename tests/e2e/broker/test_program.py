@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import BIN, TIME_FACTOR, Background, Client, free_port, patience, wait_until
+from harness import BIN, TIME_FACTOR, Background, Client, free_port, let_arrive, patience, wait_until
 
 
 def queen(*args, **env):
@@ -112,7 +112,7 @@ def held_up(pg, b, queue):
         cur.execute("select 1 from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = %s for update",
                     (queue,))
     push = Background(lambda: b.push([{"queue": queue, "partition": "p", "payload": 1}]))
-    time.sleep(0.5)
+    let_arrive(0.5)
     assert not push.done
     return conn, push
 

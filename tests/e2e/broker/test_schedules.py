@@ -152,6 +152,8 @@ def test_many_brokers_and_calls_run_a_time_once(broker, queue, name, pg, sql):
             conn.close()
 
     in_parallel([fire] * 6)
+    # If the broker is about to run it, the others pass over it and return first.
+    wait_until(lambda: sql("select runs from queen.schedules where name = %s", name) != [(0,)], 20, "it was run")
     assert sql("select runs from queen.schedules where name = %s", name) == [(1,)]
     assert len(take_all(broker, queue, 1)) == 1 and broker.take(queue) == []
     drop(broker, name)

@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from harness import Background, wait_until
+from harness import Background, let_arrive, wait_until
 
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -97,7 +97,7 @@ def test_parked_pops_wake(broker, broker2, queue, group, partition):
     assert data(broker.drain(queue, consumerGroup=group)) == [1]
     parked = [Background(lambda b=b: b.take(queue, partition, consumerGroup=group, wait=True, timeout=9000, autoAck=True))
               for b in (broker, broker2)]
-    time.sleep(0.3)
+    let_arrive()
     seek(broker, group, queue, {"timestamp": EPOCH}).expect(200)
     wait_until(lambda: any(p.done for p in parked), 7, "one of them is served")
     broker.put(queue, [2], partition="p")

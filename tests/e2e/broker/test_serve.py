@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import BIN, START_TIMEOUT, TIME_FACTOR, Background, Client, free_port, in_parallel, patience, wait_until
+from harness import BIN, START_TIMEOUT, TIME_FACTOR, Background, Client, free_port, in_parallel, let_arrive, patience, wait_until
 
 embedded = pytest.mark.embedded
 
@@ -142,7 +142,7 @@ def test_a_killed_postmaster_comes_back_and_nothing_acknowledged_is_lost(make_br
 def test_parked_pops_are_released_by_a_stop(make_broker, queue, sig):
     b = make_broker()
     parked = [Background(lambda: b.pop(queue, wait=True, timeout=30000)) for _ in range(10)]
-    time.sleep(0.5)
+    let_arrive(0.5)
     b.process.send_signal(sig)
     for p in parked:
         r = p.result(10)
@@ -157,7 +157,7 @@ def test_requests_in_flight_are_answered_before_the_end(make_broker, pg, queue):
     with conn.cursor() as cur:
         cur.execute("select queen.push_messages_v2(%s::jsonb)", (json.dumps([{"queue": queue, "partition": "p", "payload": 1}]),))
         push = Background(lambda: b.push([{"queue": queue, "partition": "p", "payload": 2}]))
-        time.sleep(0.3)
+        let_arrive()
         assert not push.done
         b.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)

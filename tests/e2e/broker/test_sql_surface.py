@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from harness import QUEUE_MODE, ZERO_UUID, Background, is_uuid, patience
+from harness import QUEUE_MODE, ZERO_UUID, Background, is_uuid, let_arrive, patience
 
 COLUMNS = {
     "queues": "id name namespace task priority lease_time retry_limit retry_delay ttl dead_letter_queue dlq_after_max_retries "
@@ -382,7 +382,7 @@ def test_an_open_transaction_holds_up_only_its_partition(pg, broker, queue):
     with conn.cursor() as cur:
         cur.execute("select queen.push_messages_v2(%s::jsonb)", (json.dumps([item(queue, "sql")]),))
         waiting = Background(lambda: broker.put(queue, ["http"], partition="p"))
-        time.sleep(0.3)
+        let_arrive()
         begin = time.monotonic()
         for i in range(5):
             broker.put(queue, [i], partition="q")
@@ -408,7 +408,7 @@ def test_a_push_by_sql_is_discovered_by_a_waiting_wildcard_pop(broker, queue, ca
         broker.put(queue, [0])
         broker.take(queue, autoAck=True)
     waiting = Background(lambda: broker.take(queue, wait=True, timeout=12000))
-    time.sleep(0.3)
+    let_arrive()
     begin = time.monotonic()
     call("push_messages_v2", [item(queue, "sql", producerSub="me")])
     (m,) = waiting.result()

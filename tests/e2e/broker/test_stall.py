@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import TIME_FACTOR, Background, Postgres, in_parallel, patience, wait_until
+from harness import TIME_FACTOR, Background, Postgres, in_parallel, let_arrive, patience, wait_until
 
 
 class Frozen:
@@ -73,7 +73,7 @@ def test_a_push_stored_after_its_timeout_is_delivered_at_once(stalled, queue):
     b.put(queue, [0], partition="p")
     assert b.take(queue, "p", autoAck=True)[0]["data"] == 0
     parked = Background(lambda: b.take(queue, "p", wait=True, timeout=30000, autoAck=True))
-    time.sleep(0.3)
+    let_arrive()
     with Frozen(server):
         buffered(b, queue, 1)
     # Now the push that was given up is stored, and the replay finds it there.

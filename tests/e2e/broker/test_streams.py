@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from harness import ZERO_UUID, Background, in_parallel, is_uuid, patience, wait_until
+from harness import ZERO_UUID, Background, in_parallel, is_uuid, let_arrive, patience, wait_until
 from streams import SEP, ack_of, cycle, delete, failed, name, out, part, query, register, state, upsert, values  # noqa: F401 (fixtures)
 
 # ---- registration ----
@@ -188,7 +188,7 @@ def test_a_full_sink_rolls_the_cycle_back(broker, query, part, out):
 
 def test_sink_pushes_wake_parked_pops_and_are_seen_at_once(broker, broker2, query, part, out):
     waiting = [Background(lambda b=b: b.take(out, wait=True, timeout=60000, autoAck=True)) for b in (broker, broker2)]
-    time.sleep(0.3)
+    let_arrive()
     cycle(broker, query, part, push_items=[{"queue": out, "partition": p, "payload": p} for p in "ab"])
     assert sorted(w.result(70)[0]["data"] for w in waiting) == ["a", "b"]
     assert all(w.seconds < 40 for w in waiting)

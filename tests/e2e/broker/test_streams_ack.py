@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from harness import ZERO_UUID, Background, in_parallel, wait_until
+from harness import ZERO_UUID, Background, in_parallel, unit_of_time, wait_until
 from streams import ack_of, cycle, failed, name, out, part, query, register, state, upsert, values  # noqa: F401 (fixtures)
 
 # ---- acknowledgement ----
@@ -23,7 +23,7 @@ def test_a_released_lease_wakes_waiting_pops(broker, broker2, query, queue, grou
 
 
 def test_an_unreleased_lease_expires_and_the_rest_is_redelivered(broker, query, queue, group, sql):
-    broker.configure(queue, leaseTime=1, retryLimit=0)
+    broker.configure(queue, leaseTime=unit_of_time(), retryLimit=0)
     broker.put(queue, list(range(6)))
     got = broker.take(queue, consumerGroup=group, batch=6)
     partition = got[0]["partitionId"]
@@ -31,7 +31,7 @@ def test_an_unreleased_lease_expires_and_the_rest_is_redelivered(broker, query, 
     assert answer["ack_result"] == {"success": True, "count": 2, "lease_released": False, "dlq": False}
     assert broker.take(queue, consumerGroup=group) == []
     for expected in ([2, 3, 4, 5], [2, 3, 4, 5]):  # running out twice is no failure, though retryLimit is 0
-        rest = broker.take(queue, consumerGroup=group, batch=6, wait=True, timeout=5000)
+        rest = broker.take(queue, consumerGroup=group, batch=6, wait=True, timeout=20000)
         assert [m["data"] for m in rest] == expected
     assert cycle(broker, query, partition, consumer_group=group, ack=ack_of(rest))["ack_result"]["lease_released"]
     assert sql("select count(*) from queen.dead_letter_queue where partition_id = %s", partition) == [(0,)]
@@ -128,13 +128,14 @@ def test_a_late_cycle_of_a_settled_message_leaves_the_lease_of_others_alone(brok
 
 
 def test_leases_of_others_and_expired_ones_are_refused(broker, query, queue, group):
-    broker.configure(queue, leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, leaseTime=unit)
     broker.put(queue, [1])
     got = broker.take(queue, consumerGroup=group)
     partition = got[0]["partitionId"]
     failed(cycle(broker, query, partition, consumer_group=group, ack=ack_of(got, leaseId=str(uuid.uuid4()))), "lease")
     failed(cycle(broker, query, partition, consumer_group="other", ack=ack_of(got)), "lease")
-    time.sleep(1.1)
+    time.sleep(unit + 0.1)
     failed(cycle(broker, query, partition, consumer_group=group, ack=ack_of(got)), "Invalid or expired lease")
     assert len(broker.take(queue, consumerGroup=group)) == 1
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from harness import in_parallel, is_uuid
+from harness import in_parallel, is_uuid, unit_of_time
 
 
 def push_op(*items):
@@ -131,7 +131,8 @@ def test_an_unknown_type_aborts_and_is_reported(broker, queue):
 
 
 def test_an_unknown_message_rolls_everything_back(broker, queue, out):
-    broker.configure(queue, leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, leaseTime=unit)
     broker.put(queue, [1])
     (m,) = broker.take(queue)
     ghost = {"type": "ack", "transactionId": "ghost", "partitionId": m["partitionId"]}
@@ -139,7 +140,7 @@ def test_an_unknown_message_rolls_everything_back(broker, queue, out):
     assert [r["success"] for r in answer["results"]] == [True, True, False]
     assert broker.take(out) == []
     assert broker.take(queue) == [], "the lease is as it was"
-    time.sleep(1.1)
+    time.sleep(unit + 0.1)
     assert [x["data"] for x in broker.take(queue)] == [1], "redelivered after its lease ran out"
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import Background, in_parallel, patience, wait_until
+from harness import Background, in_parallel, let_arrive, patience, unit_of_time, wait_until
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_repeated_acknowledgement_changes_nothing(broker, jobs):
 
 def test_waiting_consumers_are_woken_one_message_each(broker, jobs):
     calls = [Background(lambda: broker.take(jobs, wait=True, timeout=20000)) for _ in range(8)]
-    time.sleep(0.5)
+    let_arrive(0.5)
     broker.put(jobs, list(range(8)))
     got = [c.result(30) for c in calls]
     assert sorted(d for m in got for d in data(m)) == list(range(8))
@@ -76,7 +76,7 @@ def test_a_returned_message_wakes_a_waiting_consumer(broker, jobs):
     broker.put(jobs, ["x"])
     (m,) = broker.take(jobs)
     call = Background(lambda: broker.take(jobs, wait=True, timeout=25000))
-    time.sleep(0.3)
+    let_arrive()
     assert not call.done
     begin = time.monotonic()
     broker.ack(m, "retry")
@@ -101,11 +101,12 @@ def test_an_expired_lease_returns_only_what_is_not_settled(broker, queue):
 
 
 def test_an_extended_lease_keeps_its_messages(broker, queue):
-    broker.configure(queue, ordering="none", leaseTime=1)
+    unit = unit_of_time()
+    broker.configure(queue, ordering="none", leaseTime=unit)
     broker.put(queue, [1])
     (m,) = broker.take(queue)
     broker.extend(m["leaseId"], 60).expect(200)
-    assert broker.take(queue, wait=True, timeout=2500) == []
+    assert broker.take(queue, wait=True, timeout=2500 * unit) == []
     assert broker.ack(m)["success"]
 
 
@@ -263,7 +264,7 @@ def test_two_brokers_share_one_partition(broker, broker2, jobs):
     broker.put(jobs, ["x"])
     (m,) = broker.take(jobs, wait=True, timeout=20000)
     call = Background(lambda: broker2.take(jobs, wait=True, timeout=25000))
-    time.sleep(0.5)
+    let_arrive(0.5)
     broker.ack(m, "retry")
     assert data(call.result(40)) == ["x"]
 
