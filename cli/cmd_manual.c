@@ -18,7 +18,7 @@ static void put_escaped(const char *text, int len)
     }
 }
 
-static void put_text(const char *text) { put_escaped(text, 1 << 20); }
+static void put_manual_text(const char *text) { put_escaped(text, 1 << 20); }
 
 static void put_option(const struct cli_option *o)
 {
@@ -31,7 +31,7 @@ static void put_option(const struct cli_option *o)
         fputs("_", stdout);
     }
     fputs("\n\t", stdout);
-    put_text(o->help);
+    put_manual_text(o->help);
     fputs("\n\n", stdout);
 }
 
@@ -49,12 +49,12 @@ static void put_example(const char *command, int command_len, const char *what, 
 static void put_command(const char *parent, const struct cli_command *c)
 {
     printf("## queen %s%s%s ", parent ? parent : "", parent ? " " : "", c->name);
-    put_text(c->args);
+    put_manual_text(c->args);
     fputs("\n\n", stdout);
-    put_text(c->summary);
+    put_manual_text(c->summary);
     fputs(".\n\n", stdout);
     if (c->about) {
-        put_text(c->about);
+        put_manual_text(c->about);
         fputs("\n\n", stdout);
     }
     for (size_t i = 0; i < c->n_options; i++)

@@ -48,7 +48,10 @@ static unsigned proc_split(char *text, char **part, unsigned max)
     return n;
 }
 
-static uint64_t number(const char *digits, int base) { return strtoull(digits, NULL, base); }
+static uint64_t proc_number(const char *digits, int base)
+{
+    return strtoull(digits, NULL, base);
+}
 
 // Exact time of a process with one thread. The ticks of a process are rounded down, but the
 // sum of exited children is not: connections that end during a run would look like work.
@@ -57,7 +60,7 @@ static double exact_s(int64_t pid, double otherwise)
     char path[64], text[128];
 
     snprintf(path, sizeof path, "/proc/%" PRId64 "/schedstat", pid);
-    return read_file(path, text, sizeof text) ? (double)number(text, 10) / 1e9 : otherwise;
+    return read_file(path, text, sizeof text) ? (double)proc_number(text, 10) / 1e9 : otherwise;
 }
 
 static bool read_proc(int64_t pid, struct proc *p)
@@ -75,15 +78,15 @@ static bool read_proc(int64_t pid, struct proc *p)
         return false;
     *p = (struct proc){
         .pid = pid,
-        .parent = (int64_t)number(field[PARENT], 10),
-        .rss_pages = number(field[RSS], 10),
+        .parent = (int64_t)proc_number(field[PARENT], 10),
+        .rss_pages = proc_number(field[RSS], 10),
         .is_postgres = end - open == 9 && memcmp(open + 1, "postgres", 8) == 0,
     };
     double hz = (double)sysconf(_SC_CLK_TCK);
-    p->cpu_s = (double)(number(field[UTIME], 10) + number(field[STIME], 10)) / hz;
+    p->cpu_s = (double)(proc_number(field[UTIME], 10) + proc_number(field[STIME], 10)) / hz;
     if (p->is_postgres)
         p->cpu_s = exact_s(pid, p->cpu_s);
-    p->cpu_s += (double)(number(field[CUTIME], 10) + number(field[CSTIME], 10)) / hz;
+    p->cpu_s += (double)(proc_number(field[CUTIME], 10) + proc_number(field[CSTIME], 10)) / hz;
     return true;
 }
 
@@ -129,8 +132,9 @@ static uint64_t find_socket(unsigned port)
         FILE *f = fopen(files[i], "re");
         while (f && fgets(line, sizeof line, f)) {
             if (proc_split(line, field, N_FIELDS) == N_FIELDS &&
-                number(field[PORT], 16) == port && number(field[STATE], 16) == LISTENING)
-                inode = number(field[INODE], 10);
+                proc_number(field[PORT], 16) == port &&
+                proc_number(field[STATE], 16) == LISTENING)
+                inode = proc_number(field[INODE], 10);
         }
         if (f)
             fclose(f);
@@ -209,8 +213,9 @@ static uint64_t machine_ticks(void)
     if (!read_file("/proc/stat", text, sizeof text) ||
         proc_split(text, field, N_FIELDS) != N_FIELDS)
         return 0;
-    return number(field[USER], 10) + number(field[NICE], 10) + number(field[SYSTEM], 10) +
-           number(field[IRQ], 10) + number(field[SOFTIRQ], 10);
+    return proc_number(field[USER], 10) + proc_number(field[NICE], 10) +
+           proc_number(field[SYSTEM], 10) + proc_number(field[IRQ], 10) +
+           proc_number(field[SOFTIRQ], 10);
 }
 
 struct proc_usage proc_read(const struct proc_target *t)

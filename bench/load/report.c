@@ -160,7 +160,7 @@ static void put_key(struct buf *b, const char *key)
     buf_putc(b, ':');
 }
 
-static void put_text(struct buf *b, const char *key, const char *text)
+static void put_report_text(struct buf *b, const char *key, const char *text)
 {
     put_key(b, key);
     js_put_text(b, span_of(text));
@@ -210,8 +210,8 @@ static void put_latency(struct buf *b, const char *key, const struct bench_hist 
 
 static void put_conf(struct buf *b, const struct bench_conf *c)
 {
-    put_text(b, "label", c->label);
-    put_text(b, "workload", c->workload_name);
+    put_report_text(b, "label", c->label);
+    put_report_text(b, "workload", c->workload_name);
     put_int(b, "connections", (uint64_t)c->connections);
     put_int(b, "consumers",
             bench_conf_drains(c) || c->workload == BENCH_IDLE ? (uint64_t)c->consumers : 0);
@@ -251,7 +251,7 @@ static void put_counts(struct buf *b, const struct bench_result *r)
     put_int(b, "notAccepted", counter_get(&s->not_accepted));
     put_int(b, "acksRefused", counter_get(&s->ack_refused));
     if (s->first_error[0])
-        put_text(b, "firstError", s->first_error);
+        put_report_text(b, "firstError", s->first_error);
 }
 
 static void put_cpu(struct buf *b, const struct bench_result *r)

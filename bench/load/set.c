@@ -20,7 +20,7 @@ static size_t bench_set_find(const struct bench_set *s, uint64_t key)
     return i;
 }
 
-static void grow(struct bench_set *s)
+static void set_grow(struct bench_set *s)
 {
     struct bench_set old = *s;
 
@@ -35,7 +35,7 @@ static void grow(struct bench_set *s)
 void bench_set_add(struct bench_set *s, uint64_t v)
 {
     if (s->n * 2 >= s->cap)
-        grow(s);
+        set_grow(s);
     size_t i = bench_set_find(s, v + 1);
     if (s->slot[i] == 0) {
         s->slot[i] = v + 1;

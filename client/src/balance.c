@@ -30,7 +30,10 @@ static bool is_wanted_by(const struct balance_record *r, const char *me)
     return r->wanted_by && strcmp(r->wanted_by, me) == 0;
 }
 
-static void claim(struct balance_plan *plan, unsigned i) { plan->claim[plan->n_claim++] = i; }
+static void claim_partition(struct balance_plan *plan, unsigned i)
+{
+    plan->claim[plan->n_claim++] = i;
+}
 
 struct dealt {
     const char *owner;
@@ -58,8 +61,8 @@ static struct dealt *balance_find(struct dealt *owners, unsigned n, const char *
 }
 
 // The same distribution that every other owner computes, including this processor.
-static void deal(const struct balance_record *records, unsigned n, const char *me,
-                 struct balance_plan *plan)
+static void deal_partitions(const struct balance_record *records, unsigned n, const char *me,
+                            struct balance_plan *plan)
 {
     struct dealt *owners = mem_new_array(struct dealt, n);
     unsigned n_owners = 0;
@@ -77,7 +80,7 @@ static void deal(const struct balance_record *records, unsigned n, const char *m
         if (to) // otherwise a processor that owns nothing yet wants it
             to->count++;
         if (records[i].left_over || (to && strcmp(to->owner, me) == 0))
-            claim(plan, i);
+            claim_partition(plan, i);
     }
     free(owners);
 }
@@ -88,12 +91,12 @@ static void balance_take(const struct balance_record *records, unsigned n, const
 {
     for (unsigned i = 0; i < n && plan->n_claim < missing; i++)
         if (is_free(&records[i]) && is_wanted_by(&records[i], me))
-            claim(plan, i);
+            claim_partition(plan, i);
     for (unsigned k = 0; k < n && plan->n_claim < missing; k++) {
         unsigned i = (start + k) % n;
         if (is_free(&records[i]) && (!records[i].wanted_by || records[i].left_over) &&
             !is_wanted_by(&records[i], me))
-            claim(plan, i);
+            claim_partition(plan, i);
     }
 }
 
@@ -123,7 +126,7 @@ void balance_plan(const struct balance_record *records, unsigned n, const char *
     if (greedy || mine == 0)
         balance_take(records, n, me, start, greedy ? n : share, plan);
     else
-        deal(records, n, me, plan);
+        deal_partitions(records, n, me, plan);
     if (any_free || waiting || !busiest || most < mine + 2 || mine >= share)
         return;
     for (unsigned k = 0; k < n && plan->ask < 0; k++) {

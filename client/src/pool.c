@@ -86,7 +86,7 @@ static void serve_next(struct pool *p)
     pool_acquire(p, w);
 }
 
-static void unpark(struct pool *p, struct conn_entry *e)
+static void unpark_call(struct pool *p, struct conn_entry *e)
 {
     p->n_parked -= e->is_parked;
     e->is_parked = false;
@@ -96,7 +96,7 @@ void pool_give_back(struct pool *p, struct server_conn *l)
 {
     struct conn_entry *e = conn_entry(l);
 
-    unpark(p, e);
+    unpark_call(p, e);
     TAILQ_REMOVE(&p->busy, e, entry);
     TAILQ_INSERT_HEAD(&p->idle, e, entry);
     e->is_idle = true;
@@ -110,7 +110,7 @@ static void on_gone(struct server_conn *l, void *ctx)
 {
     struct pool *p = ctx;
 
-    unpark(p, conn_entry(l));
+    unpark_call(p, conn_entry(l));
     if (conn_entry(l)->is_idle)
         TAILQ_REMOVE(&p->idle, conn_entry(l), entry);
     else

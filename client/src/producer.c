@@ -16,8 +16,9 @@ static void on_timer(uv_timer_t *timer);
 static struct parcel *producer_load(struct queen_producer *p);
 static void send_parcel(struct parcel *parcel);
 static void on_answer(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void settle(struct queen_producer *p, struct item *item,
-                   const struct queen_push_result *result, const struct queen_error *err);
+static void settle_message(struct queen_producer *p, struct item *item,
+                           const struct queen_push_result *result,
+                           const struct queen_error *err);
 static void set_too_late(struct queen_error *err);
 static void settle_all(struct parcel *parcel, const struct queen_push_results *results,
                        const struct queen_error *err);
@@ -282,7 +283,7 @@ static void settle_all(struct parcel *parcel, const struct queen_push_results *r
 
     for (size_t i = 0; (item = STAILQ_FIRST(&parcel->items)); i++) {
         STAILQ_REMOVE_HEAD(&parcel->items, link);
-        settle(p, item, results ? &results->items[i] : NULL, err);
+        settle_message(p, item, results ? &results->items[i] : NULL, err);
     }
     pthread_mutex_lock(&p->lock);
     TAILQ_REMOVE(&p->parcels, parcel, link);
@@ -292,8 +293,9 @@ static void settle_all(struct parcel *parcel, const struct queen_push_results *r
 }
 
 // Reports the result of a message and frees it.
-static void settle(struct queen_producer *p, struct item *item,
-                   const struct queen_push_result *result, const struct queen_error *err)
+static void settle_message(struct queen_producer *p, struct item *item,
+                           const struct queen_push_result *result,
+                           const struct queen_error *err)
 {
     struct queen_error why = *err;
 

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 // Equal points, which are rare, are ordered by server, so that every client agrees.
-static int compare(const void *a, const void *b)
+static int compare_points(const void *a, const void *b)
 {
     const struct ring_point *x = a, *y = b;
 
@@ -34,13 +34,13 @@ void ring_init(struct ring *r, const span *names, unsigned n_servers)
         }
     }
     buf_free(&text);
-    qsort(r->points, r->n, sizeof *r->points, compare);
+    qsort(r->points, r->n, sizeof *r->points, compare_points);
 }
 
 void ring_deinit(struct ring *r) { free(r->points); }
 
 // Index of the first point at or behind the hash, which may be n.
-static size_t seek(const struct ring *r, uint32_t hash)
+static size_t ring_seek(const struct ring *r, uint32_t hash)
 {
     size_t low = 0, high = r->n;
 
@@ -58,7 +58,7 @@ unsigned ring_find(const struct ring *r, span key, bool (*usable)(unsigned serve
                    void *ctx)
 {
     assert(r->n > 0);
-    size_t first = seek(r, fnv1a(key));
+    size_t first = ring_seek(r, fnv1a(key));
 
     for (size_t i = 0; i < r->n; i++) {
         unsigned server = r->points[(first + i) % r->n].server;

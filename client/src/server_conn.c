@@ -64,7 +64,7 @@ static void look_up(struct server_conn *l);
 static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found);
 static void connect_next(struct server_conn *l, int why);
 static void on_conn_socket(uv_poll_t *poll, int status, int events);
-static void greet(struct server_conn *l);
+static void continue_handshake(struct server_conn *l);
 static void become_ready(struct server_conn *l);
 static void put_request(struct server_conn *l);
 static void server_conn_flush(struct server_conn *l);
@@ -211,7 +211,7 @@ static void on_connected(struct server_conn *l, int status)
     } else if (l->conf.address->tls) {
         l->state = CONN_GREETING;
         l->tls = tls_new(l->conf.tls, l->conf.address->host, l->conf.insecure);
-        greet(l);
+        continue_handshake(l);
     } else {
         become_ready(l);
     }
@@ -253,7 +253,7 @@ static bool is_tls(const struct server_conn *l)
     return l->n_first >= 2 && (l->first[0] == 0x15 || l->first[0] == 0x16) && l->first[1] == 3;
 }
 
-static void greet(struct server_conn *l)
+static void continue_handshake(struct server_conn *l)
 {
     struct queen_error err;
     enum tls_result r = TLS_FAILED;
@@ -373,7 +373,7 @@ static void read_some(struct server_conn *l)
         }
         tls_feed(l->tls, bytes, (size_t)n);
         if (l->state == CONN_GREETING)
-            greet(l);
+            continue_handshake(l);
         ssize_t got = 0;
         while (w->conn && l->state != CONN_GREETING &&
                (got = tls_read(l->tls, bytes, sizeof bytes)) > 0)

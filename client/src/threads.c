@@ -22,7 +22,7 @@ struct threads {
     bool stopping;
 };
 
-static void *work(void *arg)
+static void *thread_work(void *arg)
 {
     struct threads *c = arg;
 
@@ -59,7 +59,7 @@ struct threads *threads_new(unsigned n, queen_handler handler, void *ctx,
     sigfillset(&all); // signals belong to the program
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; c->n < n; c->n++) {
-        int rc = pthread_create(&c->threads[c->n], NULL, work, c);
+        int rc = pthread_create(&c->threads[c->n], NULL, thread_work, c);
         if (rc != 0) {
             fail_set(err, QUEEN_E_MEMORY, "no thread for a handler: %s", strerror(rc));
             break;

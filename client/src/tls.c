@@ -19,7 +19,7 @@ struct tls {
     BIO *in, *out; // owned by the SSL
 };
 
-static const char *reason(void)
+static const char *tls_reason(void)
 {
     const char *text = ERR_reason_error_string(ERR_peek_last_error());
 
@@ -103,7 +103,7 @@ SSL_CTX *tls_context_new(const char *ca_file, const char *fingerprint, bool inse
         ok = SSL_CTX_set_default_verify_paths(ctx) == 1;
     if (!ok) {
         fail_set(err, QUEEN_E_ARGUMENT, "ca_file %s: %s", ca_file ? ca_file : "of the system",
-                 reason());
+                 tls_reason());
         SSL_CTX_free(ctx);
         ERR_clear_error();
         return NULL;
@@ -193,7 +193,7 @@ enum tls_result tls_handshake(struct tls *t, struct queen_error *err)
         fail_set(err, QUEEN_E_TLS, "TLS: the certificate is not accepted: %s",
                  X509_verify_cert_error_string(verified));
     else
-        fail_set(err, QUEEN_E_TLS, "TLS: %s", reason());
+        fail_set(err, QUEEN_E_TLS, "TLS: %s", tls_reason());
     ERR_clear_error();
     return TLS_FAILED;
 }

@@ -10,7 +10,7 @@
 static BIO *on_connection(BIO *bio, void *arg, int connect, int is_tls);
 static int read_all(BIO *bio, time_t deadline, struct buf *out, struct fault *f);
 
-static const char *reason(void)
+static const char *fetch_reason(void)
 {
     const char *text = ERR_reason_error_string(ERR_peek_last_error());
 
@@ -27,7 +27,7 @@ int fetch_get(const char *url, unsigned timeout_ms, struct buf *out, struct faul
     ERR_clear_error();
     SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
     if (!tls || SSL_CTX_set_default_verify_paths(tls) != 1)
-        rc = fault_set(f, QE_INTERNAL, "no TLS: %s", reason());
+        rc = fault_set(f, QE_INTERNAL, "no TLS: %s", fetch_reason());
     else
         rc = 0;
     if (rc == 0 &&
@@ -38,7 +38,8 @@ int fetch_get(const char *url, unsigned timeout_ms, struct buf *out, struct faul
         // The last host argument exempts the host from the environment's proxy.
         BIO *bio = OSSL_HTTP_get(url, NULL, host, NULL, NULL, on_connection, tls, 0, NULL, NULL,
                                  0, FETCH_MAX_BYTES, timeout_s);
-        rc = bio ? read_all(bio, deadline, out, f) : fault_set(f, QE_NOT_FOUND, "%s", reason());
+        rc = bio ? read_all(bio, deadline, out, f)
+                 : fault_set(f, QE_NOT_FOUND, "%s", fetch_reason());
         BIO_free_all(bio);
     }
     OPENSSL_free(host);

@@ -77,7 +77,7 @@ static enum verdict verify_key(struct guard *g, struct http_req *req, span token
                                struct known **out);
 static enum verdict verify_cert(struct guard *g, struct http_req *req, span token, bool quiet,
                                 struct known **out);
-static void park(struct guard *g, struct http_req *req, span token);
+static void park_request(struct guard *g, struct http_req *req, span token);
 static void on_api_keys_changed(uv_async_t *async);
 static void on_changed(uv_async_t *async);
 static void on_watch(uv_timer_t *timer);
@@ -134,7 +134,7 @@ bool guard_check(void *ctx, struct http_req *req)
     }
     enum verdict v = guard_decide(g, req, token, false);
     if (v == MUST_WAIT)
-        park(g, req, token);
+        park_request(g, req, token);
     return v == ADMITTED;
 }
 
@@ -544,7 +544,7 @@ static struct known *guard_remember(struct guard *g, span token, uint64_t versio
 
 // ---- waiting ----
 
-static void park(struct guard *g, struct http_req *req, span token)
+static void park_request(struct guard *g, struct http_req *req, span token)
 {
     struct waiting *w = arena_new(http_req_arena(req), struct waiting);
 

@@ -110,7 +110,7 @@ static bool is_idle(const struct limit_state *s, uint64_t now)
            atomic_load(&s->requests) <= now && atomic_load(&s->bytes) <= now;
 }
 
-static void sweep(struct limit_table *t, uint64_t now)
+static void sweep_users(struct limit_table *t, uint64_t now)
 {
     struct limit_state *s, *next;
 
@@ -128,7 +128,7 @@ struct limit_state *limits_find(struct limit_table *t, span subject, uint64_t no
     HASH_FIND(hh, t->states, subject.ptr ? subject.ptr : "", subject.len, s);
     if (!s) {
         if (HASH_COUNT(t->states) >= MANY)
-            sweep(t, ticks(now_us));
+            sweep_users(t, ticks(now_us));
         s = mem_zalloc(1, sizeof *s + subject.len + 1);
         s->table = t;
         s->len = subject.len;

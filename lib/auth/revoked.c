@@ -30,7 +30,7 @@ struct revoked {
     bool stale, failing;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
     const span *x = a, *y = b;
     size_t len = x->len < y->len ? x->len : y->len;
@@ -79,7 +79,7 @@ static void split_ids(struct revoked *r)
         r->ids[r->n++] = id;
     }
     if (r->n > 0)
-        qsort(r->ids, r->n, sizeof r->ids[0], compare);
+        qsort(r->ids, r->n, sizeof r->ids[0], compare_ids);
 }
 
 // With the lock. Keeps the last list on failure.
@@ -159,7 +159,7 @@ bool revoked_has(struct revoked *r, span jti)
 {
     pthread_mutex_lock(&r->lock);
     look_again(r);
-    bool found = r->n > 0 && bsearch(&jti, r->ids, r->n, sizeof r->ids[0], compare);
+    bool found = r->n > 0 && bsearch(&jti, r->ids, r->n, sizeof r->ids[0], compare_ids);
     pthread_mutex_unlock(&r->lock);
     return found;
 }

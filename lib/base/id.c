@@ -106,7 +106,7 @@ static int hex_value(char c, bool upper_too)
     return -1;
 }
 
-static bool parse(span text, uint8_t out[16], bool upper_too)
+static bool id_parse_hex(span text, uint8_t out[16], bool upper_too)
 {
     if (text.len != 36)
         return false;
@@ -122,8 +122,11 @@ static bool parse(span text, uint8_t out[16], bool upper_too)
     return true;
 }
 
-bool id_parse_uuid(span text, uint8_t out[16]) { return parse(text, out, true); }
-bool id_parse_uuid_canonical(span text, uint8_t out[16]) { return parse(text, out, false); }
+bool id_parse_uuid(span text, uint8_t out[16]) { return id_parse_hex(text, out, true); }
+bool id_parse_uuid_canonical(span text, uint8_t out[16])
+{
+    return id_parse_hex(text, out, false);
+}
 
 void id_format_uuid(const uint8_t id[16], char out[36])
 {

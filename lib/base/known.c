@@ -7,12 +7,12 @@
 
 enum { SHORT = 2, SHOWN = 80 };
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+static char known_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
 static bool is_same_rest(const char *a, const char *b, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (lower(a[i]) != lower(b[i]))
+        if (known_lower(a[i]) != known_lower(b[i]))
             return false;
     return true;
 }
@@ -24,7 +24,7 @@ bool known_is_near(span name, span known)
 
     if (known.len <= SHORT || a.len - b.len > 1)
         return false;
-    while (i < b.len && lower(a.ptr[i]) == lower(b.ptr[i]))
+    while (i < b.len && known_lower(a.ptr[i]) == known_lower(b.ptr[i]))
         i++;
     if (i == b.len)
         return true; // the same, or one more character at the end
@@ -32,8 +32,8 @@ bool known_is_near(span name, span known)
         return is_same_rest(a.ptr + i + 1, b.ptr + i, b.len - i);
     if (is_same_rest(a.ptr + i + 1, b.ptr + i + 1, a.len - i - 1))
         return true;
-    return i + 1 < a.len && lower(a.ptr[i]) == lower(b.ptr[i + 1]) &&
-           lower(a.ptr[i + 1]) == lower(b.ptr[i]) &&
+    return i + 1 < a.len && known_lower(a.ptr[i]) == known_lower(b.ptr[i + 1]) &&
+           known_lower(a.ptr[i + 1]) == known_lower(b.ptr[i]) &&
            is_same_rest(a.ptr + i + 2, b.ptr + i + 2, a.len - i - 2);
 }
 

@@ -63,14 +63,14 @@ bool str_leading_i64(span s, int64_t *v)
     return str_parse_i64((span){s.ptr, n}, v);
 }
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+static char str_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
 
 bool str_eq_nocase(span a, span b)
 {
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++)
-        if (lower(a.ptr[i]) != lower(b.ptr[i]))
+        if (str_lower(a.ptr[i]) != str_lower(b.ptr[i]))
             return false;
     return true;
 }
@@ -173,7 +173,7 @@ static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
-    c = lower(c);
+    c = str_lower(c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 

@@ -184,7 +184,8 @@ void http_routes_free(struct http_routes *r)
 size_t http_routes_count(const struct http_routes *r) { return r->n_routes; }
 
 // An empty segment does not match a parameter: "/queues/" differs from "/queues/:name".
-static bool fits(const struct pattern *p, const span *segment, span params[HTTP_MAX_PARAMS])
+static bool route_fits(const struct pattern *p, const span *segment,
+                       span params[HTTP_MAX_PARAMS])
 {
     unsigned n = 0;
 
@@ -220,7 +221,7 @@ const struct http_route *http_routes_find(const struct http_routes *r, enum http
         return NULL;
     for (size_t i = r->first[n]; i < r->first[n + 1]; i++) {
         const struct pattern *p = &r->patterns[i];
-        if (!fits(p, segment, params))
+        if (!route_fits(p, segment, params))
             continue;
         if (want < N_VERBS && p->verbs.by[want]) {
             *other_verb = false;

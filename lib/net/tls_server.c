@@ -23,7 +23,7 @@ struct tls_stream {
     bool pending; // a record waits for room in the socket
 };
 
-static const char *reason(void)
+static const char *tls_reason(void)
 {
     const char *text = ERR_reason_error_string(ERR_peek_last_error());
 
@@ -97,17 +97,17 @@ int tls_server_load(struct ssl_ctx_st **out, const struct tls_server_conf *conf,
     ERR_clear_error();
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx || !context_limits(ctx))
-        rc = fault_set(f, QE_CONF, "cannot set up TLS: %s", reason());
+        rc = fault_set(f, QE_CONF, "cannot set up TLS: %s", tls_reason());
     else if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-        rc = fault_set(f, QE_CONF, "cannot use the certificate %s: %s", cert, reason());
+        rc = fault_set(f, QE_CONF, "cannot use the certificate %s: %s", cert, tls_reason());
     else if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
-        rc = fault_set(f, QE_CONF, "cannot use the key %s: %s", key, reason());
+        rc = fault_set(f, QE_CONF, "cannot use the key %s: %s", key, tls_reason());
     else if (SSL_CTX_check_private_key(ctx) != 1)
         rc = fault_set(f, QE_CONF, "the key %s does not belong to the certificate %s", key,
                        cert);
     else if (has_clients && !request_clients(ctx, conf))
         rc = fault_set(f, QE_CONF, "cannot use the authorities %s: %s", conf->client_ca,
-                       reason());
+                       tls_reason());
     ERR_clear_error();
     if (rc != 0) {
         SSL_CTX_free(ctx);

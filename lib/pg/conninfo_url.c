@@ -12,7 +12,7 @@ static bool has_scheme(const char *url)
     return strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0;
 }
 
-static PQconninfoOption *parse(const char *url, struct fault *f)
+static PQconninfoOption *parse_url(const char *url, struct fault *f)
 {
     char *why = NULL;
     PQconninfoOption *o = has_scheme(url) ? PQconninfoParse(url, &why) : NULL;
@@ -77,7 +77,7 @@ static void put_password(struct buf *b, const struct pg_conninfo *c)
 // A later keyword in the string overrides an earlier one.
 char *pg_conninfo_of_url(const char *url, const struct pg_conninfo *c, struct fault *f)
 {
-    PQconninfoOption *options = parse(url, f);
+    PQconninfoOption *options = parse_url(url, f);
     struct buf b = {0};
 
     if (!options)
@@ -120,7 +120,7 @@ static bool has_password(const char *url)
 // A password among the parameters is refused, because it is easily overlooked there.
 int pg_url_split(const char *url, char **without, char **password, char **db, struct fault *f)
 {
-    PQconninfoOption *o = parse(url, f);
+    PQconninfoOption *o = parse_url(url, f);
     const char *authority = strstr(url, "://"), *at, *colon;
 
     if (!o)

@@ -53,7 +53,7 @@ static unsigned complaint_line(const PGresult *res, const char *text)
 }
 
 // Takes res. Returns 0, or the error code with "what: message" in the fault.
-static int check(struct run *r, PGresult *res, const char *what, const char *text)
+static int check_migration(struct run *r, PGresult *res, const char *what, const char *text)
 {
     int code = reply_status(res);
 
@@ -74,7 +74,7 @@ static int check(struct run *r, PGresult *res, const char *what, const char *tex
 
 static int exec(struct run *r, const char *what, const char *text)
 {
-    return check(r, PQexec(r->pg, text), what, text);
+    return check_migration(r, PQexec(r->pg, text), what, text);
 }
 
 enum { BOOKS_TEXT = 1024 };
@@ -100,7 +100,8 @@ static int exec_with(struct run *r, const char *what, const char *text, int n, c
 {
     const char *values[] = {a, b, c};
 
-    return check(r, PQexecParams(r->pg, text, n, NULL, values, NULL, NULL, 0), what, text);
+    return check_migration(r, PQexecParams(r->pg, text, n, NULL, values, NULL, NULL, 0), what,
+                           text);
 }
 
 int pg_migrate(const char *conninfo, const struct pg_schema *schema,
@@ -210,7 +211,7 @@ static int check_versions(struct run *r)
     int rc = reply_status(res);
 
     if (rc != 0)
-        return check(r, res, "schema version", sql);
+        return check_migration(r, res, "schema version", sql);
     for (unsigned i = 0; i < n && rc == 0; i++) {
         unsigned number = (unsigned)strtoul(PQgetvalue(res, (int)i, 0), NULL, 10);
         const char *name = PQgetvalue(res, (int)i, 1), *sha = PQgetvalue(res, (int)i, 2);
@@ -289,7 +290,7 @@ static int apply_objects(struct run *r)
     int rc = 0;
     PGresult *have = PQexec(r->pg, sql);
     if (PQresultStatus(have) != PGRES_TUPLES_OK)
-        return check(r, have, "procedures", sql);
+        return check_migration(r, have, "procedures", sql);
     r->done.n_objects = 0; // of an earlier try
     for (unsigned i = 0; !r->done.newer && i < r->schema->n_objects && rc == 0; i++)
         if (!has_object(have, &r->schema->objects[i]))

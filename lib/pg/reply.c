@@ -119,7 +119,7 @@ bool pg_reply_is_null(const struct pg_reply *r, unsigned row, unsigned col)
            PQgetisnull(r->result, (int)(r->row + row), (int)(r->col + col)) != 0;
 }
 
-static uint64_t be(const unsigned char *p, int n)
+static uint64_t read_big_endian_bytes(const unsigned char *p, int n)
 {
     uint64_t v = 0;
 
@@ -139,11 +139,11 @@ int64_t pg_reply_i64(const struct pg_reply *r, unsigned row, unsigned col)
     case 0:
         return 0; // NULL
     case 2:
-        return (int16_t)be(p, 2);
+        return (int16_t)read_big_endian_bytes(p, 2);
     case 4:
-        return (int32_t)be(p, 4);
+        return (int32_t)read_big_endian_bytes(p, 4);
     case 8:
-        return (int64_t)be(p, 8);
+        return (int64_t)read_big_endian_bytes(p, 8);
     default:
         note_odd(r, row, col, "is not an integer");
         return 0;
@@ -190,7 +190,7 @@ double pg_reply_f64(const struct pg_reply *r, unsigned row, unsigned col)
     if (len != 0 && len != 8)
         note_odd(r, row, col, "is not a float8");
     if (len == 8) {
-        uint64_t bits = be(p, 8);
+        uint64_t bits = read_big_endian_bytes(p, 8);
         memcpy(&v, &bits, sizeof v);
     }
     return v;

@@ -71,7 +71,7 @@ static int64_t read_int(const PGresult *r, int row, int col, int width)
     return width == 8 ? (int64_t)v : width == 4 ? (int32_t)v : (int16_t)v;
 }
 
-static bool fits(int64_t v, int width)
+static bool column_fits(int64_t v, int width)
 {
     return width == 8 ||
            (width == 4 ? v >= INT32_MIN && v <= INT32_MAX : v >= INT16_MIN && v <= INT16_MAX);
@@ -108,7 +108,7 @@ static bool is_sound_column(const PGresult *r, int col, char letter, bool may_be
                 return false;
         } else if (width > 0 && PQgetlength(r, row, col) != width) {
             return false;
-        } else if (narrows && !fits(read_int(r, row, col, width), declared)) {
+        } else if (narrows && !column_fits(read_int(r, row, col, width), declared)) {
             return false;
         }
     }

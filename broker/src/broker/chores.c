@@ -20,13 +20,13 @@ enum { FORGET_EVERY_MS = 5000 };
 enum { SWEEP_LANES = 50, TIDY_AT_ONCE = 200, CONSUMERS_AT_ONCE = 2000 };
 
 static void on_chores_due(struct due *d);
-static void rotate(struct broker *b);
+static void rotate_slots(struct broker *b);
 static void on_rotated(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void sweep(struct broker *b);
+static void sweep_lanes(struct broker *b);
 static void on_swept(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void forget_deleted(struct broker *b);
 static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void tidy(struct broker *b);
+static void remove_unused(struct broker *b);
 static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void forget_consumers(struct broker *b);
 static void on_consumers_forgotten(struct pg_call *pg, int status,
@@ -81,19 +81,19 @@ static void on_chores_due(struct due *d)
         if (!broker_is_up(b) || b->closing)
             continue;
         if (i == CHORE_ROTATE) {
-            rotate(b);
+            rotate_slots(b);
         } else if (i == CHORE_FORGET) {
             forget_deleted(b);
         } else {
             b->pass = (struct sweep_pass){.evict = i == CHORE_EVICT};
-            sweep(b);
+            sweep_lanes(b);
         }
         return;
     }
     wait_for_next(b);
 }
 
-static void rotate(struct broker *b)
+static void rotate_slots(struct broker *b)
 {
     struct call *c = call_new(b, &pg_stmt_rotate, NULL);
 
@@ -139,7 +139,7 @@ static void on_forgotten(struct pg_call *pg, int status, const struct pg_reply *
         wait_for_next(b);
 }
 
-static void sweep(struct broker *b)
+static void sweep_lanes(struct broker *b)
 {
     const struct sweep_conf *conf = b->pass.evict ? &b->conf.evict : &b->conf.retain;
     struct call *c = call_new(b, &pg_stmt_sweep, NULL);
@@ -196,14 +196,14 @@ static void on_swept(struct pg_call *pg, int status, const struct pg_reply *repl
     }
     call_free(c);
     if (more && !b->closing && broker_is_up(b))
-        sweep(b);
+        sweep_lanes(b);
     else if (!b->pass.evict && status == 0 && !b->closing)
-        tidy(b);
+        remove_unused(b);
     else
         wait_for_next(b);
 }
 
-static void tidy(struct broker *b)
+static void remove_unused(struct broker *b)
 {
     struct call *c = call_new(b, &pg_stmt_tidy, NULL);
 
@@ -234,7 +234,7 @@ static void on_tidied(struct pg_call *pg, int status, const struct pg_reply *rep
     }
     call_free(c);
     if (more && !b->closing && broker_is_up(b))
-        tidy(b);
+        remove_unused(b);
     else if (status == 0 && !b->closing && broker_is_up(b))
         forget_consumers(b);
     else

@@ -19,7 +19,7 @@ static uint8_t *put_be(uint8_t *p, uint64_t v, unsigned bytes)
 }
 
 // NULL in, or no room before end: NULL out.
-static uint8_t *put_text(uint8_t *p, const uint8_t *end, span text)
+static uint8_t *put_datagram_text(uint8_t *p, const uint8_t *end, span text)
 {
     if (!p || text.len > UINT16_MAX || (size_t)(end - p) < text.len + 3)
         return NULL;
@@ -42,7 +42,7 @@ static uint8_t *put_u64(uint8_t *p, const uint8_t *end, uint64_t v)
     return put_be(p, v, 8);
 }
 
-static void sign(const uint8_t *datagram, size_t n, span secret, uint8_t mac[MAC])
+static void sign_datagram(const uint8_t *datagram, size_t n, span secret, uint8_t mac[MAC])
 {
     uint8_t bare[PEER_MAX];
     unsigned len = MAC;
@@ -55,23 +55,23 @@ static void sign(const uint8_t *datagram, size_t n, span secret, uint8_t mac[MAC
     HMAC(EVP_sha256(), secret.ptr, (int)secret.len, bare, n - MAC, mac, &len);
 }
 
-static uint8_t *put_body(const struct peer_note *note, uint8_t *p, const uint8_t *end)
+static uint8_t *put_datagram_body(const struct peer_note *note, uint8_t *p, const uint8_t *end)
 {
     bool is_mode = note->kind == PEER_PUSH_MODE || note->kind == PEER_POP_MODE;
 
     *p++ = (uint8_t)(0x80 | (1u + !!note->queue.ptr + !!note->partition.ptr + is_mode));
-    p = put_text(p, end, SPAN("ts"));
+    p = put_datagram_text(p, end, SPAN("ts"));
     p = put_u64(p, end, note->at_ms);
     if (note->queue.ptr) {
-        p = put_text(p, end, SPAN("queue"));
-        p = put_text(p, end, note->queue);
+        p = put_datagram_text(p, end, SPAN("queue"));
+        p = put_datagram_text(p, end, note->queue);
     }
     if (note->partition.ptr) {
-        p = put_text(p, end, SPAN("partition"));
-        p = put_text(p, end, note->partition);
+        p = put_datagram_text(p, end, SPAN("partition"));
+        p = put_datagram_text(p, end, note->partition);
     }
     if (is_mode) {
-        p = put_text(p, end, SPAN("enabled"));
+        p = put_datagram_text(p, end, SPAN("enabled"));
         if (!p || p == end)
             return NULL;
         *p++ = note->enabled ? 0xc3 : 0xc2;
@@ -82,7 +82,7 @@ static uint8_t *put_body(const struct peer_note *note, uint8_t *p, const uint8_t
 size_t peer_encode(const struct peer_note *note, span secret, uint8_t out[PEER_MAX])
 {
     memset(out, 0, PEER_HEADER);
-    uint8_t *end = put_body(note, out + PEER_HEADER, out + PEER_MAX);
+    uint8_t *end = put_datagram_body(note, out + PEER_HEADER, out + PEER_MAX);
     if (!end)
         return 0;
     out[0] = VERSION;
@@ -91,7 +91,7 @@ size_t peer_encode(const struct peer_note *note, span secret, uint8_t out[PEER_M
     memcpy(out + AT_SENDER, note->sender, strnlen(note->sender, PEER_SENDER));
     memcpy(out + AT_SESSION, note->session, strnlen(note->session, PEER_SESSION - 1));
     put_be(out + AT_SEQUENCE, note->sequence, 8);
-    sign(out, (size_t)(end - out), secret, out + AT_MAC);
+    sign_datagram(out, (size_t)(end - out), secret, out + AT_MAC);
     return (size_t)(end - out);
 }
 
@@ -215,7 +215,7 @@ enum peer_verdict peer_decode(span datagram, span secret, struct peer_note *note
         (size_t)(p[AT_LENGTH] << 8 | p[AT_LENGTH + 1]) != datagram.len - PEER_HEADER)
         return PEER_MALFORMED;
     if (secret.len > 0) {
-        sign(p, datagram.len, secret, mac);
+        sign_datagram(p, datagram.len, secret, mac);
         if (CRYPTO_memcmp(mac, p + AT_MAC, MAC) != 0)
             return PEER_BAD_SIGNATURE;
     }

@@ -213,7 +213,7 @@ static void on_resolve(uv_timer_t *timer)
 }
 
 // IPv4 first where a name has both: that is what UDP between containers usually reaches.
-static const struct addrinfo *choose(const struct addrinfo *found)
+static const struct addrinfo *choose_address(const struct addrinfo *found)
 {
     for (const struct addrinfo *a = found; a; a = a->ai_next)
         if (a->ai_family == AF_INET ||
@@ -270,7 +270,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
         log_debug("peers.resolve", "host=%s error=\"%s\"", p->name.host, uv_strerror(status));
         return;
     }
-    const struct addrinfo *a = choose(found);
+    const struct addrinfo *a = choose_address(found);
     memcpy(&address, a->ai_addr, a->ai_addrlen);
     uv_freeaddrinfo(found);
     if (address.ss_family == AF_INET6)

@@ -43,7 +43,7 @@ static void on_waiting(void *ctx, const struct fault *f);
 static void on_server_ready(void *ctx);
 static bool may_admit(void *ctx);
 static void on_accepted(void *ctx, int fd, bool tls);
-static void deal(struct server *s, int fd, bool tls);
+static void hand_to_worker(struct server *s, int fd, bool tls);
 static void on_dump(void *ctx);
 static void on_failed(void *ctx, const struct fault *f);
 static void on_server_reload(void *ctx);
@@ -232,7 +232,7 @@ static void begin_serving(struct server *s)
     }
     s->phase = SERVING;
     for (unsigned i = 0; i < s->n_early; i++)
-        deal(s, s->early[i].fd, s->early[i].tls);
+        hand_to_worker(s, s->early[i].fd, s->early[i].tls);
     free(s->early);
     s->early = NULL;
 }
@@ -359,11 +359,11 @@ static void on_accepted(void *ctx, int fd, bool tls)
         s->early = mem_realloc(s->early, (s->n_early + 1) * sizeof s->early[0]);
         s->early[s->n_early++] = (struct early_conn){fd, tls};
     } else {
-        deal(s, fd, tls);
+        hand_to_worker(s, fd, tls);
     }
 }
 
-static void deal(struct server *s, int fd, bool tls)
+static void hand_to_worker(struct server *s, int fd, bool tls)
 {
     worker_adopt(s->workers[s->next], fd, tls ? tls_files_ref(s->tls) : NULL);
     s->next = (s->next + 1) % s->n_workers;

@@ -42,7 +42,7 @@ static struct pg_conninfo limits(const struct serve_conf *c, enum settings_use u
     return info;
 }
 
-static struct pg_conninfo where(const struct serve_conf *c, enum settings_use use)
+static struct pg_conninfo conninfo_for(const struct serve_conf *c, enum settings_use use)
 {
     struct pg_conninfo info = limits(c, use);
 
@@ -59,8 +59,8 @@ static struct pg_conninfo where(const struct serve_conf *c, enum settings_use us
 struct database_conf settings_database(const struct serve_conf *c)
 {
     return (struct database_conf){
-        .pool = where(c, SETTINGS_POOL),
-        .chore = where(c, SETTINGS_CHORE),
+        .pool = conninfo_for(c, SETTINGS_POOL),
+        .chore = conninfo_for(c, SETTINGS_CHORE),
         .data_dir = c->data_dir,
         .pg_bin = c->pg_bin,
         .os_user = c->pg_os_user,

@@ -235,7 +235,7 @@ static int inspect(struct spool *s, const char *name, struct fault *f)
 }
 
 // A tail that cannot be a record is the write that the crash cut short: it was never answered.
-static int cut(struct spool_file *file, int fd, uint64_t at)
+static int cut_file(struct spool_file *file, int fd, uint64_t at)
 {
     log_info("spool.cut", "file=%s at=%llu bytes=%llu", file->name, (unsigned long long)at,
              (unsigned long long)(file->size - at));
@@ -275,7 +275,7 @@ static int count_records(struct spool *s, struct spool_file *file, int fd)
         want = step == STEP_MORE && used == 0 ? (size_t)size : SPOOL_WINDOW_BYTES;
         if (step == STEP_REST) {
             if (ends_with(file->name, ".tmp"))
-                rc = cut(file, fd, at);
+                rc = cut_file(file, fd, at);
             break; // of a complete file the reader keeps it for people
         }
     }

@@ -67,7 +67,7 @@ size_t spool_record_size(const struct spool_record *r)
            r->partition.len + r->payload.len;
 }
 
-static void put_text(struct buf *out, span text)
+static void put_record_text(struct buf *out, span text)
 {
     buf_put_be16(out, (uint16_t)text.len);
     buf_put(out, text);
@@ -92,16 +92,16 @@ void spool_put_record(struct buf *out, const struct spool_record *r)
     buf_putc(out, (char)flags);
     buf_put_be64(out, (uint64_t)r->buffered_us);
     buf_put_bytes(out, r->key, 16);
-    put_text(out, r->queue);
-    put_text(out, r->partition);
+    put_record_text(out, r->queue);
+    put_record_text(out, r->partition);
     if (r->has_trace)
         buf_put_bytes(out, r->trace, 16);
     if (r->txid.ptr)
-        put_text(out, r->txid);
+        put_record_text(out, r->txid);
     if (r->producer.ptr)
-        put_text(out, r->producer);
+        put_record_text(out, r->producer);
     if (r->meta.ptr)
-        put_text(out, r->meta);
+        put_record_text(out, r->meta);
     if (r->due_us != 0)
         buf_put_be64(out, (uint64_t)r->due_us);
     buf_put(out, r->payload);
@@ -135,7 +135,7 @@ static bool take_text(span *rest, span *out)
         rest, (size_t)(unsigned char)length.ptr[0] << 8 | (unsigned char)length.ptr[1], out);
 }
 
-static bool read_body(span body, struct spool_record *r)
+static bool read_record_body(span body, struct spool_record *r)
 {
     span part;
 
@@ -187,7 +187,7 @@ enum spool_found spool_take_record(span bytes, struct spool_record *r, uint64_t 
         return SPOOL_SHORT;
     span body = {bytes.ptr + SPOOL_FRAME_BYTES, (size_t)len};
     if (XXH3_64bits_withSeed(body.ptr, body.len, len) != get_be64(bytes.ptr + 4) ||
-        !read_body(body, r))
+        !read_record_body(body, r))
         return SPOOL_DAMAGED;
     return SPOOL_RECORD;
 }

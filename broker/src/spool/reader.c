@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-static int settle(struct spool *s, struct spool_read *r);
+static int settle_record(struct spool *s, struct spool_read *r);
 static int open_file(struct spool *s, struct spool_file *file);
 static int spool_reader_fill(struct spool *s, struct spool_read *r, struct spool_file *file);
 static int save_progress(struct spool *s, const struct spool_file *file);
@@ -26,7 +26,7 @@ void reader_next(struct spool *s, struct spool_read *r)
     struct spool_file *file;
     int rc = set_left_aside(s, r);
     if (rc == 0 && r->settled)
-        rc = settle(s, r);
+        rc = settle_record(s, r);
     if (rc == 0 && s->keeping && !r->keep)
         forget_kept(s);
     if (rc == 0)
@@ -51,7 +51,7 @@ void reader_next(struct spool *s, struct spool_read *r)
 }
 
 // If a record cannot be set aside, the window stays: better twice than never.
-static int settle(struct spool *s, struct spool_read *r)
+static int settle_record(struct spool *s, struct spool_read *r)
 {
     struct spool_file *file = r->file;
     int rc = 0;

@@ -14,7 +14,7 @@
 static void *spool_run(void *arg);
 static bool has_work(const struct spool *s);
 static void wait_for_work(struct spool *s);
-static void work(struct spool *s);
+static void spool_work(struct spool *s);
 
 static const struct spool_disk real_disk = {write, fdatasync};
 
@@ -95,7 +95,7 @@ static void *spool_run(void *arg)
     while (!s->stopping || has_work(s)) {
         if (!has_work(s))
             wait_for_work(s);
-        work(s);
+        spool_work(s);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -121,7 +121,7 @@ static void wait_for_work(struct spool *s)
 }
 
 // Locked when called and when done, not in between.
-static void work(struct spool *s)
+static void spool_work(struct spool *s)
 {
     struct spool_writes writes = STAILQ_HEAD_INITIALIZER(writes);
     struct spool_read *read = s->read;
@@ -141,7 +141,7 @@ static void work(struct spool *s)
 void spool_turn(struct spool *s)
 {
     pthread_mutex_lock(&s->lock);
-    work(s);
+    spool_work(s);
     pthread_mutex_unlock(&s->lock);
 }
 

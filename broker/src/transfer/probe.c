@@ -33,7 +33,7 @@ static void on_probe_closed(uv_handle_t *handle);
 
 static _Atomic unsigned n_running;
 
-static void fail(struct probe *p, int code, const char *text)
+static void probe_fail(struct probe *p, int code, const char *text)
 {
     if (p->rc == 0)
         p->rc = fault_set(&p->fault, code, "%.200s", text);
@@ -52,7 +52,7 @@ int probe_start(struct probe *p, uv_loop_t *loop)
         BUG("no async handle");
     p->has_thread = uv_thread_create(&p->thread, probe_run, p) == 0;
     if (!p->has_thread) {
-        fail(p, QE_INTERNAL, "the system has no thread to spare");
+        probe_fail(p, QE_INTERNAL, "the system has no thread to spare");
         uv_async_send(&p->finished);
     }
     return 0;
@@ -105,17 +105,17 @@ static bool probe_wait(struct probe *p, const PGconn *conn, short events)
     while (p->rc == 0) {
         uint64_t now = clock_mono_us();
         if (probe_received(fd.fd) > PROBE_MAX_BYTES)
-            fail(p, QE_PG_SHAPE, "the database sent more data than expected");
+            probe_fail(p, QE_PG_SHAPE, "the database sent more data than expected");
         else if (atomic_load(p->stopping))
-            fail(p, QE_STOPPING, "the server is stopping");
+            probe_fail(p, QE_STOPPING, "the server is stopping");
         else if (now >= p->until_us)
-            fail(p, QE_TIMEOUT, "the database did not answer in time");
+            probe_fail(p, QE_TIMEOUT, "the database did not answer in time");
         if (p->rc != 0)
             break;
         uint64_t left_ms = (p->until_us - now) / 1000 + 1;
         int n = poll(&fd, 1, (int)(left_ms < SLICE_MS ? left_ms : SLICE_MS));
         if (n < 0 && errno != EINTR)
-            fail(p, QE_PG_AWAY, strerror(errno));
+            probe_fail(p, QE_PG_AWAY, strerror(errno));
         if (n > 0)
             return true;
     }
@@ -140,7 +140,7 @@ static PGconn *probe_dial(struct probe *p, const char *conninfo)
     }
     if (conn && p->rc == 0 && next == PGRES_POLLING_OK && PQstatus(conn) == CONNECTION_OK)
         return conn;
-    fail(p, QE_PG_AWAY, conn ? PQerrorMessage(conn) : "no memory");
+    probe_fail(p, QE_PG_AWAY, conn ? PQerrorMessage(conn) : "no memory");
     PQfinish(conn);
     return NULL;
 }
@@ -160,20 +160,21 @@ static void take_row(struct probe *p, const PGresult *res, struct probe_count *o
     char *end;
 
     if (PQnfields(res) != 2) {
-        fail(p, QE_PG_SHAPE, "queen.table_counts() did not return 2 columns");
+        probe_fail(p, QE_PG_SHAPE, "queen.table_counts() did not return 2 columns");
         return;
     }
     for (int row = 0; row < PQntuples(res) && p->rc == 0; row++) {
         const char *name = PQgetvalue(res, row, 0), *count = PQgetvalue(res, row, 1);
         if (*n == PROBE_MAX_COUNTS || PQgetisnull(res, row, 0) || PQgetisnull(res, row, 1) ||
             strlen(name) >= sizeof out->name || !str_is_utf8(span_of(name))) {
-            fail(p, QE_PG_SHAPE, "queen.table_counts() returned an unexpected row");
+            probe_fail(p, QE_PG_SHAPE, "queen.table_counts() returned an unexpected row");
             return;
         }
         errno = 0;
         out[*n].n = strtoll(count, &end, 10);
         if (errno != 0 || *count == '\0' || *end != '\0') {
-            fail(p, QE_PG_SHAPE, "queen.table_counts() returned something that is no number");
+            probe_fail(p, QE_PG_SHAPE,
+                       "queen.table_counts() returned something that is no number");
             return;
         }
         snprintf(out[*n].name, sizeof out[*n].name, "%s", name);
@@ -196,13 +197,13 @@ static void read_counts(struct probe *p, PGconn *conn, struct probe_count *out, 
     *n = 0;
     if (more &&
         (PQsendQuery(conn, pg_stmt_table_counts.text) != 1 || PQsetSingleRowMode(conn) != 1))
-        fail(p, QE_PG_AWAY, PQerrorMessage(conn));
+        probe_fail(p, QE_PG_AWAY, PQerrorMessage(conn));
     while (more && p->rc == 0) {
         if (PQflush(conn) < 0)
-            fail(p, QE_PG_AWAY, PQerrorMessage(conn));
+            probe_fail(p, QE_PG_AWAY, PQerrorMessage(conn));
         if (PQisBusy(conn)) {
             if (probe_wait(p, conn, POLLIN) && PQconsumeInput(conn) != 1)
-                fail(p, QE_PG_AWAY, PQerrorMessage(conn));
+                probe_fail(p, QE_PG_AWAY, PQerrorMessage(conn));
             continue;
         }
         PGresult *res = PQgetResult(conn);
@@ -212,7 +213,8 @@ static void read_counts(struct probe *p, PGconn *conn, struct probe_count *out, 
             take_row(p, res, out, n);
         } else if (more && !is_missing_function(res)) {
             const char *text = PQresultErrorMessage(res);
-            fail(p, QE_PG_FAILED, text && *text ? text : "unexpected answer of the database");
+            probe_fail(p, QE_PG_FAILED,
+                       text && *text ? text : "unexpected answer of the database");
         } else if (more) {
             more = false;
         }

@@ -93,7 +93,7 @@ static bool turns_direction(struct fold *f, const struct event *e)
     return row && ((row->sign > 0 && e->amount < 0) || (row->sign < 0 && e->amount > 0));
 }
 
-static bool fits(struct fold *f, const struct event *e)
+static bool fold_fits(struct fold *f, const struct event *e)
 {
     bool deletes = e->type->table == TABLE_NONE;
 
@@ -143,7 +143,7 @@ static void add_record(struct fold *f, const struct event *e)
 
 bool fold_add(struct fold *f, const struct event *e)
 {
-    if (!fits(f, e))
+    if (!fold_fits(f, e))
         return false;
     add_id(f, &f->events, e->id);
     f->n_events++;

@@ -14,7 +14,7 @@
 #define YEAR_1900_US INT64_C(-2208988800000000)
 #define YEAR_2200_US INT64_C(7258118400000000)
 
-static span keep(struct arena *a, struct buf *b)
+static span value_keep(struct arena *a, struct buf *b)
 {
     span s = arena_copy(a, buf_span(b));
 
@@ -73,7 +73,7 @@ static const char *read_int(const struct event_field *field, span raw, struct ar
     if (v < field->min || v > field->max)
         return "is out of range";
     buf_put_i64(&b, v);
-    *out = keep(a, &b);
+    *out = value_keep(a, &b);
     return NULL;
 }
 
@@ -90,7 +90,7 @@ static const char *read_money(const struct event_field *field, span raw, struct 
     if (field->required)
         *money = v;
     money_put(&b, v);
-    *out = keep(a, &b);
+    *out = value_keep(a, &b);
     return NULL;
 }
 
@@ -144,7 +144,7 @@ static const char *read_tags(const struct event_field *field, span raw, struct a
         js_put_text(&b, js_text(tag, a));
     }
     buf_putc(&b, ']');
-    *out = keep(a, &b);
+    *out = value_keep(a, &b);
     return why;
 }
 
@@ -160,7 +160,7 @@ static const char *read_choice(const struct event_field *field, span raw, struct
         *out = raw;
         if (field->numbered) {
             buf_put_u64(&b, i + 1);
-            *out = keep(a, &b);
+            *out = value_keep(a, &b);
         }
         return NULL;
     }

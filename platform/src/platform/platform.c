@@ -23,7 +23,7 @@ enum {
 
 // In the order they run.
 static int open_all(struct platform *p, struct fault *f);
-static void abandon(struct platform *p);
+static void abandon_start(struct platform *p);
 static void on_up(void *ctx);
 static void on_platform_ready(void *ctx);
 static bool may_admit(void *ctx);
@@ -73,7 +73,7 @@ int platform_run(const struct platform_conf *conf)
     if (open_all(p, &f) != 0) {
         fprintf(stderr, "queen platform: %s\n", f.text);
         p->exit_code = f.code == QE_CONF ? PLATFORM_BAD_CONF : PLATFORM_CANNOT_START;
-        abandon(p);
+        abandon_start(p);
     } else {
         uv_run(&p->loop, UV_RUN_DEFAULT);
         log_info("platform.stopped", "code=%d", p->exit_code);
@@ -212,7 +212,7 @@ static int open_all(struct platform *p, struct fault *f)
 }
 
 // Start-up failed before any part was started: closes the handles that are open.
-static void abandon(struct platform *p)
+static void abandon_start(struct platform *p)
 {
     listeners_close(&p->listeners);
     if (p->guard)
@@ -231,7 +231,7 @@ static void abandon(struct platform *p)
 
 static void on_up(void *ctx) { (void)ctx; } // readiness depends on the schema
 
-static void greet(const struct platform *p)
+static void print_platform_banner(const struct platform *p)
 {
     struct buf urls = {0}, local = {0};
 
@@ -269,7 +269,7 @@ static void on_platform_ready(void *ctx)
         if (platform_parts[i]->start)
             platform_parts[i]->start(p);
     }
-    greet(p);
+    print_platform_banner(p);
     log_info("platform.ready", "port=%u ms=%" PRIu64, p->port,
              (clock_mono_us() - p->start_us) / 1000);
 }

@@ -171,7 +171,7 @@ static void put_text_or_null(struct pg_params *params, span text)
         pg_param_null(params, PG_TEXT);
 }
 
-static void want(struct model_op *op, span model, span mode)
+static void refresh_want(struct model_op *op, span model, span mode)
 {
     pg_param_text(&op->params, op->tenant);
     put_text_or_null(&op->params, model);
@@ -188,7 +188,7 @@ static void mode_handle(struct http_req *req)
         return;
     if (span_eq(mode, SPAN("live")) || span_eq(mode, SPAN("views")) ||
         span_eq(mode, SPAN("default")))
-        want(op, SPAN_NONE, mode);
+        refresh_want(op, SPAN_NONE, mode);
     else
         http_reply_errf(req, QE_BAD_PARAM, "mode must be live, views or default");
 }
@@ -202,7 +202,7 @@ static void refresh_handle(struct http_req *req)
     if (!op_tenant(op) || !read_member(req, "model", &name))
         return;
     if (!name.ptr || model_parse(name, &model))
-        want(op, name, SPAN_NONE);
+        refresh_want(op, name, SPAN_NONE);
     else
         http_reply_errf(req, QE_BAD_PARAM,
                         "model must be customer_attributes or customer_transactions");

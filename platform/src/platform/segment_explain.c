@@ -66,7 +66,7 @@ static void explain_compose(struct audience_query *q, struct compiled *c)
     compile_explain(c, q->filter, &q->facts, e->s->customer);
 }
 
-static void take(const struct audience_query *q, struct verdicts *v, struct arena *a)
+static void explain_take(const struct audience_query *q, struct verdicts *v, struct arena *a)
 {
     v->known = query_rows(q) > 0;
     if (!v->known)
@@ -87,7 +87,7 @@ static void on_read(struct audience_query *q, int status, const struct fault *wh
         platform_reply_failed(e->s->req, status, why);
         return;
     }
-    take(q, &e->read, http_req_arena(e->s->req));
+    explain_take(q, &e->read, http_req_arena(e->s->req));
     e->source = q->source;
     if (q->source.path == PATH_FALLBACK) {
         e->write = e->read;
@@ -118,7 +118,7 @@ static void on_write(struct audience_query *q, int status, const struct fault *w
         platform_reply_failed(e->s->req, status, why);
         return;
     }
-    take(q, &e->write, http_req_arena(e->s->req));
+    explain_take(q, &e->write, http_req_arena(e->s->req));
     e->want = (struct tenant_want){.got = on_explain_tenant, .owner = e};
     tenant_get(q->pools, q->tenant, &e->want);
 }

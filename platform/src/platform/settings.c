@@ -22,7 +22,7 @@ enum {
     IDLE_CLOSE_MS = 60000,
 };
 
-static struct pg_conninfo where(const struct platform_conf *c, bool chore)
+static struct pg_conninfo conninfo_for(const struct platform_conf *c, bool chore)
 {
     return (struct pg_conninfo){
         .hosts = c->pg_host,
@@ -44,8 +44,8 @@ static struct pg_conninfo where(const struct platform_conf *c, bool chore)
 struct database_conf settings_control(const struct platform_conf *c)
 {
     return (struct database_conf){
-        .pool = where(c, false),
-        .chore = where(c, true),
+        .pool = conninfo_for(c, false),
+        .chore = conninfo_for(c, true),
         .data_dir = c->data_dir,
         .pg_bin = c->pg_bin,
         .os_user = c->pg_os_user,

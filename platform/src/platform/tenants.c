@@ -147,7 +147,7 @@ static void tenants_show_handle(struct http_req *req)
 
 // ---- add ----
 
-static int read_body(struct tenant_op *op, struct tenant_body *b, struct fault *f)
+static int read_tenant_body(struct tenant_op *op, struct tenant_body *b, struct fault *f)
 {
     struct tenant_auth auth = settings_tenant_auth(op->p->conf);
     int rc = tenant_body_read(http_req_body(op->req), http_req_arena(op->req), b, f);
@@ -162,7 +162,7 @@ static void add_handle(struct http_req *req)
     struct tenant_body b;
     struct fault f;
 
-    if (read_body(op, &b, &f) != 0) {
+    if (read_tenant_body(op, &b, &f) != 0) {
         http_reply_fault(req, &f);
         return;
     }
@@ -274,7 +274,7 @@ static void change_handle(struct http_req *req)
 
     if (!op_name(op))
         return;
-    if (read_body(op, &b, &f) != 0) {
+    if (read_tenant_body(op, &b, &f) != 0) {
         http_reply_fault(req, &f);
         return;
     }

@@ -10,7 +10,7 @@
 #include "platform/audience.h"
 #include "json/scan.h"
 
-static void end(struct trigger_job *t, enum queen_verdict verdict, const char *why)
+static void end_job(struct trigger_job *t, enum queen_verdict verdict, const char *why)
 {
     struct audience_state *a = t->p->audience;
     struct counter *ends = verdict == QUEEN_DONE   ? a->done
@@ -31,7 +31,7 @@ static void end(struct trigger_job *t, enum queen_verdict verdict, const char *w
     free(t);
 }
 
-void trigger_job_done(struct trigger_job *t) { end(t, QUEEN_DONE, NULL); }
+void trigger_job_done(struct trigger_job *t) { end_job(t, QUEEN_DONE, NULL); }
 
 void trigger_job_failed(struct trigger_job *t, const char *fmt, ...)
 {
@@ -41,7 +41,7 @@ void trigger_job_failed(struct trigger_job *t, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    end(t, QUEEN_FAIL, why);
+    end_job(t, QUEEN_FAIL, why);
 }
 
 void trigger_job_hopeless(struct trigger_job *t, const char *fmt, ...)
@@ -52,7 +52,7 @@ void trigger_job_hopeless(struct trigger_job *t, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    end(t, QUEEN_DEAD, why);
+    end_job(t, QUEEN_DEAD, why);
 }
 
 static void on_exec(struct pg_call *call, int status, const struct pg_reply *reply)
@@ -126,7 +126,7 @@ struct pushing {
 };
 
 // Returns the first refused item in the reply to a push; SPAN_NONE: none.
-static span refused(span answer, struct arena *a)
+static span refusal_of(span answer, struct arena *a)
 {
     struct js j = js_read(answer);
 
@@ -158,7 +158,7 @@ static void on_trigger_job_pushed(struct queen_response *r, const struct queen_e
     span why;
 
     if (err->code == QUEEN_OK)
-        why = refused((span){r->body, r->body_len}, &t->arena);
+        why = refusal_of((span){r->body, r->body_len}, &t->arena);
     else
         why = arena_copy(&t->arena, span_of(err->text));
     queen_response_free(r);

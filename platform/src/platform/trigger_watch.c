@@ -31,7 +31,7 @@ static void on_outbox_sent(struct trigger_job *t);
 static void on_outbox_deleted(struct trigger_job *t, const struct pg_reply *reply);
 static void look_for_runs(struct trigger_job *t);
 static void on_watch_runs(struct trigger_job *t, const struct pg_reply *reply);
-static void announce(struct trigger_job *t);
+static void announce_customers(struct trigger_job *t);
 static void on_announced_recorded(struct trigger_job *t, const struct pg_reply *reply);
 
 void trigger_watch(struct trigger_job *t)
@@ -185,7 +185,7 @@ static void on_watch_runs(struct trigger_job *t, const struct pg_reply *reply)
         w->runs[row].key =
             arena_copy(&t->arena, pg_reply_bytes(reply, row, TENANT_SEGMENT_NEW_RUNS_COL_KEY));
     }
-    announce(t);
+    announce_customers(t);
 }
 
 static void on_announced(void *ctx, const struct queen_error *why)
@@ -195,7 +195,7 @@ static void on_announced(void *ctx, const struct queen_error *why)
     if (why)
         trigger_job_failed(t, "the broker did not accept a trigger: %s", why->text);
     else
-        announce(t);
+        announce_customers(t);
 }
 
 // From now on the broker retries these triggers: runs that keep failing must not delay others.
@@ -226,7 +226,7 @@ static void on_announced_recorded(struct trigger_job *t, const struct pg_reply *
         trigger_job_done(t);
 }
 
-static void announce(struct trigger_job *t)
+static void announce_customers(struct trigger_job *t)
 {
     struct watch *w = t->state;
     struct buf payload = {0};

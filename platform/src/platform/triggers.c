@@ -23,7 +23,7 @@ struct trigger_worker {
 
 static void configure_queue(struct trigger_worker *c);
 static void on_configured(struct queen_response *r, const struct queen_error *err, void *ctx);
-static void consume(struct trigger_worker *c);
+static void start_trigger_consumer(struct trigger_worker *c);
 static enum queen_verdict on_trigger(struct queen_job *job, void *ctx);
 static void on_triggers_tenant(struct tenant_want *w, int status, struct tenant_ref *ref,
                                const struct fault *why);
@@ -73,7 +73,7 @@ static void on_configured(struct queen_response *r, const struct queen_error *er
     if (c->stopping) {
         free_worker(c);
     } else if (err->code == QUEEN_OK) {
-        consume(c);
+        start_trigger_consumer(c);
     } else {
         log_warn("trigger.configure_failed", "queue=%s why=\"%s\"", c->p->conf->trigger_queue,
                  err->text);
@@ -87,7 +87,7 @@ static void on_triggers_error(const struct queen_error *err, void *ctx)
     log_warn("trigger.consume_failed", "why=\"%s\"", err->text);
 }
 
-static void consume(struct trigger_worker *c)
+static void start_trigger_consumer(struct trigger_worker *c)
 {
     struct queen_consumer_options o = {
         .pop = {.queue = c->p->conf->trigger_queue,

@@ -6,12 +6,12 @@
 #include "conf/show_conf.h"
 #include "platform/platform.h"
 
-static void print(const void *conf, struct buf *out);
+static void platform_print(const void *conf, struct buf *out);
 
 static const struct conf_texts texts = {
     .command = "queen platform",
     .help = platform_conf_help,
-    .print = print,
+    .print = platform_print,
     .markdown = platform_conf_markdown,
 };
 
@@ -40,4 +40,7 @@ int main(int argc, char **argv)
     return code;
 }
 
-static void print(const void *conf, struct buf *out) { platform_conf_print(conf, out); }
+static void platform_print(const void *conf, struct buf *out)
+{
+    platform_conf_print(conf, out);
+}

@@ -9,10 +9,10 @@ enum { MINUTES_A_DAY = 24 * 60 };
 static const int64_t first_retry_us = 5 * INT64_C(1000000),
                      last_retry_us = POLICY_LAST_RETRY_US;
 
-static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t policy_later(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t policy_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 // A time that does not exist delays nothing.
-static int64_t after(int64_t moment, int64_t us)
+static int64_t policy_after(int64_t moment, int64_t us)
 {
     return moment == POLICY_NEVER ? INT64_MIN : moment + us;
 }
@@ -21,12 +21,13 @@ static int64_t views_due_us(const struct policy *p, const struct policy_item *i,
 {
     int64_t interval = p->pace[i->model].interval_us;
     int64_t debounce = bulk ? p->bulk_debounce_us : p->pace[i->model].debounce_us;
-    int64_t settled = later(after(i->visited_us, interval), after(i->last_change_us, debounce));
+    int64_t settled = policy_later(policy_after(i->visited_us, interval),
+                                   policy_after(i->last_change_us, debounce));
     int64_t since = i->first_change_us;
 
     if (i->visited_us != POLICY_NEVER)
-        since = later(since, i->visited_us);
-    return sooner(settled, since + interval + debounce);
+        since = policy_later(since, i->visited_us);
+    return policy_sooner(settled, since + interval + debounce);
 }
 
 int64_t policy_due_us(const struct policy *p, const struct policy_item *i, bool bulk)
@@ -36,18 +37,21 @@ int64_t policy_due_us(const struct policy *p, const struct policy_item *i, bool 
     if (i->wanted_us != POLICY_NEVER)
         due = i->wanted_us;
     else if (i->first_change_us != POLICY_NEVER)
-        due = i->live ? later(i->first_change_us, after(i->visited_us, p->check_us))
-                      : views_due_us(p, i, bulk);
+        due = i->live
+                  ? policy_later(i->first_change_us, policy_after(i->visited_us, p->check_us))
+                  : views_due_us(p, i, bulk);
     if (due == POLICY_NEVER)
         return due;
-    return later(due, later(after(i->retry_us, 0), after(i->claimed_until_us, 0)));
+    return policy_later(
+        due, policy_later(policy_after(i->retry_us, 0), policy_after(i->claimed_until_us, 0)));
 }
 
 int64_t policy_retry_us(unsigned failures)
 {
     unsigned doublings = failures > 0 ? failures - 1 : 0;
 
-    return doublings >= 6 ? last_retry_us : sooner(first_retry_us << doublings, last_retry_us);
+    return doublings >= 6 ? last_retry_us
+                          : policy_sooner(first_retry_us << doublings, last_retry_us);
 }
 
 static bool parse_minute(span text, int *minute)

@@ -115,7 +115,7 @@ static void stop_waiting(struct grants *s, struct tenant_want *w)
     s->n.n_waiting--;
 }
 
-static void unqueue(struct grants *s, struct tenant_entry *e)
+static void grants_unqueue(struct grants *s, struct tenant_entry *e)
 {
     if (!e->queued)
         return;
@@ -130,7 +130,7 @@ void grants_cancel(struct grants *s, struct tenant_want *w)
         return;
     stop_waiting(s, w);
     if (TAILQ_EMPTY(&w->entry->wants))
-        unqueue(s, w->entry);
+        grants_unqueue(s, w->entry);
 }
 
 // ---- room ----
@@ -154,7 +154,7 @@ static void make_room(struct grants *s)
     if (s->stopping)
         return;
     while (s->n.n_grants < s->max && (e = TAILQ_FIRST(&s->queue)) != NULL) {
-        unqueue(s, e);
+        grants_unqueue(s, e);
         open_grant(s, e);
     }
     while (s->n.n_closing < s->n.n_queued && (victim = TAILQ_FIRST(&s->idle)) != NULL)
@@ -320,7 +320,7 @@ void grants_refuse(struct grants *s, struct tenant_entry *e, int status)
     uint64_t now = s->turn; // a request added by the callback waits behind these
     struct tenant_want *w;
 
-    unqueue(s, e);
+    grants_unqueue(s, e);
     while ((w = TAILQ_FIRST(&e->wants)) != NULL && w->turn <= now) {
         stop_waiting(s, w);
         finish_want(s, w, status, NULL);

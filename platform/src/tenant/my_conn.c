@@ -21,10 +21,10 @@ static void my_conn_run(struct my_conn *c, int wait);
 static bool step_over(struct my_conn *c);
 static void try_next_address(struct my_conn *c);
 static void drop_poll(struct my_conn *c);
-static void watch(struct my_conn *c, int wait);
+static void watch_socket(struct my_conn *c, int wait);
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_timeout(uv_timer_t *timer);
-static void land(struct my_conn *c);
+static void finish_command(struct my_conn *c);
 static void on_my_conn_handle_closed(uv_handle_t *handle);
 
 struct my_conn *my_conn_dial(uv_loop_t *loop, const struct my_place *place, unsigned timeout_ms,
@@ -174,10 +174,10 @@ static void my_conn_run(struct my_conn *c, int wait)
     while (wait == 0 && step_over(c))
         wait = start_step(c);
     if (wait != 0)
-        watch(c, wait);
+        watch_socket(c, wait);
 }
 
-static void fail(struct my_conn *c)
+static void my_conn_fail(struct my_conn *c)
 {
     if (c->status != 0)
         return; // the first error is the most informative
@@ -287,13 +287,13 @@ static bool step_over(struct my_conn *c)
         break;
     case MY_FREE:
         c->stmt = NULL;
-        land(c);
+        finish_command(c);
         return false;
     default:
         BUG("no such step: %d", (int)c->step);
     }
     if (c->ret != 0)
-        fail(c);
+        my_conn_fail(c);
     return true;
 }
 
@@ -315,7 +315,7 @@ static void drop_poll(struct my_conn *c)
     c->poll = NULL;
 }
 
-static void watch(struct my_conn *c, int wait)
+static void watch_socket(struct my_conn *c, int wait)
 {
     int events = (wait & MYSQL_WAIT_READ ? UV_READABLE : 0) |
                  (wait & MYSQL_WAIT_WRITE ? UV_WRITABLE : 0);
@@ -333,7 +333,7 @@ static void watch(struct my_conn *c, int wait)
         uv_timer_start(&c->timer, on_timeout, mysql_get_timeout_value_ms(&c->my), 0);
 }
 
-static void resume(struct my_conn *c, int ready)
+static void resume_command(struct my_conn *c, int ready)
 {
     // The connector may close the socket: it must have left epoll before.
     uv_poll_stop(c->poll);
@@ -347,10 +347,10 @@ static void on_socket(uv_poll_t *poll, int status, int events)
                 (events & UV_WRITABLE ? MYSQL_WAIT_WRITE : 0);
 
     // On an error the connector finds the reason itself.
-    resume(poll->data, status != 0 ? MYSQL_WAIT_READ | MYSQL_WAIT_WRITE : ready);
+    resume_command(poll->data, status != 0 ? MYSQL_WAIT_READ | MYSQL_WAIT_WRITE : ready);
 }
 
-static void on_timeout(uv_timer_t *timer) { resume(timer->data, MYSQL_WAIT_TIMEOUT); }
+static void on_timeout(uv_timer_t *timer) { resume_command(timer->data, MYSQL_WAIT_TIMEOUT); }
 
 // ---- calls ----
 
@@ -382,7 +382,7 @@ void my_conn_send(struct my_conn *c, struct my_call *call)
     my_conn_begin(c, MY_PREPARE);
 }
 
-static void land(struct my_conn *c)
+static void finish_command(struct my_conn *c)
 {
     struct my_call *call = c->call;
 

@@ -9,7 +9,7 @@
 
 enum { DEFAULT_PORT = 3306 };
 
-static char *decoded(span text)
+static char *url_decoded(span text)
 {
     struct buf b = {0};
 
@@ -23,7 +23,7 @@ static char *decoded(span text)
 }
 
 // Cuts text at the first c and returns the rest, or SPAN_NONE.
-static span cut(span *text, char c)
+static span cut_url_part(span *text, char c)
 {
     assert(text->ptr || text->len == 0);
     const char *at = text->len > 0 ? memchr(text->ptr, c, text->len) : NULL;
@@ -40,14 +40,14 @@ static bool read_options(span options, struct my_place *out)
     span one;
 
     while (str_split(&options, '&', &one)) {
-        span value = cut(&one, '=');
+        span value = cut_url_part(&one, '=');
         if (span_eq(one, SPAN("tls"))) {
             out->tls_unchecked = span_eq(value, SPAN("skip-verify"));
             out->tls = out->tls_unchecked || span_eq(value, SPAN("true"));
             if (!out->tls && !span_eq(value, SPAN("false")))
                 return false;
         } else if (span_eq(one, SPAN("socket")))
-            out->socket = decoded(value);
+            out->socket = url_decoded(value);
         else if (one.len > 0)
             return false;
     }
@@ -61,15 +61,15 @@ static bool read_host(span host, struct my_place *out)
 
     if (host.len > 0 && host.ptr[0] == '[') { // an IPv6 address
         host.ptr++, host.len--;
-        number = cut(&host, ']');
-        number = cut(&number, ':');
+        number = cut_url_part(&host, ']');
+        number = cut_url_part(&number, ':');
     } else {
-        number = cut(&host, ':');
+        number = cut_url_part(&host, ':');
     }
     if (number.len > 0 && (!str_parse_u64(number, &port) || port < 1 || port > 65535))
         return false;
     out->port = (unsigned)port;
-    out->host = decoded(host);
+    out->host = url_decoded(host);
     return out->host != NULL;
 }
 
@@ -85,17 +85,17 @@ int my_place_parse(const char *url, struct my_place *out, struct fault *f)
     if (scheme.len == 0)
         goto bad;
     rest = (span){rest.ptr + scheme.len, rest.len - scheme.len};
-    span options = cut(&rest, '?'), db = cut(&rest, '/');
+    span options = cut_url_part(&rest, '?'), db = cut_url_part(&rest, '/');
     // A password must contain @ as %40.
-    span user = rest, host = cut(&user, '@');
+    span user = rest, host = cut_url_part(&user, '@');
     if (!host.ptr) {
         host = rest;
         user = SPAN_NONE;
     }
-    span password = cut(&user, ':');
-    out->user = decoded(user);
-    out->password = password.ptr ? decoded(password) : NULL;
-    out->db = decoded(db);
+    span password = cut_url_part(&user, ':');
+    out->user = url_decoded(user);
+    out->password = password.ptr ? url_decoded(password) : NULL;
+    out->db = url_decoded(db);
     if (!read_host(host, out) || !out->user || !out->db || !read_options(options, out))
         goto bad;
     if (out->db[0] == '\0') {

@@ -50,7 +50,10 @@ static void on_my_pool_handle_closed(uv_handle_t *handle);
 static const struct my_events events = {on_my_pool_ready, on_answered, on_broken,
                                         on_my_pool_closed};
 
-static char *copy(const char *text) { return text ? mem_strndup(text, strlen(text)) : NULL; }
+static char *copy_bytes(const char *text)
+{
+    return text ? mem_strndup(text, strlen(text)) : NULL;
+}
 
 struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf)
 {
@@ -59,11 +62,11 @@ struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf)
 
     p->loop = loop;
     p->conf = *conf;
-    p->place = (struct my_place){.host = copy(at->host),
-                                 .user = copy(at->user),
-                                 .password = copy(at->password),
-                                 .db = copy(at->db),
-                                 .socket = copy(at->socket),
+    p->place = (struct my_place){.host = copy_bytes(at->host),
+                                 .user = copy_bytes(at->user),
+                                 .password = copy_bytes(at->password),
+                                 .db = copy_bytes(at->db),
+                                 .socket = copy_bytes(at->socket),
                                  .port = at->port,
                                  .tls = at->tls,
                                  .tls_unchecked = at->tls_unchecked,
@@ -82,7 +85,7 @@ struct my_pool *my_pool_open(uv_loop_t *loop, const struct my_pool_conf *conf)
     return p;
 }
 
-static void refuse(struct my_pool *p, struct my_call *call, int code)
+static void refuse_call(struct my_pool *p, struct my_call *call, int code)
 {
     call->refusal = code;
     STAILQ_INSERT_TAIL(&p->refused, call, link);
@@ -103,7 +106,7 @@ void my_pool_exec(struct my_pool *p, struct my_call *call)
     call->queued_us = clock_mono_us();
     call->retried = false;
     if (p->closing) {
-        refuse(p, call, QE_STOPPING);
+        refuse_call(p, call, QE_STOPPING);
         return;
     }
     STAILQ_INSERT_TAIL(&p->queue, call, link);
@@ -167,7 +170,7 @@ static void my_pool_drop(struct my_pool *p, struct my_conn *c)
     run_soon(p);
 }
 
-static void rest(struct my_pool *p, struct my_conn *c)
+static void return_conn(struct my_pool *p, struct my_conn *c)
 {
     c->idle_since_us = clock_mono_us();
     if (p->closing || c->doomed) {
@@ -186,7 +189,7 @@ static void on_my_pool_ready(struct my_conn *c)
     p->n_ready++;
     p->up = true;
     p->error[0] = '\0';
-    rest(p, c);
+    return_conn(p, c);
 }
 
 static void on_answered(struct my_conn *c, struct my_call *call, int status,
@@ -201,11 +204,11 @@ static void on_answered(struct my_conn *c, struct my_call *call, int status,
         call->retried = true;
         STAILQ_INSERT_HEAD(&p->queue, call, link);
         p->n_queued++;
-        rest(p, c);
+        return_conn(p, c);
         return;
     }
     call->done(call, status, reply); // before c is closed, because it owns reply
-    rest(p, c);
+    return_conn(p, c);
     close_if_done(p);
 }
 
@@ -220,7 +223,7 @@ static void on_broken(struct my_conn *c, const char *why)
     if (p->n_ready == 0 && p->n_dialing == 0) {
         p->up = false;
         while (p->n_queued > 0)
-            refuse(p, take_queued(p), QE_PG_AWAY);
+            refuse_call(p, take_queued(p), QE_PG_AWAY);
     }
 }
 
@@ -277,7 +280,7 @@ static void on_my_pool_tick(uv_timer_t *tick)
         }
     while ((call = STAILQ_FIRST(&p->queue)) != NULL &&
            now > call->queued_us + my_pool_deadline_ms(p, call) * 1000ull)
-        refuse(p, take_queued(p), QE_PG_RETRY);
+        refuse_call(p, take_queued(p), QE_PG_RETRY);
     for (c = TAILQ_FIRST(&p->idle); c; c = next) {
         next = TAILQ_NEXT(c, idle);
         if (p->n_ready > 1 && now > c->idle_since_us + p->conf.idle_close_ms * 1000ull) {
@@ -301,7 +304,7 @@ void my_pool_close(struct my_pool *p, void (*closed)(void *ctx), void *ctx)
     p->closed = closed;
     p->closed_ctx = ctx;
     while (p->n_queued > 0)
-        refuse(p, take_queued(p), QE_STOPPING);
+        refuse_call(p, take_queued(p), QE_STOPPING);
     while ((c = TAILQ_FIRST(&p->idle)) != NULL) {
         TAILQ_REMOVE(&p->idle, c, idle);
         my_pool_drop(p, c);

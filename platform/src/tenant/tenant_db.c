@@ -36,7 +36,7 @@ static int connect_pg(struct tenant_db *l, const struct tenant_db_conf *c,
 static int connect_my(struct tenant_db *l, const struct tenant_db_conf *c,
                       const struct tenant_row *r);
 static void on_open_failed(uv_timer_t *soon);
-static void ping(struct tenant_db *l, tenant_db_cb done);
+static void ping_tenant(struct tenant_db *l, tenant_db_cb done);
 static void on_pg_ping(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_my_ping(struct my_call *call, int status, const struct my_reply *reply);
 static void on_pool_closed(void *ctx);
@@ -55,7 +55,7 @@ struct tenant_db *tenant_db_open(uv_loop_t *loop, const struct tenant_db_conf *c
     l->soon.data = l;
     int rc = row->kind == TENANT_PG ? connect_pg(l, conf, row) : connect_my(l, conf, row);
     if (rc == 0) {
-        ping(l, opened);
+        ping_tenant(l, opened);
     } else {
         l->done = opened;
         uv_timer_start(&l->soon, on_open_failed, 0, 0);
@@ -127,7 +127,7 @@ static void on_open_failed(uv_timer_t *soon)
     done(l, l->fault.code);
 }
 
-static void ping(struct tenant_db *l, tenant_db_cb done)
+static void ping_tenant(struct tenant_db *l, tenant_db_cb done)
 {
     assert(!l->done);
     l->done = done;
@@ -174,7 +174,7 @@ static void on_my_ping(struct my_call *call, int status, const struct my_reply *
     finish_ping(l, status, my_reply_message(reply), my_pool_error(l->my));
 }
 
-void tenant_db_check(struct tenant_db *l, tenant_db_cb checked) { ping(l, checked); }
+void tenant_db_check(struct tenant_db *l, tenant_db_cb checked) { ping_tenant(l, checked); }
 
 void tenant_db_close(struct tenant_db *l, void (*closed)(void *ctx), void *ctx)
 {

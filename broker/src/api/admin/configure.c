@@ -49,7 +49,7 @@ static const char *const option_names[] = {"leaseTime",
                                            NULL};
 
 static void configure_handle(struct http_req *req);
-static int read_body(struct configure *c, struct body *b);
+static int read_configure_body(struct configure *c, struct body *b);
 static bool is_option(span key);
 static void check_options(struct body *b, span raw);
 static void on_configured(struct custom_op *op, int status, const struct pg_reply *reply);
@@ -68,7 +68,7 @@ static void configure_handle(struct http_req *req)
     c->req = req;
 
     struct body b = body_open(req, "");
-    if (read_body(c, &b) != 0) {
+    if (read_configure_body(c, &b) != 0) {
         http_reply_fault(req, &b.fault);
         return;
     }
@@ -94,7 +94,7 @@ static span label(struct body *b, span raw, const char *name)
     return text.ptr ? text : SPAN("");
 }
 
-static int read_body(struct configure *c, struct body *b)
+static int read_configure_body(struct configure *c, struct body *b)
 {
     enum { QUEUE, NAMESPACE, TASK, OPTIONS, FIELDS };
     static const span names[FIELDS] = {

@@ -109,7 +109,7 @@ static int read_new_key(struct body *b, struct new_key *k)
     return body_finish(b);
 }
 
-static void put_text_or_null(struct pg_params *params, span text)
+static void put_key_text_or_null(struct pg_params *params, span text)
 {
     if (text.ptr)
         pg_param_text(params, text);
@@ -144,14 +144,14 @@ static void key_create(struct http_req *req)
     pg_param_text(&c->op.params, api_key_id(span_of(c->text)));
     pg_param_text(&c->op.params, k.name);
     pg_param_bytea(&c->op.params, (span){(const char *)hash, sizeof hash});
-    put_text_or_null(&c->op.params, k.role);
-    put_text_or_null(&c->op.params, k.rules);
+    put_key_text_or_null(&c->op.params, k.role);
+    put_key_text_or_null(&c->op.params, k.rules);
     if (k.seconds > 0)
         pg_param_i64(&c->op.params, k.seconds);
     else
         pg_param_null(&c->op.params, PG_INT8);
-    put_text_or_null(&c->op.params, subject);
-    put_text_or_null(&c->op.params, k.limits);
+    put_key_text_or_null(&c->op.params, subject);
+    put_key_text_or_null(&c->op.params, k.limits);
     broker_custom(api->broker, &c->op);
 }
 

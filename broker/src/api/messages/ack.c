@@ -33,7 +33,7 @@ static struct ack *ack_new(struct http_req *req)
 }
 
 // Room for one more entry and its status.
-static bool grow(struct ack *a, struct body *b, size_t guess)
+static bool grow_entries(struct ack *a, struct body *b, size_t guess)
 {
     unsigned n = a->op.n_entries;
 
@@ -50,7 +50,7 @@ static void ack_one(struct http_req *req)
     struct body b = body_open(req, "entry");
     span raw[ACK_FIELDS];
 
-    if (grow(a, &b, 1)) {
+    if (grow_entries(a, &b, 1)) {
         body_read_fields(&b, body_ack_names, ACK_FIELDS, raw);
         body_take_ack(&b, raw, &a->op.entries[0], &a->statuses[0], &a->op.group);
     }
@@ -114,7 +114,7 @@ static void read_entries(struct ack *a, struct body *b)
     while (js_next_item(&b->j)) {
         unsigned n = a->op.n_entries;
         size_t used = (size_t)(b->j.pos - from), left = (size_t)(b->j.end - b->j.pos);
-        if (!grow(a, b, n > 0 && used / n > 0 ? n + 1 + left / (used / n) : 0))
+        if (!grow_entries(a, b, n > 0 && used / n > 0 ? n + 1 + left / (used / n) : 0))
             return;
         b->at = n;
         body_read_fields(b, body_ack_names, ACK_FIELDS, raw);

@@ -291,7 +291,7 @@ static bool has_space(span text)
     return false;
 }
 
-static void check(struct body *b, const struct event *e)
+static void check_cloudevent(struct body *b, const struct event *e)
 {
     if (b->j.rc != 0)
         return;
@@ -367,7 +367,7 @@ static span name_of(struct body *b, span path, span attribute, const char *what)
 static void cloudevents_take(struct push *p, struct body *b, struct event *e, span queue,
                              span partition)
 {
-    check(b, e);
+    check_cloudevent(b, e);
     queue = name_of(b, queue, e->text[A_QUEUE], "queue");
     partition = name_of(b, partition, e->text[A_PARTITION], "partition");
     e->text[A_CORRELATION] =

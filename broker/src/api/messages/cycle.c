@@ -45,7 +45,7 @@ struct cycle {
 };
 
 static void cycle_handle(struct http_req *req);
-static int read_body(struct cycle *c, struct body *b);
+static int read_cycle_body(struct cycle *c, struct body *b);
 static void read_uuid(struct body *b, span raw, const char *name, uint8_t out[16]);
 static void read_states(struct cycle *c, struct body *b, span raw);
 static void take_state(struct cycle *c, struct body *b, const span *raw);
@@ -65,7 +65,7 @@ static void cycle_handle(struct http_req *req)
 
     struct body b = body_open(req, "");
     b.meta = trace_context_of(req);
-    if (read_body(c, &b) != 0)
+    if (read_cycle_body(c, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (c->refused)
         api_cycle_reply(c);
@@ -73,7 +73,7 @@ static void cycle_handle(struct http_req *req)
         broker_cycle(api->broker, &c->op);
 }
 
-static int read_body(struct cycle *c, struct body *b)
+static int read_cycle_body(struct cycle *c, struct body *b)
 {
     span raw[FIELDS];
 

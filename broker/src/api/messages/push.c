@@ -11,7 +11,7 @@
 #include "json/write.h"
 
 static void push_handle(struct http_req *req);
-static int read_body(struct push *p, struct body *b);
+static int read_push_body(struct push *p, struct body *b);
 static void api_push_start(void *ctx);
 static void read_items(struct push *p, struct body *b);
 static void on_api_pushed(struct push_op *op, int status);
@@ -38,7 +38,7 @@ static void push_handle(struct http_req *req)
     struct push *p = push_new(req);
     struct body b = body_open(req, "item");
     b.meta = trace_context_of(req);
-    if (read_body(p, &b) != 0)
+    if (read_push_body(p, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (p->op.n_items == 0)
         http_reply_json_span(req, 201, SPAN("[]"));
@@ -58,7 +58,7 @@ void push_start(struct push *p)
         broker_push(api->broker, &p->op);
 }
 
-static int read_body(struct push *p, struct body *b)
+static int read_push_body(struct push *p, struct body *b)
 {
     static const char *const names[] = {"items", NULL};
     static const struct known_names known = {.texts = names};

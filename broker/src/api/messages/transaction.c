@@ -12,7 +12,7 @@
 #include "base/id.h"
 
 static void tx_handle(struct http_req *req);
-static int read_body(struct tx *t, struct body *b);
+static int read_transaction_body(struct tx *t, struct body *b);
 static void api_tx_start(void *ctx);
 static void api_tx_permitted(void *ctx, span queue);
 static void read_operations(struct tx *t, struct body *b);
@@ -80,7 +80,7 @@ static void tx_handle(struct http_req *req)
 
     struct body b = body_open(req, "operation");
     b.meta = trace_context_of(req);
-    if (read_body(t, &b) != 0)
+    if (read_transaction_body(t, &b) != 0)
         http_reply_fault(req, &b.fault);
     else if (t->refused || t->n_steps == 0)
         tx_reply(t, !t->refused); // nothing to send to the database
@@ -117,7 +117,7 @@ static void api_tx_permitted(void *ctx, span queue)
     broker_transaction(api->broker, &t->op);
 }
 
-static int read_body(struct tx *t, struct body *b)
+static int read_transaction_body(struct tx *t, struct body *b)
 {
     static const char *const names[] = {"operations", "requiredLeases", NULL};
     static const struct known_names known = {.texts = names};

@@ -20,7 +20,7 @@ struct notice {
 
 static void on_maintenance_due(struct due *d);
 static void on_flags(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void apply(struct broker *b, unsigned flags);
+static void apply_flags(struct broker *b, unsigned flags);
 static void deliver_flags(struct mailbox_item *item);
 static void deliver_notify(struct mailbox_item *item);
 
@@ -30,7 +30,7 @@ void maintenance_start(struct broker *b)
     broker_wake(b);
 }
 
-static void again(struct broker *b)
+static void maintenance_again(struct broker *b)
 {
     bool known = atomic_load(&b->house->flags_known);
 
@@ -47,7 +47,7 @@ static void on_maintenance_due(struct due *d)
     if (b->closing)
         return;
     if (!broker_is_up(b)) {
-        again(b);
+        maintenance_again(b);
         return;
     }
     struct call *c = call_new(b, &pg_stmt_maintenance, NULL);
@@ -66,7 +66,7 @@ static void on_flags(struct pg_call *pg, int status, const struct pg_reply *repl
         log_debug("maintenance.read", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
     call_free(c);
-    again(b);
+    maintenance_again(b);
     broker_wake(b);
 }
 
@@ -74,7 +74,7 @@ static void on_flags(struct pg_call *pg, int status, const struct pg_reply *repl
 void maintenance_read(struct broker *b, unsigned flags, unsigned version)
 {
     if (b->house->spool && atomic_load(&b->house->flags_version) == version)
-        apply(b, flags);
+        apply_flags(b, flags);
 }
 
 void broker_maintenance_changed(struct broker *b, unsigned flags)
@@ -82,7 +82,7 @@ void broker_maintenance_changed(struct broker *b, unsigned flags)
     struct house *h = b->house;
 
     atomic_fetch_add(&h->flags_version, 1);
-    apply(b, flags);
+    apply_flags(b, flags);
     if (h->notify)
         h->notify(h->notify_ctx, HOUSE_MODES, SPAN_NONE, SPAN_NONE);
 }
@@ -90,7 +90,7 @@ void broker_maintenance_changed(struct broker *b, unsigned flags)
 unsigned house_maintenance(const struct house *h) { return atomic_load(&h->flags); }
 
 // Pushes look at the house's flags; pops are notified, because parked ones must go on.
-static void apply(struct broker *b, unsigned flags)
+static void apply_flags(struct broker *b, unsigned flags)
 {
     struct house *h = b->house;
     unsigned before = atomic_exchange(&h->flags, flags);

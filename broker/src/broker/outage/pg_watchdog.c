@@ -26,7 +26,7 @@ enum {
 
 static void on_look(struct due *d);
 static void give_up(struct broker *b, struct push_flight *f);
-static void probe(struct broker *b);
+static void probe_pg(struct broker *b);
 static void on_probed(struct pg_call *pg, int status, const struct pg_reply *reply);
 
 static void look_again(struct broker *b)
@@ -56,7 +56,7 @@ static void watchdog_begin(struct broker *b, uint64_t now)
     pg_pool_hurry(b->pg, GIVEN_UP_MS);
 }
 
-static void end(struct broker *b)
+static void pg_recovered(struct broker *b)
 {
     log_warn("pg.recovered", "silent_ms=%llu",
              (unsigned long long)((clock_mono_us() - b->stalled_us) / 1000));
@@ -82,9 +82,9 @@ static void on_look(struct due *d)
     if (b->closing || (since == 0 && b->stalled_us == 0 && pg_pool_silent_since_us(b->pg) == 0))
         return; // the next call starts it again
     if (b->stalled_us != 0 && pg_pool_heard_us(b->pg) > b->stalled_us)
-        end(b);
+        pg_recovered(b);
     if (b->stalled_us == 0 && is_silent(b, now, DOUBT_US))
-        probe(b);
+        probe_pg(b);
     // When no push waits, the probe is given its time: see on_probed().
     if (b->stalled_us == 0 && is_silent(b, now, SILENCE_US) && since != 0 &&
         now - since >= SILENCE_US && b->probing && now - b->probed_us >= ANSWER_US)
@@ -95,7 +95,7 @@ static void on_look(struct due *d)
             if (!f->given_up && now - f->call->left_us >= SILENCE_US)
                 give_up(b, f);
         }
-        probe(b);
+        probe_pg(b);
         broker_wake(b); // what waits to leave is diverted
     }
     look_again(b);
@@ -126,7 +126,7 @@ static void give_up(struct broker *b, struct push_flight *f)
 
 // ---- is it over? ----
 
-static void probe(struct broker *b)
+static void probe_pg(struct broker *b)
 {
     uint64_t now = clock_mono_us();
 
@@ -149,7 +149,7 @@ static void on_probed(struct pg_call *pg, int status, const struct pg_reply *rep
     b->probing = false;
     call_free(c);
     if (status == 0 && b->stalled_us != 0)
-        end(b);
+        pg_recovered(b);
     else if (status != 0 && b->stalled_us == 0 && !b->closing &&
              is_silent(b, clock_mono_us(), SILENCE_US) &&
              !pg_pool_is_full(b->pg)) // full: maybe all of them are just slow

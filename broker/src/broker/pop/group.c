@@ -10,7 +10,7 @@
 #include "db/sql.gen.h"
 
 static void on_group_due(struct due *d);
-static void number(struct broker *b, struct consumer *c);
+static void query_number(struct broker *b, struct consumer *c);
 static void on_numbers(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply);
 
@@ -123,7 +123,7 @@ void consumer_ready(struct broker *b, struct consumer *c, bool first)
         c->group->n_ready++;
     }
     if (c->num == 0) {
-        number(b, c); // served when the number is there
+        query_number(b, c); // served when the number is there
         return;
     }
     if (!TAILQ_EMPTY(&c->seats))
@@ -298,7 +298,7 @@ struct consumer *consumer_retries(const struct consumer *c)
 
 // ---- numbers of consumers ----
 
-static void number(struct broker *b, struct consumer *c)
+static void query_number(struct broker *b, struct consumer *c)
 {
     if (c->asking || c->num != 0)
         return;
@@ -414,12 +414,12 @@ bool group_must_discover(const struct group *g, const struct pop_op *pop)
            (pop->sub_from.len > 0 && !span_eq(pop->sub_from, span_of(g->checked_from)));
 }
 
-static void put_text(struct pg_params *p, span text)
+static void put_group_text(struct pg_params *p, span text)
 {
     pg_param_text(p, text.ptr ? text : SPAN(""));
 }
 
-static void put_text_or_null(struct pg_params *p, span text)
+static void put_group_text_or_null(struct pg_params *p, span text)
 {
     if (text.ptr)
         pg_param_text(p, text);
@@ -433,13 +433,13 @@ struct call *group_discover_call(struct broker *b, const struct group *g, void *
     struct call *call = call_new(b, &pg_stmt_discover, what);
 
     pg_param_text(&call->params, (span){g->queue->name, g->queue->name_len});
-    put_text_or_null(&call->params, ask->partition);
+    put_group_text_or_null(&call->params, ask->partition);
     pg_param_text(&call->params, (span){g->name, g->name_len});
-    put_text(&call->params, ask->namespace_);
-    put_text(&call->params, ask->task);
-    put_text(&call->params, ask->sub_mode);
-    put_text(&call->params, ask->sub_from);
-    put_text_or_null(&call->params, ask->after);
+    put_group_text(&call->params, ask->namespace_);
+    put_group_text(&call->params, ask->task);
+    put_group_text(&call->params, ask->sub_mode);
+    put_group_text(&call->params, ask->sub_from);
+    put_group_text_or_null(&call->params, ask->after);
     return call;
 }
 

@@ -1,7 +1,7 @@
 // The states of a pop at its home, and all that can happen to it.
 //
-//      pop_handle ──► place ──────► look, discover, seat, claim
-//                 └─► find_nothing ► look, note, park, end
+//      pop_handle ──► pop_place ───► pop_look, pop_discover, pop_seat, claim_for_pop
+//                 └─► find_nothing ► pop_look, note, pop_park, pop_end
 //
 // pop_handle() has the table.  Other files report events to it and never change a state.
 #include "broker/broker_int.h"
@@ -14,19 +14,19 @@ enum { PAGES_AT_MOST = 5 };
 
 enum { LOOK_EVERY_US = 25 * 1000 };
 
-static void place(struct broker *b, struct pop_op *pop);
+static void pop_place(struct broker *b, struct pop_op *pop);
 static void place_on_lane(struct broker *b, struct pop_op *pop);
 static void place_by_selector(struct broker *b, struct pop_op *pop);
 static void find_nothing(struct broker *b, struct pop_op *pop);
-static void look(struct broker *b, struct pop_op *pop);
-static void discover(struct broker *b, struct pop_op *pop);
-static void seat(struct pop_op *pop, struct pop_list *seats, bool first);
+static void pop_look(struct broker *b, struct pop_op *pop);
+static void pop_discover(struct broker *b, struct pop_op *pop);
+static void pop_seat(struct pop_op *pop, struct pop_list *seats, bool first);
 static void set_deadline(struct broker *b, struct pop_op *pop);
-static void park(struct broker *b, struct pop_op *pop);
+static void pop_park(struct broker *b, struct pop_op *pop);
 static void on_deadline(struct due *d);
 static void leave_seat(struct broker *b, struct pop_op *pop);
-static void claim(struct broker *b, struct pop_op *pop);
-static void end(struct broker *b, struct pop_op *pop, int status);
+static void claim_for_pop(struct broker *b, struct pop_op *pop);
+static void pop_end(struct broker *b, struct pop_op *pop, int status);
 
 static bool is_seated(const struct pop_op *pop)
 {
@@ -41,7 +41,7 @@ enum knowledge {
     VIEWS, // the feed was read: that is all, unless partitions or queues are still to be found
 };
 
-static void learn(struct pop_op *pop, enum knowledge knowledge)
+static void pop_learn(struct pop_op *pop, enum knowledge knowledge)
 {
     if (knowledge == VIEWS)
         pop->looked =
@@ -101,7 +101,7 @@ void pop_handle(struct broker *b, struct pop_op *pop, enum pop_event event, int 
 
     if (then == NEVER)
         BUG("pop in state %u: event %u", pop->state, event);
-    learn(pop, table[event].knowledge);
+    pop_learn(pop, table[event].knowledge);
     if ((then == WAIT || then == MOVE) && !pop->wait) {
         then = END;
     } else if (then == WAIT || then == MOVE) {
@@ -115,7 +115,7 @@ void pop_handle(struct broker *b, struct pop_op *pop, enum pop_event event, int 
         break;
     case PLACE:
         pop->state = POP_UNPLACED;
-        place(b, pop);
+        pop_place(b, pop);
         break;
     case EMPTY:
         if (!is_seated(pop))
@@ -124,10 +124,10 @@ void pop_handle(struct broker *b, struct pop_op *pop, enum pop_event event, int 
         break;
     case COUNT:
         if (!pop->wait && ++pop->n_pages >= PAGES_AT_MOST)
-            end(b, pop, 0);
+            pop_end(b, pop, 0);
         break;
     case CLAIM:
-        claim(b, pop);
+        claim_for_pop(b, pop);
         break;
     case SERVE:
         pop->state = POP_SERVED;
@@ -136,10 +136,10 @@ void pop_handle(struct broker *b, struct pop_op *pop, enum pop_event event, int 
         pop->state = POP_LEAVING;
         break;
     case END:
-        end(b, pop, status);
+        pop_end(b, pop, status);
         break;
     case GONE:
-        end(b, pop, UV_ECANCELED);
+        pop_end(b, pop, UV_ECANCELED);
         break;
     default: // STAY
         break;
@@ -150,28 +150,28 @@ void pop_handle(struct broker *b, struct pop_op *pop, enum pop_event event, int 
 
 static void wait_out(struct broker *b, struct pop_op *pop);
 
-static void place(struct broker *b, struct pop_op *pop)
+static void pop_place(struct broker *b, struct pop_op *pop)
 {
     if (b->draining) {
-        end(b, pop, 0);
+        pop_end(b, pop, 0);
     } else if (b->pops_stopped) {
         wait_out(b, pop);
     } else if (!b->feed_ready) {
         // Discovery must not read an older state than the position of the feed.
-        look(b, pop);
+        pop_look(b, pop);
     } else if (!pop->at) {
         place_by_selector(b, pop);
     } else if (pop->partition.ptr) {
         place_on_lane(b, pop);
     } else if (group_must_discover(pop->at, pop)) {
         if (group_is_discovering(pop->at)) {
-            seat(pop, &pop->at->seats, false);
+            pop_seat(pop, &pop->at->seats, false);
             set_deadline(b, pop);
         } else {
-            discover(b, pop);
+            pop_discover(b, pop);
         }
     } else {
-        seat(pop, &pop->at->seats, pop->has_waited); // who has waited comes first
+        pop_seat(pop, &pop->at->seats, pop->has_waited); // who has waited comes first
         group_serve(b, pop->at);
         if (pop->state == POP_SEATED)
             find_nothing(b, pop);
@@ -187,9 +187,9 @@ static bool has_time(const struct pop_op *pop, uint64_t now)
 static void wait_out(struct broker *b, struct pop_op *pop)
 {
     if (has_time(pop, clock_mono_us()))
-        park(b, pop);
+        pop_park(b, pop);
     else
-        end(b, pop, 0);
+        pop_end(b, pop, 0);
 }
 
 // The consumer of a pop of one partition.
@@ -202,7 +202,7 @@ static struct consumer *consumer_of(struct broker *b, const struct pop_op *pop)
 static void seat_at(struct pop_op *pop, struct consumer *c, bool first)
 {
     pop->only = c;
-    seat(pop, &c->seats, first);
+    pop_seat(pop, &c->seats, first);
 }
 
 // A pop of one partition always queries the database: there is only one row to read.
@@ -211,7 +211,7 @@ static void place_on_lane(struct broker *b, struct pop_op *pop)
     struct consumer *c = consumer_of(b, pop);
 
     if ((c->num == 0 || group_must_discover(pop->at, pop)) && !pop->looked && !c->asking) {
-        discover(b, pop);
+        pop_discover(b, pop);
         return;
     }
     struct consumer *retries = consumer_retries(c);
@@ -234,21 +234,21 @@ static void place_by_selector(struct broker *b, struct pop_op *pop)
         pop->state = POP_DISCOVERING;
         selector_ask(s, pop);
     } else if (selector_take(s, pop)) {
-        claim(b, pop);
+        claim_for_pop(b, pop);
     } else {
-        seat(pop, selector_seats(s), false);
+        pop_seat(pop, selector_seats(s), false);
         find_nothing(b, pop);
         selector_refresh(s);
     }
 }
 
-static void look(struct broker *b, struct pop_op *pop)
+static void pop_look(struct broker *b, struct pop_op *pop)
 {
     pop->state = POP_LOOKING;
     feed_look(b, pop);
 }
 
-static void discover(struct broker *b, struct pop_op *pop)
+static void pop_discover(struct broker *b, struct pop_op *pop)
 {
     pop->state = POP_DISCOVERING;
     group_discover(b, pop->at, pop);
@@ -268,7 +268,7 @@ static void find_nothing(struct broker *b, struct pop_op *pop)
     struct group *g = pop->at;
 
     if (b->draining) {
-        end(b, pop, 0);
+        pop_end(b, pop, 0);
         return;
     }
     if (pop->partition.ptr && !is_seated(pop))
@@ -281,7 +281,7 @@ static void find_nothing(struct broker *b, struct pop_op *pop)
     if (must_look) {
         if (is_seated(pop))
             leave_seat(b, pop);
-        look(b, pop);
+        pop_look(b, pop);
         return;
     }
     if (is_seated(pop) && is_asking(pop)) {
@@ -302,14 +302,14 @@ static void find_nothing(struct broker *b, struct pop_op *pop)
     if (retries)
         pop_fly_to(b, pop, retries);
     else if (has_time(pop, now))
-        park(b, pop);
+        pop_park(b, pop);
     else
-        end(b, pop, 0);
+        pop_end(b, pop, 0);
 }
 
 // ---- seats ----
 
-static void seat(struct pop_op *pop, struct pop_list *seats, bool first)
+static void pop_seat(struct pop_op *pop, struct pop_list *seats, bool first)
 {
     pop->state = POP_SEATED;
     if (first)
@@ -347,16 +347,16 @@ static void set_deadline(struct broker *b, struct pop_op *pop)
     broker_wake(b);
 }
 
-static void park(struct broker *b, struct pop_op *pop)
+static void pop_park(struct broker *b, struct pop_op *pop)
 {
     if (!is_seated(pop) && !pop->at) {
         struct selector *s = selector_bind(b, pop);
-        seat(pop, selector_seats(s), true);
+        pop_seat(pop, selector_seats(s), true);
         selector_refresh(s); // looks again by itself, also after an outage
     } else if (!is_seated(pop) && pop->partition.ptr) {
         seat_at(pop, consumer_of(b, pop), true);
     } else if (!is_seated(pop)) {
-        seat(pop, &pop->at->seats, true);
+        pop_seat(pop, &pop->at->seats, true);
     }
     pop->has_waited = true;
     set_deadline(b, pop);
@@ -395,7 +395,7 @@ void pop_fly_to(struct broker *b, struct pop_op *pop, struct consumer *c)
     pop_handle(b, pop, POP_ON_TAKE, 0);
 }
 
-static void claim(struct broker *b, struct pop_op *pop)
+static void claim_for_pop(struct broker *b, struct pop_op *pop)
 {
     if (is_seated(pop))
         leave_seat(b, pop);
@@ -408,7 +408,7 @@ static void claim(struct broker *b, struct pop_op *pop)
     broker_wake(b);
 }
 
-static void end(struct broker *b, struct pop_op *pop, int status)
+static void pop_end(struct broker *b, struct pop_op *pop, int status)
 {
     if (is_seated(pop))
         leave_seat(b, pop);

@@ -44,12 +44,12 @@ struct selector {
 static struct selector *selector_find(struct broker *b, const struct pop_op *pop);
 static void selector_query(struct selector *s);
 static void on_queues(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void follow(struct selector *s, span queue, unsigned rank);
+static void follow_queues(struct selector *s, span queue, unsigned rank);
 static void on_discovered(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void refreshed(struct selector *s, int status);
 static void on_refresh(struct due *d);
 
-static bool same(const char *kept, span given)
+static bool is_same_selector(const char *kept, span given)
 {
     return kept ? given.ptr && span_eq(span_of(kept), given) : !given.ptr;
 }
@@ -68,8 +68,9 @@ static struct selector *selector_find(struct broker *b, const struct pop_op *pop
     struct selector *s;
 
     LIST_FOREACH (s, &b->selectors, link)
-        if (same(s->namespace_, pop->namespace_) && same(s->task, pop->task) &&
-            same(s->group, pop->group) && same_rules(s->rules, pop->rules)) {
+        if (is_same_selector(s->namespace_, pop->namespace_) &&
+            is_same_selector(s->task, pop->task) && is_same_selector(s->group, pop->group) &&
+            same_rules(s->rules, pop->rules)) {
             LIST_REMOVE(s, link); // used last, found first
             LIST_INSERT_HEAD(&b->selectors, s, link);
             return s;
@@ -176,7 +177,7 @@ static void on_queues(struct pg_call *pg, int status, const struct pg_reply *rep
         for (unsigned row = 0; row < pg_reply_rows(reply); row++) {
             span queue = pg_reply_bytes(reply, row, 0);
             if (!s->rules || access_rules_permit(s->rules, MAY_POP, queue, span_of(s->group)))
-                follow(s, queue, row);
+                follow_queues(s, queue, row);
         }
         unsigned kept = 0;
         for (unsigned i = 0; i < s->n_follows; i++) {
@@ -197,7 +198,7 @@ static void on_queues(struct pg_call *pg, int status, const struct pg_reply *rep
         refreshed(s, status);
 }
 
-static void follow(struct selector *s, span queue, unsigned rank)
+static void follow_queues(struct selector *s, span queue, unsigned rank)
 {
     struct broker *b = s->broker;
     struct group *g = group_get(b, queue_get(b, queue), span_of(s->group));

@@ -163,8 +163,8 @@ static bool goes_again(struct push_op *push, int status, bool progress)
 
 // How many items are in that state yet; those that were and are not any more are counted as
 // done.
-static unsigned still(struct broker *b, const struct push_op *push, enum push_status state,
-                      unsigned before)
+static unsigned count_still(struct broker *b, const struct push_op *push,
+                            enum push_status state, unsigned before)
 {
     unsigned n = 0;
 
@@ -198,9 +198,9 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
         STAILQ_REMOVE_HEAD(&f->ops, link);
         push_landed(b, push);
         unsigned before = push->n_pending;
-        push->n_pending = still(b, push, PUSH_PENDING, before);
+        push->n_pending = count_still(b, push, PUSH_PENDING, before);
         if (push->n_later > 0)
-            push->n_later = still(b, push, PUSH_LATER, push->n_later);
+            push->n_later = count_still(b, push, PUSH_LATER, push->n_later);
         op->alone = op->alone || scatter;
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_pending == 0) {

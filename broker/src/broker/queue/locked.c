@@ -103,7 +103,7 @@ static unsigned *requests_of(struct broker *b, const struct op_list *queue)
 }
 
 // only: those of this queue; NULL: all.
-static void unpark(struct broker *b, struct lane *lane, const struct op_list *only)
+static void unpark_op(struct broker *b, struct lane *lane, const struct op_list *only)
 {
     struct op_list *queues[] = {&b->ops[OP_PUSH].queue, &b->schedule_queue,
                                 &b->ops[OP_TRANSACTION].queue, &b->ops[OP_CYCLE].queue};
@@ -143,7 +143,7 @@ static void unpark(struct broker *b, struct lane *lane, const struct op_list *on
         broker_wake(b);
 }
 
-void lane_unpark(struct broker *b, struct lane *lane) { unpark(b, lane, NULL); }
+void lane_unpark(struct broker *b, struct lane *lane) { unpark_op(b, lane, NULL); }
 
 void pushes_unpark(struct broker *b)
 {
@@ -152,7 +152,7 @@ void pushes_unpark(struct broker *b)
 
     for (lane = TAILQ_FIRST(&b->parked_lanes); lane; lane = next) {
         next = TAILQ_NEXT(lane, parked);
-        unpark(b, lane, &b->ops[OP_PUSH].queue);
+        unpark_op(b, lane, &b->ops[OP_PUSH].queue);
     }
     if (b->n_parked_ops < before)
         pushes_sort(b);

@@ -132,7 +132,7 @@ static void put_us(struct pg_params *p, const struct push_item *it, enum push_wh
         pg_put_null(p);
 }
 
-static void put_text(struct pg_params *p, span text)
+static void put_schedule_text(struct pg_params *p, span text)
 {
     if (text.ptr)
         pg_put_text(p, text);
@@ -155,8 +155,8 @@ void schedule_fill(struct broker *b, struct push_item *const *items, unsigned n,
     FOR_ITEMS(PG_UUID, pg_put_uuid(p, it->key));
     FOR_ITEMS(PG_INT8, put_us(p, it, PUSH_AT));
     FOR_ITEMS(PG_INT8, put_us(p, it, PUSH_AFTER));
-    FOR_ITEMS(PG_TEXT, put_text(p, it->txid));
-    FOR_ITEMS(PG_TEXT, put_text(p, it->correlation));
+    FOR_ITEMS(PG_TEXT, put_schedule_text(p, it->txid));
+    FOR_ITEMS(PG_TEXT, put_schedule_text(p, it->correlation));
     pg_begin_array(p, PG_BYTEA);
     for (unsigned i = 0; i < n; i++) {
         size_t mark, at;
@@ -193,8 +193,8 @@ bool schedule_row_is_sound(const struct pg_reply *reply, unsigned row,
              (status == SCHEDULED_WAITS && !pg_reply_is_null(reply, row, at->due))));
 }
 
-static void scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
-                      unsigned row, const struct schedule_cols *at)
+static void item_scheduled(struct broker *b, struct push_item *it, const struct pg_reply *reply,
+                           unsigned row, const struct schedule_cols *at)
 {
     memcpy(it->message_id, pg_reply_uuid(reply, row, at->id), 16);
     it->due_us = pg_reply_unix_us(reply, row, at->due);
@@ -207,13 +207,13 @@ void schedule_read_row(struct broker *b, struct push_item *it, const struct pg_r
 {
     switch (pg_reply_i16(reply, row, at->status)) {
     case SCHEDULED_WAITS:
-        scheduled(b, it, reply, row, at);
+        item_scheduled(b, it, reply, row, at);
         break;
     case SCHEDULED_DUPLICATE:
         // Our own id, sent again because the first answer was lost, is no duplicate.
         if (it->op && it->op->op.unknown && !it->txid.ptr &&
             !pg_reply_is_null(reply, row, at->due)) {
-            scheduled(b, it, reply, row, at);
+            item_scheduled(b, it, reply, row, at);
             break;
         }
         it->status = PUSH_DUPLICATE;

@@ -119,7 +119,7 @@ void timer_expect_feed(struct house *h, int64_t wait_us)
 
 void broker_times_changed(struct broker *b) { timer_expect(b->house, 0); }
 
-static struct broker *me(const struct timer *f) { return f->house->brokers[0]; }
+static struct broker *timer_broker(const struct timer *f) { return f->house->brokers[0]; }
 
 static void on_kick(struct mailbox_item *item)
 {
@@ -128,20 +128,20 @@ static void on_kick(struct mailbox_item *item)
     atomic_store(&f->kicked, false);
     if (!f->flying)
         wake_at(f, atomic_load(&f->at_us), true);
-    broker_wake(me(f));
+    broker_wake(timer_broker(f));
 }
 
 static void wake_at(struct timer *f, uint64_t at_us, bool expected)
 {
     f->expected = expected;
     atomic_store(&f->at_us, at_us);
-    due_set(&me(f)->due, &f->due, at_us, on_timer_due);
+    due_set(&timer_broker(f)->due, &f->due, at_us, on_timer_due);
 }
 
 static void on_timer_due(struct due *d)
 {
     struct timer *f = container_of(d, struct timer, due);
-    struct broker *b = me(f);
+    struct broker *b = timer_broker(f);
 
     if (b->closing)
         return;
@@ -155,7 +155,7 @@ static void on_timer_due(struct due *d)
 
 static void timer_query(struct timer *f)
 {
-    struct call *c = call_new(me(f), &pg_stmt_fire_scheduled, f);
+    struct call *c = call_new(timer_broker(f), &pg_stmt_fire_scheduled, f);
     uint64_t now = clock_mono_us();
 
     if (f->looked_us == 0 || now - f->looked_us >= ALL_US) {
@@ -193,7 +193,7 @@ static uint64_t next_look(struct timer *f, const struct pg_reply *reply, unsigne
                      pg_reply_i64(reply, row, FIRE_SCHEDULED_COL_THROUGH_US) - LAG_US);
     // Another broker has delivered it, or will: the feed wakes the pops that wait for it here.
     if (busy || (f->expected && n_lanes == 0))
-        notify_poll(me(f));
+        notify_poll(timer_broker(f));
     uint64_t next = UINT64_MAX;
     if (pg_reply_bool(reply, row, FIRE_SCHEDULED_COL_MORE)) {
         next = now;
@@ -283,7 +283,7 @@ static void on_slices(struct pg_call *pg, int status, const struct pg_reply *rep
 static void on_slices_due(struct due *d)
 {
     struct timer *f = container_of(d, struct timer, slices_due);
-    struct broker *b = me(f);
+    struct broker *b = timer_broker(f);
 
     if (b->closing)
         return;

@@ -147,7 +147,7 @@ static void put_lease(struct pg_params *p, const struct ack_entry *e)
     pg_put_uuid(p, key);
 }
 
-static void put_text_or_null(struct pg_params *p, span text)
+static void put_ack_text_or_null(struct pg_params *p, span text)
 {
     if (text.ptr)
         pg_put_text(p, text);
@@ -166,14 +166,14 @@ void ack_groups_fill(struct pg_params *p, struct ack_group *const *groups, unsig
     FOR_ENTRIES(PG_INT4, pg_put_i32(p, (int32_t)i + 1));
     FOR_ENTRIES(PG_INT2, pg_put_i16(p, (int16_t)e->status));
     FOR_ENTRIES(PG_UUID, put_lease(p, e));
-    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->error));
+    FOR_ENTRIES(PG_TEXT, put_ack_text_or_null(p, e->error));
 }
 
 void ack_groups_fill_more(struct pg_params *p, struct ack_group *const *groups, unsigned n)
 {
-    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->code));
-    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->worker));
-    FOR_GROUPS(PG_TEXT, put_text_or_null(p, g->first->worker));
+    FOR_ENTRIES(PG_TEXT, put_ack_text_or_null(p, e->code));
+    FOR_ENTRIES(PG_TEXT, put_ack_text_or_null(p, e->worker));
+    FOR_GROUPS(PG_TEXT, put_ack_text_or_null(p, g->first->worker));
 }
 
 void ack_groups_fill_after(struct pg_params *p, struct ack_group *const *groups, unsigned n)
@@ -183,7 +183,7 @@ void ack_groups_fill_after(struct pg_params *p, struct ack_group *const *groups,
 
 void ack_groups_fill_tries(struct pg_params *p, struct ack_group *const *groups, unsigned n)
 {
-    FOR_ENTRIES(PG_TEXT, put_text_or_null(p, e->tries));
+    FOR_ENTRIES(PG_TEXT, put_ack_text_or_null(p, e->tries));
 }
 
 static void take_names(struct ack_group *g, const struct pg_reply *reply, unsigned row,

@@ -247,7 +247,7 @@ static void put_receipt(struct pg_params *p, const struct cycle_flight *f)
     free(places);
 }
 
-static uint64_t be(const uint8_t *at, unsigned n)
+static uint64_t read_big_endian(const uint8_t *at, unsigned n)
 {
     uint64_t v = 0;
 
@@ -267,11 +267,12 @@ static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, u
     for (unsigned i = 0; i < cycle->n_items; i++) {
         const uint8_t *at = (const uint8_t *)items.ptr + (size_t)i * RECEIPT_BYTES;
         struct push_item *it = &cycle->items[i];
-        uint32_t seg = (uint32_t)be(at + 56, 4), pos = (uint32_t)be(at + 60, 4);
+        uint32_t seg = (uint32_t)read_big_endian(at + 56, 4),
+                 pos = (uint32_t)read_big_endian(at + 60, 4);
         memcpy(it->key, at, 16);
         memcpy(it->partition_id, at + 16, 16);
         memcpy(it->message_id, at + 40, 16);
-        uint64_t state = be(at + 64, 4);
+        uint64_t state = read_big_endian(at + 64, 4);
         if (state != PUSH_QUEUED && state != PUSH_DUPLICATE)
             return false;
         it->status = (enum push_status)state;
@@ -282,7 +283,7 @@ static bool read_receipt(struct cycle_op *cycle, const struct pg_reply *reply, u
             pg_reply_is_null(reply, row + 1 + seg, STREAM_CYCLE_COL_CREATED_AT))
             return false;
         segment_message_id(pg_reply_unix_us(reply, row + 1 + seg, STREAM_CYCLE_COL_CREATED_AT),
-                           pos, (int64_t)be(at + 32, 8), it->message_id);
+                           pos, (int64_t)read_big_endian(at + 32, 8), it->message_id);
     }
     return true;
 }

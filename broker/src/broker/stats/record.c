@@ -321,7 +321,7 @@ static void put_queues(struct pg_params *p, const struct chosen *c)
     FOR_QUEUES(c->parked, c->n_parked, PG_INT4, pg_put_i32(p, (int32_t)notes->n_parked));
 }
 
-static int64_t since(uint64_t *mark, uint64_t now)
+static int64_t usage_since(uint64_t *mark, uint64_t now)
 {
     uint64_t delta = now - *mark;
 
@@ -338,7 +338,7 @@ static void put_worker(struct recorder *r, struct pg_params *p, const struct tal
     int64_t requests[OP_KINDS], jobs = 0;
 
     for (unsigned k = 0; k < OP_KINDS; k++)
-        jobs += requests[k] = since(&r->requests[k], counter_get(&s->requests[k]));
+        jobs += requests[k] = usage_since(&r->requests[k], counter_get(&s->requests[k]));
     const int64_t v[] = {
         requests[OP_PUSH],
         requests[OP_POP],
@@ -349,9 +349,9 @@ static void put_worker(struct recorder *r, struct pg_params *p, const struct tal
         (int64_t)sum->pop_messages,
         (int64_t)sum->auto_acked,
         (int64_t)sum->ack_ok,
-        since(&r->acks_failed, counter_get(&s->acks_failed)),
-        since(&r->dead_letters, counter_get(&s->dead_letters)),
-        since(&r->db_failed, counter_get(&pg->failed)),
+        usage_since(&r->acks_failed, counter_get(&s->acks_failed)),
+        usage_since(&r->dead_letters, counter_get(&s->dead_letters)),
+        usage_since(&r->db_failed, counter_get(&pg->failed)),
         (int64_t)sum->lag_us,
         (int64_t)sum->lag_max_us,
         (int64_t)(gauge_avg(&r->loop_lag_ms) * 1000),

@@ -10,7 +10,7 @@
 static void on_stats_due(struct due *d);
 static void on_counted(struct pg_call *pg, int status, const struct pg_reply *reply);
 
-static void again(struct broker *b)
+static void stats_again(struct broker *b)
 {
     // Spread, so that several processes do not all come at once.
     uint64_t ms = b->conf.stats_ms + id_random_u64() % (b->conf.stats_ms / 10 + 1);
@@ -21,7 +21,7 @@ static void again(struct broker *b)
 void stats_start(struct broker *b)
 {
     if (b->index == 0 && b->conf.stats_ms > 0)
-        again(b);
+        stats_again(b);
 }
 
 static void on_stats_due(struct due *d)
@@ -29,7 +29,7 @@ static void on_stats_due(struct due *d)
     struct broker *b = container_of(d, struct broker, stats_due);
 
     if (!broker_is_up(b) || b->closing) {
-        again(b);
+        stats_again(b);
         return;
     }
     struct call *c = call_new(b, &pg_stmt_stats_chore, NULL);
@@ -50,5 +50,5 @@ static void on_counted(struct pg_call *pg, int status, const struct pg_reply *re
     else if (pg_reply_rows(reply) > 0 && !pg_reply_is_null(reply, 0, 0))
         log_debug("chores.stats", "lanes=%d", pg_reply_i32(reply, 0, 0));
     call_free(c);
-    again(b);
+    stats_again(b);
 }

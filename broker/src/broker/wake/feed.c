@@ -15,7 +15,7 @@
 static void feed_query(struct broker *b);
 static void on_poll(struct due *d);
 static void on_changes(struct pg_call *pg, int status, const struct pg_reply *reply);
-static void learn(struct broker *b, const struct pg_reply *reply, unsigned row);
+static void feed_learn(struct broker *b, const struct pg_reply *reply, unsigned row);
 static void learn_group(struct broker *b, span queue, span name);
 
 void feed_look(struct broker *b, struct pop_op *pop)
@@ -154,7 +154,7 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
                 timer_expect_feed(b->house, pg_reply_i64(reply, row, CHANGES_COL_WAIT_US));
         } else {
             b->feed_misses = 0;
-            learn(b, reply, row);
+            feed_learn(b, reply, row);
         }
     }
     if (missed)
@@ -195,7 +195,7 @@ static void learn_group(struct broker *b, span queue, span name)
     }
 }
 
-static void learn(struct broker *b, const struct pg_reply *reply, unsigned row)
+static void feed_learn(struct broker *b, const struct pg_reply *reply, unsigned row)
 {
     struct queue *q = queue_find(b, pg_reply_bytes(reply, row, CHANGES_COL_QUEUE_NAME));
 

@@ -16,22 +16,22 @@ struct notice {
     char text[]; // queue name, partition name, group of a retry lane
 };
 
-static void deliver(struct mailbox_item *item);
+static void deliver_notice(struct mailbox_item *item);
 
 static uint64_t server_of(const struct broker *b)
 {
     return b->pg ? pg_pool_server(b->pg) : 0; // NULL: closing
 }
 
-static void post(struct broker *to, struct notice *n)
+static void post_notice(struct broker *to, struct notice *n)
 {
     n->to = to;
-    n->mail.deliver = deliver;
+    n->mail.deliver = deliver_notice;
     if (mailbox_post(&to->mailbox, &n->mail) != 0)
         free(n); // closing: no pop waits there any more
 }
 
-static struct notice *make(span queue, span lane, span only)
+static struct notice *make_notice(span queue, span lane, span only)
 {
     struct notice *n = mem_zalloc(1, sizeof *n + queue.len + lane.len + only.len + 1);
     n->queue_len = queue.len;
@@ -45,13 +45,13 @@ static struct notice *make(span queue, span lane, span only)
 
 static void notify_broker(struct broker *to, const struct lane *lane)
 {
-    struct notice *n =
-        make((span){lane->queue->name, lane->queue->name_len}, lane_shown(lane), lane->only);
+    struct notice *n = make_notice((span){lane->queue->name, lane->queue->name_len},
+                                   lane_shown(lane), lane->only);
     n->retry = lane->origin != NULL;
     n->server = server_of(lane->queue->broker);
     n->lane = lane->num;
     memcpy(n->lane_id, lane->id, 16);
-    post(to, n);
+    post_notice(to, n);
 }
 
 // Once per queue and turn: who looks finds all of it.
@@ -91,12 +91,12 @@ void notify_stored(struct broker *b, const struct stored_lane *lane, bool server
     for (unsigned i = 0; i < h->n; i++) {
         if (h->brokers[i] != home && !(i == 0 && selects))
             continue;
-        struct notice *n = make(lane->queue, lane->partition, lane->only);
+        struct notice *n = make_notice(lane->queue, lane->partition, lane->only);
         n->retry = lane->only.ptr != NULL;
         n->server = server_of(b);
         n->lane = lane->num;
         memcpy(n->lane_id, lane->id, 16);
-        post(h->brokers[i], n);
+        post_notice(h->brokers[i], n);
     }
 }
 
@@ -105,9 +105,9 @@ void notify_poll(struct broker *b)
     struct house *h = b->house;
 
     for (unsigned i = 0; i < h->n; i++) {
-        struct notice *n = make(SPAN_NONE, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make_notice(SPAN_NONE, SPAN_NONE, SPAN_NONE);
         n->poll = true;
-        post(h->brokers[i], n);
+        post_notice(h->brokers[i], n);
     }
 }
 
@@ -122,9 +122,9 @@ void notify_queue(struct broker *b, span queue)
     for (unsigned i = 0; i < h->n; i++) {
         if (i == b->index)
             continue;
-        struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make_notice(queue, SPAN_NONE, SPAN_NONE);
         n->changed = true;
-        post(h->brokers[i], n);
+        post_notice(h->brokers[i], n);
     }
 }
 
@@ -143,11 +143,11 @@ void notify_released(struct broker *b, span queue, int64_t consumer, bool maybe_
             i == 0 && atomic_load_explicit(&h->n_selectors, memory_order_relaxed) > 0;
         if (i == b->index || (h->brokers[i] != home && !selects))
             continue;
-        struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make_notice(queue, SPAN_NONE, SPAN_NONE);
         n->server = server_of(b);
         n->consumer = consumer;
         n->maybe_more = maybe_more;
-        post(h->brokers[i], n);
+        post_notice(h->brokers[i], n);
     }
 }
 
@@ -185,9 +185,9 @@ void house_poll(struct house *h)
     for (unsigned i = 0; i < h->n; i++) {
         if (atomic_load_explicit(&h->brokers[i]->stats.parked, memory_order_relaxed) == 0)
             continue;
-        struct notice *n = make(SPAN_NONE, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make_notice(SPAN_NONE, SPAN_NONE, SPAN_NONE);
         n->poll = true;
-        post(h->brokers[i], n);
+        post_notice(h->brokers[i], n);
     }
 }
 
@@ -220,16 +220,16 @@ void house_notified(struct house *h, enum house_event what, span queue)
     for (unsigned i = 0; i < h->n; i++) {
         if (!concerns(h, i, what, queue))
             continue;
-        struct notice *n = make(queue, SPAN_NONE, SPAN_NONE);
+        struct notice *n = make_notice(queue, SPAN_NONE, SPAN_NONE);
         n->changed = what == HOUSE_CONFIGURED;
         n->modes = what == HOUSE_MODES;
         n->keys = what == HOUSE_KEYS;
         n->prompt = what == HOUSE_STORED || what == HOUSE_FREED;
-        post(h->brokers[i], n);
+        post_notice(h->brokers[i], n);
     }
 }
 
-static void deliver(struct mailbox_item *item)
+static void deliver_notice(struct mailbox_item *item)
 {
     struct notice *n = container_of(item, struct notice, mail);
     struct broker *b = n->to;
