@@ -111,6 +111,10 @@ declare
     v_end    int;      -- the entry that ends the lease, if it ends
     v_lanes  bigint[] := '{}'; -- whose lease has ended
     v_timeout text := current_setting('lock_timeout');
+    -- Entries for a work queue, which may be of several groups:
+    w_grp    int[];
+    w_keys   bytea;
+    w_done   int[] := '{}'; -- groups that were settled with an earlier one
 begin
     -- Lock first, then read: see queen.claim.
     if p_origin <> 0 then
@@ -146,6 +150,7 @@ begin
           left join queen.consumers c on c.lane = l.num and c.grp = u.name
          order by u.ord
     loop
+        continue when g.grp = any (w_done);
         v_n := length(g.keys) / 16;
         if g.uniform then
             r_status := '{}'; r_lease := '{}'; r_error := '{}'; r_code := '{}'; r_worker := '{}'; r_after := '{}';
@@ -166,21 +171,38 @@ begin
         -- A lease from the time when the queue was ordered is settled as it began.
         if st.taken_seq is not null or g.consumer is not null and g.by_message and (st.lease_until > v_now) is not true then
             st := queen.begin_work(st);
-            grp := g.grp; queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
+            queue_name := g.queue_name; lane_name := g.lane_name; lane := g.lane; consumer := g.consumer;
             v_freed := false;
+            w_grp := array_fill(g.grp, array[v_n]);
+            w_keys := g.keys;
+            if g.uniform then
+                -- Those of the consumer's other uniform groups go along: a call costs far more than an entry.
+                select array_agg(u.grp::int), string_agg(u.key, ''::bytea), array_agg(u.lease), array_agg(u.worker)
+                  into w_grp, w_keys, r_lease, r_worker
+                  from (select k.grp, substr(k.keys, i.at * 16 + 1, 16) as key, k.lease, k.worker
+                          from unnest(p_lane_id, p_group, p_keys, p_uniform, p_lease, p_worker)
+                               with ordinality k(lane_id, name, keys, uniform, lease, worker, grp)
+                         cross join lateral generate_series(0, length(k.keys) / 16 - 1) i(at)
+                         where k.uniform and k.lane_id = p_lane_id[g.grp] and k.name = g.name
+                         order by k.grp, i.at) u;
+                v_n := cardinality(w_grp);
+                r_status := array_fill(0::int2, array[v_n]);
+                r_after := array_fill(null::int, array[v_n]);
+                r_error := array_fill(null::text, array[v_n]);
+                r_code := r_error;
+                w_done := w_done || w_grp;
+            else
+                r_worker := array(select coalesce(w, g.worker) from unnest(r_worker) with ordinality u(w, ord) order by ord);
+            end if;
+            grp := null;
             for f in
                 select * from queen.settle_work(
-                    st, g.lane, g.origin, g.name, g.policy, g.retry_limit, g.retry_delay, v_now, g.keys,
-                    case when g.uniform then array_fill(0::int2, array[v_n]) else r_status end,
-                    case when g.uniform then array_fill(g.lease, array[v_n]) else r_lease end,
-                    case when g.uniform then array_fill(null::int, array[v_n]) else r_after end,
-                    case when g.uniform then array_fill(null::text, array[v_n]) else r_error end,
-                    case when g.uniform then array_fill(null::text, array[v_n]) else r_code end,
-                    case when g.uniform then array_fill(g.worker, array[v_n])
-                         else array(select coalesce(w, g.worker) from unnest(r_worker) with ordinality u(w, ord) order by ord) end,
-                    p_final, p_required)
+                    st, g.lane, g.origin, g.name, g.policy, g.retry_limit, g.retry_delay, v_now, w_keys, r_status, r_lease, r_after, r_error,
+                    r_code, r_worker, p_final, p_required)
             loop
-                entry := f.entry; why := f.why; released := f.released; dead := f.dead; attempt := f.attempt; due_at := f.due_at;
+                entry := case when grp = w_grp[f.entry + 1] then entry + 1 else 0 end;
+                grp := w_grp[f.entry + 1];
+                why := f.why; released := f.released; dead := f.dead; attempt := f.attempt; due_at := f.due_at;
                 more := f.returned or f.released and g.ordering <> 'none'; -- the partition is free for another lease
                 v_freed := v_freed or more;
                 return next;

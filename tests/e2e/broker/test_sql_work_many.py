@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from sqlcore import v7
+from sqlcore import key, v7
 # The fixtures and helpers of the tests of work queues.
 from test_sql_work import COMPLETED, DLQ, FAILED, RETRY, claim_work, core, database, extend, make_queue  # noqa: F401 pylint: disable=unused-import
 
@@ -156,3 +156,33 @@ def test_neighbours_of_a_message_that_crashes_its_consumer_are_completed(core, p
     assert [r.seq for r in core.rows("select seq from queen.dead_letter_queue where lane = %s", lane)] == [place + 1]
     st = core.state(consumer)
     assert (st.cursor_seq, st.batch_size, st.total_messages) == (5, 0, 5)
+
+
+def test_requests_of_one_consumer_are_settled_together(core):
+    """Each with a lease of its own, as workers that take one job at a time send them; some are repeated, or wrong."""
+    lane, lane_id, consumer, ids = filled(core, "together", 40)
+    other, other_id, other_consumer, other_ids = filled(core, "apart", 2)
+    leases = [uuid.uuid4() for _ in ids]
+    claim_work(core, consumer, [1] * 40, leases=leases)
+    (other_lease, got, _, _, _, _), = claim_work(core, other_consumer, [2])
+    assert len(got) == 2
+    requests = [(lane_id, [ids[i]], leases[i], 0) for i in range(40)]
+    requests.insert(7, (lane_id, [ids[3]], leases[3], 0))               # again
+    requests.insert(9, (other_id, other_ids, other_lease, 0))           # of another consumer
+    requests.insert(11, (lane_id, [ids[5]], leases[6], 2))              # not under that lease
+    requests.insert(13, (lane_id, [v7()], leases[0], 1))                # no such message
+    core.rows("set track_functions = 'all'")
+    core.rows("begin")
+    rows = core.rows("""select grp, entry, why, lane, consumer
+                          from queen.settle(5, %s::uuid[], %s::text[], %s::bytea[], %s::boolean[], %s::uuid[],
+                                            '{}', '{}', '{}', '{}', '{}', '{}', %s::text[], false)""",
+                     [str(r[0]) for r in requests], ["g"] * len(requests), [b"".join(key(i).bytes for i in r[1]) for r in requests], [True] * len(requests),
+                     [str(r[2]) for r in requests], [None] * len(requests))
+    calls = core.rows("select coalesce(sum(calls), 0) as n from pg_stat_xact_user_functions where funcname = 'settle_work'")[0].n
+    core.rows("commit")
+    core.rows("reset track_functions")
+    assert calls == 2
+    assert sorted((r.grp, r.entry) for r in rows) == sorted((g + 1, e) for g, r in enumerate(requests) for e in range(len(r[1])))
+    assert all(r.why == requests[r.grp - 1][3] for r in rows)
+    assert all((r.lane, r.consumer) == ((other, other_consumer) if requests[r.grp - 1][0] == other_id else (lane, consumer)) for r in rows)
+    assert core.state(consumer).cursor_seq == 40 and core.state(other_consumer).cursor_seq == 2
