@@ -11,7 +11,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-enum { MAX_TRIES = 20 };
+enum {
+    MAX_TRIES = 20,
+    // Duplicates of others keep a segment, and with it all requests in it, from being stored.
+    // One that has waited for so many of them goes on by itself.
+    ALONE_AFTER = 3,
+};
 
 // By itself, so that nothing of the request is stored.
 static void push_no_key(struct seg *s)
@@ -201,7 +206,7 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
         push->n_pending = count_still(b, push, PUSH_PENDING, before);
         if (push->n_later > 0)
             push->n_later = count_still(b, push, PUSH_LATER, push->n_later);
-        op->alone = op->alone || scatter;
+        op->alone = op->alone || scatter || (status == 0 && op->tries >= ALONE_AFTER);
         op->unknown = op->unknown || status == QE_PG_GONE;
         if (push->n_pending == 0) {
             queue_tally(b, push->items[0].lane->queue, true)->push_requests++;

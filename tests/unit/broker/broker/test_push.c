@@ -319,6 +319,41 @@ static void a_segment_held_back_goes_again(void **state)
 
 // ---- bad neighbours ----
 
+// Each round another request of the lane brings a duplicate, which keeps the segment from being
+// stored.
+static void a_request_that_duplicates_of_others_hold_back_goes_alone(void **state)
+{
+    (void)state;
+    static struct push a = {0}, others[8];
+    static const char *const ids[] = {"o-0", "o-1", "o-2", "o-3", "o-4", "o-5", "o-6", "o-7"};
+    unsigned n = 0;
+    rig_open();
+    push_item(&a, "q", "p1", "mine");
+    push_start(&a);
+    for (; n < 8; n++) {
+        others[n] = (struct push){0};
+        push_item(&others[n], "q", "p1", ids[n]);
+        push_start(&others[n]);
+        if (n == 0) {
+            answer_lanes();
+            continue;
+        }
+        turn(); // this one waits for the lane
+        if (fake_int(fake_call("push")->params, COUNT, 0) == 1)
+            break;
+        duplicate(1, 1, 99);
+        answer(0);
+    }
+    assert_int_equal(a.times, 0);
+    assert_in_range(n, 2, 5);
+    answer_stored(); // a, by itself
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.items[0].status, PUSH_QUEUED);
+    answer_stored();
+    for (unsigned i = 0; i <= n; i++)
+        assert_int_equal(others[i].times, 1);
+}
+
 static void one_bad_request_is_found_and_its_neighbours_succeed(void **state)
 {
     (void)state;
@@ -553,6 +588,7 @@ int main(void)
         T(a_deleted_lane_is_requested_again),
         T(a_waiting_request_requests_a_forgotten_number_again),
         T(a_segment_held_back_goes_again),
+        T(a_request_that_duplicates_of_others_hold_back_goes_alone),
         T(one_bad_request_is_found_and_its_neighbours_succeed),
         T(scattered_requests_of_different_lanes_fly_side_by_side),
         T(an_odd_answer_is_an_error_not_a_guess),
