@@ -20,8 +20,9 @@ select target, status, wait_us, lane_id, retries, start_seq, take, more,
                            $7::text[], $8::int[]);
 
 -- statement: push_claim
--- A push and claims for pops that wait for its messages. Rows without a target are about the push, and come first.
--- returns: @claim?, @push?
+-- A push and claims for pops that wait for its messages. Rows without a target are about the push, and come first; their columns are those of
+-- @push in its order, from stored_lane on.
+-- returns: @claim?, stored_lane int8?, stored_seq int8?, stored_at timestamptz?, seg int4?, stored_status int2?, pos int4?, dup_id uuid?
 select target, status, wait_us, lane_id, retries, start_seq, take, more,
        first_seq, count, created_at, keys, body, ver, buried,
        stored_lane, stored_seq, stored_at, seg, stored_status, pos, dup_id

@@ -70,7 +70,7 @@ static unsigned count_push_rows(const struct pg_reply *reply)
     unsigned n = 0, n_rows = pg_reply_rows(reply);
 
     while (n < n_rows && pg_reply_is_null(reply, n, PUSH_CLAIM_COL_CLAIM + CLAIM_COL_TARGET))
-        if (pg_reply_is_null(reply, n++, PUSH_CLAIM_COL_PUSH + PUSH_COL_STATUS))
+        if (pg_reply_is_null(reply, n++, PUSH_CLAIM_COL_STORED_LANE + PUSH_COL_STATUS))
             return n_rows + 1;
     for (unsigned row = n; row < n_rows; row++)
         if (pg_reply_is_null(reply, row, PUSH_CLAIM_COL_CLAIM + CLAIM_COL_TARGET) ||
@@ -97,7 +97,7 @@ struct pg_reply *hand_over_end(struct call *c, struct claim_flight *f, int statu
     claim_flight_end(c, f, 0, claims);
     pg_reply_part_free(claims);
     c->broker->handed_over = number; // only from here on: for what follows from the push
-    return pg_reply_part(reply, 0, n, PUSH_CLAIM_COL_PUSH);
+    return pg_reply_part(reply, 0, n, PUSH_CLAIM_COL_STORED_LANE);
 }
 
 void hand_over_told(struct broker *b) { b->handed_over = 0; }
