@@ -288,8 +288,8 @@ def test_the_server_comes_from_the_environment_unless_an_option_names_it(monkeyp
         monkeypatch.setenv("QUEEN_URL", url)
         assert "cannot reach " + url in bench()[2]
         assert "cannot reach " + option in bench("-u", option)[2]
-        monkeypatch.setenv("QUEEN_URL", "https://localhost")
-        assert "QUEEN_URL must be http://host:port" in bench()[2]
+        monkeypatch.setenv("QUEEN_URL", "ftp://localhost")
+        assert "QUEEN_URL must be http://host:port or https://host:port" in bench()[2]
 
 
 def test_help_names_every_option():

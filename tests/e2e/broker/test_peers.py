@@ -75,7 +75,7 @@ def test_peers_are_notified_of_transactions_and_selectors(make_broker, pg, queue
 
 
 def test_notify_reaches_the_peers(make_broker, pg, queue):
-    a, b = pair(make_broker, pg)
+    a, b = pair(make_broker, pg, QUEEN_SQL_NOTIFY="false")
     waiter = parked(b, queue, autoAck=True)
     with pg.connect(database=b.env["PG_DB"]) as db:  # a SQL session notifies no server
         db.cursor().execute("select queen.push_messages_v2(%s::jsonb)", ('[{"queue":"%s","payload":7}]' % queue,))
