@@ -33,7 +33,7 @@ struct queue { // of a tenant
     struct write write;
     struct stamps_load load;
     unsigned n_loaded;       // writer.n_reloads when the stamps were loaded
-    uint64_t identity;       // of the tenant, see tenant_identity(); 0: none yet
+    int64_t added_us;        // when the tenant was added; 0: none yet
     unsigned limit;          // events of the next transaction; lowered after an error
     unsigned retries;        // of the current transaction
     bool is_retry_of_unique; // the last attempt ended with a unique violation
@@ -218,9 +218,10 @@ static void on_writer_tenant_ready(struct tenant_want *want, int status, struct 
         return;
     }
     q->ref = ref;
-    if (q->identity != tenant_ref_identity(ref)) {
-        // Its row has changed: perhaps it was removed, and this is another of its name.
-        q->identity = tenant_ref_identity(ref);
+    if (q->added_us != tenant_ref_added_us(ref)) {
+        // Another tenant of this name. One that has moved keeps its stamps: they show whether
+        // the other database has all that was committed.
+        q->added_us = tenant_ref_added_us(ref);
         q->n_loaded = 0;
         stamps_forget(q->writer->stamps, q->name);
         write_doubt_stamps(&q->write);

@@ -26,6 +26,7 @@ struct tenant_row directory_row(const struct pg_reply *reply, unsigned i)
         .credential = text(reply, i, PLATFORM_TENANT_ROW_COL_CREDENTIAL),
         .made = pg_reply_bool(reply, i, PLATFORM_TENANT_ROW_COL_MADE),
         .revision = pg_reply_i64(reply, i, PLATFORM_TENANT_ROW_COL_REVISION),
+        .added_us = pg_reply_i64(reply, i, PLATFORM_TENANT_ROW_COL_ADDED_US),
     };
 
     memcpy(r.name, name.ptr, name.len < TENANT_NAME_MAX ? name.len : TENANT_NAME_MAX);

@@ -242,6 +242,7 @@ static void act_open(void *ctx, struct grant *grant)
     r->tenant->n_refs++;
     r->grant = grant;
     r->identity = r->tenant->identity;
+    r->added_us = r->tenant->row.added_us;
     grant->owner = r;
     r->db = tenant_db_open(p->loop, &p->db, &r->tenant->row, on_opened, r);
 }
@@ -375,6 +376,7 @@ enum tenant_kind tenant_ref_kind(const struct tenant_ref *r)
     return tenant_db_kind(r->pool->db);
 }
 span tenant_ref_name(const struct tenant_ref *r) { return span_of(r->pool->tenant->row.name); }
+int64_t tenant_ref_added_us(const struct tenant_ref *r) { return r->pool->added_us; }
 uint64_t tenant_ref_identity(const struct tenant_ref *r) { return r->pool->identity; }
 struct pg_pool *tenant_ref_pg(const struct tenant_ref *r) { return tenant_db_pg(r->pool->db); }
 struct my_pool *tenant_ref_my(const struct tenant_ref *r) { return tenant_db_my(r->pool->db); }

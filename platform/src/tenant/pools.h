@@ -95,6 +95,8 @@ span tenant_ref_name(const struct tenant_ref *r);
 // tenant_identity() returns 0 if the tenant is not cached.
 uint64_t tenant_identity(struct tenant_pools *p, span name);
 uint64_t tenant_ref_identity(const struct tenant_ref *r);
+// When it was added to the directory: stays the same if the tenant moves to another address.
+int64_t tenant_ref_added_us(const struct tenant_ref *r);
 // For pg_pool_exec() and my_pool_exec() while the ref is in use; NULL for the other kind.
 struct pg_pool *tenant_ref_pg(const struct tenant_ref *r);
 struct my_pool *tenant_ref_my(const struct tenant_ref *r);

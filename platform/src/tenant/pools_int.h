@@ -36,6 +36,7 @@ struct tenant_pool {
     struct grant *grant;
     struct tenant_db *db;
     uint64_t identity; // of the row that the connections were opened for
+    int64_t added_us;  // likewise
 };
 
 // One use of a pool.

@@ -44,7 +44,7 @@ bool tenant_row_eq(const struct tenant_row *a, const struct tenant_row *b)
 {
     return strcmp(a->name, b->name) == 0 && a->kind == b->kind && text_eq(a->url, b->url) &&
            text_eq(a->database, b->database) && text_eq(a->credential, b->credential) &&
-           a->made == b->made && a->revision == b->revision;
+           a->made == b->made && a->revision == b->revision && a->added_us == b->added_us;
 }
 
 bool tenant_is_name(span name)

@@ -23,6 +23,7 @@ struct tenant_row {
     char *credential; // text:PASSWORD, env:NAME, file:/path; NULL: none
     bool made;
     int64_t revision;
+    int64_t added_us; // when it was added; another tenant of the same name was added later
 };
 void tenant_row_copy(struct tenant_row *to, const struct tenant_row *from); // to must be empty
 void tenant_row_deinit(struct tenant_row *r);

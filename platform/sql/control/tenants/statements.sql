@@ -1,5 +1,5 @@
 -- A tenant with its connection data.
--- columns tenant_row: name text, kind text, url text?, database text?, credential text?, made bool, revision int8
+-- columns tenant_row: name text, kind text, url text?, database text?, credential text?, made bool, revision int8, added_us int8
 --
 -- A tenant as the interface shows it, JSON.
 -- columns tenant_body: body text
@@ -14,14 +14,14 @@ select platform.tenant_add($1::text, $2::text, $3::text, $4::text, $5::text);
 -- Tenants that changed in the last so many seconds, including removed ones; null: all.  The window is longer than the
 -- interval between two
 -- reads, because rows become visible after their time of change.  By platform/src/tenant/directory.c.
-select name, kind, url, database, credential, made, revision, state = 'gone'
+select name, kind, url, database, credential, made, revision, (extract(epoch from created_at) * 1000000)::int8 as added_us, state = 'gone'
   from platform.tenant
  where changed_at > coalesce(statement_timestamp() - $1::int4 * interval '1 s', '-infinity');
 
 -- statement: tenant_find
 -- returns: @tenant_row
 -- One tenant, for its connections.  By platform/src/tenant/directory.c.
-select name, kind, url, database, credential, made, revision
+select name, kind, url, database, credential, made, revision, (extract(epoch from created_at) * 1000000)::int8 as added_us
   from platform.tenant
  where name = $1::text and state <> 'gone';
 
@@ -58,7 +58,7 @@ select outcome, body from platform.tenant_rotate($1::text, $2::text, $3::boolean
 -- statement: tenant_rows
 -- returns: @tenant_row
 -- All tenants with their connection data, for migrations.  By platform/src/platform/migrate.c.
-select name, kind, url, database, credential, made, revision
+select name, kind, url, database, credential, made, revision, (extract(epoch from created_at) * 1000000)::int8 as added_us
   from platform.tenant
  where state <> 'gone'
  order by name;
