@@ -102,6 +102,9 @@ class Broker:
             if (name and part.name != name) or group in part.lease or claimed == most or room == 0:
                 continue
             at = part.cursor[group]
+            if at == len(part.log) and part.held is not None:  # it has no successor
+                part.log.append(part.held)
+                part.held = None
             found = part.log[at:at + room]
             if not found:
                 continue

@@ -106,13 +106,12 @@ def wait_for_figures(broker, probe, what):
     """wait_until for maintained figures.
 
     A page counts small changes itself; what a test before left behind in thousands of partitions it leaves to the next
-    pass, which we do not wait for but ask for.
+    pass, which we do not wait for but ask for, again if it did not bring everything.
     """
-    value = probe()
-    if value:
-        return value
-    broker.post("/api/v1/stats/refresh").expect(200)
-    return wait_until(probe, 5 * TIME_FACTOR, what)
+    def refreshed():
+        broker.post("/api/v1/stats/refresh").expect(200)
+        return probe()
+    return probe() or wait_until(refreshed, 10 * TIME_FACTOR, what, interval=0.3)
 
 
 def in_parallel(functions, timeout=60):
