@@ -328,8 +328,9 @@ static void choose_defaults(struct bench_conf *c)
         c->lease_s = c->queue && c->workload != BENCH_IDLE ? 0 : 60;
     if (c->workload == BENCH_POPACK)
         c->ack = true;
-    if (!c->token && getenv("QUEEN_TOKEN") && getenv("QUEEN_TOKEN")[0])
-        c->token = getenv("QUEEN_TOKEN");
+    const char *token = getenv("QUEEN_TOKEN");
+    if (!c->token && token && token[0])
+        c->token = token;
     if (!c->fingerprint && !c->ca_file)
         c->fingerprint = getenv("QUEEN_FINGERPRINT");
     // At least one consumer per group; otherwise that group would wait for ever.
