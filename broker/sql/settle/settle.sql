@@ -190,7 +190,7 @@ begin
                 r_after := array_fill(null::int, array[v_n]);
                 r_error := array_fill(null::text, array[v_n]);
                 r_code := r_error;
-                w_done := w_done || w_grp;
+                w_done := w_done || array(select distinct k from unnest(w_grp) k); -- few: it is searched for each group
             else
                 r_worker := array(select coalesce(w, g.worker) from unnest(r_worker) with ordinality u(w, ord) order by ord);
             end if;
