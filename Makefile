@@ -83,10 +83,10 @@ e2e-platform:
 	$(call RANGE,400) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/platform
 
 e2e-pairs:
-	$(call RANGE,200) QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(TWO_BROKERS)
+	$(call RANGE,200) QUEEN_TEST_BROKERS=2 $(PYTHON) -m pytest -q $(ONLY) $(TWO_BROKERS)
 
 e2e-pooler:          ## a part of the black-box tests with the brokers behind PgBouncer in transaction mode
-	$(call RANGE,1200) QUEEN_TEST_POOLER=1 $(PYTHON) -m pytest -q $(TWO_BROKERS) $(addprefix tests/e2e/broker/test_,longpoll.py streams.py scheduled.py work_queue.py owners.py concurrency.py)
+	$(call RANGE,1200) QUEEN_TEST_POOLER=1 $(PYTHON) -m pytest -q $(ONLY) $(TWO_BROKERS) $(addprefix tests/e2e/broker/test_,longpoll.py streams.py scheduled.py work_queue.py owners.py concurrency.py)
 
 e2e-web:
 	$(call RANGE,800) $(PYTHON) -m pytest -q $(ONLY) tests/e2e/web

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""What applying events costs inside a tenant's database, by the size of the transaction: no broker, no platform.
+"""The cost of applying events inside a tenant's database, by the size of the transaction: no broker, no platform.
 
     bench/ingest_sql.py [--mode live|views] [--sizes 1,3,10,50] [--events 1500] [--functions N]
 
 One tenant with 200 customers, one connection, the statement that the platform sends.  CPU is that of the backend, the lower quartile of the calls: on a
-machine that does other things, the mean says more about those.  --functions: what each SQL function takes (wall clock) in transactions of N events.
+machine that does other things, use the mean for those.  --functions: what each SQL function takes (wall clock) in transactions of N events.
 """
 import argparse
 import json

@@ -23,7 +23,7 @@ LOOK_MS = 500  # the library's default
 
 
 class Pusher(threading.Thread):
-    """Pushes `rate()` events a second until told to stop; payloads carry a number and the time."""
+    """Pushes `rate()` events a second until stopped; payloads carry a number and the time."""
 
     def __init__(self, crew, rate):
         super().__init__()
@@ -68,7 +68,7 @@ def load(rig, crew, title, seconds, rate):
 
 
 def check(crew):
-    """What was wrong, and how many events were handled more than once."""
+    """The mistakes, and how many events were handled more than once."""
     wrong, last, holder, times = [], {}, {}, {}
     steps = sorted((at, w.name, line) for w in crew.made for at, line in list(w.lines))
     for at, name, line in steps:

@@ -1,4 +1,4 @@
-"""What benchmarks in Python stand on: a PostgreSQL and a broker of their own, pushes from several threads, percentiles.
+"""Base of the benchmarks in Python: a PostgreSQL and a broker of their own, pushes from several threads, percentiles.
 
 fsync is off: they are about CPU and about waiting for answers.
 """
@@ -81,7 +81,7 @@ class Rig:
             return cur.fetchall() if cur.description else []
 
     def bench(self, *args, refusals=False):
-        """What `queen bench` measured; refusals: answers that are errors do not end the run."""
+        """The result of `queen bench`; refusals: answers that are errors do not end the run."""
         done = subprocess.run([harness.BIN, "bench", "-u", "http://127.0.0.1:%d" % self.broker.port, "-j", "-", "--quiet",
                                "--pid", str(self.broker.process.pid), "--pg-pid", str(self.pg.process.pid), *map(str, args)],
                               capture_output=True, text=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What security costs, measured: keys, tokens and TLS.
+"""The cost of security: keys, tokens and TLS.
 
     bench/secure.py [--seconds 10] [--rounds 3]
 

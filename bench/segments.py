@@ -35,7 +35,7 @@ def leaf(attribute, operator, value=None, **more):
 SUBSCRIBER = leaf("is_active_subscriber", "eq", True)
 CREDIT = leaf("wallet_balance", "gt", 50)
 BUSY = leaf("transaction_count", "gte", 3, withinDays=30)
-# What the seed reports: how many times faster than the fallback.
+# The figure in the seed: how many times faster than the fallback.
 QUESTIONS = [
     ("is active subscriber", 600, SUBSCRIBER),
     ("subscriber, credit > 50", 437, {"and": [SUBSCRIBER, CREDIT]}),

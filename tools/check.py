@@ -23,7 +23,7 @@ QUICK = " ONLY=\"-m 'not slow'\""
 STAGES = [
     [["lint", "release", "docs-check", "unit"]],
     [["debug", "asan", "tsan"]],
-    [["tidy", "unit-asan", "unit-tsan", "fuzz"], ["e2e-one"], ["e2e-more", "e2e-rest"], ["e2e-platform"]],
+    [["tidy", "unit-asan", "unit-tsan", "fuzz"], ["e2e-one", "e2e-web"], ["e2e-more", "e2e-rest"], ["e2e-platform", "e2e-pairs", "e2e-pooler"]],
     [["torture-can-fail", "torture"]],
 ]
 # part: (command, more environment)
@@ -44,6 +44,9 @@ PARTS = {
     "e2e-more": ("make e2e-more" + QUICK, SLOW),
     "e2e-rest": ("make e2e-rest" + QUICK, SLOW),
     "e2e-platform": ("make e2e-platform" + QUICK, SLOW),
+    "e2e-pairs": ("make e2e-pairs" + QUICK, SLOW),
+    "e2e-pooler": ("make e2e-pooler" + QUICK, SLOW),
+    "e2e-web": ("make e2e-web" + QUICK, SLOW),
     "torture-can-fail": (sys.executable + " -m pytest -q tests/torture", {}),
     "torture": ("make torture MINUTES=1.2", {}),
 }

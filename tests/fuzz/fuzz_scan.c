@@ -5,7 +5,7 @@
 //   - jansson reads numbers into long long and double, numeric is wider at the large end and
 //     narrower at the small: numbers are blamed only when neither range is near;
 //   - nesting: 256 here, 2048 there.
-// Whatever the scanner accepts is also walked with the cursor, unescaped, written again and
+// Accepted input is also walked with the cursor, unescaped, written again and
 // scanned again; that must agree with what jansson read.
 //
 // build: lib/json/scan.c lib/json/text.c lib/json/write.c -ljansson

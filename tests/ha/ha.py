@@ -34,7 +34,7 @@ def say(text):
 
 
 class Cluster:
-    """What Scene needs of a cluster: brokers, ports, buffered()."""
+    """The part of a cluster that Scene needs: brokers, ports, buffered()."""
 
     def __init__(self, folder):
         self.folder = folder

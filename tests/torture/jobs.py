@@ -8,7 +8,7 @@ Held = collections.namedtuple("Held", "take since until message")
 
 
 class Jobs:
-    """What happened to the messages of one work queue for its one group."""
+    """The history of the messages of one work queue for its one group."""
 
     def __init__(self, log, queue, seconds, slack):
         self.first = {}                                   # (lease, id) -> when its first settlement was sent that may have had an effect

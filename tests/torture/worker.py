@@ -5,7 +5,7 @@ from actor import GIVE_UP, raw_id
 from consumer import Consumer
 from history import OK, REJECTED, UNKNOWN, Renew, Settle, Take
 
-# What happens to a message: (status, retryAfter in seconds, how often); the rest is left alone until its lease expires.
+# The outcomes of a message: (status, retryAfter in seconds, how often); the rest is left alone until its lease expires.
 FATES = (("completed", 0, 0.78), ("failed", 0, 0.08), ("retry", 0, 0.05), ("retry", 1, 0.05), ("silence", 0, 0.04))
 
 

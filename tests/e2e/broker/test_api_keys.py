@@ -204,7 +204,7 @@ def test_keys_and_tokens_together(make_broker, site, queue):
 
 
 def test_a_broker_without_the_setting_is_no_way_around(make_broker, site, guarded):
-    """An unprotected broker asks for keys as well once the database has one."""
+    """An unprotected broker requires keys as well once the database has one."""
     guarded.create()
     b = make_broker(PG_DB=site[0]["PG_DB"])
     wait_until(lambda: b.get("/api/v1/resources/queues").status == 401, 30, "it asks for keys")
@@ -259,7 +259,7 @@ def test_keys_stay_valid_during_an_outage(make_broker, frail_pg, tmp_path, queue
             return r.json[0]["status"] == "buffered"
         wait_until(buffered, 60, "pushes are buffered")
         assert g.call("qk_0123456789abcdef_" + "A" * 43).status == 401
-        # A broker that has never seen the table cannot tell: 503. The key of its file works.
+        # A broker that has never read the table cannot decide: 503. The key of its file works.
         late = Guarded(make_broker(server=frail_pg, database=database, start=False, QUEEN_ADMIN_KEY_FILE=path), admin)
         late.broker.spawn()
 

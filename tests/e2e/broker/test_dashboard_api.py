@@ -1,4 +1,4 @@
-"""What the dashboard needs besides the public contract: grouped dead letters, the search in payloads, the preview of a seek, the map of partitions,
+"""Endpoints of the dashboard beyond the public contract: grouped dead letters, the search in payloads, the preview of a seek, the map of partitions,
 figures over time, processors, settings, and the permissions of the sender."""
 import json
 import time

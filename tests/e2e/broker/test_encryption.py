@@ -197,11 +197,11 @@ def test_a_protected_broker_without_a_key_refuses_messages_of_encrypted_queues(p
     assert send("GET", "/api/v1/pop/queue/%s" % queue).status == 204
     assert send("GET", "/api/v1/scheduled/count?queue=%s" % queue).expect(200).json["count"] == 0
     assert [m["data"] for m in send("GET", "/api/v1/pop/queue/%s?batch=10" % lax).json["messages"]] == [1, 2]
-    # The option is taken back: messages that the broker knows how to mark are refused as well.
+    # The option is taken back: messages that the broker would otherwise mark are refused as well.
     send("POST", "/api/v1/configure", {"queue": lax, "options": {"encryptionEnabled": True}}).expect(200)
     send("POST", "/api/v1/push", {"items": [{"queue": lax, "payload": 1}]}).expect(503)
     assert b.log_text().count("seal.no_key") == 2 and "refused" in b.log_text()
-    # What it buffered waits, and a broker with the key stores it encrypted.
+    # The buffered messages wait, and a broker with the key stores it encrypted.
     send("POST", "/api/v1/system/maintenance", {"enabled": True}).expect(200)
     for q in (queue, plain):
         assert send("POST", "/api/v1/push", {"items": [{"queue": q, "payload": 7}]}).expect(201).json[0]["status"] == "buffered"

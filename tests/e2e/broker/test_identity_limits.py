@@ -51,7 +51,7 @@ def test_denied_requests_count(guarded):
 
 
 def test_bytes_per_second(guarded, queue):
-    """A large request is accepted once; then its sender waits as long as the limit says."""
+    """A large request is accepted once; then its sender waits as long as the limit requires."""
     slow = guarded.create(limits="bytes=10000")["key"]
     body = {"items": [{"queue": queue, "payload": "x" * 1000000}]}
     guarded.call(slow, "POST", "/api/v1/push", body).expect(201)

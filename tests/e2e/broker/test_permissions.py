@@ -180,7 +180,7 @@ def test_a_wildcard_pop_sees_only_permitted_queues(guarded):
     got = guarded.call(key, path=url_all).expect(200).json["messages"]
     assert [m["queue"] for m in got] == [mine]
     assert guarded.call(key, path=url).status == 204
-    # The group is not on the other queue: there it begins where the administrator says, with all.
+    # The group is not on the other queue: there it begins where the administrator has put it, with all messages.
     got = guarded.call(guarded.admin, path=url_all).expect(200).json["messages"]
     assert [m["queue"] for m in got] == [theirs]
 
@@ -283,7 +283,7 @@ def test_a_full_cache_of_partitions_forgets_no_denial(guarded, queue):
     key = key_for(guarded, "push+pop:mine.*")
     m = guarded.call(guarded.admin, path="/api/v1/pop/queue/" + theirs).expect(200).json["messages"][0]
     ack = {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "leaseId": m["leaseId"], "status": "completed"}
-    guarded.call(key, "POST", "/api/v1/ack", ack).expect(403)  # now the broker knows the partition
+    guarded.call(key, "POST", "/api/v1/ack", ack).expect(403)  # now the partition is in the broker's memory
 
     def raw(acks):
         body = json.dumps({"acknowledgments": acks}).encode()
@@ -307,7 +307,7 @@ def test_a_full_cache_of_partitions_forgets_no_denial(guarded, queue):
 
 
 def test_a_group_condition_holds_for_actions(guarded, queue):
-    """Whatever changes what other groups get is denied to one that may act as one group only."""
+    """A sender that may act as one group only cannot change the messages that other groups get."""
     name = "mine." + queue
     push(guarded, name, name)
     one = key_for(guarded, "*:queue=mine.*;group=billing")
@@ -332,7 +332,7 @@ def test_a_group_condition_holds_for_actions(guarded, queue):
 
 
 def test_changing_a_recurring_message_needs_push(guarded, queue):
-    """It says what is pushed, and where."""
+    """It decides which messages are pushed, and where."""
     body = {"name": queue, "queue": "mine." + queue, "cron": "@yearly", "payload": 1}
     id = guarded.call(guarded.admin, "POST", "/api/v1/schedules", body).expect(201).json["id"]
     weak, strong = key_for(guarded, "configure:*"), key_for(guarded, "configure+push:*")
@@ -346,7 +346,7 @@ def test_changing_a_recurring_message_needs_push(guarded, queue):
 
 @pytest.mark.parametrize("prefix", ["key:", "cert:"])
 def test_a_token_cannot_be_a_key_or_certificate(guarded, prefix):
-    """Whoever chooses the subjects of tokens would get the rules and limits of others, and their name in the audit log."""
+    """An issuer that chooses the subjects of tokens would get the rules and limits of others, and their name in the audit log."""
     assert guarded.call(token(sub=prefix + "admin-key-file"), path="/api/v1/resources/queues").status == 401
     assert guarded.call(token(sub="my" + prefix), path="/api/v1/resources/queues").status == 200
 

@@ -220,7 +220,7 @@ def test_kills_and_reconnects_lose_nothing(pooled, pooler, queue):
 
 @pytest.mark.parametrize("crash", ["of the server", "of a backend"])
 def test_a_crash_behind_the_pooler_is_noticed(frail_pg, make_broker, queue, crash):
-    """The connections of the broker stay. What it remembers of the server before the crash must go."""
+    """The connections of the broker stay. Its cached data about the server before the crash must go."""
     pooler = Pooler(frail_pg).start()
     try:
         name = frail_pg.create_database("crash_" + uuid.uuid4().hex[:8])

@@ -72,7 +72,7 @@ class Model:
         self.holds.append(Hold(lease, seqs, len(self.holds), until))
 
     def expected(self, want):
-        """What a claim of so many messages delivers; the claim happens."""
+        """Claims so many messages and returns the delivered ones."""
         out = []
         self.now += 1
         due = sorted((h for h in self.holds if h.open and h.until <= self.now), key=lambda h: (h.until, h.seqs[0], h.order))

@@ -132,7 +132,7 @@ def test_leases_that_expired_while_the_queue_was_ordered_do_not_end_those_of_the
     core.configure("suspects", ordering="none", maxDeliveries=20)
     (lease, got, _, _, _, _), = claim_work(core, consumer, [3])
     assert got == [1, 2, 3]
-    # A broker that does not know of the change asks the careful way first.
+    # A broker that has not noticed the change tries the careful claim first.
     assert [(r.status, r.buried) for r in core.claim([consumer], 1)[0]] == [(8, None)]
     assert {r.why for r in core.settle(lane_id, "g", ids[:3], lease=lease)} == {0}
     assert core.rows("select * from queen.dead_letter_queue where lane = %s", lane) == []

@@ -47,7 +47,7 @@ def test_no_statement_runs_before_the_schema_is_in_place(make_broker, pg, queue)
     assert broker.get("/ready").expect(503).json == {"status": "starting", "reason": "starting: applying schema"}
     pushed = Background(lambda: broker.push([{"queue": queue, "payload": 1}], timeout=60))
     for path in ("/api/v1/pop/queue/%s?timeout=200" % queue, "/api/v1/pop?namespace=n&timeout=200"):
-        answer = broker.get(path, timeout=60)  # not 204, which would say that there is no message
+        answer = broker.get(path, timeout=60)  # not 204, which would mean that there is no message
         assert answer.status == 503 and answer.headers.get("retry-after"), (path, answer)
         assert answer.json["error"] == "starting: applying schema", path
     broker.get("/api/v1/pop/queue/%s?wait=true&timeout=200" % queue, timeout=60).expect(204)  # its time has passed

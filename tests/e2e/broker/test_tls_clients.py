@@ -78,7 +78,7 @@ def test_certificates_have_the_roles_of_the_rules(server, queue):
     assert [server.ask(p)[0] for p in (ops, app, reader, stranger)] == [200, 200, 200, 403]
     delete = dict(method="DELETE", path="/api/v1/resources/queues/" + queue)
     assert [server.ask(p, **delete)[0] for p in (app, ops)] == [403, 200]
-    # The plain port knows no certificates.
+    # There are no certificates on the plain port.
     assert server.broker.get("/api/v1/resources/queues").status == 401
     assert server.ask(path="/live")[0] == 200
 

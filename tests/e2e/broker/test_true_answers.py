@@ -1,4 +1,4 @@
-"""Answers that say what is the case: aggregates over everything, errors with their cause, input that can never work."""
+"""Correct answers: aggregates over everything, errors with their cause, input that can never work."""
 import json
 
 import pytest
@@ -44,7 +44,7 @@ def test_a_failure_of_the_database_has_a_cause_and_an_id(broker, sql, queue):
 
 
 def test_a_statement_that_takes_too_long_names_the_setting(make_broker, sql, queue):
-    """It said that an operator had stopped it."""
+    """The answer was that an operator had stopped it."""
     b = make_broker(DB_STATEMENT_TIMEOUT="300")
     sql("create function queen.test_slow() returns trigger language plpgsql as $$ begin perform pg_sleep(30); return new; end $$")
     sql("create trigger test_slow before insert on queen.schedules for each row execute function queen.test_slow()")

@@ -37,7 +37,7 @@ static unsigned owned_by(const char *owner)
     return n;
 }
 
-// Carries out the plan; an owner that is asked for a partition releases it.
+// Carries out the plan; an owner releases a partition that another processor requests.
 static unsigned act(const char *me)
 {
     for (unsigned k = 0; k < plan.n_claim; k++)

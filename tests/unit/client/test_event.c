@@ -33,7 +33,7 @@ static void the_policy_of_the_queue_decides_if_requested(void **state)
     assert_int_equal(plan.status, QUEEN_ACK_FAILED);
 }
 
-// Whatever a handler returns, after a limited number of tries the event is
+// For every result of a handler: after a limited number of tries the event is
 // acknowledged in one of the ways that end it, and never simply given back.
 static void every_event_is_settled_in_the_end(void **state)
 {

@@ -45,7 +45,7 @@ static SSL_CTX *self_signed(void)
     return ctx;
 }
 
-// The next connection, after its handshake. What is written stays in memory until send_all().
+// The next connection, after its handshake. Its output stays in memory until send_all().
 static SSL *accept_tls(struct server *s)
 {
     SSL *ssl = SSL_new(s->ctx);

@@ -43,7 +43,7 @@ def permission_text(permission):
 
 
 def check_permission(verb, path, access, permission, names, wrong):
-    """A route says what a sender with rules needs, and has the parameter that the check reads."""
+    """A route names the permission that a sender with rules needs, and has the parameter that the check reads."""
     target, bits = permission.split(" ")
     query = names[-1].split(",")
     if access != "public" and (target in ("admin", "free")) != (bits == "0"):

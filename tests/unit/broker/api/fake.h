@@ -24,7 +24,7 @@ struct fake_reply {
     char type[64];
 };
 
-// What reached the broker since the request was made; NULL: nothing.
+// The operation that reached the broker since the request was made; NULL: none.
 struct fake_given {
     struct push_op *push;
     struct pop_op *pop, *cancelled;

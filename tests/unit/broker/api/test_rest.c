@@ -81,7 +81,7 @@ static void a_lost_lease_is_404_with_the_object(void **state)
                  texts[why - 1]);
         assert_string_equal(fake_reply.text, expected);
     }
-    // What cannot be a lease is answered without asking.
+    // An id that cannot be a lease is refused without a query.
     assert_null(extend("non\"sense", ""));
     assert_int_equal(fake_reply.status, 404);
     assert_non_null(

@@ -147,7 +147,7 @@ void sim_serve(struct pg_call *call, enum sim_fate fate)
         fake_answer_locked(call);
         return;
     }
-    // What is not in the list is a chore that may succeed or fail as it likes.
+    // Calls that are not in the list are chores, which may succeed or fail.
     for (unsigned i = 0; i < countof(calls) && fate <= SIM_LOST_ANSWER; i++)
         if (strcmp(calls[i].name, call->statement->name) == 0)
             calls[i].serve(call->params);
@@ -345,7 +345,7 @@ static bool is_leased(const struct lane_table *l)
     return l->leased && l->until_us > clock_mono_us();
 }
 
-// Of all lanes those with messages, or the one that was asked for.
+// All lanes with messages, or one lane by its number.
 static void do_discover(const struct pg_params *p)
 {
     bool one = p->param[1].len != SIZE_MAX;

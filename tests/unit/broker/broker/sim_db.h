@@ -14,7 +14,7 @@ enum sim_fate {
     SIM_ANSWERED,
     SIM_LOST_ANSWER, // done, but the connection broke before the answer came
     SIM_LOST_CALL,   // the connection broke before anything was done
-    SIM_ROLLED_BACK, // PostgreSQL asks for a retry
+    SIM_ROLLED_BACK, // PostgreSQL reports a failure that is retried
     SIM_REFUSED,     // the call did not leave, because the database was away
 };
 
@@ -33,7 +33,7 @@ bool sim_is_locked(unsigned lane);
 // Calls with the old number find it gone.
 void sim_renumber(unsigned lane);
 
-// What is true in the database.
+// The contents of the database.
 int64_t sim_find(unsigned lane, const uint8_t key[16]); // its sequence number, 0: not there
 unsigned sim_count(unsigned lane, const uint8_t key[16]);
 int64_t sim_cursor(unsigned lane);

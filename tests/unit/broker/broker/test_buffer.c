@@ -92,7 +92,7 @@ static void a_delay_that_is_buffered_does_not_follow_a_jump_of_our_clock(void **
     settle_disk();
 }
 
-// What cannot go to the buffer waits on for its partition, and costs nothing meanwhile.
+// A request that cannot be buffered waits for its partition, and costs nothing meanwhile.
 static void a_request_at_a_locked_lane_does_not_keep_the_loop_busy_in_an_outage(void **state)
 {
     (void)state;

@@ -169,7 +169,8 @@ static void a_waiting_pop_ends_at_its_timeout(void **state)
     assert_null(fake_find("discover"));
 }
 
-// Pops that came while the first page was asked for wait for it, but not longer than they said.
+// Pops that came while the first page was being read wait for it, but not longer than their
+// timeout.
 static void a_second_waiting_pop_ends_at_its_timeout(void **state)
 {
     (void)state;

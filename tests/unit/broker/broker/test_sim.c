@@ -9,7 +9,7 @@
 //      each:
 //                                          a change that only moves code leaves it as it was
 //
-// What must hold: every operation is answered once; what was answered as stored is there once,
+// Invariants: every operation is answered once; what was answered as stored is there once,
 // in the order of its producer, also when it went through the file buffer; a delivery is what
 // the database leased, and nobody else gets it; the answer to an acknowledgement is true; and
 // when all is well again everything is stored and consumed within the time that polling allows.
@@ -382,7 +382,7 @@ static void serve_all(void)
     }
 }
 
-// What is under way is lost, one way or the other; what comes meanwhile is turned away.
+// Calls in flight are lost, before or after their commit; new calls are refused.
 static void go_away(void)
 {
     is_up = false;
@@ -553,7 +553,7 @@ static void settle_down(void)
     for (unsigned i = 0; i < PRODUCERS; i++)
         producer_verify(&producers[i]);
     stream_verify();
-    // Whoever still waits goes.
+    // Clients that still wait hang up.
     for (unsigned i = 0; i < 1000 && is_anybody_popping(); i++) {
         serve_all();
         wait_ms(10);

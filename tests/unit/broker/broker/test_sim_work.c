@@ -6,7 +6,7 @@
 //      SIM_SEEDS=100000 test_broker_sim_work   so many schedules
 //      SIM_SEED=17 test_broker_sim_work        that one
 //
-// What must hold: every pop is answered once; what it delivers is leased to it and to nobody
+// Invariants: every pop is answered once; what it delivers is leased to it and to nobody
 // else; the answer to an acknowledgement is true; and when all is well again everything is
 // settled within the time that leases and polling allow.
 #include <setjmp.h>
@@ -325,7 +325,7 @@ static void serve(struct pg_call *call, enum fate fate)
 {
     static const int status[] = {0, QE_PG_GONE, QE_PG_GONE, QE_PG_RETRY};
 
-    // What is not in the list is a chore that may succeed or fail as it likes.
+    // Calls that are not in the list are chores, which may succeed or fail.
     for (unsigned i = 0; i < countof(calls) && fate <= LOST_ANSWER; i++)
         if (strcmp(calls[i].name, call->statement->name) == 0)
             calls[i].serve(call->params);

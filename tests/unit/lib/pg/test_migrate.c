@@ -180,7 +180,7 @@ static void four_brokers_at_once_do_the_work_once(void **state)
     expect("select queen.two()", "2");
 }
 
-// Whatever sql/ holds right now must load, with the settings that the workers use.
+// The current contents of sql/ must load, with the settings that the workers use.
 static void the_schema_that_we_carry_loads(void **state)
 {
     (void)state;

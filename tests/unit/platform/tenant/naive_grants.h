@@ -1,7 +1,7 @@
 // naive_grants.h: the rules of tenant/grants.h once more, as plainly as possible: arrays,
 // scans.
 //
-// What it decides is written to a log, one line per decision, for comparison.
+// Its decisions are written to a log, one line per decision, for comparison.
 #ifndef QUEEN_TEST_NAIVE_GRANTS_H
 #define QUEEN_TEST_NAIVE_GRANTS_H
 
