@@ -8,10 +8,6 @@ select status, answer::text, null::bytea, false from queen.clear_queue($1::text:
 select queue_id, default_lane_id, options::text, (options ->> 'encryptionEnabled')::boolean as sealed, unfinished
   from queen.configure_queue($1::text, $2::text, $3::text, $4::text::jsonb, $5::boolean);
 
--- statement: delete_group
--- returns: @answer
-select status, answer::text, null::bytea, false from queen.delete_group($1::text::jsonb);
-
 -- statement: delete_queue
 -- returns: @answer
 select status, answer::text, null::bytea, false from queen.delete_queue($1::text::jsonb);
@@ -25,10 +21,6 @@ drop schema if exists queen, queen_streams cascade;
 -- returns: more bool?
 select queen.forget_deleted() or queen.spread_more() or queen.fill_scans() as more;
 
--- statement: get_group
--- returns: @rows
-select * from queen.get_group($1::text::jsonb);
-
 -- statement: get_overview
 -- returns: @answer
 select 200, queen.get_overview($1::text::jsonb)::text, null::bytea, false;
@@ -36,10 +28,6 @@ select 200, queen.get_overview($1::text::jsonb)::text, null::bytea, false;
 -- statement: get_queue
 -- returns: @rows
 select * from queen.get_queue($1::text::jsonb);
-
--- statement: list_groups
--- returns: @rows
-select * from queen.list_groups($1::text::jsonb);
 
 -- statement: list_namespaces
 -- returns: @rows
@@ -65,18 +53,6 @@ select queen.maintenance_flags();
 -- returns: partitions int4
 select partitions from queen.queue_partitions($1::text[]);
 
--- statement: preview_seek
--- returns: @answer
-select status, answer::text, null::bytea, false from queen.preview_seek($1::text::jsonb);
-
--- statement: seek_group
--- returns: @answer
-select status, answer::text, null::bytea, false from queen.seek_group($1::text::jsonb);
-
--- statement: seek_partition
--- returns: @answer
-select status, answer::text, null::bytea, false from queen.seek_partition($1::text::jsonb);
-
 -- statement: select_queues
 -- returns: name text
 select name from queen.select_queues($1::text, $2::text);
@@ -88,7 +64,3 @@ select queen.set_maintenance($1::text, $2::boolean);
 -- statement: spread_queue
 -- returns: @answer
 select status, answer::text, null::bytea, false from queen.spread_queue($1::text::jsonb);
-
--- statement: update_subscription
--- returns: @answer
-select 200, queen.update_subscription($1::text::jsonb)::text, null::bytea, false;

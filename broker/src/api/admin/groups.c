@@ -1,5 +1,5 @@
 // Actions on consumer groups: delete, seek, change the subscription. The functions are in
-// broker/sql/admin.
+// broker/sql/groups.
 #include "api/api_int.h"
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"

@@ -1,4 +1,4 @@
-// Reading about consumer groups. The functions are in broker/sql/admin.
+// Reading about consumer groups. The functions are in broker/sql/groups.
 #include "api/api_int.h"
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
