@@ -54,8 +54,8 @@ select 200, queen.report_worker_metrics($1::text::jsonb)::text, null::bytea, fal
 select 200, queen.retention_analytics($1::text::jsonb)::text, null::bytea, false;
 
 -- statement: stats_chore
--- returns: stats_chore int4?
-select queen.stats_chore($1::int, $2::int, $3::int);
+-- returns: lanes int4, more bool
+select lanes, more from queen.stats_chore($1::int, $2::int, $3::int);
 
 -- statement: status_analytics
 -- returns: @answer

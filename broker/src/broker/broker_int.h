@@ -346,6 +346,7 @@ struct broker {
     struct sweep_pass pass;
     int64_t consumers_walked; // number of the consumer where the last step of a walk ended
     struct due stats_due;
+    uint64_t stats_begun_us; // start of the last pass of the statistics
 
     struct queue_list touched; // see tally.h
     int64_t pg_ahead_us;       // PostgreSQL's clock minus our monotonic one, see broker_pg_us()

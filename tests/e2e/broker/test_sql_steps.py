@@ -352,3 +352,22 @@ def test_figures_of_many_partitions_are_counted_in_steps(core, queue, anew):
                                                     " join queen.queues q on q.id = l.queue_id where q.name = %s", name)
         steps(core, "delete_queue", queue=name)
     chore(core)
+
+
+def test_the_pass_of_the_figures_is_due_again_while_partitions_are_left(core, queue):
+    chore = "select lanes, more from queen.stats_chore(86400000, 86400000, 7)"  # due once a day
+    rows = core.rows("select queen.stats_chore(0, 0, 7)")  # a reconciliation, so that none is due
+    while rows:
+        rows = core.rows(chore)
+    for i in range(3):
+        fill(core, queue + "-%d" % i)
+    core.rows("select queen.refresh_stats(null, false)")  # counts a part
+    answers = []
+    while True:
+        rows = core.rows(chore)
+        if not rows:
+            break
+        answers.append(rows[0])
+        assert len(answers) < 50
+    assert answers and all(a.lanes > 0 for a in answers)
+    assert [a.more for a in answers] == [True] * (len(answers) - 1) + [False]
