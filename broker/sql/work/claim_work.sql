@@ -209,11 +209,12 @@ begin
             st.swept_at := v_now;
             st.swept_seq := 0;
         elsif k.in_order then
-            select t.first, t.n, t.tries, t.failed, t.dead, t.dropped, t.waits_until
-              into r_first, r_n, r_tries, r_failed, v_dead, v_i, v_waits
+            select t.first, t.n, t.tries, t.failed, t.dead, t.dropped, t.waits_until, t.alone
+              into r_first, r_n, r_tries, r_failed, v_dead, v_i, v_waits, v_single
               from queen.take_in_order(st, k.lane, k.grp, k.skipping, queen.oldest_kept(k.lane, v_cutoff), k.max_deliveries, v_now, v_want,
                                        v_slot) t;
             v_want := v_want - coalesce((select sum(t) from unnest(r_n) t), 0);
+            more := v_want <= 0 or v_single; -- perhaps more of them
             v_open := v_open - v_i - cardinality(v_dead);
             v_moved := v_i > 0 or v_dead <> '{}';
             v_dirty := v_moved;

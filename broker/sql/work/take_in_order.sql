@@ -6,18 +6,21 @@
 --            were removed or are too old; p_most: deliveries of a message (0: no limit); p_want: messages wanted; p_slot: of new rows
 -- out        runs of messages to deliver: first, n, tries (deliveries before), failed (how many of these have failed); dead: messages that
 --            were delivered too often; dropped: number of messages that are not delivered any more; waits_until: the next message was given
---            back for later, so neither it nor a later one is delivered before
+--            back for later, so neither it nor a later one is delivered before; alone: no later message is delivered, because one of these
+--            may crash its consumer. Such a message, of which half of the deliveries have expired, is delivered without others
 -- effects    ends the holds of all these messages
 create or replace function queen.take_in_order(
     st queen.consumer_states, p_lane bigint, p_group text, p_skipping boolean, p_oldest bigint, p_most int, p_now timestamptz,
     p_want bigint, p_slot "char",
-    out first bigint[], out n int[], out tries int[], out failed int[], out dead bigint[], out dropped int, out waits_until timestamptz)
+    out first bigint[], out n int[], out tries int[], out failed int[], out dead bigint[], out dropped int, out waits_until timestamptz,
+    out alone boolean)
 language plpgsql
 as $$
 declare
     m       record;  -- a message and its hold
     v_want  bigint := p_want;
     v_last  int := 0;
+    v_suspect boolean;
     v_pos   int;
     h       queen.holds;
     e       record;  -- a hold, and places in it
@@ -25,7 +28,7 @@ declare
     e_hold  bigint[] := '{}';
     e_pos   int[] := '{}';
 begin
-    first := '{}'; n := '{}'; tries := '{}'; failed := '{}'; dead := '{}'; dropped := 0;
+    first := '{}'; n := '{}'; tries := '{}'; failed := '{}'; dead := '{}'; dropped := 0; alone := false;
     for m in
         select x.first_seq + b.pos as seq, x.first_seq, x.hold, b.pos, x.until, x.deliveries, x.retries
           from (select distinct a.first_seq, a.hold from queen.holds_a a
@@ -38,9 +41,14 @@ begin
          where x.until is not null and (x.done is null or get_bit(x.done, b.pos) = 0)
          order by 1
     loop
-        exit when v_want <= 0;
+        exit when v_want <= 0 or alone;
         if m.until > p_now then
             waits_until := m.until;
+            exit;
+        end if;
+        v_suspect := p_most > 1 and m.deliveries >= (p_most + 1) / 2 and m.deliveries < p_most;
+        if v_suspect and v_last > 0 then
+            alone := true;
             exit;
         end if;
         e_first := e_first || m.first_seq;
@@ -58,6 +66,7 @@ begin
                 first[v_last] := m.seq; n[v_last] := 1; tries[v_last] := m.deliveries; failed[v_last] := m.retries;
             end if;
             v_want := v_want - 1;
+            alone := v_suspect;
         end if;
     end loop;
     for e in

@@ -128,3 +128,16 @@ def test_consumers_of_two_brokers_share_partitions_in_order(broker, broker2, eve
     assert not errors
     assert sorted(done) == sorted((p, i) for p in parts for i in range(n))
     assert all(first[p] == list(range(n)) for p in parts)
+
+
+def test_auto_ack_pops_get_all_messages_that_were_given_back(broker, events):
+    broker.put(events, [0])
+    assert data(broker.take(events, autoAck=True)) == [0]
+    assert broker.take(events, autoAck=True) == [], "now nothing is known to wait"
+    broker.put(events, [1, 2, 3, 4])
+    got = broker.take(events, batch=3)
+    assert data(got) == [1, 2, 3]
+    assert all(r["success"] for r in broker.ack_batch([broker.ack_entry(m, "retry") for m in got]))
+    for n in (1, 2, 3, 4):
+        assert data(broker.take(events, batch=1, autoAck=True)) == [n]
+    assert broker.take(events, batch=1, autoAck=True) == []
