@@ -21,7 +21,7 @@ WHOLE    = @grep -qs '@@queen-platform@exe' $(1)/meson-info/intro-targets.json &
 TWO_BROKERS = $(addprefix tests/e2e/broker/test_,push.py pop.py ack.py transaction.py retries.py redrive.py lease.py groups.py dedup.py configure.py)
 C_FILES  = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web web torture check lint bench bench-peers format format-check \
+.PHONY: all release broker debug asan tsan deps run demo test unit e2e e2e-one e2e-more e2e-rest e2e-platform e2e-pairs e2e-pooler e2e-web web torture check lint bench bench-peers bench-scaling format format-check \
 	layers frozen walks doc-links tidy fuzz docs docs-check install dist deb test-deb test-ha test-kubernetes test-versions clean help
 .DEFAULT_GOAL := all
 
@@ -109,6 +109,9 @@ lint: format-check layers frozen walks doc-links  ## checks without a build: for
 
 bench: release       ## the benchmarks; see bench/
 	bench/run.sh
+
+bench-scaling: release ## cost by the number of partitions and by the backlog; about 6 minutes
+	ROWS=scaling bench/run.sh
 
 bench-peers: release ## the same traffic against Redis streams and plain SQL
 	tools/deps.sh bench

@@ -6,7 +6,7 @@
 #   QUEEN            program (build/queen)
 #   RAWCOPY          raw limit program (build/release/bench/rawcopy)
 #   SECONDS_PER_ROW  measured time (10)
-#   ROWS             which rows, for example "A3 A6 B1" (all)
+#   ROWS             which rows, for example "A3 A6 B1" (all of the standard table), or "scaling"
 #   BENCH_PORT       of the broker (16632)
 #   BENCH_WORKERS    of the broker (2)
 #   RESULTS          folder of the results (bench/results)
@@ -17,7 +17,11 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 queen=${QUEEN:-$root/build/queen}
 rawcopy=${RAWCOPY:-$root/build/release/bench/rawcopy}
 seconds=${SECONDS_PER_ROW:-10}
-rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 P W1 W1o W2 W3 W4 I}
+rows=${ROWS:-A1 A2 A3 A4 A6 A7 A8 A9 B1 B2 B3 C1 C2 C4 C5 D1 D2 E1 E2 P W1 W1o W2 W3 W4 I}
+# Cost by the number of partitions (N: pushed to, then popped), and by the backlog (K).
+scaling="N1 N100 N10k N100k N1M"
+backlogs="K1k K10k K100k K1M K10M" # and K100M, by name: it takes 10 minutes and 12 GB
+rows=${rows/#scaling/$scaling $backlogs}
 port=${BENCH_PORT:-16632}
 results=${RESULTS:-$root/bench/results}
 python=/usr/bin/python3
@@ -178,12 +182,33 @@ run_row C5 -w e2e -b 10
 run_row D1 -w pop -g 10 -c 20 -F "$(scaled 100000)"
 run_row D2 -w fanout -g 10 -C 20 -r 200
 run_row E1 -w pop -c 8 -p 10000 -F "$(scaled 200000)"
+run_row E2 -w pop -c 8 -p 100000 -P 50 -F "$(scaled 200000)" # two messages in each partition
 run_row P -w e2e -c 8 -C 8 -b 100 --ack
 run_row W1 -w popack -m 2000 -K -p 1 -c 64 -B 1 -F "$(scaled 200000)"
 run_row W1o -w popack -m 2000 -c 64 -B 1 -F "$(scaled 200000)" # the same on an ordered queue of 100 partitions
 run_row W2 -w popack -m 2000 -K -p 1 -c 8 -B 100 -F "$(scaled 500000)"
 run_row W3 -w popack -m 2000 -K -p 1 -c 500 -B 1 -H 100 -F "$(scaled 100000)"
 run_row W4 -w e2e -K -p 1 -C 16 -r 200 --ack
+while read -r name partitions; do
+    run_row "$name" -w push -c 16 -b 100 --spread -p "$partitions"
+    run_row "$name" -w pop -c 8 -P 50 -p "$partitions" -F $((partitions > 100000 ? 2 * partitions : 200000)) -d 300
+done <<'END'
+N1 1
+N100 100
+N10k 10000
+N100k 100000
+N1M 1000000
+END
+while read -r name backlog; do
+    run_row "$name" -w pop -c 8 -F "$backlog" -d 300
+done <<'END'
+K1k 1000
+K10k 10000
+K100k 100000
+K1M 1000000
+K10M 10000000
+K100M 100000000
+END
 run_raw 2 1000
 case " $rows " in
 *" I "*)
@@ -196,7 +221,7 @@ esac
 
 mkdir -p "$results"
 commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
-[ -z "$(git -C "$root" status --porcelain -- src sql 2>/dev/null)" ] || commit=$commit-dirty
+[ -z "$(git -C "$root" status --porcelain -- lib broker cli client bench 2>/dev/null)" ] || commit=$commit-dirty
 out=$results/$(date -u +%Y-%m-%dT%H%M)-$commit
 $python "$root/bench/table.py" --rows "$lines" --raw "$raw" --commit "$commit" --seconds "$seconds" \
     --pg-version "$pg_version" --json "$out.json" --markdown "$out.md" || exit 1

@@ -43,28 +43,34 @@ def pace(r):
 
 WAL = at("probePerMessage")
 P50, P99 = at("e2eMs", "p50"), at("e2eMs", "p99")
-END_TO_END = [("p50 ms", P50, "<=", 3, 1.2), ("p99 ms", P99, "<=", 10, 4)]
 KEEPS_UP = [("wrong", wrong, "<=", 0, None), ("left", at("leftOver"), "<=", 0, None), ("pop/push", pace, ">=", 0.95, None)]
+
+
+def end_to_end(p50, p99):
+    return [("p50 ms", P50, "<=", p50, None), ("p99 ms", P99, "<=", p99, None)]
+
 
 # row -> (what, value, comparison, goal, second goal)
 GOALS = {
-    "A3": [("CPU", cpu, "<=", 35, 20), ("p99 ms", at("pushMs", "p99"), "<", 10, None)],
+    "A1": [("CPU", cpu, "<=", 300, None)],
+    "A3": [("CPU", cpu, "<=", 35, 20), ("p99 ms", at("pushMs", "p99"), "<", 10, None), ("WAL B", WAL, "<=", 250, None)],
     "A6": [("CPU", cpu, "<=", 8, 4.4), ("WAL B", WAL, "<=", 200, None)],
     "A8": [("CPU", cpu, "<=", 5, None), ("WAL B", WAL, "<=", 200, None)],
-    "A9": [("CPU", cpu, "<=", 50, 30)],
+    "A9": [("CPU", cpu, "<=", 50, 35)],
     "B1": [("CPU", cpu, "<=", 4, 3)],
-    "B2": [("CPU", cpu, "<=", 60, 30)],
+    "B2": [("CPU", cpu, "<=", 60, 35)],
     "B3": [("CPU", cpu, "<=", 8, 6)],
-    "C1": [("CPU", cpu, "<=", 400, None)] + END_TO_END,
-    "C2": [("CPU", cpu, "<=", 600, None)] + END_TO_END,
+    "C1": [("CPU", cpu, "<=", 700, None)] + end_to_end(1.0, 4),
+    "C2": [("CPU", cpu, "<=", 1000, None)] + end_to_end(3, 10),
     "C4": [("CPU", cpu, "<=", 80, 50)] + KEEPS_UP,
     "C5": [("CPU", cpu, "<=", 20, 12)] + KEEPS_UP,
     "D1": [("CPU", cpu, "<=", 4, 3)],
-    "E1": [("CPU", cpu, "<=", 20, 10)],
-    "P": [("CPU", cpu, "<=", 20, None)],
+    "E1": [("CPU", cpu, "<=", 20, 12)],
+    "E2": [("CPU", cpu, "<=", 60, None), ("slowest pop ms", at("popMs", "max"), "<", 500, None)],
+    "P": [("CPU", cpu, "<=", 20, 8), ("p50 ms", P50, "<=", 50, None), ("pop/push", pace, ">=", 0.95, None)],
     "W2": [("CPU", cpu, "<=", 12, None)],
     "W3": [("jobs/s", at("popPerSecond"), ">=", 4750, None)],
-    "W4": END_TO_END,
+    "W4": end_to_end(3, 10),
     "I": [("% of a core", idle_cores, "<", 2, None),
           ("KB a queue", growth("rssQueuesKb", "rssBareKb", "queues"), "<", 1, None),
           ("KB a consumer", growth("rssParkedKb", "rssQueuesKb", "parked"), "<", 1, None)],
