@@ -52,8 +52,12 @@ static const char *cause_of(const char *sqlstate)
         {"28", "login refused"},
         {"3D", "no such database"},
         {"42", "statement not accepted"},
+        {"40", "conflict with another transaction"},
+        {"53100", "disk full"},
+        {"53300", "too many connections"},
         {"53", "out of resources"},
         {"54", "limit exceeded"},
+        {"55P03", "locked by another transaction"},
         {"55", "object not in the required state"},
         {"57014", "longer than DB_STATEMENT_TIMEOUT, or cancelled by an operator"},
         {"57", "stopped by an operator"},
@@ -98,8 +102,9 @@ span api_reason(const struct api *api)
 
     if (why[0] != '\0' && api->shared->show_details)
         return span_of(why);
-    if (!ready && why[0] == '\0')
-        return SPAN("starting: applying schema");
+    if (why[0] == '\0')
+        return ready ? SPAN("the database has not answered yet")
+                     : SPAN("starting: applying schema");
     return SPAN("the database cannot be used; the log of the server has the error");
 }
 

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "crypt/sealer.h"
 
-enum { UNEXPECTED_EVERY_US = 1000 * 1000 };
+enum { LOG_EVERY_US = 1000 * 1000 };
 
 static void on_turn(uv_check_t *turn);
 static void on_timer(uv_timer_t *timer);
@@ -407,12 +407,31 @@ int call_unexpected(const struct call *c, const char *detail)
     struct broker *b = c->broker;
     uint64_t now = clock_mono_us();
 
-    if (b->unexpected_us == 0 || now - b->unexpected_us >= UNEXPECTED_EVERY_US) {
+    if (b->unexpected_us == 0 || now - b->unexpected_us >= LOG_EVERY_US) {
         b->unexpected_us = now;
         log_error("pg.unexpected_result", "statement=%s detail=\"%s\"", c->pg.statement->name,
                   detail);
     }
     return QE_PG_SHAPE;
+}
+
+// An outage, a conflict and a lost connection are logged elsewhere, or repeated.
+void call_failed(const struct call *c, int status, const struct pg_reply *reply)
+{
+    struct broker *b = c->broker;
+    uint64_t now = clock_mono_us();
+
+    if (status != QE_PG_FAILED && status != QE_PG_DATA)
+        return;
+    if (b->failed_us != 0 && now - b->failed_us < LOG_EVERY_US) {
+        b->n_failed++;
+        return;
+    }
+    log_warn("db.statement_failed", "statement=%s sqlstate=%s error=\"%s\" unlogged=%u",
+             c->pg.statement->name, pg_reply_sqlstate(reply), pg_reply_message(reply),
+             b->n_failed);
+    b->failed_us = now;
+    b->n_failed = 0;
 }
 
 bool is_outage(int status)

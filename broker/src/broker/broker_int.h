@@ -338,6 +338,8 @@ struct broker {
     LIST_HEAD(, selector) selectors;
     struct sealer *sealer;  // NULL: no keys
     uint64_t unexpected_us; // when an unexpected result was last logged
+    uint64_t failed_us;     // when a failed statement was last logged
+    unsigned n_failed;      // since then
     uint64_t unread_us;     // when payloads without a fitting key were last logged
     uint64_t n_unread;      // since then
 
@@ -405,6 +407,9 @@ void pg_watchdog_start(struct broker *b); // pg_watchdog.c: while calls are out
 void call_free(struct call *c);
 // The rows do not fit the call: logs it, at most once a second.  Gives QE_PG_SHAPE.
 int call_unexpected(const struct call *c, const char *detail);
+// Logs that PostgreSQL refused the statement, if it did, at most once a second.  For calls
+// whose requests are not answered with the error.
+void call_failed(const struct call *c, int status, const struct pg_reply *reply);
 bool is_outage(int status);                   // the database is away, gone, full or read-only
 int64_t broker_pg_us(const struct broker *b); // PostgreSQL's clock, about; since 1970
 bool is_worth_retry(int status);              // the same call may work in a moment
@@ -467,24 +472,24 @@ struct lane *lanes_find_locked(const struct push_item *items, unsigned n); // th
 
 // ---- the rest, each the flush of its queue ----
 void pushes_flush(struct broker *b);
-void pushes_fail_unresolved(struct broker *b, int status);
+void pushes_fail_unresolved(struct broker *b, const struct fault *why);
 void push_finish(struct broker *b, struct push_op *push, int status);
 void acks_flush(struct broker *b);
 void renewals_flush(struct broker *b);
 void give_back_flush(struct broker *b);
 void give_back_add(struct broker *b, const uint8_t lease[16]);
 void transactions_flush(struct broker *b);
-void transactions_fail_unresolved(struct broker *b, int status);
+void transactions_fail_unresolved(struct broker *b, const struct fault *why);
 void transaction_finish(struct broker *b, struct tx_op *tx, int status);
 void cycles_flush(struct broker *b);
-void cycles_fail_unresolved(struct broker *b, int status);
+void cycles_fail_unresolved(struct broker *b, const struct fault *why);
 void cycle_finish(struct broker *b, struct cycle_op *cycle, int status);
 void customs_flush(struct broker *b);
 
 // ---- schedule.c ----
 void schedule_add(struct broker *b, struct push_op *push); // its items that are LATER
 void schedules_flush(struct broker *b);
-void schedules_fail_unresolved(struct broker *b, int status);
+void schedules_fail_unresolved(struct broker *b, const struct fault *why);
 
 // ---- timer.c ----
 struct timer *timer_new(struct house *h);

@@ -56,6 +56,70 @@ def test_a_statement_that_takes_too_long_names_the_setting(make_broker, sql, que
     assert "SQLSTATE 57014, longer than DB_STATEMENT_TIMEOUT" in answer.json["error"], answer.json
 
 
+@pytest.fixture
+def refuse(sql):
+    """refuse(table, condition): PostgreSQL refuses such rows with XX001 until the test ends."""
+    tables = []
+    sql("""create function queen.test_refuse_row() returns trigger language plpgsql as $$
+           begin raise exception 'secret detail' using errcode = 'XX001'; end $$""")
+
+    def add(table, condition):
+        sql("create trigger test_refuse_row before insert on queen.%s for each row when (%s) execute function queen.test_refuse_row()"
+            % (table, condition))
+        tables.append(table)
+    yield add
+    for table in tables:
+        sql("drop trigger test_refuse_row on queen." + table)
+    sql("drop function queen.test_refuse_row()")
+
+
+def lane_of(sql, queue):
+    ((num,),) = sql("select l.num from queen.lanes l join queen.queues q on q.id = l.queue_id where q.name = %s and l.name = 'Default'", queue)
+    return num
+
+
+@pytest.mark.parametrize("what", ["message", "scheduled message", "partition", "transaction"])
+def test_a_push_that_the_database_refuses_has_the_cause(broker, sql, queue, refuse, what):
+    """It had neither the SQLSTATE nor the cause, in the answer and in the log."""
+    broker.put(queue, [1])
+    item = {"queue": queue, "payload": 2}
+    if what == "partition":
+        item["partition"] = "refused-" + queue
+        refuse("lanes", "new.name = '%s'" % item["partition"])
+    elif what == "scheduled message":
+        item["delaySeconds"] = 3600
+        refuse("scheduled", "new.lane = %d" % lane_of(sql, queue))
+    else:
+        refuse("segments", "new.lane = %d" % lane_of(sql, queue))
+    if what == "transaction":
+        answer = broker.post("/api/v1/transaction", {"operations": [{"type": "push", "items": [item]}]})
+    else:
+        answer = broker.push([item])
+    answer.expect(500)
+    request = answer.headers["x-request-id"]
+    assert answer.json["error"] == "the database failed: SQLSTATE XX001, internal error; request " + request
+    log = broker.log_text() + (broker.twin.log_text() if broker.twin else "")
+    (line,) = [x for x in log.splitlines() if "event=db.request_failed" in x and request in x]
+    assert "secret detail" in line and "sqlstate=XX001" in line
+
+
+@pytest.mark.parametrize("options", [{}, {"ordering": "none"}])
+def test_a_pop_that_the_database_refuses_is_logged(make_broker, sql, queue, refuse, options):
+    """Consumers of existing clients stop at an error, so the answer is that of an empty queue. Nothing was logged."""
+    b = make_broker()
+    b.configure(queue, **options)
+    b.put(queue, [1])
+    assert b.ack(b.take(queue)[0])["success"]
+    b.put(queue, [2])
+    ((num,),) = sql("select c.num from queen.consumers c where c.lane = %s", lane_of(sql, queue))
+    refuse("consumer_states", "new.consumer = %d" % num)
+    if options:
+        refuse("holds", "new.consumer = %d" % num)
+    assert b.pop(queue).status == 204
+    (line, *_) = [x for x in b.log_text().splitlines() if "event=db.statement_failed" in x]
+    assert "sqlstate=XX001" in line and "secret detail" in line
+
+
 # ---- input that can never work ----
 
 @pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9,11 *"])

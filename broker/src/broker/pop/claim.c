@@ -194,6 +194,7 @@ void claim_flight_end(struct call *c, struct claim_flight *f, int status,
     if (fault)
         status = call_unexpected(c, fault);
     if (status != 0) {
+        call_failed(c, status, reply);
         claim_fail(b, f, status, reply);
     } else {
         unsigned row = 0, target = 0, n_messages = 0;

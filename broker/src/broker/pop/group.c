@@ -500,6 +500,7 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
         pop_handle(b, pop, POP_ON_FAILED, QE_BAD_PARAM);
     } else {
         bool may_wait = is_outage(status) || is_worth_retry(status);
+        call_failed(call, status, reply);
         pg_reply_fault(&pop->op.why, status, reply);
         pop_handle(b, pop, may_wait ? POP_ON_DISCOVERY_LOST : POP_ON_FAILED, status);
     }

@@ -40,6 +40,7 @@ static void on_page(struct pg_call *pg, int status, const struct pg_reply *reply
         after = group_learn_page(b, g, reply);
     } else {
         group_handle(g, GROUP_MISSED); // the next pop discovers again
+        call_failed(call, status, reply);
         log_debug("group.scan_failed", "error=%s", err_name(status));
     }
     if (status == 0 && !after.ptr && g->scan == SCAN_TWICE) {

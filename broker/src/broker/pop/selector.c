@@ -247,6 +247,8 @@ static void on_discovered(struct pg_call *pg, int status, const struct pg_reply 
         group_handle(g, GROUP_FAILED);
     if (status == 0 && !group_learn(s->broker, g, reply, true))
         status = call_unexpected(c, "a partition without a number, id or name");
+    if (status != 0 && status != QE_PG_DATA) // that is the client's mistake
+        call_failed(c, status, reply);
     if (status != 0)
         log_debug("selector.discover", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));

@@ -323,7 +323,7 @@ static void on_stored(struct pg_call *pg, int status, const struct pg_reply *rep
     broker_wake(b);
 }
 
-void pushes_fail_unresolved(struct broker *b, int status)
+void pushes_fail_unresolved(struct broker *b, const struct fault *why)
 {
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op_list divert = STAILQ_HEAD_INITIALIZER(divert);
@@ -334,19 +334,19 @@ void pushes_fail_unresolved(struct broker *b, int status)
         STAILQ_REMOVE_HEAD(&b->ops[OP_PUSH].queue, link);
         bool waits = false;
         for (unsigned i = 0; i < push->n_items && !waits; i++)
-            waits = lane_is_missing(push->items[i].lane, status);
+            waits = lane_is_missing(push->items[i].lane, why->code);
         if (!waits) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
         b->ops[OP_PUSH].n_requests--;
         b->ops[OP_PUSH].n_items -= push->n_pending;
-        if (push_may_buffer(b, push, status)) {
+        if (push_may_buffer(b, push, why->code)) {
             STAILQ_INSERT_TAIL(&divert, op, link);
             continue;
         }
-        fault_set(&op->why, status, "%s", err_text(status));
-        push_finish(b, push, status);
+        op->why = *why;
+        push_finish(b, push, why->code);
     }
     STAILQ_CONCAT(&b->ops[OP_PUSH].queue, &keep);
     while ((op = STAILQ_FIRST(&divert))) {

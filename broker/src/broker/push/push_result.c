@@ -32,23 +32,28 @@ static void push_no_key(struct seg *s)
 
 static int read_reply(struct broker *b, struct push_flight *f, const struct pg_reply *reply);
 static void push_result_apply(struct broker *b, struct push_flight *f, int status,
-                              const char *detail);
+                              const struct fault *why);
 
 void push_result(struct broker *b, struct push_flight *f, int status,
                  const struct pg_reply *reply)
 {
-    if (status == 0)
+    struct fault why;
+
+    if (status == 0) {
         status = read_reply(b, f, reply);
-    else
-        log_debug("push.failed", "status=%s detail=\"%s\"", err_name(status),
-                  pg_reply_message(reply));
+        fault_set(&why, status != 0 ? status : QE_INTERNAL, "%s",
+                  err_text(status != 0 ? status : QE_INTERNAL));
+    } else {
+        pg_reply_fault(&why, status, reply);
+        log_debug("push.failed", "status=%s detail=\"%s\"", err_name(status), why.text);
+    }
     if (status != 0 && pg_reply_is_locked(reply)) {
         for (unsigned i = 0; i < f->segs.n; i++)
             lane_suspect(b, f->segs.at[i].lane);
         for (unsigned i = 0; i < f->n_later; i++)
             lane_suspect(b, f->later[i]->lane);
     }
-    push_result_apply(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    push_result_apply(b, f, status, &why);
 }
 
 static void read_refusal(struct broker *b, struct push_flight *f, struct seg *s,
@@ -180,7 +185,7 @@ static unsigned count_still(struct broker *b, const struct push_op *push,
 }
 
 static void push_result_apply(struct broker *b, struct push_flight *f, int status,
-                              const char *detail)
+                              const struct fault *why)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
     // One bad request spoiled the call for all: send each by itself, so that only the guilty
@@ -222,11 +227,9 @@ static void push_result_apply(struct broker *b, struct push_flight *f, int statu
         } else if (push_may_buffer(b, push, status)) {
             push_divert(b, push);
         } else {
-            int code = op->why.code != 0 ? op->why.code : status != 0 ? status : QE_INTERNAL;
             if (op->why.code == 0)
-                fault_set(&op->why, code, "%s%s%s", err_text(code), *detail ? ": " : "",
-                          detail);
-            push_finish(b, push, code);
+                op->why = *why;
+            push_finish(b, push, op->why.code);
         }
     }
     // In front, or they would be overtaken.

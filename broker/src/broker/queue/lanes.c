@@ -288,12 +288,12 @@ void lanes_flush(struct broker *b)
     }
 }
 
-static void fail_unresolved(struct broker *b, int status)
+static void fail_unresolved(struct broker *b, const struct fault *why)
 {
-    pushes_fail_unresolved(b, status);
-    schedules_fail_unresolved(b, status);
-    transactions_fail_unresolved(b, status);
-    cycles_fail_unresolved(b, status);
+    pushes_fail_unresolved(b, why);
+    schedules_fail_unresolved(b, why);
+    transactions_fail_unresolved(b, why);
+    cycles_fail_unresolved(b, why);
 }
 
 // A row of the answer.  false: the queue has a fixed set of partitions without this one.
@@ -351,15 +351,22 @@ static void on_lanes(struct pg_call *pg, int status, const struct pg_reply *repl
     }
     bool none = status == 0 && pg_reply_rows(reply) == 0;
     if (status != 0 && !is_worth_retry(status)) {
-        log_warn("lanes.ensure", "error=\"%s\" detail=\"%s\"", err_name(status),
-                 pg_reply_message(reply));
+        struct fault why;
+        if (status == QE_PG_SHAPE)
+            fault_set(&why, status, "%s", err_text(status));
+        else
+            pg_reply_fault(&why, status, reply);
+        call_failed(c, status, reply);
         for (unsigned i = 0; i < asked->n; i++)
             lane_resolved(b, asked->lanes[i]);
         // Names were checked at the door, so what fails here is the database: for all who wait.
-        fail_unresolved(b, status);
+        fail_unresolved(b, &why);
     } else {
-        if (any_refused)
-            fail_unresolved(b, QE_WRONG_PARTITION);
+        if (any_refused) {
+            struct fault why;
+            fault_set(&why, QE_WRONG_PARTITION, "%s", err_text(QE_WRONG_PARTITION));
+            fail_unresolved(b, &why);
+        }
         // One of the names is locked: which?
         alone = alone || (status != 0 && pg_reply_is_locked(reply));
         for (unsigned i = 0; i < asked->n; i++) {

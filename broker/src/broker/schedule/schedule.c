@@ -31,7 +31,7 @@ struct flight {
 static void schedule_launch(struct broker *b, struct flight *f);
 static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *reply);
 static void schedule_finish_items(struct broker *b, struct flight *f, int status,
-                                  const char *detail);
+                                  const struct fault *why);
 
 void schedule_add(struct broker *b, struct push_op *push)
 {
@@ -265,14 +265,19 @@ static void on_scheduled(struct pg_call *pg, int status, const struct pg_reply *
             status = call_unexpected(c, "messages in another order, or without their ids");
     for (unsigned row = 0; status == 0 && row < f->n_items; row++)
         schedule_read_row(b, f->items[row], reply, row, &cols);
+    int code = status != 0 ? status : QE_INTERNAL; // 0: some items got no result
+    struct fault why;
+    if (status == 0 || status == QE_PG_SHAPE)
+        fault_set(&why, code, "%s", err_text(code));
+    else
+        pg_reply_fault(&why, code, reply);
     if (status == 0)
         schedule_expect_first(b, reply, SCHEDULE_COL_WAIT_US);
     else
-        log_debug("schedule.failed", "status=%s detail=\"%s\"", err_name(status),
-                  pg_reply_message(reply));
+        log_debug("schedule.failed", "status=%s detail=\"%s\"", err_name(status), why.text);
     for (unsigned i = 0; status != 0 && pg_reply_is_locked(reply) && i < f->n_items; i++)
         lane_suspect(b, f->items[i]->lane);
-    schedule_finish_items(b, f, status, status == 0 ? "" : pg_reply_message(reply));
+    schedule_finish_items(b, f, status, &why);
     call_free(c);
     broker_wake(b);
 }
@@ -287,20 +292,19 @@ static bool goes_again(struct push_op *push, int status, bool scatter)
 }
 
 static void schedule_fail(struct broker *b, struct push_op *push, int status,
-                          const char *detail)
+                          const struct fault *why)
 {
     if (push_may_buffer(b, push, status)) {
         push_buffer(b, push);
         return;
     }
-    int code = push->op.why.code != 0 ? push->op.why.code : status != 0 ? status : QE_INTERNAL;
     if (push->op.why.code == 0)
-        fault_set(&push->op.why, code, "%s%s%s", err_text(code), *detail ? ": " : "", detail);
-    push_finish(b, push, code);
+        push->op.why = *why;
+    push_finish(b, push, push->op.why.code);
 }
 
 static void schedule_finish_items(struct broker *b, struct flight *f, int status,
-                                  const char *detail)
+                                  const struct fault *why)
 {
     struct op_list again = STAILQ_HEAD_INITIALIZER(again);
     struct op *op = STAILQ_FIRST(&f->ops);
@@ -323,7 +327,7 @@ static void schedule_finish_items(struct broker *b, struct flight *f, int status
         else if (goes_again(push, status, scatter))
             STAILQ_INSERT_TAIL(&again, op, link);
         else
-            schedule_fail(b, push, status, detail);
+            schedule_fail(b, push, status, why);
     }
     STAILQ_CONCAT(&again, &b->schedule_queue);
     STAILQ_CONCAT(&b->schedule_queue, &again);
@@ -331,7 +335,7 @@ static void schedule_finish_items(struct broker *b, struct flight *f, int status
     free(f);
 }
 
-void schedules_fail_unresolved(struct broker *b, int status)
+void schedules_fail_unresolved(struct broker *b, const struct fault *why)
 {
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
@@ -339,10 +343,10 @@ void schedules_fail_unresolved(struct broker *b, int status)
     while ((op = STAILQ_FIRST(&b->schedule_queue))) {
         struct push_op *push = container_of(op, struct push_op, op);
         STAILQ_REMOVE_HEAD(&b->schedule_queue, link);
-        if (is_resolved(push, status))
+        if (is_resolved(push, why->code))
             STAILQ_INSERT_TAIL(&keep, op, link);
         else
-            schedule_fail(b, push, status, "");
+            schedule_fail(b, push, why->code, why);
     }
     STAILQ_CONCAT(&b->schedule_queue, &keep);
 }

@@ -111,7 +111,7 @@ void cycles_flush(struct broker *b)
     STAILQ_CONCAT(&b->ops[OP_CYCLE].queue, &stay);
 }
 
-void cycles_fail_unresolved(struct broker *b, int status)
+void cycles_fail_unresolved(struct broker *b, const struct fault *why)
 {
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
@@ -119,13 +119,13 @@ void cycles_fail_unresolved(struct broker *b, int status)
     while ((op = STAILQ_FIRST(&b->ops[OP_CYCLE].queue))) {
         struct cycle_op *cycle = container_of(op, struct cycle_op, op);
         STAILQ_REMOVE_HEAD(&b->ops[OP_CYCLE].queue, link);
-        if (is_resolved(cycle, status)) {
+        if (is_resolved(cycle, why->code)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
         b->ops[OP_CYCLE].n_requests--;
-        fault_set(&op->why, status, "%s", err_text(status));
-        cycle_finish(b, cycle, status);
+        op->why = *why;
+        cycle_finish(b, cycle, why->code);
     }
     STAILQ_CONCAT(&b->ops[OP_CYCLE].queue, &keep);
 }

@@ -103,7 +103,7 @@ void transactions_flush(struct broker *b)
     STAILQ_CONCAT(&b->ops[OP_TRANSACTION].queue, &stay);
 }
 
-void transactions_fail_unresolved(struct broker *b, int status)
+void transactions_fail_unresolved(struct broker *b, const struct fault *why)
 {
     struct op_list keep = STAILQ_HEAD_INITIALIZER(keep);
     struct op *op;
@@ -111,13 +111,13 @@ void transactions_fail_unresolved(struct broker *b, int status)
     while ((op = STAILQ_FIRST(&b->ops[OP_TRANSACTION].queue))) {
         struct tx_op *tx = container_of(op, struct tx_op, op);
         STAILQ_REMOVE_HEAD(&b->ops[OP_TRANSACTION].queue, link);
-        if (is_resolved(tx, status)) {
+        if (is_resolved(tx, why->code)) {
             STAILQ_INSERT_TAIL(&keep, op, link);
             continue;
         }
         b->ops[OP_TRANSACTION].n_requests--;
-        fault_set(&op->why, status, "%s", err_text(status));
-        transaction_finish(b, tx, status);
+        op->why = *why;
+        transaction_finish(b, tx, why->code);
     }
     STAILQ_CONCAT(&b->ops[OP_TRANSACTION].queue, &keep);
 }

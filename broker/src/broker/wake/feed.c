@@ -159,9 +159,11 @@ static void on_changes(struct pg_call *pg, int status, const struct pg_reply *re
     }
     if (missed)
         groups_forget(b);
-    if (status != 0)
+    if (status != 0) {
+        call_failed(c, status, reply);
         log_debug("feed.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
+    }
     if (status == QE_PG_RETRY && !pg->sent) // another server: from its beginning
         TAILQ_CONCAT(&b->feed_waiting, &pops, seat);
     while ((pop = TAILQ_FIRST(&pops))) {

@@ -136,6 +136,7 @@ static void on_work_claimed(struct pg_call *pg, int status, const struct pg_repl
     if (fault)
         status = call_unexpected(c, fault);
     if (status != 0) {
+        call_failed(c, status, reply);
         log_debug("claim.failed", "status=%s detail=\"%s\"", err_name(status),
                   pg_reply_message(reply));
         work_fail(b, f, status, status == QE_PG_RETRY && !pg->sent);
