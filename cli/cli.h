@@ -73,6 +73,7 @@ extern const struct cli_command cli_cron;
 extern const struct cli_command cli_timeline;
 extern const struct cli_command cli_key;
 extern const struct cli_command cli_audit;
+extern const struct cli_command cli_stream;
 extern const struct cli_command cli_whoami;
 extern const struct cli_command cli_init;
 extern const struct cli_command cli_owners;

@@ -19,18 +19,27 @@ static int cmd_group_list(struct cli *cli)
         {"STATE", "activity", CELL_TEXT},
         {"SUBSCRIBED", "subscriptionMode", CELL_TEXT},
     };
-    const char *queue = args_text(&cli->args, "queue");
+    const char *queue = args_text(&cli->args, "queue"),
+               *search = args_text(&cli->args, "search");
+    struct buf path = {0};
     span body, item;
-    int rc = ask(cli, "GET", SPAN("/api/v1/consumer-groups"), SPAN_NONE, &body);
 
+    path_start(&path, "/api/v1/consumer-groups");
+    path_param(&path, "queue", queue);
+    path_param(&path, "search", search);
+    path_param(&path, "limit", args_text(&cli->args, "limit"));
+    path_param(&path, "sort", args_has(&cli->args, "lag") ? "lag" : NULL);
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    buf_free(&path);
     if (rc != CLI_OK)
         return rc;
     struct table *t = table_new(cli, columns, countof(columns));
     while (pick_next(&body, &item))
-        if (!queue || span_eq(pick_text(item, "queueName", &cli->arena), span_of(queue)))
-            table_add(t, item);
+        table_add(t, item);
     if (table_rows(t) == 0)
-        out_note(&cli->out, "no consumer groups; a pop with --group creates one");
+        out_note(&cli->out, queue || search
+                                ? "no consumer group matches"
+                                : "no consumer groups; a pop with --group creates one");
     table_free(t);
     return CLI_OK;
 }
@@ -73,6 +82,33 @@ static void lag_of_group(struct cli *cli, const char *group, span body)
     table_free(t);
 }
 
+// One page of the partitions of one queue, most messages first.
+static int lag_on_queue(struct cli *cli, const char *group, const char *queue)
+{
+    static const struct column columns[] = {
+        {"PARTITION", "partition", CELL_LONG},     {"LAG", "lag", CELL_COUNT},
+        {"BEHIND", "lagSeconds", CELL_SECONDS},    {"CURSOR", "cursor", CELL_COUNT},
+        {"CONSUMED", "totalConsumed", CELL_COUNT}, {"LAST", "lastConsumedAt", CELL_TIME},
+        {"LEASE", "leaseId", CELL_LONG},           {"EXPIRES", "leaseExpiresAt", CELL_TIME},
+    };
+    struct buf path = {0};
+    span body;
+
+    path_start(&path, "/api/v1/consumer-groups");
+    path_part(&path, group);
+    buf_put_lit(&path, "/queues");
+    path_part(&path, queue);
+    buf_put_lit(&path, "/partitions");
+    path_param(&path, "search", args_text(&cli->args, "search"));
+    path_param(&path, "limit", args_text(&cli->args, "limit"));
+    int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
+    if (rc == CLI_OK)
+        table_show(cli, pick(body, "partitions"), columns, countof(columns),
+                   "the group has received nothing from these partitions");
+    buf_free(&path);
+    return rc;
+}
+
 static int lag(struct cli *cli)
 {
     static const struct column columns[] = {
@@ -83,9 +119,16 @@ static int lag(struct cli *cli)
         {"BEHIND", "time_lag_seconds", CELL_SECONDS},
         {"OLDEST", "oldest_unconsumed_at", CELL_TIME},
     };
+    const char *queue = args_text(&cli->args, "queue");
     struct buf path = {0};
     span body;
 
+    if (cli->args.n_rest == 0 && queue)
+        return ask_complain(cli, CLI_USAGE, "--queue needs a GROUP");
+    if (!queue && (args_has(&cli->args, "search") || args_has(&cli->args, "limit")))
+        return ask_complain(cli, CLI_USAGE, "--search and --limit need --queue");
+    if (queue)
+        return lag_on_queue(cli, cli->args.rest[0], queue);
     if (cli->args.n_rest > 0) {
         path_start(&path, "/api/v1/consumer-groups");
         path_part(&path, cli->args.rest[0]);
@@ -208,9 +251,15 @@ static int cmd_group_forget(struct cli *cli)
 
 static const struct cli_option list_options[] = {
     {"queue", 0, CLI_TEXT, "NAME", "only groups of this queue"},
+    {"search", 0, CLI_TEXT, "TEXT", "only names of groups or queues that contain it"},
+    {"lag", 0, CLI_FLAG, NULL, "furthest behind first (by name)"},
+    {"limit", 'n', CLI_COUNT, "N", "most entries to show (all)"},
 };
 static const struct cli_option lag_options[] = {
     {"min", 0, CLI_DURATION, "TIME", "without GROUP: at least this far behind (0s)"},
+    {"queue", 0, CLI_TEXT, "NAME", "on this queue only, most messages behind first"},
+    {"search", 0, CLI_TEXT, "TEXT", "with --queue: only names that contain it"},
+    {"limit", 'n', CLI_COUNT, "N", "with --queue: most partitions to show (100)"},
 };
 static const struct cli_option seek_options[] = {
     {"to-start", 0, CLI_FLAG, NULL, "deliver all stored messages again"},
@@ -228,7 +277,8 @@ static const struct cli_command group_ls = {
     .name = "ls",
     .args = "",
     .summary = "list consumer groups with their lag",
-    .examples = "queen group ls --queue orders|the consumers of orders",
+    .examples = "queen group ls --queue orders|the consumers of orders\n"
+                "queen group ls --lag -n 10|the ten that are furthest behind",
     CLI_OPTIONS(list_options),
     .run = cmd_group_list,
 };
@@ -237,6 +287,7 @@ static const struct cli_command group_lag = {
     .args = "[GROUP]",
     .summary = "list partitions with lag, of one group or all",
     .examples = "queen group lag ledger|partition by partition\n"
+                "queen group lag ledger --queue orders -n 20|the worst 20 of one queue\n"
                 "queen group lag --min 10m|all groups that are ten minutes behind",
     CLI_OPTIONS(lag_options),
     .run = lag,

@@ -68,6 +68,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_doctor,
     &cli_key,
     &cli_audit,
+    &cli_stream,
     &cli_whoami,
     &cli_tenant,
     &cli_pools,

@@ -2,7 +2,8 @@
 --
 -- needs: param_int, freshen_stats
 -- called by  broker/src/api/admin/groups_read.c
--- in         p_args: queue (only of this one), sort: lag (furthest behind first), limit
+-- in         p_args: queue, consumerGroup (only of this one), search (part of the name of the group or of the queue, in any case),
+--            sort: lag (furthest behind first), limit, offset
 -- out        an array, one entry per (group, queue) that has state, by name unless sort is given; rows as described in
 --            broker/src/api/sql_endpoint.h. state follows the contract: Dead if nothing was ever acknowledged. activity is Unused only
 --            if nothing was ever delivered. partitions are counted as for the queue: only those that were written to
@@ -24,6 +25,8 @@ declare
     v_now    timestamptz := clock_timestamp();
     v_sort   text := nullif(p_args ->> 'sort', '');
     v_limit  bigint := queen.param_int(p_args, 'limit', null); -- null: all
+    v_offset bigint := greatest(queen.param_int(p_args, 'offset', 0), 0);
+    v_search text := nullif(lower(p_args ->> 'search'), '');
 begin
     if v_sort <> 'lag' then
         raise exception 'sort must be lag' using errcode = 'QN001';
@@ -54,9 +57,11 @@ begin
         on m.consumer_group = s.consumer_group and m.queue_name = q.name
      where s.stat_type = 'group' and s.child_count > 0 and queen.may_see(p_args, q.name)
        and (p_args ->> 'queue' is null or q.name = p_args ->> 'queue')
+       and (p_args ->> 'consumerGroup' is null or s.consumer_group = p_args ->> 'consumerGroup')
+       and (v_search is null or strpos(lower(s.consumer_group), v_search) > 0 or strpos(lower(q.name), v_search) > 0)
      order by case when v_sort = 'lag' then g.lag end desc, case when v_sort = 'lag' then s.pending_messages end desc,
               s.consumer_group collate "C", q.name collate "C"
-     limit case when v_limit < 0 then 0 else v_limit end;
+     limit case when v_limit < 0 then 0 else v_limit end offset v_offset;
     piece := ']';
     shape := null;
     return next;

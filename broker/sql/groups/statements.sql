@@ -6,6 +6,10 @@ select status, answer::text, null::bytea, false from queen.delete_group($1::text
 -- returns: @rows
 select * from queen.get_group($1::text::jsonb);
 
+-- statement: group_partitions
+-- returns: @answer
+select status, answer::text, null::bytea, false from queen.group_partitions($1::text::jsonb);
+
 -- statement: list_groups
 -- returns: @rows
 select * from queen.list_groups($1::text::jsonb);

@@ -1,6 +1,10 @@
 -- Kinds of the rows of a cycle (queen.stream_cycle):
 -- enum cycle_kind: CYCLE_STORED 0, CYCLE_ACKED 1, CYCLE_FAILED 2, CYCLE_DUPLICATE 3, CYCLE_REPEATED 4, CYCLE_SOURCE 5
 
+-- statement: list_streams
+-- returns: @answer
+select 200, queen.list_streams($1::text::jsonb)::text, null::bytea, false;
+
 -- statement: stream_cycle
 -- returns: kind int2, error text?, created_at timestamptz?, seg int4?, status int2?, pos int4?, dup_id uuid?,
 -- returns: released bool?, queue_name text?, consumer int8?, more bool?, items bytea?

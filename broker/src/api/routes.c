@@ -54,7 +54,9 @@ const struct http_route *const api_routes[] = {
     &api_list_groups.route,
     &api_list_lagging.route,
     &api_get_group.route,
+    &api_group_partitions.route,
     // streams.c, cycle.c
+    &api_list_streams.route,
     &api_stream_register.route,
     &api_stream_state.route,
     &api_cycle,

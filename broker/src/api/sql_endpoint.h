@@ -76,9 +76,10 @@ struct pg_reply;
 bool sql_endpoint_next_step(struct broker *b, const struct pg_reply *reply,
                             struct pg_params *params);
 
-extern const struct sql_endpoint api_delete_queue;                      // resources.c
-extern const struct sql_endpoint api_stream_register, api_stream_state; // streams.c
-extern const struct sql_endpoint api_retention;                         // retention.c
+extern const struct sql_endpoint api_delete_queue; // resources.c
+// streams.c
+extern const struct sql_endpoint api_list_streams, api_stream_register, api_stream_state;
+extern const struct sql_endpoint api_retention; // retention.c
 extern const struct sql_endpoint api_list_queues, api_get_queue, api_list_namespaces,
     api_list_tasks, api_get_overview, api_list_partitions;
 // status_queues.c
@@ -91,7 +92,8 @@ extern const struct sql_endpoint api_list_messages, api_get_message, api_list_dl
 extern const struct sql_endpoint api_add_trace, api_trace_names, api_traces_by_name,
     api_traces_of_message;
 // groups_read.c
-extern const struct sql_endpoint api_list_groups, api_list_lagging, api_get_group;
+extern const struct sql_endpoint api_list_groups, api_list_lagging, api_get_group,
+    api_group_partitions;
 // analytics.c
 extern const struct sql_endpoint api_status, api_system_metrics, api_worker_metrics,
     api_queue_lag, api_queue_ops, api_parked_replicas, api_postgres_stats;

@@ -112,6 +112,12 @@ def test_a_group_is_listed_moved_and_forgotten(cli, queue, group):
     assert cli("group", "seek", group, queue, "--to-start").expect().rows[0]["partitionsUpdated"] == 1
     lag = cli("group", "lag", group).expect().rows
     assert [(r["group"], r["queue"], r["partition"], r["offsetLag"]) for r in lag] == [(group, queue, "Default", 2)]
+    (row,) = cli("group", "lag", group, "--queue", queue, "--search", "DEF").expect().rows
+    assert (row["partition"], row["lag"], row["leaseId"]) == ("Default", 2, None)
+    assert cli("group", "lag", group, "--queue", queue, "--search", "none").expect().rows == []
+    assert "needs a GROUP" in cli("group", "lag", "--queue", queue).expect(1).err
+    assert "need --queue" in cli("group", "lag", group, "--search", "x").expect(1).err
+    assert [g["name"] for g in cli("group", "ls", "--search", queue.upper(), "--lag", "-n", 1).expect().rows] == [group]
     cli("group", "seek", group, queue, "--to-end", "-p", "Default").expect()
     cli("pop", queue, "-g", group).expect(4)
     cli("group", "seek", group, queue, "--to", "-1h").expect()
@@ -126,6 +132,12 @@ def test_a_seek_of_a_group_that_is_not_there_has_moved_nothing(cli, queue, group
     r = cli("group", "seek", group, queue, *place).expect(4)
     assert "no position" in r.err and group in r.err
     assert len(r.rows) == 1, "the answer of the server is printed all the same"
+
+
+def test_stream_queries_are_listed(cli, queue, broker):
+    broker.post("/streams/v1/queries", {"name": "s." + queue, "source_queue": queue, "config_hash": "1"}).expect(200)
+    (row,) = cli("stream", "ls", "--search", queue).expect().rows
+    assert (row["name"], row["sourceQueue"], row["keys"]) == ("s." + queue, queue, 0)
 
 
 def test_lagging_groups_are_listed(cli, queue, group):

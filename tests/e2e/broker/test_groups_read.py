@@ -98,3 +98,50 @@ def test_a_deleted_consumer_leaves_the_sums(broker, queue, group, sql):
     sql("delete from queen.consumers where grp = %s", group)
     wait_for_figures(broker, lambda: not [g for g in groups(broker) if g["name"] == group], "gone")
     assert groups(broker, "/" + group) == {}
+
+
+def test_groups_are_searched_and_paged(broker, queue, group):
+    broker.put(queue, range(3))
+    names = [group + suffix for suffix in ("-Alpha", "-beta", "-gamma")]
+    for name in names:
+        broker.take(queue, consumerGroup=name, batch=1)
+    path = "/api/v1/consumer-groups?queue=" + queue
+
+    def listed(more=""):
+        return [g["name"] for g in broker.get(path + more).expect(200).json]
+    wait_for_figures(broker, lambda: listed() == names, "all groups are listed")
+    assert listed("&search=" + group + "-alpha") == names[:1] and listed("&search=%25") == []
+    assert listed("&search=" + queue.upper()) == names, "the name of the queue counts as well"
+    assert listed("&consumerGroup=" + names[1]) == names[1:2]
+    assert listed("&limit=2") == names[:2] and listed("&limit=2&offset=2") == names[2:]
+    assert len(listed("&sort=lag&offset=1")) == 2
+
+
+def test_partitions_of_a_group_are_searched_sorted_and_paged(broker, queue, group):
+    for name, n in (("Acct-1", 2), ("acct-2", 5), ("other", 3)):
+        broker.put(queue, range(n), partition=name)
+    for name in ("Acct-1", "acct-2", "other"):
+        got = broker.take(queue, partition=name, consumerGroup=group, batch=1)
+        if name != "other":
+            broker.ack(got[0], consumerGroup=group)
+    path = "/api/v1/consumer-groups/%s/queues/%s/partitions" % (group, queue)
+
+    def page(more=""):
+        return broker.get(path + more).expect(200).json
+
+    def names(more=""):
+        return [p["partition"] for p in page(more)["partitions"]]
+    wait_for_figures(broker, lambda: [p["lag"] for p in page()["partitions"]] == [4, 3, 1], "all is counted")
+    assert names() == ["acct-2", "other", "Acct-1"] and names("?sort=name") == ["Acct-1", "acct-2", "other"]
+    assert names("?sort=age&limit=1") and names("?sort=name&limit=1&offset=1") == ["acct-2"]
+    assert names("?search=ACCT&sort=name") == ["Acct-1", "acct-2"]
+    answer = page("?search=acct&limit=1")
+    assert answer["pagination"] == {"limit": 1, "offset": 0, "total": 2} and answer["leases"] == 0
+    (leased,) = page("?search=oth")["partitions"]
+    assert leased["leaseId"] == got[0]["leaseId"] and TS_MS.match(leased["leaseExpiresAt"]) and leased["cursor"] == 0
+    (free,) = page("?search=acct-1")["partitions"]
+    assert free["leaseId"] is None and free["leaseExpiresAt"] is None and free["cursor"] == free["totalConsumed"] == 1
+    assert page()["leases"] == 1 and page("?limit=0")["partitions"] == []
+    assert broker.get(path.replace(group, "nobody-of-these")).expect(200).json["partitions"] == []
+    assert "sort must be" in broker.get(path + "?sort=size").expect(400).json["error"]
+    broker.get("/api/v1/consumer-groups/%s/queues/none-%s/partitions" % (group, queue)).expect(404)

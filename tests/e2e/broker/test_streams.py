@@ -25,6 +25,29 @@ def test_registration_of_the_specification(broker, name, sql):
     assert sql("select source_queue, config_hash from queen_streams.queries where name = %s", name) == [("other", "9c1f")]
 
 
+def test_registered_queries_are_listed_with_the_lag_of_their_group(broker, name, queue, part):
+    def listed(search=name, more=""):
+        return broker.get("/streams/v1/queries?search=" + search + more).expect(200).json
+    assert listed() == {"queries": [], "total": 0}
+    q = register(broker, name, queue, sink_queue="out")["query_id"]
+    register(broker, name + "-2", queue)
+    (first, second) = listed(name.upper())["queries"]
+    assert (first["id"], first["sourceQueue"], first["sinkQueue"], first["configHash"]) == (q, queue, "out", "h1")
+    assert (first["keys"], first["consumerGroup"], first["lag"], first["lagSeconds"]) == (0, None, None, None)
+    assert second["name"] == name + "-2" and second["sinkQueue"] is None
+    assert cycle(broker, q, part, state_ops=[upsert("a", 1), upsert("b", 2)])["success"]
+    broker.put(queue, [1, 2, 3])
+    broker.take(queue, consumerGroup="streams." + name, batch=1)
+
+    def counted():
+        first = listed()["queries"][0]
+        return first["keys"] == 2 and first["consumerGroup"] == "streams." + name and first["lag"] >= 3
+    wait_until(counted, 30, "the group of the query is counted")
+    page = listed(more="&limit=1&offset=1")
+    assert [p["name"] for p in page["queries"]] == [name + "-2"] and page["total"] == 2
+    assert listed("%25")["total"] == 0
+
+
 def test_a_reset_empties_the_state_only_when_the_hash_differs(broker, name, queue, part):
     q = register(broker, name, queue)["query_id"]
     assert cycle(broker, q, part, state_ops=[upsert("k", 1)])["success"]

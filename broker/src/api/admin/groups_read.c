@@ -3,7 +3,9 @@
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
 
-static const char *const list_params[] = {"queue", "sort", "limit", NULL};
+static const char *const list_params[] = {"queue", "consumerGroup", "search", "sort",
+                                          "limit", "offset",        NULL};
+static const char *const partitions_params[] = {"limit", "offset", "search", "sort", NULL};
 static const char *const lagging_params[] = {"minLagSeconds", NULL};
 
 const struct sql_endpoint api_list_groups = {
@@ -42,4 +44,16 @@ const struct sql_endpoint api_get_group = {
               .handle = sql_endpoint_handle,
               .unknown = UNKNOWN_IGNORED},
     .statement = &pg_stmt_get_group,
+};
+
+const struct sql_endpoint api_group_partitions = {
+    .route = {.verb = HTTP_GET,
+              .path = "/api/v1/consumer-groups/:group/queues/:queue/partitions",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_PATH,
+              .need = MAY_READ,
+              .op = "group_partitions",
+              .handle = sql_endpoint_handle,
+              .query = partitions_params},
+    .statement = &pg_stmt_group_partitions,
 };

@@ -1,5 +1,5 @@
-// POST /streams/v1/queries and /streams/v1/state/get: what streams register and read back.
-// Their third endpoint, which changes things, is cycle.c.
+// /streams/v1/queries and /streams/v1/state/get: streams register, are listed and read back
+// their state. The endpoint that changes things is cycle.c.
 #include "api/api_int.h"
 #include "api/sql_endpoint.h"
 #include "db/sql.gen.h"
@@ -9,6 +9,20 @@ static const char *const register_members[] = {"name",        "source_queue", "s
 
 static const char *const state_members[] = {"query_id",   "partition_id",      "keys",
                                             "key_prefix", "ripe_at_or_before", NULL};
+
+static const char *const list_params[] = {"search", "limit", "offset", NULL};
+
+const struct sql_endpoint api_list_streams = {
+    .route = {.verb = HTTP_GET,
+              .path = "/streams/v1/queries",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_LIST,
+              .need = MAY_READ,
+              .op = "list_streams",
+              .handle = sql_endpoint_handle,
+              .query = list_params},
+    .statement = &pg_stmt_list_streams,
+};
 
 const struct sql_endpoint api_stream_register = {
     .route = {.verb = HTTP_POST,
