@@ -1,16 +1,12 @@
-// guard.c: checks the token or key of a request, caches valid ones, and parks requests that
-// wait for keys.
+// guard.c: decides about a request by its token, key or certificate, caches valid ones, and
+// parks requests that wait for keys.
 #include "auth/guard.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
-#include "auth/access.h"
-#include "auth/auth_int.h"
-#include "auth/client_cert.h"
+#include "auth/guard_int.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -21,21 +17,6 @@ enum {
     GRACE_MS = 1000, // beyond the fetch's own time limit
 };
 
-// A verified token or API key.
-struct known {
-    struct access access;
-    UT_hash_handle hh;
-    TAILQ_ENTRY(known) recent;
-    uint64_t version; // of the published keys that verified it
-    int64_t until_s;
-    bool is_key;
-    struct limits limits;
-    struct limit_state *limit; // NULL: there are no limits
-    char *sub;
-    size_t n_sub, n_token;
-    char token[];
-};
-
 // A request that waits for keys; in its arena.
 struct waiting {
     struct http_req *req;
@@ -44,39 +25,9 @@ struct waiting {
     TAILQ_ENTRY(waiting) link;
 };
 
-TAILQ_HEAD(waiting_list, waiting);
-
-struct guard {
-    struct auth *auth;
-    uv_loop_t *loop;
-    struct known *known;
-    TAILQ_HEAD(, known) recent; // least recently used first
-    size_t known_bytes;
-    uint64_t version; // newest version of the keys that this loop has seen
-    struct guard_stats *stats;
-    struct key_list *api_keys; // newest list that this loop has seen
-    struct key_watcher key_watcher;
-    uv_async_t api_keys_changed;
-    struct waiting_list waiting;
-    struct jwks_watcher watcher;
-    uv_async_t changed;
-    uv_timer_t watch; // runs while requests wait
-    unsigned n_handles;
-};
-
-enum verdict { ADMITTED, REFUSED, MUST_WAIT };
-
 // Steps of a check, in order. quiet: do not answer the request.
 static span token_of(const struct guard *g, struct http_req *req);
 static enum verdict guard_decide(struct guard *g, struct http_req *req, span token, bool quiet);
-static enum verdict verify(struct guard *g, struct http_req *req, span token, bool quiet,
-                           struct known **out);
-static struct known *guard_remember(struct guard *g, span token, uint64_t version,
-                                    const struct jwt_claims *claims);
-static enum verdict verify_key(struct guard *g, struct http_req *req, span token, bool quiet,
-                               struct known **out);
-static enum verdict verify_cert(struct guard *g, struct http_req *req, span token, bool quiet,
-                                struct known **out);
 static void park_request(struct guard *g, struct http_req *req, span token);
 static void on_api_keys_changed(uv_async_t *async);
 static void on_changed(uv_async_t *async);
@@ -129,7 +80,11 @@ bool guard_check(void *ctx, struct http_req *req)
     if (token.len == 0) {
         counter_add(&g->stats->unauthenticated, 1);
         http_reply_header(req, SPAN("WWW-Authenticate"), SPAN("Bearer"));
-        http_reply_errf(req, QE_UNAUTHORIZED, "a token is required: Authorization: Bearer ...");
+        http_reply_errf(req, QE_UNAUTHORIZED,
+                        http_req_is_foreign(req) && http_req_client_names(req).len > 0
+                            ? "a client certificate does not count for web pages of other "
+                              "origins; list the origin in QUEEN_CORS_ORIGINS"
+                            : "a token is required: Authorization: Bearer ...");
         return false;
     }
     enum verdict v = guard_decide(g, req, token, false);
@@ -151,13 +106,14 @@ bool guard_refuses(void *ctx, struct http_req *req, bool *admitted)
     return v == REFUSED;
 }
 
-// A client certificate stands for a token: a NUL, which no header contains, then its names.
+// A client certificate stands for a token: a NUL, which no header contains, then its names. A
+// browser adds its certificate to the requests of any page, so it does not count for those.
 static span cert_of(const struct guard *g, struct http_req *req)
 {
     span names = g->auth->conf.client_roles[0] != '\0' ? http_req_client_names(req) : SPAN_NONE;
     struct buf token = {0};
 
-    if (names.len == 0)
+    if (names.len == 0 || http_req_is_foreign(req))
         return SPAN_NONE;
     buf_putc(&token, '\0');
     buf_put(&token, names);
@@ -177,7 +133,7 @@ static span token_of(const struct guard *g, struct http_req *req)
     return value.len > 0 ? value : cert_of(g, req);
 }
 
-static void guard_refuse(struct guard *g, struct http_req *req, const struct fault *f)
+void guard_refuse(struct guard *g, struct http_req *req, const struct fault *f)
 {
     if (f->code == QE_UNAUTHORIZED) {
         counter_add(&g->stats->unauthenticated, 1);
@@ -258,7 +214,7 @@ static enum verdict guard_decide(struct guard *g, struct http_req *req, span tok
     if (!k) {
         enum verdict v = token.ptr[0] == '\0'      ? verify_cert(g, req, token, quiet, &k)
                          : api_key_is_meant(token) ? verify_key(g, req, token, quiet, &k)
-                                                   : verify(g, req, token, quiet, &k);
+                                                   : verify_token(g, req, token, quiet, &k);
         if (v != ADMITTED)
             return v;
     }
@@ -288,188 +244,6 @@ static enum verdict guard_decide(struct guard *g, struct http_req *req, span tok
     return ADMITTED;
 }
 
-// The rules of an identity: its own, and those of the file for its subject. *rules is NULL if
-// there are none.
-static int rules_of(struct guard *g, span own, span subject, struct access_rules **rules,
-                    struct fault *f)
-{
-    span more = rule_book_find(key_list_book(g->api_keys), subject);
-    struct buf text = {0};
-
-    *rules = NULL;
-    if (!own.ptr && !more.ptr)
-        return 0;
-    if (own.ptr)
-        buf_put(&text, own);
-    if (own.ptr && more.ptr)
-        buf_putc(&text, ',');
-    if (more.ptr)
-        buf_put(&text, more);
-    int rc = access_rules_parse(buf_span(&text), rules, f);
-    if (rc != 0) {
-        f->code = rc = QE_UNAUTHORIZED;
-        fault_prefix(f, "invalid permissions: ");
-    }
-    buf_free(&text);
-    return rc;
-}
-
-// The keys for an algorithm: static ones, else the published ones.
-static struct keyset *keys_for(struct guard *g, enum jwt_alg alg)
-{
-    const struct auth *a = g->auth;
-
-    if (alg == JWT_HS256 || !a->jwks)
-        return keyset_ref(a->keys);
-    return jwks_current(a->jwks, &g->version);
-}
-
-static enum verdict verify(struct guard *g, struct http_req *req, span token, bool quiet,
-                           struct known **out)
-{
-    const struct auth *a = g->auth;
-    struct arena *arena = http_req_arena(req);
-    struct jwt t = {0};
-    struct jwt_claims claims = {0};
-    struct fault f = {0};
-
-    int rc = a->conf.jwt
-                 ? jwt_parse(token, arena, &t, &f)
-                 : fault_set(&f, QE_UNAUTHORIZED,
-                             "invalid key: this server accepts API keys, which start with qk_");
-    if (rc == 0 && !auth_takes(a, t.alg))
-        rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its algorithm is not accepted");
-    while (rc == 0) {
-        struct keyset *keys = keys_for(g, t.alg);
-        rc = keys ? keyset_verify(keys, &t) : QE_NOT_FOUND;
-        keyset_unref(keys);
-        if (rc != QE_NOT_FOUND)
-            break;
-        enum jwks_answer what =
-            a->jwks && t.alg != JWT_HS256 ? jwks_want(a->jwks, g->version) : JWKS_NO_KEY;
-        if (what == JWKS_WAIT)
-            return MUST_WAIT;
-        if (what == JWKS_AWAY)
-            rc = fault_set(&f, QE_KEYS_AWAY, "%s", err_text(QE_KEYS_AWAY));
-        else if (what == JWKS_NO_KEY)
-            rc = fault_set(&f, QE_UNAUTHORIZED, "invalid token: its key is unknown");
-        else
-            rc = 0; // JWKS_NEWER: try again
-    }
-    if (rc == QE_UNAUTHORIZED && f.code == 0)
-        fault_set(&f, rc, "invalid token: its signature is invalid");
-    if (rc == 0)
-        rc = jwt_check(&t, &a->conf.rules, (int64_t)(clock_wall_us() / 1000000), arena, &claims,
-                       &f);
-    // Subjects of keys and certificates have rules, limits and audit records of their own.
-    if (rc == 0 &&
-        (str_starts(claims.sub, SPAN("key:")) || str_starts(claims.sub, SPAN("cert:"))))
-        rc = fault_set(&f, QE_UNAUTHORIZED,
-                       "invalid token: its subject must not begin with key: or cert:");
-    struct access_rules *rules = NULL;
-    if (rc == 0)
-        rc = rules_of(g, claims.rules, claims.sub, &rules, &f);
-    if (rc != 0) {
-        log_debug("auth.refused", "why=\"%s\"", f.text);
-        if (!quiet)
-            guard_refuse(g, req, &f);
-        return REFUSED;
-    }
-    log_debug("auth.accepted", "sub=\"" SPAN_FMT "\" username=\"" SPAN_FMT "\" level=%d",
-              SPAN_ARG(claims.sub), SPAN_ARG(claims.username), (int)claims.level);
-    *out = guard_remember(g, token, g->version, &claims);
-    (*out)->access.rules = rules;
-    return ADMITTED;
-}
-
-// 0, or QE_UNAUTHORIZED, or QE_KEYS_AWAY: the table was not read yet.
-static int find_key(const struct key_list *l, span token, const struct key_record **r,
-                    struct fault *f)
-{
-    static const uint8_t no_hash[API_KEY_HASH];
-    span id = api_key_id(token);
-
-    *r = id.ptr ? key_list_find(l, id) : NULL;
-    // An unknown id costs the same hash as a known one.
-    bool matches = api_key_matches(token, *r ? (*r)->hash : no_hash);
-    if (id.ptr && !*r && !key_list_is_loaded(l))
-        return fault_set(f, QE_KEYS_AWAY, "%s", err_text(QE_KEYS_AWAY));
-    if (!*r || !matches)
-        return fault_set(f, QE_UNAUTHORIZED, "invalid key: it is unknown or was revoked");
-    if ((int64_t)(clock_wall_us() / 1000000) >= (*r)->until_s)
-        return fault_set(f, QE_UNAUTHORIZED, "invalid key: it has expired");
-    return 0;
-}
-
-// The subject has a prefix that distinguishes keys from the subjects of tokens.
-static enum verdict verify_key(struct guard *g, struct http_req *req, span token, bool quiet,
-                               struct known **out)
-{
-    const struct key_record *r = NULL;
-    struct access_rules *rules = NULL;
-    struct fault f = {0};
-    struct buf sub = {0};
-
-    int rc = find_key(g->api_keys, token, &r, &f);
-    if (rc == 0) {
-        assert(r);
-        buf_put_lit(&sub, "key:");
-        buf_put(&sub, r->name);
-        rc = rules_of(g, r->rules, buf_span(&sub), &rules, &f);
-    }
-    if (rc != 0) {
-        log_debug("auth.refused", "why=\"%s\"", f.text);
-        if (!quiet)
-            guard_refuse(g, req, &f);
-        buf_free(&sub);
-        return REFUSED;
-    }
-    *out = guard_remember(g, token, 0,
-                          &(struct jwt_claims){.sub = buf_span(&sub),
-                                               .level = r->level,
-                                               .until_s = r->until_s,
-                                               .limits = r->limits,
-                                               .has_limits = r->has_limits});
-    (*out)->is_key = true;
-    (*out)->access.rules = rules;
-    buf_free(&sub);
-    return ADMITTED;
-}
-
-// The TLS library has verified the certificate; a rule must give it a role.
-static enum verdict verify_cert(struct guard *g, struct http_req *req, span token, bool quiet,
-                                struct known **out)
-{
-    struct jwt_claims claims = {.until_s = INT64_MAX};
-    struct access_rules *rules = NULL;
-    struct buf sub = {0};
-    struct fault f = {0};
-    span name;
-
-    if (!client_roles_find(g->auth->conf.client_roles, (span){token.ptr + 1, token.len - 1},
-                           &name, &claims.level)) {
-        if (quiet)
-            return REFUSED;
-        counter_add(&g->stats->forbidden, 1);
-        http_reply_errf(req, QE_FORBIDDEN,
-                        "no rule of QUEEN_TLS_CLIENT_ROLES fits the client certificate");
-        return REFUSED;
-    }
-    buf_put_lit(&sub, "cert:");
-    buf_put(&sub, name);
-    claims.sub = buf_span(&sub);
-    if (rules_of(g, SPAN_NONE, claims.sub, &rules, &f) != 0) {
-        if (!quiet)
-            guard_refuse(g, req, &f);
-        buf_free(&sub);
-        return REFUSED;
-    }
-    *out = guard_remember(g, token, g->version, &claims);
-    (*out)->access.rules = rules;
-    buf_free(&sub);
-    return ADMITTED;
-}
-
 // Checks the cached keys against the new list; those that are gone lose their connections. A
 // key never changes: it is only created and revoked.
 static void on_api_keys_changed(uv_async_t *async)
@@ -488,8 +262,8 @@ static void on_api_keys_changed(uv_async_t *async)
     key_list_unref(before);
     for (k = TAILQ_FIRST(&g->recent); k; k = next) {
         next = TAILQ_NEXT(k, recent);
-        bool stays =
-            !k->is_key || find_key(g->api_keys, (span){k->token, k->n_token}, &r, &f) == 0;
+        bool stays = !k->is_key ||
+                     guard_find_key(g->api_keys, (span){k->token, k->n_token}, &r, &f) == 0;
         if (stays && same_book)
             continue;
         if (!stays)
@@ -515,8 +289,8 @@ static void set_limits(struct guard *g, struct known *k, const struct jwt_claims
     k->access.identity.spent = k->limits.bytes > 0 ? known_spent : NULL;
 }
 
-static struct known *guard_remember(struct guard *g, span token, uint64_t version,
-                                    const struct jwt_claims *claims)
+struct known *guard_remember(struct guard *g, span token, uint64_t version,
+                             const struct jwt_claims *claims)
 {
     struct known *k;
 

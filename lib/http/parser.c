@@ -309,6 +309,8 @@ static unsigned rare_of(span name, span value)
                        ? RARE_EVENT_IN
                        : 0;
         return str_eq_nocase(name, SPAN("x-request-id")) ? RARE_REQUEST_ID : 0;
+    case 14:
+        return str_eq_nocase(name, SPAN("sec-fetch-site")) ? RARE_FETCH_SITE : 0;
     case 15:
         return str_eq_nocase(name, SPAN("accept-encoding")) ? RARE_ACCEPT_ENCODING : 0;
     case 16:
@@ -322,7 +324,7 @@ static unsigned rare_of(span name, span value)
 static const char *check_headers(struct http_parser *p)
 {
     struct http_msg *msg = p->msg;
-    unsigned n_hosts = 0, n_codings = 0;
+    unsigned n_hosts = 0, n_codings = 0, n_tokens = 0;
     span name, value;
 
     for (size_t at = 0; http_msg_next_header(msg, &at, &name, &value);) {
@@ -343,6 +345,10 @@ static const char *check_headers(struct http_parser *p)
         case 6:
             if (str_eq_nocase(name, SPAN("expect")))
                 msg->expects = !msg->http10 && str_eq_nocase(value, SPAN("100-continue"));
+            break;
+        case 13: // a proxy in front of us may have checked the other one
+            if (str_eq_nocase(name, SPAN("authorization")) && ++n_tokens > 1)
+                return "more than one Authorization header";
             break;
         case 17:
             if (!str_eq_nocase(name, SPAN("transfer-encoding")))

@@ -229,6 +229,15 @@ void http_reply_status(struct http_req *req, int status, const char *text)
     http_reply_json(req, status, &body);
 }
 
+static bool refuse_foreign(struct http_req *req)
+{
+    http_reply_status(
+        req, 403,
+        "requests from web pages of other origins are refused; list the origin in "
+        "QUEEN_CORS_ORIGINS");
+    return true;
+}
+
 bool http_reply_foreign(struct http_req *req)
 {
     const struct http_site *site = &req->server->conf.site;
@@ -240,8 +249,12 @@ bool http_reply_foreign(struct http_req *req)
                           "QUEEN_ALLOWED_HOSTS");
         return true;
     }
-    if (!(req->msg.rare & RARE_ORIGIN) || site->any_origin)
+    if (site->any_origin || !(req->msg.rare & (RARE_ORIGIN | RARE_FETCH_SITE)))
         return false;
+    // A link of another site may open the dashboard, and an image may be of a public route.
+    if (!(req->msg.rare & RARE_ORIGIN))
+        return site->checked && req->route && req->route->access != ACCESS_PUBLIC &&
+               http_req_is_foreign(req) && refuse_foreign(req);
     span origin = http_req_header(req, SPAN("origin"));
     if (http_site_takes_origin(site, origin, host)) {
         http_reply_header(req, SPAN("Access-Control-Allow-Origin"), origin);
@@ -252,11 +265,7 @@ bool http_reply_foreign(struct http_req *req)
     }
     if (!site->checked) // the browser itself keeps the answer from the page
         return false;
-    http_reply_status(
-        req, 403,
-        "requests from web pages of other origins are refused; list the origin in "
-        "QUEEN_CORS_ORIGINS");
-    return true;
+    return refuse_foreign(req);
 }
 
 void http_reply_preflight(struct http_req *req)

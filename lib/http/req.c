@@ -57,6 +57,16 @@ span http_req_client_names(struct http_req *req)
     return (span){c->client_names, c->n_client_names};
 }
 
+bool http_req_is_foreign(const struct http_req *req)
+{
+    if (http_req_has(req, RARE_ORIGIN))
+        return !http_site_lists_origin(&req->server->conf.site,
+                                       http_req_header(req, SPAN("origin")),
+                                       http_msg_host(&req->msg));
+    return http_req_has(req, RARE_FETCH_SITE) &&
+           !http_site_is_own(http_req_header(req, SPAN("sec-fetch-site")));
+}
+
 struct http_identity *http_req_identity(const struct http_req *req) { return req->identity; }
 
 void http_identity_unref(struct http_identity *id)

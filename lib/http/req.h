@@ -44,6 +44,8 @@ uint64_t http_req_started_us(const struct http_req *req); // monotonic, when the
 span http_req_subject(const struct http_req *req);
 // The names in the client's verified certificate, separated by NUL; SPAN_NONE: no certificate.
 span http_req_client_names(struct http_req *req);
+// A web page of another origin has sent it, by the headers of the browser (site.h).
+bool http_req_is_foreign(const struct http_req *req);
 // For guards: calls the handler.
 void http_req_admit(struct http_req *req);
 

@@ -64,11 +64,11 @@ bool http_site_takes_host(const struct http_site *s, span host)
     return str_eq_nocase(name, s->listen_host) || is_listed(s->hosts, name);
 }
 
-bool http_site_takes_origin(const struct http_site *s, span origin, span host)
+bool http_site_lists_origin(const struct http_site *s, span origin, span host)
 {
     static const span schemes[] = {{"http://", 7}, {"https://", 8}};
 
-    if (s->any_origin || is_listed(s->origins, origin))
+    if (is_listed(s->origins, origin))
         return true;
     for (unsigned i = 0; i < countof(schemes); i++)
         if (host.len > 0 && origin.len == schemes[i].len + host.len &&
@@ -76,4 +76,15 @@ bool http_site_takes_origin(const struct http_site *s, span origin, span host)
             ends_with(origin, host))
             return true;
     return false;
+}
+
+bool http_site_takes_origin(const struct http_site *s, span origin, span host)
+{
+    return s->any_origin || http_site_lists_origin(s, origin, host);
+}
+
+// "same-site" is another port or subdomain, thus another server.
+bool http_site_is_own(span fetch_site)
+{
+    return span_eq(fetch_site, SPAN("same-origin")) || span_eq(fetch_site, SPAN("none"));
 }

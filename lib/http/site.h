@@ -1,13 +1,16 @@
 // site.h: protects a server without authentication from web pages.
 //
-// A browser sends requests to any address that a page names, also to 127.0.0.1. Two headers
-// that a page cannot forge tell such requests apart:
+// A browser sends requests to any address that a page names, also to 127.0.0.1. Three headers
+// that a page cannot forge identify such requests:
 //
-//     Origin   another site's page: refused with 403 unless the origin is configured
-//     Host     a name that an attacker pointed at our address (DNS rebinding): refused with 403
+//     Origin           another site's page: refused with 403 unless the origin is configured
+//     Sec-Fetch-Site   the same for requests that have no Origin: images, scripts, links. Links
+//                      to files, which no route handles, are accepted
+//     Host             a name that an attacker pointed at our address (DNS rebinding): 403
 //
-// Requests without Origin (curl, servers, command lines) are not affected. A server with
-// authentication needs neither check, because a browser does not add its tokens by itself.
+// Requests without these (curl, servers, command lines) are not affected. A server with
+// authentication needs no check, because a browser does not add tokens by itself. It does add
+// client certificates, so these do not count for pages of other origins.
 #ifndef QUEEN_HTTP_SITE_H
 #define QUEEN_HTTP_SITE_H
 
@@ -21,7 +24,7 @@
     "use it"
 
 struct http_site {    // texts are borrowed
-    bool checked;     // no authentication: check Origin and Host
+    bool checked;     // no authentication: check Origin, Sec-Fetch-Site and Host
     bool any_origin;  // answers carry "Access-Control-Allow-Origin: *"
     span origins;     // comma-separated origins that pages may have; "*": any
     span hosts;       // comma-separated further names of this server; "*": any
@@ -34,5 +37,9 @@ struct http_site http_site_new(bool is_protected, const char *origins, const cha
 bool http_site_takes_host(const struct http_site *s, span host);
 // host: the value of the request's Host header, for pages that this server delivers itself.
 bool http_site_takes_origin(const struct http_site *s, span origin, span host);
+// The same without the default of a server with authentication, which takes any origin.
+bool http_site_lists_origin(const struct http_site *s, span origin, span host);
+// The value of Sec-Fetch-Site: the user or a page of this server has sent the request.
+bool http_site_is_own(span fetch_site);
 
 #endif

@@ -13,7 +13,7 @@ import contract
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # llhttp and the connection code read these by themselves.
-OF_THE_PARSER = {"host", "connection", "content-length", "transfer-encoding", "upgrade", "expect"}
+OF_THE_PARSER = {"authorization", "host", "connection", "content-length", "transfer-encoding", "upgrade", "expect"}
 # A change to one of these may end the connection, so it gets a connection of its own.
 ENDS_THE_CONNECTION = OF_THE_PARSER | {"content-encoding"}
 VALUES = {

@@ -83,6 +83,20 @@ def test_certificates_have_the_roles_of_the_rules(server, queue):
     assert server.ask(path="/live")[0] == 200
 
 
+def test_a_certificate_does_not_count_for_other_web_pages(server, queue):
+    """A browser adds it to the requests of any page, by itself."""
+    ops = server.ca.issue("ops")
+    push = dict(method="POST", path="/api/v1/push", body=json.dumps({"items": [{"queue": queue, "payload": 1}]}))
+    for page in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+                 {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"}):
+        status, text = server.ask(ops, headers={"Content-Type": "text/plain", **page}, **push)
+        assert status == 401 and b"QUEEN_CORS_ORIGINS" in text, page
+        assert server.ask(headers=page)[0] == 401
+    own = {"Origin": "https://localhost:%d" % server.port, "Sec-Fetch-Site": "same-origin"}
+    assert server.ask(ops, headers=own)[0] == 200
+    assert queue not in server.ask(ops)[1].decode(), "no push was stored"
+
+
 @pytest.mark.parametrize("make", [
     lambda s: s.other.issue("ops"), lambda s: s.ca.issue("ops", usage="serverAuth"),
     lambda s: (s.other.cert, s.other.key)], ids=["other authority", "server certificate", "authority itself"])

@@ -64,6 +64,22 @@ def test_pages_of_other_origins_are_refused(broker, queue):
     broker.request("GET", "/health", headers={"Origin": "http://127.0.0.1:%d" % broker.port}).expect(200)  # our own page
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
+def test_images_and_links_of_other_pages_are_refused(broker, queue, site):
+    """A browser sends no Origin with <img src=...>, and a pop is a GET."""
+    broker.put(queue, [1])
+    sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+    pop = "/api/v1/pop/queue/%s?autoAck=true" % queue
+    for more in (sent, {**sent, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}):
+        assert "QUEEN_CORS_ORIGINS" in broker.get(pop, headers=more).expect(403).json["error"]
+    assert broker.request("HEAD", "/api/v1/resources/queues", headers=sent).status == 403
+    broker.get("/", headers={**sent, "Sec-Fetch-Mode": "navigate"}).expect(200)  # a link to the dashboard
+    broker.get("/live", headers=sent).expect(200)
+    for own in ("none", "same-origin"):
+        broker.get("/api/v1/resources/queues", headers={"Sec-Fetch-Site": own}).expect(200)
+    assert len(broker.take(queue, autoAck=True)) == 1, "nothing was consumed"
+
+
 @pytest.mark.parametrize("host, status", [
     ("localhost", 200), ("localhost:1", 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("10.1.2.3:9", 200), ("app.localhost", 200),
     ("queen", 200), ("evil.example", 403), ("evil.example:6632", 403), ("127.0.0.1.evil.example", 403), ("localhost.", 403)])
@@ -81,6 +97,10 @@ def test_origins_and_hosts_are_settings(make_broker):
             assert r.headers["access-control-allow-origin"] == origin and r.headers["vary"] == "Origin"
             assert {k: r.headers.get(k) for k in CORS} == CORS
     b.request("GET", "/health", headers={"Origin": "https://c.example"}).expect(403)
+    page = {"Origin": "https://a.example", "Sec-Fetch-Site": "cross-site"}
+    b.get("/api/v1/resources/queues", headers=page).expect(200)
+    del page["Origin"]
+    b.get("/api/v1/resources/queues", headers=page).expect(403)
     b.request("GET", "/health", headers={"Host": "queen.example:1"}).expect(200)
 
 
@@ -94,6 +114,7 @@ def test_with_authentication_the_contract_applies(make_broker):
         assert {k: r.headers.get(k) for k in CORS} == CORS
         if method == "OPTIONS":
             assert r.headers["access-control-max-age"] == "86400" and r.body == b""
+    b.get("/api/v1/resources/queues", headers={**bearer, "Sec-Fetch-Site": "cross-site"}).expect(200)
     assert set(b.get("/health").expect(200).json) == {"status", "database"}, "no details for strangers"
     assert b.get("/openapi.json").status == 401
     b.get("/metrics").expect(200)  # JWT_SKIP_PATHS lists it
