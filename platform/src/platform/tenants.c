@@ -1,8 +1,11 @@
 // /api/v1/tenants: the tenant directory: list, show, add, change, remove.
 //
-//       add:    reserve the name ──► create and migrate the database ──► ready, 201
-//                                      └ failed ──► drop the database, release the name, error
+//       add:    reserve the name ──► create and migrate the database
+//                         ──► (a database that was a tenant's: its recurring triggers)
+//                         ──► ready, 201
+//                                └ failed ──► release the name, error
 //       change: update the row ──► pools of the old row drain, new ones use the new row
+//       remove: mark the row ──► remove the recurring triggers ──► drop the database
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -10,6 +13,7 @@
 #include "platform/platform_int.h"
 #include "platform/settings.h"
 #include "platform/tenant_body.h"
+#include "platform/tenant_triggers.h"
 #include "tenant/provision.h"
 #include "tenant/sql.gen.h"
 #include "json/write.h"
@@ -31,6 +35,8 @@ static void tenants_show_handle(struct http_req *req);
 static void add_handle(struct http_req *req);
 static void on_name_taken(struct pg_call *call, int status, const struct pg_reply *reply);
 static void on_provisioned(struct provision *v);
+static void on_restored(void *ctx, const struct fault *why);
+static void set_ready(struct tenant_op *op);
 static void on_added(struct pg_call *call, int status, const struct pg_reply *reply);
 static void give_back(struct tenant_op *op);
 static void on_given_back(struct pg_call *call, int status, const struct pg_reply *reply);
@@ -38,6 +44,7 @@ static void change_handle(struct http_req *req);
 static void on_tenants_changed(struct pg_call *call, int status, const struct pg_reply *reply);
 static void remove_handle(struct http_req *req);
 static void on_removed(struct pg_call *call, int status, const struct pg_reply *reply);
+static void on_triggers_removed(void *ctx, const struct fault *why);
 static void on_tenants_dropped(struct provision *v);
 
 // ---- calls to the control database ----
@@ -225,9 +232,32 @@ static void on_provisioned(struct provision *v)
         give_back(op);
         return;
     }
+    tenant_changed(op->p->pools, op->name); // another tenant of this name may have existed
+    if (v->has_triggers)
+        tenant_triggers_restore(op->p, op->name, on_restored, op);
+    else
+        set_ready(op);
+}
+
+static void on_restored(void *ctx, const struct fault *why)
+{
+    struct tenant_op *op = ctx;
+
+    if (!why) {
+        set_ready(op);
+        return;
+    }
+    op->provision.status = why->code;
+    op->provision.why = *why;
+    give_back(op);
+}
+
+static void set_ready(struct tenant_op *op)
+{
+    const struct provision *v = &op->provision;
+
     log_info("tenant.added", "tenant=%s version=%u ms=%llu", op->row.name, v->version,
              (unsigned long long)v->us / 1000);
-    tenant_changed(op->p->pools, op->name); // another tenant of this name may have existed
     pg_param_text(&op->params, op->name);
     pg_param_i32(&op->params, (int32_t)v->version);
     pg_param_null(&op->params, PG_TEXT);
@@ -257,6 +287,7 @@ static void on_given_back(struct pg_call *call, int status, const struct pg_repl
     const struct provision *v = &op->provision;
 
     pg_params_free(&op->params);
+    tenant_changed(op->p->pools, op->name);
     if (status != 0) // the reservation expires after two minutes
         log_warn("tenant.release_failed", "tenant=%s error=\"%s\"", op->row.name,
                  pg_reply_message(reply));
@@ -377,13 +408,23 @@ static void on_removed(struct pg_call *call, int status, const struct pg_reply *
     log_info("tenant.removed", "tenant=" SPAN_FMT " drop=%s", SPAN_ARG(op->name),
              op->drop ? "true" : "false");
     tenant_changed(op->p->pools, op->name);
+    memcpy(op->row.name, op->name.ptr, op->name.len);
+    span db = pg_reply_bytes(reply, 0, PLATFORM_TENANT_REMOVE_COL_DATABASE);
+    op->row.database = text_in(http_req_arena(op->req), db);
+    tenant_triggers_end(op->p, op->name, on_triggers_removed, op);
+}
+
+// A trigger that stays does nothing (triggers.c).
+static void on_triggers_removed(void *ctx, const struct fault *why)
+{
+    struct tenant_op *op = ctx;
+
+    if (why)
+        log_warn("trigger.remove_failed", "tenant=%s why=\"%s\"", op->row.name, why->text);
     if (!op->drop) {
         reply_removed(op);
         return;
     }
-    memcpy(op->row.name, op->name.ptr, op->name.len);
-    span db = pg_reply_bytes(reply, 0, PLATFORM_TENANT_REMOVE_COL_DATABASE);
-    op->row.database = text_in(http_req_arena(op->req), db);
     struct tenant_auth auth = settings_tenant_auth(op->p->conf);
     op->provision = (struct provision){.done = on_tenants_dropped, .owner = op};
     provision_start(&op->provision, &op->p->loop, op->p->database, &auth, &op->row,

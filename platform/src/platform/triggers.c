@@ -138,7 +138,13 @@ static void on_triggers_tenant(struct tenant_want *w, int status, struct tenant_
 {
     struct trigger_job *t = w->owner;
 
-    if (status == QE_TENANT_UNKNOWN) {
+    if (status == QE_TENANT_UNKNOWN && t->watching) {
+        // Its schedule could not be removed with the tenant.  A dead letter for every check
+        // would be of no use.
+        log_warn("trigger.tenant_unknown", "tenant=" SPAN_FMT " segment=%s",
+                 SPAN_ARG(t->tenant), t->id_text);
+        trigger_job_done(t);
+    } else if (status == QE_TENANT_UNKNOWN) {
         trigger_job_hopeless(t, "%s", why->text);
     } else if (status != 0) {
         trigger_job_failed(t, "%s", why->text);

@@ -2,8 +2,10 @@
 #include "tenant/provision.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "pg/ask.h"
 #include "pg/migrate.h"
 #include "tenant/my_migrate.h"
 #include "tenant/sql.gen.h"
@@ -13,6 +15,7 @@ static int provision_prepare(struct provision *v, const struct database *home,
                              const struct tenant_auth *auth);
 static void on_work(uv_work_t *work);
 static int provision_migrate(struct provision *v);
+static int find_triggers(struct provision *v);
 static void on_worked(uv_work_t *work, int status);
 
 static const struct pg_schema *tenant_schema(enum tenant_kind kind)
@@ -26,6 +29,7 @@ void provision_start(struct provision *v, uv_loop_t *loop, const struct database
 {
     v->what = what;
     v->version = v->n_migrations = v->n_objects = 0;
+    v->has_triggers = false;
     v->conninfo = v->admin_info = NULL;
     v->place = (struct my_place){0};
     v->why = (struct fault){0};
@@ -81,6 +85,23 @@ static int provision_migrate(struct provision *v)
     v->n_objects = done.n_objects;
     if (rc == 0)
         v->version = schema->n_migrations;
+    if (rc == 0 && v->row.kind == TENANT_PG && v->n_migrations == 0)
+        rc = find_triggers(v);
+    return rc;
+}
+
+static int find_triggers(struct provision *v)
+{
+    static const struct pg_ask ask = {
+        .text = "select exists (select from crm.segment where watch_every_s is not null)"
+                " or exists (select from crm.campaign where kind = 'cron')",
+        .n_columns = 1,
+    };
+    char *has;
+    int rc = pg_ask(v->conninfo, &ask, &has, &v->why);
+
+    v->has_triggers = has && strcmp(has, "t") == 0;
+    free(has);
     return rc;
 }
 

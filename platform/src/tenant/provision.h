@@ -28,6 +28,8 @@ struct provision {
     struct fault why; // does not name the tenant
     unsigned version; // schema version afterwards
     unsigned n_migrations, n_objects;
+    // The database has subscriptions or recurring campaigns: it was a tenant's before.
+    bool has_triggers;
     uint64_t us;
 
     // private

@@ -18,5 +18,6 @@ as $$
                'failures', r.failures, 'error', r.error,
                'retryAt', platform.iso_ms(r.retry_at)) order by r.tenant, r.model), '[]')::text
     from platform.read_model r
+    join platform.tenant t on t.name = r.tenant and t.state <> 'gone'
     where p_tenant is null or r.tenant = p_tenant
 $$;

@@ -3,7 +3,7 @@
 -- called by: platform/src/platform/tenants.c
 -- in:        name; kind, url (null: created on the platform's server), database, credential
 -- out:       added: the name is reserved; name: it is in use; database: another tenant has this address
--- locks:     advisory, by address; the row of platform.tenant; rows of platform.ingest_stamp
+-- locks:     advisory, by address; the row of platform.tenant; rows of platform.ingest_stamp and platform.read_model
 --
 -- A removed row is reused, and so is one whose database was never completed: the process that started it has ended or has
 -- reported the failure to its client.
@@ -26,6 +26,8 @@ begin
     if not found then
         return 'name';
     end if;
-    delete from ingest_stamp s where s.tenant = p_name; -- of another database of this name
+    -- Of another database of this name:
+    delete from ingest_stamp s where s.tenant = p_name;
+    delete from read_model r where r.tenant = p_name;
     return 'added';
 end $$;

@@ -91,6 +91,14 @@ select status, body from crm.list_segments($1::json);
 insert into crm.segment_history (segment_id, count, path) values ($1, $2, $3)
 on conflict do nothing;
 
+-- statement: recurring_triggers
+-- returns: id text, every_s int4?, cron text?, timezone text?
+-- The triggers that the broker repeats: of watched segments (every_s) and of campaigns with a cron expression.
+select s.id::text, s.watch_every_s, null, null from crm.segment s where s.watch_every_s is not null
+union all
+select c.id::text, null, c.cron, c.timezone from crm.campaign c where c.kind = 'cron'
+limit 10000;
+
 -- statement: save_segment
 -- returns one row: @answer
 select status, body from crm.save_segment($1::json);
