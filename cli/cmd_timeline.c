@@ -228,6 +228,13 @@ static int owners(struct cli *cli)
         {"EXPIRES", "expiresAt", CELL_TIME},      {"EXPIRED", "expired", CELL_YES},
         {"CHECKPOINT", "checkpoint", CELL_COUNT}, {"LAG", "lag", CELL_COUNT},
     };
+    static const struct column change_columns[] = {
+        {"TIME", "at", CELL_TIME},       {"PARTITION", "partition", CELL_TEXT},
+        {"FROM", "previous", CELL_LONG}, {"EXPIRED", "expired", CELL_YES},
+        {"TO", "owner", CELL_LONG},      {"EPOCH", "epoch", CELL_COUNT},
+    };
+    char since[ARGS_TIME_SIZE];
+    bool changes = args_time(&cli->args, "changes", since);
     struct buf path = {0};
     span body;
 
@@ -236,12 +243,25 @@ static int owners(struct cli *cli)
     buf_put_lit(&path, "/queues");
     path_part(&path, cli->args.rest[0]);
     buf_put_lit(&path, "/owners");
+    if (changes) {
+        buf_put_lit(&path, "/changes");
+        path_param(&path, "from", since);
+        path_param(&path, "limit", "1000");
+    }
     int rc = ask(cli, "GET", buf_span(&path), SPAN_NONE, &body);
-    if (rc == CLI_OK)
+    if (rc == CLI_OK && changes)
+        table_show(cli, pick(body, "changes"), change_columns, countof(change_columns),
+                   "no partition has changed its owner since then");
+    else if (rc == CLI_OK)
         table_show(cli, pick(body, "owners"), columns, countof(columns), "no partitions");
     buf_free(&path);
     return rc;
 }
+
+static const struct cli_option owners_options[] = {
+    {"changes", 0, CLI_TIME, "TIME",
+     "changes of owners since then, newest first, at most 1000"},
+};
 
 const struct cli_command cli_owners = {
     .name = "owners",
@@ -250,6 +270,8 @@ const struct cli_command cli_owners = {
     .about = "For queues with a fixed set of partitions and groups of event processors.",
     .examples = "queen owners orders billing|as a table\n"
                 "queen owners orders billing --json | jq -r 'select(.expired).partition'|"
-                "partitions without an owner",
+                "partitions without an owner\n"
+                "queen owners orders billing --changes -2h|rebalances of the last two hours",
+    CLI_OPTIONS(owners_options),
     .run = owners,
 };

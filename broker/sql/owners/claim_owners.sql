@@ -43,6 +43,9 @@ begin
             v_error := 'it has another owner';
         else
             v_ended := queen.change_hands(w.lane, v_group, case when v_manual then o.checkpoint end, true) or v_ended;
+            insert into queen.owner_changes (at, queue_id, grp, partition, epoch, previous, owner, expired)
+            select v_now, l.queue_id, v_group, l.name, o.epoch + 1, o.owner, v_body ->> 'owner', o.owner is not null and o.expires_at <= v_now
+              from queen.lanes l where l.num = w.lane;
             o.epoch := o.epoch + 1;
             o.owner := v_body ->> 'owner';
             update queen.owners

@@ -24,6 +24,8 @@ begin
          where o.lane = w.lane and o.grp = v_group and o.owner = v_owner and o.epoch = w.epoch;
         if found then
             v_released := v_released + 1;
+            insert into queen.owner_changes (at, queue_id, grp, partition, epoch, previous, owner, expired)
+            select clock_timestamp(), l.queue_id, v_group, l.name, w.epoch + 1, v_owner, null, false from queen.lanes l where l.num = w.lane;
             v_ended := queen.change_hands(w.lane, v_group, null, false) or v_ended;
         end if;
     end loop;

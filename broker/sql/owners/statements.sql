@@ -6,6 +6,10 @@ select 200, queen.ask_owners($1::text::jsonb)::text, null::bytea, false;
 -- returns: @answer
 select 200, queen.claim_owners($1::text::jsonb)::text, null::bytea, false;
 
+-- statement: list_owner_changes
+-- returns: @answer
+select status, answer::text, null::bytea, false from queen.list_owner_changes($1::text::jsonb);
+
 -- statement: list_owners
 -- returns: @answer
 select status, answer::text, null::bytea, false from queen.list_owners($1::text::jsonb);

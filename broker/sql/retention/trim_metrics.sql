@@ -19,7 +19,7 @@ begin
     end if;
     for t in
         select * from (values ('worker_metrics', 'at'), ('queue_lag_metrics', 'at'), ('queue_parked_replica', 'at'),
-                              ('partition_changes', 'at'), ('system_metrics', 'timestamp')) v(name, col)
+                              ('partition_changes', 'at'), ('owner_changes', 'at'), ('system_metrics', 'timestamp')) v(name, col)
     loop
         continue when queen.rows_stuck(('queen.' || t.name)::regclass) > 0;
         execute format('delete from queen.%1$I where ctid = any (array(select ctid from queen.%1$I where %2$I < $1

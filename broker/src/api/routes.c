@@ -112,6 +112,7 @@ const struct http_route *const api_routes[] = {
     // owners.c
     &api_list_processors.route,
     &api_list_owners.route,
+    &api_list_owner_changes.route,
     &api_claim_owners.route,
     &api_renew_owners.route,
     &api_release_owners.route,

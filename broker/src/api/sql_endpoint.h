@@ -103,8 +103,9 @@ extern const struct sql_endpoint api_delete_message, api_retry_message, api_move
 // retries.c
 extern const struct sql_endpoint api_timeline, api_find_messages, api_redrive;
 // owners.c
-extern const struct sql_endpoint api_list_processors, api_ask_owners, api_list_owners,
-    api_claim_owners, api_renew_owners, api_release_owners, api_save_checkpoints;
+extern const struct sql_endpoint api_list_processors, api_list_owner_changes, api_ask_owners,
+    api_list_owners, api_claim_owners, api_renew_owners, api_release_owners,
+    api_save_checkpoints;
 // groups.c
 extern const struct sql_endpoint api_delete_group, api_delete_group_on_queue,
     api_update_subscription, api_seek_group, api_preview_seek, api_seek_partition;

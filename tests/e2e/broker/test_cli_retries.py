@@ -73,10 +73,13 @@ def test_recurring_messages(cli, queue):
     cli("cron", "add", name, queue, "@daily", "{").expect(1)
 
 
-def test_owners_of_partitions(cli, queue, group):
+def test_owners_of_partitions(cli, queue, group, broker):
     cli("queue", "configure", queue, "partitions=3").expect()
     owners = cli("owners", queue, group).expect().rows
     assert [(o["partition"], o["owner"], o["expired"]) for o in owners] == [(str(n), None, True) for n in range(3)]
+    broker.post("/api/v1/consumer-groups/%s/queues/%s/owners/claim" % (group, queue), {"owner": "w", "partitions": [{"partition": "2", "epoch": 0}]}).expect(200)
+    (change,) = cli("owners", queue, group, "--changes", "-1h").expect().rows
+    assert (change["partition"], change["previous"], change["owner"], change["epoch"]) == ("2", None, "w", 1)
 
 
 def test_a_key_chooses_one_of_the_partitions(cli, queue):

@@ -332,3 +332,30 @@ def test_owners_go_with_their_group_and_their_queue(broker, queue, group, sql):
     assert o.list()["0"]["epoch"] == 0 and other.list()["0"]["epoch"] == 1
     broker.request("DELETE", "/api/v1/resources/queues/%s" % queue).expect(200)
     assert sql("select count(*) from queen.owners where grp like %s", group + "%") == [(0,)]
+
+
+# ---- changes over time ----
+
+def test_changes_of_owners_are_listed_newest_first(four, broker):
+    four.claim("w-1", {"0": 0, "1": 0}, expirySeconds=1)
+    wait_until(lambda: four.list()["1"]["expired"], 30, "the claim expires")
+    four.claim("w-2", {"1": 1})
+    four.claim("w-2", {"1": 1})  # refused: it changes nothing
+    four.post("release", {"owner": "w-2", "partitions": [{"partition": "1", "epoch": 2}]})
+
+    def changes(more=""):
+        return broker.get(four.path + "/changes" + more).expect(200).json
+    answer = changes()
+    assert [(c["partition"], c["previous"], c["owner"], c["epoch"], c["expired"]) for c in answer["changes"][:2]] == [
+        ("1", "w-2", None, 3, False), ("1", "w-1", "w-2", 2, True)]
+    assert {(c["partition"], c["previous"], c["owner"], c["epoch"], c["expired"]) for c in answer["changes"][2:]} == {
+        ("0", None, "w-1", 1, False), ("1", None, "w-1", 1, False)}
+    assert answer["total"] == 4 and answer["buckets"] is None
+    page = changes("?limit=1&bucketSeconds=600")
+    assert len(page["changes"]) == 1 and page["total"] == 4 and len(page["buckets"]) == 6
+    assert [sum(b[k] for b in page["buckets"]) for k in ("taken", "released", "expired")] == [2, 1, 1]
+    assert changes("?to=2020-01-01T00:00:00Z")["changes"] == []
+    assert broker.get(PATH % ("nobody", four.queue) + "/changes").expect(200).json["changes"] == []
+    for bad in ("?from=yesterday-ish", "?from=2030-01-01T00:00:00Z", "?bucketSeconds=1&from=2020-01-01T00:00:00Z", "?bucketSeconds=-1"):
+        broker.get(four.path + "/changes" + bad).expect(400)
+    broker.get(PATH % ("g", "none-" + four.queue) + "/changes").expect(404)

@@ -171,3 +171,18 @@ create table queen.owners (
     wanted_at     timestamptz,
     primary key (lane, grp)
 ) with (fillfactor = 50);
+
+-- Every change of an owner, for people.  Rows are only inserted and are deleted by age (queen.trim_metrics).  They outlive the queue and the
+-- group.
+create table queen.owner_changes (
+    at        timestamptz not null,
+    queue_id  uuid not null,
+    grp       text not null,
+    partition text not null,
+    epoch     bigint not null,                 -- since the change
+    previous  text,                            -- owner before it; null: none
+    owner     text,                            -- null: released
+    expired   boolean not null                 -- the claim of the previous owner had expired
+);
+create index owner_changes_at on queen.owner_changes (at);
+create index owner_changes_of on queen.owner_changes (queue_id, grp, at);

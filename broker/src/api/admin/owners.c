@@ -37,6 +37,20 @@ const struct sql_endpoint api_list_owners = {
     .statement = &pg_stmt_list_owners,
 };
 
+static const char *const changes_params[] = {"from", "to", "limit", "bucketSeconds", NULL};
+
+const struct sql_endpoint api_list_owner_changes = {
+    .route = {.verb = HTTP_GET,
+              .path = OWNERS "/changes",
+              .access = ACCESS_READ_ONLY,
+              .target = TARGET_PATH,
+              .need = MAY_READ,
+              .op = "list_owner_changes",
+              .handle = sql_endpoint_handle,
+              .query = changes_params},
+    .statement = &pg_stmt_list_owner_changes,
+};
+
 const struct sql_endpoint api_claim_owners = {
     .route = {.verb = HTTP_POST,
               .path = OWNERS "/claim",
