@@ -1,9 +1,9 @@
 -- queen.configure_queue: create a queue or replace its whole configuration.
 --
--- needs: option_int, option_rate, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy, work_limits
+-- needs: check_names, option_int, option_rate, option_bool, ensure_lanes, fix_partitions, check_retry_policy, fill_retry_policy, work_limits
 -- called by  broker/src/api/admin/configure.c (call "configure"); queen.configure_queue_v1
 -- in         p_options: JSON object; a missing or null option gets its default; unknown
---            names are ignored
+--            names are ignored, unless they are nearly an option (queen.check_names)
 -- out        ids of the queue and of its partition Default (created if missing), or partition 0 of a fixed set; all 15 options as they are
 --            now; retryPolicy if there is one, with its defaults; maxDeliveries, maxInFlight, rateLimit
 --            (with rateBurst) if there is a limit; ordering if it is not "partition"; settlement if it is not "batch";
@@ -30,6 +30,10 @@ begin
     if jsonb_typeof(o) <> 'object' then
         raise exception 'options must be an object' using errcode = 'QN001';
     end if;
+    -- The same list as in broker/src/api/admin/configure.c: tests/e2e/broker/test_unknown_names.py compares them.
+    perform queen.check_names(o, '{leaseTime,retryLimit,retryDelay,maxSize,ttl,deadLetterQueue,dlqAfterMaxRetries,priority,delayedProcessing,
+        windowBuffer,retentionSeconds,completedRetentionSeconds,retentionEnabled,encryptionEnabled,allowUnencrypted,maxWaitTimeSeconds,
+        retryPolicy,partitions,maxDeliveries,ordering,settlement,maxInFlight,rateLimit,rateBurst}', '');
     n.lease_time := queen.option_int(o, 'leaseTime', 300, 0);
     n.retry_limit := queen.option_int(o, 'retryLimit', 3, 0);
     n.retry_delay := queen.option_int(o, 'retryDelay', 1000, 0);

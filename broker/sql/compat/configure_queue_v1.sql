@@ -5,21 +5,30 @@
 -- in         p_options: the options, and with them "namespace" and "task"; or the body of the HTTP request, with the
 --            options inside "options"
 -- out        {"configured":true,"queueId",...} as the HTTP answer
--- raises     QN001 for an invalid option
+-- raises     QN001 for an invalid option, and for another member beside "options"
 create or replace function queen.configure_queue_v1(p_queue_name text, p_options jsonb default '{}')
 returns jsonb
-language sql volatile
+language plpgsql
 as $$
-    select jsonb_build_object('configured', true, 'queueId', c.queue_id, 'partitionId', c.default_lane_id,
-                              'queue', p_queue_name, 'namespace', l.namespace, 'task', l.task,
-                              'options', c.options)
-      from (select case when jsonb_typeof(p_options -> 'namespace') = 'string'
-                        then p_options ->> 'namespace' else '' end,
-                   case when jsonb_typeof(p_options -> 'task') = 'string'
-                        then p_options ->> 'task' else '' end) l(namespace, task)
-      cross join lateral queen.configure_queue(
-           p_queue_name, l.namespace, l.task,
-           case when jsonb_typeof(p_options -> 'options') = 'object' then p_options -> 'options'
-                when jsonb_typeof(p_options) = 'object' then p_options - 'namespace' - 'task'
-                else p_options end) c
+declare
+    v_inside boolean := coalesce(jsonb_typeof(p_options -> 'options') = 'object', false);
+    v_beside text;
+begin
+    select min(k) into v_beside from jsonb_object_keys(case when v_inside then p_options else '{}' end) k
+     where k not in ('queue', 'namespace', 'task', 'options');
+    if v_beside is not null then
+        raise exception 'member "%" belongs inside "options"', v_beside using errcode = 'QN001';
+    elsif jsonb_typeof(p_options -> 'namespace') not in ('string', 'null') or jsonb_typeof(p_options -> 'task') not in ('string', 'null') then
+        raise exception 'namespace and task must be strings' using errcode = 'QN001';
+    end if;
+    return (
+        select jsonb_build_object('configured', true, 'queueId', c.queue_id, 'partitionId', c.default_lane_id,
+                                  'queue', p_queue_name, 'namespace', coalesce(p_options ->> 'namespace', ''),
+                                  'task', coalesce(p_options ->> 'task', ''), 'options', c.options)
+          from queen.configure_queue(
+               p_queue_name, coalesce(p_options ->> 'namespace', ''), coalesce(p_options ->> 'task', ''),
+               case when v_inside then p_options -> 'options'
+                    when jsonb_typeof(p_options) = 'object' then p_options - 'namespace' - 'task'
+                    else p_options end) c);
+end
 $$;

@@ -1,7 +1,7 @@
 -- queen.execute_transaction_v2: apply pushes and acknowledgements together or not at all, from SQL.
 --
 -- numbers:   kind transact_kind
--- needs: notify_pushed, lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact_scheduled, 
+-- needs: check_names, notify_pushed, lock_limited, read_items, pack_segments, read_times, message_id_at, group_acks, ensure_lanes, transact_scheduled, 
 --        require_read_committed
 -- called by  SQL sessions
 -- in         p_operations: array of operations, or {"operations": [...], "requiredLeases": [...]}, as in
@@ -47,7 +47,14 @@ begin
     if jsonb_typeof(v_given) is distinct from 'array' or jsonb_array_length(v_given) = 0 then
         raise exception 'operations must be an array that is not empty' using errcode = 'QN001';
     end if;
-    if jsonb_typeof(p_operations) = 'object' and jsonb_typeof(p_operations -> 'requiredLeases') = 'array' then
+    if jsonb_typeof(p_operations) = 'object' then
+        perform queen.check_names(p_operations, '{operations,requiredLeases}', '');
+    end if;
+    if jsonb_typeof(p_operations) = 'object' and jsonb_typeof(p_operations -> 'requiredLeases') <> 'null' then
+        if jsonb_typeof(p_operations -> 'requiredLeases') <> 'array' or jsonb_path_exists(
+               p_operations, '$.requiredLeases[*] ? (@.type() != "string" && @.type() != "null")') then
+            raise exception 'requiredLeases must be an array of strings' using errcode = 'QN001';
+        end if;
         select coalesce(array_agg(queen.transaction_key(e)), '{}') into v_required
           from jsonb_array_elements_text(p_operations -> 'requiredLeases') e where e <> '';
     end if;

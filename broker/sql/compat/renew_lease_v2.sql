@@ -1,7 +1,7 @@
 -- queen.renew_lease_v2: extend leases, from SQL.
 --
 -- numbers:   why renew_why
--- needs: renew_leases, transaction_key, require_read_committed
+-- needs: check_names, renew_leases, transaction_key, require_read_committed
 -- called by  SQL sessions
 -- in         p_items: array of {index?, leaseId, extendSeconds?}; default 60 seconds
 -- out        array of results in order, as POST /api/v1/lease/:leaseId/extend answers
@@ -19,6 +19,8 @@ begin
     if jsonb_typeof(p_items) is distinct from 'array' then
         raise exception 'items must be an array' using errcode = 'QN001';
     end if;
+    perform queen.check_names(i.value, '{index,leaseId,extendSeconds}', format('item %s: ', i.ord - 1))
+       from jsonb_array_elements(p_items) with ordinality i(value, ord);
     select array_agg(queen.transaction_key(coalesce(i.value ->> 'leaseId', '')) order by i.ord),
            array_agg(queen.option_int(i.value, 'extendSeconds', 60, 0) order by i.ord)
       into v_lease, v_seconds

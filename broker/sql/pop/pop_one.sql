@@ -1,7 +1,7 @@
 -- queen.pop_one: execute one pop given as JSON.
 --
 -- numbers:   status claim_status
--- needs: pop_candidates, claim_careful, pop_work, unpack_segment, transaction_key, set_aside
+-- needs: check_names, pop_candidates, claim_careful, pop_work, unpack_segment, transaction_key, set_aside
 -- called by  queen.pop_unified_batch
 -- in         p: {queue_name?, partition_name?, namespace?, task?, consumer_group?, batch_size?, lease_seconds?,
 --            worker_id?, sub_mode?, sub_from?, auto_ack?, partitions?}
@@ -35,6 +35,8 @@ declare
     v_result    jsonb;
     v_messages  jsonb := '[]';
 begin
+    perform queen.check_names(p, '{queue_name,partition_name,namespace,task,consumer_group,batch_size,lease_seconds,worker_id,sub_mode,sub_from,
+        auto_ack,partitions,idx}', '');
     if v_partition is not null or v_queue is not null then
         if v_queue is null then
             raise exception 'queue_name must be given' using errcode = 'QN001';

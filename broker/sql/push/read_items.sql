@@ -1,6 +1,6 @@
 -- queen.read_items: check and pack the items of a push given as JSON.
 --
--- needs: pack_message, trace_context, check_retry_policy, transaction_key, uuid_v7
+-- needs: check_names, pack_message, trace_context, check_retry_policy, transaction_key, uuid_v7
 -- called by  queen.push_items_now; queen.execute_transaction_v2
 -- in         p_items: array as in POST /api/v1/push, with the additional fields messageId, producerSub and is_encrypted;
 --            p_payload: default for a missing payload
@@ -12,6 +12,8 @@ returns table (idx int, queue text, part text, transaction_id text, key uuid, tr
 language plpgsql
 as $$
 declare
+    c_known constant text[] := '{queue,partition,payload,transactionId,traceId,messageId,producerSub,is_encrypted,traceparent,tracestate,
+        correlationId,eventType,retryPolicy,scheduledAt,delaySeconds,namespace,task,type,items,data}'; -- the last three of operations
     i      jsonb;
     v_name text;
     v_meta text;
@@ -27,6 +29,11 @@ begin
             raise exception 'item %: queue must be a string', idx using errcode = 'QN001';
         elsif i ->> 'queue' = '' then
             raise exception 'item %: queue must not be empty', idx using errcode = 'QN001';
+        elsif exists (select from jsonb_object_keys(i) k where k <> all (c_known)) then
+            if coalesce(i ->> 'partitionKey', '') <> '' then
+                raise exception 'item %: partitionKey is read only by POST /api/v1/push: name the partition', idx using errcode = 'QN001';
+            end if;
+            perform queen.check_names(i, c_known, format('item %s: ', idx));
         end if;
         foreach v_name in array array['partition', 'transactionId', 'traceId', 'messageId', 'producerSub',
                                      'traceparent', 'tracestate', 'correlationId', 'eventType'] loop

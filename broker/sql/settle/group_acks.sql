@@ -1,6 +1,6 @@
 -- queen.group_acks: convert acknowledgements from JSON to the arguments of queen.settle.
 --
--- needs: transaction_key
+-- needs: check_names, transaction_key
 -- called by  queen.ack_messages_v2; queen.execute_transaction_v2
 -- in         p_entries: array of {transactionId, partitionId, status?, leaseId?, consumerGroup?, error?, errorCode?, worker?, retryAfter?}
 -- out        one row: the arguments; item: for each entry argument, the position (0-based) of its object in p_entries
@@ -14,6 +14,7 @@ as $$
 #variable_conflict use_column
 declare
     v_wrong int;
+    r       record;
 begin
     if jsonb_typeof(p_entries) is distinct from 'array' then
         raise exception 'acknowledgments must be an array' using errcode = 'QN001';
@@ -27,6 +28,21 @@ begin
             using errcode = 'QN001';
     end if;
 
+    -- Another type would change the meaning: the group, the lease that is checked, whether the message is retried.
+    select e.ord - 1 as at, f.name into r
+      from jsonb_array_elements(p_entries) with ordinality e(value, ord)
+      join unnest('{status,leaseId,consumerGroup,errorCode,worker}'::text[]) f(name)
+        on jsonb_typeof(e.value -> f.name) not in ('string', 'null')
+     order by e.ord limit 1;
+    if found then
+        raise exception 'acknowledgment %: % must be a string', r.at, r.name using errcode = 'QN001';
+    end if;
+    perform queen.check_names(e.value, '{transactionId,partitionId,status,leaseId,consumerGroup,error,errorCode,worker,retryAfter,index,type}',
+                              format('acknowledgment %s: ', e.ord - 1))
+       from jsonb_array_elements(p_entries) with ordinality e(value, ord)
+      where exists (select from jsonb_object_keys(e.value) k
+                     where k <> all ('{transactionId,partitionId,status,leaseId,consumerGroup,error,errorCode,worker,retryAfter,index,type}'::text[]));
+
     select min(e.ord) - 1 into v_wrong
       from jsonb_array_elements(p_entries) with ordinality e(value, ord)
      where coalesce(e.value -> 'retryAfter', 'null') <> 'null'
@@ -39,23 +55,20 @@ begin
 
     return query
     with entries as (
-        -- A field that is not a string counts as absent. A partitionId that is not a UUID matches no partition.
+        -- An error that is not a string counts as absent. A partitionId that is not a UUID matches no partition.
         select e.ord::int - 1 as item,
                case when e.value ->> 'partitionId'
                          ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
                     then (e.value ->> 'partitionId')::uuid end as lane_id,
-               coalesce(case when jsonb_typeof(e.value -> 'consumerGroup') = 'string'
-                             then nullif(e.value ->> 'consumerGroup', '') end, '__QUEUE_MODE__') as grp,
+               coalesce(nullif(e.value ->> 'consumerGroup', ''), '__QUEUE_MODE__') as grp,
                uuid_send(queen.transaction_key(e.value ->> 'transactionId')) as key,
-               case case when jsonb_typeof(e.value -> 'status') = 'string' then e.value ->> 'status'
-                         else 'completed' end
+               case coalesce(e.value ->> 'status', 'completed')
                     when 'completed' then 0 when 'success' then 0 when 'failed' then 1
                     when 'dlq' then 2 when 'retry' then 3 else 4 end::int2 as status,
-               case when jsonb_typeof(e.value -> 'leaseId') = 'string' and e.value ->> 'leaseId' <> ''
-                    then queen.transaction_key(e.value ->> 'leaseId') end as lease,
+               case when e.value ->> 'leaseId' <> '' then queen.transaction_key(e.value ->> 'leaseId') end as lease,
                case when jsonb_typeof(e.value -> 'error') = 'string' then e.value ->> 'error' end as error,
-               case when jsonb_typeof(e.value -> 'errorCode') = 'string' then nullif(e.value ->> 'errorCode', '') end as code,
-               case when jsonb_typeof(e.value -> 'worker') = 'string' then nullif(e.value ->> 'worker', '') end as worker,
+               nullif(e.value ->> 'errorCode', '') as code,
+               nullif(e.value ->> 'worker', '') as worker,
                (e.value ->> 'retryAfter')::int as after
           from jsonb_array_elements(p_entries) with ordinality e(value, ord)
     ), numbered as (

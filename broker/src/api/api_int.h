@@ -71,6 +71,8 @@ span body_text(struct body *b, span raw, const char *name);
 span body_name(struct body *b, span raw, const char *name);
 // Anything but a non-empty string counts as missing.
 span body_text_or_none(struct body *b, span raw);
+// A string that is not empty; SPAN_NONE for null, a missing one and an empty one.
+span body_option(struct body *b, span raw, const char *name);
 
 // The fields of an item, in this order.
 enum {

@@ -223,6 +223,13 @@ span body_text_or_none(struct body *b, span raw)
     return text.len > 0 ? text : SPAN_NONE;
 }
 
+span body_option(struct body *b, span raw, const char *name)
+{
+    span text = body_text(b, raw, name);
+
+    return text.len > 0 ? text : SPAN_NONE;
+}
+
 static void take_context(struct body *b, const span raw[ITEM_FIELDS], struct push_item *item)
 {
     span parent = body_text(b, raw[ITEM_TRACEPARENT], "traceparent");
@@ -405,10 +412,12 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
     entry->txid = js_text(raw[ACK_TXID], b->arena);
     entry->bad_partition =
         !id_parse_uuid(js_text(raw[ACK_PARTITION], b->arena), entry->partition_id);
-    entry->lease = body_text_or_none(b, raw[ACK_LEASE]);
+    // Ignoring one of another type would settle for another group, without a check of the
+    // lease, or with another fate.  Existing clients send any value as the error.
+    entry->lease = body_option(b, raw[ACK_LEASE], "leaseId");
     entry->error = body_text_or_none(b, raw[ACK_ERROR]);
-    entry->code = body_text_or_none(b, raw[ACK_ERROR_CODE]);
-    entry->worker = body_text_or_none(b, raw[ACK_WORKER]);
+    entry->code = body_option(b, raw[ACK_ERROR_CODE], "errorCode");
+    entry->worker = body_option(b, raw[ACK_WORKER], "worker");
 
     // An empty status is not a missing one: the client meant something by it.
     *status = body_text(b, raw[ACK_STATUS], "status");
@@ -430,6 +439,5 @@ void body_take_ack(struct body *b, const span raw[ACK_FIELDS], struct ack_entry 
             entry->after_s = (int32_t)after;
     }
     entry->tries = take_tries(b, raw[ACK_TRIES]);
-    *group = body_text_or_none(b, raw[ACK_GROUP]);
-    check_length(b, *group, "consumerGroup");
+    *group = body_name(b, raw[ACK_GROUP], "consumerGroup");
 }

@@ -1,5 +1,11 @@
 """Members and query parameters that nobody reads: refused where ignoring them would change the meaning of the request."""
+import json
+import os
+import re
+
 import pytest
+
+from harness import REPO
 
 
 def call(broker, method, path, body=None):
@@ -144,6 +150,80 @@ def test_a_status_that_is_no_text_settles_nothing(broker, queue, status):
     refused(call(broker, "POST", "/api/v1/ack", entry), "status must be a string")
     refused(call(broker, "POST", "/api/v1/ack/batch", {"acknowledgments": [entry]}), "entry 0", "status must be a string")
     assert broker.ack(m)["success"]
+
+
+@pytest.mark.parametrize("field, value", [("consumerGroup", 5), ("consumerGroup", ["g"]), ("leaseId", 5), ("leaseId", {}), ("errorCode", 404),
+                                          ("worker", True)])
+def test_a_field_of_another_type_settles_nothing(broker, queue, field, value):
+    """It was ignored: the acknowledgement was for another group, without a lease, or retried what must not be."""
+    broker.put(queue, [1])
+    (m,) = broker.take(queue)
+    entry = {"transactionId": m["transactionId"], "partitionId": m["partitionId"], "status": "completed", field: value}
+    refused(call(broker, "POST", "/api/v1/ack", entry), field + " must be a string")
+    refused(call(broker, "POST", "/api/v1/ack/batch", {"acknowledgments": [entry]}), "entry 0", field + " must be a string")
+    refused(call(broker, "POST", "/api/v1/transaction", {"operations": [{"type": "ack", **entry}]}), field + " must be a string")
+    if field == "consumerGroup":
+        del entry[field]
+        refused(call(broker, "POST", "/api/v1/ack/batch", {"acknowledgments": [entry], field: value}), field + " must be a string")
+    assert broker.ack(m)["success"]
+
+
+@pytest.mark.parametrize("leases", ["LEASE", {"a": 1}, [5], [["LEASE"]]])
+def test_required_leases_of_another_type_settle_nothing(broker, queue, sql, leases):
+    broker.put(queue, [1])
+    (m,) = broker.take(queue)
+    ack = {"type": "ack", "transactionId": m["transactionId"], "partitionId": m["partitionId"]}
+    refused(call(broker, "POST", "/api/v1/transaction", {"operations": [ack], "requiredLeases": leases}), "requiredLeases must be")
+    if leases != [["LEASE"]]:
+        with pytest.raises(Exception, match="requiredLeases must be"):
+            sql("select queen.execute_transaction_v2(%s::jsonb)", json.dumps({"operations": [ack], "requiredLeases": leases}))
+    assert broker.ack(m)["success"]
+
+
+# ---- calls from SQL ----
+
+PUSH = "select queen.push_messages_v2('[{\"queue\":\"Q\",\"payload\":1,%s}]')"
+ACK = "select queen.ack_messages_v2('[{\"transactionId\":\"a\",\"partitionId\":\"P\",%s}]')"
+
+
+@pytest.mark.parametrize("statement, error", [
+    (PUSH % '"delaySecond":60', 'item 0: unknown member "delaySecond"; did you mean "delaySeconds"'),
+    (PUSH % '"partitionKey":"k"', "item 0: partitionKey is read only by POST"),
+    ("select queen.execute_transaction_v2('[{\"type\":\"push\",\"queue\":\"Q\",\"paylod\":1}]')", 'did you mean "payload"'),
+    ("select queen.execute_transaction_v2('{\"operations\":[{\"type\":\"push\",\"queue\":\"Q\"}],\"requiredLease\":[]}')", "requiredLeases"),
+    ("select queen.pop_specific_batch('[{\"queue_name\":\"Q\",\"consumer_grup\":\"g\"}]')", 'did you mean "consumer_group"'),
+    (ACK % '"status":5', "acknowledgment 0: status must be a string"),
+    (ACK % '"consumerGroup":5', "acknowledgment 0: consumerGroup must be a string"),
+    (ACK % '"leaseid":"x"', 'did you mean "leaseId"'),
+    ("select queen.renew_lease_v2('[{\"leaseId\":\"a\",\"extendSecond\":5}]')", 'did you mean "extendSeconds"'),
+    ("select queen.configure_queue_v1('Q', '{\"leasetime\":5}')", 'did you mean "leaseTime"'),
+    ("select queen.configure_queue_v1('Q', '{\"options\":{},\"retryPolicy\":{}}')", "inside"),
+])
+def test_sql_refuses_what_changes_the_meaning(broker, queue, sql, statement, error):
+    (pushed,) = broker.put(queue, [1], ids=["a"])
+    with pytest.raises(Exception, match="unknown|must be|read only|inside") as e:
+        sql(statement.replace("Q", queue).replace('"P"', '"%s"' % pushed["partition_id"]))
+    assert error in str(e.value)
+    assert len(broker.take(queue, batch=5)) == 1, "nothing was changed"
+
+
+def test_sql_ignores_other_names(broker, queue, sql):
+    sql(PUSH.replace("Q", queue) % '"origin":"crm"')
+    assert len(broker.take(queue)) == 1
+
+
+def test_all_lists_of_options_are_the_same(broker, queue):
+    """ordering was missing, so that "orderin" made an ordinary queue."""
+    code = open(os.path.join(REPO, "broker/src/api/admin/configure.c")).read()
+    (names,) = re.findall(r"option_names\[\] = {(.*?)NULL}", code, re.S)
+    in_c = set(re.findall(r'"(\w+)"', names))
+    text = open(os.path.join(REPO, "broker/sql/admin/configure_queue.sql")).read()
+    (names,) = re.findall(r"check_names\(o, '{(.*?)}'", text, re.S)
+    in_sql = {n.strip() for n in names.split(",")}
+    read = set(re.findall(r"option_\w+\(o, '(\w+)'", text)) | set(re.findall(r"\bo ->>? '(\w+)'", text))
+    assert in_c == in_sql == read
+    refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "options": {"orderin": "none"}}), 'did you mean "ordering"?')
+    refused(call(broker, "POST", "/api/v1/configure", {"queue": queue, "ordering": "none"}), 'inside "options"')
 
 
 # ---- a queue without a name ----

@@ -42,6 +42,7 @@ static const char *const option_names[] = {"leaseTime",
                                            "retryPolicy",
                                            "partitions",
                                            "maxDeliveries",
+                                           "ordering",
                                            "settlement",
                                            "maxInFlight",
                                            "rateLimit",
@@ -84,13 +85,10 @@ static void configure_handle(struct http_req *req)
     broker_custom(api->broker, &c->op);
 }
 
-// A label that is not a string counts as none.
 static span label(struct body *b, span raw, const char *name)
 {
-    span text = body_text_or_none(b, raw);
+    span text = body_name(b, raw, name);
 
-    if (!api_is_name(text))
-        body_bad(b, "%s is longer than %d characters", name, API_NAME_CHARS);
     return text.ptr ? text : SPAN("");
 }
 

@@ -271,19 +271,21 @@ static void take_ack(struct tx *t, struct body *b, const span *raw)
     }
 }
 
-// Anything in the list but a non-empty string names no lease.
+// They guard the acknowledgements, so none may be left out.  Clients send null and "" for
+// messages without a lease.
 static void read_required(struct tx *t, struct body *b)
 {
     struct tx_op *op = &t->op;
 
     op->n_required = 0;
     if (js_peek(&b->j) != JS_ARRAY) {
-        js_skip(&b->j);
+        if (js_type_of(js_skip(&b->j)) != JS_NULL)
+            body_bad(b, "requiredLeases must be an array");
         return;
     }
     js_enter_array(&b->j);
     while (js_next_item(&b->j)) {
-        span lease = body_text_or_none(b, js_skip(&b->j));
+        span lease = body_option(b, js_skip(&b->j), "an element of requiredLeases");
         if (!lease.ptr)
             continue;
         op->required = body_grow(b, op->required, op->n_required, &t->cap_required,
