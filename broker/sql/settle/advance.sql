@@ -2,12 +2,13 @@
 -- acknowledges.
 --
 -- numbers:   why ack_why
--- needs: ensure_consumers, find_message, fail_messages, past_settled, note_completed, trim_retry_lane, notify_lanes
+-- needs: ensure_consumers, find_message, fail_messages, settled_before, past_settled, note_completed, trim_retry_lane, notify_lanes
 -- called by  queen.stream_cycle
 -- in         p_key of the message; p_lease null: none given, which is refused on a partition that has an owner;
 --            p_count: number of messages it stands for; p_dead: dead-letter this message alone, and end the lease under which it was
 --            delivered: those before it that are not settled are delivered again; p_release false: keep the lease until it expires
--- out        why 0 ok, 1 message not found, 2 invalid, expired or missing lease, 5 not delivered under p_lease; released; more: messages are pending after it
+-- out        why 0 ok, 1 message not found, 2 invalid, expired or missing lease, 4 it waits for its retry, 5 not delivered under p_lease,
+--            6 p_dead, but it was completed or skipped before; released; more: messages are pending after it
 -- locks      lanes whose consumer must be created; the consumer
 --
 -- Records the history of messages that failed before and trims retry lanes, as queen.settle does.
@@ -25,6 +26,7 @@ declare
     v_leased  boolean;        -- the message was delivered under the lease, which may have expired
     v_cursor  bigint;         -- after this call
     v_settled int8multirange; -- likewise
+    v_fate    "char";         -- of a message that was settled before: see queen.settled_before
     l     record; -- origin (null unless it is a retry lane) and the retry policy of the queue
     st    queen.consumer_states%rowtype;
 begin
@@ -68,7 +70,9 @@ begin
     if not v_leased and (v_seq <= st.cursor_seq or p_dead and coalesce(st.settled @> v_seq, false))
        or p_dead and v_leased and (st.settled @> v_seq or get_bit(st.acked_mask, (v_seq - st.lease_first)::int) = 1) then
         -- Settled before: change nothing, and do not release a lease of other messages.
-        released := coalesce(st.lease_until <= v_now, true);
+        select s.outcome into v_fate from queen.settled_before(p_lane, l.origin, p_group, array[v_seq]) s;
+        why := case when v_fate = 'r' then 4 when p_dead and v_fate is null then 6 else 0 end;
+        released := why = 0 and coalesce(st.lease_until <= v_now, true);
         return next;
         return;
     end if;

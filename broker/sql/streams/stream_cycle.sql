@@ -126,7 +126,8 @@ begin
                 v_failed := r.why > 0;
                 kind := case r.why when 0 then 1 else 2 end;
                 error := case r.why when 1 then 'Message not found' when 2 then 'Invalid or expired lease'
-                                    when 5 then 'Message is not delivered' end;
+                                    when 4 then 'Message is waiting for its retry' when 5 then 'Message is not delivered'
+                                    when 6 then 'Message is settled already' end;
                 released := r.released; consumer := r.consumer; more := r.more;
                 return next;
             end if;

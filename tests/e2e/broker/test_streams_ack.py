@@ -121,10 +121,26 @@ def test_a_late_cycle_of_a_settled_message_leaves_the_lease_of_others_alone(brok
     (second,) = broker.take(queue, consumerGroup=group)
     late = {"transactionId": first["transactionId"], "status": status}
     answer = cycle(broker, query, first["partitionId"], consumer_group=group, ack=late)
-    assert (answer["success"], answer["ack_result"]["lease_released"]) == (True, False)
+    if status == "completed":
+        assert (answer["success"], answer["ack_result"]["lease_released"]) == (True, False)
+    else:
+        failed(answer, "Message is settled already")
     assert sql("select count(*) from queen.dead_letter_queue where partition_id = %s", first["partitionId"]) == [(0,)]
     assert broker.take(queue, consumerGroup=group) == []
     assert broker.ack(second)["success"] is True
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_a_message_that_waits_for_its_retry_is_not_settled(broker, query, queue, out, group, status):
+    """It was answered with success, and with "dlq": true, and nothing had changed."""
+    broker.configure(queue, retryPolicy={"mode": "scheduled", "strategy": "fixed", "base": 3600, "maxAttempts": 3})
+    broker.put(queue, [1])
+    (m,) = broker.take(queue, consumerGroup=group)
+    assert broker.ack(m, status="failed")["success"]
+    late = {"transactionId": m["transactionId"], "status": status}
+    failed(cycle(broker, query, m["partitionId"], consumer_group=group, ack=late, push_items=[{"queue": out, "payload": 1}]),
+           "Message is waiting for its retry")
+    assert broker.take(out) == []
 
 
 def test_leases_of_others_and_expired_ones_are_refused(broker, query, queue, group):
